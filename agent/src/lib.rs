@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`plan`], [`choice`], [`bound`], [`attribution`], [`signs`], [`verify`], [`status`], [`status_summary`] | what to do and what to say: functions of data |
 //! | [`profilers`] | the profilers, one folder or file each |
+//! | [`overhead`] | what a window costs its target, by a counter of the target's own work |
 //! | [`pipeline`], [`steps`], [`workplace`] | from raw files to published ones: what is run, and the sandboxed children that do it |
 //! | [`transform`] | exports and samples into the published files; runs in a child process |
 //! | [`node`] | `run`: the captures and pods of one node |
@@ -37,7 +38,7 @@ pub mod metrics;
 pub mod metrics_ring;
 pub mod node;
 pub mod observability;
-mod overhead;
+pub mod overhead;
 pub mod pipeline;
 pub mod plan;
 pub mod profilers;

@@ -1,7 +1,9 @@
 //! What a window costs its target, by a counter of the target's own work: the choice of the counter, the watch over the window, the verdict.
 //! The statistics are those of [`flopwatch_overhead`]; here is what they are applied to. No I/O: times are ns since 1970, as samples carry them.
+//! Public for the bench that holds it against real programs.
 
 mod choice;
+mod period;
 mod told;
 
 use flopwatch_api::overhead::{CaptureOverhead, OverheadAction, OverheadSignal, OverheadSpec};
@@ -9,13 +11,31 @@ use flopwatch_overhead::{
     Abort, AbortRule, Arms, Binning, Budget, Decision, Measure, Sample, Times, bins, decide, stall_milliseconds,
 };
 use std::num::NonZeroU64;
+use std::time::Duration;
 
+pub use choice::NoSignal;
 pub(crate) use choice::{Choice, choose, length_for};
-pub(crate) use told::{blind, stopped};
+pub(crate) use period::hint;
+pub(crate) use told::blind;
+
+/// Longest time between two looks at a window that is watched.
+pub const LOOK: Duration = Duration::from_millis(250);
+
+/// Bins before the one that is looked at whose readings are looked at too.
+const RECENT: u64 = 4;
+
+/// When a profiler began to attach and when its window opened, in ns since 1970.
+#[derive(Clone, Copy, Debug)]
+pub struct Opened {
+    /// The profiler began to attach.
+    pub attach_ns: u64,
+    /// The window opened.
+    pub open_ns: u64,
+}
 
 /// Watches how fast a target is, from before the profiler attaches until it is gone.
 #[derive(Debug)]
-pub(crate) struct Watch {
+pub struct Watch {
     pub(crate) signal: OverheadSignal,
     spec: OverheadSpec,
     length_ns: NonZeroU64,
@@ -25,17 +45,13 @@ pub(crate) struct Watch {
     rule: Option<AbortRule>,
     /// The end of the last bin that the rule has seen.
     seen_ns: u64,
-    pub(crate) stopped: Option<Abort>,
+    stopped: Option<Abort>,
 }
 
 impl Watch {
-    /// Of a window whose profiler attached at `attach_ns` and which has opened at `open_ns`. `samples` are those of the time before.
-    pub(crate) fn open(
-        signal: OverheadSignal,
-        choice: Choice,
-        spec: &OverheadSpec,
-        (attach_ns, open_ns): (u64, u64),
-    ) -> Self {
+    /// Of a window that has opened, by a counter as it was read before.
+    pub(crate) fn open(signal: OverheadSignal, choice: Choice, spec: &OverheadSpec, opened: Opened) -> Self {
+        let Opened { attach_ns, open_ns } = opened;
         let times = Times {
             attach_ns,
             open_ns,
@@ -61,6 +77,11 @@ impl Watch {
         }
     }
 
+    /// Length of a bin.
+    pub(crate) const fn bin_ns(&self) -> u64 {
+        self.length_ns.get()
+    }
+
     /// Since when samples are wanted.
     pub(crate) fn since_ns(&self) -> u64 {
         self.samples.last().map_or(0, |sample| sample.at_ns.saturating_add(1))
@@ -72,10 +93,11 @@ impl Watch {
     }
 
     /// Whether the window is to be ended now, by what was taken in so far.
-    pub(crate) fn look(&mut self) -> Option<Abort> {
+    pub fn look(&mut self) -> Option<Abort> {
         let rule = self.rule.as_mut()?;
-        let from = self.samples.partition_point(|sample| sample.at_ns < self.seen_ns);
-        // A bin that begins at the last one's end needs what was read before it.
+        // A bin that begins at the last one's end needs what was read before it, and one that ends in a step needs the pace of those before.
+        let before_ns = self.seen_ns.saturating_sub(self.length_ns.get().saturating_mul(RECENT));
+        let from = self.samples.partition_point(|sample| sample.at_ns < before_ns);
         let recent = self.samples.get(from.saturating_sub(2)..)?;
         for bin in bins(recent, binning(self.length_ns, self.times.open_ns)) {
             if bin.start_ns < self.seen_ns {
@@ -91,18 +113,18 @@ impl Watch {
         None
     }
 
-    /// The window has closed.
-    pub(crate) const fn close(&mut self, at_ns: u64) {
+    /// The window has closed, at a time in ns since 1970.
+    pub const fn close(&mut self, at_ns: u64) {
         self.times.close_ns = Some(at_ns);
     }
 
-    /// The profiler is gone.
-    pub(crate) const fn detached(&mut self, at_ns: u64) {
+    /// The profiler is gone since a time in ns since 1970.
+    pub const fn detached(&mut self, at_ns: u64) {
         self.times.detached_ns = Some(at_ns);
     }
 
-    /// Until when it is to go on with samples.
-    pub(crate) fn until_ns(&self) -> u64 {
+    /// Until when it is to go on with samples, in ns since 1970.
+    pub fn until_ns(&self) -> u64 {
         const SECOND: u64 = 1_000_000_000;
         let after = u64::try_from(self.spec.after_seconds)
             .unwrap_or(0)
@@ -110,8 +132,16 @@ impl Watch {
         self.times.detached_ns.map_or(0, |gone| gone.saturating_add(after))
     }
 
-    /// The verdict.
-    pub(crate) fn judge(&self) -> CaptureOverhead {
+    /// The verdict. What ended the window stands, whatever the rest of it shows.
+    pub fn judge(&self) -> CaptureOverhead {
+        let judged = self.judged();
+        match self.stopped {
+            Some(abort) => told::stopped(judged, abort),
+            None => judged,
+        }
+    }
+
+    fn judged(&self) -> CaptureOverhead {
         let found = bins(&self.samples, binning(self.length_ns, self.times.open_ns));
         let arms = Arms::of(&found, self.length_ns, &self.times);
         let budget = Budget {
@@ -150,6 +180,7 @@ mod tests {
                     at_ns: NOW + at * MS,
                     count: thousandths / 1000,
                     busy_ns: None,
+                    last_ns: None,
                 });
             }
             // A little unsteady, as programs are.
@@ -174,7 +205,15 @@ mod tests {
             samples: before,
             length_ns,
         };
-        let mut watch = Watch::open(signal(), choice, spec, (at(20_000), at(20_500)));
+        let mut watch = Watch::open(
+            signal(),
+            choice,
+            spec,
+            Opened {
+                attach_ns: at(20_000),
+                open_ns: at(20_500),
+            },
+        );
         for sample in samples.iter().filter(|one| one.at_ns > at(20_000)) {
             watch.take([*sample]);
             if sample.at_ns <= at(30_500) && watch.look().is_some() {
@@ -208,7 +247,7 @@ mod tests {
         let slow = readings(40_000, |at| if at > 20_500 { 80 } else { 100 });
         let (watch, ended) = watched(&slow, &OverheadSpec::default());
         assert!(ended.unwrap() <= 3_000, "{ended:?}");
-        let told = stopped(watch.judge(), watch.stopped.unwrap());
+        let told = watch.judge();
         assert_eq!(
             (told.verdict, told.reason),
             (OverheadVerdict::Exceeded, OverheadReason::Stopped)

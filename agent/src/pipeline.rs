@@ -7,6 +7,7 @@
 use std::fs::File;
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flopwatch_analysis::summary::Summary;
 use flopwatch_api::artifact::{Output, TIMELINE, report_name};
@@ -136,6 +137,8 @@ pub struct Products<'a> {
     pub summary: Summary,
     /// The tables in short.
     pub digest: CaptureSummary,
+    /// Processor time of the children; none where it is not known of one of them.
+    pub processor_time: Option<Duration>,
 }
 
 impl Products<'_> {
@@ -182,7 +185,12 @@ impl Products<'_> {
     }
 }
 
-/// Runs the tools' children. `begins` is told of each before it. When `until` resolves, the child that is at work is killed and reaped
+/// Both together; not known where one of them is not.
+pub(crate) fn sum(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
+    Some(one?.saturating_add(other?))
+}
+
+/// Runs the tools' children, and gives their processor time. `begins` is told of each before it. When `until` resolves, the child that is at work is killed and reaped
 /// before this returns, with an error.
 pub async fn prepare(
     steps: &Steps,
@@ -190,7 +198,8 @@ pub async fn prepare(
     tools: &[ToolStep],
     until: impl Future<Output = ()>,
     mut begins: impl FnMut(Stage),
-) -> Result<(), Error> {
+) -> Result<Option<Duration>, Error> {
+    let mut processor_time = Some(Duration::ZERO);
     // Once it has resolved, it has for every step that follows.
     let until = until.shared();
     for step in tools {
@@ -198,9 +207,10 @@ pub async fn prepare(
             ToolStep::Import { .. } => Stage::Import,
             ToolStep::Export { .. } => Stage::Export,
         });
-        steps.tool(place, step, until.clone()).await.map_err(Error::Import)?;
+        let took = steps.tool(place, step, until.clone()).await.map_err(Error::Import)?;
+        processor_time = sum(processor_time, took);
     }
-    Ok(())
+    Ok(processor_time)
 }
 
 /// Makes a timeline file and a summary: [`prepare`], and a transform behind it.
@@ -217,7 +227,7 @@ pub async fn run<'a>(
         None => steps,
     };
     let until = until.shared();
-    prepare(steps, place, &recipe.steps, until.clone(), &mut begins).await?;
+    let tools = prepare(steps, place, &recipe.steps, until.clone(), &mut begins).await?;
     begins(Stage::Transform);
     let job = Job {
         exports: recipe.exports,
@@ -230,13 +240,14 @@ pub async fn run<'a>(
         timeline: Some(place.at(TIMELINE)),
         summary: place.at(SUMMARY),
     };
-    steps.transform(place, &job, until).await.map_err(Error::Transform)?;
+    let transform = steps.transform(place, &job, until).await.map_err(Error::Transform)?;
     let summary = read_summary(place.open(SUMMARY)?, &job.summary)?;
     Ok(Products {
         place,
         reports: recipe.reports,
         digest: status_summary(&summary),
         summary,
+        processor_time: sum(tools, transform),
     })
 }
 

@@ -119,6 +119,11 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Processor time that its own processes in the container have used so far; none where it has none that are known.
+    fn processor_time(&self, _site: &Site) -> Option<Duration> {
+        None
+    }
+
     /// What [`Profiler::stop`] does, for the capture's status.
     fn stopping(&self) -> &'static str;
 

@@ -6,7 +6,7 @@
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CaptureGpu, CaptureStatus, CaptureSummary, Progress, Stage};
-use flopwatch_api::overhead::CaptureOverhead;
+use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::{CaptureCondition, CaptureReason};
 use k8s_controller::conditions::{self, ConditionStatus, DesiredCondition};
@@ -170,6 +170,11 @@ impl Draft {
     pub fn overhead(&mut self, mut overhead: CaptureOverhead) {
         truncate(&mut overhead.message, MAX_SHORT_MESSAGE);
         self.status.overhead = Some(overhead);
+    }
+
+    /// What the capture took of the node's processors.
+    pub fn processor_time(&mut self, time: CaptureProcessorTime) {
+        self.status.processor_time = Some(time).filter(|time| !time.is_unknown());
     }
 
     /// The window opened now.

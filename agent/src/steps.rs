@@ -264,8 +264,13 @@ impl Steps {
             })
     }
 
-    /// Runs one child of the tools.
-    pub async fn tool(&self, place: &Workplace, step: &ToolStep, until: impl Future<Output = ()>) -> Result<(), Error> {
+    /// Runs one child of the tools. Gives the processor time that it took, none where that is not known; so does every step.
+    pub async fn tool(
+        &self,
+        place: &Workplace,
+        step: &ToolStep,
+        until: impl Future<Output = ()>,
+    ) -> Result<Option<Duration>, Error> {
         match step {
             ToolStep::Import { raw, report } => self.import(place, raw, report, until).await,
             ToolStep::Export { report, export } => self.export(place, report, export, until).await,
@@ -280,12 +285,12 @@ impl Steps {
         raw: &Path,
         report: &Path,
         until: impl Future<Output = ()>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Duration>, Error> {
         let step = "the import";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
         let mut child = Step::new(step, tools.import(raw, report), self.limits.import, self.limits.floor);
         child.reads(place, raw)?;
-        self.run(child, place, until).await.map(drop)
+        Ok(self.run(child, place, until).await?.processor_time)
     }
 
     /// Makes an export of a report at a path of `place`.
@@ -295,7 +300,7 @@ impl Steps {
         report: &Path,
         export: &Path,
         until: impl Future<Output = ()>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Duration>, Error> {
         let step = "the export";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
         let mut child = Step::new(
@@ -305,11 +310,16 @@ impl Steps {
             self.limits.floor,
         );
         child.reads(place, report)?;
-        self.run(child, place, until).await.map(drop)
+        Ok(self.run(child, place, until).await?.processor_time)
     }
 
     /// Makes the published files; what the job makes is in `place`.
-    pub async fn transform(&self, place: &Workplace, job: &Job, until: impl Future<Output = ()>) -> Result<(), Error> {
+    pub async fn transform(
+        &self,
+        place: &Workplace,
+        job: &Job,
+        until: impl Future<Output = ()>,
+    ) -> Result<Option<Duration>, Error> {
         let step = "the transform";
         let mut job = job.clone();
         let gpu = gpu(step, job.device, &mut job.others).await?;
@@ -323,7 +333,7 @@ impl Steps {
         for file in job.exports.iter().chain(&job.samples) {
             child.reads(place, file)?;
         }
-        self.run(child, place, until).await.map(drop)
+        Ok(self.run(child, place, until).await?.processor_time)
     }
 
     /// Makes the result of an analysis; it and its report are in `place`.
@@ -332,7 +342,7 @@ impl Steps {
         place: &Workplace,
         job: &analysis::Job,
         until: impl Future<Output = ()>,
-    ) -> Result<(), Error> {
+    ) -> Result<Option<Duration>, Error> {
         let step = "the analysis";
         let mut job = job.clone();
         let gpu = gpu(step, job.device, &mut job.others).await?;
@@ -342,7 +352,7 @@ impl Steps {
         for file in &job.inputs {
             child.reads(place, file)?;
         }
-        self.run(child, place, until).await.map(drop)
+        Ok(self.run(child, place, until).await?.processor_time)
     }
 
     /// Removes what children left in their folder, in their name; the folder itself stays.

@@ -8,6 +8,7 @@
 use std::future::pending;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flopwatch_agent::steps::{Limits, Steps};
 use flopwatch_agent::workplace::Workplace;
@@ -68,7 +69,7 @@ impl Rig {
         Workplace::make(self.at("spool").join(name), &self.users).unwrap()
     }
 
-    async fn import(&self, place: &Workplace) -> Result<(), flopwatch_agent::steps::Error> {
+    async fn import(&self, place: &Workplace) -> Result<Option<Duration>, flopwatch_agent::steps::Error> {
         let raw = self.at("spool/capture.qdstrm");
         let report = place.at("capture.nsys-rep");
         self.steps.import(place, &raw, &report, pending()).await

@@ -101,6 +101,18 @@ pub struct Summary {
     /// What the window cost the program that was profiled; null where that was not looked at.
     #[serde(default)]
     pub overhead: Option<Overhead>,
+    /// Processor time that the capture took beside the program's own work; null where nobody measured it.
+    #[serde(default)]
+    pub processor_time: Option<ProcessorTime>,
+}
+
+/// Processor time that a capture took beside the program's own work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProcessorTime {
+    /// Of the profiler's own processes beside the program; null where it has none that are known.
+    pub profiler_ms: Option<i64>,
+    /// Of what imported, exported and transformed the recording; null where it is not known of one of these.
+    pub processing_ms: Option<i64>,
 }
 
 /// What a window cost the program that was profiled, by a counter of its own work. 100 basis points are a percent.
@@ -237,5 +249,6 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         redactions: capture.redactions,
         transformed_on: None,
         overhead: None,
+        processor_time: None,
     }
 }

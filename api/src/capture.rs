@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::artifact::{Artifact, Output};
 use crate::capability::Capability;
-use crate::overhead::{CaptureOverhead, OverheadSpec};
+use crate::overhead::{CaptureOverhead, CaptureProcessorTime, OverheadSpec};
 use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
 use crate::requirement::{MAX_REQUIREMENTS, Requirement};
 use crate::schema::unchanged;
@@ -243,6 +243,9 @@ pub struct CaptureStatus {
     /// What the window cost the target; absent where there was no window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub overhead: Option<CaptureOverhead>,
+    /// What the profiler and the agent took of the node's processors for it; absent where neither is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub processor_time: Option<CaptureProcessorTime>,
     /// When the window began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "crate::schema::time")]

@@ -159,6 +159,30 @@ pub struct CaptureOverhead {
     pub stall_milliseconds: Option<i64>,
 }
 
+/// Processor time that a capture took beside its target's own work. What a profiler does within the program's own processes is no part of it: that
+/// is seen by the program's pace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CaptureProcessorTime {
+    /// Of the profiler's own processes in the container, from before it started to collect until it was gone. Absent where it has none that the
+    /// agent knows, and where the agent restarted meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub profiler_milliseconds: Option<i64>,
+    /// Of the agent's children that imported, exported and transformed what was recorded, to some hundredths of a second. Absent where it is not
+    /// known of one of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0))]
+    pub processing_milliseconds: Option<i64>,
+}
+
+impl CaptureProcessorTime {
+    /// Whether nothing is known.
+    pub const fn is_unknown(&self) -> bool {
+        self.profiler_milliseconds.is_none() && self.processing_milliseconds.is_none()
+    }
+}
+
 /// Numbers of bins that were compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]

@@ -1,6 +1,7 @@
 //! A session and its captures in words.
 
 use flopwatch_api::capture::{Capture, CaptureSummary, TraceOutcome};
+use flopwatch_api::overhead::CaptureProcessorTime;
 use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{CaptureCondition, SessionCondition};
 use flopwatch_api::session::ProfilingSession;
@@ -101,6 +102,10 @@ fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
         let reply = format!("{}: {}", overhead.verdict.as_str(), line(&overhead.message));
         put(text, 2, "Cost:", &reply);
     }
+    if let Some(time) = &status.processor_time {
+        let name = if status.overhead.is_some() { "" } else { "Cost:" };
+        put(text, 2, name, &processor_time(time));
+    }
     for (place, artifact) in status.artifacts.iter().enumerate() {
         let size = u64::try_from(artifact.bytes).unwrap_or_default();
         let raw = if artifact.sensitive {
@@ -121,6 +126,18 @@ fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
         let name = if std::mem::take(&mut first) { "Closed ways:" } else { "" };
         put(text, 2, name, &paint.tone(Tone::Note, &reply));
     }
+}
+
+fn processor_time(time: &CaptureProcessorTime) -> String {
+    let seconds = |milliseconds: i64| format!("{}.{:02} s", milliseconds / 1000, milliseconds % 1000 / 10);
+    let known = [
+        ("of the profiler's own processes", time.profiler_milliseconds),
+        ("of import, export and transform", time.processing_milliseconds),
+    ];
+    let known = known
+        .into_iter()
+        .filter_map(|(whose, milliseconds)| Some(format!("{} {whose}", seconds(milliseconds?))));
+    format!("processor time: {}", known.collect::<Vec<_>>().join(", "))
 }
 
 fn render_summary(text: &mut String, summary: &CaptureSummary) {
@@ -241,7 +258,8 @@ pub(crate) mod tests {
                 "traced": [{"category": "cuda", "outcome": "Empty"}, {"category": "nvtx", "outcome": "Captured"}],
                 "topKernels": [{"name": "gemm", "totalNanoseconds": 2_000_000, "calls": 3}]
             },
-            "overhead": {"verdict": "Within", "reason": "UpperEndWithin", "message": "1 % longer"}
+            "overhead": {"verdict": "Within", "reason": "UpperEndWithin", "message": "1 % longer"},
+            "processorTime": {"profilerMilliseconds": 1234, "processingMilliseconds": 70}
         })
     }
 
@@ -274,6 +292,7 @@ Capture first-1
   Kernels:         0.002 s in 3 calls  gemm
   Dropped:         1 events are not in it; summary.json says which
   Cost:            Within: 1 % longer
+                   processor time: 1.23 s of the profiler's own processes, 0.07 s of import, export and transform
   Artifacts:       timeline.h5 (2.00 KiB)
                    summary.json (2 B)
 

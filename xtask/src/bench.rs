@@ -11,6 +11,7 @@ mod graft;
 mod ingest;
 mod kineto;
 mod metrics_ring;
+mod overhead;
 mod profiled;
 mod recorder;
 mod transform;
@@ -53,6 +54,8 @@ enum Other {
     Graft(graft::GraftOptions),
     /// Measure what the metrics ring costs with eight GPUs, and its longest gap.
     MetricsRing(metrics_ring::MetricsRingOptions),
+    /// Measure how near to the truth is what windows are said to cost, and how soon harm is ended, with programs whose pace is known.
+    Overhead(overhead::OverheadOptions),
     /// Measure what an empty NVTX range costs with the flight recorder, with Nsight Systems, and with both.
     Recorder(recorder::RecorderOptions),
     /// Measure the viewer in a browser, on a usual capture and on one of ten million events.
@@ -169,6 +172,7 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
     match &options.other {
         Some(Other::Graft(options)) => return graft::run(cache, options),
         Some(Other::MetricsRing(options)) => return metrics_ring::run(cache, options),
+        Some(Other::Overhead(options)) => return overhead::run(cache, options),
         Some(Other::Recorder(options)) => return recorder::run(cache, options),
         Some(Other::Viewer(options)) => return viewer::run(cache, options),
         None => {}

@@ -3,12 +3,14 @@
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
 use std::path::{Component, Path, PathBuf};
+use std::time::Duration;
 
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 use serde::{Deserialize, Serialize};
 
 use crate::devices;
 use crate::process::Procfs;
+use crate::usage::{ContainerUsage, Hierarchies};
 
 /// What all that is started inside one container may take together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -169,6 +171,13 @@ fn inherit_cpuset(place: &CgroupFolder) -> std::io::Result<()> {
 }
 
 impl OwnCgroup {
+    /// Processor time of all that was started in it, those that ended too; none where it is not there, or nobody counts.
+    pub fn processor_time(&self) -> Option<Duration> {
+        let hierarchies = Hierarchies::below(&self.root)?;
+        let usage = ContainerUsage::open(&hierarchies, below_its_root(&self.name).ok()?).ok()?;
+        usage.processor_time().ok()
+    }
+
     /// Makes it, bounds it, and moves the calling process in. `pid` is a process of the container, whose devices are the most
     /// that ours may have. Fails where a bound cannot be set: nothing has entered then.
     pub(crate) fn join(&self, procfs: &Procfs, pid: i32) -> Result<(), String> {

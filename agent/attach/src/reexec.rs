@@ -15,6 +15,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::process::Procfs;
 use crate::{enter, sandbox};
 
 /// The hidden subcommands.
@@ -75,6 +76,9 @@ pub struct Output {
     pub truncated: bool,
     /// Protections that could not be applied; empty in a sandbox that is whole.
     pub missing: Vec<String>,
+    /// Processor time of the helper process and of what it waited for, the command and the processes that this waited for among them; none where
+    /// the kernel did not say, and where it was ended before its end.
+    pub processor_time: Option<Duration>,
 }
 
 impl Output {
@@ -307,7 +311,10 @@ fn run_exact(
     // Its copy of the writing end.
     drop(command);
     let watched = watch(&mut child, reader, Instant::now() + deadline, cancel);
-    if !matches!(watched, Ok((_, Watched::Ended))) {
+    let mut processor_time = None;
+    if matches!(watched, Ok((_, Watched::Ended))) {
+        processor_time = spent(&child);
+    } else {
         end(&mut child);
     }
     let status = child.wait().map_err(start("wait for"))?;
@@ -337,7 +344,15 @@ fn run_exact(
         stderr: stderr.kept,
         truncated,
         missing,
+        processor_time,
     })
+}
+
+/// Processor time of a child that has ended and was not waited for: the kernel keeps its account until then.
+fn spent(child: &Child) -> Option<Duration> {
+    let procfs = Procfs::default();
+    let process = procfs.identify(i32::try_from(child.id()).ok()?).ok()?;
+    procfs.processor_time(process).ok()
 }
 
 /// Why a child is not looked at any longer.

@@ -86,6 +86,7 @@ pub fn bins(samples: &[Sample], binning: Binning) -> Vec<Bin> {
     let parts = kept.chunk_by(|before, after| {
         !after.is_reset_after(before)
             && after.busy_ns.is_some() == before.busy_ns.is_some()
+            && after.last_ns.is_some() == before.last_ns.is_some()
             && after.at_ns.saturating_sub(before.at_ns) <= gap_ns
     });
     let mut found: Vec<Bin> = Vec::new();
@@ -133,6 +134,7 @@ mod tests {
             at_ns: at_ms * MS,
             count,
             busy_ns: None,
+            last_ns: None,
         }
     }
 
@@ -210,6 +212,7 @@ mod tests {
                     at_ns: tick * 100 * MS,
                     count,
                     busy_ns: Some(count * 4 * MS),
+                    last_ns: None,
                 }
             })
             .collect();

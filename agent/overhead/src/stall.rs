@@ -90,6 +90,7 @@ mod tests {
                     at_ns: at_ms * MS,
                     count: (at_ms - stalled) / step_ms,
                     busy_ns: None,
+                    last_ns: None,
                 }
             })
             .collect()

@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use flopwatch_ring::header::Count;
-use flopwatch_ring::name::{CALLS_AT, CUT, HASH_AT, LENGTH_AT, PROBES, TEXT_AT, TEXT_BYTES, TICKS_AT};
+use flopwatch_ring::name::{CALLS_AT, CUT, HASH_AT, LAST_AT, LENGTH_AT, PROBES, TEXT_AT, TEXT_BYTES, TICKS_AT};
 
 use crate::memory::Memory;
 use crate::text::Text;
@@ -60,8 +60,8 @@ fn enter(memory: &Memory, at: usize, text: &Text<'_>) -> bool {
     true
 }
 
-/// Adds ranges of a name.
-pub(crate) fn add(memory: &Memory, number: u64, calls: u64, ticks: u64) {
+/// Adds ranges of a name, of which the last ended at `last`.
+pub(crate) fn add(memory: &Memory, number: u64, calls: u64, ticks: u64, last: u64) {
     let place = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
     let Some(at) = place.and_then(|place| memory.layout().name(place)) else {
         return;
@@ -70,5 +70,8 @@ pub(crate) fn add(memory: &Memory, number: u64, calls: u64, ticks: u64) {
         if let Some(sum) = memory.word(at.wrapping_add(place)) {
             sum.fetch_add(more, Ordering::Relaxed);
         }
+    }
+    if let Some(known) = memory.word(at.wrapping_add(LAST_AT)) {
+        known.fetch_max(last, Ordering::Relaxed);
     }
 }

@@ -129,20 +129,21 @@ impl Segment<'_> {
             place = place.wrapping_add(1);
         }
         self.set_half(DEPTH_AT, top);
-        self.count(memory, name, ticks.wrapping_sub(begin));
+        self.count(memory, name, begin, ticks);
         Some(top)
     }
 
     /// Adds a range to the counter of its name.
     #[inline]
-    fn count(&self, memory: &Memory, name: u16, ticks: u64) {
+    fn count(&self, memory: &Memory, name: u16, begin: u64, end: u64) {
         if name == 0 {
             return;
         }
         let place = usize::from(name) & COUNTER_MASK;
         let at = COUNTERS_AT.wrapping_add(place.wrapping_mul(COUNTER_BYTES));
         let key = self.get(at);
-        let total_at = at.wrapping_add(8);
+        let (total_at, last_at) = (at.wrapping_add(8), at.wrapping_add(16));
+        let ticks = end.wrapping_sub(begin);
         if key & 0xffff_ffff == u64::from(name) {
             self.set(at, key.wrapping_add(1 << 32));
             self.set(total_at, self.get(total_at).wrapping_add(ticks));
@@ -151,6 +152,7 @@ impl Segment<'_> {
             self.set(total_at, ticks);
             self.set(at, u64::from(name) | (1 << 32));
         }
+        self.set(last_at, end);
     }
 
     /// Adds a counter to the table of names and clears it.
@@ -162,10 +164,10 @@ impl Segment<'_> {
                 .map_or(0, |word: &AtomicU64| word.swap(0, Ordering::Relaxed))
         };
         let key = swap(at);
-        let ticks = swap(at.wrapping_add(8));
+        let (ticks, last) = (swap(at.wrapping_add(8)), swap(at.wrapping_add(16)));
         let calls = key >> 32;
         if calls > 0 {
-            names::add(memory, key & 0xffff_ffff, calls, ticks);
+            names::add(memory, key & 0xffff_ffff, calls, ticks, last);
         }
     }
 

@@ -2,7 +2,7 @@
 //! files.
 //!
 //! **Bound.** Of each container the 16 names that took the longest have a series for a capture, a row of 8 bytes for each second, and the
-//! readings of the last 90 s, 24 bytes each. A name that is there gives way to one that took twice as long. Each reading looks at the names
+//! readings of the last 90 s, 48 bytes each. A name that is there gives way to one that took twice as long. Each reading looks at the names
 //! that are known; the whole table of names, in which others may have come, is looked at in every fourth. After a reading of all that took
 //! some processor time, 200 times as long passes before the next one: files of megabytes whose programs wrap them each moment are read less
 //! often.
@@ -15,6 +15,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use flopwatch_api::overhead::{OverheadSignal, OverheadSpec, SignalSource};
 use flopwatch_nvml::{ContainerIdentity, ProcessorClock};
 use flopwatch_overhead::Sample;
 use flopwatch_trace::recorder::{Extent, Heartbeat, NamedRanges};
@@ -24,9 +25,14 @@ use tracing::debug;
 use super::work::utc_ns;
 use crate::metrics_ring::span::{Name, Span};
 use crate::metrics_ring::track::Track;
+use crate::overhead::{NoSignal, Opened, Watch, choose};
 use crate::transform::{EarlierSamples, SampledSeries};
 use series::RangeCollector;
 
+/// Time between two readings.
+pub const BEAT: Duration = Duration::from_millis(250);
+/// Time before a profiler attaches that its window is compared with.
+pub const BEFORE: Duration = Duration::from_mins(1);
 /// Readings of which one looks at the whole table of names; each container has its own turn.
 const TURNS: usize = 4;
 /// Shortest time between two rows of a series.
@@ -62,8 +68,17 @@ struct Held {
     turn: usize,
 }
 
-/// Calls and time in ns by name of a series.
-type Sums = BTreeMap<String, (u64, u64)>;
+/// What was counted of the ranges of a series.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    calls: u64,
+    total_ns: u64,
+    /// When the last of them ended, in ns since 1970.
+    last_ns: Option<u64>,
+}
+
+/// By name of a series.
+type Sums = BTreeMap<String, Sum>;
 
 /// One container's.
 #[derive(Debug)]
@@ -113,7 +128,7 @@ impl Heartbeats {
     }
 
     /// Reads the file of a container from now on.
-    pub(crate) fn begin(&self, container_id: &str, whose: ContainerIdentity, file: Arc<File>) {
+    pub fn begin(&self, container_id: &str, whose: ContainerIdentity, file: Arc<File>) {
         let beat = Beat {
             whose,
             file,
@@ -131,7 +146,7 @@ impl Heartbeats {
     }
 
     /// Reads the files, unless it has just done so.
-    pub(crate) fn read(&self) {
+    pub fn read(&self) {
         let mut held = self.held();
         if held.rested.is_some_and(|then| Instant::now() < then) {
             return;
@@ -150,8 +165,26 @@ impl Heartbeats {
         held.rested = Some(Instant::now() + clock.elapsed() * REST);
     }
 
+    /// Watches a window of a container that has opened, by the range that shows best how fast its program is.
+    pub fn watch(&self, container_id: &str, spec: &OverheadSpec, opened: Opened) -> Result<Watch, NoSignal> {
+        let before_ns = u64::try_from(BEFORE.as_nanos()).unwrap_or(u64::MAX);
+        let mut ranges = self.samples(container_id, opened.attach_ns.saturating_sub(before_ns));
+        for samples in ranges.values_mut() {
+            samples.retain(|sample| sample.at_ns <= opened.attach_ns);
+        }
+        let (name, choice) = choose(ranges)?;
+        let source = SignalSource::Recorder;
+        Ok(Watch::open(OverheadSignal { source, name }, choice, spec, opened))
+    }
+
+    /// Takes in what was read of a container since the last time.
+    pub fn follow(&self, container_id: &str, watch: &mut Watch) {
+        let mut ranges = self.samples(container_id, watch.since_ns());
+        watch.take(ranges.remove(&watch.signal.name).unwrap_or_default());
+    }
+
     /// What was read of a container's ranges since a time in ns since 1970, by name, oldest first.
-    pub(crate) fn samples(&self, container_id: &str, since_ns: u64) -> BTreeMap<String, Vec<Sample>> {
+    fn samples(&self, container_id: &str, since_ns: u64) -> BTreeMap<String, Vec<Sample>> {
         let held = self.held();
         let Some(beat) = held.beats.get(container_id) else {
             return BTreeMap::new();
@@ -215,11 +248,12 @@ impl Beat {
     fn sample(&mut self, sums: &Sums, at_ns: u64) {
         let oldest = at_ns.saturating_sub(u64::try_from(KEPT.as_nanos()).unwrap_or(u64::MAX));
         for (name, rate) in &mut self.rates {
-            if let Some((count, busy_ns)) = sums.get(name).copied() {
+            if let Some(sum) = sums.get(name) {
                 rate.samples.push_back(Sample {
                     at_ns,
-                    count,
-                    busy_ns: Some(busy_ns),
+                    count: sum.calls,
+                    busy_ns: Some(sum.total_ns),
+                    last_ns: sum.last_ns,
                 });
             }
             while rate.samples.front().is_some_and(|sample| sample.at_ns < oldest) {
@@ -233,7 +267,11 @@ impl Beat {
         let mut sums = Sums::new();
         for named in &self.counted {
             let sum = sums.entry(metric(&named.name)).or_default();
-            *sum = (sum.0.saturating_add(named.calls), sum.1.saturating_add(named.total_ns));
+            *sum = Sum {
+                calls: sum.calls.saturating_add(named.calls),
+                total_ns: sum.total_ns.saturating_add(named.total_ns),
+                last_ns: sum.last_ns.max(named.last_utc_ns),
+            };
         }
         sums
     }
@@ -255,7 +293,7 @@ impl Beat {
                 };
                 self.rates.remove(&least);
             }
-            let calls = sums.get(&name).map_or(0, |(calls, _)| *calls);
+            let calls = sums.get(&name).map_or(0, |sum| sum.calls);
             let track = Track::new(1, rows);
             let rate = Rate {
                 calls,
@@ -266,7 +304,9 @@ impl Beat {
             self.rates.insert(name, rate);
         }
         for (name, rate) in &mut self.rates {
-            let (calls, total_ns) = sums.get(name).copied().unwrap_or((rate.calls, rate.total_ns));
+            let (calls, total_ns) = sums
+                .get(name)
+                .map_or((rate.calls, rate.total_ns), |sum| (sum.calls, sum.total_ns));
             let done = u32::try_from(calls.saturating_sub(rate.calls)).map_or(f64::from(u32::MAX), f64::from);
             if let Some(passed) = passed.filter(|passed| *passed > 0.0 && !length.is_zero()) {
                 rate.track.push(at, [Some(done / passed)]);
@@ -280,7 +320,7 @@ impl Beat {
 /// Names without a series, those that took the longest first.
 fn entering(rates: &BTreeMap<String, Rate>, sums: &Sums) -> Vec<(String, u64)> {
     let without = sums.iter().filter(|(name, _)| !rates.contains_key(*name));
-    let mut without: Vec<_> = without.map(|(name, (_, total_ns))| (name.clone(), *total_ns)).collect();
+    let mut without: Vec<_> = without.map(|(name, sum)| (name.clone(), sum.total_ns)).collect();
     without.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     without.truncate(NAMES);
     without
@@ -311,6 +351,7 @@ mod tests {
             name: (*name).to_owned(),
             calls: *calls,
             total_ns: *total_ns,
+            last_utc_ns: None,
         };
         calls.iter().map(named).collect()
     }

@@ -20,6 +20,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use tracing::{info, warn};
 
 use super::Node;
+use super::heartbeats::BEAT;
 use super::work::utc_ns;
 use crate::failure::chain;
 pub(crate) use shelf::Ended;
@@ -27,8 +28,6 @@ pub use shelf::Recordings;
 
 /// Time between two looks at the node's pods.
 const LOOK: Duration = Duration::from_secs(1);
-/// Time between two readings of the files' counters.
-const BEAT: Duration = Duration::from_millis(250);
 /// Time until a container's file is looked for again that was not there.
 const AGAIN: Duration = Duration::from_secs(5);
 /// Longest time between two sweeps of what is kept, which is swept too when something was added.

@@ -47,7 +47,7 @@ use crate::node::{Node, journal, pods};
 use crate::plan::Interrupt;
 use crate::profilers::{Profiler, Site};
 use crate::status::Draft;
-use overhead::Pace;
+use overhead::{Pace, ProfilerTime};
 
 pub(crate) use collect::utc_ns;
 pub use probe::Host;
@@ -119,6 +119,7 @@ struct Work<'a> {
     journal: Journal,
     journal_file: PathBuf,
     pace: Pace,
+    profiler_time: ProfilerTime,
 }
 
 /// Carries a new capture to its end.
@@ -158,6 +159,7 @@ impl<'a> Work<'a> {
             journal: kept.unwrap_or_default(),
             journal_file: journal::path(&node.spool, &uid),
             pace: Pace::default(),
+            profiler_time: ProfilerTime::default(),
         }
     }
 

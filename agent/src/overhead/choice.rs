@@ -8,8 +8,11 @@ use flopwatch_overhead::{Binning, MINIMUM_BINS, Sample, bins};
 const MILLISECOND: u64 = 1_000_000;
 /// Lengths of a bin in ms, of which the shortest is taken that holds a few calls.
 const LENGTHS: [u64; 5] = [250, 500, 1_000, 2_000, 5_000];
-/// Calls that a bin holds on average, at least: fewer say more of where its edges lie than of the program's pace.
-const CALLS: u64 = 4;
+/// Calls that a bin holds on average, at least, where it is known when they ended: neighbours share a call.
+const CALLS_OF_KNOWN_ENDS: [u64; 1] = [3];
+/// The same of a counter that is only read: of a bin of 16 calls, one more or less is a sixteenth. A counter that is slower is told by four, less surely;
+/// fewer say more of where a bin's edges lie than of the program's pace.
+const CALLS: [u64; 2] = [16, 4];
 /// How unsteady a name may be beside the steadiest: as a ratio, and by how much more.
 const STEADY: (f64, f64) = (1.5, 0.01);
 
@@ -24,7 +27,7 @@ pub(crate) struct Choice {
 
 /// Why nothing shows how fast a program is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum NoSignal {
+pub enum NoSignal {
     /// No range ended.
     #[error("no NVTX range of the program ended before the window")]
     NoRanges,
@@ -61,18 +64,24 @@ pub(crate) fn length_for(samples: &[Sample]) -> Option<NonZeroU64> {
     let (first, last) = samples.first().zip(samples.last())?;
     let (time_ns, calls) = (last.at_ns.checked_sub(first.at_ns)?, calls(samples));
     // A counter that moves by many at once says something only as often as it moves.
-    let moves = samples.iter().zip(samples.iter().skip(1));
-    let moves = moves.filter(|(before, after)| before.count < after.count).count();
-    let moves = u128::try_from(moves).ok()?;
+    let neighbours = samples.iter().zip(samples.iter().skip(1));
+    let moved = neighbours.filter(|(before, after)| before.count < after.count).count();
+    let moved = u128::try_from(moved).ok()?;
     let bins_needed = u64::try_from(MINIMUM_BINS).ok()?;
-    let fits = |milliseconds: &u64| {
+    let fits = |milliseconds: &u64, enough: u64| {
         let length_ns = milliseconds.saturating_mul(MILLISECOND);
         let expected = u128::from(calls) * u128::from(length_ns);
         // Readings come a little later than they are due.
-        let often = 5 * moves * u128::from(length_ns) >= 4 * u128::from(time_ns.max(1));
-        often && expected >= u128::from(CALLS) * u128::from(time_ns.max(1)) && time_ns / length_ns.max(1) >= bins_needed
+        let often = 5 * moved * u128::from(length_ns) >= 4 * u128::from(time_ns.max(1));
+        often
+            && expected >= u128::from(enough) * u128::from(time_ns.max(1))
+            && time_ns / length_ns.max(1) >= bins_needed
     };
-    let found = LENGTHS.into_iter().find(fits)?;
+    let ends_are_known = samples.iter().all(|sample| sample.last_ns.is_some());
+    let enough: &[u64] = if ends_are_known { &CALLS_OF_KNOWN_ENDS } else { &CALLS };
+    let found = enough
+        .iter()
+        .find_map(|calls| LENGTHS.into_iter().find(|length| fits(length, *calls)))?;
     NonZeroU64::new(found.saturating_mul(MILLISECOND))
 }
 
@@ -107,12 +116,13 @@ fn variation(samples: &[Sample], length_ns: NonZeroU64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Readings each 250 ms for 20 s of ranges that take so many ns each.
+    /// Readings each 250 ms for 20 s of ranges that take so many ns each, of which the last had just ended.
     fn readings(calls_until: impl Fn(u64) -> u64, each_ns: u64) -> Vec<Sample> {
         let of = |turn: u64| Sample {
             at_ns: turn * 250 * MILLISECOND,
             count: calls_until(turn),
             busy_ns: Some(calls_until(turn) * each_ns),
+            last_ns: Some(turn * 250 * MILLISECOND),
         };
         (0..=80).map(of).collect()
     }
@@ -146,10 +156,25 @@ mod tests {
     }
 
     #[test]
+    fn bins_of_a_counter_that_is_only_read_hold_more_calls_where_there_are_so_many() {
+        let length = |calls: u64, turns: u64| {
+            let mut read = readings(|turn| calls * turn, 1);
+            read.truncate(usize::try_from(turns).unwrap() + 1);
+            read.iter_mut().for_each(|sample| sample.last_ns = None);
+            length_for(&read).map(|length| length.get() / MILLISECOND)
+        };
+        assert_eq!(length(100, 80), Some(250));
+        assert_eq!(length(10, 80), Some(500));
+        assert_eq!(length(2, 80), Some(2_000));
+        assert_eq!(length(2, 40), Some(500), "there is no time for eight of two seconds");
+    }
+
+    #[test]
     fn readings_that_come_a_little_late_are_no_reason_for_longer_bins() {
         let mut late = readings(|turn| 10 * turn, 1);
         for (turn, sample) in (0..).zip(&mut late) {
             sample.at_ns = turn * 262 * MILLISECOND;
+            sample.last_ns = Some(sample.at_ns);
         }
         assert_eq!(length_for(&late).map(NonZeroU64::get), Some(250 * MILLISECOND));
     }

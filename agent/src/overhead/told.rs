@@ -62,7 +62,7 @@ pub(crate) fn blind(message: String) -> CaptureOverhead {
 }
 
 /// The window was ended: what was seen then stands, whatever the rest of it shows.
-pub(crate) fn stopped(judged: CaptureOverhead, abort: Abort) -> CaptureOverhead {
+pub(super) fn stopped(judged: CaptureOverhead, abort: Abort) -> CaptureOverhead {
     let length = judged.bin_milliseconds.unwrap_or(0);
     let time = length.saturating_mul(i32::try_from(abort.bins).unwrap_or(i32::MAX));
     CaptureOverhead {
@@ -116,8 +116,8 @@ fn named(signal: &OverheadSignal) -> String {
 
 /// Basis points in percent, with a digit behind the point.
 fn percent(basis_points: i64) -> String {
-    let sign = if basis_points < 0 { "-" } else { "" };
     let tenths = (basis_points.unsigned_abs() + 5) / 10;
+    let sign = if basis_points < 0 && tenths > 0 { "-" } else { "" };
     format!("{sign}{}.{} %", tenths / 10, tenths % 10)
 }
 
@@ -133,8 +133,8 @@ mod tests {
     #[test]
     fn basis_points_are_told_in_percent() {
         assert_eq!(
-            [percent(0), percent(4), percent(5), percent(-1234)],
-            ["0.0 %", "0.0 %", "0.1 %", "-12.3 %"]
+            [percent(0), percent(4), percent(-4), percent(5), percent(-1234)],
+            ["0.0 %", "0.0 %", "0.0 %", "0.1 %", "-12.3 %"]
         );
     }
 }

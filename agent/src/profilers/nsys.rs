@@ -11,6 +11,7 @@ pub mod options;
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::time::Duration;
 
 use flopwatch_api::artifact::{MOST_REPORTS, report_name};
 use flopwatch_api::capability::Capability;
@@ -137,6 +138,10 @@ impl Profiler for Nsys {
     }
 
     /// Once the last range that is asked for is over.
+    fn processor_time(&self, site: &Site) -> Option<Duration> {
+        collection::collector(site).processor_time()
+    }
+
     fn is_complete(&self, site: &Site, state: &State) -> bool {
         let session = state.read::<Session>();
         let range = session.ok().and_then(|session| session.asked.capture_range);

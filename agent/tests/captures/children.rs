@@ -19,7 +19,7 @@ const DISK: &str = "/dev/shm";
 static TURN: Mutex<()> = Mutex::const_new(());
 
 /// Imports in a folder of that name with a program in place of the importer, which leaves `floor` free.
-async fn import(folder: &TempDir, name: &str, program: &str, floor: u64) -> Result<(), Error> {
+async fn import(folder: &TempDir, name: &str, program: &str, floor: u64) -> Result<Option<Duration>, Error> {
     // As on a node, the tools lie elsewhere than what children make.
     let lies_in = tempfile::tempdir().unwrap();
     let importer = lies_in.path().join("importer");
@@ -90,4 +90,19 @@ async fn h3_no_file_of_a_child_is_larger_than_what_the_disk_has_above_what_must_
     assert!(error.is_want_of_space(), "{error:?}");
     let made = std::fs::metadata(folder.path().join("only/made")).unwrap();
     assert!(made.len() <= 8 * MEBIBYTE, "{made:?}");
+}
+
+#[tokio::test]
+async fn the_processor_time_of_a_child_is_what_it_used_and_not_how_long_it_took() {
+    let _turn = TURN.lock().await;
+    let folder = tempfile::tempdir_in(DISK).unwrap();
+    // What a tool starts is counted too.
+    let busy = "sh -c 'turn=0; while [ $turn -lt 400000 ]; do turn=$((turn+1)); done'";
+    let used = import(&folder, "busy", busy, 0).await.unwrap().unwrap();
+    let waited = import(&folder, "idle", "sleep 1", 0).await.unwrap().unwrap();
+    assert!(used > Duration::from_millis(100), "{used:?}");
+    assert!(
+        waited < Duration::from_millis(900) && waited < used,
+        "{waited:?} of {used:?}"
+    );
 }

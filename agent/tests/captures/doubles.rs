@@ -296,6 +296,10 @@ impl Collector for Doubles {
         Ok(())
     }
 
+    fn processor_time(&self) -> Option<Duration> {
+        None
+    }
+
     fn captures(&self, name: &str) -> Result<usize, GraftError> {
         Ok(self.inside().of(name).count())
     }

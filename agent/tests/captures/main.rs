@@ -8,6 +8,10 @@ mod deadline;
 mod doubles;
 mod ends;
 mod ncu;
+mod overhead;
+#[allow(dead_code, reason = "a bench shares it, and counts its steps")]
+#[path = "../paced/mod.rs"]
+mod paced;
 mod ranges;
 mod restart;
 mod rig;
@@ -16,3 +20,5 @@ mod sample_profiler;
 mod space;
 mod status;
 mod verified;
+#[path = "../workload/mod.rs"]
+mod workload;

@@ -58,11 +58,15 @@ pub(crate) struct Rig {
     pub(crate) limits: Limits,
     /// What captures are taken with.
     pub(crate) profilers: Profilers,
+    /// What its recorders count.
+    pub(crate) heartbeats: Heartbeats,
     folder: TempDir,
 }
 
 /// One life of the agent.
 pub(crate) struct Life {
+    /// What it shares.
+    pub(crate) node: Arc<Node>,
     captures: Arc<Captures>,
     stop: CancellationToken,
     give_up: CancellationToken,
@@ -91,6 +95,7 @@ impl Rig {
                 floor: Floor::default(),
             },
             profilers: Profilers::default(),
+            heartbeats: Heartbeats::new(Duration::ZERO),
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -124,6 +129,19 @@ impl Rig {
     /// The manifest of a capture.
     pub(crate) fn manifest(&self, name: &str) -> PathBuf {
         self.folder.path().join(format!("artifacts/captures/team/{name}.json"))
+    }
+
+    /// The summary that a capture published.
+    pub(crate) fn summary(&self, name: &str) -> Value {
+        let manifest: Value = serde_json::from_slice(&std::fs::read(self.manifest(name)).unwrap()).unwrap();
+        let artifacts = manifest["artifacts"].as_array().unwrap();
+        let summary = artifacts
+            .iter()
+            .find(|artifact| artifact["name"] == "summary.json")
+            .unwrap();
+        let digest = summary["sha256"].as_str().unwrap();
+        let found = std::fs::read(self.folder.path().join("artifacts/objects").join(digest)).unwrap();
+        serde_json::from_slice(&found).unwrap()
     }
 
     /// Makes a capture, as the operator does.
@@ -240,7 +258,7 @@ impl Rig {
             containers: Arc::new(self.containers.clone()),
             storage: Storage::new(None, &options),
             url: "https://127.0.0.1:8443".to_owned(),
-            heartbeats: Heartbeats::new(Duration::ZERO),
+            heartbeats: self.heartbeats.clone(),
             recordings: options.recordings(),
             left_behind: Notify::new(),
             stop: stop.clone(),
@@ -248,13 +266,14 @@ impl Rig {
         });
         let watching = tokio::spawn(pod_watch.for_each(|_| std::future::ready(())));
         known.wait_until_ready().await.unwrap();
-        let (captures, control) = Captures::new(node);
+        let (captures, control) = Captures::new(Arc::clone(&node));
         let tasks = vec![
             watching,
             tokio::spawn(control),
             tokio::spawn(Arc::clone(&captures).end_gone()),
         ];
         Life {
+            node,
             captures,
             stop,
             give_up,

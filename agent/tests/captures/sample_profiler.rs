@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use flopwatch_agent::failure::Failure;
 use flopwatch_agent::node::containers::Probed;
@@ -36,6 +37,10 @@ pub(crate) struct Sample {
     pub(crate) loses: Arc<AtomicBool>,
     /// How often it was told of a collection of an earlier agent.
     pub(crate) follows: Arc<AtomicU32>,
+    /// Milliseconds of processor time that its own processes use between two looks; none where it has no such.
+    pub(crate) uses: Option<u64>,
+    /// Looks at that.
+    pub(crate) looks: Arc<AtomicU32>,
 }
 
 /// What the journal keeps.
@@ -91,6 +96,11 @@ impl Profiler for Sample {
         }
         let failure = Failure::new(CaptureReason::SessionGone, "the program does not record");
         Ok(Observed::Gone(Some(failure)))
+    }
+
+    fn processor_time(&self, _: &Site) -> Option<Duration> {
+        let looks = self.looks.fetch_add(1, Ordering::SeqCst);
+        Some(Duration::from_millis(self.uses?) * looks)
     }
 
     fn stopping(&self) -> &'static str {

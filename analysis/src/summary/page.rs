@@ -48,6 +48,16 @@ pub(super) fn page(summary: &Summary) -> Page {
             format!("{}: {}", overhead.verdict, overhead.message),
         );
     }
+    if let Some(time) = &summary.processor_time {
+        let known = [
+            ("the profiler's own processes", time.profiler_ms),
+            ("import, export and transform", time.processing_ms),
+        ];
+        let known = known
+            .into_iter()
+            .filter_map(|(whose, ms)| Some(format!("{whose}: {} ms", ms?)));
+        page.text("Processor time", known.collect::<Vec<_>>().join("; "));
+    }
     if let Some(on) = &summary.transformed_on {
         page.text("Transformed on", format!("{:?}: {}", on.device, on.reason));
     }

@@ -14,7 +14,7 @@ pub mod slot;
 /// First bytes of a file.
 pub const MAGIC: [u8; 8] = *b"FLPWRING";
 /// Version of this layout; a reader refuses any other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Bytes of the header.
 pub const HEADER_BYTES: usize = 4096;
 /// Bytes of a file where nobody says another number.

@@ -17,8 +17,10 @@ pub const CALLS_AT: usize = 8;
 pub const TICKS_AT: usize = 16;
 /// Bytes of the text, and [`CUT`] where the text was longer; 0 until the text is there. 32 bits.
 pub const LENGTH_AT: usize = 24;
+/// Ticks at the end of the last range that is counted here, 64 bits.
+pub const LAST_AT: usize = 32;
 /// The text, UTF-8 as the program wrote it.
-pub const TEXT_AT: usize = 32;
+pub const TEXT_AT: usize = 40;
 /// Most bytes of a text.
 pub const TEXT_BYTES: usize = BYTES - TEXT_AT;
 /// Says in a length that the text was longer.

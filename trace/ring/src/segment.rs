@@ -27,8 +27,8 @@ pub const EVENTS_AT: usize = 60;
 pub const COUNTERS_AT: usize = 64;
 /// Counters of names in a segment: what it adds to the table of names when it is left.
 pub const COUNTERS: usize = 8;
-/// A counter: number of the name 32 bits, ranges 32 bits, their ticks 64 bits.
-pub const COUNTER_BYTES: usize = 16;
+/// A counter: number of the name 32 bits, ranges 32 bits, their ticks 64 bits, ticks at the end of the last one 64 bits.
+pub const COUNTER_BYTES: usize = 24;
 /// Push/pop ranges of the thread that are open, [`OPEN`] of [`OPEN_BYTES`]; for the thread alone.
 pub const OPEN_AT: usize = COUNTERS_AT + COUNTERS * COUNTER_BYTES;
 /// Open ranges whose ends are counted; deeper ones are recorded and not counted.

@@ -6,8 +6,11 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 
 use flopwatch_ring::header::CURSOR_AT;
-use flopwatch_ring::name::{CALLS_AT, HASH_AT, LENGTH_AT, TICKS_AT};
-use flopwatch_ring::segment::{self, CLAIM_AT, COUNTER_BYTES, COUNTERS, COUNTERS_AT, OPEN_AT, State};
+use flopwatch_ring::name::{CALLS_AT, HASH_AT, LAST_AT, LENGTH_AT, TICKS_AT};
+use flopwatch_ring::segment::{
+    self, CLAIM_AT, COUNTER_BYTES, COUNTERS, COUNTERS_AT, LATER_MONOTONIC_AT, LATER_REALTIME_AT, LATER_TICKS_AT,
+    SLOTS_AT, State,
+};
 use flopwatch_ring::{HEADER_BYTES, Layout, name};
 
 use super::clock::{Anchor, Clock};
@@ -28,6 +31,17 @@ pub struct NamedRanges {
     pub calls: u64,
     /// How long they took together in ns.
     pub total_ns: u64,
+    /// When the last of them ended, in ns since the Unix epoch; none where the file's clock does not tell.
+    pub last_utc_ns: Option<u64>,
+}
+
+/// What is counted of a name, in ticks.
+#[derive(Debug, Clone, Copy, Default)]
+struct Counted {
+    calls: u64,
+    ticks: u64,
+    /// The end of the last range.
+    last: u64,
 }
 
 /// Which entries of the table of names a reading looks at.
@@ -54,8 +68,8 @@ pub struct Heartbeat {
     cursors: [u64; 2],
     /// Segments that were not left for good.
     held: BTreeSet<usize>,
-    /// Calls and ticks of each name by its number.
-    counted: BTreeMap<u16, (u64, u64)>,
+    /// What is known of each name by its number.
+    counted: BTreeMap<u16, Counted>,
     names: BTreeMap<u16, String>,
 }
 
@@ -88,9 +102,13 @@ impl Heartbeat {
             let cursor = cursor(file)?;
             let mut sums = if known { self.entries(file)? } else { self.table(file)? };
             self.segments(file, cursor, &mut sums)?;
-            for (number, (calls, ticks)) in sums {
+            for (number, found) in sums {
                 let known = self.counted.entry(number).or_default();
-                *known = (known.0.max(calls), known.1.max(ticks));
+                // The time of an end is that of the range that was counted last.
+                if found.calls >= known.calls {
+                    let ticks = known.ticks.max(found.ticks);
+                    *known = Counted { ticks, ..found };
+                }
             }
             if self::cursor(file)? == cursor {
                 break;
@@ -98,16 +116,19 @@ impl Heartbeat {
         }
         let anchors: Vec<Anchor> = self.latest.into_iter().collect();
         let clock = Clock::new(self.ticks_are_tsc, self.made, &anchors);
-        let named = self.counted.iter().filter_map(|(number, (calls, ticks))| {
-            let name = self.names.get(number)?.clone();
-            let (calls, total_ns) = (*calls, clock.length_ns(*ticks));
-            (calls > 0).then_some(NamedRanges { name, calls, total_ns })
+        let named = self.counted.iter().filter_map(|(number, counted)| {
+            (counted.calls > 0).then_some(NamedRanges {
+                name: self.names.get(number)?.clone(),
+                calls: counted.calls,
+                total_ns: clock.length_ns(counted.ticks),
+                last_utc_ns: clock.utc_ns(counted.last),
+            })
         });
         Ok(named.collect())
     }
 
     /// What the table of names has, with the texts that are not known yet.
-    fn table(&mut self, file: &File) -> Result<BTreeMap<u16, (u64, u64)>, Failure> {
+    fn table(&mut self, file: &File) -> Result<BTreeMap<u16, Counted>, Failure> {
         let mut bytes = vec![0; self.layout.names * name::BYTES];
         let length = read_at(file, &mut bytes, self.layout.names_at)?;
         let mut sums = BTreeMap::new();
@@ -117,7 +138,7 @@ impl Heartbeat {
             if word(entry, HASH_AT) == 0 || half(entry, LENGTH_AT) == 0 {
                 continue;
             }
-            sums.insert(number, (word(entry, CALLS_AT), word(entry, TICKS_AT)));
+            sums.insert(number, of_table(entry));
             self.names
                 .entry(number)
                 .or_insert_with(|| publishable(whole(of_entry(entry).0)).0);
@@ -126,20 +147,20 @@ impl Heartbeat {
     }
 
     /// What the table has of the names that are known.
-    fn entries(&self, file: &File) -> Result<BTreeMap<u16, (u64, u64)>, Failure> {
+    fn entries(&self, file: &File) -> Result<BTreeMap<u16, Counted>, Failure> {
         let mut sums = BTreeMap::new();
         let mut entry = [0; name::BYTES];
         for number in self.names.keys() {
             let place = usize::from(*number).saturating_sub(1) * name::BYTES;
             if read_at(file, &mut entry, self.layout.names_at.saturating_add(place))? == entry.len() {
-                sums.insert(*number, (word(&entry, CALLS_AT), word(&entry, TICKS_AT)));
+                sums.insert(*number, of_table(&entry));
             }
         }
         Ok(sums)
     }
 
     /// Adds what segments hold that may hold anything.
-    fn segments(&mut self, file: &File, cursor: u64, sums: &mut BTreeMap<u16, (u64, u64)>) -> Result<(), Failure> {
+    fn segments(&mut self, file: &File, cursor: u64, sums: &mut BTreeMap<u16, Counted>) -> Result<(), Failure> {
         let segments = u64::try_from(self.layout.segments).unwrap_or(u64::MAX).max(1);
         // Whoever moved the cursor takes its segment a moment later: those of the last time are looked at once more.
         let [last, before] = self.cursors;
@@ -147,7 +168,7 @@ impl Heartbeat {
         self.held
             .extend((from..cursor).filter_map(|place| usize::try_from(place % segments).ok()));
         self.cursors = [cursor, last];
-        let mut bytes = [0; OPEN_AT];
+        let mut bytes = [0; SLOTS_AT];
         let mut left = Vec::new();
         for at in &self.held {
             let Some(place) = self.layout.segment(*at) else {
@@ -162,22 +183,28 @@ impl Heartbeat {
             if !matches!(state, Some(State::Open | State::Passed | State::Taken)) {
                 left.push(*at);
             }
-            let anchor = Anchor {
-                ticks: word(&bytes, segment::TICKS_AT),
-                monotonic_ns: word(&bytes, segment::MONOTONIC_AT),
-                realtime_ns: word(&bytes, segment::REALTIME_AT),
-            };
-            if self.latest.is_none_or(|latest| latest.ticks < anchor.ticks) && anchor.ticks != 0 {
-                self.latest = Some(anchor);
+            for [ticks, monotonic_ns, realtime_ns] in [
+                [segment::TICKS_AT, segment::MONOTONIC_AT, segment::REALTIME_AT],
+                [LATER_TICKS_AT, LATER_MONOTONIC_AT, LATER_REALTIME_AT],
+            ] {
+                let anchor = Anchor {
+                    ticks: word(&bytes, ticks),
+                    monotonic_ns: word(&bytes, monotonic_ns),
+                    realtime_ns: word(&bytes, realtime_ns),
+                };
+                if self.latest.is_none_or(|latest| latest.ticks < anchor.ticks) && anchor.ticks != 0 {
+                    self.latest = Some(anchor);
+                }
             }
             // A segment that was left has added its own to the table, and holds zeros.
             let counters = bytes.get(COUNTERS_AT..).unwrap_or_default().chunks_exact(COUNTER_BYTES);
             for counter in counters.take(COUNTERS) {
                 let number = u16::try_from(half(counter, 0)).unwrap_or(0);
                 if number != 0 {
-                    let sum: &mut (u64, u64) = sums.entry(number).or_default();
-                    sum.0 = sum.0.saturating_add(u64::from(half(counter, 4)));
-                    sum.1 = sum.1.saturating_add(word(counter, 8));
+                    let sum: &mut Counted = sums.entry(number).or_default();
+                    sum.calls = sum.calls.saturating_add(u64::from(half(counter, 4)));
+                    sum.ticks = sum.ticks.saturating_add(word(counter, 8));
+                    sum.last = sum.last.max(word(counter, 16));
                 }
             }
         }
@@ -185,6 +212,15 @@ impl Heartbeat {
             self.held.remove(&at);
         }
         Ok(())
+    }
+}
+
+/// What an entry of the table of names holds.
+fn of_table(entry: &[u8]) -> Counted {
+    Counted {
+        calls: word(entry, CALLS_AT),
+        ticks: word(entry, TICKS_AT),
+        last: word(entry, LAST_AT),
     }
 }
 

@@ -4064,6 +4064,14 @@ export interface PrecisionResult {
 /** Which captures something is in. */
 export type Presence = "both" | "before" | "after";
 
+/** Processor time that a capture took beside the program's own work. */
+export interface ProcessorTime {
+  /** Of what imported, exported and transformed the recording; null where it is not known of one of these. */
+  readonly processing_ms?: number | null;
+  /** Of the profiler's own processes beside the program; null where it has none that are known. */
+  readonly profiler_ms?: number | null;
+}
+
 /** One call. What the capture does not hold is null. */
 export interface ProfileEntry {
   /** `pytorch`, `cupy`, `jax` or `cpu`, told by the operation's name and device; `unknown` of GPU work of another framework. */
@@ -4768,6 +4776,8 @@ export interface Summary {
   readonly os_runtime: Table;
   /** What the window cost the program that was profiled; null where that was not looked at. */
   readonly overhead?: Overhead | null;
+  /** Processor time that the capture took beside the program's own work; null where nobody measured it. */
+  readonly processor_time?: ProcessorTime | null;
   /** All launches that a kernel profiler replayed. */
   readonly profiled?: ProfiledCount;
   /** Launches that a kernel profiler (Nsight Compute) replayed, by kernel: durations as it measured them. */

@@ -152,6 +152,16 @@ fn c1_what_enters_a_container_has_bounded_memory_processes_and_processor_time() 
     };
     let quota = of("cpu.max").or_else(|| of("cpu.cfs_quota_us")).expect("a quota");
     assert!(quota.starts_with("25000"), "{quota}");
+    // What has ended counts too, and what the container does itself does not.
+    let before = container.cgroup.0.processor_time().unwrap();
+    assert!(run("turn=0; while [ $turn -lt 100000 ]; do turn=$((turn+1)); done").success());
+    let used = container.cgroup.0.processor_time().unwrap() - before;
+    assert!(
+        used > Duration::from_millis(20) && used < Duration::from_secs(20),
+        "{used:?}"
+    );
+    let quiet = container.cgroup.0.processor_time().unwrap() - before;
+    assert!(quiet < used + Duration::from_millis(5), "{quiet:?} after {used:?}");
 }
 
 #[test]

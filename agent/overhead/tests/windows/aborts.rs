@@ -181,6 +181,21 @@ fn a_counter_of_three_steps_a_second_is_watched_as_well() {
 }
 
 #[test]
+fn a_program_that_an_agent_reads_is_watched_as_well() {
+    for (per_second, bin_ms, keeps_ends) in [
+        (50.0, 250, true),
+        (1.0 / 0.3, 1000, true),
+        (50.0, 500, false),
+        (20.0, 1000, false),
+    ] {
+        let target = Target::read_by_an_agent(per_second, bin_ms, keeps_ends);
+        println!("{per_second:.1} a second, ends {keeps_ends}");
+        assert!(ended(target, 200) <= 1);
+        assert_eq!(quick(Target { harm: 0.2, ..target }).0, 100);
+    }
+}
+
+#[test]
 fn few_bins_before_the_window_take_more_bins_in_it() {
     let after = |before_s| {
         quick(Target {

@@ -141,6 +141,43 @@ fn a_counter_of_three_steps_a_second_is_estimated_as_well() {
 }
 
 #[test]
+fn a_program_of_few_steps_in_a_reading_is_estimated_as_well_where_the_end_of_each_is_known() {
+    for (per_second, bin_ms) in [(50.0, 250), (20.0, 250), (1.0 / 0.3, 1000)] {
+        for harm in [0.0, 0.02, 0.05, 0.2] {
+            let target = Target {
+                harm,
+                ..Target::read_by_an_agent(per_second, bin_ms, true)
+            };
+            let (found, held) = (near(target), coverage(target));
+            println!(
+                "{per_second:.1} steps a second, harm {harm}: within a point {found}; coverage, width, estimated {held:?}"
+            );
+            let least = if harm < 0.2 { 0.95 } else { 0.92 };
+            assert!(found >= least && (0.92..=0.98).contains(&held.0));
+        }
+    }
+}
+
+/// Medians of rates of 12 or 13 steps would be told as one or the other: 8 % apart.
+#[test]
+fn a_counter_of_few_units_in_a_reading_is_estimated_as_well_and_less_surely() {
+    for (per_second, bin_ms) in [(500.0, 250), (50.0, 500), (20.0, 1000)] {
+        for harm in [0.0, 0.02, 0.05, 0.2] {
+            let target = Target {
+                harm,
+                ..Target::read_by_an_agent(per_second, bin_ms, false)
+            };
+            let (found, held) = (near(target), coverage(target));
+            println!(
+                "{per_second:.1} units a second, harm {harm}: within a point {found}; coverage, width, estimated {held:?}"
+            );
+            let least = if harm < 0.2 { 0.95 } else { 0.92 };
+            assert!(found >= least && held.0 >= 0.92);
+        }
+    }
+}
+
+#[test]
 fn verdicts_follow_the_harm() {
     for (harm, expected) in [
         (0.0, Verdict::Within),

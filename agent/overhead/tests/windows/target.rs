@@ -24,6 +24,10 @@ pub(crate) struct Target {
     pub(crate) offset_ms: u64,
     /// Mean spacing of samples, which are irregular.
     pub(crate) sample_ms: u64,
+    /// Whether they are regular, as an agent's readings are.
+    pub(crate) is_regular: bool,
+    /// Whether the counter keeps the time of the last unit's end.
+    pub(crate) keeps_ends: bool,
     pub(crate) before_s: u64,
     pub(crate) during_s: u64,
     pub(crate) after_s: u64,
@@ -45,6 +49,8 @@ impl Default for Target {
             bin_ms: 1000,
             offset_ms: 0,
             sample_ms: 100,
+            is_regular: false,
+            keeps_ends: false,
             before_s: 30,
             during_s: 30,
             after_s: 30,
@@ -57,6 +63,21 @@ impl Default for Target {
 }
 
 impl Target {
+    /// As an agent reads it four times a second: of a recorder that keeps ends, or of a counter that does not.
+    pub(crate) fn read_by_an_agent(per_second: f64, bin_ms: u64, keeps_ends: bool) -> Self {
+        Self {
+            per_second,
+            bin_ms,
+            keeps_ends,
+            sample_ms: 250,
+            is_regular: true,
+            noise: 0.02 * (1000.0 / bin_ms as f64).sqrt(),
+            before_s: 60,
+            after_s: 10,
+            ..Self::default()
+        }
+    }
+
     pub(crate) fn times(&self) -> Times {
         let attach_ns = self.before_s * 1000 * MS;
         let open_ns = attach_ns + 1000 * MS;
@@ -98,14 +119,21 @@ impl Target {
         let (mut count, mut noise) = (0.0, deviate());
         let mut pace = (self.noise * noise).exp();
         let mut samples = Vec::new();
+        let mut last_ns = None;
         for at_ms in (0..=end_ms).step_by(10) {
             if at_ms >= next_sample {
                 samples.push(Sample {
                     at_ns: at_ms * MS,
                     count: count as u64,
                     busy_ns: None,
+                    last_ns: last_ns.filter(|_| self.keeps_ends),
                 });
-                next_sample = at_ms + self.sample_ms * 6 / 10 + spacing.u64(0..=self.sample_ms * 8 / 10);
+                next_sample = at_ms
+                    + if self.is_regular {
+                        self.sample_ms
+                    } else {
+                        self.sample_ms * 6 / 10 + spacing.u64(0..=self.sample_ms * 8 / 10)
+                    };
             }
             if at_ms > 0 && (at_ms + self.offset_ms).is_multiple_of(self.bin_ms) {
                 noise = self.phi * noise + (1.0 - self.phi * self.phi).sqrt() * deviate();
@@ -115,7 +143,12 @@ impl Target {
             let harmed = at_ns >= times.open_ns + self.harm_from_s * 1000 * MS && at_ns < times.close_ns.unwrap();
             let slower = if harmed { 1.0 + self.harm } else { 1.0 };
             let load = (self.load)(at_ms as f64 / end_ms as f64, at_ns < times.attach_ns);
-            count += self.per_second / 100.0 * load * pace / slower;
+            let more = self.per_second / 100.0 * load * pace / slower;
+            let whole = (count + more).floor();
+            if whole > count.floor() {
+                last_ns = Some(at_ns + (10.0 * MS as f64 * (whole - count) / more) as u64);
+            }
+            count += more;
         }
         samples
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flopwatch_trace::model::{Capture, ColumnId, NameDetail};
 use flopwatch_trace::recorder::{self, Extent, Heartbeat, NamedRanges};
@@ -133,6 +133,40 @@ fn ranges_are_counted_by_name_beyond_what_the_ring_holds() {
     let capture = rig.capture();
     assert!(ranges(&capture).count() < ranges_said);
     assert!(lost(&capture, "NVTX events that the ring no longer holds") > 0);
+}
+
+#[test]
+fn the_end_of_the_last_range_of_each_name_is_known_beyond_what_the_ring_holds() {
+    let Some(rig) = Rig::any() else { return };
+    let unix_ns = || u64::try_from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap();
+    let begin = unix_ns();
+    rig.run(&["threads", "4", "200000"]);
+    let end = unix_ns();
+    let counts = recorder::counts(&rig.ring()).unwrap();
+    let last = |name: &str| {
+        counts
+            .iter()
+            .find(|count| count.name == name)
+            .unwrap()
+            .last_utc_ns
+            .unwrap()
+    };
+    assert!(
+        begin < last("inner") && last("inner") <= last("outer") && last("outer") < end,
+        "{counts:?}"
+    );
+    // Of the ranges that the ring still holds, those that ended last.
+    let capture = rig.capture();
+    let events = ranges(&capture);
+    let ended = |name: &str| {
+        let of_name = (0..events.len()).filter(|at| events.name_of(*at) == name);
+        of_name
+            .map(|at| events.start_ns[at] + events.duration_ns[at])
+            .max()
+            .unwrap()
+    };
+    let apart = last("outer") - last("inner");
+    assert!(apart.abs_diff(ended("outer") - ended("inner")) < 1_000, "{apart}");
 }
 
 #[test]

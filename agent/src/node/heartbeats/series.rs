@@ -97,7 +97,10 @@ impl Collector for RangeCollector {
         for beat in held.beats.values() {
             let whose = [beat.whose.namespace.as_str(), &beat.whose.pod, &beat.whose.container];
             let [namespace, pod, container] = whose;
-            for NamedRanges { name, calls, total_ns } in beat.counted.iter().take(self.names) {
+            for NamedRanges {
+                name, calls, total_ns, ..
+            } in beat.counted.iter().take(self.names)
+            {
                 let labels = [namespace, pod, container, name];
                 series.calls.with_label_values(&labels).inc_by(*calls);
                 let seconds = std::time::Duration::from_nanos(*total_ns).as_secs_f64();

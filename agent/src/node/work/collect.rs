@@ -12,16 +12,15 @@ use tokio::time::{Instant, sleep};
 use tracing::info;
 
 use super::Work;
+use super::overhead::ProfilerTime;
 use crate::adoption::Attached;
 use crate::failure::Failure;
 use crate::node::starts::Held;
 use crate::node::{pods, spool};
+use crate::overhead::{LOOK, Opened};
 use crate::plan::{Interrupt, Window, WindowStep, window};
 use crate::signs::Signs;
 use crate::transform::{SAMPLES, Samples};
-
-/// Longest time between two looks at an open window.
-const TICK: Duration = Duration::from_millis(250);
 
 /// Time between two looks whether the collection still runs and at what the program has mapped.
 const LOOK_INSIDE: Duration = Duration::from_secs(1);
@@ -32,6 +31,10 @@ impl Work<'_> {
         spool::check_free(&self.node.spool, self.node.limits.floor)?;
         spool::make(&self.spool)?;
         self.count_before(attached).await?;
+        self.profiler_time = ProfilerTime {
+            before: self.profiler_time(attached).await?,
+            after: None,
+        };
         let attach_ns = utc_ns();
         self.start(attached).await?;
         let opened_ns = utc_ns();
@@ -41,7 +44,11 @@ impl Work<'_> {
             return self.look_back(attached, end).await;
         }
         self.keep_prelude(attached).await;
-        self.pace_opened(attached, (attach_ns, opened_ns));
+        let opened = Opened {
+            attach_ns,
+            open_ns: opened_ns,
+        };
+        self.pace_opened(attached, opened);
         if let Some(held) = held {
             self.release_held(held, attached).await?;
         }
@@ -137,6 +144,7 @@ impl Work<'_> {
             .map(drop)
             .map_err(|failure| self.interrupted().err().unwrap_or(failure))?;
         self.pace.detached(utc_ns());
+        self.profiler_time.after = self.profiler_time(attached).await?;
         Ok(())
     }
 
@@ -208,7 +216,7 @@ impl Work<'_> {
                 ended: self.capture.spec.ends_with_program && profiler.has_ended(&site),
                 interrupt,
             };
-            match window(seen, TICK) {
+            match window(seen, LOOK) {
                 WindowStep::Close => break,
                 WindowStep::Abort(failure) => return Err(failure),
                 WindowStep::Stay(time) => {

@@ -1,27 +1,25 @@
 //! What the window costs its target: who counts the target's work, the watch while the window is open, and the verdict beside the results.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::Stage;
-use flopwatch_api::overhead::{CaptureOverhead, OverheadSignal, SignalSource};
+use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime, OverheadSignal, SignalSource};
+use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
 use super::Work;
-use super::collect::utc_ns;
+use super::collect::{blocking, utc_ns};
 use super::produce::Produced;
 use super::scrape::Scraper;
 use crate::adoption::Attached;
 use crate::failure::Failure;
 use crate::node::Node;
-use crate::overhead::{Choice, Watch, blind, choose, length_for, stopped};
-
-/// Time before the profiler attaches that is compared with; the recorder's readings go back so far.
-const BEFORE: Duration = Duration::from_mins(1);
-/// Time between two looks once the window has closed.
-const LOOK: Duration = Duration::from_millis(250);
+use crate::node::heartbeats::BEFORE;
+use crate::overhead::{Choice, LOOK, Opened, Watch, blind, hint, length_for};
 
 const NOBODY_COUNTS: &str = "nothing counts the target's work: let its pod be prepared with flopwatch.dev/prepare: recorder, or name a counter \
                              of it in spec.overhead.signal.prometheus";
@@ -35,7 +33,7 @@ pub(super) enum Pace {
     /// A counter is read before the window.
     Read(Scraper),
     /// Nothing shows it.
-    Blind(String),
+    Blind(Blind),
     /// It is watched.
     Watched {
         watch: Box<Watch>,
@@ -44,10 +42,55 @@ pub(super) enum Pace {
     },
 }
 
+/// A window in which nobody counts.
+#[derive(Clone, Debug)]
+pub(super) struct Blind {
+    why: String,
+    /// None where there is no time before it.
+    opened: Option<Opened>,
+    closed_ns: u64,
+}
+
+/// Processor time of the profiler's own processes in the container, as it was before they began to collect and once they were gone.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct ProfilerTime {
+    pub(super) before: Option<Duration>,
+    pub(super) after: Option<Duration>,
+}
+
+impl ProfilerTime {
+    fn spent(self) -> Option<Duration> {
+        // One that is gone with its cgroup, and came again, has less than before.
+        self.after?.checked_sub(self.before?)
+    }
+}
+
+fn milliseconds(time: Duration) -> i64 {
+    i64::try_from(time.as_millis()).unwrap_or(i64::MAX)
+}
+
 impl Pace {
+    fn watched(watch: Watch, scraper: Option<Scraper>) -> Self {
+        info!(
+            source = watch.signal.source.as_str(),
+            name = watch.signal.name,
+            bin_ns = watch.bin_ns(),
+            "watches how fast the target is"
+        );
+        let watch = Box::new(watch);
+        Self::Watched { watch, scraper }
+    }
+
+    fn blind(why: String, opened: Option<Opened>) -> Self {
+        let closed_ns = 0;
+        Self::Blind(Blind { why, opened, closed_ns })
+    }
+
     pub(super) fn closed(&mut self, at_ns: u64) {
-        if let Self::Watched { watch, .. } = self {
-            watch.close(at_ns);
+        match self {
+            Self::Watched { watch, .. } => watch.close(at_ns),
+            Self::Blind(blind) => blind.closed_ns = at_ns,
+            Self::Unwatched | Self::Read(_) => {}
         }
     }
 
@@ -62,13 +105,10 @@ impl Pace {
         let Self::Watched { watch, scraper } = self else {
             return;
         };
-        let new = if let Some(scraper) = scraper {
-            scraper.since(watch.since_ns())
-        } else {
-            let mut ranges = node.heartbeats.samples(container_id, watch.since_ns());
-            ranges.remove(&watch.signal.name).unwrap_or_default()
-        };
-        watch.take(new);
+        match scraper {
+            Some(scraper) => watch.take(scraper.since(watch.since_ns())),
+            None => node.heartbeats.follow(container_id, watch),
+        }
     }
 }
 
@@ -106,41 +146,33 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// The window has opened, of a profiler that began to attach at the first of two times.
-    pub(super) fn pace_opened(&mut self, attached: &Attached, times: (u64, u64)) {
+    /// The window has opened.
+    pub(super) fn pace_opened(&mut self, attached: &Attached, opened: Opened) {
         let spec = &self.capture.spec;
         if spec.start == StartMode::ContainerStart {
-            self.pace = Pace::Blind(
-                "the window begins with the program: there is nothing before it to compare with".to_owned(),
-            );
+            let why = "the window begins with the program: there is nothing before it to compare with";
+            self.pace = Pace::blind(why.to_owned(), None);
             return;
         }
         if let Pace::Read(scraper) = std::mem::take(&mut self.pace) {
-            self.pace = self.follow_counter(scraper, times);
+            self.pace = self.follow_counter(scraper, opened);
             return;
         }
-        let since_ns = times
-            .0
-            .saturating_sub(u64::try_from(BEFORE.as_nanos()).unwrap_or(u64::MAX));
-        let mut ranges = self.node.heartbeats.samples(&attached.container_id, since_ns);
-        for samples in ranges.values_mut() {
-            samples.retain(|sample| sample.at_ns <= times.0);
-        }
-        self.pace = match choose(ranges) {
-            Ok((name, choice)) => {
-                let source = SignalSource::Recorder;
-                let watch = self.watch(OverheadSignal { source, name }, choice, times);
-                Pace::Watched { watch, scraper: None }
-            }
-            Err(_) if attached.ring.is_none() => Pace::Blind(NOBODY_COUNTS.to_owned()),
-            Err(why) => Pace::Blind(why.to_string()),
+        let watched = self
+            .node
+            .heartbeats
+            .watch(&attached.container_id, &spec.overhead, opened);
+        self.pace = match watched {
+            Ok(watch) => Pace::watched(watch, None),
+            Err(_) if attached.ring.is_none() => Pace::blind(NOBODY_COUNTS.to_owned(), Some(opened)),
+            Err(why) => Pace::blind(why.to_string(), Some(opened)),
         };
     }
 
     /// Goes on with a counter that was read before the window.
-    fn follow_counter(&self, scraper: Scraper, times: (u64, u64)) -> Pace {
+    fn follow_counter(&self, scraper: Scraper, opened: Opened) -> Pace {
         let mut samples = scraper.since(0);
-        samples.retain(|sample| sample.at_ns <= times.0);
+        samples.retain(|sample| sample.at_ns <= opened.attach_ns);
         let signal = self.capture.spec.overhead.signal.as_ref();
         let name = signal.and_then(|signal| signal.prometheus.as_ref());
         let name = name.map(|signal| signal.counter.clone()).unwrap_or_default();
@@ -148,24 +180,17 @@ impl Work<'_> {
             let why = scraper
                 .failure()
                 .unwrap_or_else(|| "it moved too seldom before the window".to_owned());
-            return Pace::Blind(format!("the counter {name}: {why}"));
+            return Pace::blind(format!("the counter {name}: {why}"), Some(opened));
         };
         let source = SignalSource::Prometheus;
         let choice = Choice { samples, length_ns };
-        Pace::Watched {
-            watch: self.watch(OverheadSignal { source, name }, choice, times),
-            scraper: Some(scraper),
-        }
-    }
-
-    fn watch(&self, signal: OverheadSignal, choice: Choice, times: (u64, u64)) -> Box<Watch> {
-        info!(
-            source = signal.source.as_str(),
-            name = signal.name,
-            bin_ns = choice.length_ns,
-            "watches how fast the target is"
+        let watch = Watch::open(
+            OverheadSignal { source, name },
+            choice,
+            &self.capture.spec.overhead,
+            opened,
         );
-        Box::new(Watch::open(signal, choice, &self.capture.spec.overhead, times))
+        Pace::watched(watch, Some(scraper))
     }
 
     /// Whether the window costs more than it may, and is to be ended for that.
@@ -174,24 +199,54 @@ impl Work<'_> {
         let Pace::Watched { watch, .. } = &mut self.pace else {
             return false;
         };
-        let Some(abort) = watch.look() else { return false };
-        let told = stopped(watch.judge(), abort);
+        if watch.look().is_none() {
+            return false;
+        }
+        let told = watch.judge();
         info!(why = told.message, "the window is ended");
         self.journal.over_budget = Some(told.message);
         true
     }
 
-    /// Says what the window cost, in the status and in the summary that is published.
+    /// Says what the capture cost, in the status and in the summary that is published.
     pub(super) async fn judge(&mut self, produced: &mut Produced) -> Result<(), Failure> {
-        let Some(told) = self.verdict().await? else {
-            return Ok(());
+        let told = self.verdict().await?;
+        let time = CaptureProcessorTime {
+            profiler_milliseconds: self.profiler_time.spent().map(milliseconds),
+            processing_milliseconds: produced.processor_time.map(milliseconds),
         };
-        self.node.metrics.overhead(told.verdict);
         if self.capture.spec.outputs.contains(&Output::Summary) {
-            produced.tell_overhead(&told, &self.spool)?;
+            produced.tell_cost(told.as_ref(), time, &self.spool)?;
         }
-        self.draft.overhead(told);
+        self.draft.processor_time(time);
+        if let Some(told) = told {
+            self.node.metrics.overhead(told.verdict);
+            self.draft.overhead(told);
+        }
         Ok(())
+    }
+
+    /// Processor time that the profiler's own processes in the container have used so far.
+    pub(super) async fn profiler_time(&self, attached: &Attached) -> Result<Option<Duration>, Failure> {
+        let (profiler, site) = (self.profiler(attached)?, self.site_of(attached));
+        blocking(CaptureReason::CollectionFailed, move || {
+            Ok(profiler.processor_time(&site))
+        })
+        .await
+    }
+
+    /// What the period of the container's series says, where nobody counted.
+    async fn hint(&self, container_id: &str, seen: &Blind) -> Option<String> {
+        let (opened, closed_ns) = (seen.opened?, seen.closed_ns);
+        let (node, id) = (Arc::clone(self.node), container_id.to_owned());
+        let found = tokio::task::spawn_blocking(move || {
+            let ring = node.metrics_ring.as_ref()?;
+            let window = Duration::from_nanos(closed_ns.saturating_sub(opened.open_ns));
+            let before = ring.before(&id, opened.attach_ns, BEFORE);
+            let during = ring.before(&id, closed_ns, window);
+            hint(&before.series, &during.series)
+        });
+        found.await.ok().flatten()
     }
 
     /// What the window cost, once the time after it has passed; none where there was no window.
@@ -210,16 +265,17 @@ impl Work<'_> {
                     return Ok(Some(blind(why.to_owned())));
                 }
                 Pace::Unwatched | Pace::Read(_) => return Ok(None),
-                Pace::Blind(why) => return Ok(Some(blind(why.clone()))),
+                Pace::Blind(seen) => {
+                    let seen = seen.clone();
+                    let hint = self.hint(&container_id, &seen).await;
+                    let message = hint.map_or_else(|| seen.why.clone(), |hint| format!("{}. {hint}", seen.why));
+                    return Ok(Some(blind(message)));
+                }
                 Pace::Watched { watch, .. } => watch,
             };
             let left = Duration::from_nanos(watch.until_ns().saturating_sub(utc_ns()));
             if left.is_zero() {
-                let judged = watch.judge();
-                return Ok(Some(match watch.stopped {
-                    Some(abort) => stopped(judged, abort),
-                    None => judged,
-                }));
+                return Ok(Some(watch.judge()));
             }
             let message = format!(
                 "counting the target's work after the window, for {} s",

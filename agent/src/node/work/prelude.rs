@@ -137,11 +137,22 @@ pub(super) fn without(folder: &Path) -> Option<String> {
     std::fs::read_to_string(folder.join(WITHOUT)).ok()
 }
 
-/// Makes the timeline of what was before the window; false where nothing was.
-pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<bool, Failure> {
+/// The timeline of what was before the window.
+pub(super) struct Prelude {
+    /// Whether there was anything.
+    pub(super) holds_something: bool,
+    /// Processor time that it took to make; none where that is not known.
+    pub(super) processor_time: Option<Duration>,
+}
+
+/// Makes the timeline of what was before the window.
+pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<Prelude, Failure> {
     let samples = work.spool.join(SAMPLES_BEFORE);
     if !samples.is_file() {
-        return Ok(false);
+        return Ok(Prelude {
+            holds_something: false,
+            processor_time: Some(Duration::ZERO),
+        });
     }
     let ring = Some(work.spool.join(RING_BEFORE)).filter(|ring| ring.is_file());
     let job = Job {
@@ -157,13 +168,16 @@ pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<bool, Fai
     };
     let failed = |error: &dyn std::error::Error| Failure::new(CaptureReason::TransformFailed, chain(error));
     let transformed = work.node.steps.transform(place, &job, work.aborted()).await;
-    transformed.map_err(|error| failed(&error))?;
+    let processor_time = transformed.map_err(|error| failed(&error))?;
     let summary = place.open(SUMMARY).map_err(|error| failed(&error))?;
     let summary = read_summary(summary, &job.summary).map_err(|error| failed(&error))?;
     // Without a ring there are series, or there would be no samples.
-    if summary.total_events > 0 || ring.is_none() {
-        return Ok(true);
-    }
-    let samples = read_samples(&work.spool.join(SAMPLES_BEFORE)).map_err(|error| failed(&error))?;
-    Ok(!samples.series.is_empty())
+    let holds_something = summary.total_events > 0 || ring.is_none() || {
+        let samples = read_samples(&work.spool.join(SAMPLES_BEFORE)).map_err(|error| failed(&error))?;
+        !samples.series.is_empty()
+    };
+    Ok(Prelude {
+        holds_something,
+        processor_time,
+    })
 }

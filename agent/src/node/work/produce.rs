@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use flopwatch_analysis::summary::Overhead;
+use flopwatch_analysis::summary::{Overhead, ProcessorTime};
 use flopwatch_api::artifact::{Output, PRELUDE, SAMPLES};
 use flopwatch_api::capture::CaptureSummary;
-use flopwatch_api::overhead::CaptureOverhead;
+use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
 use k8s_openapi::jiff::Timestamp;
@@ -23,8 +24,8 @@ use crate::serve::source_file;
 use crate::transform::read_summary;
 use crate::workplace::{self, Workplace};
 
-/// The summary with what the window cost, in the capture's folder.
-const SUMMARY_WITH_OVERHEAD: &str = "summary.told.json";
+/// The summary with what the capture cost, in the capture's folder.
+const SUMMARY_WITH_COST: &str = "summary.told.json";
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
@@ -34,6 +35,8 @@ pub(super) struct Produced {
     pub(super) summary: CaptureSummary,
     /// Why there is nothing of the time before the window, where there should be something.
     pub(super) without_prelude: Option<String>,
+    /// Processor time of the children; none where it is not known of one of them.
+    pub(super) processor_time: Option<Duration>,
 }
 
 /// Imports, exports, transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
@@ -80,12 +83,18 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
     }
     let mut files = Vec::new();
     let mut without_prelude = prelude::without(&work.spool);
+    let mut processor_time = products.processor_time;
     if spec.outputs.contains(&Output::Timeline) {
         match prelude::make(work, &place).await {
-            Ok(true) => files.extend(source_file(PRELUDE, products.open(PRELUDE).map_err(failed)?)),
-            Ok(false) => {}
+            Ok(prelude) => {
+                processor_time = pipeline::sum(processor_time, prelude.processor_time);
+                if prelude.holds_something {
+                    files.extend(source_file(PRELUDE, products.open(PRELUDE).map_err(failed)?));
+                }
+            }
             Err(failure) => {
                 work.interrupted()?;
+                processor_time = None;
                 warn!(why = failure.message, "the capture has no prelude");
                 without_prelude = Some(failure.message);
             }
@@ -113,18 +122,28 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         captured,
         summary,
         without_prelude,
+        processor_time,
     })
 }
 
 impl Produced {
-    /// Adds to the summary what the window cost.
-    pub(super) fn tell_overhead(&mut self, told: &CaptureOverhead, spool: &Path) -> Result<(), Failure> {
+    /// Adds to the summary what the capture cost.
+    pub(super) fn tell_cost(
+        &mut self,
+        overhead: Option<&CaptureOverhead>,
+        time: CaptureProcessorTime,
+        spool: &Path,
+    ) -> Result<(), Failure> {
         for file in self.files.iter_mut().filter(|file| file.name == SUMMARY) {
             let content = file.content.try_clone().map_err(not_stored())?;
             let mut summary = read_summary(content, Path::new(SUMMARY)).map_err(not_stored())?;
-            summary.overhead = Some(of_summary(told));
+            summary.overhead = overhead.map(of_summary);
+            summary.processor_time = Some(time).filter(|time| !time.is_unknown()).map(|time| ProcessorTime {
+                profiler_ms: time.profiler_milliseconds,
+                processing_ms: time.processing_milliseconds,
+            });
             let text = summary.to_json().map_err(not_stored())?;
-            let path = spool.join(SUMMARY_WITH_OVERHEAD);
+            let path = spool.join(SUMMARY_WITH_COST);
             std::fs::write(&path, text).map_err(not_stored())?;
             file.content = Arc::new(File::open(path).map_err(not_stored())?);
         }

@@ -212,6 +212,7 @@ impl Client {
             at_ns,
             count,
             busy_ns: None,
+            last_ns: None,
         })
     }
 

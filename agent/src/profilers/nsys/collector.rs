@@ -57,6 +57,9 @@ pub trait Collector: Send + Sync {
     /// The same, waited for.
     fn await_launcher(&self, limit: Duration) -> Result<LauncherState, GraftError>;
 
+    /// Processor time that the session, its supervisor and control commands have used so far; none where that cannot be read.
+    fn processor_time(&self) -> Option<Duration>;
+
     /// Whether the program of a container that is held has ended.
     fn has_ended(&self) -> bool;
 
@@ -121,6 +124,10 @@ impl Collector for Target {
 
     fn await_launcher(&self, limit: Duration) -> Result<LauncherState, GraftError> {
         self.await_state(limit)
+    }
+
+    fn processor_time(&self) -> Option<Duration> {
+        self.cgroup.as_ref()?.processor_time()
     }
 
     fn has_ended(&self) -> bool {

@@ -4,6 +4,7 @@
 //! a capture against it. Every line is one write, so lines of several processes never mix.
 
 mod exposition;
+mod paced;
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -19,6 +20,8 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::sys::wait::{WaitPidFlag, waitpid};
 use nix::unistd::Pid;
 use std::os::fd::AsFd;
+
+use paced::{Pace, PacedArguments};
 
 /// Ranges in one step: `step` around `forward`, `backward` and `optimizer`.
 const RANGES_PER_STEP: u64 = 4;
@@ -44,6 +47,8 @@ struct Arguments {
     /// Compute so many steps in each inner range instead of sleeping; 0: sleep.
     #[arg(long, default_value_t = 0)]
     range_steps: u64,
+    #[command(flatten)]
+    paced: PacedArguments,
     /// Push and pop a range of this name once, before any other and before threads and children are there.
     #[arg(long, value_name = "NAME")]
     first_range: Option<String>,
@@ -117,17 +122,18 @@ fn main() -> anyhow::Result<ExitCode> {
     };
     let threads = (0..arguments.threads)
         .map(|index| {
+            let pace = arguments.paced.pace()?;
             std::thread::Builder::new()
                 .name(format!("worker-{index}"))
-                .spawn(move || work(index, inner))
+                .spawn(move || work(index, inner, pace))
+                .context("start a thread")
         })
-        .collect::<Result<Vec<_>, _>>()
-        .context("start threads")?;
+        .collect::<anyhow::Result<Vec<_>>>()?;
 
     let seen = attend(&arguments, &signals, children.is_empty())?;
     STOP.store(true, Ordering::Relaxed);
     for thread in threads {
-        thread.join().ok().context("a worker panicked")?;
+        thread.join().ok().context("a worker panicked")??;
     }
     end_children(children)?;
     let total = RANGES.load(Ordering::Relaxed);
@@ -258,7 +264,7 @@ fn compute(steps: u64) {
 }
 
 /// One thread's work: steps of nested ranges.
-fn work(index: u32, inner: Inner) {
+fn work(index: u32, inner: Inner, mut pace: Option<Pace>) -> anyhow::Result<()> {
     nvtx::name_thread!("worker-{index}");
     while !STOP.load(Ordering::Relaxed) {
         nvtx::range_push!("step");
@@ -267,11 +273,18 @@ fn work(index: u32, inner: Inner) {
             inner.run();
             nvtx::range_pop!();
         }
+        if let Some(pace) = &mut pace {
+            pace.wait();
+        }
         nvtx::range_pop!();
+        if let Some(pace) = &mut pace {
+            pace.ended()?;
+        }
         RANGES.fetch_add(RANGES_PER_STEP, Ordering::Relaxed);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         LAST.fetch_max(u64::try_from(now.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
+    Ok(())
 }
 
 #[expect(clippy::disallowed_methods, reason = "a thread of its own, no runtime")]

@@ -82,6 +82,11 @@ async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> 
     } else {
         ensure!(told.verdict == OverheadVerdict::Inconclusive, "{told:?}");
     }
+    let time = capture.status.as_ref().and_then(|status| status.processor_time);
+    ensure!(
+        time.is_some_and(|time| time.profiler_milliseconds > Some(0) && time.processing_milliseconds > Some(0)),
+        "{time:?}"
+    );
     let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
     let url = capture
         .status
