@@ -7,6 +7,7 @@ mod children;
 mod deadline;
 mod doubles;
 mod ends;
+mod fleet;
 mod ncu;
 mod ranges;
 mod restart;

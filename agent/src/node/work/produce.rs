@@ -10,6 +10,7 @@ use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::overhead::CaptureOverhead;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
+use flopwatch_fleet::CaptureRow;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::warn;
@@ -34,6 +35,8 @@ pub(super) struct Produced {
     pub(super) summary: CaptureSummary,
     /// Why there is nothing of the time before the window, where there should be something.
     pub(super) without_prelude: Option<String>,
+    /// The capture's row of the fleet with what was measured; none where there is no fleet.
+    pub(super) fleet: Option<Box<CaptureRow>>,
 }
 
 /// Imports, exports, transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
@@ -51,6 +54,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         samples: Some(work.spool.join(SAMPLES)),
         session_id: Some(spec.session_ref.id.clone()),
         device: spec.transform.device,
+        fleet: work.row_for_child(),
     };
     let collected = recipe.collected.clone();
     let captured = recipe.captured.iter().map(|category| category.name().to_owned());
@@ -78,6 +82,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             storage: None,
         })?;
     }
+    let fleet = work.take_rows(&products).await;
     let mut files = Vec::new();
     let mut without_prelude = prelude::without(&work.spool);
     if spec.outputs.contains(&Output::Timeline) {
@@ -113,6 +118,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         captured,
         summary,
         without_prelude,
+        fleet,
     })
 }
 
