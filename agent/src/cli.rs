@@ -22,6 +22,7 @@ use flopwatch_trace::model::Category;
 use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, FORMATS, RECORD_HELP};
 use crate::analysis;
 use crate::disassembly;
+use crate::fleet::FleetFiles;
 use crate::node;
 use crate::source::Source;
 use crate::tools;
@@ -501,6 +502,12 @@ pub struct TransformArguments {
     /// Summary to write.
     #[arg(long, value_name = "FILE")]
     pub summary: PathBuf,
+    /// The capture's row of the fleet (JSON).
+    #[arg(long, value_name = "FILE", requires = "fleet_rows")]
+    pub fleet_capture: Option<PathBuf>,
+    /// Rows of the fleet to write.
+    #[arg(long, value_name = "FILE", requires = "fleet_capture")]
+    pub fleet_rows: Option<PathBuf>,
 }
 
 impl From<TransformArguments> for Job {
@@ -515,7 +522,10 @@ impl From<TransformArguments> for Job {
             others,
             timeline,
             summary,
+            fleet_capture,
+            fleet_rows,
         } = arguments;
+        let fleet = fleet_capture.zip(fleet_rows);
         Self {
             exports,
             samples,
@@ -526,6 +536,7 @@ impl From<TransformArguments> for Job {
             others,
             timeline,
             summary,
+            fleet: fleet.map(|(capture, rows)| FleetFiles { capture, rows }),
         }
     }
 }

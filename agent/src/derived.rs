@@ -102,6 +102,7 @@ impl DerivedArtifacts {
             samples: raw.samples.clone(),
             session_id: Some(raw.session_id.clone()),
             device: TransformDevice::Cpu,
+            fleet: None,
         };
         let made = pipeline::run(&self.raw, &place, recipe, wanted, std::future::pending(), |_stage| {}).await;
         made.and_then(|products| products.timeline())

@@ -7,6 +7,7 @@
 //! | [`overhead`] | what a window costs its target, by a counter of the target's own work |
 //! | [`pipeline`], [`steps`], [`workplace`] | from raw files to published ones: what is run, and the sandboxed children that do it |
 //! | [`transform`] | exports and samples into the published files; runs in a child process |
+//! | [`fleet`] | captures as rows of the fleet: who they are, and what of a child's rows is taken |
 //! | [`node`] | `run`: the captures and pods of one node |
 //! | [`source`], [`analysis`] | `convert`, `analyze`, `export` and `summary`: any file that is read, through the same children |
 //! | [`derived`] | results of analyses of published timelines on demand, through the same children |
@@ -31,6 +32,7 @@ pub mod diagnose;
 pub mod disassembly;
 pub mod disk;
 pub mod failure;
+pub mod fleet;
 pub mod gpus;
 pub(crate) mod grpc;
 pub mod manifest;

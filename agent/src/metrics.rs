@@ -1,5 +1,7 @@
 //! The agent's own metrics. Labels come from closed sets: reasons, stages and outcomes.
 
+mod fleet;
+
 use std::time::Duration;
 
 use flopwatch_api::capture::Stage;
@@ -8,6 +10,8 @@ use flopwatch_api::reason::CaptureReason;
 use prometheus::{
     Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
+
+pub use fleet::{FleetMetrics, FleetResult};
 
 /// How a graft ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -58,6 +62,7 @@ pub struct Metrics {
     uploads: IntCounterVec,
     uploads_due: IntGauge,
     evicted: IntCounter,
+    fleet: FleetMetrics,
     scrape_reviews: IntCounterVec,
     certificate_expiry: Gauge,
 }
@@ -131,6 +136,7 @@ impl Metrics {
                 "flopwatch_captures_evicted_total",
                 "Captures whose artifacts left the node to keep its limits of size and age.",
             )?,
+            fleet: FleetMetrics::register(registry)?,
             scrape_reviews: IntCounterVec::new(
                 Opts::new(
                     "flopwatch_metrics_access_reviews_total",
@@ -246,6 +252,11 @@ impl Metrics {
         self.evicted.inc();
     }
 
+    /// What is counted of fleet rows.
+    pub const fn fleet(&self) -> &FleetMetrics {
+        &self.fleet
+    }
+
     /// Where a reviewer of those who read metrics counts.
     pub fn scrape_reviews(&self) -> IntCounterVec {
         self.scrape_reviews.clone()
@@ -279,6 +290,8 @@ mod tests {
             "flopwatch_captures_total{reason=\"ContainerBusy\",result=\"failed\"} 1",
             "flopwatch_grafts_total{outcome=\"grafted\"} 0",
             "flopwatch_captures_live 0",
+            "flopwatch_fleet_files_total{result=\"dropped\"} 0",
+            "flopwatch_fleet_files_waiting 0",
             "flopwatch_capture_overhead_total{verdict=\"Blind\"} 0",
             "flopwatch_agent_certificate_expiry_timestamp_seconds 0",
         ] {

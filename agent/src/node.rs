@@ -5,6 +5,7 @@ pub mod certificate;
 pub mod clock;
 pub mod containers;
 pub mod entering;
+pub mod fleet;
 pub mod graft;
 pub mod heartbeats;
 mod journal;
@@ -34,7 +35,7 @@ use axum::Router;
 use flopwatch_api::artifact::artifacts_path;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::{METRICS_AUDIENCE, agent_audience};
-use flopwatch_artifacts::object_store::{Bucket, ClusterError, Limits as BucketLimits, LocationError, cluster_name};
+use flopwatch_artifacts::object_store::{Bucket, ClusterError, LocationError};
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, ConversionLimits, Store, StoreError, StoreOptions,
 };
@@ -67,6 +68,7 @@ use crate::toolbox::Toolbox;
 use captures::Captures;
 use containers::Containers;
 use entering::Entering;
+use fleet::Fleet;
 use heartbeats::Heartbeats;
 pub use options::Options;
 use pods::Pods;
@@ -185,6 +187,8 @@ pub struct Node {
     pub containers: Arc<dyn Containers>,
     /// Where artifacts are kept beside the node's own store.
     pub storage: Storage,
+    /// The way of fleet rows to the object store; none where there is no such store, or they are switched off.
+    pub fleet: Option<Fleet>,
     /// Where artifacts are served: scheme, address and port.
     pub url: String,
     /// What the flight recorders of its containers count.
@@ -243,7 +247,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let heartbeats = Heartbeats::new(options.metrics_ring().unwrap_or_default());
     heartbeats.publish(options.range_metrics, &registry)?;
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
-    let bucket = open_bucket(&options, &client).await?;
+    let (bucket, fleet) = storage::open(&options, &client, &metrics).await?;
     let forms = open_derived(&options, children, steps.clone()).await?;
     let series = series(registry, &client, &metrics);
     let server = bind(
@@ -259,7 +263,6 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let address = SocketAddr::new(options.advertise_address, server.local_addr().port());
     let mut serving = tokio::spawn(server.run(give_up.clone()));
 
-    let toolbox = Arc::new(toolbox);
     let entering = Entering::new(&options, procfs.clone(), Reexec::default());
     let host = Host::new(&options, entering.clone(), procfs.clone(), Arc::clone(&toolbox), gpus);
     let node = Arc::new(Node {
@@ -280,6 +283,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         metrics_ring,
         containers: Arc::new(host),
         storage: Storage::new(bucket, &options),
+        fleet,
         url: format!("https://{address}"),
         heartbeats,
         recordings: options.recordings(),
@@ -295,7 +299,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let (captures, control) = Captures::new(Arc::clone(&node));
     let pods_known = CancellationToken::new();
     let controlling = tokio::spawn(control_once_known(pods, pods_known.clone(), control));
-    let keeping = tokio::spawn(storage::keep(Arc::clone(&node), Arc::clone(&captures)));
+    let keeping = tokio::spawn(keep_stored(Arc::clone(&node), Arc::clone(&captures)));
     let forgetting = tokio::spawn(Arc::clone(&captures).end_gone());
     let sweeping = tokio::spawn(ready_and_sweep(
         Arc::clone(&node),
@@ -332,6 +336,14 @@ async fn control_once_known(pods: Pods, known: CancellationToken, control: impl 
         known.cancel();
         control.await;
     }
+}
+
+/// Copies to the object store what is to be there, until the node is told to stop.
+async fn keep_stored(node: Arc<Node>, captures: Arc<Captures>) {
+    tokio::join!(
+        storage::keep(Arc::clone(&node), captures),
+        fleet::keep_copying(Arc::clone(&node))
+    );
 }
 
 /// Makes the folder of captures under way.
@@ -383,20 +395,6 @@ async fn open_store(options: &Options, metrics: ArtifactMetrics) -> Result<Arc<S
         derived_age: Duration::from_hours(options.form_hours.into()),
     };
     Ok(Arc::new(Store::open(&folder, store_options, metrics).await?))
-}
-
-/// The object store, where one is named.
-async fn open_bucket(options: &Options, client: &Client) -> Result<Option<Bucket>, Error> {
-    if options.store.store_url.is_none() {
-        return Ok(None);
-    }
-    let bucket = options
-        .store
-        .open(&cluster_name(client).await?, BucketLimits::default())?;
-    if let (Some(_), Some(url)) = (&bucket, &options.store.store_url) {
-        info!(%url, default = options.store_default.as_str(), "artifacts are copied to the object store");
-    }
-    Ok(bucket)
 }
 
 /// What makes derived artifacts: of timelines by children with the bounds of a transform, whose files are no larger than derived artifacts
@@ -468,14 +466,14 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
 }
 
 /// Import, export and transform with the tools that are there.
-async fn make_steps(options: &Options, limits: steps::Limits) -> Result<(Steps, Toolbox), Error> {
+async fn make_steps(options: &Options, limits: steps::Limits) -> Result<(Steps, Arc<Toolbox>), Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
     let folders = std::iter::once(&options.tools_dir).chain(&options.older_tools_dir);
     let toolbox = Toolbox::open(folders, &own, &limits).await;
     if toolbox.is_empty() {
         warn!("no Nsight Systems beside this agent: captures give metrics only");
     }
-    Ok((Steps::new(own, toolbox.first().cloned(), limits), toolbox))
+    Ok((Steps::new(own, toolbox.first().cloned(), limits), Arc::new(toolbox)))
 }
 
 /// Finds the container of a process for GPU metrics.
@@ -557,6 +555,8 @@ async fn ready_and_sweep(
                 sweep::sweep_store(&node.store, &listed.all).await;
                 sweep::sweep_remote_captures(&node.store, node.storage.bucket()).await;
                 let keep = |uid: &str| listed.undecided.contains(uid) || captures.is_live(uid);
+                let unsettled = fleet::recover(&node, keep).await;
+                let keep = |uid: &str| keep(uid) || unsettled.contains(uid);
                 sweep::sweep_spool(&node.spool, &node.steps, keep).await;
                 let (watched, undecided) = (Arc::clone(&captures), listed.undecided);
                 let keep = move |uid: &str| undecided.contains(uid) || watched.is_live(uid);

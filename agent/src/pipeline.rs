@@ -18,8 +18,10 @@ use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::sandbox::product::ProductError;
 use flopwatch_trace::model::{Category, Loss};
 use futures::FutureExt as _;
+use tracing::warn;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, chain};
+use crate::fleet::{self, FleetFiles};
 use crate::profilers::Recipe;
 use crate::signs::Signs;
 use crate::status_summary::status_summary;
@@ -87,6 +89,8 @@ pub struct Wanted {
     pub session_id: Option<String>,
     /// What does the heavy steps of the transform.
     pub device: TransformDevice,
+    /// The capture's row of the fleet as JSON, where rows are to be made beside the published files.
+    pub fleet: Option<PathBuf>,
 }
 
 /// What is being done, as a person is told of it.
@@ -239,9 +243,18 @@ pub async fn run<'a>(
         others: 0,
         timeline: Some(place.at(TIMELINE)),
         summary: place.at(SUMMARY),
+        fleet: wanted.fleet.map(|capture| FleetFiles {
+            capture,
+            rows: place.at(fleet::ROWS),
+        }),
     };
-    let transform = steps.transform(place, &job, until).await.map_err(Error::Transform)?;
-    let summary = read_summary(place.open(SUMMARY)?, &job.summary)?;
+    let (summary, transform) = match steps.transform(place, &job, until).await {
+        Ok(transform) => (read_summary(place.open(SUMMARY)?, &job.summary)?, transform),
+        Err(error) => {
+            let summary = whole_without_rows(place, &job, &error);
+            (summary.ok_or(Error::Transform(error))?, None)
+        }
+    };
     Ok(Products {
         place,
         reports: recipe.reports,
@@ -249,6 +262,15 @@ pub async fn run<'a>(
         summary,
         processor_time: sum(tools, transform),
     })
+}
+
+/// The summary of a child that ended over the rows of the fleet: it makes them last, so that a whole summary means that all else is there.
+fn whole_without_rows(place: &Workplace, job: &Job, error: &steps::Error) -> Option<Summary> {
+    let ended = matches!(error, steps::Error::Failed { .. } | steps::Error::Deadline { .. });
+    job.fleet.as_ref().filter(|_| ended)?;
+    let summary = read_summary(place.open(SUMMARY).ok()?, &job.summary).ok()?;
+    warn!(error = %chain(error), "the transform ended over the rows of the fleet; what is published is whole");
+    Some(summary)
 }
 
 #[cfg(test)]

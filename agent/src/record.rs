@@ -354,6 +354,7 @@ async fn publish(
         samples: Some(samples_file),
         session_id: Some(session_id.to_owned()),
         device: spec.transform.device,
+        fleet: None,
     };
     let begins = |stage| {
         progress.stage(match stage {

@@ -290,6 +290,7 @@ async fn converted(
         samples: None,
         session_id: source.session_id.clone(),
         device: TransformDevice::Auto,
+        fleet: None,
     };
     let begins = |_stage| progress.stage("reading and transforming");
     let products = pipeline::run(&steps, &place, recipe, wanted, &mut until, begins).await;

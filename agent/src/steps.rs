@@ -330,7 +330,8 @@ impl Steps {
             self.limits.floor,
         );
         child.gpu = gpu;
-        for file in job.exports.iter().chain(&job.samples) {
+        let capture = job.fleet.as_ref().map(|fleet| &fleet.capture);
+        for file in job.exports.iter().chain(&job.samples).chain(capture) {
             child.reads(place, file)?;
         }
         Ok(self.run(child, place, until).await?.processor_time)

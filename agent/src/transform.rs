@@ -21,6 +21,8 @@ use flopwatch_trace::{Opened, ReadLimits};
 use serde::{Deserialize, Serialize};
 
 use crate::disassembly;
+use crate::failure::chain;
+use crate::fleet::{self, FleetFiles};
 
 /// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
 const MAX_SAMPLES_BYTES: u64 = 512 << 20;
@@ -101,6 +103,8 @@ pub struct Job {
     pub timeline: Option<PathBuf>,
     /// Where the summary goes.
     pub summary: PathBuf,
+    /// The capture's row of the fleet, and where its rows go, where there are to be some.
+    pub fleet: Option<FleetFiles>,
 }
 
 impl Job {
@@ -119,6 +123,10 @@ impl Job {
             line.extend(["--timeline".to_owned(), text(timeline)]);
         }
         line.extend(["--summary".to_owned(), text(&self.summary)]);
+        if let Some(FleetFiles { capture, rows }) = &self.fleet {
+            line.extend(["--fleet-capture".to_owned(), text(capture)]);
+            line.extend(["--fleet-rows".to_owned(), text(rows)]);
+        }
         line.extend(["--device".to_owned(), self.device.as_str().to_owned()]);
         if self.trim {
             line.push("--trim".to_owned());
@@ -212,7 +220,14 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
         transformed_on: Some((&pick).into()),
         ..summarise(&timeline)
     };
-    write_summary(summary, &job.summary)
+    let summary = write_summary(summary, &job.summary)?;
+    // Last: the capture is whole whatever becomes of them.
+    if let Some(files) = &job.fleet
+        && let Err(error) = fleet::write(files, &timeline, &summary)
+    {
+        drop(writeln!(std::io::stderr(), "no rows of the fleet: {}", chain(&error)));
+    }
+    Ok(summary)
 }
 
 /// Lets the window begin with the first event or point in it; one without any stays as it is.
@@ -395,6 +410,7 @@ mod tests {
             others: 0,
             timeline: Some(path("timeline.h5")),
             summary: path("summary.json"),
+            fleet: None,
         };
         let summary = run(&job).unwrap();
         assert_eq!((summary.total_events, summary.window_ns), (0, 500));
@@ -449,6 +465,7 @@ mod tests {
             others: 0,
             timeline: Some(folder.path().join("timeline.h5")),
             summary: folder.path().join("summary.json"),
+            fleet: None,
         };
         let error = run(&job).unwrap_err().to_string();
         assert!(

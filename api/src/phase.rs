@@ -85,6 +85,12 @@ impl CaptureStatus {
         self.condition(CaptureCondition::Succeeded).is_some_and(is_decided)
     }
 
+    /// Whether the agent ended the capture with success.
+    pub fn has_succeeded(&self) -> bool {
+        self.condition(CaptureCondition::Succeeded)
+            .is_some_and(|verdict| verdict.status == "True")
+    }
+
     /// The condition `Lost`, when it is True: the node is gone.
     pub fn lost(&self) -> Option<&Condition> {
         self.condition(CaptureCondition::Lost)

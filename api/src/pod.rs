@@ -128,6 +128,33 @@ pub fn unprepared(pod: &Pod) -> Option<&str> {
     annotation(pod, UNPREPARED_ANNOTATION)
 }
 
+/// The digest in what the kubelet calls an image, such as `registry/llm@sha256:...`; empty where there is none.
+pub fn image_digest(image_id: &str) -> &str {
+    let digest = image_id.rsplit_once('@').map_or(image_id, |(_, digest)| digest);
+    // An image that was never in a registry is `sha256:...` alone, with the runtime before it on old nodes.
+    let digest = digest.rsplit_once("://").map_or(digest, |(_, digest)| digest);
+    if digest.starts_with("sha256:") || digest.starts_with("sha512:") {
+        digest
+    } else {
+        ""
+    }
+}
+
+/// Kind and name of the workload that owns a pod; None where nothing does. A Deployment is known by its ReplicaSet, which has its name and the
+/// hash of the pods' template.
+pub fn workload(pod: &Pod) -> Option<(&str, &str)> {
+    let owners = pod.metadata.owner_references.as_deref().unwrap_or_default();
+    let owner = owners.iter().find(|owner| owner.controller == Some(true))?;
+    let labels = pod.metadata.labels.as_ref();
+    let hash = labels.and_then(|labels| labels.get("pod-template-hash"));
+    let hash = hash.filter(|_| owner.kind == "ReplicaSet");
+    let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash)?.strip_suffix('-'));
+    Some(match deployment {
+        Some(deployment) => ("Deployment", deployment),
+        None => (&owner.kind, &owner.name),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -184,5 +211,39 @@ mod tests {
                 "{phase} {deleted:?}"
             );
         }
+    }
+
+    #[test]
+    fn digests_are_found_in_what_runtimes_call_images() {
+        for (image, digest) in [
+            ("registry:5000/team/llm@sha256:aa", "sha256:aa"),
+            ("docker-pullable://llm@sha256:aa", "sha256:aa"),
+            ("docker://sha256:aa", "sha256:aa"),
+            ("sha256:aa", "sha256:aa"),
+            ("llm:latest", ""),
+            ("", ""),
+        ] {
+            assert_eq!(image_digest(image), digest, "{image}");
+        }
+    }
+
+    #[test]
+    fn a_pod_belongs_to_its_controller_and_that_of_a_replica_set_to_its_deployment() {
+        let pod = |kind: &str, name: &str, controller: bool| -> Pod {
+            let owner = json!({"apiVersion": "v1", "kind": kind, "name": name, "uid": "u", "controller": controller});
+            serde_json::from_value(
+                json!({"metadata": {"labels": {"pod-template-hash": "7d4"}, "ownerReferences": [owner]}}),
+            )
+            .unwrap()
+        };
+        for (kind, name, expected) in [
+            ("ReplicaSet", "llm-7d4", ("Deployment", "llm")),
+            ("ReplicaSet", "llm-other", ("ReplicaSet", "llm-other")),
+            ("Job", "train-7d4", ("Job", "train-7d4")),
+        ] {
+            assert_eq!(workload(&pod(kind, name, true)), Some(expected));
+        }
+        assert_eq!(workload(&pod("Job", "train", false)), None);
+        assert_eq!(workload(&Pod::default()), None);
     }
 }

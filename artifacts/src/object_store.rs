@@ -3,6 +3,7 @@
 //! ```text
 //! <prefix>/<cluster>/captures/<namespace>/<capture>/<uid>/<sha256>        content of an artifact, named by its SHA-256
 //! <prefix>/<cluster>/captures/<namespace>/<capture>/<uid>/manifest.json   what belongs to the capture; written last
+//! <prefix>/<cluster>/fleet/...                                            rows of the fleet; docs/fleet.md
 //! ```
 //!
 //! Every capture has objects of its own, so that removing one never asks what another needs. The cluster's own part of the
@@ -15,6 +16,7 @@ mod blocks;
 mod cluster;
 mod credentials;
 mod error;
+mod fleet;
 mod location;
 mod read;
 mod remove;
@@ -32,6 +34,7 @@ use crate::manifest::CaptureId;
 
 pub use cluster::{ClusterError, cluster_name};
 pub use error::BucketError;
+pub use fleet::FleetFile;
 pub use location::{Location, LocationError, StoreArguments};
 pub use read::{Content, Stored};
 pub use remove::Swept;

@@ -310,6 +310,50 @@ async fn credentials_that_are_refused_and_a_bucket_that_is_missing_have_reasons_
 }
 
 #[tokio::test]
+async fn files_of_the_fleet_lie_beside_captures_and_no_sweep_removes_them() {
+    let mut server = S3Server::start().await;
+    let bucket = bucket(&server);
+    let path = "fleet/v1/table=rows/date=2026-11-25/uid-1.parquet";
+    for _ in 0..2 {
+        bucket.put_fleet_file(path, Bytes::from_static(b"rows")).await.unwrap();
+    }
+    let other = "fleet/v1/table=rows/date=2026-11-26/uid-2.parquet";
+    bucket.put_fleet_file(other, Bytes::new()).await.unwrap();
+    let keys: Vec<String> = server.objects().into_iter().map(|(key, _)| key).collect();
+    assert_eq!(keys, [path, other].map(|path| format!("team/a/cluster/{path}")));
+    let listed =
+        async |folder: &str| -> Result<Vec<_>, BucketError> { bucket.list_fleet_files(folder).try_collect().await };
+    let day = listed("fleet/v1/table=rows/date=2026-11-25/").await.unwrap();
+    let told: Vec<_> = day.iter().map(|file| (file.path.as_str(), file.bytes)).collect();
+    assert_eq!(told, [(path, 4)]);
+    assert!(listed("fleet/v1/table=rows/date=2026-11-2/").await.unwrap().is_empty());
+    assert_eq!(bucket.get_fleet_file(path, 4).await.unwrap(), "rows");
+    let large = bucket.get_fleet_file(path, 3).await.unwrap_err();
+    assert!(matches!(large, BucketError::Corrupt { .. }), "{large}");
+    let missing = bucket.get_fleet_file("fleet/v1/x", 3).await.unwrap_err();
+    assert!(matches!(missing, BucketError::Missing(_)), "{missing}");
+    // Nothing else of the bucket is reached by it.
+    for foreign in ["captures/team/a/uid/manifest.json", "../x", "", "/"] {
+        assert!(bucket.put_fleet_file(foreign, Bytes::new()).await.is_err(), "{foreign}");
+        assert!(listed(foreign).await.is_err() && bucket.get_fleet_file(foreign, 9).await.is_err());
+    }
+    let later = Timestamp::now().checked_add(Duration::from_hours(2)).unwrap();
+    bucket.sweep(&HashSet::new(), later).await.unwrap();
+    assert_eq!(server.objects().len(), 2);
+    server.stop();
+    assert!(listed("fleet/v1/table=rows/").await.unwrap_err().is_passing());
+    assert!(
+        bucket
+            .put_fleet_file(path, Bytes::new())
+            .await
+            .unwrap_err()
+            .is_passing()
+    );
+    server.start_again().await;
+    assert_eq!(bucket.get_fleet_file(path, 4).await.unwrap(), "rows");
+}
+
+#[tokio::test]
 async fn a_capture_that_is_removed_leaves_nothing() {
     let server = S3Server::start().await;
     let bucket = bucket(&server);

@@ -3,6 +3,7 @@
 mod profiler;
 mod recent;
 mod schedule;
+mod top;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -16,6 +17,7 @@ use flopwatch_api::session::MAX_DURATION_SECONDS;
 pub use profiler::{NcuArguments, Profiler, Set};
 pub use recent::RecentArguments;
 pub use schedule::{ScheduleArguments, ScheduleName};
+pub use top::{TopArguments, TopBy};
 
 const EXIT_CODES: &str = "Exit codes:
   0    done
@@ -95,6 +97,8 @@ pub enum Command {
     Open(OpenArguments),
     /// Compare two sessions, before and after a change
     Compare(CompareArguments),
+    /// Say what the fleet spends its time on, over all captures of a time
+    Top(TopArguments),
     /// Serve the gateway on this machine for clients that know no tokens
     Proxy(ProxyArguments),
     /// Say whether a pod can be profiled, what is missing, and what to do
@@ -459,9 +463,12 @@ fn named(text: &str, kinds: &[&str]) -> Result<String, String> {
     Ok(name.to_owned())
 }
 
-/// A time in whole seconds: a number, or one with `s`, `m` or `h`.
+/// A time in whole seconds: a number, or one with `s`, `m`, `h` or `d`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span(pub u32);
+
+/// How a time is written.
+const SPAN: &str = "write whole seconds, minutes, hours or days: 10s, 2m, 1h, 7d";
 
 impl FromStr for Span {
     type Err = String;
@@ -475,11 +482,10 @@ impl FromStr for Span {
             "s" => 1,
             "m" => 60,
             "h" => 3600,
-            _ => return Err("write whole seconds, minutes or hours: 10s, 2m, 1h".to_owned()),
+            "d" => 86_400,
+            _ => return Err(SPAN.to_owned()),
         };
-        let number: u32 = digits
-            .parse()
-            .map_err(|_not_one| "write whole seconds, minutes or hours: 10s, 2m, 1h".to_owned())?;
+        let number: u32 = digits.parse().map_err(|_not_one| SPAN.to_owned())?;
         number
             .checked_mul(factor)
             .map(Self)
@@ -572,6 +578,7 @@ mod tests {
             assert_eq!(window(text), expected, "{text}");
         }
         assert_eq!("1h".parse(), Ok(Span(3600)));
+        assert_eq!("7d".parse(), Ok(Span(604_800)));
         assert!("1193047h".parse::<Span>().is_err(), "more than fits");
     }
 

@@ -21,3 +21,4 @@ pub mod request;
 pub mod run;
 pub mod schedule;
 pub mod sessions;
+pub mod top;

@@ -17,7 +17,7 @@ use crate::follow::{Display, End, until_end};
 use crate::listing::{as_objects, none, typed};
 use crate::print::{Paint, object, say};
 use crate::sessions::{Columns, render, sort};
-use crate::{compare, complete, describe, doctor, fetch, open, proxy, request, schedule};
+use crate::{compare, complete, describe, doctor, fetch, open, proxy, request, schedule, top};
 
 /// Sessions as messages and `-o name` call them.
 const KIND: &str = "profilingsession.flopwatch.dev";
@@ -39,6 +39,7 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
         Command::Stop(arguments) => stop(&cluster, &arguments).await,
         Command::Fetch(arguments) => fetch::run(&cluster, &arguments).await,
         Command::Compare(arguments) => compare::run(&cluster, &arguments, paint).await,
+        Command::Top(arguments) => top::run(&cluster, &arguments, paint).await,
         Command::Open(arguments) => open::run(&cluster, &arguments).await,
         Command::Proxy(arguments) => proxy::run(&cluster, &arguments).await,
         Command::Doctor(arguments) => doctor::run(&cluster, &arguments, paint).await,

@@ -19,11 +19,11 @@ impl Default for Limits {
     /// As much as a capture of many devices and names takes; files are written within the same.
     fn default() -> Self {
         Self {
-            file_bytes: 16 << 20,
+            file_bytes: 8 << 20,
             rows: 50_000,
             text_bytes: 4_096,
-            elements: 2_000_000,
-            inflated_bytes: 64 << 20,
+            elements: 1_000_000,
+            inflated_bytes: 32 << 20,
         }
     }
 }

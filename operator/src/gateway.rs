@@ -1,7 +1,8 @@
 //! The gateway: sessions, their artifacts and the viewer over HTTP, to those who may.
 //!
 //! A caller shows a token of the cluster. What they may read is asked of the API server; what they make or delete is made and
-//! deleted with their own token. Artifacts come from the agent of the node, as they are: nothing foreign is parsed here.
+//! deleted with their own token. Artifacts come from the agent of the node, as they are: nothing foreign is parsed here. Rows of the fleet were
+//! written by agents.
 
 mod agents;
 mod alerts;
@@ -13,6 +14,7 @@ mod defaults;
 mod deliver;
 mod directory;
 mod document;
+mod fleet;
 mod messages;
 mod node_tokens;
 mod problem;
@@ -66,6 +68,7 @@ use crate::gateway::agents::Agents;
 use crate::gateway::alerts::Desk;
 use crate::gateway::api_server::ApiServer;
 use crate::gateway::cookie::Cookies;
+use crate::gateway::fleet::FleetTurns;
 use crate::gateway::routes::Gateway;
 use crate::gateway::sessions::Sessions;
 use crate::gateway::slots::Slots;
@@ -184,6 +187,7 @@ pub async fn run(
         api_server: ApiServer::new(config),
         agents: Agents::new(client.clone(), options.agents.clone()),
         store: bucket.map(|bucket| ObjectStore::new(bucket, metrics.store.reads.clone())),
+        fleet: FleetTurns::default(),
         cookies: Cookies::new().map_err(GatewayError::Key)?,
         listeners: Slots::new(MOST_LISTENERS, MOST_LISTENERS_EACH),
         visitors: Slots::new(MOST_VISITORS, MOST_VISITORS_EACH),

@@ -6,6 +6,7 @@ use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::ProcessId;
+use flopwatch_fleet::CaptureRow;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -37,6 +38,9 @@ pub struct Journal {
     pub made: Option<Made>,
     /// The failure that it was about to end with.
     pub failed: Option<Ended>,
+    /// Its row of the fleet, as far as it is known; none where there is no fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fleet: Option<Box<CaptureRow>>,
 }
 
 /// What a capture was attached to, fixed until its end.
@@ -121,6 +125,8 @@ struct Written {
     #[serde(default)]
     made: Option<Made>,
     failed: Option<Ended>,
+    #[serde(default)]
+    fleet: Option<Box<CaptureRow>>,
 }
 
 #[derive(Deserialize)]
@@ -158,6 +164,7 @@ impl From<Written> for Journal {
             over_budget: written.over_budget,
             made: written.made,
             failed: written.failed,
+            fleet: written.fleet,
         }
     }
 }

@@ -18,12 +18,12 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::failure::{Failure, chain};
-use crate::node::Node;
 use crate::node::pace::Pace;
 use crate::node::sweep::capture_id;
 use crate::node::watched;
 use crate::node::work::{self, Interrupts};
 use crate::node::writer::{self, Target};
+use crate::node::{Node, fleet};
 use crate::plan::{Holder, Interrupt, Observed, Step, interrupt, is_waiting, plan, was_started};
 use crate::status::Draft;
 
@@ -403,7 +403,9 @@ async fn is_stored(node: &Node, capture: &Capture) -> Result<bool, Error> {
 async fn refuse(node: &Node, target: &Target, capture: &Capture, failure: &Failure) -> Result<(), Error> {
     let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
     draft.fail(failure, None, Timestamp::now());
+    let row = fleet::note(node, capture).await;
     apply_if_changed(target, capture, &draft).await?;
+    fleet::settle_noted(node, capture, row, draft.status()).await;
     node.metrics.capture_ended(failure.reason);
     info!(capture = display_name(capture), reason = %failure.reason, why = failure.message, "refused");
     Ok(())
@@ -421,11 +423,10 @@ async fn release(node: &Node, target: &Target, capture: &Capture) -> Result<(), 
     let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
     if capture.is_decided() {
         draft.release();
+        apply_if_changed(target, capture, &draft).await?;
     } else if let Some(failure) = Interrupt::Deleted.failure() {
-        draft.fail(&failure, None, Timestamp::now());
-        node.metrics.capture_ended(failure.reason);
+        refuse(node, target, capture, &failure).await?;
     }
-    apply_if_changed(target, capture, &draft).await?;
     info!(capture = display_name(capture), "released");
     Ok(())
 }

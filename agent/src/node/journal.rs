@@ -57,7 +57,7 @@ pub(super) fn write(path: &Path, journal: &Journal) -> Result<(), Failure> {
 }
 
 /// Replaces a file: what is to be in it is on the disk before it has its name, and the name before this returns.
-fn replace(path: &Path, text: &[u8], sync: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
+pub(super) fn replace(path: &Path, text: &[u8], sync: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };

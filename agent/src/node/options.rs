@@ -137,6 +137,9 @@ pub struct Options {
     /// How long artifacts stay on the node at most. 0: as long as their session's retention says.
     #[arg(long, value_name = "DAYS", default_value_t = 0)]
     pub artifact_days: u16,
+    /// Space for fleet rows of captures that ended and wait for the object store; the oldest go first. 0: none are made.
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
+    pub fleet_bytes: u64,
     /// Where the object store is.
     #[command(flatten)]
     pub store: StoreArguments,

@@ -34,6 +34,7 @@ fn prune(pod: &mut Pod) {
     if let Some(spec) = pod.spec.take() {
         let names = spec.containers.into_iter().map(|container| Container {
             name: container.name,
+            image: container.image,
             ..Container::default()
         });
         pod.spec = Some(PodSpec {

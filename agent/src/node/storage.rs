@@ -7,17 +7,20 @@ use std::time::Duration;
 use flopwatch_api::capture::{Capture, CaptureSpec, CaptureStatus};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StorageMode;
-use flopwatch_artifacts::object_store::{Bucket, BucketError};
+use flopwatch_artifacts::object_store::{Bucket, BucketError, Limits, cluster_name};
 use flopwatch_artifacts::{CaptureId, EvictionLimits, StoreError};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::jiff::Timestamp;
+use kube::Client;
 use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::{info, warn};
 
 use crate::failure::{Failure, chain};
+use crate::metrics::Metrics;
 use crate::node::captures::Captures;
+use crate::node::fleet::{self, Fleet};
 use crate::node::sweep::capture_id;
 use crate::node::writer::Target;
 use crate::node::{Node, Options};
@@ -115,6 +118,31 @@ impl Storage {
             oldest: self.age.and_then(|age| Timestamp::now().checked_sub(age).ok()),
         }
     }
+}
+
+/// The object store, where one is named, and the cluster's name in it.
+async fn open_bucket(options: &Options, client: &Client) -> Result<Option<(Bucket, String)>, super::Error> {
+    if options.store.store_url.is_none() {
+        return Ok(None);
+    }
+    let cluster = cluster_name(client).await?;
+    let bucket = options.store.open(&cluster, Limits::default())?;
+    if let (Some(_), Some(url)) = (&bucket, &options.store.store_url) {
+        info!(%url, default = options.store_default.as_str(), "artifacts are copied to the object store");
+    }
+    Ok(bucket.map(|bucket| (bucket, cluster)))
+}
+
+/// The object store, where one is named, and the way of fleet rows to it.
+pub(super) async fn open(
+    options: &Options,
+    client: &Client,
+    metrics: &Metrics,
+) -> Result<(Option<Bucket>, Option<Fleet>), super::Error> {
+    let (bucket, cluster) = open_bucket(options, client).await?.unzip();
+    let fleet = fleet::open(options, bucket.clone().zip(cluster), metrics);
+    let fleet = fleet.map_err(super::io_error("the folder of rows of the fleet cannot be used"))?;
+    Ok((bucket, fleet))
 }
 
 /// What a failure of the object store means for a capture, and whether trying again may help.
@@ -312,10 +340,7 @@ mod tests {
         let Command::Run(options) = Cli::parse_from(line).command else {
             unreachable!("it says run");
         };
-        let bucket = options
-            .store
-            .open("cluster", flopwatch_artifacts::object_store::Limits::default())
-            .unwrap();
+        let bucket = options.store.open("cluster", Limits::default()).unwrap();
         Storage::new(bucket, &options)
     }
 

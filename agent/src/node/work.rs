@@ -7,6 +7,7 @@
 mod again;
 mod attribute;
 mod collect;
+mod fleet;
 mod overhead;
 mod prelude;
 mod probe;
@@ -169,8 +170,10 @@ impl<'a> Work<'a> {
             adoptions: self.journal.adoptions,
             earlier: self.journal.attached.take().or_else(|| self.journal.earlier.take()),
             missed: self.journal.missed.take(),
+            fleet: self.journal.fleet.take(),
             ..Journal::default()
         };
+        self.identify();
         self.remember().await?;
         self.node.storage.refuse(&self.capture.spec)?;
         self.enter(Stage::Attaching, "looking at the container");
@@ -235,6 +238,7 @@ impl<'a> Work<'a> {
         capabilities: Vec<Capability>,
         pod: Option<&Pod>,
     ) -> Result<Attached, Failure> {
+        self.identify();
         let spec = &self.capture.spec;
         let candidate = |profiler: &Arc<dyn Profiler>| {
             let state = profiler.attach(&spec.profiler, probed, pod)?;
@@ -311,6 +315,7 @@ impl<'a> Work<'a> {
         self.interrupted()?;
         self.enter(Stage::Transforming, "making the timeline");
         let mut produced = produce::produce(self, attached).await?;
+        self.journal.fleet = produced.fleet.take();
         self.interrupted()?;
         self.judge(&mut produced).await?;
         let mut message = format!(
@@ -469,6 +474,8 @@ impl<'a> Work<'a> {
                 return;
             }
             self.journal.failed = Some(Ended::from(&failed.failure));
+            // Of the pod as it is now; the rows of one that succeeded say what it was when they were made.
+            self.identify();
             if let Err(error) = self.remember().await {
                 warn!(%error, "a restart now would give the capture another reason");
             }
@@ -479,6 +486,9 @@ impl<'a> Work<'a> {
             ) {
                 self.node.left_behind.notify_one();
             }
+        }
+        if self.journal.fleet.is_none() {
+            self.identify();
         }
         let (spool, journal_file, node) = (self.spool.clone(), self.journal_file.clone(), Arc::clone(self.node));
         match self.end(ended).await {
@@ -533,6 +543,9 @@ impl<'a> Work<'a> {
         self.node.metrics.capture_ended(reason);
         self.write();
         let delivery = self.writer.finish().await;
+        if matches!(delivery, Delivery::Written | Delivery::Gone) {
+            fleet::settle(self.node, &self.journal, self.draft.status(), &self.spool).await;
+        }
         self.node.storage.notify();
         delivery
     }

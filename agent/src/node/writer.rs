@@ -84,6 +84,15 @@ impl Target {
         }
     }
 
+    /// The capture of that name and UID.
+    pub fn named(api: Api<Capture>, name: &str, uid: &str) -> Self {
+        Self {
+            api,
+            name: name.to_owned(),
+            uid: uid.to_owned(),
+        }
+    }
+
     /// The capture as the API server has it now; nothing when it is gone or another of the same name is there.
     pub async fn read(&self) -> Result<Option<Capture>, Error> {
         let found = timeout(CALL_TIMEOUT, self.api.get_opt(&self.name)).await;

@@ -7,6 +7,7 @@ mod children;
 mod deadline;
 mod doubles;
 mod ends;
+mod fleet;
 mod ncu;
 mod overhead;
 #[allow(dead_code, reason = "a bench shares it, and counts its steps")]

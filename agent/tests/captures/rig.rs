@@ -11,6 +11,7 @@ use flopwatch_agent::metrics::Metrics;
 use flopwatch_agent::node::captures::Captures;
 use flopwatch_agent::node::clock::ServerClock;
 use flopwatch_agent::node::entering::Entering;
+use flopwatch_agent::node::fleet::{self, Fleet};
 use flopwatch_agent::node::heartbeats::Heartbeats;
 use flopwatch_agent::node::starts::Starts;
 use flopwatch_agent::node::storage::Storage;
@@ -19,6 +20,7 @@ use flopwatch_agent::plan::Interrupt;
 use flopwatch_agent::profilers::Registry as Profilers;
 use flopwatch_agent::steps::{self, Steps};
 use flopwatch_agent::toolbox::Toolbox;
+use flopwatch_artifacts::object_store::Bucket;
 use flopwatch_artifacts::{ArtifactMetrics, Store, StoreOptions};
 use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::Reexec;
@@ -60,6 +62,8 @@ pub(crate) struct Rig {
     pub(crate) profilers: Profilers,
     /// What its recorders count.
     pub(crate) heartbeats: Heartbeats,
+    /// Where rows of the fleet go.
+    pub(crate) bucket: Option<Bucket>,
     folder: TempDir,
 }
 
@@ -96,6 +100,7 @@ impl Rig {
             },
             profilers: Profilers::default(),
             heartbeats: Heartbeats::new(Duration::ZERO),
+            bucket: None,
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -239,13 +244,20 @@ impl Rig {
         let (known, pod_watch) = pods::watch(client.clone(), "n1");
         let own = PathBuf::from(env!("CARGO_BIN_EXE_flopwatch-agent"));
         let procfs = Procfs::new(self.folder.path());
+        let metrics = Metrics::register(&registry).unwrap();
+        let open_fleet = |bucket: &Bucket| {
+            let store = (bucket.clone(), "cluster".to_owned());
+            let folder = self.folder.path().join("fleet");
+            Fleet::open(&folder, 1 << 20, self.limits.floor, store, &metrics).unwrap()
+        };
+        let fleet = self.bucket.as_ref().map(open_fleet);
         let node = Arc::new(Node {
             name: "n1".to_owned(),
             client,
             clock: ServerClock::default(),
             pods: known.clone(),
             store: Arc::new(store),
-            metrics: Metrics::register(&registry).unwrap(),
+            metrics,
             limits: self.limits,
             steps: Steps::new(own, None, steps::Limits::default()),
             toolbox: Arc::new(Toolbox::default()),
@@ -257,6 +269,7 @@ impl Rig {
             metrics_ring: None,
             containers: Arc::new(self.containers.clone()),
             storage: Storage::new(None, &options),
+            fleet,
             url: "https://127.0.0.1:8443".to_owned(),
             heartbeats: self.heartbeats.clone(),
             recordings: options.recordings(),
@@ -271,6 +284,7 @@ impl Rig {
             watching,
             tokio::spawn(control),
             tokio::spawn(Arc::clone(&captures).end_gone()),
+            tokio::spawn(fleet::keep_copying(Arc::clone(&node))),
         ];
         Life {
             node,

@@ -9,6 +9,7 @@ mod fetching;
 mod gateway;
 mod schedules;
 mod sessions;
+mod top;
 
 use std::path::Path;
 use std::process::Stdio;

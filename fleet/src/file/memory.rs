@@ -15,7 +15,7 @@ use crate::{CaptureRow, Limits, Row, Sketch, name_hash};
 /// Names the file that a child reads.
 const FILE: &str = "FLOPWATCH_FLEET_TEST_FILE";
 
-/// An eighth of what is read by default: the files that exceed it are made sooner.
+/// A quarter of what is read by default: the files that exceed it are made sooner.
 const LIMITS: Limits = Limits {
     file_bytes: 2 << 20,
     rows: 6_000,

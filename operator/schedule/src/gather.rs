@@ -24,7 +24,7 @@ use crate::pod::Pod;
 use crate::slot::seconds_later;
 use crate::world::ScheduleError;
 
-pub use pods::{hardware, image_digest};
+pub use pods::hardware;
 
 /// What the API server has of a schedule and its surroundings. Objects of other namespaces, and of other schedules, are left out.
 #[derive(Clone, Copy)]

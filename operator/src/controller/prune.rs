@@ -1,6 +1,6 @@
 //! What the watches keep of an object: only what somebody reads, so that a cluster of 150,000 pods fits into memory.
 
-use flopwatch_schedule::image_digest;
+use flopwatch_api::pod::image_digest;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Node, NodeStatus, Pod,
     PodSpec, PodStatus,

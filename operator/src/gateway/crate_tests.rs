@@ -9,6 +9,7 @@ mod clients;
 mod cluster;
 mod contract;
 mod engine;
+mod fleet;
 mod forms;
 mod kernels;
 mod listeners;

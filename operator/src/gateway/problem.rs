@@ -12,6 +12,7 @@ use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuil
 use utoipa::{IntoResponses, ToSchema};
 
 use crate::gateway::agents::AgentError;
+use crate::gateway::fleet::FleetProblem;
 
 /// An answer other than success.
 #[derive(Debug)]
@@ -60,6 +61,8 @@ pub(crate) enum Problem {
     Agent(AgentError),
     /// The object store did not.
     Store(BucketError),
+    /// There are no sums of the fleet.
+    Fleet(FleetProblem),
     /// No byte of the range is in the artifact.
     Range(Unsatisfiable),
 }
@@ -177,6 +180,7 @@ impl Problem {
             ),
             Self::Own(what) => (StatusCode::INTERNAL_SERVER_ERROR, "Gateway", what.clone()),
             Self::Agent(error) => (error.status(), error.reason(), error.to_string()),
+            Self::Fleet(problem) => problem.describe(),
             Self::Store(error) => {
                 let (status, reason) = match error {
                     BucketError::Corrupt { .. } => (StatusCode::BAD_GATEWAY, "Corrupt"),

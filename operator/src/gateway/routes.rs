@@ -27,6 +27,7 @@ use crate::gateway::agents::Agents;
 use crate::gateway::alerts::{self, Desk};
 use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::cookie::Cookies;
+use crate::gateway::fleet::{self, FleetTurns};
 use crate::gateway::messages::{
     ArtifactItem, ArtifactList, CaptureItem, CaptureQuery, Content, Deleted, DerivedItem, ListQuery, ModeList,
     RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath, SessionState, TimelineEvents,
@@ -59,6 +60,8 @@ pub(crate) struct Gateway {
     pub(crate) agents: Agents,
     /// Where copies of artifacts are, where there is an object store.
     pub(crate) store: Option<ObjectStore>,
+    /// Turns of those who have rows of the fleet read.
+    pub(crate) fleet: FleetTurns,
     /// What browsers keep of whoever signed in.
     pub(crate) cookies: Cookies,
     /// Places for clients that listen, by their users' names.
@@ -84,6 +87,7 @@ fn documented() -> (axum::Router<Arc<Gateway>>, utoipa::openapi::OpenApi) {
         .routes(routes!(events))
         .routes(routes!(stop::stop))
         .routes(routes!(targets::targets))
+        .routes(routes!(fleet::top))
         .routes(routes!(alerts::alerts).layer(DefaultBodyLimit::max(alerts::MOST_BYTES)))
         .routes(routes!(sign_in::signed_in, sign_in::sign_in, sign_in::sign_out))
         .routes(routes!(artifacts))

@@ -39,6 +39,11 @@ impl ObjectStore {
         }
     }
 
+    /// What it reads from.
+    pub(crate) const fn bucket(&self) -> &Bucket {
+        &self.bucket
+    }
+
     /// Answers a request for an artifact as an agent does; `turn` ends with the body.
     pub(crate) async fn fetch(
         &self,

@@ -26,4 +26,5 @@ pub mod sessions;
 pub mod soak;
 pub mod trainer;
 pub mod transcript;
+pub mod user;
 pub mod workload;

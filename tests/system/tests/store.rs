@@ -18,6 +18,9 @@ use kube::api::DeleteParams;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
+#[path = "store/fleet.rs"]
+mod fleet;
+
 const SECRET: &str = "rig-store";
 
 #[tokio::test]
@@ -115,15 +118,21 @@ async fn stored(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
     server.recover();
     copies(namespace, "copied", "True").await?;
 
-    survives_its_node(cluster, namespace).await?;
+    let user = reader_token(namespace, "user", "flopwatch-user").await?;
+    survives_its_node(cluster, namespace, &user).await?;
+    fleet::are_kept_and_told(namespace, &server, &user).await?;
 
     for session in ["durable", "copied"] {
         let sessions = namespace.api::<ProfilingSession>();
         sessions.delete(session, &DeleteParams::default()).await?;
     }
     eventually("the bucket to be empty", || async {
-        let left = server.objects();
+        let (rows, left): (Vec<_>, Vec<_>) = server
+            .objects()
+            .into_iter()
+            .partition(|(key, _)| key.contains("/fleet/"));
         ensure!(left.is_empty(), "{left:?}");
+        ensure!(!rows.is_empty(), "rows of the fleet outlive their sessions");
         Ok(Some(()))
     })
     .await
@@ -131,7 +140,7 @@ async fn stored(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
 
 /// What the gateway serves stays the same when the node has lost its copy. Forms of copies need the names of agents, and the local
 /// cluster has no DNS: crate tests have them.
-async fn survives_its_node(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
+async fn survives_its_node(cluster: &Cluster, namespace: &TestNamespace, user: &str) -> Result<()> {
     let session = namespace.api::<ProfilingSession>().get("durable").await?;
     let id = session
         .status
@@ -139,9 +148,8 @@ async fn survives_its_node(cluster: &Cluster, namespace: &TestNamespace) -> Resu
         .context("a session without an id")?;
     let gateway = gateway(&cluster.client).await?;
     let client = ArtifactClient::of_gateway(&cluster.client).await?;
-    let user = reader_token(namespace, "user", "flopwatch-user").await?;
     let timeline = format!("{gateway}/timeline/{id}.h5");
-    let fetch = async |arguments: &[&str]| client.request(&timeline, Some(&user), arguments).await;
+    let fetch = async |arguments: &[&str]| client.request(&timeline, Some(user), arguments).await;
     let first = fetch(&[]).await?;
     ensure!(first.status == 200 && first.body.starts_with(b"\x89HDF"), "{first:?}");
 

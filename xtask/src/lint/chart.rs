@@ -303,6 +303,28 @@ fn a_schedule_is_admitted_only_where_its_user_may_make_sessions_and_who_may_has_
 }
 
 #[test]
+fn only_the_controller_says_how_probable_a_session_was() {
+    let Some(objects) = render(&[]) else { return };
+    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-drawn");
+    let binding = named(&objects, "ValidatingAdmissionPolicyBinding", "flopwatch-drawn");
+    assert_eq!(policy["spec"]["failurePolicy"], "Fail");
+    assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+    let controller = format!("system:serviceaccount:{NAMESPACE}:flopwatch-controller");
+    assert_eq!(
+        policy["spec"]["matchConditions"][0]["expression"],
+        format!("request.userInfo.username != '{controller}'")
+    );
+    assert_eq!(
+        policy["spec"]["variables"][0]["expression"],
+        "'flopwatch.dev/probability-per-billion'"
+    );
+    assert_eq!(
+        policy["spec"]["validations"][0]["expression"],
+        "variables.now == variables.before"
+    );
+}
+
+#[test]
 fn the_gateway_makes_sessions_of_alerts_and_no_others() {
     let Some(objects) = render(&[]) else { return };
     let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-triggered");

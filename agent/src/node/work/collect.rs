@@ -65,6 +65,7 @@ impl Work<'_> {
         let uses_cuda = attached.uses_cuda || self.node.containers.uses_cuda(&attached.container_id).await;
         let processor = (begin, self.processor_time(attached).await);
         self.journal.signs = Some(Signs::of(&samples, uses_cuda, processor));
+        self.dates_window(&samples);
         self.remember().await?;
         profiler.accept(&samples)?;
         let heartbeat = self.node.heartbeats.within(&attached.container_id, samples.window());

@@ -43,6 +43,7 @@ impl Work<'_> {
             .window_opened(Timestamp::from_nanosecond(start).unwrap_or_else(|_out_of_range| Timestamp::now()));
         self.enter(Stage::Collecting, "taking what was recorded");
         self.journal.signs = Some(Signs::of(&samples, attached.uses_cuda, (None, None)));
+        self.dates_window(&samples);
         self.remember().await?;
         self.keep_samples(&samples)?;
         self.fetch(attached).await
@@ -165,6 +166,7 @@ pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<Prelude, 
         others: 0,
         timeline: Some(place.at(PRELUDE)),
         summary: place.at(SUMMARY),
+        fleet: None,
     };
     let failed = |error: &dyn std::error::Error| Failure::new(CaptureReason::TransformFailed, chain(error));
     let transformed = work.node.steps.transform(place, &job, work.aborted()).await;

@@ -11,6 +11,7 @@ use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
+use flopwatch_fleet::CaptureRow;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::warn;
@@ -37,6 +38,8 @@ pub(super) struct Produced {
     pub(super) without_prelude: Option<String>,
     /// Processor time of the children; none where it is not known of one of them.
     pub(super) processor_time: Option<Duration>,
+    /// The capture's row of the fleet with what was measured; none where there is no fleet.
+    pub(super) fleet: Option<Box<CaptureRow>>,
 }
 
 /// Imports, exports, transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
@@ -54,6 +57,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         samples: Some(work.spool.join(SAMPLES)),
         session_id: Some(spec.session_ref.id.clone()),
         device: spec.transform.device,
+        fleet: work.row_for_child(),
     };
     let collected = recipe.collected.clone();
     let captured = recipe.captured.iter().map(|category| category.name().to_owned());
@@ -81,6 +85,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             storage: None,
         })?;
     }
+    let fleet = work.take_rows(&products).await;
     let mut files = Vec::new();
     let mut without_prelude = prelude::without(&work.spool);
     let mut processor_time = products.processor_time;
@@ -123,6 +128,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         summary,
         without_prelude,
         processor_time,
+        fleet,
     })
 }
 

@@ -66,7 +66,7 @@ fn read(pod: &RunningPod, hardware: &dyn Fn(&str) -> Option<String>) -> Option<P
             .filter(|status| containers.contains(&status.name.as_str()))
     };
     let image = statuses().find(|status| status.name == *first);
-    let digest = image.map_or("", |status| image_digest(&status.image_id));
+    let digest = image.map_or("", |status| pod::image_digest(&status.image_id));
     let began = status.and_then(|status| status.start_time.as_ref()).map(|Time(at)| *at);
     let began = began.or_else(|| pod.creation_timestamp().map(|Time(at)| at))?;
     // A container that restarted says nothing of when the pod began to run.
@@ -80,7 +80,7 @@ fn read(pod: &RunningPod, hardware: &dyn Fn(&str) -> Option<String>) -> Option<P
             .filter_map(restarted)
             .max(),
         terminating: pod.metadata.deletion_timestamp.is_some(),
-        workload: workload(pod),
+        workload: pod::workload(pod).map_or_else(|| pod.name_any(), |(kind, name)| format!("{kind}/{name}")),
         class: Class {
             image_digest: known(digest),
             hardware: known(&hardware(&node).unwrap_or_default()),
@@ -102,39 +102,10 @@ fn restarted(status: &ContainerStatus) -> Option<Timestamp> {
     started(status).max(ended)
 }
 
-/// The digest in what the kubelet calls an image, such as `registry/llm@sha256:...`; empty where there is none.
-pub fn image_digest(image_id: &str) -> &str {
-    let digest = image_id.rsplit_once('@').map_or(image_id, |(_, digest)| digest);
-    // An image that was never in a registry is `sha256:...` alone, with the runtime before it on old nodes.
-    let digest = digest.rsplit_once("://").map_or(digest, |(_, digest)| digest);
-    if digest.starts_with("sha256:") || digest.starts_with("sha512:") {
-        digest
-    } else {
-        ""
-    }
-}
-
 /// What hardware a node has, as its labels say: the model of its GPUs, else the type of the machine.
 pub fn hardware(node: &Node) -> Option<String> {
     let labels = node.labels();
     HARDWARE_LABELS.iter().find_map(|label| labels.get(*label)).cloned()
-}
-
-/// The workload that owns a pod. A Deployment is known by its ReplicaSet, which has its name and the hash of the pods' template.
-fn workload(pod: &RunningPod) -> String {
-    let owners = pod.owner_references();
-    let Some(owner) = owners.iter().find(|owner| owner.controller == Some(true)) else {
-        return pod.name_any();
-    };
-    let hash = pod
-        .labels()
-        .get("pod-template-hash")
-        .filter(|_| owner.kind == "ReplicaSet");
-    let deployment = hash.and_then(|hash| owner.name.strip_suffix(hash)?.strip_suffix('-'));
-    match deployment {
-        Some(deployment) => format!("Deployment/{deployment}"),
-        None => format!("{}/{}", owner.kind, owner.name),
-    }
 }
 
 fn known(part: &str) -> String {

@@ -166,20 +166,6 @@ fn a_container_that_restarted_says_when_and_not_when_the_pod_began() {
 }
 
 #[test]
-fn digests_are_found_in_what_runtimes_call_images() {
-    for (image, digest) in [
-        ("registry:5000/team/llm@sha256:aa", "sha256:aa"),
-        ("docker-pullable://llm@sha256:aa", "sha256:aa"),
-        ("docker://sha256:aa", "sha256:aa"),
-        ("sha256:aa", "sha256:aa"),
-        ("llm:latest", ""),
-        ("", ""),
-    ] {
-        assert_eq!(image_digest(image), digest, "{image}");
-    }
-}
-
-#[test]
 fn windows_are_accounted_to_the_class_of_their_pod_with_their_stalls() {
     let found = gathered(
         &schedule(&Value::Null),

@@ -304,6 +304,7 @@ fn gateway(
             },
         ),
         store: bucket.map(|bucket| ObjectStore::new(bucket, Metrics::new().unwrap().store.reads)),
+        fleet: FleetTurns::default(),
         cookies: Cookies::new().unwrap(),
         listeners: Slots::new(LISTENERS, LISTENERS),
         visitors: Slots::new(VISITORS, VISITORS),

@@ -1,0 +1,14 @@
+//! A capture as rows of the fleet (`docs/fleet.md`): who it is by the agent's own word, what its transform measured, and how it ended. The agent's
+//! node part ([`crate::node::fleet`]) keeps the files and copies them to the object store.
+
+mod identity;
+mod rows;
+
+pub use identity::{concluded, identity};
+pub use rows::{Error, FleetFiles, Refusal, described, take, write};
+
+/// Name of the capture's row, as the agent hands it to the child, in the capture's folder.
+pub(crate) const CAPTURE: &str = "fleet.json";
+
+/// Name of the rows: as a child makes them in its folder, and as the agent keeps them in the capture's.
+pub(crate) const ROWS: &str = "fleet.parquet";

@@ -1,0 +1,311 @@
+//! What the fleet spends its time on, out of a real server of S3, for those who may list the sessions that it came of.
+
+use flopwatch_artifacts::object_store::Bucket;
+use flopwatch_bucket_rig::{S3Server, SECRET_KEY};
+use flopwatch_fleet::{CaptureRow, FilePath, Row, Sketch, Table, name_hash, write_captures, write_rows};
+use serde_json::{Value, json};
+
+use super::rig::Rig;
+use super::stored::bucket;
+
+const HOUR: i64 = 3_600_000_000_000;
+/// 2026-11-25T12:00:00Z.
+const NOON: i64 = 1_795_608_000_000_000_000;
+const DAY: &str = "since=2026-11-25T00:00:00Z&until=2026-11-26T00:00:00Z";
+
+/// A capture that succeeded, drawn with a probability of 10 %, and ran the kernel `gemm` for an hour.
+fn capture(namespace: &str, uid: &str) -> (CaptureRow, Vec<Row>) {
+    let capture = CaptureRow {
+        namespace: namespace.to_owned(),
+        capture_uid: uid.to_owned(),
+        trigger: "Schedule".to_owned(),
+        image: format!("registry/{namespace}"),
+        window_start: NOON,
+        window_ns: 2 * HOUR,
+        probability_per_billion: 100_000_000,
+        succeeded: true,
+        categories: vec!["cuda_kernel".to_owned(), "nvtx_range".to_owned()],
+        ..CaptureRow::default()
+    };
+    let rows = vec![row(&capture, "cuda_kernel", "gemm", HOUR)];
+    (capture, rows)
+}
+
+fn row(capture: &CaptureRow, category: &str, name: &str, total_ns: i64) -> Row {
+    let mut sketch = Sketch::default();
+    sketch.add(total_ns.unsigned_abs());
+    Row {
+        capture_uid: capture.capture_uid.clone(),
+        namespace: capture.namespace.clone(),
+        image: capture.image.clone(),
+        window_start: capture.window_start,
+        window_ns: capture.window_ns,
+        probability_per_billion: capture.probability_per_billion,
+        category: category.to_owned(),
+        name: name.to_owned(),
+        name_hash: name_hash(name),
+        calls: 1,
+        total_ns,
+        min_ns: total_ns,
+        max_ns: total_ns,
+        median_ns: total_ns,
+        sketch: Some(sketch),
+        ..Row::default()
+    }
+}
+
+async fn put(bucket: &Bucket, table: Table, uid: &str, at: i64, content: Vec<u8>) {
+    let path = FilePath::new(table, at, uid).unwrap().to_string();
+    bucket.put_fleet_file(&path, content.into()).await.unwrap();
+}
+
+async fn put_capture(bucket: &Bucket, capture: &CaptureRow) {
+    let content = write_captures(std::slice::from_ref(capture)).unwrap();
+    put(
+        bucket,
+        Table::Captures,
+        &capture.capture_uid,
+        capture.window_start,
+        content,
+    )
+    .await;
+}
+
+async fn put_rows(bucket: &Bucket, capture: &CaptureRow, rows: &[Row]) {
+    let content = write_rows(rows).unwrap();
+    put(bucket, Table::Rows, &capture.capture_uid, capture.window_start, content).await;
+}
+
+async fn put_both(bucket: &Bucket, (capture, rows): &(CaptureRow, Vec<Row>)) {
+    put_rows(bucket, capture, rows).await;
+    put_capture(bucket, capture).await;
+}
+
+async fn fleet() -> (S3Server, Rig, Bucket) {
+    let server = S3Server::start().await;
+    let bucket = bucket(&server, SECRET_KEY);
+    (server, Rig::with_store(bucket.clone()).await, bucket)
+}
+
+async fn top(rig: &Rig, query: &str, user: &str) -> Value {
+    let answer = rig.get(&format!("/api/fleet/top?{query}&{DAY}"), user).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    answer.json()
+}
+
+#[tokio::test]
+async fn captures_stand_for_those_that_were_not_drawn_and_what_is_missing_is_told() {
+    let (_server, rig, bucket) = fleet().await;
+    for number in 0..9 {
+        put_both(&bucket, &capture("team", &format!("drawn-{number}"))).await;
+    }
+    let failed = CaptureRow {
+        succeeded: false,
+        reason: Some("TargetNotRunning".to_owned()),
+        categories: Vec::new(),
+        ..capture("team", "failed").0
+    };
+    put_capture(&bucket, &failed).await;
+    let mut asked = capture("team", "asked");
+    (asked.0.trigger, asked.0.probability_per_billion) = ("Manual".to_owned(), 1_000_000_000);
+    asked.1 = vec![
+        row(&asked.0, "cuda_kernel", "copy", HOUR),
+        row(&asked.0, "nvtx_range", "step", HOUR),
+    ];
+    put_both(&bucket, &asked).await;
+    let found = top(&rig, "by=kernels&namespace=team", "reader").await;
+    let counts = [
+        "captures",
+        "failed",
+        "not_captured",
+        "not_drawn",
+        "captures_without_rows",
+    ]
+    .map(|name| found[name].as_u64());
+    assert_eq!(counts, [11, 1, 1, 1, 0].map(Some), "{found}");
+    let keys: Vec<_> = found["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| &group["key"])
+        .collect();
+    assert_eq!(keys, ["gemm", "copy"]);
+    let gemm = &found["groups"][0];
+    assert_eq!(
+        (&gemm["captures"], &gemm["observed"]["total_ns"]),
+        (&json!(9), &json!(9 * HOUR))
+    );
+    let total = gemm["total_ns"]["value"].as_f64().unwrap();
+    assert!((total - 90.0 * 3.6e12).abs() < 1e6, "{gemm}");
+    let (low, high) = (
+        gemm["total_ns"]["low"].as_f64().unwrap(),
+        gemm["total_ns"]["high"].as_f64().unwrap(),
+    );
+    assert!(low < total && total < high, "{gemm}");
+    assert!(
+        (gemm["share"]["value"].as_f64().unwrap() - 90.0 / 91.0).abs() < 1e-9,
+        "{gemm}"
+    );
+    let drawn = top(&rig, "by=kernels&namespace=team&drawn_only=true&limit=1", "reader").await;
+    assert_eq!(
+        (&drawn["captures"], &drawn["not_drawn"], &drawn["other_groups"]),
+        (&json!(10), &json!(1), &json!(0))
+    );
+    let ranges = top(&rig, "by=ranges&namespace=team", "reader").await;
+    assert_eq!(ranges["groups"][0]["key"], "step");
+    let images = top(&rig, "by=images&namespace=team", "reader").await;
+    assert_eq!(images["groups"][0]["key"], "registry/team");
+}
+
+#[tokio::test]
+async fn nobody_sees_what_came_of_sessions_that_they_may_not_list() {
+    let (_server, rig, bucket) = fleet().await;
+    put_both(&bucket, &capture("team", "own")).await;
+    put_both(&bucket, &capture("other", "foreign")).await;
+    // Rows that claim another namespace than their capture has.
+    let (posing, mut rows) = capture("team", "posing");
+    rows[0].namespace = "other".to_owned();
+    rows[0].name = "posing".to_owned();
+    rows[0].name_hash = name_hash("posing");
+    put_rows(&bucket, &posing, &rows).await;
+    put_capture(&bucket, &posing).await;
+    let own = top(&rig, "by=images&namespace=team", "reader").await;
+    assert_eq!(
+        (&own["captures"], own["groups"].as_array().unwrap().len()),
+        (&json!(2), 1),
+        "{own}"
+    );
+    let text = own.to_string();
+    for foreign in ["registry/other", "foreign", "posing"] {
+        assert!(!text.contains(foreign), "{foreign}: {text}");
+    }
+    assert_eq!(
+        (&own["unread"][0]["files"], &own["captures_without_rows"]),
+        (&json!(1), &json!(0)),
+        "{own}"
+    );
+    let all = top(&rig, "by=images", "admin").await;
+    assert_eq!(
+        (&all["captures"], all["groups"].as_array().unwrap().len()),
+        (&json!(3), 2),
+        "{all}"
+    );
+    assert!(
+        all["unread"][0]["example"]
+            .as_str()
+            .unwrap()
+            .ends_with("posing.parquet"),
+        "{all}"
+    );
+    for (query, user) in [
+        ("by=images", "reader"),
+        ("by=images&namespace=other", "reader"),
+        ("by=images&namespace=team", "raw-reader"),
+        ("by=images&namespace=team", "stranger"),
+    ] {
+        let refused = rig.get(&format!("/api/fleet/top?{query}"), user).await;
+        assert_eq!(
+            (refused.status, refused.reason()),
+            (403, "Forbidden".to_owned()),
+            "{query} {user}"
+        );
+    }
+    assert_eq!(
+        rig.ask("GET", "/api/fleet/top?by=images", None, &[], "").await.status,
+        401
+    );
+}
+
+#[tokio::test]
+async fn files_that_are_damaged_missing_or_of_another_are_told_and_never_count() {
+    let (server, rig, bucket) = fleet().await;
+    put_both(&bucket, &capture("team", "good")).await;
+    // Its rows are not there yet.
+    put_capture(&bucket, &capture("team", "early").0).await;
+    // Its capture is not.
+    let (absent, rows) = capture("team", "absent");
+    put_rows(&bucket, &absent, &rows).await;
+    // Cut, under another's name, twice, and nothing of ours.
+    put_both(&bucket, &capture("team", "cut")).await;
+    let cut = server.object("table=rows/date=2026-11-25/cut.parquet");
+    std::fs::write(&cut, &std::fs::read(&cut).unwrap()[..100]).unwrap();
+    let renamed = write_captures(&[capture("team", "good").0]).unwrap();
+    put(&bucket, Table::Captures, "renamed", NOON, renamed).await;
+    let mut twice = capture("team", "twice");
+    put_both(&bucket, &twice).await;
+    twice.0.window_start += 24 * HOUR;
+    put_capture(&bucket, &twice.0).await;
+    std::fs::write(cut.with_file_name("notes.txt"), "x").unwrap();
+    let path = "/api/fleet/top?by=kernels&namespace=team&since=2026-11-25T00:00:00Z&until=2026-11-27T00:00:00Z";
+    let answer = rig.get(path, "reader").await;
+    let found = answer.json();
+    // good, early, cut and one of the two.
+    assert_eq!(
+        (&found["captures"], &found["not_captured"]),
+        (&json!(4), &json!(2)),
+        "{found}"
+    );
+    assert_eq!(found["groups"][0]["captures"], 2, "{found}");
+    assert_eq!(
+        (
+            &found["captures_without_rows"],
+            &found["rows_without_capture"],
+            &found["repeated"]
+        ),
+        (&json!(1), &json!(1), &json!(1)),
+        "{found}"
+    );
+    let unread: Vec<_> = found["unread"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|unread| unread["files"].as_u64().unwrap())
+        .collect();
+    assert_eq!(unread.iter().sum::<u64>(), 3, "{found}");
+    assert!(
+        found["unread"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|unread| unread.get("example").is_none()),
+        "{found}"
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_had_says_what_helps() {
+    let rig = Rig::new().await;
+    let none = rig.get("/api/fleet/top?by=kernels&namespace=team", "reader").await;
+    assert_eq!((none.status, none.reason()), (404, "NoObjectStore".to_owned()));
+    assert!(
+        none.json()["detail"].as_str().unwrap().contains("store.url"),
+        "{none:?}"
+    );
+    for query in [
+        "by=pods",
+        "",
+        "by=kernels&limit=0",
+        "by=kernels&limit=501",
+        "by=kernels&namespace=../x",
+        "by=kernels&since=yesterday",
+        "by=kernels&since=2026-01-01T00:00:00Z&until=2026-06-01T00:00:00Z",
+        "by=kernels&unknown=1",
+    ] {
+        assert_eq!(
+            rig.get(&format!("/api/fleet/top?{query}"), "admin").await.status,
+            400,
+            "{query}"
+        );
+    }
+    let (mut server, rig, bucket) = fleet().await;
+    put_both(&bucket, &capture("team", "own")).await;
+    server.stop();
+    let path = format!("/api/fleet/top?by=kernels&namespace=team&{DAY}");
+    let down = rig.get(&path, "reader").await;
+    assert!(
+        [503, 504].contains(&down.status) && down.reason().starts_with("ObjectStore"),
+        "{down:?}"
+    );
+    server.start_again().await;
+    assert_eq!(rig.get(&path, "reader").await.json()["captures"], 1);
+}
