@@ -144,6 +144,8 @@ mod tests {
 
     use super::*;
 
+    type Forge = fn(&mut CaptureRow);
+
     fn capture() -> CaptureRow {
         CaptureRow {
             capture_uid: "uid-1".to_owned(),
@@ -172,12 +174,14 @@ mod tests {
             };
             events.push(event, &[]);
         }
+        let mut capture = Capture {
+            duration_ns: 1_000,
+            events: [(Category::NvtxRange, events)].into(),
+            ..Capture::default()
+        };
+        capture.declare_captured([Category::NvtxRange]);
         Timeline {
-            capture: Capture {
-                duration_ns: 1_000,
-                events: [(Category::NvtxRange, events)].into(),
-                ..Capture::default()
-            },
+            capture,
             ..Timeline::default()
         }
     }
@@ -213,7 +217,7 @@ mod tests {
 
     #[test]
     fn h1_rows_that_say_they_are_of_another_capture_are_refused() {
-        let forged: [(&str, fn(&mut CaptureRow)); 10] = [
+        let forged: [(&str, Forge); 10] = [
             ("capture_uid", |row| row.capture_uid = "uid-2".to_owned()),
             ("namespace", |row| row.namespace = "other".to_owned()),
             ("image", |row| row.image = "registry/other".to_owned()),

@@ -304,6 +304,8 @@ impl Life {
         self.captures.end_all(Interrupt::Shutdown).await;
         for task in self.tasks {
             task.abort();
+            // The next life opens what it holds.
+            drop(task.await);
         }
     }
 }

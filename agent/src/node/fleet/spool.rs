@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use flopwatch_fleet::FilePath;
+use flopwatch_fleet::{FilePath, Table};
 use tracing::warn;
 
 use crate::node::journal::replace;
@@ -32,7 +32,7 @@ pub(super) enum SpoolError {
 }
 
 /// A file that waits.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Waiting {
     /// Since when.
     since: SystemTime,
@@ -98,7 +98,10 @@ impl Spool {
                 });
             }
         }
-        waiting.sort();
+        waiting.sort_by_key(|one: &Waiting| {
+            let uid = one.path.capture_uid.clone();
+            (one.since, uid, one.path.table == Table::Captures)
+        });
         Ok(waiting)
     }
 
@@ -172,8 +175,6 @@ fn length(content: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
-
-    use flopwatch_fleet::Table;
 
     use super::*;
 
