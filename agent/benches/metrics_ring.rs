@@ -167,10 +167,12 @@ fn main() {
         json!({"rounds": of("count"), "microseconds": 1e6 * of("sum") / of("count"),
             "bytes": value(&registry, &format!("flopwatch_metrics_ring_bytes{{source=\"{source}\"}}"))})
     };
-    let missed = ["nvml", "cgroup"].map(|source| {
-        let name = format!("flopwatch_metrics_ring_missed_samples_total{{source=\"{source}\"}}");
-        value(&registry, &name)
-    });
+    let missed: BTreeMap<_, _> = ["nvml", "cgroup"]
+        .map(|source| {
+            let name = format!("flopwatch_metrics_ring_missed_samples_total{{source=\"{source}\"}}");
+            (source, value(&registry, &name))
+        })
+        .into();
     let line = json!({
         "without": without, "with": with, "nvml": rounds("nvml"), "cgroup": rounds("cgroup"),
         "longest_gap_ms": gaps.longest.iter().map(|(source, ns)| (source, ns / 1_000_000)).collect::<BTreeMap<_, _>>(),

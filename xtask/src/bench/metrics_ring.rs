@@ -53,7 +53,9 @@ pub(crate) fn run(cache: &Cache, options: &MetricsRingOptions) -> Result<()> {
     let figure = |name: &str| found.get(name).and_then(Value::as_u64).context("a figure is missing");
     let shares = |of: &str| found.get(of).and_then(Value::as_object).context("a figure is missing");
     let sum = |shares: &Map<String, Value>| shares.values().filter_map(Value::as_f64).sum::<f64>();
-    let (with, gap) = (shares("with")?, figure("longest_gap_ms")?);
+    let with = shares("with")?;
+    let gaps = shares("longest_gap_ms")?;
+    let gap = gaps.values().filter_map(Value::as_u64).max().context("no gaps")?;
     say(format_args!(
         "the metrics ring with 8 GPUs and {} containers, {} s ({})",
         options.containers,
@@ -68,15 +70,14 @@ pub(crate) fn run(cache: &Cache, options: &MetricsRingOptions) -> Result<()> {
         sum(shares("without")?)
     ));
     for source in ["nvml", "cgroup"] {
+        let of = |of: &Map<String, Value>| of.get(source).cloned().unwrap_or_default();
         say(format_args!(
-            "  {source}: {}",
-            found.get(source).unwrap_or(&Value::Null)
+            "  {source}: {}, longest gap {} ms, {} samples missed",
+            found.get(source).unwrap_or(&Value::Null),
+            of(gaps),
+            of(shares("missed_samples")?)
         ));
     }
-    say(format_args!(
-        "  rounds missed over all containers: {}",
-        figure("missed_rounds")?
-    ));
     let verdict = |met: bool| if met { "met" } else { "MISSED" };
     let (cheap, steady) = (sum(with) <= CORE, gap <= GAP);
     say(format_args!(
@@ -85,8 +86,10 @@ pub(crate) fn run(cache: &Cache, options: &MetricsRingOptions) -> Result<()> {
         verdict(cheap)
     ));
     say(format_args!(
-        "  longest gap: {gap} ms (budget {GAP} ms: {})",
-        verdict(steady)
+        "  longest gap: {gap} ms (budget {GAP} ms: {}), {} samples after gaps above that; {} ms of a thread that only sleeps",
+        verdict(steady),
+        figure("gaps_above_two_rounds")?,
+        figure("sleeper_gap_ms")?
     ));
     if options.strict && !(cheap && steady) {
         bail!("the metrics ring misses a budget");
