@@ -136,9 +136,11 @@ impl<'a> Course<'a> {
             self.pass(case, LOOK);
         }
         self.heartbeats.follow(&self.target.id, &mut telling);
+        // So that the step under way has ended.
+        self.pass(case, RAMP);
         self.target.slow_down(0);
         let before_ns = attach_ns - u64::try_from(BEFORE.as_nanos()).unwrap();
-        let around = [(before_ns, attach_ns), (detached_ns, utc_ns())];
+        let around = [(before_ns, attach_ns), (detached_ns, telling.until_ns())];
         Seen {
             case,
             told: telling.judge(),
@@ -173,12 +175,18 @@ impl<'a> Course<'a> {
     }
 }
 
-/// Basis points by which steps took longer within a time than around it.
+/// Basis points by which steps took longer within a time than around it, in the median of seconds: one in which the machine halted the program counts as
+/// one, however long that took.
 fn own(ends: &Ends, around: [(u64, u64); 2], during: (u64, u64)) -> f64 {
-    let [before, after] = around.map(|time| ends.within(time));
-    let (steps, seconds) = ends.within(during);
-    let usual = (before.0 + after.0) / (before.1 + after.1);
-    (usual / (steps / seconds) - 1.0) * 10_000.0
+    let usual = median(around.into_iter().flat_map(|time| ends.rates(time)).collect());
+    let now = median(ends.rates(during));
+    (usual / now - 1.0) * 10_000.0
+}
+
+fn median(mut rates: Vec<f64>) -> f64 {
+    rates.sort_by(f64::total_cmp);
+    let middle = rates.len() / 2;
+    f64::midpoint(rates[middle], rates[(rates.len() - 1) / 2])
 }
 
 fn utc_ns() -> u64 {

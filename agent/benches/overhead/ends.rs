@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+const SECOND: u64 = 1_000_000_000;
+
 /// The ends of steps, in order: the program's own count.
 pub(crate) struct Ends(Vec<u64>);
 
@@ -13,14 +15,17 @@ impl Ends {
         Self(whole.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
     }
 
-    /// Steps, and the seconds they took, from the end of the first to that of the last which ended within a time in ns since 1970.
-    pub(crate) fn within(&self, (from_ns, until_ns): (u64, u64)) -> (f64, f64) {
-        let first = self.0.partition_point(|end| *end < from_ns);
-        let after = self.0.partition_point(|end| *end < until_ns);
-        let inside = &self.0[first..after];
-        let [begin, .., end] = inside else {
-            panic!("the program made no steps in that time");
-        };
-        ((inside.len() - 1) as f64, (end - begin) as f64 / 1e9)
+    /// Steps per second in each whole second within a time in ns since 1970, with parts of steps at its edges.
+    pub(crate) fn rates(&self, (from_ns, until_ns): (u64, u64)) -> Vec<f64> {
+        let seconds = (until_ns - from_ns) / SECOND;
+        let edge = |second: u64| self.at(from_ns + second * SECOND);
+        (0..seconds).map(|second| edge(second + 1) - edge(second)).collect()
+    }
+
+    /// Steps that had ended at a time, with the part of the one under way.
+    fn at(&self, time_ns: u64) -> f64 {
+        let ended = self.0.partition_point(|end| *end <= time_ns);
+        let [last, next] = [self.0[ended - 1], self.0[ended]];
+        ended as f64 + (time_ns - last) as f64 / (next - last) as f64
     }
 }

@@ -109,7 +109,7 @@ fn measure(plan: &Plan) -> (Vec<Seen>, f64) {
                 let (cases, seen) = (&cases, &seen);
                 courses.push(scope.spawn(move || {
                     // Not all windows at once: what they cost this machine would be a change of every program's load.
-                    wait_until(Instant::now() + SPREAD.mul_f64(fastrand::f64()));
+                    wait_until(Instant::now() + SPREAD.mul_f64(0.01 + fastrand::f64()));
                     let next = || cases.lock().unwrap().pop_front();
                     while let Some(case) = next() {
                         let found = Course::new(&heartbeats, &target, plan.window).run(case);

@@ -11,11 +11,11 @@ use crate::shift::hodges_lehmann;
 
 /// Chance of a false abort in a window, however long, of a target whose bins are independent.
 const LEVEL: f64 = 0.01;
-/// Bins running that it takes at least.
-const LEAST: usize = 3;
-/// Bins running that are looked at together at most.
-const MOST: usize = 16;
-/// Bins before the window that are compared with, the latest ones; bounds the tables to some 60,000 numbers.
+/// Bins running that it takes at least, and how long they are together: programs stand still for a second now and then, and so do machines.
+const LEAST: (usize, u64) = (3, 3_000_000_000);
+/// Bins running beyond those that are looked at together at most.
+const MORE: usize = 13;
+/// Bins before the window that are compared with, the latest ones; bounds the tables to some 40,000 numbers.
 const BASELINE: usize = 120;
 
 /// A bin of the window, by how it compares with the baseline.
@@ -42,13 +42,13 @@ pub struct Abort {
 
 /// Watches a window bin by bin.
 ///
-/// It aborts where three or more bins running are slower than the baseline by more than the budget, by Hodges and Lehmann's
-/// shift, and an exact one-sided Mann–Whitney test of whether they are slower than it by more than a third of the budget has
+/// It aborts where three or more bins running, of three seconds or more, are slower than the baseline by more than the budget, by Hodges and
+/// Lehmann's shift, and an exact one-sided Mann–Whitney test of whether they are slower than it by more than a third of the budget has
 /// p < 0.01. A third, and not nothing, since correlated noise makes p too small, but seldom makes three bins slower by so much:
 /// at noise of 5 % that correlates by 0.3, it ends 3 of 1,000 unharmed windows in place of 14.
 ///
-/// Each stretch of bins is a test of its own, and the latest bin ends up to 14 of them. So a stretch of k bins from bin s on has
-/// the share 1/(s(s+1)) · 1/((k−2)(k−1)) of the level. The shares of all stretches add up to less than one, so the chance of any
+/// Each stretch of bins is a test of its own, and the latest bin ends up to 14 of them. So a stretch from bin s on that has k bins more than
+/// the fewest has the share 1/(s(s+1)) · 1/((k+1)(k+2)) of the level. The shares of all stretches add up to less than one, so the chance of any
 /// false abort stays below 0.01 however long the window is. Early harm, which is the usual one, has the largest shares.
 #[derive(Debug)]
 pub struct AbortRule {
@@ -62,6 +62,8 @@ pub struct AbortRule {
     measure: Measure,
     length_ns: NonZeroU64,
     null: NullDistribution,
+    /// Bins running that it takes.
+    least: usize,
     /// The latest bins that follow each other.
     running: VecDeque<Seen>,
     /// Bins taken so far.
@@ -79,15 +81,18 @@ impl AbortRule {
         if baseline.len() < MINIMUM_BINS {
             return None;
         }
+        let long = usize::try_from(LEAST.1.div_ceil(length_ns.get())).ok()?;
+        let least = LEAST.0.max(long);
         Some(Self {
             usual: usual_rate(before, measure)?,
             allowed: 1.0 + f64::from(during_basis_points) / WHOLE,
             somewhat: 1.0 + f64::from(during_basis_points) / WHOLE / 3.0,
             measure,
             length_ns,
-            null: NullDistribution::new(MOST, baseline.len()),
+            null: NullDistribution::new(least.saturating_add(MORE), baseline.len()),
             baseline,
-            running: VecDeque::with_capacity(MOST),
+            least,
+            running: VecDeque::new(),
             taken: 0,
             next_ns: None,
         })
@@ -103,7 +108,7 @@ impl AbortRule {
             _ => self.running.clear(),
         }
         self.next_ns = Some(bin.start_ns.saturating_add(self.length_ns.get()));
-        if self.running.len() >= MOST {
+        if self.running.len() >= self.least.saturating_add(MORE) {
             self.running.pop_front();
         }
         let seen = self.compare(rate);
@@ -136,10 +141,14 @@ impl AbortRule {
             beyond = beyond.saturating_add(seen.beyond);
             // The shift exceeds the budget where more than half of all pairs do.
             let pairs = bins.saturating_mul(self.baseline.len());
-            if bins < LEAST || beyond.saturating_mul(2) <= pairs {
+            if bins < self.least || beyond.saturating_mul(2) <= pairs {
                 continue;
             }
-            let p = self.null.at_least(bins, u) / share(self.taken.saturating_sub(bins).saturating_add(1), bins);
+            let (first, more) = (
+                self.taken.saturating_sub(bins).saturating_add(1),
+                bins.saturating_sub(self.least),
+            );
+            let p = self.null.at_least(bins, u) / share(first, more);
             if p < LEVEL {
                 return Some(self.abort(bins, p));
             }
@@ -166,17 +175,17 @@ impl AbortRule {
     }
 }
 
-/// The part of the level for the stretch of `bins` from the window's `first` bin on, which counts from 1.
-fn share(first: usize, bins: usize) -> f64 {
-    let (first, bins) = (count(first), count(bins));
-    1.0 / (first * (first + 1.0)) / ((bins - 2.0) * (bins - 1.0))
+/// The part of the level for a stretch from the window's `first` bin on, which counts from 1, that has so many bins more than the fewest.
+fn share(first: usize, more: usize) -> f64 {
+    let (first, more) = (count(first), count(more));
+    1.0 / (first * (first + 1.0)) / ((more + 1.0) * (more + 2.0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LENGTH: NonZeroU64 = NonZeroU64::new(10).unwrap();
+    const LENGTH: NonZeroU64 = NonZeroU64::new(1_000_000_000).unwrap();
 
     fn bin(at: u64, rate: f64) -> Bin {
         Bin {
@@ -204,7 +213,7 @@ mod tests {
     #[test]
     fn the_shares_of_all_looks_add_up_to_at_most_one() {
         let all: f64 = (1..4000)
-            .flat_map(|first| (LEAST..=MOST).map(move |bins| share(first, bins)))
+            .flat_map(|first| (0..=MORE).map(move |more| share(first, more)))
             .sum();
         assert!(all < 1.0 && all > 0.9, "{all}");
     }
@@ -248,6 +257,32 @@ mod tests {
             "the share of a later stretch is smaller"
         );
         assert!(watched.push(&bin(109, 50.0)).is_some());
+    }
+
+    #[test]
+    fn a_program_that_stands_still_for_a_second_goes_on_where_bins_are_short() {
+        const SHORT: NonZeroU64 = NonZeroU64::new(250_000_000).unwrap();
+        let short = |at: u64, rate: f64| Bin {
+            start_ns: at * SHORT.get(),
+            rate,
+            busy_rate: None,
+        };
+        let before: Vec<Bin> = (0..120)
+            .map(|at| short(at, 100.0 + f64::from(u32::try_from(at % 5).unwrap())))
+            .collect();
+        let ended_after = |slow: u64| {
+            let mut watched = AbortRule::new(&before, Measure::PerSecond, SHORT, 1000).unwrap();
+            (1000..1400_u64).position(|at| {
+                let rate = if (1040..1040 + slow).contains(&at) { 5.0 } else { 102.0 };
+                watched.push(&short(at, rate)).is_some()
+            })
+        };
+        assert_eq!([1, 4, 6].map(ended_after), [None; 3]);
+        assert_eq!(
+            ended_after(300),
+            Some(46),
+            "more than half of three seconds are slow then"
+        );
     }
 
     #[test]

@@ -160,7 +160,9 @@ mod tests {
         let length = |calls: u64, turns: u64| {
             let mut read = readings(|turn| calls * turn, 1);
             read.truncate(usize::try_from(turns).unwrap() + 1);
-            read.iter_mut().for_each(|sample| sample.last_ns = None);
+            for sample in &mut read {
+                sample.last_ns = None;
+            }
             length_for(&read).map(|length| length.get() / MILLISECOND)
         };
         assert_eq!(length(100, 80), Some(250));

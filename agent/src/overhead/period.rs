@@ -181,10 +181,7 @@ mod tests {
     }
 
     fn series(seconds: f64, mut value: impl FnMut(f64) -> f64) -> SampledSeries {
-        let times: Vec<u64> = (0..)
-            .map(|turn| turn * 100_000_000)
-            .take_while(|at| *at < nanoseconds(seconds))
-            .collect();
+        let times: Vec<u64> = (0..nanoseconds(seconds)).step_by(100_000_000).collect();
         SampledSeries {
             source: "cgroup".to_owned(),
             device: "container".to_owned(),

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// The program whose windows are measured.
 const WORKLOAD: &str = "flopwatch-sample-workload";
-/// Windows of a kind that are counted as one hundred: so many courses are run of each, and twice as many without harm.
+/// Kinds of windows, where those without harm are counted twice, as so many are run.
 const KINDS: u32 = 6;
 /// Longest course: a minute before the window, its ends, and ten seconds after it.
 const AROUND: Duration = Duration::from_secs(75);
