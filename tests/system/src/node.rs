@@ -77,13 +77,13 @@ impl Process {
         PathBuf::from(format!("/proc/{}/root", self.pid))
     }
 
-    /// Bytes of memory that it has.
+    /// Bytes of memory that it has for itself: pages of its program, of which more are in memory the more of it has run, do not count.
     ///
     /// # Errors
     /// When it has ended.
-    pub fn resident_bytes(self) -> Result<u64> {
+    pub fn own_bytes(self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
         let kibibytes = line.and_then(|line| line.split_whitespace().next());
         Ok(kibibytes.context("a process without memory")?.parse::<u64>()? << 10)
     }

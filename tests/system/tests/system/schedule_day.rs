@@ -151,7 +151,7 @@ fn float(count: usize) -> f64 {
 
 fn bytes(part: &Running) -> Result<f64> {
     // In KiB, so that it fits.
-    Ok(f64::from(u32::try_from(part.process.resident_bytes()? >> 10)?) * 1024.0)
+    Ok(f64::from(u32::try_from(part.process.own_bytes()? >> 10)?) * 1024.0)
 }
 
 fn count_files(folder: &Path) -> usize {
@@ -198,14 +198,17 @@ fn middle(looks: &[Sizes], quarter: usize, name: &str) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// Each size in the second quarter of the looks and in the last, and whether it grew.
+/// Each size in the quarters of the looks, and whether it grew from the second to the last.
 fn growth(looks: &[Sizes]) -> Vec<(String, bool)> {
     let names = looks.last().into_iter().flat_map(BTreeMap::keys);
     names
         .map(|name| {
             let (before, after) = (middle(looks, 1, name), middle(looks, 3, name));
             let grew = after > before.mul_add(MORE, if name.ends_with("bytes") { 0.0 } else { 4.0 });
-            (format!("{name}: {before} and then {after}"), grew)
+            (
+                format!("{name}: {:?}", [0, 1, 2, 3].map(|quarter| middle(looks, quarter, name))),
+                grew,
+            )
         })
         .collect()
 }

@@ -52,7 +52,7 @@ async fn is_left_to_who_has_it(namespace: &TestNamespace, trainer: &Trainer) -> 
 
 async fn outlives_hostile_datagrams(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
     let agent = trainer.agent().await?.process;
-    let before = agent.resident_bytes()?;
+    let before = agent.own_bytes()?;
     let sender = format!("/python/bin/python3 -c '{HOSTILE}' {SENDING}");
     let (sent, ended) = tokio::join!(namespace.shell(&trainer.name, &sender), async {
         let kineto = json!({ "profiler": { "type": "Kineto" }, "require": ["cpu_op"] });
@@ -65,7 +65,7 @@ async fn outlives_hostile_datagrams(namespace: &TestNamespace, trainer: &Trainer
     ensure!(taken >= TAKEN, "the endpoint had {taken} datagrams alone");
     ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
     ensure!(agent.is_alive(), "the agent ended");
-    let after = agent.resident_bytes()?;
+    let after = agent.own_bytes()?;
     ensure!(after < before + GROWTH, "the agent grew from {before} to {after} bytes");
     trainer.has_no_mark_of(namespace, &end).await
 }
