@@ -26,8 +26,8 @@ const IN_ONE_GO: usize = 32;
 const MOST_FILES: usize = 50_000;
 /// Most days that a time touches.
 const MOST_DAYS: usize = 100;
-/// Memory of files that are under way, in KiB, as a multiple of what they have in the store.
-const BUDGET_KIB: u32 = 96 << 10;
+/// Memory of files of one request that are under way, in KiB.
+const BUDGET_KIB: u32 = 48 << 10;
 /// How much more memory a file takes while it is read than in the store.
 const EXPANSION: u64 = 8;
 
