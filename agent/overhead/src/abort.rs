@@ -13,6 +13,8 @@ use crate::shift::hodges_lehmann;
 const LEVEL: f64 = 0.01;
 /// Bins running that it takes at least, and how long they are together: programs stand still for a second now and then, and so do machines.
 const LEAST: (usize, u64) = (3, 3_000_000_000);
+/// Bins less than this apart follow each other, in ns: a reading that comes late leaves one out.
+const APART: u64 = 1_000_000_000;
 /// Bins running beyond those that are looked at together at most.
 const MORE: usize = 13;
 /// Bins before the window that are compared with, the latest ones; bounds the tables to some 40,000 numbers.
@@ -98,13 +100,13 @@ impl AbortRule {
         })
     }
 
-    /// Takes the next bin of the window in. A bin that does not follow the last one begins a new stretch; one that is not later,
+    /// Takes the next bin of the window in. A bin that is a second or more after the last one begins a new stretch; one that is not later,
     /// or has no rate, is left out.
     pub fn push(&mut self, bin: &Bin) -> Option<Abort> {
         let rate = self.measure.of(bin)?;
         match self.next_ns {
             Some(next_ns) if bin.start_ns < next_ns => return None,
-            Some(next_ns) if bin.start_ns == next_ns => {}
+            Some(next_ns) if bin.start_ns - next_ns < APART => {}
             _ => self.running.clear(),
         }
         self.next_ns = Some(bin.start_ns.saturating_add(self.length_ns.get()));
@@ -278,11 +280,28 @@ mod tests {
             })
         };
         assert_eq!([1, 4, 6].map(ended_after), [None; 3]);
-        assert_eq!(
-            ended_after(300),
-            Some(46),
-            "more than half of three seconds are slow then"
-        );
+        assert_eq!(ended_after(300), Some(50), "eleven bins of twelve are slow then");
+    }
+
+    #[test]
+    fn a_bin_that_a_late_reading_left_out_does_not_begin_a_new_stretch() {
+        const SHORT: NonZeroU64 = NonZeroU64::new(250_000_000).unwrap();
+        let short = |at: u64, rate: f64| Bin {
+            start_ns: at * SHORT.get(),
+            rate,
+            busy_rate: None,
+        };
+        let before: Vec<Bin> = (0..120)
+            .map(|at| short(at, 100.0 + f64::from(u32::try_from(at % 5).unwrap())))
+            .collect();
+        let ended_after = |left_out: u64| {
+            let mut watched = AbortRule::new(&before, Measure::PerSecond, SHORT, 1000).unwrap();
+            (0..24_u64)
+                .filter(|at| at % (6 + left_out) < 6)
+                .find(|at| watched.push(&short(1000 + at, 50.0)).is_some())
+        };
+        // Twelve bins of harm, and those left out between them.
+        assert_eq!([0, 1, 3, 4].map(ended_after), [Some(11), Some(12), Some(14), None]);
     }
 
     #[test]
