@@ -129,7 +129,7 @@ pub fn counts(path: &Path) -> Result<Vec<NamedRanges>, ReadError> {
     counted().map_err(|failure| failure.at(path))
 }
 
-/// A file as it was read: all of it, then the claims of its segments once more.
+/// A file as it was read: all of it, then its open segments and the claims of all once more.
 struct Ring {
     bytes: Vec<u8>,
     layout: Layout,
@@ -154,6 +154,7 @@ impl Ring {
         let bytes = read_at_most(file, limit).map_err(Failure::Open)?;
         let bytes = bytes.ok_or(Failure::TooMany { what: "bytes", limit })?;
         let mut ring = Self::of(bytes)?;
+        ring.settle(file);
         for at in 0..ring.layout.segments {
             let mut claim = [0; 8];
             let Some(place) = ring.layout.segment(at).and_then(|place| u64::try_from(place).ok()) else {
@@ -177,6 +178,24 @@ impl Ring {
             bytes,
             claims: Vec::new(),
         })
+    }
+
+    /// Reads the segments once more that threads write to.
+    fn settle(&mut self, file: &File) {
+        let mut later = vec![0; segment::BYTES];
+        for at in 0..self.layout.segments {
+            let Some(begin) = self.layout.segment(at) else { return };
+            let own = self
+                .bytes
+                .get_mut(begin..)
+                .and_then(|rest| rest.get_mut(..segment::BYTES));
+            let (Some(own), Ok(place)) = (own, u64::try_from(begin)) else {
+                return;
+            };
+            if segments::is_open(own) && file.read_exact_at(&mut later, place).is_ok() {
+                segments::settle(own, &later);
+            }
+        }
     }
 
     /// The bytes of the segment at `at`; `None` where the file ends before it does.

@@ -77,6 +77,31 @@ impl Found {
     }
 }
 
+/// Whether a thread may be writing to the segment with these bytes.
+pub(super) fn is_open(bytes: &[u8]) -> bool {
+    let state = u32::try_from(word(bytes, CLAIM_AT) & 0xffff_ffff).ok();
+    matches!(state.and_then(State::of), Some(State::Open | State::Passed))
+}
+
+/// Takes the slots of a segment from a later copy up to the last one that was full: a copy that a thread overtakes has slots that are empty, or half
+/// of one, before full ones.
+pub(super) fn settle(bytes: &mut [u8], later: &[u8]) {
+    let claim = word(bytes, CLAIM_AT) >> 32;
+    let is_full = |slot: &[u8]| u64::from(of_tag(word(slot, slot::TAG_AT)).0) == claim;
+    let (Some(slots), Some(later)) = (bytes.get_mut(SLOTS_AT..), later.get(SLOTS_AT..)) else {
+        return;
+    };
+    let Some(last) = slots.chunks_exact(slot::BYTES).rposition(is_full) else {
+        return;
+    };
+    let both = slots.chunks_exact_mut(slot::BYTES).zip(later.chunks_exact(slot::BYTES));
+    for (slot, later) in both.take(last.saturating_add(1)) {
+        if is_full(later) {
+            slot.copy_from_slice(later);
+        }
+    }
+}
+
 fn segment(bytes: &[u8], claim: u32) -> Segment {
     let anchor = |[ticks, monotonic, realtime]: [usize; 3]| {
         let anchor = Anchor {
@@ -108,7 +133,7 @@ fn segment(bytes: &[u8], claim: u32) -> Segment {
             missing += 1;
             continue;
         }
-        // Slots are filled one after the other: one that is empty before a full one was overwritten by a thread that had lost the segment.
+        // Slots are filled one after the other, and open segments were read twice: one that is empty before a full one was overwritten by a thread that had lost the segment.
         segment.torn += std::mem::take(&mut missing);
         match Kind::of(kind) {
             None => segment.torn += 1,
@@ -169,5 +194,51 @@ impl Beside {
             range: self.range,
             has_payload: self.has_payload,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_ring::segment::BYTES;
+    use flopwatch_ring::slot::tag;
+
+    use super::*;
+
+    /// A segment of the third claim whose slots have these claims and values.
+    fn held(slots: &[(u32, u64)]) -> Vec<u8> {
+        let mut bytes = vec![0; BYTES];
+        let claim = (3_u64 << 32) | u64::from(State::Open.bits());
+        bytes[CLAIM_AT..CLAIM_AT + 8].copy_from_slice(&claim.to_le_bytes());
+        for (at, (claim, value)) in slots.iter().enumerate() {
+            let begin = SLOTS_AT + at * slot::BYTES;
+            bytes[begin..begin + 8].copy_from_slice(&value.to_le_bytes());
+            let tag = tag(*claim, Kind::Mark, 0, 1);
+            bytes[begin + slot::TAG_AT..begin + slot::TAG_AT + 8].copy_from_slice(&tag.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn ticks(bytes: &[u8]) -> (Vec<u64>, u64) {
+        let segment = segment(bytes, 3);
+        (segment.items.iter().map(|item| item.ticks).collect(), segment.torn)
+    }
+
+    #[test]
+    fn slots_that_a_thread_wrote_while_they_were_copied_are_whole_after_a_second_look() {
+        // The second was copied before it was written, and of the third the tag alone was.
+        let mut copied = held(&[(3, 50_000), (2, 7), (3, 7), (3, 90_000)]);
+        assert_eq!(ticks(&copied), (vec![50_000, 90_000], 2));
+        let written = held(&[(3, 50_000), (3, 60_000), (3, 70_000), (3, 90_000), (3, 95_000)]);
+        settle(&mut copied, &written);
+        assert_eq!(ticks(&copied), (vec![50_000, 60_000, 70_000, 90_000], 0));
+    }
+
+    #[test]
+    fn a_slot_that_the_next_claim_took_meanwhile_stays_as_it_was() {
+        let mut copied = held(&[(3, 50_000), (3, 60_000)]);
+        settle(&mut copied, &held(&[(4, 99_000), (3, 60_000)]));
+        assert_eq!(ticks(&copied), (vec![50_000, 60_000], 0));
+        settle(&mut copied, &[]);
+        assert_eq!(ticks(&copied), (vec![50_000, 60_000], 0));
     }
 }
