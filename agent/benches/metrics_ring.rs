@@ -36,6 +36,8 @@ const LIBRARY: &str = "FLOPWATCH_FAKE_NVML_LIBRARY";
 const GPUS: u32 = 8;
 /// Time between two rounds of the ring.
 const ROUND: Duration = Duration::from_millis(100);
+/// Longest time without the ring.
+const BASELINE: Duration = Duration::from_mins(5);
 /// The ring holds ten minutes: it is read before it forgets.
 const LOOK: Duration = Duration::from_mins(2);
 /// Threads that sample.
@@ -144,7 +146,7 @@ fn main() {
     let gpus = Gpus::open(Some(library.into()), Arc::new(|_| None));
     wait(Duration::from_secs(2));
     let time = Duration::from_secs(seconds.into());
-    let without = shares(|| wait(time / 3));
+    let without = shares(|| wait((time / 3).min(BASELINE)));
     let (ring, registry) = ring(
         &gpus,
         &machine.procfs(),
