@@ -59,9 +59,10 @@ impl Pod {
         while count(&lines, "ready") < processes {
             assert!(
                 Instant::now() < until,
-                "the program never began: {:?}; {}",
-                lines.lock().unwrap(),
-                states(unshare.id())
+                "{} of {processes} began; {}; they said {:?}",
+                count(&lines, "ready"),
+                states(unshare.id()),
+                said(&lines)
             );
             assert!(unshare.try_wait().unwrap().is_none(), "the program ended");
             std::thread::sleep(Duration::from_millis(50));
@@ -150,18 +151,26 @@ fn collect(from: impl Read + Send + 'static, lines: &Arc<Mutex<Vec<String>>>) {
     });
 }
 
-/// What a process and those that it started do: where the kernel has them wait, and the processor time that they took.
+/// What a process and those that it started do: state, threads, where the kernel has them wait, and the processor time that they took, in ms.
 fn states(process: u32) -> String {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
+    let stat = read("stat");
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let [state, threads] = [0, 17].map(|at| fields.get(at).copied().unwrap_or("gone"));
+    let ran = read("schedstat");
+    let ran_ns: u64 = ran.split(' ').next().and_then(|ns| ns.parse().ok()).unwrap_or(0);
     let children = read(&format!("task/{process}/children"));
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());
     let below: String = children.map(states).collect();
-    format!(
-        "{process}: {} {} {}\n{below}",
-        read("stat"),
-        read("wchan"),
-        read("schedstat")
-    )
+    let (waits, ran_ms) = (read("wchan"), ran_ns / 1_000_000);
+    format!("{process} {state} {threads} {waits} {ran_ms}, {below}")
+}
+
+/// What they said beside how their steps went.
+fn said(lines: &Mutex<Vec<String>>) -> Vec<String> {
+    let is_step = |line: &String| line.starts_with("longest") || line.starts_with("ready");
+    let lines = lines.lock().unwrap();
+    lines.iter().filter(|line| !is_step(line)).take(20).cloned().collect()
 }
 
 fn count(lines: &Mutex<Vec<String>>, word: &str) -> usize {
