@@ -85,7 +85,7 @@ pub enum GatewayError {
     },
     /// There is no token to show to it.
     #[error(
-        "the kubeconfig's user has no token ({how}), and the gateway takes nothing else: give --token, such as --token \"$(kubectl create token SERVICEACCOUNT)\" of a service account that may get the session"
+        "the kubeconfig's user has no token ({how}), and the gateway takes nothing else: give --token, such as --token \"$(kubectl create token SERVICEACCOUNT)\" of a service account that may get and list sessions (ClusterRole flopwatch-viewer)"
     )]
     NoToken {
         /// How the user authenticates.

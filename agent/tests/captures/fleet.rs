@@ -207,6 +207,33 @@ async fn a_store_that_is_away_holds_up_no_capture_and_has_the_rows_when_it_is_ba
 }
 
 #[tokio::test]
+async fn rows_that_are_too_large_to_wait_leave_the_row_of_their_capture_which_says_that_it_has_none() {
+    let (server, mut rig) = fleet().await;
+    ask(&rig, "Kineto", "cpu_op");
+    let life = rig.live().await;
+    assert_eq!(rig.end_of("c").await.0, "Succeeded");
+    stored(&server, 1).await;
+    life.end().await;
+    let [rows_bytes, capture_bytes] =
+        [Table::Rows, Table::Captures].map(|table| u64::try_from(files(&server, table)[0].1.len()).unwrap());
+    rig.fleet_bytes = capture_bytes + rows_bytes / 2;
+    let life = rig.live().await;
+    rig.ask_for("d", 2, &json!({"type": "Kineto"}));
+    assert_eq!(rig.end_of("d").await.0, "Succeeded");
+    let found = stored(&server, 2).await;
+    let told: Vec<_> = found
+        .iter()
+        .map(|row| (row.capture.as_str(), row.succeeded, row.categories.is_empty()))
+        .collect();
+    assert!(
+        told.contains(&("c", true, false)) && told.contains(&("d", true, true)),
+        "{told:?}"
+    );
+    assert!(rows(&server).iter().all(|row| row.capture_uid == uid(&rig, "c")));
+    life.end().await;
+}
+
+#[tokio::test]
 async fn a_capture_whose_agent_ended_before_its_end_was_told_leaves_one_row() {
     let (server, rig) = fleet().await;
     ask(&rig, "Kineto", "cpu_op");

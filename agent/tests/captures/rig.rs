@@ -64,6 +64,8 @@ pub(crate) struct Rig {
     pub(crate) heartbeats: Heartbeats,
     /// Where rows of the fleet go.
     pub(crate) bucket: Option<Bucket>,
+    /// Bytes of them that may wait.
+    pub(crate) fleet_bytes: u64,
     folder: TempDir,
 }
 
@@ -101,6 +103,7 @@ impl Rig {
             profilers: Profilers::default(),
             heartbeats: Heartbeats::new(Duration::ZERO),
             bucket: None,
+            fleet_bytes: 1 << 20,
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -248,7 +251,7 @@ impl Rig {
         let open_fleet = |bucket: &Bucket| {
             let store = (bucket.clone(), "cluster".to_owned());
             let folder = self.folder.path().join("fleet");
-            Fleet::open(&folder, 1 << 20, self.limits.floor, store, &metrics).unwrap()
+            Fleet::open(&folder, self.fleet_bytes, self.limits.floor, store, &metrics).unwrap()
         };
         let fleet = self.bucket.as_ref().map(open_fleet);
         let node = Arc::new(Node {

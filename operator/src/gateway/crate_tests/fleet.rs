@@ -309,3 +309,26 @@ async fn what_cannot_be_had_says_what_helps() {
     server.start_again().await;
     assert_eq!(rig.get(&path, "reader").await.json()["captures"], 1);
 }
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_keeps_two_requests_waiting_and_no_more() {
+    let (mut server, rig, bucket) = fleet().await;
+    put_both(&bucket, &capture("team", "own")).await;
+    server.stop();
+    // Connections are taken by the kernel and answered by nobody.
+    let address = server.endpoint().trim_start_matches("http://").to_owned();
+    let silent = tokio::net::TcpSocket::new_v4().unwrap();
+    silent.set_reuseaddr(true).unwrap();
+    silent.bind(address.parse().unwrap()).unwrap();
+    let silent = silent.listen(64).unwrap();
+    let path = format!("/api/fleet/top?by=kernels&namespace=team&{DAY}");
+    let ask = || rig.get(&path, "reader");
+    let (one, two, three) = tokio::join!(ask(), ask(), ask());
+    let mut told = [one, two, three].map(|answer| (answer.status, answer.reason()));
+    told.sort();
+    let slow = || (504, "ObjectStoreSlow".to_owned());
+    assert_eq!(told, [(503, "Busy".to_owned()), slow(), slow()]);
+    drop(silent);
+    server.start_again().await;
+    assert_eq!(ask().await.json()["captures"], 1);
+}

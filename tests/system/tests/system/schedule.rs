@@ -229,6 +229,7 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
         // Two seconds of sixty.
         ensure!(probability.is_some_and(|text| text == "33333333"), "{probability:?}");
     }
+    nobody_but_the_controller_says_how_probable_it_was(&namespace).await?;
     let pod = namespace.api::<Pod>().get("trainer").await?;
     let restarts = pod
         .status
@@ -271,6 +272,44 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
     })
     .await?;
     namespace.delete().await
+}
+
+/// Sums over the fleet are divided by it: not even an administrator of the cluster writes it, on a session of their own or on one of a schedule.
+async fn nobody_but_the_controller_says_how_probable_it_was(namespace: &TestNamespace) -> Result<()> {
+    let sessions = namespace.api::<ProfilingSession>();
+    let session = |annotations: Value| -> Result<ProfilingSession> {
+        Ok(serde_json::from_value(json!({
+            "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
+            "metadata": { "name": "forged", "annotations": annotations },
+            "spec": { "target": { "podName": "trainer" }, "durationSeconds": 1 }
+        }))?)
+    };
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    sessions.create(&dry, &session(json!({ "a": "b" }))?).await?;
+    let forged = sessions.create(&dry, &session(json!({ PROBABILITY_ANNOTATION: "1" }))?);
+    let mut attempts = vec![("a session of one's own", forged.await.map(drop))];
+    let of_schedule = sessions.list(&of("always")).await?.items;
+    let name = of_schedule.first().context("no session")?.name_any();
+    let change = |annotations: Value| {
+        let (sessions, name) = (sessions.clone(), name.clone());
+        async move {
+            let patch = Patch::Merge(json!({ "metadata": { "annotations": annotations } }));
+            sessions.patch(&name, &PatchParams::default(), &patch).await.map(drop)
+        }
+    };
+    change(json!({ "a": "b" })).await?;
+    attempts.push(("another figure", change(json!({ PROBABILITY_ANNOTATION: "1" })).await));
+    attempts.push(("no figure", change(json!({ PROBABILITY_ANNOTATION: null })).await));
+    for (what, result) in attempts {
+        match result {
+            Err(kube::Error::Api(status)) if status.message.contains("is written by the controller") => {}
+            other => bail!("{what}: {other:?}"),
+        }
+    }
+    Ok(())
 }
 
 #[tokio::test]
