@@ -47,6 +47,8 @@ impl Pod {
             .arg(program)
             .args([&processes.to_string(), work])
             .env("KINETO_USE_DAEMON", "1")
+            // Eight programs whose libraries start a thread for each core keep a machine of many cores busy with starting them.
+            .envs(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"].map(|name| (name, "1")))
             .env("TMPDIR", temporary.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
