@@ -164,8 +164,8 @@ fn states(process: u32) -> String {
     let children = read(&format!("task/{process}/children"));
     let children = children.split_whitespace().filter_map(|child| child.parse().ok());
     let below: String = children.map(states).collect();
-    let (waits, ran_ms) = (read("wchan"), ran_ns / 1_000_000);
-    format!("{process} {state} {threads} {waits} {ran_ms}, {below}")
+    let (waits, spent_ms) = (read("wchan"), ran_ns / 1_000_000);
+    format!("{process} {state} {threads} {waits} {spent_ms}, {below}")
 }
 
 /// What they said beside how their steps went.
