@@ -45,6 +45,8 @@ const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "flopwatch-
 pub(crate) const NODES: u8 = 2;
 /// Where a library's tests that start processes or open sockets are: modules of this name. The unit level leaves them out.
 const CRATE_TESTS: &str = "crate_tests::";
+/// Lines of a step's error that are said once more at the end.
+const MOST_LINES: usize = 40;
 /// How the test harness is told how many tests to run at once.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 
@@ -197,8 +199,13 @@ impl Round<'_> {
             return;
         }
         if let Err(error) = step(name, || work(self)) {
-            say(format_args!("{name}: {error:#}"));
+            let error = format!("{error:#}");
+            say(format_args!("{name}: {error}"));
             self.failed.push(name.to_owned());
+            self.outcome.failures.push(Failure {
+                test: name.to_owned(),
+                output: error.lines().take(MOST_LINES).map(str::to_owned).collect(),
+            });
         }
     }
 
