@@ -257,8 +257,11 @@ impl Lane {
         // Several lanes share a namespace.
         let account = format!("reader-{}", trainer.name);
         let token = reader_token(namespace, &account, "flopwatch-viewer").await?;
-        let mut found = Vec::new();
-        for (profiler, seconds) in [("Nsys", 2), ("Recorder", 15)] {
+        let (mut found, begun) = (Vec::new(), Instant::now());
+        for profiler in ["Nsys", "Recorder"] {
+            // The recorder's session reaches back to before the window, however long its import took.
+            let waited = u32::try_from(begun.elapsed().as_secs())?;
+            let seconds = if profiler == "Nsys" { 2 } else { waited + 5 };
             let session = format!("{}-{}", trainer.name, profiler.to_lowercase());
             let more = json!({ "profiler": { "type": profiler } });
             trainer.profile_with(namespace, &session, seconds, more).await?;
