@@ -35,6 +35,7 @@ async fn documented(client: &ArtifactClient, gateway: &str, namespace: &str, id:
                 .replace("{name}", "timeline.csv");
             match path.rsplit('/').next() {
                 Some("sessions" | "targets") => format!("{root}{path}?namespace={namespace}"),
+                Some("top") => format!("{root}{path}?by=kernels&namespace={namespace}"),
                 _ if takes_two => format!("{root}{path}?with={id}"),
                 _ => format!("{root}{path}"),
             }
@@ -54,9 +55,9 @@ async fn every_path_asks_for_the_right(
     for path in paths {
         let allowed = client.request(path, Some(user), &[]).await?;
         let expected = match path {
-            // The workload of the tests has no counters, no GPU work and no compiled program, and the user may not
-            // list pods.
-            _ if path.contains("/kernels/") => 404,
+            // The workload of the tests has no counters, no GPU work and no compiled program, the cluster has no object
+            // store, and the user may not list pods.
+            _ if path.contains("/kernels/") || path.contains("/fleet/") => 404,
             _ if ["/kernel-counters", "/flame-folded", "/hlo-dot"]
                 .iter()
                 .any(|end| path.ends_with(end)) =>

@@ -289,8 +289,9 @@ async fn nobody_but_the_controller_says_how_probable_it_was(namespace: &TestName
         ..PostParams::default()
     };
     sessions.create(&dry, &session(json!({ "a": "b" }))?).await?;
-    let forged = sessions.create(&dry, &session(json!({ PROBABILITY_ANNOTATION: "1" }))?);
-    let mut attempts = vec![("a session of one's own", forged.await.map(drop))];
+    let forged = session(json!({ PROBABILITY_ANNOTATION: "1" }))?;
+    let forged = sessions.create(&dry, &forged).await;
+    let mut attempts = vec![("a session of one's own", forged.map(drop))];
     let of_schedule = sessions.list(&of("always")).await?.items;
     let name = of_schedule.first().context("no session")?.name_any();
     let change = |annotations: Value| {
