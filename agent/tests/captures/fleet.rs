@@ -218,7 +218,10 @@ async fn rows_that_are_too_large_to_wait_leave_the_row_of_their_capture_which_sa
         [Table::Rows, Table::Captures].map(|table| u64::try_from(files(&server, table)[0].1.len()).unwrap());
     rig.fleet_bytes = capture_bytes + rows_bytes / 2;
     let life = rig.live().await;
-    rig.ask_for("d", 2, &json!({"type": "Kineto"}));
+    let mut second = Rig::capture("d", 2);
+    second["spec"]["profiler"] = json!({"type": "Kineto"});
+    second["spec"]["require"] = json!(["cpu_op"]);
+    rig.server.put(&second);
     assert_eq!(rig.end_of("d").await.0, "Succeeded");
     let found = stored(&server, 2).await;
     let told: Vec<_> = found

@@ -314,13 +314,7 @@ async fn what_cannot_be_had_says_what_helps() {
 async fn a_store_that_does_not_answer_keeps_two_requests_waiting_and_no_more() {
     let (mut server, rig, bucket) = fleet().await;
     put_both(&bucket, &capture("team", "own")).await;
-    server.stop();
-    // Connections are taken by the kernel and answered by nobody.
-    let address = server.endpoint().trim_start_matches("http://").to_owned();
-    let silent = tokio::net::TcpSocket::new_v4().unwrap();
-    silent.set_reuseaddr(true).unwrap();
-    silent.bind(address.parse().unwrap()).unwrap();
-    let silent = silent.listen(64).unwrap();
+    let silent = server.silence().await;
     let path = format!("/api/fleet/top?by=kernels&namespace=team&{DAY}");
     let ask = || rig.get(&path, "reader");
     let (one, two, three) = tokio::join!(ask(), ask(), ask());

@@ -12,6 +12,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use http::header::ETAG;
 use http::{HeaderValue, Method, Request, StatusCode};
@@ -25,6 +26,7 @@ use s3s::{Body, HttpResponse};
 use s3s_fs::FileSystem;
 use tempfile::TempDir;
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// Access key that the server knows.
@@ -97,13 +99,30 @@ impl S3Server {
         self.running.cancel();
     }
 
+    /// Takes connections at the same address, and answers none, until what it gives is dropped.
+    pub async fn silence(&self) -> TcpListener {
+        self.stop();
+        self.listen().await
+    }
+
     /// Serves again at the same address.
     pub async fn start_again(&mut self) {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.set_reuseaddr(true).unwrap();
-        socket.bind(self.address).unwrap();
-        tokio::task::yield_now().await;
-        self.serve(socket.listen(64).unwrap());
+        let listener = self.listen().await;
+        self.serve(listener);
+    }
+
+    /// Listens at its address, once whoever did so before has let go of it.
+    async fn listen(&self) -> TcpListener {
+        let begin = Instant::now();
+        loop {
+            let socket = TcpSocket::new_v4().unwrap();
+            socket.set_reuseaddr(true).unwrap();
+            match socket.bind(self.address).and_then(|()| socket.listen(64)) {
+                Ok(listener) => return listener,
+                Err(error) => assert!(begin.elapsed() < Duration::from_secs(10), "{error}"),
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Answers so many requests more, and then 503 to every one.
