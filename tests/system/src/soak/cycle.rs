@@ -259,9 +259,9 @@ impl Lane {
         let token = reader_token(namespace, &account, "flopwatch-viewer").await?;
         let (mut found, begun) = (Vec::new(), Instant::now());
         for profiler in ["Nsys", "Recorder"] {
-            // The recorder's session reaches back to before the window, however long its import took.
+            // The recorder's session reaches back to before the window, however long its import took and it has to wait itself.
             let waited = u32::try_from(begun.elapsed().as_secs())?;
-            let seconds = if profiler == "Nsys" { 2 } else { waited + 5 };
+            let seconds = if profiler == "Nsys" { 2 } else { waited + 60 };
             let session = format!("{}-{}", trainer.name, profiler.to_lowercase());
             let more = json!({ "profiler": { "type": profiler } });
             trainer.profile_with(namespace, &session, seconds, more).await?;
