@@ -37,6 +37,16 @@ const fn variables(word: PreparationWord) -> &'static [(&'static str, &'static s
     }
 }
 
+/// Variables that keep a word's own from harming the program, where the container says nothing of them: name and value.
+const fn guards(word: PreparationWord) -> &'static [(&'static str, &'static str)] {
+    match word {
+        // PyTorch 2.3 and 2.4 start Kineto while CUDA's libraries are still being loaded, which fails; newer ones do not read it
+        // (https://github.com/pytorch/pytorch/issues/131020).
+        PreparationWord::Kineto => &[("KINETO_DAEMON_INIT_DELAY_S", "10")],
+        PreparationWord::Nsys | PreparationWord::Ncu | PreparationWord::Recorder | PreparationWord::Jax => &[],
+    }
+}
+
 /// What the words add to the container.
 pub(super) fn of(container: &Container, words: &PreparedFor) -> Environment {
     let mut environment = Environment::default();
@@ -54,6 +64,9 @@ pub(super) fn of(container: &Container, words: &PreparedFor) -> Environment {
             }
         }
         if complete {
+            let absent = guards(word).iter().filter(|(name, _)| set(container, name).is_none());
+            let guards = absent.map(|(name, value)| json!({"name": name, "value": value}));
+            environment.added.extend(guards);
             environment.is_prepared_for(word);
         }
     }
@@ -108,11 +121,14 @@ mod tests {
 
     #[test]
     fn a_variable_is_added_once() {
-        let daemon = || json!([{"name": "KINETO_USE_DAEMON", "value": "1"}]);
+        let daemon = || json!({"name": "KINETO_USE_DAEMON", "value": "1"});
+        let delay = |seconds: &str| json!({"name": "KINETO_DAEMON_INIT_DELAY_S", "value": seconds});
         for (env, added) in [
-            (Value::Null, daemon()),
-            (json!([{"name": "A", "value": "1"}]), daemon()),
-            (daemon(), json!([])),
+            (Value::Null, json!([daemon(), delay("10")])),
+            (json!([{"name": "A", "value": "1"}]), json!([daemon(), delay("10")])),
+            (json!([daemon()]), json!([delay("10")])),
+            (json!([delay("3")]), json!([daemon()])),
+            (json!([daemon(), delay("10")]), json!([])),
         ] {
             let found = environment(&env, "kineto");
             assert_eq!(json!(found.added), added);

@@ -13,7 +13,9 @@ fn words_that_need_variables_alone_change_nothing_else() {
     let asked = labelled("kineto", json!({"name": "main", "image": "train:1"}));
     let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
     let mut expected = asked["spec"].clone();
-    expected["containers"][0]["env"] = json!([{"name": "KINETO_USE_DAEMON", "value": "1"}]);
+    expected["containers"][0]["env"] = json!([
+        {"name": "KINETO_USE_DAEMON", "value": "1"}, {"name": "KINETO_DAEMON_INIT_DELAY_S", "value": "10"}
+    ]);
     assert_eq!(patched["spec"], expected);
     assert_eq!((preparation.prepared.len(), preparation.unprepared.len()), (0, 0));
     assert_eq!(
