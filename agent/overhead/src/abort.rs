@@ -261,19 +261,28 @@ mod tests {
         assert!(watched.push(&bin(109, 50.0)).is_some());
     }
 
-    #[test]
-    fn a_program_that_stands_still_for_a_second_goes_on_where_bins_are_short() {
-        const SHORT: NonZeroU64 = NonZeroU64::new(250_000_000).unwrap();
-        let short = |at: u64, rate: f64| Bin {
+    const SHORT: NonZeroU64 = NonZeroU64::new(250_000_000).unwrap();
+
+    fn short(at: u64, rate: f64) -> Bin {
+        Bin {
             start_ns: at * SHORT.get(),
             rate,
             busy_rate: None,
-        };
+        }
+    }
+
+    /// A window of bins of a quarter of a second, after half a minute of them.
+    fn short_rule() -> AbortRule {
         let before: Vec<Bin> = (0..120)
             .map(|at| short(at, 100.0 + f64::from(u32::try_from(at % 5).unwrap())))
             .collect();
+        AbortRule::new(&before, Measure::PerSecond, SHORT, 1000).unwrap()
+    }
+
+    #[test]
+    fn a_program_that_stands_still_for_a_second_goes_on_where_bins_are_short() {
         let ended_after = |slow: u64| {
-            let mut watched = AbortRule::new(&before, Measure::PerSecond, SHORT, 1000).unwrap();
+            let mut watched = short_rule();
             (1000..1400_u64).position(|at| {
                 let rate = if (1040..1040 + slow).contains(&at) { 5.0 } else { 102.0 };
                 watched.push(&short(at, rate)).is_some()
@@ -285,17 +294,8 @@ mod tests {
 
     #[test]
     fn a_bin_that_a_late_reading_left_out_does_not_begin_a_new_stretch() {
-        const SHORT: NonZeroU64 = NonZeroU64::new(250_000_000).unwrap();
-        let short = |at: u64, rate: f64| Bin {
-            start_ns: at * SHORT.get(),
-            rate,
-            busy_rate: None,
-        };
-        let before: Vec<Bin> = (0..120)
-            .map(|at| short(at, 100.0 + f64::from(u32::try_from(at % 5).unwrap())))
-            .collect();
         let ended_after = |left_out: u64| {
-            let mut watched = AbortRule::new(&before, Measure::PerSecond, SHORT, 1000).unwrap();
+            let mut watched = short_rule();
             (0..24_u64)
                 .filter(|at| at % (6 + left_out) < 6)
                 .find(|at| watched.push(&short(1000 + at, 50.0)).is_some())
