@@ -1,7 +1,7 @@
 //! From a raw capture to the published files, in three sandboxed child processes: import, export, transform.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, parse_version};
@@ -26,6 +26,10 @@ const KERNELS: &str = "libflopwatch_kernels.so";
 const VERSION: Duration = Duration::from_mins(1);
 /// Longest removal of what children left.
 const CLEAR: Duration = Duration::from_mins(1);
+
+/// Runs of an importer that fails: NVIDIA's fails at random now and then, on captures that it imports in its next run
+/// (docs/nsight-systems.md).
+const IMPORTS: u32 = 2;
 
 /// Threads and processes that a child may have beside those for each processor.
 const PROCESSES: u64 = 256;
@@ -277,8 +281,8 @@ impl Steps {
         }
     }
 
-    /// Makes a report of a raw capture at a path of `place`. When `until` resolves first, the child is killed and reaped before
-    /// this returns; so it is for every step.
+    /// Makes a report of a raw capture at a path of `place`. An importer that fails is run a second time, within the time of
+    /// one. When `until` resolves first, the child is killed and reaped before this returns; so it is for every step.
     pub async fn import(
         &self,
         place: &Workplace,
@@ -288,9 +292,20 @@ impl Steps {
     ) -> Result<Option<Duration>, Error> {
         let step = "the import";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
-        let mut child = Step::new(step, tools.import(raw, report), self.limits.import, self.limits.floor);
-        child.reads(place, raw)?;
-        Ok(self.run(child, place, until).await?.processor_time)
+        let limit = self.limits.import;
+        let begin = Instant::now();
+        let mut until = std::pin::pin!(until);
+        let mut run = 1;
+        loop {
+            let left = limit.saturating_sub(begin.elapsed());
+            let mut child = Step::new(step, tools.import(raw, report), left, self.limits.floor);
+            child.reads(place, raw)?;
+            match self.run(child, place, until.as_mut()).await {
+                Err(Error::Failed { .. }) if run < IMPORTS => run += 1,
+                Err(Error::Deadline { .. }) => return Err(Error::Deadline { step, limit }),
+                ran => return Ok(ran?.processor_time),
+            }
+        }
     }
 
     /// Makes an export of a report at a path of `place`.
