@@ -22,6 +22,9 @@ pub const NSYS_TRACE_ANNOTATION: &str = "flopwatch.dev/nsys-trace";
 pub const NSYS_TRACE_DEFAULT: &str = "cuda,nvtx";
 /// Annotation set by a user on a pod: `graph` (default) or `node`, fixed at the container's start.
 pub const NSYS_CUDA_GRAPH_ANNOTATION: &str = "flopwatch.dev/nsys-cuda-graph-trace";
+/// Annotation set by a user on a pod: with the value `true` it gets the files by which sessions sample metrics of GPUs
+/// (`spec.profiler.nsys.gpuMetrics`), fixed at the pod's creation.
+pub const NSYS_GPU_METRICS_ANNOTATION: &str = "flopwatch.dev/nsys-gpu-metrics";
 
 /// Annotation set by a user on a pod: port of its profiler service of JAX (`jax.profiler.start_server(PORT)`), where it has several.
 pub const JAX_PORT_ANNOTATION: &str = "flopwatch.dev/jax-port";

@@ -6,12 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::needed::{Driver, Needed};
 use crate::{copy, hold, profile, reaper, run, run_dir, stub, supervisor};
 
 /// How the program is called.
 const USAGE: &str = "usage:
   launcher install DIR
-  launcher copy SRC DIR
+  launcher copy [--for PART,...] SRC DIR
   launcher run [--run-dir DIR] [--tools-dir DIR] [--claim-seconds N] [--session-seconds N] -- COMMAND [ARGUMENT...]
   launcher hold [--run-dir DIR] [--limit-seconds N] -- COMMAND [ARGUMENT...]
   launcher profile [--run-dir DIR] [--begin-seconds N] [--limit-seconds N] -- PROFILER [ARGUMENT...]
@@ -33,7 +34,11 @@ pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
     };
     match (name.to_bytes(), rest) {
         (b"install", [dir]) => report(copy::install(path(dir))),
-        (b"copy", [source, dir]) => report(copy::copy(path(source), path(dir))),
+        (b"copy", [source, dir]) => report(copy::copy(path(source), path(dir), &Needed::everything())),
+        (b"copy", [option, parts, source, dir]) if option.to_bytes() == b"--for" => {
+            let needed = Needed::of(&parts.to_string_lossy(), Driver::of_node());
+            report(copy::copy(path(source), path(dir), &needed))
+        }
         (b"run", rest) => match run_options(rest) {
             Ok((options, command)) => run::run(&options, command, environment),
             Err(error) => misused(&error),

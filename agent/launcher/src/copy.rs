@@ -1,9 +1,12 @@
 //! Puts the launcher and the profiler's tools into the pod's volume, from images without a shell.
 
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+
+use crate::needed::{self, Needed};
 
 /// A failed step and the path it failed on.
 #[derive(Debug)]
@@ -76,31 +79,36 @@ fn install_library(dir: &Path, name: &str, mut bytes: &[u8]) -> Result<PathBuf, 
     Ok(library)
 }
 
-/// Copies the folder `source` to `DIR/<its name>`, in one step as seen by readers; an earlier copy is replaced. Every
+/// Copies what is needed of the folder `source` to `DIR/<its name>`, in one step as seen by readers; an earlier copy is replaced. Every
 /// user may read the copy, as the pod's containers may have different ones. Returns the path and the bytes of regular
 /// files; anything but files, folders and symlinks is an error.
-pub fn copy(source: &Path, dir: &Path) -> Result<(PathBuf, u64), CopyError> {
+pub fn copy(source: &Path, dir: &Path, needed: &Needed) -> Result<(PathBuf, u64), CopyError> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "not the name of a folder");
     let name = source.file_name().ok_or_else(invalid).map_err(failed("copy", source))?;
     let target = dir.join(name);
-    let mut partial = std::ffi::OsString::from(".");
+    let mut partial = OsString::from(".");
     partial.push(name);
     partial.push(".partial");
     let temporary = dir.join(partial);
     remove(&temporary)?;
-    let bytes = copy_folder(source, &temporary)?;
+    let names = needed::names(source).map_err(failed("list", source))?;
+    let bytes = copy_entries(source, &temporary, &needed.among(&names))?;
     remove(&target)?;
     fs::rename(&temporary, &target).map_err(failed("rename to", &target))?;
     Ok((target, bytes))
 }
 
 fn copy_folder(source: &Path, target: &Path) -> Result<u64, CopyError> {
+    let names = needed::names(source).map_err(failed("list", source))?;
+    copy_entries(source, target, &Needed::everything().among(&names))
+}
+
+fn copy_entries(source: &Path, target: &Path, names: &[&OsString]) -> Result<u64, CopyError> {
     fs::create_dir(target).map_err(failed("make folder", target))?;
     fs::set_permissions(target, fs::Permissions::from_mode(0o755)).map_err(failed("set the mode of", target))?;
     let mut bytes = 0;
-    for entry in fs::read_dir(source).map_err(failed("list", source))? {
-        let entry = entry.map_err(failed("list", source))?;
-        let (from, to) = (entry.path(), target.join(entry.file_name()));
+    for name in names {
+        let (from, to) = (source.join(name), target.join(name));
         let metadata = fs::symlink_metadata(&from).map_err(failed("look at", &from))?;
         if metadata.is_dir() {
             bytes += copy_folder(&from, &to)?;
@@ -166,7 +174,7 @@ mod tests {
         fs::write(source.join("sub/data"), "678").unwrap();
         symlink("program", source.join("link")).unwrap();
         for _ in 0..2 {
-            let (path, bytes) = copy(&source, &target).unwrap();
+            let (path, bytes) = copy(&source, &target, &Needed::everything()).unwrap();
             assert_eq!((path, bytes), (target.join("tools"), 8));
         }
         let mode = |name: &str| {
@@ -182,16 +190,38 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_needed_is_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        let (source, target) = (folder.path().join("target-linux-x64"), folder.path().join("volume"));
+        fs::create_dir_all(source.join("reports")).unwrap();
+        fs::create_dir_all(source.join("more")).unwrap();
+        fs::create_dir(&target).unwrap();
+        for file in [
+            "nsys",
+            "libcupti.so.11.2",
+            "libcupti.so.11.8",
+            "reports/a.py",
+            "more/reports",
+        ] {
+            fs::write(source.join(file), "1").unwrap();
+        }
+        let needed = Needed::of("cuda,nvtx", needed::Driver::Absent);
+        assert_eq!(copy(&source, &target, &needed).unwrap().1, 3);
+        let copied = needed::names(&target.join("target-linux-x64")).unwrap();
+        assert_eq!(copied, ["libcupti.so.11.8", "more", "nsys"]);
+    }
+
+    #[test]
     fn errors_name_the_path_and_what_was_tried() {
         let folder = tempfile::tempdir().unwrap();
-        let error = copy(&folder.path().join("absent"), folder.path()).unwrap_err();
+        let error = copy(&folder.path().join("absent"), folder.path(), &Needed::everything()).unwrap_err();
         assert!(
             error.to_string().starts_with("cannot list ") && error.to_string().contains("/absent: "),
             "{error}"
         );
         nix::unistd::mkfifo(&folder.path().join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         let target = tempfile::tempdir().unwrap();
-        let error = copy(folder.path(), target.path()).unwrap_err();
+        let error = copy(folder.path(), target.path(), &Needed::everything()).unwrap_err();
         assert!(
             error
                 .to_string()

@@ -25,6 +25,7 @@ mod lease;
 mod list;
 pub mod manager_lock;
 pub mod marker;
+pub mod needed;
 pub mod profile;
 pub mod raw_capture;
 pub mod reaper;

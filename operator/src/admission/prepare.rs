@@ -140,8 +140,8 @@ pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -
     let mut operations = Vec::new();
     let tools = tools.ok().flatten();
     let options = tools.as_ref().map_or(options, |tools| &tools.options);
-    if !chosen.is_empty() {
-        inject(pod, options, &chosen, &mut operations);
+    if let Some(tools) = tools.as_ref().filter(|_| !chosen.is_empty()) {
+        inject(pod, tools, &chosen, &mut operations);
     }
     let mut prepared_for = Vec::new();
     let everyone = present.clone();
@@ -244,13 +244,9 @@ fn command(
     })
 }
 
-fn inject(
-    pod: &Pod,
-    options: &PrepareOptions,
-    chosen: &[(usize, &Container, Command)],
-    operations: &mut Vec<PatchOperation>,
-) {
+fn inject(pod: &Pod, tools: &Tools, chosen: &[(usize, &Container, Command)], operations: &mut Vec<PatchOperation>) {
     let spec = pod.spec.as_ref();
+    let Tools { options, parts, .. } = tools;
     let containers: Vec<(usize, &Container)> = chosen
         .iter()
         .map(|(index, container, _)| (*index, *container))
@@ -261,7 +257,11 @@ fn inject(
         spec.is_some_and(|spec| spec.volumes.is_some()),
         injected::volumes(&containers, options),
     );
-    insert_first(pod, injected::init_containers(pod, &containers, options), operations);
+    insert_first(
+        pod,
+        injected::init_containers(pod, &containers, options, parts.as_deref()),
+        operations,
+    );
     for (index, container, command) in chosen {
         let at = index.to_string();
         operations.push(add(&["spec", "containers", &at, "command"], json!(command.command)));

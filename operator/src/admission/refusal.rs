@@ -1,8 +1,8 @@
 //! Why a container is not prepared. The pod is admitted as it was, and says so in an annotation.
 
 use flopwatch_api::preparation::{
-    JAX_DUMPS_ANNOTATION, NCU_OPTIONS_ANNOTATION, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION,
-    NSYS_TRACE_ANNOTATION, PREPARE_LABEL, RECORDER_BYTES_ANNOTATION, UnknownWord,
+    JAX_DUMPS_ANNOTATION, NCU_OPTIONS_ANNOTATION, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION,
+    NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION, PREPARE_LABEL, RECORDER_BYTES_ANNOTATION, UnknownWord,
 };
 use flopwatch_api::profiler::TraceCategory;
 
@@ -38,6 +38,8 @@ pub enum Refusal {
     UnknownCategory(String),
     /// The annotation with the graph mode has a value that does not exist.
     UnknownGraphMode(String),
+    /// The annotation with the wish for metrics of GPUs is neither `true` nor `false`.
+    GpuMetrics(String),
     /// The annotation with the NVTX range to capture is no name of one.
     RangeName(String),
     /// The annotation with the wish for dumps of JAX's compiler is neither `true` nor `false`.
@@ -109,6 +111,7 @@ impl Refusal {
             Self::HostPid => "host_pid",
             Self::UnknownCategory(_) => "unknown_category",
             Self::UnknownGraphMode(_) => "unknown_graph_mode",
+            Self::GpuMetrics(_) => "gpu_metrics",
             Self::RangeName(_) => "range_name",
             Self::JaxDumps(_) => "jax_dumps",
             Self::JaxStorage { .. } => "jax_storage",
@@ -148,6 +151,9 @@ impl std::fmt::Display for Refusal {
             }
             Self::UnknownGraphMode(value) => {
                 write!(f, "annotation {NSYS_CUDA_GRAPH_ANNOTATION} is {value:?}; write graph or node")
+            }
+            Self::GpuMetrics(value) => {
+                write!(f, "annotation {NSYS_GPU_METRICS_ANNOTATION} is {value:?}; write true or false")
             }
             Self::RangeName(value) => {
                 write!(f, "annotation {NSYS_NVTX_CAPTURE_ANNOTATION} is {value:?}; write the NVTX range as name, name@domain or name@* with at most 127 printable ASCII characters")

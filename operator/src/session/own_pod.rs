@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use flopwatch_api::pod;
 use flopwatch_api::preparation::{
-    HOLD_ANNOTATION, NCU_OPTIONS_ANNOTATION, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION,
-    NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL, PreparationWord,
-    REPLICA_OF_ANNOTATION, START_ANNOTATION, split_names,
+    HOLD_ANNOTATION, NCU_OPTIONS_ANNOTATION, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION,
+    NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION,
+    PREPARE_LABEL, PreparationWord, REPLICA_OF_ANNOTATION, START_ANNOTATION, split_names,
 };
 use flopwatch_api::profiler::TraceCategory;
 use flopwatch_api::reason::SessionReason;
@@ -104,6 +104,11 @@ pub fn manifest(session: &ProfilingSession, template: &PodTemplate, kernels: &[S
             annotations
                 .entry(NSYS_CUDA_GRAPH_ANNOTATION.to_owned())
                 .or_insert_with(|| mode.as_str().to_owned());
+        }
+        if options.is_some_and(|options| options.gpu_metrics.is_some()) {
+            annotations
+                .entry(NSYS_GPU_METRICS_ANNOTATION.to_owned())
+                .or_insert_with(|| "true".to_owned());
         }
         let range = options.and_then(|options| options.capture_range.as_ref());
         if let Some(name) = range.and_then(|range| range.name.clone()) {
@@ -456,13 +461,19 @@ mod tests {
     #[test]
     fn what_is_fixed_at_the_programs_start_follows_the_options_of_the_session() {
         let range = json!({"trigger": "Nvtx", "name": "step@torch"});
-        let nsys = json!({"cudaGraphTrace": "Node", "captureRange": range});
+        let nsys = json!({"cudaGraphTrace": "Node", "captureRange": range, "gpuMetrics": {}});
         let (_, pod) = made(&json!({"profiler": {"type": "Nsys", "nsys": nsys}}));
         let annotations = &pod["metadata"]["annotations"];
         assert_eq!(annotations[NSYS_CUDA_GRAPH_ANNOTATION], "node");
         assert_eq!(annotations[NSYS_NVTX_CAPTURE_ANNOTATION], "step@torch");
+        assert_eq!(annotations[NSYS_GPU_METRICS_ANNOTATION], "true");
         let (_, pod) = made(&json!({}));
-        for annotation in [NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION] {
+        let fixed = [
+            NSYS_CUDA_GRAPH_ANNOTATION,
+            NSYS_NVTX_CAPTURE_ANNOTATION,
+            NSYS_GPU_METRICS_ANNOTATION,
+        ];
+        for annotation in fixed {
             assert!(pod["metadata"]["annotations"].get(annotation).is_none(), "{annotation}");
         }
     }

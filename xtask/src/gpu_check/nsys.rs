@@ -2,34 +2,15 @@
 
 use super::bundle::Bundle;
 use anyhow::{Context as _, Result};
+use flopwatch_launcher::needed::{Driver, Needed, names};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::nsys;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How the names begin of what the target's half does not need for CUDA and NVTX: the parts for other libraries, headers,
-/// scripts, counters.
-const LEFT_OUT: [&str; 15] = [
-    "CollectX",
-    "libLinuxKeyboard",
-    "libToolsInjectionCuBLAS",
-    "libToolsInjectionCuDNN",
-    "libToolsInjectionMPICH",
-    "libToolsInjectionOpenMPI",
-    "libToolsInjectionOpenSHMEM",
-    "libToolsInjectionUCP",
-    "libnvperf_host.so",
-    "nvgpucs",
-    "nvtx",
-    "python",
-    "reports",
-    "rules",
-    "vulkan-layers",
-];
-/// There is one for every version of CUDA; the newest serves the drivers that our kernels need.
-const CUPTI: &str = "libcupti.so.";
+/// What the check traces; the newest CUPTI serves the drivers that our kernels need.
+const PARTS: &str = "cuda,nvtx,osrt";
 /// Libraries that belong to the machine's C library, and must be its own.
 const OF_THE_MACHINE: [&str; 9] = [
     "ld-linux",
@@ -47,16 +28,9 @@ const OF_THE_MACHINE: [&str; 9] = [
 pub(super) fn add(cache: &Cache, bundle: &mut Bundle) -> Result<()> {
     let found = nsys::ensure(cache)?;
     let names = names(&found.target)?;
-    let newest = newest_cupti(&names);
-    for name in &names {
-        let is_old = name.starts_with(CUPTI) && newest.as_ref() != Some(name);
-        if !is_old && !LEFT_OUT.iter().any(|begin| name.starts_with(begin)) {
-            add_tree(
-                bundle,
-                &found.target.join(name),
-                &format!("nsys/target-linux-x64/{name}"),
-            )?;
-        }
+    for name in Needed::of(PARTS, Driver::Absent).among(&names) {
+        let inside = format!("nsys/target-linux-x64/{}", name.to_string_lossy());
+        add_tree(bundle, &found.target.join(name), &inside)?;
     }
     let mut libraries = BTreeMap::new();
     for name in ["QdstrmImporter", "libexporter.so"] {
@@ -81,30 +55,13 @@ pub(super) fn add(cache: &Cache, bundle: &mut Bundle) -> Result<()> {
     Ok(())
 }
 
-fn names(folder: &Path) -> Result<Vec<String>> {
-    let entries = fs::read_dir(folder)?;
-    let mut names = entries
-        .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-        .collect::<Result<Vec<String>>>()?;
-    names.sort();
-    Ok(names)
-}
-
-fn newest_cupti(names: &[String]) -> Option<String> {
-    let versions = names.iter().filter_map(|name| {
-        let numbers = name.strip_prefix(CUPTI)?.split('.');
-        let version: Vec<u32> = numbers.map(str::parse).collect::<Result<_, _>>().ok()?;
-        Some((version, name))
-    });
-    versions.max().map(|(_, name)| name.clone())
-}
-
 fn add_tree(bundle: &mut Bundle, from: &Path, name: &str) -> Result<()> {
     if !from.is_dir() {
         return bundle.add(from, name);
     }
     for inner in names(from)? {
-        add_tree(bundle, &from.join(&inner), &format!("{name}/{inner}"))?;
+        let inside = format!("{name}/{}", inner.to_string_lossy());
+        add_tree(bundle, &from.join(&inner), &inside)?;
     }
     Ok(())
 }
@@ -122,13 +79,6 @@ fn linked(ldd: &str) -> BTreeMap<String, PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_newest_cupti_is_that_of_the_largest_version() {
-        let names = ["libcupti.so.9.2", "libcupti.so.11.8", "libcupti.so.11.4", "nsys"].map(str::to_owned);
-        assert_eq!(newest_cupti(&names).as_deref(), Some("libcupti.so.11.8"));
-        assert_eq!(newest_cupti(&names[3..]), None);
-    }
 
     #[test]
     fn libraries_are_read_from_what_ldd_says() {

@@ -1,7 +1,9 @@
 //! What a session asks of a container's session beside categories, held against what was fixed when the container started.
 
 use flopwatch_api::pod;
-use flopwatch_api::preparation::{NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION};
+use flopwatch_api::preparation::{
+    NSYS_CUDA_GRAPH_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION,
+};
 use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, NsysOptions, RangeTrigger, is_range_name};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::nsys::{self, Collection};
@@ -18,6 +20,9 @@ pub struct Fixed {
     pub cuda_graph_trace: CudaGraphTrace,
     /// The NVTX range that can be captured.
     pub nvtx_capture: Option<String>,
+    /// Whether the pod has the files by which metrics of GPUs are sampled.
+    #[serde(default)]
+    pub gpu_metrics: bool,
 }
 
 impl Fixed {
@@ -25,7 +30,9 @@ impl Fixed {
     pub fn of(pod: &Pod) -> Self {
         let graph = pod::annotation(pod, NSYS_CUDA_GRAPH_ANNOTATION).map(str::trim);
         let range = pod::annotation(pod, NSYS_NVTX_CAPTURE_ANNOTATION).map(str::trim);
+        let metrics = pod::annotation(pod, NSYS_GPU_METRICS_ANNOTATION).map(str::trim);
         Self {
+            gpu_metrics: metrics == Some("true"),
             cuda_graph_trace: graph.and_then(CudaGraphTrace::from_name).unwrap_or_default(),
             nvtx_capture: range.filter(|name| is_range_name(name)).map(str::to_owned),
         }
@@ -77,11 +84,21 @@ pub(super) fn covers(asked: &NsysOptions, fixed: &Fixed, counters: Option<&Count
     if let Some(range) = &asked.capture_range {
         covers_range(range, fixed)?;
     }
-    match counters.filter(|_| asked.gpu_metrics.is_some()) {
-        None => Ok(()),
+    if asked.gpu_metrics.is_none() {
+        return Ok(());
+    }
+    match counters {
         Some(closed) => {
             let reason = CaptureReason::from_name(&closed.reason).unwrap_or(CaptureReason::ProfilerUnavailable);
             Err(Failure::new(reason, closed.message.clone()))
+        }
+        None if fixed.gpu_metrics => Ok(()),
+        None => {
+            let message = format!(
+                "the pod lacks the files by which metrics of GPUs are sampled: annotate the pod template with \
+                 {NSYS_GPU_METRICS_ANNOTATION}: \"true\" and let the pod be created anew"
+            );
+            Err(Failure::new(CaptureReason::OptionNotPrepared, message))
         }
     }
 }
@@ -157,6 +174,7 @@ mod tests {
         Fixed {
             cuda_graph_trace: graph,
             nvtx_capture: range.map(str::to_owned),
+            gpu_metrics: false,
         }
     }
 
@@ -236,13 +254,23 @@ mod tests {
             nvml,
             ..Facts::default()
         };
-        for (facts, reason) in [
-            (facts(true, GpuFacts::default()), None),
-            (facts(false, GpuFacts::default()), Some(CaptureReason::NvmlUnavailable)),
-            (facts(true, restricted), Some(CaptureReason::CountersRestricted)),
+        let lacking = Some(CaptureReason::OptionNotPrepared);
+        for (facts, has, reason) in [
+            (facts(true, GpuFacts::default()), true, None),
+            (facts(true, GpuFacts::default()), false, lacking),
+            (
+                facts(false, GpuFacts::default()),
+                false,
+                Some(CaptureReason::NvmlUnavailable),
+            ),
+            (facts(true, restricted), true, Some(CaptureReason::CountersRestricted)),
         ] {
             let closed = CountersClosed::of(&facts);
-            let refused = covers(&asked, &Fixed::default(), closed.as_ref()).err();
+            let fixed = Fixed {
+                gpu_metrics: has,
+                ..Fixed::default()
+            };
+            let refused = covers(&asked, &fixed, closed.as_ref()).err();
             assert_eq!(refused.map(|failure| failure.reason), reason);
             assert!(covers(&NsysOptions::default(), &Fixed::default(), closed.as_ref()).is_ok());
         }

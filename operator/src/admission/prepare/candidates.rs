@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use flopwatch_api::pod::asks_for_gpu;
 use flopwatch_api::preparation::{
-    JAX_DIR, JAX_VOLUME_PREFIX, LAUNCHER_INIT_CONTAINER, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_NVTX_CAPTURE_ANNOTATION,
-    NSYS_TRACE_ANNOTATION, PREPARE_CONTAINERS_ANNOTATION, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER,
-    TOOLS_VOLUME, split_names,
+    JAX_DIR, JAX_VOLUME_PREFIX, LAUNCHER_INIT_CONTAINER, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION,
+    NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION, PREPARE_CONTAINERS_ANNOTATION, RUN_VOLUME_PREFIX,
+    TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME, split_names,
 };
 use flopwatch_api::profiler::{CudaGraphTrace, TraceCategory, is_range_name};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, VolumeMount};
@@ -127,6 +127,11 @@ fn refuse_annotations(pod: &Pod) -> Option<Refusal> {
         && CudaGraphTrace::from_name(graph.trim()).is_none()
     {
         return Some(Refusal::UnknownGraphMode(graph.clone()));
+    }
+    if let Some(metrics) = pod.annotations().get(NSYS_GPU_METRICS_ANNOTATION)
+        && !matches!(metrics.trim(), "true" | "false")
+    {
+        return Some(Refusal::GpuMetrics(metrics.clone()));
     }
     let range = pod.annotations().get(NSYS_NVTX_CAPTURE_ANNOTATION)?;
     (!is_range_name(range.trim())).then(|| Refusal::RangeName(range.clone()))

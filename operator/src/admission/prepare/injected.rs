@@ -66,9 +66,17 @@ pub(super) fn tools_mount() -> Value {
     json!({"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR, "readOnly": true})
 }
 
-pub(super) fn init_containers(pod: &Pod, containers: &[(usize, &Container)], options: &PrepareOptions) -> Vec<Value> {
+pub(super) fn init_containers(
+    pod: &Pod,
+    containers: &[(usize, &Container)],
+    options: &PrepareOptions,
+    parts: Option<&str>,
+) -> Vec<Value> {
     // The tools image may hold nothing that could copy: the launcher does it.
-    let copy = json!([LAUNCHER, "copy", options.tools_path, TOOLS_DIR]);
+    let copy = match parts {
+        Some(parts) => json!([LAUNCHER, "copy", "--for", parts, options.tools_path, TOOLS_DIR]),
+        None => json!([LAUNCHER, "copy", options.tools_path, TOOLS_DIR]),
+    };
     vec![
         launcher(pod, containers, options),
         init_container(

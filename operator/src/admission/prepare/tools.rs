@@ -1,7 +1,10 @@
 //! The profiler whose tools go into a pod, and how the launcher runs a container's command with it.
 
 use flopwatch_api::pod;
-use flopwatch_api::preparation::{HOLD_ANNOTATION, LAUNCHER, NCU_OPTIONS_ANNOTATION, PreparationWord, PreparedFor};
+use flopwatch_api::preparation::{
+    HOLD_ANNOTATION, LAUNCHER, NCU_OPTIONS_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION, NSYS_TRACE_ANNOTATION,
+    NSYS_TRACE_DEFAULT, PreparationWord, PreparedFor, split_names,
+};
 use flopwatch_api::profiler::NcuOptions;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -14,6 +17,9 @@ const RUN: [&str; 3] = [LAUNCHER, "run", "--"];
 /// launcher is given longer.
 const HOLD: [&str; 8] = [LAUNCHER, "hold", "--", LAUNCHER, "run", "--session-seconds", "40", "--"];
 
+/// How the launcher calls the files for metrics of GPUs.
+const GPU_METRICS: &str = "gpu-metrics";
+
 /// What goes into a pod.
 #[derive(Clone, Debug)]
 pub(super) struct Tools {
@@ -23,6 +29,8 @@ pub(super) struct Tools {
     pub(super) options: PrepareOptions,
     /// What stands before a container's command.
     pub(super) prefix: Vec<String>,
+    /// The parts of the tools that the containers need, as the launcher takes them; None: all.
+    pub(super) parts: Option<String>,
 }
 
 /// Whether any of the words needs tools.
@@ -45,11 +53,20 @@ pub(super) fn choose(pod: &Pod, words: &PreparedFor, options: &PrepareOptions) -
                 word: PreparationWord::Nsys,
                 options: options.clone(),
                 prefix: prefix.iter().map(|word| (*word).to_owned()).collect(),
+                parts: Some(parts(pod)),
             }))
         }
         (false, true) if !held => Err(Refusal::NotASessionsPod),
         (false, true) => ncu(pod, options).map(Some),
     }
+}
+
+/// The categories that the containers trace, and metrics of GPUs where the pod asks for them.
+fn parts(pod: &Pod) -> String {
+    let traced = pod::annotation(pod, NSYS_TRACE_ANNOTATION).unwrap_or(NSYS_TRACE_DEFAULT);
+    let metrics = pod::annotation(pod, NSYS_GPU_METRICS_ANNOTATION).filter(|value| value.trim() == "true");
+    let parts: Vec<&str> = split_names(traced).chain(metrics.map(|_| GPU_METRICS)).collect();
+    parts.join(",")
 }
 
 fn ncu(pod: &Pod, options: &PrepareOptions) -> Result<Tools, Refusal> {
@@ -67,5 +84,6 @@ fn ncu(pod: &Pod, options: &PrepareOptions) -> Result<Tools, Refusal> {
             ..options.clone()
         },
         prefix: ncu.prefix(&chosen),
+        parts: None,
     })
 }

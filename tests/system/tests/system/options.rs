@@ -19,6 +19,22 @@ async fn the_annotations_of_a_pod_decide_what_is_traced_and_each_category_says_w
     pod["metadata"]["annotations"] = json!({ "flopwatch.dev/nsys-trace": "cuda, nvtx, osrt, cublas" });
     namespace.create_pod(pod).await?;
     namespace.launch_state("trainer").await?;
+    let files = namespace
+        .shell("trainer", "ls /flopwatch/tools/target-linux-x64")
+        .await?;
+    for (file, comes) in [
+        ("nsys", true),
+        ("libcupti.so.11.8", true),
+        ("libToolsInjectionCuBLAS64_11.so", true),
+        ("libToolsInjectionCuDNN64_8.so", false),
+        ("libnvperf_host.so", false),
+        ("reports", false),
+    ] {
+        ensure!(files.lines().any(|name| name == file) == comes, "{file}: {files}");
+    }
+    let bytes = namespace.shell("trainer", "du -sk /flopwatch/tools").await?;
+    let kibibytes: u64 = bytes.split_whitespace().next().context("no size")?.parse()?;
+    ensure!(kibibytes < 80 << 10, "{bytes}");
     namespace
         .create_session(
             "options",
