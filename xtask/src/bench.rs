@@ -14,6 +14,7 @@ mod metrics_ring;
 mod overhead;
 mod profiled;
 mod recorder;
+mod stages;
 mod transform;
 mod viewer;
 
@@ -58,6 +59,8 @@ enum Other {
     Overhead(overhead::OverheadOptions),
     /// Measure what an empty NVTX range costs with the flight recorder, with Nsight Systems, and with both.
     Recorder(recorder::RecorderOptions),
+    /// Measure a session in the local cluster stage by stage, from its creation to the first bytes of its picture.
+    Stages(stages::StagesOptions),
     /// Measure the viewer in a browser, on a usual capture and on one of ten million events.
     Viewer(viewer::ViewerOptions),
 }
@@ -174,6 +177,7 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
         Some(Other::MetricsRing(options)) => return metrics_ring::run(cache, options),
         Some(Other::Overhead(options)) => return overhead::run(cache, options),
         Some(Other::Recorder(options)) => return recorder::run(cache, options),
+        Some(Other::Stages(options)) => return stages::run(cache, options),
         Some(Other::Viewer(options)) => return viewer::run(cache, options),
         None => {}
     }

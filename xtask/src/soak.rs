@@ -16,6 +16,10 @@ use std::time::Duration;
 /// Longer than a night.
 const LONGEST: Duration = Duration::from_hours(24);
 
+/// The test that ends processes of the profiler in a pod.
+const POD_KILLS: &str =
+    "restart::whatever_process_of_the_profiler_is_killed_in_a_pod_its_containers_next_life_is_grafted";
+
 /// How long, and on what.
 #[derive(Debug, Args)]
 pub(crate) struct SoakOptions {
@@ -90,14 +94,24 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
     }
     if options.pod_kills + options.schedule_minutes + options.cycles > 0 && !interrupted() {
         if options.pod_kills > 0
-            && let Err(error) = pod_kills(cache, options.pod_kills)
+            && let Err(error) = in_cluster_watched(
+                cache,
+                "pod kills",
+                ("FLOPWATCH_POD_KILLS", options.pod_kills.to_string()),
+                POD_KILLS,
+            )
         {
             say(format_args!("pod kills: {error:#}"));
             failed.push("pod kills");
         }
         if options.schedule_minutes > 0
             && !interrupted()
-            && let Err(error) = schedule_day(cache, options.schedule_minutes)
+            && let Err(error) = in_cluster_watched(
+                cache,
+                "schedules",
+                ("FLOPWATCH_SCHEDULE_MINUTES", options.schedule_minutes.to_string()),
+                "schedule_day::",
+            )
         {
             say(format_args!("schedules: {error:#}"));
             failed.push("schedules");
@@ -142,20 +156,13 @@ fn in_cluster(cache: &Cache) -> Result<BTreeMap<String, String>> {
     test::system_environment(cache, false)
 }
 
-fn pod_kills(cache: &Cache, lives: u64) -> Result<()> {
+/// Runs tests of the system in the local cluster with one variable set, and shows what they say.
+pub(crate) fn in_cluster_watched(cache: &Cache, what: &str, variable: (&str, String), tests: &str) -> Result<()> {
     let mut more = in_cluster(cache)?;
-    more.insert("FLOPWATCH_POD_KILLS".to_owned(), lives.to_string());
-    step("pod kills", || {
-        let test = "restart::whatever_process_of_the_profiler_is_killed_in_a_pod_its_containers_next_life_is_grafted";
-        watched(cache, &more, &["--workspace", "--test", "system"], test)
-    })
-}
-
-fn schedule_day(cache: &Cache, minutes: u64) -> Result<()> {
-    let mut more = in_cluster(cache)?;
-    more.insert("FLOPWATCH_SCHEDULE_MINUTES".to_owned(), minutes.to_string());
-    step("schedules", || {
-        watched(cache, &more, &["--workspace", "--test", "system"], "schedule_day::")
+    let (name, value) = variable;
+    more.insert(name.to_owned(), value);
+    step(what, || {
+        watched(cache, &more, &["--workspace", "--test", "system"], tests)
     })
 }
 

@@ -48,6 +48,8 @@ mod restart;
 mod schedule;
 #[path = "system/schedule_day.rs"]
 mod schedule_day;
+#[path = "system/stages.rs"]
+mod stages;
 #[path = "system/storage.rs"]
 mod storage;
 #[path = "system/unchanged.rs"]
