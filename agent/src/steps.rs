@@ -9,7 +9,7 @@ use flopwatch_attach::reexec::{End, Output, Reexec, ReexecError};
 use flopwatch_attach::sandbox::users::Users;
 use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use flopwatch_trace::transform::device::others;
-use nix::libc::SIGXFSZ;
+use nix::libc::{SIGSEGV, SIGXFSZ};
 use tracing::{debug, warn};
 
 use crate::analysis;
@@ -27,9 +27,11 @@ const VERSION: Duration = Duration::from_mins(1);
 /// Longest removal of what children left.
 const CLEAR: Duration = Duration::from_mins(1);
 
-/// Runs of an importer that fails: NVIDIA's fails at random now and then, on captures that it imports in its next run
+/// Runs of an importer that fails as NVIDIA's does at random, on captures that it imports in its next run
 /// (docs/nsight-systems.md).
 const IMPORTS: u32 = 2;
+/// What it says then; it may also end by SIGSEGV.
+const RANDOM: &[u8] = b"AnalysisStatus::SetNextState";
 
 /// Threads and processes that a child may have beside those for each processor.
 const PROCESSES: u64 = 256;
@@ -137,6 +139,8 @@ pub enum Error {
         how: String,
         /// The last that it said.
         message: String,
+        /// Whether it is how NVIDIA's importer fails at random.
+        at_random: bool,
     },
     /// The caller ended it before its end.
     #[error("{step} was interrupted")]
@@ -281,8 +285,8 @@ impl Steps {
         }
     }
 
-    /// Makes a report of a raw capture at a path of `place`. An importer that fails is run a second time, within the time of
-    /// one. When `until` resolves first, the child is killed and reaped before this returns; so it is for every step.
+    /// Makes a report of a raw capture at a path of `place`. An importer that fails as NVIDIA's does at random is run a
+    /// second time, within the time of one. When `until` resolves first, the child is killed and reaped before this returns; so it is for every step.
     pub async fn import(
         &self,
         place: &Workplace,
@@ -301,7 +305,7 @@ impl Steps {
             let mut child = Step::new(step, tools.import(raw, report), left, self.limits.floor);
             child.reads(place, raw)?;
             match self.run(child, place, until.as_mut()).await {
-                Err(Error::Failed { .. }) if run < IMPORTS => run += 1,
+                Err(Error::Failed { at_random: true, .. }) if run < IMPORTS => run += 1,
                 Err(Error::Deadline { .. }) => return Err(Error::Deadline { step, limit }),
                 ran => return Ok(ran?.processor_time),
             }
@@ -544,5 +548,7 @@ fn judge(step: &'static str, output: &Output, limit: Duration) -> Result<(), Err
         step,
         how,
         message: output.last_words(),
+        at_random: output.end == End::Signaled(SIGSEGV)
+            || output.stderr.windows(RANDOM.len()).any(|words| words == RANDOM),
     })
 }

@@ -127,18 +127,23 @@ async fn what_a_converter_closed_is_removed_in_its_name() {
 }
 
 #[tokio::test]
-async fn a_converter_that_fails_twice_says_so_in_its_last_words() {
+async fn a_converter_that_fails_says_so_in_its_last_words_and_is_not_run_again() {
     let Some(rig) = Rig::new("echo run >> runs; echo \"the file is broken, $(wc -l < runs)\" >&2; exit 3") else {
         return;
     };
-    let place = rig.place("work");
-    let error = rig.import(&place).await.unwrap_err().to_string();
-    assert_eq!(error, "the import failed (exit code 3): the file is broken, 2");
+    let error = rig.import(&rig.place("work")).await.unwrap_err().to_string();
+    assert_eq!(error, "the import failed (exit code 3): the file is broken, 1");
 }
 
+/// How NVIDIA's importer fails at random.
+const AT_RANDOM: [&str; 2] = [
+    "kill -SEGV $$",
+    "printf 'Value: \"void AnalysisHelper::AnalysisStatus::SetNextState(StateType)\"\\n  }\\n}\\n' >&2; exit 2",
+];
+
 #[tokio::test]
-async fn a_converter_that_fails_at_random_is_run_a_second_time() {
-    for fails in ["kill -SEGV $$", "exit 2"] {
+async fn an_importer_that_fails_at_random_is_run_a_second_time() {
+    for fails in AT_RANDOM {
         let script = format!("test -e failed || {{ touch failed; echo half > \"$4\"; {fails}; }}; echo whole > \"$4\"");
         let Some(rig) = Rig::new(&script) else { return };
         let place = rig.place("work");
@@ -147,4 +152,12 @@ async fn a_converter_that_fails_at_random_is_run_a_second_time() {
         std::io::Read::read_to_string(&mut place.open("capture.nsys-rep").unwrap(), &mut made).unwrap();
         assert_eq!(made, "whole\n");
     }
+}
+
+#[tokio::test]
+async fn an_importer_that_fails_at_random_twice_fails_with_its_last_words() {
+    let [_, says] = AT_RANDOM;
+    let Some(rig) = Rig::new(says) else { return };
+    let error = rig.import(&rig.place("work")).await.unwrap_err().to_string();
+    assert!(error.ends_with("AnalysisStatus::SetNextState(StateType)\""), "{error}");
 }

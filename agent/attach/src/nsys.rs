@@ -244,7 +244,7 @@ impl HostTools {
     }
 
     /// Makes a report of a raw capture, in the place of one that is there. The importer of 2023.4.4 fails at random in about 1 of
-    /// 500 runs (docs/nsight-systems.md): run it once more before its failure is taken for the capture's.
+    /// 500 runs (docs/nsight-systems.md): run it once more before such a failure is taken for the capture's.
     pub fn import(&self, raw: &Path, report: &Path) -> Vec<String> {
         let mut line = vec![text(&self.importer), "-i".into(), text(raw)];
         line.extend(["-o".into(), text(report), "--force-overwrite".into()]);

@@ -87,7 +87,7 @@ impl Output {
         self.end == End::Exited(0)
     }
 
-    /// The last line of standard error, or of standard output when that is empty: what a person would be told.
+    /// The last line with a word of standard error, or of standard output when that is empty: what a person would be told.
     pub fn last_words(&self) -> String {
         let text = if self.stderr.is_empty() {
             &self.stdout
@@ -97,7 +97,7 @@ impl Output {
         let text = String::from_utf8_lossy(text);
         text.lines()
             .rev()
-            .find(|line| !line.trim().is_empty())
+            .find(|line| line.chars().any(char::is_alphanumeric))
             .unwrap_or_default()
             .trim()
             .to_owned()
