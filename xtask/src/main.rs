@@ -5,6 +5,7 @@ mod codegen;
 mod demo;
 mod gpu_check;
 mod lint;
+mod release;
 mod setup;
 mod soak;
 mod test;
@@ -46,6 +47,8 @@ enum Recipe {
     Web(web::WebOptions),
     /// Run all tests: setup, lint, unit and crate tests, and the whole system in a real cluster.
     Test(test::TestOptions),
+    /// Build the programs as they are handed out, with their line tables in files of their own.
+    Release(release::ReleaseOptions),
     /// Attach to and detach from running workloads a thousand times under random faults, and report who was harmed.
     Soak(soak::SoakOptions),
     /// Profile a sample program on this machine, without a cluster.
@@ -87,6 +90,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Lint => lint::run(&cache),
         Recipe::Web(options) => web::run(&cache, options),
         Recipe::Test(options) => test::run(&cache, options),
+        Recipe::Release(options) => release::run(options),
         Recipe::Soak(options) => soak::run(&cache, options),
         Recipe::Demo { record_args } => demo::run(&cache, record_args),
         Recipe::Bench(options) => bench::run(&cache, options),

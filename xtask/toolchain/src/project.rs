@@ -114,6 +114,14 @@ pub fn build_binaries(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     ))
 }
 
+/// Builds the binaries of a package in one of the profiles of what is handed out; gives each binary's path by its name.
+pub fn build_to_hand_out(package: &str, profile: &str) -> Result<BTreeMap<String, PathBuf>> {
+    build(of_packages(
+        cargo()?.args(["build", "--locked", "--profile", profile, "--bins"]),
+        &[package],
+    ))
+}
+
 /// Builds the shared library of a package in the `rig` profile.
 pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
     let run = cargo()?.args(["build", "--profile", "rig", "--lib", "-p", package]);
@@ -169,8 +177,13 @@ pub fn build_beside_tests(cache: &Cache, programs: &[&str]) -> Result<Artifacts>
     compile(run, |_| ())
 }
 
-/// Builds one package's binaries linked statically (glibc inside), in a target folder of its own.
+/// Builds one package's binaries in the `rig` profile linked statically (glibc inside), in a target folder of its own.
 pub fn build_static(package: &str) -> Result<BTreeMap<String, PathBuf>> {
+    build_static_in(package, "rig")
+}
+
+/// The same in another profile.
+pub fn build_static_in(package: &str, profile: &str) -> Result<BTreeMap<String, PathBuf>> {
     let run = cargo()?
         .env("RUSTFLAGS", "-C target-feature=+crt-static")
         .env("CARGO_TARGET_DIR", target_directory()?.join("static"))
@@ -178,7 +191,7 @@ pub fn build_static(package: &str) -> Result<BTreeMap<String, PathBuf>> {
         .args([
             "build",
             "--profile",
-            "rig",
+            profile,
             "--bins",
             "--target",
             "x86_64-unknown-linux-gnu",
