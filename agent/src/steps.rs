@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flopwatch_api::session::TransformDevice;
-use flopwatch_attach::nsys::{HostTools, parse_version};
+use flopwatch_attach::nsys::{HostTools, failed_at_random, parse_version};
 use flopwatch_attach::reexec::{End, Output, Reexec, ReexecError};
 use flopwatch_attach::sandbox::users::Users;
 use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use flopwatch_trace::transform::device::others;
-use nix::libc::{SIGSEGV, SIGXFSZ};
+use nix::libc::SIGXFSZ;
 use tracing::{debug, warn};
 
 use crate::analysis;
@@ -30,8 +30,6 @@ const CLEAR: Duration = Duration::from_mins(1);
 /// Runs of an importer that fails as NVIDIA's does at random, on captures that it imports in its next run
 /// (docs/nsight-systems.md).
 const IMPORTS: u32 = 2;
-/// What it says then; it may also end by SIGSEGV.
-const RANDOM: &[u8] = b"AnalysisStatus::SetNextState";
 
 /// Threads and processes that a child may have beside those for each processor.
 const PROCESSES: u64 = 256;
@@ -548,7 +546,6 @@ fn judge(step: &'static str, output: &Output, limit: Duration) -> Result<(), Err
         step,
         how,
         message: output.last_words(),
-        at_random: output.end == End::Signaled(SIGSEGV)
-            || output.stderr.windows(RANDOM.len()).any(|words| words == RANDOM),
+        at_random: failed_at_random(output),
     })
 }

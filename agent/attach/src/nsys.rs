@@ -5,7 +5,10 @@
 
 use std::path::{Path, PathBuf};
 
+use nix::libc::SIGSEGV;
 use serde::{Deserialize, Serialize};
+
+use crate::reexec::{End, Output};
 
 /// How CUDA graphs are traced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -243,8 +246,8 @@ impl HostTools {
         folders
     }
 
-    /// Makes a report of a raw capture, in the place of one that is there. The importer of 2023.4.4 fails at random in about 1 of
-    /// 500 runs (docs/nsight-systems.md): run it once more before such a failure is taken for the capture's.
+    /// Makes a report of a raw capture, in the place of one that is there. Where that [fails at random](failed_at_random), run it
+    /// once more.
     pub fn import(&self, raw: &Path, report: &Path) -> Vec<String> {
         let mut line = vec![text(&self.importer), "-i".into(), text(raw)];
         line.extend(["-o".into(), text(report), "--force-overwrite".into()]);
@@ -271,6 +274,13 @@ impl HostTools {
         line.extend([format!("--output={}", text(output)), text(report)]);
         line
     }
+}
+
+/// Whether a child ended as NVIDIA's importer does at random, on captures that it imports in its next run: 2023.4.4 in about 1 of
+/// 500 runs (docs/nsight-systems.md).
+pub fn failed_at_random(output: &Output) -> bool {
+    let said = || String::from_utf8_lossy(&output.stderr).contains("AnalysisStatus::SetNextState");
+    output.end == End::Signaled(SIGSEGV) || !output.success() && said()
 }
 
 #[cfg(test)]

@@ -155,7 +155,19 @@ impl TestNamespace {
 ///
 /// # Errors
 /// When [`PATIENCE`] passed without an answer.
-pub async fn eventually<T, F, Fut>(what: &str, mut probe: F) -> Result<T>
+pub async fn eventually<T, F, Fut>(what: &str, probe: F) -> Result<T>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<Option<T>>>,
+{
+    eventually_each(Duration::from_millis(200), what, probe).await
+}
+
+/// The same with that time between two looks.
+///
+/// # Errors
+/// When [`PATIENCE`] passed without an answer.
+pub async fn eventually_each<T, F, Fut>(pause: Duration, what: &str, mut probe: F) -> Result<T>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<Option<T>>>,
@@ -172,7 +184,7 @@ where
                 Ok(_) => bail!("{what}: not so after {PATIENCE:?}"),
             }
         }
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        tokio::time::sleep(pause).await;
     }
 }
 

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context as _, Result, bail, ensure};
+use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Stage;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, PATIENCE, TestNamespace};
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually_each};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::sessions::condition_of;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Pod, PodCondition};
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, LogParams};
 use serde_json::json;
@@ -26,15 +26,6 @@ const WINDOW: u64 = 5;
 const LOOK: Duration = Duration::from_millis(20);
 /// What the viewer asks for at first.
 const FIRST: &str = "bytes=0-196607";
-
-/// The stages that the agent's log tells of.
-const ALL: [Stage; 5] = [
-    Stage::Attaching,
-    Stage::Collecting,
-    Stage::Fetching,
-    Stage::Transforming,
-    Stage::Publishing,
-];
 
 /// What is told of each session, in this order.
 const STEPS: [&str; 7] = [
@@ -139,33 +130,28 @@ fn rounds() -> Result<usize> {
 
 /// When the pod was seen to be ready, in Unix ms.
 async fn ready(namespace: &TestNamespace, name: &str) -> Result<u64> {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    while tokio::time::Instant::now() < deadline {
+    eventually_each(LOOK, &format!("pod {name} to be ready"), || async {
         let pod = namespace.api::<Pod>().get(name).await?;
         let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
-        if conditions
-            .iter()
-            .any(|one| one.type_ == "Ready" && one.status == "True")
-        {
-            return now_ms();
-        }
-        tokio::time::sleep(LOOK).await;
-    }
-    bail!("pod {name} is not ready after {PATIENCE:?}")
+        let is_ready = |one: &PodCondition| one.type_ == "Ready" && one.status == "True";
+        Ok(conditions.iter().any(is_ready).then_some(()))
+    })
+    .await?;
+    now_ms()
 }
 
 /// When the session said that it succeeded, in Unix ms.
 async fn ended(namespace: &TestNamespace, name: &str) -> Result<u64> {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
-    while tokio::time::Instant::now() < deadline {
+    let session = eventually_each(LOOK, &format!("session {name} to end"), || async {
         let session = namespace.api::<ProfilingSession>().get(name).await?;
-        match condition_of(&session, "Succeeded").map(|one| one.status.as_str()) {
-            Some("True") => return now_ms(),
-            Some("False") => bail!("{:#?}", session.status),
-            _ => tokio::time::sleep(LOOK).await,
-        }
-    }
-    bail!("session {name} did not end within {PATIENCE:?}")
+        let is_decided = condition_of(&session, "Succeeded").is_some_and(|one| one.status != "Unknown");
+        Ok(is_decided.then_some(session))
+    })
+    .await?;
+    let time = now_ms();
+    let succeeded = condition_of(&session, "Succeeded").is_some_and(|one| one.status == "True");
+    ensure!(succeeded, "{:#?}", session.status);
+    time
 }
 
 /// When the agent entered each stage of a capture, in Unix ms, as its log tells.
@@ -179,7 +165,7 @@ async fn stages(cluster: &Cluster, agent: &Pod, capture: &str) -> Result<BTreeMa
     let mut stages = BTreeMap::new();
     for line in log.lines().filter(|line| line.contains(capture)) {
         let stage = line.split_once("stage=\"").and_then(|(_, rest)| rest.split_once('"'));
-        let known = |name| ALL.into_iter().find(|stage| stage.as_str() == name);
+        let known = |name: &str| serde_json::from_value::<Stage>(json!(name)).ok();
         if let (Some(stage), Some((time, _))) = (stage.and_then(|(name, _)| known(name)), line.split_once(' ')) {
             let time: Timestamp = time.parse()?;
             stages.entry(stage).or_insert(u64::try_from(time.as_millisecond())?);
