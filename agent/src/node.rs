@@ -292,6 +292,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         give_up: give_up.clone(),
     });
     let watching = [
+        tokio::spawn(flopwatch_heap::keep_trimmed()),
         tokio::spawn(watch_pods(pod_watch, node.metrics.clone(), stop.clone())),
         tokio::spawn(graft::run(Arc::clone(&node), health.clone())),
         tokio::spawn(recordings::run(Arc::clone(&node))),
