@@ -7,6 +7,9 @@ use clap::Parser;
 use flopwatch_agent::cli::Cli;
 use flopwatch_agent::{commands, reentry};
 
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> ExitCode {
     if let Some(code) = reentry::run() {
         return code;

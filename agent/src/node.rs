@@ -21,7 +21,7 @@ pub(crate) mod spool;
 pub mod starts;
 pub mod storage;
 pub(crate) mod sweep;
-mod watched;
+pub mod watched;
 pub mod work;
 pub mod writer;
 
@@ -292,7 +292,6 @@ pub async fn run(options: Options) -> Result<(), Error> {
         give_up: give_up.clone(),
     });
     let watching = [
-        tokio::spawn(flopwatch_heap::keep_trimmed()),
         tokio::spawn(watch_pods(pod_watch, node.metrics.clone(), stop.clone())),
         tokio::spawn(graft::run(Arc::clone(&node), health.clone())),
         tokio::spawn(recordings::run(Arc::clone(&node))),

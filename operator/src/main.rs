@@ -8,6 +8,9 @@ use flopwatch_operator::args::{Cli, Command};
 use flopwatch_operator::metrics::Metrics;
 use flopwatch_operator::{admission, controller, crds, gateway, release};
 
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 fn main() -> anyhow::Result<()> {
     let cli = Cli::parse();
     // One provider for every TLS connection: with two in the program rustls refuses to choose.

@@ -32,7 +32,6 @@ pub(crate) fn run(
             }
             token.cancel();
         });
-        tokio::spawn(flopwatch_heap::keep_trimmed());
         let client = Client::try_default().await.context("connecting to the API server")?;
         let result = work(client, stop).await;
         match &result {

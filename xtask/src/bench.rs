@@ -7,6 +7,7 @@ mod analyses;
 mod convert;
 mod corpus;
 mod diagnose;
+mod fleet;
 mod graft;
 mod ingest;
 mod kineto;
@@ -51,6 +52,8 @@ pub(crate) struct BenchOptions {
 /// What is measured in another way than a job with a rival.
 #[derive(Debug, clap::Subcommand)]
 enum Other {
+    /// Measure a fleet of simulated nodes at the real API server, controller, gateway and admission, in the local cluster.
+    Fleet(fleet::FleetOptions),
     /// Measure what a prepared container costs: its start, and its pace without and with a capture.
     Graft(graft::GraftOptions),
     /// Measure what the metrics ring costs with eight GPUs, and its longest gap.
@@ -149,9 +152,10 @@ struct Verdict {
     budget: Option<(&'static str, bool)>,
 }
 
-fn all() -> [Bench; 9] {
+fn all() -> [Bench; 10] {
     [
-        convert::bench(),
+        convert::usual(),
+        convert::large(),
         ingest::bench(),
         transform::bench(),
         kineto::beside_orjson(),
@@ -173,6 +177,7 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// Runs the benches and prints a table of each.
 pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
     match &options.other {
+        Some(Other::Fleet(options)) => return fleet::run(cache, options),
         Some(Other::Graft(options)) => return graft::run(cache, options),
         Some(Other::MetricsRing(options)) => return metrics_ring::run(cache, options),
         Some(Other::Overhead(options)) => return overhead::run(cache, options),

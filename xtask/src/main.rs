@@ -4,6 +4,7 @@ mod bench;
 mod codegen;
 mod demo;
 mod gpu_check;
+mod in_cluster;
 mod lint;
 mod release;
 mod setup;

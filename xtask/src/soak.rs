@@ -1,9 +1,9 @@
 //! The long soak: cycles of attaching and detaching under random faults, and starts of prepared containers.
 
-use crate::test;
+use crate::in_cluster;
 use anyhow::{Result, bail};
 use clap::Args;
-use flopwatch_cluster::{self as cluster, ClusterCommand, ImageOptions, UpOptions};
+use flopwatch_cluster::{self as cluster, ClusterCommand};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{acknowledge_interrupt, interrupted};
 use flopwatch_toolchain::progress::{say, step};
@@ -11,10 +11,6 @@ use flopwatch_toolchain::project;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// Longer than a night.
-const LONGEST: Duration = Duration::from_hours(24);
 
 /// The test that ends processes of the profiler in a pod.
 const POD_KILLS: &str =
@@ -74,7 +70,7 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
         }
         let more = BTreeMap::from([(variable.to_owned(), count.to_string())]);
         let outcome = step(what, || {
-            watched(cache, &more, &["-p", "flopwatch-attach", "--test", "graft"], test)
+            in_cluster::watched(cache, &more, &["-p", "flopwatch-attach", "--test", "graft"], test)
         });
         if let Err(error) = outcome {
             say(format_args!("{what}: {error:#}"));
@@ -85,7 +81,7 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
         let mut more = BTreeMap::from([("FLOPWATCH_RECORDS".to_owned(), options.records.to_string())]);
         more.extend(options.seed.map(|seed| ("FLOPWATCH_SEED".to_owned(), seed.to_string())));
         let outcome = step("records", || {
-            watched(cache, &more, &["-p", "flopwatch-agent", "--test", "storm"], "")
+            in_cluster::watched(cache, &more, &["-p", "flopwatch-agent", "--test", "storm"], "")
         });
         if let Err(error) = outcome {
             say(format_args!("records: {error:#}"));
@@ -94,10 +90,11 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
     }
     if options.pod_kills + options.schedule_minutes + options.cycles > 0 && !interrupted() {
         if options.pod_kills > 0
-            && let Err(error) = in_cluster_watched(
+            && let Err(error) = in_cluster::tell(
                 cache,
                 "pod kills",
                 ("FLOPWATCH_POD_KILLS", options.pod_kills.to_string()),
+                "system",
                 POD_KILLS,
             )
         {
@@ -106,10 +103,11 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
         }
         if options.schedule_minutes > 0
             && !interrupted()
-            && let Err(error) = in_cluster_watched(
+            && let Err(error) = in_cluster::tell(
                 cache,
                 "schedules",
                 ("FLOPWATCH_SCHEDULE_MINUTES", options.schedule_minutes.to_string()),
+                "system",
                 "schedule_day::",
             )
         {
@@ -143,31 +141,8 @@ fn folder() -> Result<PathBuf> {
     Ok(project::target_directory()?.join("soak"))
 }
 
-/// What tests need of the local cluster, which is brought up where it is not.
-fn in_cluster(cache: &Cache) -> Result<BTreeMap<String, String>> {
-    if !cluster::is_up(cache)? {
-        let up = UpOptions {
-            images: ImageOptions::of_tests(),
-            nodes: test::NODES,
-            keep_failed: false,
-        };
-        cluster::run(cache, false, &ClusterCommand::Up(up))?;
-    }
-    test::system_environment(cache, false)
-}
-
-/// Runs tests of the system in the local cluster with one variable set, and shows what they say.
-pub(crate) fn in_cluster_watched(cache: &Cache, what: &str, variable: (&str, String), tests: &str) -> Result<()> {
-    let mut more = in_cluster(cache)?;
-    let (name, value) = variable;
-    more.insert(name.to_owned(), value);
-    step(what, || {
-        watched(cache, &more, &["--workspace", "--test", "system"], tests)
-    })
-}
-
 fn cycles(cache: &Cache, options: &SoakOptions, folder: &std::path::Path) -> Result<()> {
-    let mut more = in_cluster(cache)?;
+    let mut more = in_cluster::environment(cache)?;
     let mut set = |name: &str, value: String| drop(more.insert(format!("FLOPWATCH_SOAK_{name}"), value));
     set("CYCLES", options.cycles.to_string());
     set("WORKLOADS", options.workloads.to_string());
@@ -179,19 +154,6 @@ fn cycles(cache: &Cache, options: &SoakOptions, folder: &std::path::Path) -> Res
         set("RESUME", "1".to_owned());
     }
     step("cycles", || {
-        watched(cache, &more, &["--workspace", "--test", "soak"], "")
+        in_cluster::watched(cache, &more, &["--workspace", "--test", "soak"], "")
     })
-}
-
-/// Runs the tests of that name and shows what they say as they say it.
-fn watched(cache: &Cache, more: &BTreeMap<String, String>, targets: &[&str], name: &str) -> Result<()> {
-    project::cargo()?
-        .envs(project::environment(cache)?)
-        .envs(more)
-        .arg("test")
-        .args(targets)
-        .args(["--", "--nocapture"])
-        .args(Some(name).filter(|name| !name.is_empty()))
-        .deadline(LONGEST)
-        .watched(|line| say(line))
 }

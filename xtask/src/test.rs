@@ -21,9 +21,11 @@ pub(crate) use tally::{Failure, Outcome, Tally};
 const SYSTEM_TESTS: &str = "flopwatch-system-tests";
 /// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
 /// would compile every dependency once more, with fewer features.
-pub(crate) const SYSTEM_TARGETS: [&str; 16] = [
+pub(crate) const SYSTEM_TARGETS: [&str; 18] = [
     "--test",
     "faults",
+    "--test",
+    "scale",
     "--test",
     "soak",
     "--test",

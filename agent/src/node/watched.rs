@@ -13,7 +13,7 @@ use tracing::warn;
 use crate::metrics::Metrics;
 
 /// Starts watching. The stream must be polled for the store to be filled; it yields each capture that was added or changed.
-pub(super) fn captures(
+pub fn captures(
     client: Client,
     node: &str,
     metrics: Metrics,

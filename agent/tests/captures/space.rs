@@ -79,7 +79,11 @@ async fn h3_a_collection_leaves_the_part_of_the_pods_disk_that_must_stay_free() 
     {
         let inside = rig.containers.inside();
         assert_eq!(inside.started[0].min_free_bytes, 16 * MEBIBYTE);
-        assert_eq!(inside.started[0].max_bytes, 16 * MEBIBYTE, "a third of the 48 MiB above that");
+        assert_eq!(
+            inside.started[0].max_bytes,
+            16 * MEBIBYTE,
+            "a third of the 48 MiB above that"
+        );
     }
     life.end().await;
 }

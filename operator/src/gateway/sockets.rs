@@ -17,7 +17,7 @@ use socketioxide::handler::ConnectHandler as _;
 use socketioxide::layer::SocketIoLayer;
 use socketioxide::{SendError, SocketError, SocketIo};
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, interval, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::problem::Problem;
@@ -35,6 +35,8 @@ const MOST_WAITING: usize = 64;
 const SHOWN: Duration = Duration::from_secs(10);
 /// Pause before what a client had no room for is told again.
 const ROOM: Duration = Duration::from_secs(1);
+/// Time between two looks at whether a client is still there: of one that went in the moment in which it was let in, nothing else tells.
+const LOOK: Duration = Duration::from_secs(5);
 /// Longest name of a namespace.
 const LONGEST_NAMESPACE: usize = 63;
 
@@ -159,16 +161,16 @@ pub(super) fn layer(gateway: &Arc<Gateway>) -> SocketIoLayer {
         }
     };
     let gateway = Arc::clone(gateway);
-    let listen = move |socket: SocketRef, Extension(admitted): Extension<Admitted>| {
+    let listen = move |socket: SocketRef, io: SocketIo, Extension(admitted): Extension<Admitted>| {
         let gateway = Arc::clone(&gateway);
-        async move { keep_telling(&gateway, socket, admitted).await }
+        async move { keep_telling(&gateway, &io, socket, admitted).await }
     };
     io.ns("/", listen.with(gate));
     layer
 }
 
 /// Tells a client what is new until it goes, or may not hear it any more.
-async fn keep_telling(gateway: &Gateway, socket: SocketRef, admitted: Admitted) {
+async fn keep_telling(gateway: &Gateway, io: &SocketIo, socket: SocketRef, admitted: Admitted) {
     let left = CancellationToken::new();
     socket.on_disconnect({
         let left = left.clone();
@@ -182,6 +184,7 @@ async fn keep_telling(gateway: &Gateway, socket: SocketRef, admitted: Admitted) 
     let mut told = Told::default();
     told.look(&admitted.scope, &gateway.sessions);
     let mut review = Instant::now() + LIFE;
+    let mut looks = interval(LOOK);
     while socket.connected() && !left.is_cancelled() {
         let emit = |notice: &Notice| match socket.emit(notice.name(), notice) {
             Err(SendError::Socket(SocketError::InternalChannelFull)) => Err(Full),
@@ -191,6 +194,11 @@ async fn keep_telling(gateway: &Gateway, socket: SocketRef, admitted: Admitted) 
         let has_room = told.tell(emit).is_ok();
         tokio::select! {
             () = left.cancelled() => return,
+            _ = looks.tick() => {
+                if io.get_socket(socket.id).is_none() {
+                    return;
+                }
+            }
             () = sleep_until(review) => {
                 review = Instant::now() + LIFE;
                 match Scope::of(gateway, &admitted.auth).await {

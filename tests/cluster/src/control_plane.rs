@@ -36,30 +36,43 @@ pub(crate) fn check_ports() -> Result<()> {
 
 /// Starts etcd and the API server, and waits until it answers.
 pub(crate) fn start_api(layout: &Layout, programs: &Path, reach: &Reach) -> Result<()> {
+    step("starting etcd and the API server", || {
+        Daemon::new(layout, "etcd").start(Path::new("etcd"), etcd_args(layout))?;
+        start_api_server(layout, programs, reach)
+    })
+}
+
+/// Ends the API server and starts it anew.
+pub(crate) fn restart_api(layout: &Layout, programs: &Path, reach: &Reach) -> Result<()> {
+    step("starting the API server anew", || {
+        Daemon::new(layout, "kube-apiserver").stop()?;
+        start_api_server(layout, programs, reach)
+    })
+}
+
+/// Starts the API server over etcd, and waits until it answers.
+fn start_api_server(layout: &Layout, programs: &Path, reach: &Reach) -> Result<()> {
     let etcd = Daemon::new(layout, "etcd");
     let api = Daemon::new(layout, "kube-apiserver");
-    step("starting etcd and the API server", || {
-        etcd.start(Path::new("etcd"), etcd_args(layout))?;
-        api.start(&programs.join("kube-apiserver"), api_args(layout))?;
-        let ready = wait_until(Duration::from_mins(2), || {
-            etcd.must_live()?;
-            api.must_live()?;
-            Ok(reach
-                .kubectl()
-                .args(["get", "--raw", "/readyz"])
-                .deadline(Duration::from_secs(10))
-                .quiet()
-                .is_ok())
-        })?;
-        if !ready {
-            bail!(
-                "the API server does not become ready\n{}\n{}",
-                etcd.report(),
-                api.report()
-            );
-        }
-        Ok(())
-    })
+    api.start(&programs.join("kube-apiserver"), api_args(layout))?;
+    let ready = wait_until(Duration::from_mins(2), || {
+        etcd.must_live()?;
+        api.must_live()?;
+        Ok(reach
+            .kubectl()
+            .args(["get", "--raw", "/readyz"])
+            .deadline(Duration::from_secs(10))
+            .quiet()
+            .is_ok())
+    })?;
+    if !ready {
+        bail!(
+            "the API server does not become ready\n{}\n{}",
+            etcd.report(),
+            api.report()
+        );
+    }
+    Ok(())
 }
 
 /// Starts what works through the API server.

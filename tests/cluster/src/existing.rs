@@ -61,6 +61,7 @@ pub(crate) fn run(cache: &Cache, command: &ClusterCommand) -> Result<()> {
             install::install(&reach(cache)?, options)
         }
         ClusterCommand::Images(options) => super::up::images(cache, &options.chosen()).map(drop),
+        ClusterCommand::RestartApi => bail!("the API server of KUBECONFIG is not ours to end"),
         ClusterCommand::Node { .. } => bail!("the nodes of the cluster of KUBECONFIG are not ours to lose"),
         ClusterCommand::Load(_) => {
             bail!(

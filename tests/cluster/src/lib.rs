@@ -52,6 +52,8 @@ pub enum ClusterCommand {
     Load(ImageOptions),
     /// Install the chart, or upgrade it, with the images that the cluster has, and wait until it is ready to profile.
     Install(InstallOptions),
+    /// End the local cluster's API server and start it anew, and wait until it answers.
+    RestartApi,
     /// Lose a node of the local cluster, and get it back.
     Node {
         /// What happens to it.
@@ -124,6 +126,7 @@ pub fn run(cache: &Cache, use_kubeconfig: bool, command: &ClusterCommand) -> Res
             }
             install::install(&reach::own(cache, &layout)?, options)
         }
+        ClusterCommand::RestartApi => up::restart_api(cache, &layout),
         ClusterCommand::Node { command } => lose::run(cache, &layout, command),
     }
 }

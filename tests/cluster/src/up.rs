@@ -96,6 +96,16 @@ pub(crate) fn load(cache: &Cache, layout: &Layout, images: &[Image]) -> Result<(
     Ok(())
 }
 
+/// Ends the API server and starts it anew.
+pub(crate) fn restart_api(cache: &Cache, layout: &Layout) -> Result<()> {
+    require_root()?;
+    let _lock = cache.lock("cluster")?;
+    if !layout.exists() {
+        bail!("the cluster is not up: cargo xtask cluster up");
+    }
+    control_plane::restart_api(layout, &KUBERNETES.build(cache)?, &reach::own(cache, layout)?)
+}
+
 /// Builds control plane, node programs, kubectl and helm.
 pub(crate) fn build_programs(cache: &Cache) -> Result<()> {
     KUBERNETES.build(cache)?;

@@ -82,8 +82,21 @@ impl Process {
     /// # Errors
     /// When it has ended.
     pub fn own_bytes(self) -> Result<u64> {
+        self.memory("RssAnon:")
+    }
+
+    /// Most bytes of memory that it has had.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn peak_bytes(self) -> Result<u64> {
+        self.memory("VmHWM:")
+    }
+
+    /// A line of its status (proc_pid_status(5)) that is in KiB, in bytes.
+    fn memory(self, name: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(name));
         let kibibytes = line.and_then(|line| line.split_whitespace().next());
         Ok(kibibytes.context("a process without memory")?.parse::<u64>()? << 10)
     }

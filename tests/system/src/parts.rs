@@ -25,6 +25,8 @@ pub enum Part {
     Agent,
     /// The session controller.
     Controller,
+    /// The gateway.
+    Gateway,
 }
 
 impl Part {
@@ -32,6 +34,7 @@ impl Part {
         match self {
             Self::Agent => "agent",
             Self::Controller => "controller",
+            Self::Gateway => "gateway",
         }
     }
 
@@ -39,14 +42,14 @@ impl Part {
     const fn verb(self) -> &'static str {
         match self {
             Self::Agent => "run",
-            Self::Controller => "controller",
+            Self::Controller | Self::Gateway => self.component(),
         }
     }
 
     const fn program(self) -> &'static str {
         match self {
             Self::Agent => "flopwatch-agent",
-            Self::Controller => "flopwatch-operator",
+            Self::Controller | Self::Gateway => "flopwatch-operator",
         }
     }
 }
@@ -91,6 +94,14 @@ impl Running {
     /// When there is none.
     pub async fn controller(client: &Client) -> Result<Self> {
         Self::find(client, Part::Controller, None).await
+    }
+
+    /// The gateway.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub async fn gateway(client: &Client) -> Result<Self> {
+        Self::find(client, Part::Gateway, None).await
     }
 
     /// Waits until the part is ready.

@@ -83,11 +83,7 @@ fn operators_have_the_calls_and_times_of_key_averages() {
             }
             // Torch takes an operator and the only one in it, where that has the same name, for one.
             if recursive == 0 {
-                assert_eq!(
-                    [calls, total],
-                    theirs,
-                    "{key} of {name}: calls and all time"
-                );
+                assert_eq!([calls, total], theirs, "{key} of {name}: calls and all time");
             } else {
                 assert!((calls - recursive..=calls).contains(&theirs[0]), "{key} of {name}");
             }

@@ -23,6 +23,6 @@ pub(super) fn bench() -> Bench {
                 args: &["rows"],
             },
         ],
-        judge: |ours, rival| Vec::from(speed(ours, rival, "4, aim 8", 4.0)),
+        judge: |ours, rival| Vec::from(speed(ours, rival, "10", 10.0)),
     }
 }

@@ -18,7 +18,7 @@ pub(super) fn beside_orjson() -> Bench {
             script: "kineto.py",
             args: &["orjson"],
         }],
-        judge: |ours, rival| Vec::from(speed(ours, rival, "10", 10.0)),
+        judge: |ours, rival| Vec::from(speed(ours, rival, "25", 25.0)),
     }
 }
 
@@ -35,6 +35,6 @@ pub(super) fn beside_hta() -> Bench {
             script: "kineto.py",
             args: &["hta"],
         }],
-        judge: |ours, rival| Vec::from(speed(ours, rival, "25", 25.0)),
+        judge: |ours, rival| Vec::from(speed(ours, rival, "60", 60.0)),
     }
 }

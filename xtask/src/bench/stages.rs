@@ -1,6 +1,6 @@
 //! A session in the local cluster, stage by stage.
 
-use crate::soak;
+use crate::in_cluster;
 use anyhow::Result;
 use clap::Args;
 use flopwatch_toolchain::cache::Cache;
@@ -16,5 +16,5 @@ pub(crate) struct StagesOptions {
 /// Runs the test that tells the stages, in the local cluster, which is brought up where it is not and stays.
 pub(crate) fn run(cache: &Cache, options: &StagesOptions) -> Result<()> {
     let rounds = ("FLOPWATCH_STAGES_ROUNDS", options.rounds.to_string());
-    soak::in_cluster_watched(cache, "stages", rounds, "stages::")
+    in_cluster::tell(cache, "stages", rounds, "system", "stages::")
 }

@@ -23,7 +23,7 @@ pub(super) fn bench() -> Bench {
 fn judge(ours: &Figures, rival: &Figures) -> Vec<Verdict> {
     let columns = ours.count("/raw_bytes");
     let peak = ours.count("/peak_bytes") / columns;
-    let mut verdicts = Vec::from(speed(ours, rival, "3", 3.0));
+    let mut verdicts = Vec::from(speed(ours, rival, "6", 6.0));
     verdicts.push(Verdict {
         what: "peak of memory per byte of the raw columns",
         value: format!("{peak:.2}"),

@@ -1,0 +1,252 @@
+//! Nodes and pods as the API server has them, with no machine behind.
+
+use anyhow::{Context as _, Result};
+use flopwatch_system_tests::chart;
+use flopwatch_system_tests::cluster::{Cluster, eventually};
+use futures::{StreamExt as _, TryStreamExt as _, stream};
+use jiff::Timestamp;
+use k8s_openapi::NamespaceResourceScope;
+use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ServiceAccount};
+use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Client, Resource, ResourceExt as _};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt::Debug;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Calls at once.
+const CALLS: usize = 32;
+/// What all of it is labelled with, and nodes are tainted with.
+const MARK: &str = "flopwatch.test/simulated";
+/// Sessions of a namespace.
+const SESSIONS_EACH: usize = 10;
+/// Pods of a node, and of a session.
+pub(crate) const PODS_EACH: usize = 10;
+/// Time between two words of a node that it is alive: the local cluster gives one up after 15 s.
+const ALIVE: Duration = Duration::from_secs(5);
+
+/// As many sessions as nodes; each session's pods are on nodes of their own.
+pub(crate) struct Machines {
+    pub(crate) client: Client,
+    pub(crate) nodes: usize,
+}
+
+/// A node's name.
+pub(crate) fn node(number: usize) -> String {
+    format!("simulated-{number:05}")
+}
+
+/// The namespace of a session.
+pub(crate) fn namespace_of(session: usize) -> String {
+    format!("fleet-{:03}", session / SESSIONS_EACH)
+}
+
+/// The name of a session, which is a label of its pods too.
+pub(crate) fn session(number: usize) -> String {
+    format!("run-{number:05}")
+}
+
+impl Machines {
+    /// Makes the nodes, an agent's pod on each, and ten pods that run on each.
+    pub(crate) async fn create(cluster: &Cluster, nodes: usize) -> Result<Self> {
+        let machines = Self {
+            client: cluster.client.clone(),
+            nodes,
+        };
+        // Nobody may take the agents' pods over: the DaemonSet would end those of nodes that it is not for.
+        let owner: ConfigMap = machines
+            .namespaced(chart::NAMESPACE)
+            .create(
+                &PostParams::default(),
+                &object(json!({ "metadata": { "name": "simulated-agents", "labels": { MARK: "true" } } }))?,
+            )
+            .await?;
+        let owner = owner.uid().context("an object without UID")?;
+        each(0..nodes, |number| machines.add_node(number)).await?;
+        each(0..nodes, |number| machines.add_agent(number, &owner)).await?;
+        each(0..nodes.div_ceil(SESSIONS_EACH), |number| {
+            machines.add_namespace(number * SESSIONS_EACH)
+        })
+        .await?;
+        each(0..nodes * PODS_EACH, |number| machines.add_pod(number)).await?;
+        Ok(machines)
+    }
+
+    fn namespaced<K>(&self, namespace: &str) -> Api<K>
+    where
+        K: Resource<Scope = NamespaceResourceScope>,
+        K::DynamicType: Default,
+    {
+        Api::namespaced(self.client.clone(), namespace)
+    }
+
+    async fn add_node(&self, number: usize) -> Result<()> {
+        let name = node(number);
+        let nodes: Api<Node> = Api::all(self.client.clone());
+        create(
+            &nodes,
+            json!({
+                "metadata": { "name": name, "labels": { MARK: "true", "kubernetes.io/os": "simulated" } },
+                "spec": { "taints": [{ "key": MARK, "effect": "NoSchedule" }] }
+            }),
+        )
+        .await?;
+        let now = Timestamp::now();
+        let status = json!({ "status": { "conditions": [{
+            "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
+            "lastHeartbeatTime": now, "lastTransitionTime": now
+        }] } });
+        nodes
+            .patch_status(&name, &PatchParams::default(), &Patch::Merge(&status))
+            .await?;
+        Ok(())
+    }
+
+    async fn add_agent(&self, number: usize, owner: &str) -> Result<()> {
+        let labels = json!({
+            "app.kubernetes.io/name": "flopwatch", "app.kubernetes.io/instance": "flopwatch",
+            "app.kubernetes.io/component": "agent", MARK: "true"
+        });
+        let owner = json!([{
+            "apiVersion": "v1", "kind": "ConfigMap", "name": "simulated-agents", "uid": owner, "controller": true
+        }]);
+        let name = format!("agent-of-{}", node(number));
+        let metadata = json!({ "name": name, "labels": labels, "ownerReferences": owner });
+        self.run_pod(chart::NAMESPACE, metadata, number).await
+    }
+
+    async fn add_namespace(&self, session: usize) -> Result<()> {
+        let name = namespace_of(session);
+        create(
+            &Api::<Namespace>::all(self.client.clone()),
+            json!({ "metadata": { "name": name, "labels": { MARK: "true" } } }),
+        )
+        .await?;
+        let accounts = self.namespaced::<ServiceAccount>(&name);
+        eventually(&format!("the default service account of {name}"), || async {
+            Ok(accounts.get_opt("default").await?)
+        })
+        .await
+        .map(drop)
+    }
+
+    /// The pods of a session are on neighbours, so that those of a node are of ten sessions.
+    async fn add_pod(&self, number: usize) -> Result<()> {
+        let (run, place) = (number / PODS_EACH, number % PODS_EACH);
+        let metadata = json!({
+            "name": format!("{}-{place}", session(run)), "labels": { "run": session(run), MARK: "true" }
+        });
+        self.run_pod(&namespace_of(run), metadata, (run + place) % self.nodes)
+            .await
+    }
+
+    async fn run_pod(&self, namespace: &str, metadata: Value, node_number: usize) -> Result<()> {
+        let pods = self.namespaced::<Pod>(namespace);
+        let image = "localhost/simulated:dev";
+        let pod = json!({
+            "metadata": metadata,
+            "spec": {
+                "nodeName": node(node_number), "automountServiceAccountToken": false,
+                "tolerations": [{ "operator": "Exists" }],
+                "containers": [{ "name": "main", "image": image, "command": ["python", "train.py"] }]
+            }
+        });
+        let made = create(&pods, pod).await?;
+        let now = Timestamp::now();
+        let status = json!({ "status": {
+            "phase": "Running",
+            "conditions": [{ "type": "Ready", "status": "True", "lastTransitionTime": now }],
+            "containerStatuses": [{
+                "name": "main", "image": image, "imageID": "", "ready": true, "restartCount": 0,
+                "containerID": format!("containerd://{}", made.uid().unwrap_or_default()),
+                "state": { "running": { "startedAt": now } }
+            }]
+        } });
+        pods.patch_status(&made.name_any(), &PatchParams::default(), &Patch::Merge(&status))
+            .await?;
+        Ok(())
+    }
+
+    /// Says that the nodes are alive, until told to stop.
+    pub(crate) async fn live(client: Client, nodes: usize, stop: CancellationToken) -> Result<()> {
+        let leases: Api<Lease> = Api::namespaced(client, "kube-node-lease");
+        let params = PatchParams::apply("simulated").force();
+        loop {
+            let renew = |number: usize| {
+                let (leases, params, name) = (&leases, &params, node(number));
+                async move {
+                    let lease = json!({
+                        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+                        "metadata": { "name": name, "labels": { MARK: "true" } },
+                        "spec": { "holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": Timestamp::now() }
+                    });
+                    // An API server that is away is asked again soon.
+                    drop(leases.patch(&name, params, &Patch::Apply(&lease)).await);
+                }
+            };
+            stream::iter(0..nodes).for_each_concurrent(CALLS, renew).await;
+            if stop.run_until_cancelled(tokio::time::sleep(ALIVE)).await.is_none() {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Removes all of it, and what a run that was cut off left. Safe to run twice.
+    pub(crate) async fn delete(client: &Client) -> Result<()> {
+        let marked = ListParams::default().labels(MARK);
+        let now = DeleteParams::default().grace_period(0);
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        let found = namespaces.list_metadata(&marked).await?;
+        let names = found
+            .iter()
+            .map(kube::ResourceExt::name_any)
+            .chain([chart::NAMESPACE.to_owned()]);
+        for name in names {
+            // No kubelet would end them.
+            Api::<Pod>::namespaced(client.clone(), &name)
+                .delete_collection(&now, &marked)
+                .await?;
+        }
+        for namespace in &found.items {
+            namespaces
+                .delete(&namespace.name_any(), &DeleteParams::default())
+                .await?;
+        }
+        let nodes: Api<Node> = Api::all(client.clone());
+        nodes.delete_collection(&now, &marked).await?;
+        Api::<Lease>::namespaced(client.clone(), "kube-node-lease")
+            .delete_collection(&now, &marked)
+            .await?;
+        Api::<ConfigMap>::namespaced(client.clone(), chart::NAMESPACE)
+            .delete_collection(&now, &marked)
+            .await?;
+        eventually("the simulated namespaces to be gone", || async {
+            Ok(namespaces.list_metadata(&marked).await?.items.is_empty().then_some(()))
+        })
+        .await
+    }
+}
+
+fn object<K: DeserializeOwned>(value: Value) -> Result<K> {
+    Ok(serde_json::from_value(value)?)
+}
+
+async fn create<K>(api: &Api<K>, value: Value) -> Result<K>
+where
+    K: Clone + Debug + Serialize + DeserializeOwned,
+{
+    Ok(api.create(&PostParams::default(), &object(value)?).await?)
+}
+
+/// Does it for each number, some at a time.
+pub(crate) async fn each<F, Fut>(numbers: std::ops::Range<usize>, act: F) -> Result<()>
+where
+    F: Fn(usize) -> Fut,
+    Fut: Future<Output = Result<()>>,
+{
+    let calls = stream::iter(numbers.map(Ok::<_, anyhow::Error>));
+    calls.try_for_each_concurrent(CALLS, act).await
+}
