@@ -46,6 +46,11 @@ pub(crate) fn start_api(layout: &Layout, programs: &Path, reach: &Reach) -> Resu
 pub(crate) fn restart_api(layout: &Layout, programs: &Path, reach: &Reach) -> Result<()> {
     step("starting the API server anew", || {
         Daemon::new(layout, "kube-apiserver").stop()?;
+        // The kernel takes a moment to give its address free.
+        let is_free = || Ok(TcpListener::bind((CONTROL_ADDRESS, API_PORT)).is_ok());
+        if !wait_until(Duration::from_secs(10), is_free)? {
+            bail!("the API server's address does not become free");
+        }
         start_api_server(layout, programs, reach)
     })
 }

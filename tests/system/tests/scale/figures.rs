@@ -1,12 +1,21 @@
 //! What is measured: requests that the API server took, and series of the release.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::prometheus::Prometheus;
 use kube::Client;
+use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
-/// Requests that the API server has answered since it began, by verb and resource of our group; those of all other groups are one.
+/// Time between two looks at a process's memory.
+const LOOK: Duration = Duration::from_millis(500);
+
+/// Requests that the API server has answered since it began, by verb and resource: those of our group, and Events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requests(BTreeMap<(String, String), u64>);
 
@@ -25,7 +34,7 @@ impl Requests {
                 let (_, rest) = labels.split_once(&format!("{name}=\""))?;
                 rest.split_once('"').map(|(value, _)| value.to_owned())
             };
-            if label("group").as_deref() == Some("flopwatch.dev") {
+            if label("group").as_deref() == Some("flopwatch.dev") || label("resource").as_deref() == Some("events") {
                 let key = (label("verb").unwrap_or_default(), label("resource").unwrap_or_default());
                 // It is a float, which Prometheus writes with an exponent above some size.
                 let count: f64 = count.parse()?;
@@ -60,10 +69,43 @@ impl Requests {
     }
 }
 
-/// Series of the release, less those of GPUs.
+/// Series of the release, once all of its parts were read, less those of GPUs.
 pub(crate) async fn series(prometheus: &Prometheus) -> Result<u64> {
+    prometheus.eventually("min(up) == 1").await?;
     let found = prometheus
         .eventually("count({__name__=~\"flopwatch_.+\", __name__!~\"flopwatch_gpu.+\"})")
         .await?;
     Ok(found.first().context("no series")?.value.1.parse()?)
+}
+
+/// The most memory that processes were seen with, of those that are theirs alone, until the value ends.
+pub(crate) struct Peaks(Vec<Arc<AtomicU64>>, CancellationToken);
+
+impl Peaks {
+    pub(crate) fn watch(parts: &[&Running]) -> Self {
+        let stop = CancellationToken::new();
+        let watch = |part: &&Running| {
+            let (most, stop, process) = (Arc::new(AtomicU64::new(0)), stop.clone(), part.process);
+            let seen = Arc::clone(&most);
+            tokio::spawn(async move {
+                while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
+                    // One that has ended has no more.
+                    seen.fetch_max(process.own_bytes().unwrap_or_default(), Ordering::Relaxed);
+                }
+            });
+            most
+        };
+        Self(parts.iter().map(watch).collect(), stop)
+    }
+
+    /// Bytes, in the order of the processes.
+    pub(crate) fn bytes(&self) -> Vec<u64> {
+        self.0.iter().map(|most| most.load(Ordering::Relaxed)).collect()
+    }
+}
+
+impl Drop for Peaks {
+    fn drop(&mut self) {
+        self.1.cancel();
+    }
 }

@@ -151,7 +151,9 @@ impl Machines {
             "spec": {
                 "nodeName": node(node_number), "automountServiceAccountToken": false,
                 "tolerations": [{ "operator": "Exists" }],
-                "containers": [{ "name": "main", "image": image, "command": ["python", "train.py"] }]
+                "containers": [{ "name": "main", "image": image, "command": ["python", "train.py"],
+                    "resources": { "limits": { "nvidia.com/gpu": "1" } }
+                }]
             }
         });
         let made = create(&pods, pod).await?;
