@@ -161,6 +161,8 @@ pub struct Node {
     pub clock: clock::ServerClock,
     /// Pods of the node, kept up to date by a watch.
     pub pods: Pods,
+    /// Told when they changed.
+    pub pods_changed: Notify,
     /// Store of the published artifacts.
     pub store: Arc<Store>,
     /// What the agent counts.
@@ -249,7 +251,6 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let (bucket, fleet) = storage::open(&options, &client, &metrics).await?;
     let forms = open_derived(&options, children, steps.clone()).await?;
-    let series = series(registry, &client, &metrics);
     let server = bind(
         &options,
         &client,
@@ -257,7 +258,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         forms,
         bucket.clone(),
         artifact_metrics,
-        series,
+        series(registry, &client, &metrics),
     )
     .await?;
     let address = SocketAddr::new(options.advertise_address, server.local_addr().port());
@@ -270,6 +271,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         client,
         clock: clock::ServerClock::default(),
         pods: pods.clone(),
+        pods_changed: Notify::new(),
         store,
         metrics,
         limits: Limits::of(&options),
@@ -292,7 +294,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         give_up: give_up.clone(),
     });
     let watching = [
-        tokio::spawn(watch_pods(pod_watch, node.metrics.clone(), stop.clone())),
+        tokio::spawn(watch_pods(pod_watch, Arc::clone(&node))),
         tokio::spawn(graft::run(Arc::clone(&node), health.clone())),
         tokio::spawn(recordings::run(Arc::clone(&node))),
     ];
@@ -490,16 +492,15 @@ fn resolver(procfs: Procfs, pods: Pods) -> Resolver {
     })
 }
 
-async fn watch_pods<E: std::error::Error>(
-    events: impl futures::Stream<Item = Result<(), E>>,
-    metrics: Metrics,
-    stop: CancellationToken,
-) {
-    let mut events = std::pin::pin!(events.take_until(stop.cancelled_owned()));
+async fn watch_pods<E: std::error::Error>(events: impl futures::Stream<Item = Result<(), E>>, node: Arc<Node>) {
+    let mut events = std::pin::pin!(events.take_until(node.stop.clone().cancelled_owned()));
     while let Some(event) = events.next().await {
-        if let Err(error) = event {
-            metrics.watch_error("pods");
-            warn!(error = %chain(&error), "the watch on pods failed and is retried");
+        match event {
+            Ok(()) => node.pods_changed.notify_one(),
+            Err(error) => {
+                node.metrics.watch_error("pods");
+                warn!(error = %chain(&error), "the watch on pods failed and is retried");
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use flopwatch_attach::process::ProcessId;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
-use tokio::time::{MissedTickBehavior, interval, timeout};
+use tokio::time::{sleep, timeout};
 use tracing::{debug, info, warn};
 
 use crate::failure::chain;
@@ -29,8 +29,10 @@ use crate::observability::Health;
 use crate::profilers::nsys::categories::traced_categories;
 use crate::profilers::nsys::options::{Fixed, cuda_graph_trace};
 
-/// Time between two looks for waiting launchers.
+/// Time between two looks for waiting launchers, where a container of a prepared pod may start or start again.
 const SCAN: Duration = Duration::from_millis(250);
+/// The same where the node has no prepared pod; a change of its pods ends it.
+const IDLE: Duration = Duration::from_secs(10);
 /// Grafts at once; a node that starts many pods does not start as many sessions in the same moment.
 const CONCURRENCY: usize = 8;
 /// Longest graft; a launcher waits no longer.
@@ -92,10 +94,12 @@ pub async fn run(node: Arc<Node>, health: Health) {
     let mut seen: BTreeMap<ProcessId, Seen> = BTreeMap::new();
     let mut looks: JoinSet<Looked> = JoinSet::new();
     let turns = Arc::new(Semaphore::new(CONCURRENCY));
-    let mut ticks = interval(SCAN);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut cgroups_due = Instant::now();
     loop {
+        let expected = node
+            .pods
+            .find(|pod| pod::prepared_containers(pod).next().is_some())
+            .is_some();
         tokio::select! {
             () = node.stop.cancelled() => return,
             Some(looked) = looks.join_next() => {
@@ -105,7 +109,8 @@ pub async fn run(node: Arc<Node>, health: Health) {
                 }
                 continue;
             }
-            _ = ticks.tick() => {}
+            () = sleep(if expected { SCAN } else { IDLE }) => {}
+            () = node.pods_changed.notified(), if !expected => {}
         }
         let candidates;
         (scan, candidates) = scanned(&node, scan, &health).await;

@@ -42,7 +42,7 @@ pub(crate) enum Error {
     /// The answer is none of this service.
     #[error("the kubelet's answer is damaged at byte {at}")]
     Damaged {
-        /// Where.
+        /// Place of the byte in the answer, from 0.
         at: usize,
     },
 }

@@ -259,6 +259,7 @@ impl Rig {
             client,
             clock: ServerClock::default(),
             pods: known.clone(),
+            pods_changed: Notify::new(),
             store: Arc::new(store),
             metrics,
             limits: self.limits,

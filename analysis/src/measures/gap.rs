@@ -66,7 +66,7 @@ pub struct GapOptions {
 pub struct Gap {
     /// From the end of the last work to the start of the next, in ns since the session's start.
     pub time: Interval,
-    /// Why.
+    /// What kept the device without work.
     pub class: IdleClass,
     /// Place of the work that ends before it in [`GpuWork::all`]; `None` before the first.
     pub before: Option<u32>,

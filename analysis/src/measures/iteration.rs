@@ -51,7 +51,7 @@ pub enum IterateBy {
 /// What is looked for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct IterationOptions {
-    /// How.
+    /// What marks the iterations.
     pub by: IterateBy,
     /// The range that is an iteration, as [`normalized`] makes it or as it is; empty to choose one.
     pub range: String,

@@ -1,6 +1,6 @@
 //! The OpenAPI document: what the handlers declare, and a path for each analysis of the catalogue.
 
-mod common;
+mod components;
 mod lines;
 
 use std::collections::BTreeMap;
@@ -119,7 +119,7 @@ pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, se
             paths.insert(path.replace("{name}", definition.name), item);
         }
     }
-    let (responses, parameters) = common::take(&mut paths);
+    let (responses, parameters) = components::take(&mut paths);
     Ok(lines::text(&json!({
         "openapi": &declared.openapi,
         "info": &declared.info,

@@ -20,7 +20,7 @@ pub struct Standings(Mutex<BTreeMap<String, BTreeMap<Class, Standing>>>);
 /// A class that is left alone, and was not before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct News {
-    /// Why.
+    /// What it is left alone for.
     pub reason: ScheduleReason,
     /// The same in a sentence, with what helps.
     pub note: String,

@@ -123,7 +123,7 @@ pub struct Operation {
 /// A name as captured.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OperationName {
-    /// The name.
+    /// The whole name, with what normalising leaves out.
     pub name: String,
     /// Calls of this name.
     pub calls: u64,

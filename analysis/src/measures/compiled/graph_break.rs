@@ -65,7 +65,7 @@ impl BreakReason {
         }
     }
 
-    /// What to do.
+    /// What a user can change so that the graph goes on.
     pub const fn suggestion(self) -> &'static str {
         match self {
             Self::DataDependentBranch => {
@@ -138,7 +138,7 @@ pub struct GraphBreak {
     pub broken: Option<CompileId>,
     /// The code that goes on.
     pub resumed: Option<CompileId>,
-    /// Why.
+    /// What ended the graph.
     pub reason: BreakReason,
     /// What ran between the graphs, e.g. `aten::item`; empty where nothing was recorded.
     pub seen: String,

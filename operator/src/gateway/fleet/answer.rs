@@ -64,7 +64,7 @@ pub(crate) struct FleetTop {
 /// Files that could not be read for one reason.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FleetUnread {
-    /// Why.
+    /// The reason, in a sentence.
     reason: String,
     /// How many.
     files: u64,

@@ -31,6 +31,9 @@ const PUBLISHING: Duration = Duration::from_millis(60);
 /// Time between two words of how far a window is.
 const TICK: Duration = Duration::from_secs(1);
 
+/// Pause after a call that failed.
+const RETRY: Duration = Duration::from_secs(5);
+
 /// A client with the rights of the agent on that node, as its token gives them.
 pub(crate) async fn client(node: &str) -> Result<Client> {
     let mut config = Config::infer().await?;
@@ -61,9 +64,9 @@ pub(crate) async fn run(client: Client, node: String, stop: CancellationToken) -
             let target = Target::new(client.clone(), &capture);
             let stop = stop.clone();
             if deleting {
-                tasks.spawn(async move { release(&target, &capture).await });
+                tasks.spawn(async move { release(&target, &capture, &stop).await });
             } else {
-                tasks.spawn(async move { carry_out(target, stop).await });
+                tasks.spawn(carry_out(target, stop));
             }
         }
     }
@@ -72,17 +75,29 @@ pub(crate) async fn run(client: Client, node: String, stop: CancellationToken) -
     Ok(())
 }
 
-/// Says that nothing is left of it.
-async fn release(target: &Target, capture: &Capture) -> Result<()> {
+/// Says that nothing is left of it, as often as that takes.
+async fn release(target: &Target, capture: &Capture, stop: &CancellationToken) {
     let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
     draft.release();
-    Ok(target.apply(draft.status()).await?)
+    while target.apply(draft.status()).await.is_err() && matches!(target.exists().await, Ok(true) | Err(_)) {
+        if stop.run_until_cancelled(sleep(RETRY)).await.is_none() {
+            return;
+        }
+    }
 }
 
 /// All stages of a capture, as long as each takes.
 async fn carry_out(target: Target, stop: CancellationToken) -> Result<()> {
-    let Some(capture) = target.read().await? else {
-        return Ok(());
+    let capture = loop {
+        match target.read().await {
+            Ok(Some(capture)) => break capture,
+            Ok(None) => return Ok(()),
+            // As the real agent: a reconciliation that failed is tried again.
+            Err(_) => sleep(RETRY).await,
+        }
+        if stop.is_cancelled() {
+            return Ok(());
+        }
     };
     let (name, namespace) = (capture.name_any(), capture.namespace().unwrap_or_default());
     let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);

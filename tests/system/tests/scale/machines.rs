@@ -14,6 +14,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
@@ -23,15 +24,15 @@ const CALLS: usize = 32;
 const MARK: &str = "flopwatch.test/simulated";
 /// Sessions of a namespace.
 const SESSIONS_EACH: usize = 10;
-/// Pods of a node, and of a session.
-pub(crate) const PODS_EACH: usize = 10;
-/// Time between two words of a node that it is alive: the local cluster gives one up after 15 s.
-const ALIVE: Duration = Duration::from_secs(5);
+/// Time between two words of a node that it is alive: as the kubelet. The local cluster gives one up after 15 s.
+const ALIVE: Duration = Duration::from_secs(10);
 
 /// As many sessions as nodes; each session's pods are on nodes of their own.
 pub(crate) struct Machines {
     pub(crate) client: Client,
     pub(crate) nodes: usize,
+    /// Pods of a node, and of a session.
+    pub(crate) pods_each: usize,
 }
 
 /// A node's name.
@@ -50,11 +51,12 @@ pub(crate) fn session(number: usize) -> String {
 }
 
 impl Machines {
-    /// Makes the nodes, an agent's pod on each, and ten pods that run on each.
-    pub(crate) async fn create(cluster: &Cluster, nodes: usize) -> Result<Self> {
+    /// Makes the nodes, an agent's pod on each, and as many more pods as are to run on each.
+    pub(crate) async fn create(cluster: &Cluster, nodes: usize, pods_each: usize) -> Result<Self> {
         let machines = Self {
             client: cluster.client.clone(),
             nodes,
+            pods_each,
         };
         // Nobody may take the agents' pods over: the DaemonSet would end those of nodes that it is not for.
         let owner: ConfigMap = machines
@@ -71,7 +73,7 @@ impl Machines {
             machines.add_namespace(number * SESSIONS_EACH)
         })
         .await?;
-        each(0..nodes * PODS_EACH, |number| machines.add_pod(number)).await?;
+        each(0..nodes * pods_each, |number| machines.add_pod(number)).await?;
         Ok(machines)
     }
 
@@ -94,15 +96,7 @@ impl Machines {
             }),
         )
         .await?;
-        let now = Timestamp::now();
-        let status = json!({ "status": { "conditions": [{
-            "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
-            "lastHeartbeatTime": now, "lastTransitionTime": now
-        }] } });
-        nodes
-            .patch_status(&name, &PatchParams::default(), &Patch::Merge(&status))
-            .await?;
-        Ok(())
+        ready(&nodes, number).await
     }
 
     async fn add_agent(&self, number: usize, owner: &str) -> Result<()> {
@@ -133,9 +127,9 @@ impl Machines {
         .map(drop)
     }
 
-    /// The pods of a session are on neighbours, so that those of a node are of ten sessions.
+    /// The pods of a session are on neighbours, so that those of a node are of different sessions.
     async fn add_pod(&self, number: usize) -> Result<()> {
-        let (run, place) = (number / PODS_EACH, number % PODS_EACH);
+        let (run, place) = (number / self.pods_each, number % self.pods_each);
         let metadata = json!({
             "name": format!("{}-{place}", session(run)), "labels": { "run": session(run), MARK: "true" }
         });
@@ -172,21 +166,26 @@ impl Machines {
         Ok(())
     }
 
-    /// Says that the nodes are alive, until told to stop.
+    /// Says that the nodes are alive, until told to stop; and that they are ready, where that was not heard for a while.
     pub(crate) async fn live(client: Client, nodes: usize, stop: CancellationToken) -> Result<()> {
-        let leases: Api<Lease> = Api::namespaced(client, "kube-node-lease");
+        let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
+        let all: Api<Node> = Api::all(client);
         let params = PatchParams::apply("simulated").force();
+        let unheard = AtomicBool::new(false);
         loop {
+            let again = unheard.swap(false, Ordering::Relaxed);
             let renew = |number: usize| {
-                let (leases, params, name) = (&leases, &params, node(number));
+                let (leases, all, params, unheard, name) = (&leases, &all, &params, &unheard, node(number));
                 async move {
                     let lease = json!({
                         "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                         "metadata": { "name": name, "labels": { MARK: "true" } },
                         "spec": { "holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": Timestamp::now() }
                     });
-                    // An API server that is away is asked again soon.
-                    drop(leases.patch(&name, params, &Patch::Apply(&lease)).await);
+                    let renewed = leases.patch(&name, params, &Patch::Apply(&lease)).await.is_ok();
+                    if !renewed || again && ready(all, number).await.is_err() {
+                        unheard.store(true, Ordering::Relaxed);
+                    }
                 }
             };
             stream::iter(0..nodes).for_each_concurrent(CALLS, renew).await;
@@ -230,6 +229,19 @@ impl Machines {
         })
         .await
     }
+}
+
+/// Says that a node is ready, as its kubelet does.
+async fn ready(nodes: &Api<Node>, number: usize) -> Result<()> {
+    let now = Timestamp::now();
+    let status = json!({ "status": { "conditions": [{
+        "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "",
+        "lastHeartbeatTime": now, "lastTransitionTime": now
+    }] } });
+    nodes
+        .patch_status(&node(number), &PatchParams::default(), &Patch::Merge(&status))
+        .await?;
+    Ok(())
 }
 
 fn object<K: DeserializeOwned>(value: Value) -> Result<K> {
