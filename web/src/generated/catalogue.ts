@@ -1329,7 +1329,7 @@ export interface GraphBreak {
   readonly location?: string | null;
   /** The first of them: from the end of the graph to the start of the next. */
   readonly place: Place;
-  /** Why. */
+  /** What ended the graph. */
   readonly reason: BreakReason;
   /** The code that goes on. */
   readonly resumed?: CompileId | null;
@@ -3506,7 +3506,7 @@ export interface OperationMemory {
 export interface OperationName {
   /** Calls of this name. */
   readonly calls: number;
-  /** The name. */
+  /** The whole name, with what normalising leaves out. */
   readonly name: string;
 }
 
