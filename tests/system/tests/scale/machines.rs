@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Calls at once.
@@ -172,8 +172,11 @@ impl Machines {
         let all: Api<Node> = Api::all(client);
         let params = PatchParams::apply("simulated").force();
         let unheard = AtomicBool::new(false);
+        let mut last = Instant::now();
         loop {
-            let again = unheard.swap(false, Ordering::Relaxed);
+            // The cluster has taken a node for lost that was late, too.
+            let again = unheard.swap(false, Ordering::Relaxed) || last.elapsed() > ALIVE + ALIVE / 4;
+            last = Instant::now();
             let renew = |number: usize| {
                 let (leases, all, params, unheard, name) = (&leases, &all, &params, &unheard, node(number));
                 async move {
