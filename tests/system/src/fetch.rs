@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
 use kube::Client;
 use kube::api::{Api, ListParams};
+use serde_json::json;
 use tempfile::TempDir;
 
 use crate::chart;
@@ -184,6 +185,34 @@ pub async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) 
     )
     .await?;
     token(&namespace.name, account).await
+}
+
+/// Makes a service account in the release's namespace, or takes it where it is, binds a ClusterRole to it in the whole cluster, and returns a token of it
+/// for an hour, which is good for `audience` alone where there is one.
+///
+/// # Errors
+/// When the API server refuses one of these.
+pub async fn account_token(account: &str, role: &str, audience: Option<&str>) -> Result<String> {
+    let namespace = chart::NAMESPACE;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": account },
+        "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },
+        "subjects": [{ "kind": "ServiceAccount", "name": account, "namespace": namespace }]
+    });
+    let own = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": account, "namespace": namespace }
+    });
+    for manifest in [own, binding] {
+        let file = tempfile::NamedTempFile::new()?;
+        std::fs::write(file.path(), manifest.to_string())?;
+        let path = file.path().to_str().context("a path that is not UTF-8")?;
+        run("kubectl", &["apply", "-f", path]).await?;
+    }
+    let audience = audience.map(|audience| format!("--audience={audience}"));
+    let mut arguments = vec!["-n", namespace, "create", "token", account, "--duration=1h"];
+    arguments.extend(audience.as_deref());
+    let token = run("kubectl", &arguments).await?;
+    Ok(token.trim().to_owned())
 }
 
 /// Where the gateway's pod listens: the URL below which its paths are.

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::chart;
 use crate::cluster::{eventually, run};
+use crate::fetch::account_token;
 use crate::server::Server;
 
 /// A Prometheus server on loopback that ends with its value.
@@ -56,7 +57,10 @@ alerting: {{ alertmanagers: [{{ static_configs: [{{ targets: ['{alertmanager}'] 
         let targets = folder.path().join("targets.json");
         std::fs::write(&targets, targets_of(client).await?.to_string())?;
         let token = folder.path().join("token");
-        std::fs::write(&token, metrics_reader().await?)?;
+        std::fs::write(
+            &token,
+            account_token("test-prometheus", "flopwatch-metrics-reader", Some("flopwatch-metrics")).await?,
+        )?;
         let configuration = folder.path().join("prometheus.yml");
         std::fs::write(
             &configuration,
@@ -123,41 +127,6 @@ alerting: {{ alertmanagers: [{{ static_configs: [{{ targets: ['{alertmanager}'] 
         })
         .await
     }
-}
-
-/// Gives an account of the tests the right to read metrics, and a token that is good for that alone.
-async fn metrics_reader() -> Result<String> {
-    const ACCOUNT: &str = "test-prometheus";
-    let binding = json!({
-        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": ACCOUNT },
-        "roleRef": {
-            "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "flopwatch-metrics-reader"
-        },
-        "subjects": [{ "kind": "ServiceAccount", "name": ACCOUNT, "namespace": chart::NAMESPACE }]
-    });
-    let account = json!({
-        "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": ACCOUNT, "namespace": chart::NAMESPACE }
-    });
-    for manifest in [account, binding] {
-        let file = tempfile::NamedTempFile::new()?;
-        std::fs::write(file.path(), manifest.to_string())?;
-        let path = file.path().to_str().context("a path that is not UTF-8")?;
-        run("kubectl", &["apply", "-f", path]).await?;
-    }
-    let token = run(
-        "kubectl",
-        &[
-            "-n",
-            chart::NAMESPACE,
-            "create",
-            "token",
-            ACCOUNT,
-            "--audience=flopwatch-metrics",
-            "--duration=1h",
-        ],
-    )
-    .await?;
-    Ok(token.trim().to_owned())
 }
 
 /// The release's pods that ask to be scraped, as Prometheus reads targets from a file.

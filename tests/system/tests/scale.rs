@@ -10,6 +10,7 @@ mod listener;
 #[path = "scale/machines.rs"]
 mod machines;
 
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -23,12 +24,14 @@ use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, eventually, run};
 use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::prometheus::Prometheus;
+use flopwatch_system_tests::sessions::condition_of;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::{Client, ResourceExt as _};
 use listener::{Gateway, Heard};
 use machines::{Machines, each};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
@@ -158,10 +161,14 @@ impl Fleet {
         .await
     }
 
-    async fn sessions(&self) -> Result<Vec<ProfilingSession>> {
-        let all: Api<ProfilingSession> = Api::all(self.client.clone());
+    /// All sessions, or captures, of the fleet.
+    async fn list<K>(&self) -> Result<Vec<K>>
+    where
+        K: kube::Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    {
+        let all: Api<K> = Api::all(self.client.clone());
         let mut found = all.list(&ListParams::default()).await?.items;
-        found.retain(|session| session.namespace().is_some_and(|name| name.starts_with("fleet-")));
+        found.retain(|one| one.namespace().is_some_and(|name| name.starts_with("fleet-")));
         Ok(found)
     }
 
@@ -170,7 +177,7 @@ impl Fleet {
         let begin = Instant::now();
         loop {
             // An API server that is away is asked again.
-            if let Ok(sessions) = self.sessions().await
+            if let Ok(sessions) = self.list::<ProfilingSession>().await
                 && sessions.iter().all(|session| end_of(session).is_some())
             {
                 return Ok(sessions);
@@ -190,18 +197,11 @@ impl Fleet {
         })
         .await?;
         let begin = Instant::now();
-        while !self.captures().await?.is_empty() {
+        while !self.list::<Capture>().await?.is_empty() {
             ensure!(begin.elapsed() < LONGEST, "captures are not gone after {LONGEST:?}");
             sleep(LOOK).await;
         }
         Ok(())
-    }
-
-    async fn captures(&self) -> Result<Vec<Capture>> {
-        let all: Api<Capture> = Api::all(self.client.clone());
-        let mut found = all.list(&ListParams::default()).await?.items;
-        found.retain(|capture| capture.namespace().is_some_and(|name| name.starts_with("fleet-")));
-        Ok(found)
     }
 
     async fn end(self) {
@@ -213,8 +213,7 @@ impl Fleet {
 
 /// When the session said how it ended, and whether it succeeded.
 fn end_of(session: &ProfilingSession) -> Option<(Timestamp, bool)> {
-    let conditions = &session.status.as_ref()?.conditions;
-    let succeeded = conditions.iter().find(|condition| condition.type_ == "Succeeded")?;
+    let succeeded = condition_of(session, "Succeeded")?;
     (succeeded.status != "Unknown").then(|| (succeeded.last_transition_time.0, succeeded.status == "True"))
 }
 
@@ -309,7 +308,7 @@ async fn measure(cluster: &Cluster, size: Size) -> Result<()> {
     fleet.ask(window).await?;
     let sessions = fleet.ended().await?;
     let since = Requests::read(&cluster.client).await?.since(&before);
-    let captures = fleet.captures().await?;
+    let captures = fleet.list::<Capture>().await?;
     check(size, &sessions, &captures)?;
     let (took, made) = times(&sessions, &captures)?;
     // The sessions themselves are written by who asks for them.
@@ -341,7 +340,7 @@ async fn measure(cluster: &Cluster, size: Size) -> Result<()> {
     let next = Peaks::watch(&[&controller]);
     restarted?;
     let sessions = fleet.ended().await?;
-    check(size, &sessions, &fleet.captures().await?)?;
+    check(size, &sessions, &fleet.list::<Capture>().await?)?;
     let after = Requests::read(&cluster.client).await?;
     let came_back = after.of(&["LIST", "WATCH"], "captures");
     println!(

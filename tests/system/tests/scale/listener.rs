@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::run;
-use flopwatch_system_tests::fetch::{ArtifactClient, gateway, token};
+use flopwatch_system_tests::fetch::{ArtifactClient, account_token, gateway};
 use futures::{SinkExt as _, StreamExt as _};
 use kube::Client;
 use rustls::pki_types::pem::PemObject as _;
@@ -119,20 +117,7 @@ async fn text(socket: &mut WebSocketStream<TlsStream<TcpStream>>) -> Result<Stri
 pub(crate) async fn tokens(listeners: usize) -> Result<Vec<String>> {
     let mut tokens = Vec::new();
     for number in 0..listeners.div_ceil(OF_A_USER) {
-        let account = format!("fleet-listener-{number}");
-        let subject = format!("--serviceaccount={}:{account}", chart::NAMESPACE);
-        let remove = ["delete", "--ignore-not-found", "clusterrolebinding", &account];
-        run("kubectl", &remove).await?;
-        let namespaced = |words: &[&'static str]| [&["-n", chart::NAMESPACE], words].concat();
-        let mut remove = namespaced(&["delete", "--ignore-not-found", "serviceaccount"]);
-        remove.push(&account);
-        run("kubectl", &remove).await?;
-        let mut make = namespaced(&["create", "serviceaccount"]);
-        make.push(&account);
-        run("kubectl", &make).await?;
-        let role = "--clusterrole=flopwatch-viewer";
-        run("kubectl", &["create", "clusterrolebinding", &account, role, &subject]).await?;
-        tokens.push(token(chart::NAMESPACE, &account).await?);
+        tokens.push(account_token(&format!("fleet-listener-{number}"), "flopwatch-viewer", None).await?);
     }
     Ok(tokens)
 }

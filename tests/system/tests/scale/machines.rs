@@ -167,7 +167,7 @@ impl Machines {
     }
 
     /// Says that the nodes are alive, until told to stop; and that they are ready, where that was not heard for a while.
-    pub(crate) async fn live(client: Client, nodes: usize, stop: CancellationToken) -> Result<()> {
+    pub(crate) async fn live(client: Client, nodes: usize, stop: CancellationToken) {
         let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
         let all: Api<Node> = Api::all(client);
         let params = PatchParams::apply("simulated").force();
@@ -193,7 +193,7 @@ impl Machines {
             };
             stream::iter(0..nodes).for_each_concurrent(CALLS, renew).await;
             if stop.run_until_cancelled(tokio::time::sleep(ALIVE)).await.is_none() {
-                return Ok(());
+                return;
             }
         }
     }
