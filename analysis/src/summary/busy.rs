@@ -48,19 +48,22 @@ pub(super) fn busy(timeline: &Timeline, events_span_ns: u64) -> Vec<GpuBusy> {
             times.zip(&events.row).peekable()
         })
         .collect();
-    // Each category is in the order of starts, and so is what is taken from where the next one is.
-    while let Some((_, at)) = works
-        .iter_mut()
-        .enumerate()
-        .filter_map(|(at, work)| work.peek().map(|((start, _), _)| (**start, at)))
-        .min()
-    {
-        let Some(((start, duration), row)) = works.get_mut(at).and_then(Iterator::next) else {
-            break;
-        };
-        let cover = of_rows.get(index(*row)).copied().flatten();
-        if let Some((_, cover)) = cover.and_then(|place| of_devices.get_mut(place)) {
-            cover.add(*start, start.saturating_add(*duration));
+    // Each category is in the order of starts, and so is what is taken from where the next one is, up to where another has its next one.
+    loop {
+        let starts = works.iter_mut().enumerate();
+        let mut next = starts.filter_map(|(at, work)| work.peek().map(|((start, _), _)| (**start, at)));
+        let Some(mut first) = next.next() else { break };
+        let mut second = u64::MAX;
+        for other in next {
+            second = second.min(other.0.max(first.0));
+            first = first.min(other);
+        }
+        let Some(work) = works.get_mut(first.1) else { break };
+        while let Some(((start, duration), row)) = work.next_if(|((start, _), _)| **start <= second) {
+            let cover = of_rows.get(index(*row)).copied().flatten();
+            if let Some((_, cover)) = cover.and_then(|place| of_devices.get_mut(place)) {
+                cover.add(*start, start.saturating_add(*duration));
+            }
         }
     }
     of_devices.retain(|(_, cover)| cover.works);

@@ -47,7 +47,8 @@ impl Values<'_> {
     }
 }
 
-fn constant<T: Copy + PartialEq>(values: &[T]) -> Option<T> {
+/// The one value that all are.
+pub(super) fn constant<T: Copy + PartialEq>(values: &[T]) -> Option<T> {
     let first = *values.first()?;
     // In blocks, as a comparison that may end anywhere looks at one value at a time.
     let others = |block: &[T]| block.iter().filter(|value| **value != first).count();
@@ -90,30 +91,21 @@ impl Columns<'_> {
 /// A chunk to deflate: of which columns, which of them, and its values.
 type Chunk = (usize, usize, Range<usize>);
 
-/// Deflates the chunks of columns on every core while `store` runs, which is to store all of them in their order; then does `other`
-/// for [`Store::other`].
+/// Deflates the chunks of columns on every core while `store` runs, which is to store all of them in their order.
 pub(crate) fn ahead<'a, R: Send>(
     all: &[Columns<'a>],
     level: u8,
-    other: impl Fn() -> Vec<u8> + Sync,
     store: impl FnOnce(&mut Store<'_, 'a>) -> R + Send,
 ) -> R {
-    let mut chunks: Vec<Option<Chunk>> = Vec::new();
+    let mut chunks: Vec<Chunk> = Vec::new();
     for (set, columns) in all.iter().enumerate() {
         for column in 0..columns.list.len() {
             let firsts = (0..columns.count).step_by(columns.chunk.max(1));
             let ranges = firsts.map(|first| first..(first + columns.chunk).min(columns.count));
-            chunks.extend(ranges.map(|range| Some((set, column, range))));
+            chunks.extend(ranges.map(|range| (set, column, range)));
         }
     }
-    chunks.push(None);
-    let deflate = |deflater: &mut hdf5::Result<Deflater>, chunk: &Option<Chunk>| {
-        let Some((set, column, range)) = chunk else {
-            return Ok(other());
-        };
-        let deflater = deflater
-            .as_mut()
-            .map_err(|error| hdf5::Error::from(error.to_string()))?;
+    let deflate = |deflater: &mut Deflater, (set, column, range): &Chunk| {
         let columns = all.get(*set);
         match columns.and_then(|columns| Some((columns.chunk, columns.list.get(*column)?))) {
             Some((chunk, column)) => deflater.chunk(column, range.clone(), chunk),
@@ -165,22 +157,12 @@ impl<'s, 'a> Store<'s, 'a> {
         for column in &columns.list {
             let dataset = create(group, column, columns.count, columns.chunk, self.level)?;
             for chunk in 0..columns.chunks() {
-                write_chunk(&dataset, chunk * columns.chunk, &self.made()?)?;
+                let made = (self.deflated)().unwrap_or_else(|| Err("no more chunks".into()));
+                write_chunk(&dataset, chunk * columns.chunk, &made?)?;
             }
             all.push(places(&dataset, columns)?);
         }
         Ok((columns, all))
-    }
-}
-
-impl Store<'_, '_> {
-    fn made(&mut self) -> hdf5::Result<Vec<u8>> {
-        (self.deflated)().unwrap_or_else(|| Err("no more chunks".into()))
-    }
-
-    /// What the other work made, once all columns are stored.
-    pub(crate) fn other(&mut self) -> hdf5::Result<Vec<u8>> {
-        self.made()
     }
 }
 

@@ -2,26 +2,28 @@
 
 use std::ops::Range;
 
+use flate2::{Compress, Compression, FlushCompress, Status};
 use hashbrown::HashMap;
-use libdeflater::{CompressionLvl, Compressor};
 
-use super::columns::Column;
+use super::columns::{Column, constant};
 
 /// Bytes of a plane that are tried first.
 const SAMPLE: usize = 4096;
-/// Planes are stored as they are unless a sample shrinks by a sixteenth of its size.
-const LEAST_GAIN: usize = SAMPLE / 16;
+/// A plane is stored as it is unless a sample shrinks by a sixth of its size: deflating such bytes takes ten times as long as others.
+const LEAST_GAIN: usize = SAMPLE / 6;
 /// Bytes of a stored block, at most.
 const MOST_STORED: usize = 65_535;
 /// Values that go through at once: few enough for the innermost cache.
 const PIECE: usize = 1 << 10;
+/// Bytes of the widest values.
+const WIDEST: usize = 8;
 
 /// Chunks of one value that are kept.
 const MOST_CONSTANTS: usize = 256;
 
 /// Deflates chunks, with buffers that it keeps.
 pub(super) struct Deflater {
-    compressor: Compressor,
+    compressor: Compress,
     planes: Vec<u8>,
     out: Vec<u8>,
     /// Chunks of one value, by that value, its width, how many there are and how many the chunk holds.
@@ -29,15 +31,13 @@ pub(super) struct Deflater {
 }
 
 impl Deflater {
-    pub(super) fn new(level: u8) -> hdf5::Result<Self> {
-        let compression = CompressionLvl::new(i32::from(level));
-        let compression = compression.map_err(|error| hdf5::Error::from(format!("level of compression: {error:?}")))?;
-        Ok(Self {
-            compressor: Compressor::new(compression),
+    pub(super) fn new(level: u8) -> Self {
+        Self {
+            compressor: Compress::new(Compression::new(u32::from(level)), false),
             planes: Vec::new(),
             out: Vec::new(),
             constants: HashMap::new(),
-        })
+        }
     }
 
     /// The values of `range`, as a chunk of `chunk` values, shuffled and deflated: a zlib stream.
@@ -57,33 +57,59 @@ impl Deflater {
         Ok(made)
     }
 
-    /// The lowest bytes of times are as good as random. These planes, which come first, become stored blocks, which takes no time; the
-    /// others are deflated.
+    /// The lowest bytes of times are as good as random: such planes become stored blocks, which takes no time. The others are deflated,
+    /// those that lie together as one.
     fn deflate(&mut self, column: &Column<'_>, range: Range<usize>, chunk: usize) -> hdf5::Result<Vec<u8>> {
         let count = range.len();
         self.shuffle(column, range, chunk);
-        let stored = self.random_planes(column.width, count, chunk)?;
-        let split = stored * chunk;
+        let random = self.random_planes(count, chunk)?;
+        let planes = std::mem::take(&mut self.planes);
+        self.compressor.reset();
         // Without compression first, for no dictionary and the quickest level.
         self.out.clear();
         self.out.extend([0x78, 0x01]);
-        for block in self.planes.get(..split).unwrap_or_default().chunks(MOST_STORED) {
+        let mut first = 0;
+        for (plane, _) in random.iter().enumerate().filter(|(_, random)| **random) {
+            let at = plane * chunk;
+            // Nothing behind a full flush refers to what is before it.
+            self.append(planes.get(first..at).unwrap_or_default(), FlushCompress::Full)?;
+            first = (at + chunk).min(planes.len());
+            self.store(planes.get(at..first).unwrap_or_default());
+        }
+        self.append(planes.get(first..).unwrap_or_default(), FlushCompress::Finish)?;
+        self.out.extend(libdeflater::adler32(&planes).to_be_bytes());
+        self.planes = planes;
+        Ok(self.out.clone())
+    }
+
+    /// Appends `bytes` as they are.
+    fn store(&mut self, bytes: &[u8]) {
+        for block in bytes.chunks(MOST_STORED) {
             let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
             self.out.push(0);
             self.out.extend(length.to_le_bytes());
             self.out.extend((!length).to_le_bytes());
             self.out.extend(block);
         }
-        let rest = self.planes.get(split..).unwrap_or_default();
-        let from = self.out.len();
-        self.out
-            .resize(from + self.compressor.deflate_compress_bound(rest.len()), 0);
-        let out = self.out.get_mut(from..).unwrap_or_default();
-        let length = self.compressor.deflate_compress(rest, out);
-        let length = length.map_err(|error| hdf5::Error::from(error.to_string()))?;
-        self.out.truncate(from + length);
-        self.out.extend(libdeflater::adler32(&self.planes).to_be_bytes());
-        Ok(self.out.clone())
+    }
+
+    /// Appends what deflate makes of `bytes`.
+    fn append(&mut self, bytes: &[u8], flush: FlushCompress) -> hdf5::Result<()> {
+        if bytes.is_empty() && flush != FlushCompress::Finish {
+            return Ok(());
+        }
+        let begin = self.compressor.total_in();
+        loop {
+            let taken = usize::try_from(self.compressor.total_in() - begin).unwrap_or(usize::MAX);
+            let rest = bytes.get(taken..).unwrap_or_default();
+            self.out.reserve(rest.len() / 4 + SAMPLE);
+            let status = self.compressor.compress_vec(rest, &mut self.out, flush);
+            let status = status.map_err(|error| hdf5::Error::from(error.to_string()))?;
+            // Where room is left, all has come out.
+            if status == Status::StreamEnd || (flush != FlushCompress::Finish && self.out.len() < self.out.capacity()) {
+                return Ok(());
+            }
+        }
     }
 
     /// Fills `planes`: the lowest byte of each value, then the second lowest, and so on.
@@ -110,23 +136,25 @@ impl Deflater {
         }
     }
 
-    /// How many of the first planes do not shrink, by a sample of each. The others have at least one among them.
-    fn random_planes(&mut self, width: usize, count: usize, chunk: usize) -> hdf5::Result<usize> {
+    /// Which planes hardly shrink, by a sample of each.
+    fn random_planes(&mut self, count: usize, chunk: usize) -> hdf5::Result<[bool; WIDEST]> {
+        let mut random = [false; WIDEST];
         if count < 2 * SAMPLE {
-            return Ok(0);
+            return Ok(random);
         }
         let from = (count - SAMPLE) / 2;
-        self.out.resize(self.compressor.deflate_compress_bound(SAMPLE), 0);
-        for plane in 0..width.saturating_sub(1) {
-            let sample = self.planes.get(plane * chunk + from..).unwrap_or_default();
-            let sample = sample.get(..SAMPLE).unwrap_or(sample);
-            let length = self.compressor.deflate_compress(sample, &mut self.out);
-            let length = length.map_err(|error| hdf5::Error::from(error.to_string()))?;
-            if length + LEAST_GAIN < SAMPLE {
-                return Ok(plane);
+        let planes = std::mem::take(&mut self.planes);
+        for (random, plane) in random.iter_mut().zip(planes.chunks(chunk.max(1))) {
+            let sample = plane.get(from..from + SAMPLE).unwrap_or(plane);
+            if constant(sample).is_none() {
+                self.compressor.reset();
+                self.out.clear();
+                self.append(sample, FlushCompress::Finish)?;
+                *random = self.out.len() + LEAST_GAIN > sample.len();
             }
         }
-        Ok(width.saturating_sub(1))
+        self.planes = planes;
+        Ok(random)
     }
 }
 
@@ -145,7 +173,7 @@ mod tests {
             width,
             values: Values::U64(values.into()),
         };
-        let stored = Deflater::new(1).unwrap().chunk(&column, range, chunk).unwrap();
+        let stored = Deflater::new(2).chunk(&column, range, chunk).unwrap();
         let mut planes = vec![0; width * chunk];
         let inflated = Decompressor::new().zlib_decompress(&stored, &mut planes).unwrap();
         assert_eq!(inflated, planes.len());

@@ -283,9 +283,17 @@ impl Reader<'_> {
                 last = note.last.max(last);
                 place = note.open_places(class, place, &mut open);
             }
-            for (class, category) in (0_u8..).zip(plan.categories) {
+            let places: Vec<Option<Vec<u32>>> = if mixed {
+                let classes: Vec<u8> = (0_u8..).zip(plan.categories).map(|(class, _)| class).collect();
+                let classes = classes.into_par_iter();
+                classes.map(|class| Some(places(&columns.class, class))).collect()
+            } else {
+                // All are of the first class.
+                vec![None]
+            };
+            for (category, places) in plan.categories.iter().zip(&places) {
                 let events = no_events(*category, plan.optional);
-                self.keep(table, (*category, events), class, mixed, &mut columns)?;
+                self.keep(table, (*category, events), places.as_deref(), &mut columns)?;
             }
             from += rows;
         }
@@ -339,26 +347,15 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds the rows of a class to its category, which has no events yet, or more of this table.
+    /// Adds the rows at `places`, or all, to their category, which has no events yet, or more of this table.
     fn keep(
         &mut self,
         table: &Table,
         (category, none): (Category, Events),
-        class: u8,
-        mixed: bool,
+        places: Option<&[u32]>,
         columns: &mut Columns,
     ) -> Result<(), Failure> {
-        let places: Vec<usize> = if mixed {
-            let classes = columns.class.iter().enumerate();
-            classes.filter(|(_, of)| **of == class).map(|(at, _)| at).collect()
-        } else {
-            Vec::new()
-        };
-        let count = match (mixed, class) {
-            (true, _) => places.len(),
-            (false, 0) => columns.row.len(),
-            (false, _) => 0,
-        };
+        let count = places.map_or(columns.row.len(), <[u32]>::len);
         if count == 0 {
             return Ok(());
         }
@@ -372,26 +369,28 @@ impl Reader<'_> {
         }
         let events = self.capture.events.entry(category);
         let events = events.or_insert(none);
-        let places = mixed.then_some(places.as_slice());
-        add(&mut events.start_ns, &mut columns.start, places);
-        add(&mut events.duration_ns, &mut columns.duration, places);
-        add(&mut events.row, &mut columns.row, places);
-        add(&mut events.name, &mut columns.name, places);
-        add(&mut events.correlation, &mut columns.correlation, places);
-        let count = events.start_ns.len();
-        if events.lane.is_empty() {
-            events.lane = vec![0; count];
-        } else {
-            events.lane.resize(count, 0);
-        }
-        for (column, from) in events.columns.iter_mut().zip(&mut columns.own) {
-            match (&mut column.values, from) {
-                (Values::U32(into), Values::U32(from)) => add(into, from, places),
-                (Values::U64(into), Values::U64(from)) => add(into, from, places),
-                (Values::U32(into), _) => into.resize(count, 0),
-                (Values::U64(into), _) => into.resize(count, 0),
+        let all = events.row.len().saturating_add(count);
+        // A core per column.
+        rayon::scope(|scope| {
+            scope.spawn(|_| add(&mut events.start_ns, &mut columns.start, places));
+            scope.spawn(|_| add(&mut events.duration_ns, &mut columns.duration, places));
+            scope.spawn(|_| add(&mut events.row, &mut columns.row, places));
+            scope.spawn(|_| add(&mut events.name, &mut columns.name, places));
+            scope.spawn(|_| add(&mut events.correlation, &mut columns.correlation, places));
+            for (column, from) in events.columns.iter_mut().zip(&mut columns.own) {
+                scope.spawn(move |_| match (&mut column.values, from) {
+                    (Values::U32(into), Values::U32(from)) => add(into, from, places),
+                    (Values::U64(into), Values::U64(from)) => add(into, from, places),
+                    (Values::U32(into), _) => into.resize(all, 0),
+                    (Values::U64(into), _) => into.resize(all, 0),
+                });
             }
-        }
+            if events.lane.is_empty() {
+                events.lane = vec![0; all];
+            } else {
+                events.lane.resize(all, 0);
+            }
+        });
         Ok(())
     }
 
@@ -422,10 +421,16 @@ fn renumber(values: &mut [u32], numbers: &[u32]) {
     }
 }
 
+/// Where the rows of a class are.
+fn places(classes: &[u8], class: u8) -> Vec<u32> {
+    let classes = (0_u32..).zip(classes);
+    classes.filter(|(_, of)| **of == class).map(|(at, _)| at).collect()
+}
+
 /// Appends the values at `places`, or all.
-fn add<T: Copy>(into: &mut Vec<T>, from: &mut Vec<T>, places: Option<&[usize]>) {
+fn add<T: Copy>(into: &mut Vec<T>, from: &mut Vec<T>, places: Option<&[u32]>) {
     match places {
-        Some(places) => into.extend(places.iter().filter_map(|at| from.get(*at).copied())),
+        Some(places) => into.extend(places.iter().filter_map(|at| from.get(index(*at)).copied())),
         None if into.is_empty() => *into = std::mem::take(from),
         None => into.append(from),
     }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use hdf5::Group;
+use rayon::prelude::*;
 
 use super::CHUNK;
 use super::write::{attribute, group, list};
@@ -75,29 +76,36 @@ pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
         most_stream
     };
     let [start, duration, in_stream, name, row, lane, correlation] = SHARED;
-    let mut columns = vec![
-        plain(start, 8, Values::U64((&events.start_ns).into())),
-        plain(duration, 8, Values::U64((&events.duration_ns).into())),
-        plain(
-            in_stream,
-            width(most_stream, 1),
-            Values::Keyed(&events.row, streams.into()),
-        ),
-        narrow(name, 2, &events.name),
-        narrow(row, 1, &events.row),
-        narrow(lane, 1, &events.lane),
-        plain(correlation, 4, Values::U32((&events.correlation).into())),
-    ];
-    for own in &events.columns {
-        // Where the largest number stands for none, it stays that.
-        let whole = own.id.missing() != 0;
-        columns.push(match &own.values {
-            model::Values::U32(values) => narrow(own.id.name(), if whole { 4 } else { 1 }, values),
-            model::Values::U64(values) => narrow_wide(own.id.name(), if whole { 8 } else { 1 }, values),
+    // Each is looked through for its width.
+    let own = || -> Vec<Column<'a>> {
+        let columns = events.columns.par_iter().map(|own| {
+            // Where the largest number stands for none, it stays that.
+            let whole = own.id.missing() != 0;
+            match &own.values {
+                model::Values::U32(values) => narrow(own.id.name(), if whole { 4 } else { 1 }, values),
+                model::Values::U64(values) => narrow_wide(own.id.name(), if whole { 8 } else { 1 }, values),
+            }
         });
-    }
+        columns.collect()
+    };
+    let shared = || {
+        [
+            plain(start, 8, Values::U64((&events.start_ns).into())),
+            plain(duration, 8, Values::U64((&events.duration_ns).into())),
+            plain(
+                in_stream,
+                width(most_stream, 1),
+                Values::Keyed(&events.row, streams.into()),
+            ),
+            narrow(name, 2, &events.name),
+            narrow(row, 1, &events.row),
+            narrow(lane, 1, &events.lane),
+            plain(correlation, 4, Values::U32((&events.correlation).into())),
+        ]
+    };
+    let (shared, own) = rayon::join(shared, own);
     Columns {
-        list: columns,
+        list: shared.into_iter().chain(own).collect(),
         count: events.len(),
         chunk: events.len().clamp(1, CHUNK),
     }

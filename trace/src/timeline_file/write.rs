@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::sync::OnceLock;
 
 use hdf5::dataset::Layout;
 use hdf5::file::LibraryVersion;
@@ -121,7 +120,7 @@ struct Part<'a> {
     lod: Option<&'a Lod>,
 }
 
-/// Writes the file while other cores deflate its columns.
+/// Writes the file while other cores deflate its columns and make the summary.
 fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<(), Failure> {
     let capture = &timeline.capture;
     let captured = Category::ALL
@@ -146,21 +145,26 @@ fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<(), Failure> {
                 .chain(levels)
         })
         .collect();
-    let failed = OnceLock::new();
-    let summary = || match summarise(timeline).to_json() {
-        Ok(summary) => summary.into_bytes(),
-        Err(error) => {
-            drop(failed.set(error));
-            Vec::new()
-        }
-    };
-    columns::ahead(&columns, DEFLATE_LEVEL, summary, |store| {
-        write_hdf5(timeline, &parts, store, path)
-    })?;
-    failed.into_inner().map_or(Ok(()), |error| Err(Failure::Summary(error)))
+    let (stored, summary) = rayon::join(
+        || {
+            columns::ahead(&columns, DEFLATE_LEVEL, |store| {
+                write_hdf5(timeline, &parts, store, path)
+            })
+        },
+        || summarise(timeline).to_json(),
+    );
+    let file = stored?;
+    list(&file, "summary", summary.map_err(Failure::Summary)?.as_bytes())?;
+    Ok(file.close()?)
 }
 
-fn write_hdf5(timeline: &Timeline, parts: &[Part<'_>], store: &mut Store<'_, '_>, path: &Path) -> hdf5::Result<()> {
+/// Writes everything but the summary.
+fn write_hdf5(
+    timeline: &Timeline,
+    parts: &[Part<'_>],
+    store: &mut Store<'_, '_>,
+    path: &Path,
+) -> hdf5::Result<hdf5::File> {
     let structure = structure_bytes(parts, &timeline.capture);
     let file = hdf5::File::with_options()
         .with_fcpl(|create| create.obj_track_times(false))
@@ -212,8 +216,7 @@ fn write_hdf5(timeline: &Timeline, parts: &[Part<'_>], store: &mut Store<'_, '_>
     if let Some(stacks) = &capture.stacks {
         super::stacks::write(&group(&file, "stacks")?, stacks)?;
     }
-    list(&file, "summary", &store.other()?)?;
-    file.close()
+    Ok(file)
 }
 
 /// Bytes that the file's structure will take, or somewhat more. Set aside at its beginning, they gather it there: readers that

@@ -1,5 +1,7 @@
 //! Names and rows in their published numbering: sorted, each once.
 
+use rayon::prelude::*;
+
 use crate::model::{Column, Events, Row, Values, index};
 
 /// Sorts rows and merges equal ones; gives the new index of each old one.
@@ -30,9 +32,8 @@ pub(super) fn sort_names(events: &mut Events) {
     let old: Vec<(String, Details)> = names.map(|name| (name, details())).collect();
     let keep = |at| used.get(at).copied().unwrap_or(false);
     let (new, sorted) = number(old, keep, |a, b| a.0 == b.0);
-    for name in &mut events.name {
-        *name = new.get(index(*name)).copied().unwrap_or(*name);
-    }
+    let renumber = |name: &mut u32| *name = new.get(index(*name)).copied().unwrap_or(*name);
+    events.name.par_iter_mut().with_min_len(1 << 14).for_each(renumber);
     for (name, details) in sorted {
         events.names.push(name);
         for (list, (_, text)) in events.name_details.values_mut().zip(details) {
