@@ -4,6 +4,7 @@
 //! created. So images are mounted only where both are known: the API server by what it answers to a dry run, the nodes by the
 //! versions that they tell. Nothing of it is asked while a pod is reviewed.
 
+use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use flopwatch_api::pod::asks_for_gpu;
 use futures::StreamExt as _;
-use k8s_openapi::api::core::v1::{Node, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodTemplate};
+use k8s_openapi::api::core::v1::{Node, NodeSelectorTerm, NodeSpec, NodeStatus, NodeSystemInfo, Pod, PodTemplate};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use kube::runtime::reflector::{self, Store};
@@ -181,12 +182,34 @@ fn nodes_take(nodes: &[Arc<Node>], pod: &Pod) -> bool {
     let gpu = spec.containers.iter().any(asks_for_gpu);
     let selector = spec.node_selector.iter().flatten();
     let selector: Vec<(&String, &String)> = selector.collect();
+    let affinity = spec
+        .affinity
+        .as_ref()
+        .and_then(|affinity| affinity.node_affinity.as_ref());
+    let required = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
+    let terms = required.map(|required| &required.node_selector_terms);
     nodes.iter().any(|node| {
         let labels = node.labels();
         let allocatable = node.status.as_ref().and_then(|status| status.allocatable.as_ref());
         let mut resources = allocatable.into_iter().flat_map(|all| all.keys());
         selector.iter().all(|(key, value)| labels.get(*key) == Some(*value))
+            && terms.is_none_or(|terms| terms.iter().any(|term| fulfils(labels, term)))
             && (!gpu || resources.any(|name| name.starts_with("nvidia.com/")))
+    })
+}
+
+/// Whether labels are as a term of a node selector wants them. What compares numbers counts as not fulfilled, which has tools copied.
+fn fulfils(labels: &BTreeMap<String, String>, term: &NodeSelectorTerm) -> bool {
+    term.match_expressions.iter().flatten().all(|wanted| {
+        let value = labels.get(&wanted.key);
+        let among = || value.is_some_and(|value| wanted.values.iter().flatten().any(|one| one == value));
+        match wanted.operator.as_str() {
+            "In" => among(),
+            "NotIn" => !among(),
+            "Exists" => value.is_some(),
+            "DoesNotExist" => value.is_none(),
+            _ => false,
+        }
     })
 }
 

@@ -1,3 +1,8 @@
+#![expect(
+    clippy::needless_pass_by_value,
+    reason = "`json!` values read better given than lent"
+)]
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -85,6 +90,20 @@ fn a_pod_that_no_present_node_takes_is_copied_into() {
     assert_eq!(with.to(&of_pool("gpu")), Delivery::Mount);
     assert_eq!(with.to(&of_pool("a")), Delivery::Copy);
     assert_eq!(with.to(&pod(json!({"nodeSelector": {"pool": "new"}}))), Delivery::Copy);
+    for (operator, values, expected) in [
+        ("In", json!(["new", "a"]), Delivery::Mount),
+        ("In", json!(["new"]), Delivery::Copy),
+        ("NotIn", json!(["gpu"]), Delivery::Mount),
+        ("NotIn", json!(["gpu", "a"]), Delivery::Copy),
+        ("Exists", json!([]), Delivery::Mount),
+        ("DoesNotExist", json!([]), Delivery::Copy),
+        ("Gt", json!(["0"]), Delivery::Copy),
+    ] {
+        let term = json!({"matchExpressions": [{"key": "pool", "operator": operator, "values": values}]});
+        let required = json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}});
+        let pod = pod(json!({"affinity": {"nodeAffinity": required}}));
+        assert_eq!(with.to(&pod), expected, "{operator} {values}");
+    }
 }
 
 #[test]
