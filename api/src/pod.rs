@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::preparation::{
-    PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, PreparationWord, PreparedFor, UNPREPARED_ANNOTATION,
-    split_names,
+    LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, PROFILER_VOLUME,
+    PreparationWord, PreparedFor, TOOLS_INIT_CONTAINER, TOOLS_VOLUME, UNPREPARED_ANNOTATION, split_names,
 };
 
 /// The pod's phase; `Unknown` where its status has none.
@@ -84,6 +84,30 @@ pub fn prepared_containers(pod: &Pod) -> impl Iterator<Item = &str> {
 /// Whether the launcher starts that container's command.
 pub fn is_prepared(pod: &Pod, container: &str) -> bool {
     prepared_containers(pod).any(|name| name == container)
+}
+
+/// Whether admission put the launcher into the pod: by an init container, or as a volume of its image.
+pub fn has_launcher(pod: &Pod) -> bool {
+    let Some(spec) = pod.spec.as_ref() else {
+        return false;
+    };
+    let mut init = spec.init_containers.iter().flatten();
+    init.any(|container| container.name == LAUNCHER_INIT_CONTAINER) || mounts_image(pod, TOOLS_VOLUME)
+}
+
+/// Whether admission put a profiler's tools into the pod: by an init container, or as a volume of their image.
+pub fn has_tools(pod: &Pod) -> bool {
+    let Some(spec) = pod.spec.as_ref() else {
+        return false;
+    };
+    let mut init = spec.init_containers.iter().flatten();
+    has_launcher(pod)
+        && (init.any(|container| container.name == TOOLS_INIT_CONTAINER) || mounts_image(pod, PROFILER_VOLUME))
+}
+
+fn mounts_image(pod: &Pod, name: &str) -> bool {
+    let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    volumes.any(|volume| volume.name == name && volume.image.is_some())
 }
 
 /// Containers that run as long as the pod: the ordinary ones, and init containers that are restarted always.

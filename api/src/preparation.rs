@@ -66,6 +66,10 @@ pub const NCU_LOG: &str = "ncu.log";
 
 /// Name of the volume with the launcher and the tools, read-only in the workload.
 pub const TOOLS_VOLUME: &str = "flopwatch-tools";
+/// Name of the volume with the profiler where images are mounted instead of copied: [`TOOLS_VOLUME`] is then the launcher's image.
+pub const PROFILER_VOLUME: &str = "flopwatch-profiler";
+/// Folder of the launcher's image that is mounted at [`TOOLS_DIR`] then; in it is a folder to mount the profiler at.
+pub const TOOLS_IN_IMAGE: &str = "usr/lib/flopwatch/tools";
 /// Where [`TOOLS_VOLUME`] is mounted.
 pub const TOOLS_DIR: &str = "/flopwatch/tools";
 /// The launcher within the container.

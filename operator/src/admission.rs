@@ -3,6 +3,7 @@
 //! It refuses one thing alone: a new pod that says of itself that it was prepared. Whatever else happens here, the object is
 //! admitted, as it was or prepared.
 
+pub mod delivery;
 pub mod entrypoint;
 pub mod prepare;
 mod quantity;
@@ -25,6 +26,7 @@ use tokio_util::sync::CancellationToken;
 use tower::limit::GlobalConcurrencyLimitLayer;
 use tower_http::timeout::TimeoutLayer;
 
+use crate::admission::delivery::{Delivering, DeliveryMode};
 use crate::admission::entrypoint::EntrypointLookup;
 use crate::admission::prepare::PrepareOptions;
 use crate::metrics::Metrics;
@@ -55,6 +57,8 @@ pub struct AdmissionOptions {
     pub tls_secret: String,
     /// What is put into pods.
     pub prepare: PrepareOptions,
+    /// How that comes into them.
+    pub delivery: DeliveryMode,
     /// Registries (host and port) that are asked over plain HTTP.
     pub insecure_registries: Vec<String>,
 }
@@ -79,6 +83,7 @@ pub(crate) struct Reviewer {
     /// User of the gateway's own account.
     gateway: String,
     prepare: PrepareOptions,
+    delivering: Delivering,
     lookup: EntrypointLookup,
     metrics: Metrics,
 }
@@ -91,10 +96,12 @@ pub async fn run(
     stop: CancellationToken,
 ) -> Result<(), AdmissionError> {
     let readiness = Readiness::default();
+    let (delivering, discovery) = delivery::start(&client, &options.namespace, options.delivery, &metrics);
     let reviewer = Reviewer {
         client: client.clone(),
         gateway: gateway_user(&options.namespace),
         prepare: options.prepare.clone(),
+        delivering,
         lookup: EntrypointLookup::new(options.insecure_registries.clone(), metrics.clone()),
         metrics: metrics.clone(),
     };
@@ -127,6 +134,7 @@ pub async fn run(
             }
             reviews.await.map_err(AdmissionError::Reviews)?;
         }
+        () = discovery => return Err(AdmissionError::Ended("look at what the cluster mounts")),
         () = certificates => return Err(AdmissionError::Ended("watch of the certificate")),
     }
     if stop.is_cancelled() {

@@ -1,5 +1,5 @@
-//! Prepared pods that do not start because of the preparation: their tools cannot be pulled, or an init container of
-//! ours fails. Nothing within the pod can fail open there, so whoever waits for it is told, with the remedy.
+//! Prepared pods that do not start because of the preparation: their tools cannot be pulled or mounted, or an init container
+//! of ours fails. Nothing within the pod can fail open there, so whoever waits for it is told, with the remedy.
 
 pub mod announce;
 pub mod unprepared;
@@ -7,7 +7,9 @@ pub mod unprepared;
 use std::fmt;
 
 use flopwatch_api::pod;
-use flopwatch_api::preparation::{LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, TOOLS_INIT_CONTAINER};
+use flopwatch_api::preparation::{
+    LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PROFILER_VOLUME, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
+};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -15,30 +17,43 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 /// Longest name of an image that is repeated, in characters.
 const MAX_IMAGE: usize = 256;
 
-/// An init container that admission adds.
+/// What admission adds: by an init container, or as a volume of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum InitContainer {
-    /// Installs the launcher, from the agent's image.
+pub enum Part {
+    /// The launcher, from the agent's image.
     Launcher,
-    /// Copies the tools out of the tools image.
+    /// The tools, from the tools image.
     Tools,
 }
 
-impl InitContainer {
-    /// In the order in which they run.
+impl Part {
+    /// In the order in which init containers run.
     pub const ALL: [Self; 2] = [Self::Launcher, Self::Tools];
 
-    /// Its name in the pod.
-    pub const fn as_str(self) -> &'static str {
+    /// Name of its init container.
+    pub const fn init_container(self) -> &'static str {
         match self {
             Self::Launcher => LAUNCHER_INIT_CONTAINER,
             Self::Tools => TOOLS_INIT_CONTAINER,
         }
     }
 
-    /// The one of that name.
+    /// Name of its volume, where its image is mounted.
+    const fn volume(self) -> &'static str {
+        match self {
+            Self::Launcher => TOOLS_VOLUME,
+            Self::Tools => PROFILER_VOLUME,
+        }
+    }
+
+    /// The one whose init container has that name.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|container| container.as_str() == name)
+        Self::ALL.into_iter().find(|part| part.init_container() == name)
+    }
+
+    /// Whether a volume of that name may be one's image.
+    pub fn is_volume(name: &str) -> bool {
+        Self::ALL.into_iter().any(|part| part.volume() == name)
     }
 
     /// The chart's value that names its image.
@@ -50,14 +65,14 @@ impl InitContainer {
     }
 }
 
-/// What holds an init container up.
+/// What holds a pod up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The node cannot pull the image.
     Pull,
     /// Something else is the matter with the image; in words.
     Image(&'static str),
-    /// The container cannot be started; the kubelet's reason.
+    /// The container cannot be started, or the image not be mounted; the kubelet's reason.
     Start(&'static str),
     /// The container ended with this exit code.
     Exit(i32),
@@ -89,7 +104,7 @@ pub enum PreparationFailureReason {
     LauncherImageUnavailable,
     /// The tools image does not come onto the node.
     ToolsImageUnavailable,
-    /// An init container of ours cannot be started, or fails.
+    /// An init container of ours cannot be started, or fails; or an image of ours cannot be mounted.
     PreparationFailed,
 }
 
@@ -123,9 +138,11 @@ impl PreparationFailureReason {
 /// Why a prepared pod does not start. It reads as a statement, without the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparationFailure {
-    /// The init container that holds the pod up.
-    pub container: InitContainer,
-    /// Image of the init container.
+    /// What holds the pod up.
+    pub part: Part,
+    /// Whether its image is mounted, and no init container copies out of it.
+    pub mounted: bool,
+    /// Its image.
     pub image: String,
     /// What holds it up.
     pub cause: Cause,
@@ -136,24 +153,25 @@ pub struct PreparationFailure {
 impl PreparationFailure {
     /// Which of the closed set it is.
     pub const fn reason(&self) -> PreparationFailureReason {
-        match (self.cause, self.container) {
-            (Cause::Pull | Cause::Image(_), InitContainer::Launcher) => {
-                PreparationFailureReason::LauncherImageUnavailable
-            }
-            (Cause::Pull | Cause::Image(_), InitContainer::Tools) => PreparationFailureReason::ToolsImageUnavailable,
+        match (self.cause, self.part) {
+            (Cause::Pull | Cause::Image(_), Part::Launcher) => PreparationFailureReason::LauncherImageUnavailable,
+            (Cause::Pull | Cause::Image(_), Part::Tools) => PreparationFailureReason::ToolsImageUnavailable,
             (Cause::Start(_) | Cause::Exit(_), _) => PreparationFailureReason::PreparationFailed,
         }
     }
 
     /// What is wrong and what to do about it.
     pub fn note(&self) -> String {
-        let (name, setting) = (self.container.as_str(), self.container.setting());
+        let (name, setting) = (self.part.init_container(), self.part.setting());
         match self.cause {
             Cause::Pull => format!(
                 "{self}: give the pod's service account pull secrets for it, or correct {setting} of Flopwatch or remove the label {PREPARE_LABEL} and create the pod anew"
             ),
             Cause::Image(_) => format!(
                 "{self}: correct {setting} of Flopwatch or remove the label {PREPARE_LABEL}, and create the pod anew"
+            ),
+            Cause::Start(_) | Cause::Exit(_) if self.mounted => format!(
+                "{self}: see the pod's events; to have tools copied set admission.delivery of Flopwatch to copy, to start without preparation remove the label {PREPARE_LABEL}, and create the pod anew"
             ),
             Cause::Start(_) | Cause::Exit(_) => format!(
                 "{self}: see the pod's events and the log of {name}; to start without preparation remove the label {PREPARE_LABEL} and create the pod anew"
@@ -164,12 +182,18 @@ impl PreparationFailure {
 
 impl fmt::Display for PreparationFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, image) = (self.container.as_str(), &self.image);
+        let image = &self.image;
+        let place = if self.mounted {
+            format!("volume {}", self.part.volume())
+        } else {
+            format!("init container {}", self.part.init_container())
+        };
         match self.cause {
-            Cause::Pull => write!(f, "image {image} of init container {name} cannot be pulled"),
-            Cause::Image(what) => write!(f, "image {image} of init container {name} {what}"),
-            Cause::Start(reason) => write!(f, "init container {name} (image {image}) cannot be started ({reason})"),
-            Cause::Exit(code) => write!(f, "init container {name} (image {image}) failed with exit code {code}"),
+            Cause::Pull => write!(f, "image {image} of {place} cannot be pulled"),
+            Cause::Image(what) => write!(f, "image {image} of {place} {what}"),
+            Cause::Start(reason) if self.mounted => write!(f, "{place} (image {image}) cannot be mounted ({reason})"),
+            Cause::Start(reason) => write!(f, "{place} (image {image}) cannot be started ({reason})"),
+            Cause::Exit(code) => write!(f, "{place} (image {image}) failed with exit code {code}"),
         }
     }
 }
@@ -183,18 +207,54 @@ pub fn preparation_failure(pod: &Pod) -> Option<PreparationFailure> {
     if pod.metadata.deletion_timestamp.is_some() || (failed && status.reason.is_some()) {
         return None;
     }
-    let statuses = status.init_container_statuses.as_deref()?;
-    InitContainer::ALL.into_iter().find_map(|container| {
-        let status = statuses.iter().find(|status| status.name == container.as_str())?;
+    let statuses = status.init_container_statuses.as_deref().unwrap_or_default();
+    let copied = Part::ALL.into_iter().find_map(|part| {
+        let status = statuses.iter().find(|status| status.name == part.init_container())?;
         let (cause, finished) = held_up(status)?;
         Some(PreparationFailure {
-            container,
-            image: image(pod, container),
+            part,
+            mounted: false,
+            image: image(pod, part),
             cause,
             ended: failed.then_some(finished.unwrap_or_default()),
         })
+    });
+    copied.or_else(|| unmounted(pod))
+}
+
+/// An image of ours that a container cannot have mounted: the kubelet names it in what it says of the container.
+fn unmounted(pod: &Pod) -> Option<PreparationFailure> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_deref()?;
+    let volumes = pod.spec.as_ref()?.volumes.as_deref()?;
+    let images: Vec<(Part, &str)> = Part::ALL
+        .into_iter()
+        .filter_map(|part| {
+            let volume = volumes.iter().find(|volume| volume.name == part.volume())?;
+            Some((part, volume.image.as_ref()?.reference.as_deref()?))
+        })
+        .collect();
+    statuses.iter().find_map(|status| {
+        let waiting = status.state.as_ref()?.waiting.as_ref()?;
+        let cause = Cause::of_waiting(waiting.reason.as_deref()?)?;
+        let message = waiting.message.as_deref()?;
+        let mut named = images.iter().filter(|(_, image)| message.contains(image));
+        let (part, image) = match cause {
+            Cause::Start(_) if message.contains(MOUNT_FAILED) => images.last()?,
+            Cause::Start(_) | Cause::Exit(_) => return None,
+            Cause::Pull | Cause::Image(_) => named.next()?,
+        };
+        Some(PreparationFailure {
+            part: *part,
+            mounted: true,
+            image: image.chars().take(MAX_IMAGE).collect(),
+            cause,
+            ended: None,
+        })
     })
 }
+
+/// What the kubelet says of a container whose image volume the runtime does not mount; it does not say which.
+const MOUNT_FAILED: &str = "failed to mount image volume";
 
 /// What holds an init container up, and when it ended by that.
 fn held_up(status: &ContainerStatus) -> Option<(Cause, Option<Timestamp>)> {
@@ -212,12 +272,12 @@ fn held_up(status: &ContainerStatus) -> Option<(Cause, Option<Timestamp>)> {
     }
 }
 
-fn image(pod: &Pod, container: InitContainer) -> String {
+fn image(pod: &Pod, part: Part) -> String {
     let containers = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_deref());
     let image = containers
         .unwrap_or_default()
         .iter()
-        .find(|candidate| candidate.name == container.as_str())
+        .find(|candidate| candidate.name == part.init_container())
         .and_then(|container| container.image.as_deref());
     image.unwrap_or("of unknown name").chars().take(MAX_IMAGE).collect()
 }
@@ -351,6 +411,64 @@ pub(crate) mod tests {
                 .map(|failure| format!("{}: {failure}", failure.reason().as_str()));
             assert_eq!(message.unwrap_or_default(), expected, "{launcher} {tools}");
         }
+    }
+
+    /// A prepared pod with images as volumes, whose container waits so.
+    pub(crate) fn mounting(reason: &str, message: &str) -> Value {
+        let image = |name: &str, reference: &str| json!({"name": name, "image": {"reference": reference}});
+        json!({
+            "metadata": {"name": "p", "namespace": "team", "uid": "uid-p", "annotations": {PREPARED_ANNOTATION: "c"}},
+            "spec": {
+                "containers": [{"name": "c", "image": "registry/train:1"}],
+                "volumes": [image(TOOLS_VOLUME, "registry/agent:1"), image(PROFILER_VOLUME, "registry/nsys:1")]
+            },
+            "status": {"phase": "Pending", "containerStatuses": [{
+                "name": "c", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                "state": {"waiting": {"reason": reason, "message": message}}
+            }]}
+        })
+    }
+
+    #[test]
+    fn an_image_that_cannot_be_mounted_is_named_and_the_containers_own_is_none_of_our_trouble() {
+        let failed = "failed to mount image volume: ImageVolumeMountFailed: failed to ensure image subpath";
+        for (reason, message, expected) in [
+            (
+                "ErrImagePull",
+                "failed to pull and unpack image \"registry/nsys:1\": connection refused",
+                "ToolsImageUnavailable: image registry/nsys:1 of volume flopwatch-profiler cannot be pulled",
+            ),
+            (
+                "ImagePullBackOff",
+                "Back-off pulling image \"registry/agent:1\"",
+                "LauncherImageUnavailable: image registry/agent:1 of volume flopwatch-tools cannot be pulled",
+            ),
+            (
+                "ErrImageNeverPull",
+                "Container image \"registry/nsys:1\" is not present with pull policy of Never",
+                "ToolsImageUnavailable: image registry/nsys:1 of volume flopwatch-profiler is not on the node and imagePullPolicy is Never",
+            ),
+            (
+                "CreateContainerError",
+                failed,
+                "PreparationFailed: volume flopwatch-profiler (image registry/nsys:1) cannot be mounted (CreateContainerError)",
+            ),
+            (
+                "ErrImagePull",
+                "failed to pull and unpack image \"registry/train:1\"",
+                "",
+            ),
+            ("CreateContainerError", "no such device", ""),
+            ("ContainerCreating", "registry/nsys:1", ""),
+        ] {
+            let found = preparation_failure(&parsed(&mounting(reason, message)));
+            let found = found.map(|failure| format!("{}: {failure}", failure.reason().as_str()));
+            assert_eq!(found.unwrap_or_default(), expected, "{message}");
+        }
+        let note = preparation_failure(&parsed(&mounting("CreateContainerError", failed)))
+            .unwrap()
+            .note();
+        assert!(note.contains("admission.delivery of Flopwatch to copy"), "{note}");
     }
 
     #[test]

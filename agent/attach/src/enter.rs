@@ -129,9 +129,7 @@ fn enter(entry: &Entry) -> Result<Report, Stage> {
 
 fn check_volumes(volumes: &KubeletVolumes, procfs: &Procfs, process: ProcessId) -> Result<(), VolumeError> {
     let container = procfs.container(process.pid).ok_or(VolumeError::NoPod)?;
-    let mounts = std::fs::read_to_string(procfs.folder(process.pid).join("mountinfo"));
-    let mounts = mounts.map_err(|error| VolumeError::Unread(error.to_string()))?;
-    volumes.check(&container.pod_uid, &mounts)
+    volumes.check(&container.pod_uid, procfs, process.pid)
 }
 
 fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Vec<CString>, Stage> {

@@ -272,6 +272,11 @@ impl Procfs {
         if status.capeff >> SYS_ADMIN & 1 == 0 {
             return Ok(false);
         }
+        self.shares_users(pid)
+    }
+
+    /// Whether the process is in the caller's user namespace.
+    pub fn shares_users(&self, pid: i32) -> Result<bool, ProcessError> {
         let namespace = |folder: PathBuf| {
             std::fs::read_link(folder.join("ns/user")).map_err(|source| ProcessError::Open { pid, source })
         };

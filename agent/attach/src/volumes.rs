@@ -1,10 +1,16 @@
 //! Whether the folders that a container shows are the volumes that admission added: read from its mounts, without touching a
 //! file system.
+//!
+//! An emptyDir is told by where the kernel says that it lies. An image is the runtime's to mount, anywhere; that it is the one
+//! that the pod's manifest names follows from who could have mounted another: in the node's own user namespace, nobody without
+//! rights over the node. What the manifest names is held by admission and by a policy.
 
 use std::path::Path;
 
-use flopwatch_launcher::run_dir::{DEFAULT_RUN_DIR, DEFAULT_TOOLS_DIR};
+use flopwatch_launcher::run_dir::{DEFAULT_RUN_DIR, DEFAULT_TOOLS_DIR, TARGET_FOLDER};
 use serde::{Deserialize, Serialize};
+
+use crate::process::Procfs;
 
 /// How the kubelet names the folder of a pod's emptyDirs.
 const EMPTY_DIRS: &str = "/volumes/kubernetes.io~empty-dir/";
@@ -53,6 +59,15 @@ struct PodVolumes {
     folder: String,
 }
 
+/// Who may have mounted what a process sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum MountedBy {
+    /// The container's runtime, and who has rights over the node.
+    Node,
+    /// The process itself: it is in a user namespace of its own.
+    Anyone,
+}
+
 /// A line of `/proc/PID/mountinfo`.
 struct Mount<'a> {
     device: &'a str,
@@ -76,6 +91,19 @@ fn mounts(mountinfo: &str) -> impl Iterator<Item = Mount<'_>> {
     })
 }
 
+impl Mount<'_> {
+    fn is_read_only(&self) -> bool {
+        self.options.split(',').any(|option| option == "ro")
+    }
+
+    /// Whether it may be that folder of an image, as a runtime unpacks it.
+    fn is_image(&self, folder: &str) -> bool {
+        let unpacked = self.kind == "overlay" || LOCAL.contains(&self.kind);
+        let above = self.root.strip_suffix(folder);
+        unpacked && above.is_some_and(|above| above.ends_with('/'))
+    }
+}
+
 impl KubeletVolumes {
     /// Reads it from the caller's own mounts, of which `own` is an emptyDir; none when the caller runs in no pod.
     pub fn of_own(mountinfo: &str, own: &Path) -> Option<Self> {
@@ -97,10 +125,17 @@ impl KubeletVolumes {
         }
     }
 
-    /// Checks the mounts of a process (`/proc/PID/mountinfo`) of a container of that pod: its tools folder is the pod's, read-only, and
-    /// its run folder is too or lies on a local file system; and nothing else is mounted over, in or around them.
-    pub fn check(&self, pod_uid: &str, mountinfo: &str) -> Result<(), VolumeError> {
-        self.of_pod(pod_uid).check(mountinfo)
+    /// Checks the mounts of a process of a container of that pod: its tools folder is the pod's or that of an image, read-only, and
+    /// its run folder is the pod's too or lies on a local file system; and nothing else is mounted over, in or around them.
+    pub fn check(&self, pod_uid: &str, procfs: &Procfs, pid: i32) -> Result<(), VolumeError> {
+        let mounts = std::fs::read_to_string(procfs.folder(pid).join("mountinfo"));
+        let mounts = mounts.map_err(|error| VolumeError::Unread(error.to_string()))?;
+        let mounted_by = match procfs.shares_users(pid) {
+            Ok(true) => MountedBy::Node,
+            Ok(false) => MountedBy::Anyone,
+            Err(error) => return Err(VolumeError::Unread(error.to_string())),
+        };
+        self.of_pod(pod_uid).check(&mounts, mounted_by)
     }
 
     fn of_pod(&self, uid: &str) -> PodVolumes {
@@ -112,9 +147,13 @@ impl KubeletVolumes {
 }
 
 impl PodVolumes {
-    fn check(&self, mountinfo: &str) -> Result<(), VolumeError> {
+    fn check(&self, mountinfo: &str, mounted_by: MountedBy) -> Result<(), VolumeError> {
+        let tools = only(mountinfo, DEFAULT_TOOLS_DIR);
+        let is_image = |mount: &Mount<'_>| mounted_by == MountedBy::Node && mount.is_image(TOOLS_IN_IMAGE);
+        let from_image = tools.as_ref().is_ok_and(is_image);
         let others = mounts(mountinfo).find(|mount| {
             let ours = mount.point == DEFAULT_TOOLS_DIR || mount.point == DEFAULT_RUN_DIR;
+            let ours = ours || from_image && mount.point == PROFILER_DIR;
             let ours = ours || BESIDE.contains(&mount.point) && LOCAL.contains(&mount.kind);
             let near = mount.point.strip_prefix(OURS);
             !ours && near.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -122,12 +161,21 @@ impl PodVolumes {
         if let Some(mount) = others {
             return Err(VolumeError::Covered(mount.point.to_owned()));
         }
-        let tools = only(mountinfo, DEFAULT_TOOLS_DIR)?;
-        if !self.holds(&tools, |name| name == TOOLS) {
+        let tools = tools?;
+        if !from_image && !self.holds(&tools, |name| name == TOOLS) {
             return Err(VolumeError::Foreign(DEFAULT_TOOLS_DIR));
         }
-        if !tools.options.split(',').any(|option| option == "ro") {
+        if !tools.is_read_only() {
             return Err(VolumeError::Writable(DEFAULT_TOOLS_DIR));
+        }
+        if from_image {
+            let profiler = only(mountinfo, PROFILER_DIR)?;
+            if !profiler.is_image(TARGET_FOLDER) {
+                return Err(VolumeError::Foreign(PROFILER_DIR));
+            }
+            if !profiler.is_read_only() {
+                return Err(VolumeError::Writable(PROFILER_DIR));
+            }
         }
         let run = only(mountinfo, DEFAULT_RUN_DIR)?;
         let own = self.holds(&run, |name| {
@@ -164,6 +212,11 @@ const LOCAL: [&str; 7] = ["btrfs", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs"
 /// Where volumes of other preparations lie beside the two (`flopwatch_api::preparation`): the flight recorder's file, and dumps of JAX's
 /// compiler. Nothing that enters the container goes there.
 const BESIDE: [&str; 2] = ["/flopwatch/recorder", "/flopwatch/jax"];
+
+/// Where the profiler's folder is mounted when the tools are those of an image, and the folder of the launcher's image that they are
+/// (`flopwatch_api::preparation`).
+const PROFILER_DIR: &str = "/flopwatch/tools/target-linux-x64";
+const TOOLS_IN_IMAGE: &str = "usr/lib/flopwatch/tools";
 
 /// Names of the two volumes; the second has the container's number behind it (`flopwatch_api::preparation`).
 const TOOLS: &str = "flopwatch-tools";
@@ -209,7 +262,7 @@ mod tests {
     fn c1_h4_only_the_volumes_that_admission_added_are_trusted() {
         let root = line("0:55", "/", "/", "rw");
         let good = format!("{root}{}{}", tools("ro,relatime"), run());
-        assert_eq!(volumes().check(&good), Ok(()));
+        assert_eq!(volumes().check(&good, MountedBy::Anyone), Ok(()));
         let foreign = VolumeError::Foreign("/flopwatch/tools");
         let of_a_container = line("0:55", &folder(POD, "flopwatch-tools"), "/flopwatch/tools", "ro");
         let of_another = line("254:0", &folder(AGENT, "flopwatch-tools"), "/flopwatch/tools", "ro");
@@ -260,20 +313,100 @@ mod tests {
                 VolumeError::Covered("/flopwatch".into()),
             ),
         ] {
-            assert_eq!(volumes().check(&mounts), Err(error), "{what}");
+            assert_eq!(volumes().check(&mounts, MountedBy::Anyone), Err(error), "{what}");
         }
         assert_eq!(
-            KubeletVolumes::unknown().check(POD, &good),
+            KubeletVolumes::unknown().of_pod(POD).check(&good, MountedBy::Anyone),
             Err(VolumeError::Foreign("/flopwatch/tools"))
         );
         let small = tools("ro") + &line("0:66", "/", "/flopwatch/run", "rw").replace("ext4", "tmpfs");
-        assert_eq!(volumes().check(&small), Ok(()));
+        assert_eq!(volumes().check(&small, MountedBy::Anyone), Ok(()));
         let beside = good.clone() + &line("0:9", "/", "/flopwatch-data", "rw");
-        assert_eq!(volumes().check(&beside), Ok(()));
+        assert_eq!(volumes().check(&beside, MountedBy::Anyone), Ok(()));
         let recorder = good.clone() + &line("0:66", "/", "/flopwatch/recorder", "rw").replace("ext4", "tmpfs");
-        assert_eq!(volumes().check(&recorder), Ok(()));
+        assert_eq!(volumes().check(&recorder, MountedBy::Anyone), Ok(()));
         let remote = good + &line("0:66", "/", "/flopwatch/recorder", "rw").replace("ext4", "fuse.sshfs");
         let covered = VolumeError::Covered("/flopwatch/recorder".into());
-        assert_eq!(volumes().check(&remote), Err(covered));
+        assert_eq!(volumes().check(&remote, MountedBy::Anyone), Err(covered));
+    }
+
+    fn image(root: &str, point: &str, options: &str) -> String {
+        line("0:77", root, point, options).replace("ext4 /dev/vda", "overlay overlay")
+    }
+
+    #[test]
+    fn images_are_trusted_where_only_the_runtime_can_have_mounted_them() {
+        const ROOT: &str = "/usr/lib/flopwatch/tools";
+        const NSYS: &str = "/opt/nsys/target-linux-x64";
+        const AT: &str = "/flopwatch/tools/target-linux-x64";
+        let root = line("0:55", "/", "/", "rw");
+        let launcher = || image(ROOT, "/flopwatch/tools", "ro,relatime");
+        let nsys = || image(NSYS, AT, "ro,relatime");
+        let good = format!("{root}{}{}{}", launcher(), nsys(), run());
+        let check = |mounts: &str| volumes().check(mounts, MountedBy::Node);
+        assert_eq!(check(&good), Ok(()));
+        // Where every process may mount, one may have mounted this.
+        let covered = VolumeError::Covered(AT.into());
+        assert_eq!(volumes().check(&good, MountedBy::Anyone), Err(covered.clone()));
+        let alone = format!("{root}{}{}", launcher(), run());
+        let foreign = VolumeError::Foreign("/flopwatch/tools");
+        assert_eq!(volumes().check(&alone, MountedBy::Anyone), Err(foreign.clone()));
+        for (what, mounts, error) in [
+            ("no profiler", alone.clone(), VolumeError::Absent(AT)),
+            (
+                "all of an image in the place of its folder",
+                image("/", "/flopwatch/tools", "ro") + &run(),
+                foreign.clone(),
+            ),
+            (
+                "a folder by another name",
+                image("/my-usr/lib/flopwatch/toolsx", "/flopwatch/tools", "ro") + &run(),
+                foreign.clone(),
+            ),
+            (
+                "a program that answers for the image",
+                launcher().replace("overlay overlay", "fuse.stargz stargz") + &run(),
+                foreign,
+            ),
+            (
+                "a writable launcher",
+                image(ROOT, "/flopwatch/tools", "rw") + &nsys() + &run(),
+                VolumeError::Writable("/flopwatch/tools"),
+            ),
+            (
+                "a writable profiler",
+                launcher() + &image(NSYS, AT, "rw") + &run(),
+                VolumeError::Writable(AT),
+            ),
+            (
+                "another folder for the profiler",
+                launcher() + &image("/opt/mine", AT, "ro") + &run(),
+                VolumeError::Foreign(AT),
+            ),
+            (
+                "a second profiler over the first",
+                good.clone() + &nsys(),
+                VolumeError::Covered(AT.into()),
+            ),
+            (
+                "something in the profiler",
+                good.clone() + &image("/x", "/flopwatch/tools/target-linux-x64/x", "ro"),
+                VolumeError::Covered("/flopwatch/tools/target-linux-x64/x".into()),
+            ),
+            (
+                "a profiler in a copied launcher's folder",
+                tools("ro") + &nsys() + &run(),
+                covered,
+            ),
+            (
+                "no run folder",
+                launcher() + &nsys(),
+                VolumeError::Absent("/flopwatch/run"),
+            ),
+        ] {
+            assert_eq!(check(&mounts), Err(error), "{what}");
+        }
+        let copied = format!("{root}{}{}", tools("ro,relatime"), run());
+        assert_eq!(check(&copied), Ok(()));
     }
 }

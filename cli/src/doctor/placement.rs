@@ -1,6 +1,8 @@
 //! Where the pod stands: its phase, its node, and the agent there.
 
-use flopwatch_api::preparation::{LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, TOOLS_INIT_CONTAINER};
+use flopwatch_api::preparation::{
+    LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PROFILER_VOLUME, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
+};
 use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use kube::ResourceExt as _;
 
@@ -57,8 +59,33 @@ fn phase(pod: &Pod) -> Finding {
     }
 }
 
-/// An init container of ours that keeps the pod from starting.
+/// An init container of ours that keeps the pod from starting, or an image of ours that a container waits for.
 fn held_up(pod: &Pod) -> Option<Finding> {
+    copied(pod).or_else(|| mounted(pod))
+}
+
+fn mounted(pod: &Pod) -> Option<Finding> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_deref()?;
+    let volumes = pod.spec.as_ref()?.volumes.as_deref()?;
+    let ours = volumes
+        .iter()
+        .filter(|volume| matches!(volume.name.as_str(), TOOLS_VOLUME | PROFILER_VOLUME));
+    let images: Vec<&str> = ours
+        .filter_map(|volume| volume.image.as_ref()?.reference.as_deref())
+        .collect();
+    let message = statuses.iter().find_map(|status| {
+        stuck(status)?;
+        let message = status.state.as_ref()?.waiting.as_ref()?.message.as_deref()?;
+        let named = images.iter().any(|image| message.contains(image));
+        (!images.is_empty() && (named || message.contains("failed to mount image volume"))).then_some(message)
+    })?;
+    let what = format!("an image that admission has mounted keeps the pod from starting: {message}");
+    Some(Finding::new(Level::BlocksAll, what).remedy(format!(
+        "let the pod's service account pull the image, set the chart's value admission.delivery to copy, or remove the label {PREPARE_LABEL}, and create the pod anew"
+    )))
+}
+
+fn copied(pod: &Pod) -> Option<Finding> {
     let statuses = pod.status.as_ref()?.init_container_statuses.as_deref()?;
     [LAUNCHER_INIT_CONTAINER, TOOLS_INIT_CONTAINER].into_iter().find_map(|name| {
         let status = statuses.iter().find(|status| status.name == name)?;

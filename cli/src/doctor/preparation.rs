@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::pod;
 use flopwatch_api::preparation::{
-    LAUNCHER_INIT_CONTAINER, NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL,
-    PREPARED_ANNOTATION, PreparationWord, PreparedFor, UNPREPARED_ANNOTATION, split_names,
+    NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, PREPARE_CONTAINERS_ANNOTATION, PREPARE_LABEL, PREPARED_ANNOTATION,
+    PreparationWord, PreparedFor, UNPREPARED_ANNOTATION, split_names,
 };
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -21,14 +21,7 @@ const PODS_WEBHOOK: &str = "pods.flopwatch.dev";
 
 /// Whether admission wrote down that it prepared the container, and did: a user may copy the annotation alone.
 pub(super) fn is_prepared(pod: &Pod, container: &str) -> bool {
-    let init = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.init_containers.as_deref())
-        .unwrap_or_default();
-    let annotation = pod.annotations().get(PREPARED_ANNOTATION);
-    init.iter().any(|init| init.name == LAUNCHER_INIT_CONTAINER)
-        && annotation.is_some_and(|names| split_names(names).any(|name| name == container))
+    pod::has_launcher(pod) && pod::is_prepared(pod, container)
 }
 
 pub(super) fn examine(world: &World, containers: &[&Container]) -> Vec<Finding> {

@@ -19,6 +19,7 @@ fn healthy() -> Value {
             },
             "spec": {
                 "nodeName": "n1",
+                "volumes": [],
                 "initContainers": [{"name": "flopwatch-launcher"}, {"name": "flopwatch-tools"}],
                 "containers": [
                     {"name": "main", "command": ["train"], "resources": {"limits": {"nvidia.com/gpu": "1"}}},
@@ -177,6 +178,24 @@ fn what_is_in_the_way_is_found_with_what_helps() {
             BlocksAll,
             "flopwatch-tools (image nsys:1) keeps the pod from starting: ImagePullBackOff",
             "pull the image",
+        ),
+        (
+            vec![
+                (
+                    "/pod/spec/volumes",
+                    json!([{"name": "flopwatch-profiler", "image": {"reference": "nsys:1"}}]),
+                ),
+                (
+                    "/pod/status",
+                    json!({"phase": "Pending", "containerStatuses": [{
+                        "name": "main", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+                        "state": {"waiting": {"reason": "ImagePullBackOff", "message": "Back-off pulling image \"nsys:1\""}}
+                    }]}),
+                ),
+            ],
+            BlocksAll,
+            "has mounted keeps the pod from starting: Back-off pulling image \"nsys:1\"",
+            "admission.delivery to copy",
         ),
         (
             vec![("/node", json!(null))],

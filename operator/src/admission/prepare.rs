@@ -16,9 +16,10 @@ mod volumes;
 
 use std::collections::BTreeMap;
 
+use flopwatch_api::pod;
 use flopwatch_api::preparation::{
-    CAPTURE_BYTES_ANNOTATION, LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION,
-    PREPARED_VERSION_ANNOTATION, PreparedFor, TOOLS_INIT_CONTAINER, UNPREPARED_ANNOTATION, UnknownWord,
+    CAPTURE_BYTES_ANNOTATION, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, PREPARED_VERSION_ANNOTATION,
+    PreparedFor, UNPREPARED_ANNOTATION, UnknownWord,
 };
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation};
@@ -33,6 +34,15 @@ use candidates::Candidate;
 pub use ncu::NcuTools;
 use tools::Tools;
 use volumes::Volumes;
+
+/// How the launcher and the tools come into a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// Init containers copy them into a volume of the pod.
+    Copy,
+    /// The folders of their images are mounted: nothing is copied, and nothing has to end before the pod starts.
+    Mount,
+}
 
 /// What is put into prepared pods.
 #[derive(Clone, Debug)]
@@ -58,6 +68,25 @@ pub struct PrepareOptions {
     pub min_memory_bytes: u64,
     /// Whether entrypoints are looked up.
     pub entrypoints: EntrypointMode,
+    /// How launcher and tools come into pods.
+    pub delivery: Delivery,
+}
+
+impl PrepareOptions {
+    /// The same, delivered so.
+    #[must_use]
+    pub fn delivered(&self, delivery: Delivery) -> Self {
+        let tools_bytes = match delivery {
+            Delivery::Copy => self.tools_bytes,
+            // An image is the node's, and in no pod's storage.
+            Delivery::Mount => 0,
+        };
+        Self {
+            tools_bytes,
+            delivery,
+            ..self.clone()
+        }
+    }
 }
 
 /// Entrypoints that were looked up, by container.
@@ -78,7 +107,7 @@ pub struct Preparation {
 
 /// Containers whose images' entrypoints are needed: name and image.
 pub fn needed_entrypoints(pod: &Pod, options: &PrepareOptions) -> Vec<(String, String)> {
-    let Some(Ok(words)) = asked_for(pod).filter(|_| options.entrypoints != EntrypointMode::Off && !is_prepared(pod))
+    let Some(Ok(words)) = asked_for(pod).filter(|_| options.entrypoints != EntrypointMode::Off && !pod::has_tools(pod))
     else {
         return Vec::new();
     };
@@ -99,7 +128,7 @@ pub fn needed_entrypoints(pod: &Pod, options: &PrepareOptions) -> Vec<(String, S
 pub fn prepare(pod: &Pod, options: &PrepareOptions, entrypoints: &Entrypoints) -> Preparation {
     let words = match asked_for(pod) {
         None => return Preparation::default(),
-        Some(Ok(words)) if tools::are_wanted(&words) && is_prepared(pod) => return Preparation::default(),
+        Some(Ok(words)) if tools::are_wanted(&words) && pod::has_tools(pod) => return Preparation::default(),
         Some(words) => words,
     };
     let mut chosen: Vec<(usize, &Container, Command)> = Vec::new();
@@ -191,17 +220,6 @@ fn fits(pod: &Pod, tools: Option<Tools>) -> Result<Option<Tools>, Refusal> {
     refusal.map_or(Ok(tools), Err)
 }
 
-/// Whether admission has been here before: by its init containers, which a user who only copies annotations lacks.
-fn is_prepared(pod: &Pod) -> bool {
-    let init = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.init_containers.as_deref())
-        .unwrap_or_default();
-    let has = |name: &str| init.iter().any(|container| container.name == name);
-    has(LAUNCHER_INIT_CONTAINER) && has(TOOLS_INIT_CONTAINER)
-}
-
 /// What a container is to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Command {
@@ -268,7 +286,7 @@ fn inject(pod: &Pod, tools: &Tools, chosen: &[(usize, &Container, Command)], ope
         if let Some(args) = &command.args {
             operations.push(add(&["spec", "containers", &at, "args"], json!(args)));
         }
-        let mounts = injected::mounts(*index, container);
+        let mounts = injected::mounts(*index, container, options);
         append(
             operations,
             &["spec", "containers", &at, "volumeMounts"],
@@ -280,6 +298,9 @@ fn inject(pod: &Pod, tools: &Tools, chosen: &[(usize, &Container, Command)], ope
 
 /// Puts init containers before the pod's own, of which one may run for ever (a sidecar).
 fn insert_first(pod: &Pod, init: Vec<Value>, operations: &mut Vec<PatchOperation>) {
+    if init.is_empty() {
+        return;
+    }
     if pod.spec.as_ref().is_some_and(|spec| spec.init_containers.is_some()) {
         for container in init.into_iter().rev() {
             operations.push(add(&["spec", "initContainers", "0"], container));

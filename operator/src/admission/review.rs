@@ -38,9 +38,10 @@ pub(super) async fn mutate_pods(State(reviewer): State<Arc<Reviewer>>, body: Byt
                 return (Vec::new(), Vec::new());
             };
             let namespace = request.namespace.as_deref().unwrap_or_default();
-            let needed = needed_entrypoints(pod, &reviewer.prepare);
+            let options = reviewer.prepare.delivered(reviewer.delivering.to(pod));
+            let needed = needed_entrypoints(pod, &options);
             let entrypoints = reviewer.lookup.of_pod(&reviewer.client, namespace, pod, needed).await;
-            let preparation = prepare(pod, &reviewer.prepare, &entrypoints);
+            let preparation = prepare(pod, &options, &entrypoints);
             let name = pod.metadata.name.as_ref().or(pod.metadata.generate_name.as_ref());
             for (container, refusal) in &preparation.unprepared {
                 reviewer.metrics.unprepared.with_label_values(&[refusal.as_str()]).inc();

@@ -16,6 +16,7 @@ use tower::ServiceExt as _;
 
 use super::*;
 use crate::admission::entrypoint::EntrypointMode;
+use crate::admission::prepare::Delivery;
 
 fn reviewer(server: &ApiServer) -> Arc<Reviewer> {
     let metrics = Metrics::new().unwrap();
@@ -33,7 +34,9 @@ fn reviewer(server: &ApiServer) -> Arc<Reviewer> {
             run_size_limit: None,
             min_memory_bytes: 64 << 20,
             entrypoints: EntrypointMode::Off,
+            delivery: Delivery::Copy,
         },
+        delivering: Delivering::copying(),
         lookup: EntrypointLookup::new(Vec::new(), metrics.clone()),
         metrics,
     })

@@ -6,8 +6,9 @@ use clap::Args;
 
 use super::{CommonArgs, LogArgs};
 use crate::admission::AdmissionOptions;
+use crate::admission::delivery::DeliveryMode;
 use crate::admission::entrypoint::EntrypointMode;
-use crate::admission::prepare::{NcuTools, PrepareOptions};
+use crate::admission::prepare::{Delivery, NcuTools, PrepareOptions};
 
 /// Flags of `admission`.
 #[derive(Debug, Args)]
@@ -38,6 +39,10 @@ pub struct AdmissionArgs {
     /// Mebibytes that Nsight Compute takes.
     #[arg(long, env = "FLOPWATCH_NCU_SIZE_MEBIBYTES", default_value_t = 400)]
     ncu_size_mebibytes: u32,
+    /// How launcher and tools come into pods: `copy` has init containers copy them, `mount` mounts their images, `auto` mounts
+    /// where the API server and every node are known to and copies elsewhere.
+    #[arg(long, env = "FLOPWATCH_DELIVERY", value_enum, default_value_t = DeliveryMode::Auto)]
+    delivery: DeliveryMode,
     /// Pull policy of the images. Default: the API server's.
     #[arg(long, env = "FLOPWATCH_IMAGE_PULL_POLICY", value_parser = ["Always", "IfNotPresent", "Never"])]
     image_pull_policy: Option<String>,
@@ -81,6 +86,7 @@ impl AdmissionArgs {
             ncu_image,
             ncu_path,
             ncu_size_mebibytes,
+            delivery,
             image_pull_policy,
             version,
             entrypoint_lookup,
@@ -111,7 +117,9 @@ impl AdmissionArgs {
                 run_size_limit,
                 min_memory_bytes: u64::from(min_memory_mebibytes) << 20,
                 entrypoints: entrypoint_lookup,
+                delivery: Delivery::Copy,
             },
+            delivery,
             insecure_registries,
         }
     }

@@ -3,11 +3,14 @@
 use flopwatch_api::pod::image_digest;
 use k8s_openapi::api::core::v1::{
     Container, ContainerState, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus, Node, NodeStatus, Pod,
-    PodSpec, PodStatus,
+    PodSpec, PodStatus, Volume,
 };
 use kube::{Resource, ResourceExt as _};
 
-use crate::preparation_failure::InitContainer;
+use crate::preparation_failure::Part;
+
+/// Longest of what the kubelet says of a container, in characters: the image that it names comes first.
+const MAX_MESSAGE: usize = 512;
 
 /// Drops who manages which field.
 pub(super) fn unmanaged<K: Resource>(mut object: K) -> K {
@@ -16,21 +19,24 @@ pub(super) fn unmanaged<K: Resource>(mut object: K) -> K {
 }
 
 /// Keeps identity, labels, our annotations, containers' names and resources, phase, readiness, when it started and why there is no node for it;
-/// of containers the digest of the image and when they started and ended; and of the init containers that admission adds the image and what
-/// holds them up.
+/// of containers the digest of the image and when they started and ended; and of what admission adds the image and what holds it up: an init
+/// container, or a container that waits for a volume of ours.
 pub(super) fn pod(pod: Pod) -> Pod {
     let mut pod = unmanaged(pod);
     pod.annotations_mut().retain(|key, _| key.starts_with("flopwatch.dev/"));
     let container = |container: Container| Container {
-        image: container
-            .image
-            .filter(|_| InitContainer::named(&container.name).is_some()),
+        image: container.image.filter(|_| Part::named(&container.name).is_some()),
         name: container.name,
         resources: container.resources,
         restart_policy: container.restart_policy,
         ..Container::default()
     };
+    let volumes = pod.spec.iter_mut().filter_map(|spec| spec.volumes.take()).flatten();
+    let images = |volume: &Volume| volume.image.is_some() && Part::is_volume(&volume.name);
+    let volumes: Vec<Volume> = volumes.filter(images).collect();
+    let mounts = !volumes.is_empty();
     let spec = pod.spec.map(|spec| PodSpec {
+        volumes: mounts.then_some(volumes),
         node_name: spec.node_name,
         containers: spec.containers.into_iter().map(container).collect(),
         init_containers: spec
@@ -42,13 +48,16 @@ pub(super) fn pod(pod: Pod) -> Pod {
         phase: status.phase,
         reason: status.reason,
         start_time: status.start_time,
-        container_statuses: status
-            .container_statuses
-            .map(|statuses| statuses.into_iter().map(container_status).collect()),
+        container_statuses: status.container_statuses.map(|statuses| {
+            statuses
+                .into_iter()
+                .map(|status| container_status(status, mounts))
+                .collect()
+        }),
         init_container_statuses: status.init_container_statuses.map(|statuses| {
             statuses
                 .into_iter()
-                .filter(|status| InitContainer::named(&status.name).is_some())
+                .filter(|status| Part::named(&status.name).is_some())
                 .map(init_container)
                 .collect()
         }),
@@ -69,9 +78,14 @@ pub(super) fn pod(pod: Pod) -> Pod {
     }
 }
 
-fn container_status(status: ContainerStatus) -> ContainerStatus {
+fn container_status(status: ContainerStatus, mounts: bool) -> ContainerStatus {
+    let waits = |waiting: ContainerStateWaiting| ContainerStateWaiting {
+        reason: waiting.reason,
+        message: waiting.message.map(|text| text.chars().take(MAX_MESSAGE).collect()),
+    };
     let started = |state: ContainerState| ContainerState {
         running: state.running,
+        waiting: state.waiting.filter(|_| mounts).map(waits),
         ..ContainerState::default()
     };
     let ended = |state: ContainerState| ContainerState {
@@ -142,7 +156,7 @@ mod tests {
 
     use super::*;
     use crate::preparation_failure::preparation_failure;
-    use crate::preparation_failure::tests::{exited, parsed, prepared, waiting};
+    use crate::preparation_failure::tests::{exited, mounting, parsed, prepared, waiting};
 
     #[test]
     fn a_pruned_pod_is_in_the_same_trouble_as_the_whole_one_and_no_larger_than_needed() {
@@ -165,6 +179,12 @@ mod tests {
                 }
             }
         }
+        let whole = parsed(&mounting(
+            "ErrImagePull",
+            "failed to pull and unpack image \"registry/nsys:1\"",
+        ));
+        assert!(preparation_failure(&whole).is_some());
+        assert_eq!(preparation_failure(&pod(whole.clone())), preparation_failure(&whole));
         let kept = serde_json::to_string(&pod(parsed(&prepared("p", &exited(0), &waiting("ErrImagePull"))))).unwrap();
         for dropped in ["registry/own", "as the kubelet says", "resolved"] {
             assert!(!kept.contains(dropped), "{kept}");

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::controller::context::Context;
 use crate::deadline::bounded;
 use crate::preparation_failure::unprepared::{self, unprepared};
-use crate::preparation_failure::{InitContainer, preparation_failure};
+use crate::preparation_failure::{Part, preparation_failure};
 
 /// Shortest time between two Events about one pod and one cause.
 pub const RESEND: Duration = Duration::from_mins(10);
@@ -33,8 +33,8 @@ const MAX_TOLD: usize = 10_000;
 #[derive(Debug, Default)]
 pub struct Told(HashMap<Subject, Instant>);
 
-/// UID of a pod, the init container that holds it up if one does, and the reason of the Event.
-type Subject = (String, Option<InitContainer>, &'static str);
+/// UID of a pod, what holds it up if something of ours does, and the reason of the Event.
+type Subject = (String, Option<Part>, &'static str);
 
 impl Told {
     /// Whether an Event is due now; it then counts as sent.
@@ -79,7 +79,7 @@ pub async fn round(context: &Context, told: &mut Told) -> bool {
             continue;
         }
         let reason = failure.reason().as_str();
-        let subject = (uid, Some(failure.container), reason);
+        let subject = (uid, Some(failure.part), reason);
         if told.due(&subject, now, RESEND) && !tell(context, &pod, reason, failure.note()).await {
             told.0.remove(&subject);
             return false;

@@ -70,49 +70,53 @@ impl Containerd {
         Ok(fs::write(self.imported_file(), ids.join("\n"))?)
     }
 
-    /// Writes its configuration; `networks` is the folder of the CNI configuration.
-    pub(crate) fn configure(&self, networks: &Path) -> Result<()> {
+    /// Writes its configuration; `programs` is its programs' folder, `networks` that of the CNI configuration.
+    pub(crate) fn configure(&self, programs: &Path, networks: &Path) -> Result<()> {
         fs::create_dir_all(&self.root)?;
         fs::create_dir_all(&self.run)?;
-        Ok(fs::write(self.config(), self.render(networks, !may_lower_oom_score()))?)
+        let text = self.render(programs, networks, !may_lower_oom_score());
+        Ok(fs::write(self.config(), text)?)
     }
 
-    fn render(&self, networks: &Path, restrict_oom_score: bool) -> String {
+    fn render(&self, programs: &Path, networks: &Path, restrict_oom_score: bool) -> String {
         let pause = Image::Pause.reference();
         format!(
-            r#"version = 2
+            r#"version = 3
 root = {root}
 state = {state}
 [grpc]
   address = {socket}
 [plugins."io.containerd.internal.v1.opt"]
   path = {opt}
-[plugins."io.containerd.grpc.v1.cri"]
-  sandbox_image = "{pause}"
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "overlayfs"
+  [plugins."io.containerd.cri.v1.images".pinned_images]
+    sandbox = "{pause}"
+[plugins."io.containerd.cri.v1.runtime"]
   restrict_oom_score_adj = {restrict_oom_score}
   netns_mounts_under_state_dir = true
-  [plugins."io.containerd.grpc.v1.cri".containerd]
-    snapshotter = "overlayfs"
-    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
-      runtime_type = "io.containerd.runc.v2"
-  [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "/usr/lib/cni"
+  [plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+    runtime_type = "io.containerd.runc.v2"
+    runtime_path = {shim}
+  [plugins."io.containerd.cri.v1.runtime".cni]
+    bin_dirs = ["/usr/lib/cni"]
     conf_dir = {networks}
 "#,
             root = quoted(&self.data()),
             state = quoted(&self.state()),
             socket = quoted(&self.socket()),
             opt = quoted(&self.root.join("opt")),
+            shim = quoted(&programs.join("containerd-shim-runc-v2")),
             networks = quoted(networks),
         )
     }
 
     /// Waits until it answers.
-    pub(crate) fn wait(&self, daemon: &Daemon) -> Result<()> {
+    pub(crate) fn wait(&self, programs: &Path, daemon: &Daemon) -> Result<()> {
         let ready = wait_until(Duration::from_secs(30), || {
             daemon.must_live()?;
             Ok(self
-                .ctr()
+                .ctr(programs)
                 .arg("version")
                 .deadline(Duration::from_secs(10))
                 .quiet()
@@ -125,8 +129,8 @@ state = {state}
         }
     }
 
-    fn ctr(&self) -> Run {
-        Run::new("ctr")
+    fn ctr(&self, programs: &Path) -> Run {
+        Run::new(programs.join("ctr"))
             .arg("--address")
             .arg(self.socket())
             .args(["--namespace", "k8s.io"])
@@ -134,7 +138,7 @@ state = {state}
 }
 
 /// Imports those images that it does not have in this build; gives the references of the new ones.
-pub(crate) fn import(containerd: &Containerd, images: &[BuiltImage]) -> Result<Vec<String>> {
+pub(crate) fn import(programs: &Path, containerd: &Containerd, images: &[BuiltImage]) -> Result<Vec<String>> {
     let mut imported = containerd.imported();
     let mut new = Vec::new();
     for built in images {
@@ -143,7 +147,7 @@ pub(crate) fn import(containerd: &Containerd, images: &[BuiltImage]) -> Result<V
             continue;
         }
         containerd
-            .ctr()
+            .ctr(programs)
             .args(["images", "import"])
             .arg(&built.archive)
             .deadline(Duration::from_mins(5))

@@ -122,9 +122,23 @@ pub(crate) fn compile(cache: &Cache, images: &[Image]) -> Result<Binaries> {
     let mut binaries = stripped(built.programs, &packages)?;
     if images.contains(&Image::Agent) {
         binaries.extend(project::build_static("flopwatch-launcher")?);
+        let tools = tools_folder(&binaries)?;
+        binaries.insert(TOOLS.to_owned(), tools);
     }
     say(format_args!("compiled in {}", human(begin.elapsed())));
     Ok(binaries)
+}
+
+/// Where pods find the launcher in the agent's image.
+const TOOLS: &str = "usr/lib/flopwatch/tools";
+
+/// What the launcher installs into a pod's volume, and a folder to mount the profiler at.
+fn tools_folder(binaries: &Binaries) -> Result<PathBuf> {
+    let launcher = binaries.get("flopwatch-launcher").context("cargo built no launcher")?;
+    let folder = project::target_directory()?.join("tools");
+    fs::create_dir_all(folder.join("target-linux-x64"))?;
+    Run::new(launcher).arg("install").arg(&folder).quiet()?;
+    Ok(folder)
 }
 
 /// Copies of programs without their symbols, which are most of what a program of the tests' profile weighs.
@@ -216,6 +230,7 @@ fn files(cache: &Cache, image: Image, binaries: &Binaries) -> Result<Vec<File>> 
         Image::Agent => vec![
             binary("flopwatch-agent")?,
             binary("flopwatch-launcher")?,
+            File::new(binaries.get(TOOLS).context("no launcher was installed")?, TOOLS),
             File::new(
                 kernels::build(cache)?,
                 format!("usr/lib/flopwatch/{}", kernels::FILE_NAME),

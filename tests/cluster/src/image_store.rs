@@ -13,37 +13,49 @@ use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+/// Says in the store whose programs filled it.
+const MAKER: &str = "made-by";
+
 /// The store's folder in the cache.
 fn store(cache: &Cache) -> Containerd {
     Containerd::new(cache.root().join("image-store"))
 }
 
 /// Brings the images into the store, those that it has in this build already excepted.
-pub(crate) fn update(cache: &Cache, layout: &Layout, images: &[BuiltImage]) -> Result<()> {
+pub(crate) fn update(cache: &Cache, layout: &Layout, programs: &Path, images: &[BuiltImage]) -> Result<()> {
     let store = store(cache).run_in(layout.root().join("image-store"));
+    // Another containerd may not read what this one wrote.
+    if fs::read_to_string(store.root().join(MAKER)).ok().as_deref() != programs.to_str() {
+        remove(store.root())?;
+    }
     let there = store.imported();
     if images.iter().all(|built| there.contains(&built.id())) {
         return Ok(());
     }
     step("unpacking images", || {
-        fill(layout, &store, images).or_else(|error| {
+        fill(layout, programs, &store, images).or_else(|error| {
             // A machine that was cut off may have left it broken.
             say(format_args!("the store of images is made anew: {error:#}"));
             remove(store.root())?;
-            fill(layout, &store, images)
+            fill(layout, programs, &store, images)
         })
     })
 }
 
-fn fill(layout: &Layout, store: &Containerd, images: &[BuiltImage]) -> Result<()> {
+fn fill(layout: &Layout, programs: &Path, store: &Containerd, images: &[BuiltImage]) -> Result<()> {
     let daemon = Daemon::new(layout, "image-store");
     daemon.stop()?;
-    store.configure(Path::new("/nonexistent"))?;
+    store.configure(programs, Path::new("/nonexistent"))?;
+    fs::write(store.root().join(MAKER), programs.as_os_str().as_encoded_bytes())?;
     // What it mounts to unpack is gone with it.
-    let command = ["--mount", "--propagation=private", "containerd", "--config"];
-    let arguments = command.map(PathBuf::from).into_iter().chain([store.config()]);
+    let unshare = ["--mount", "--propagation=private"].map(PathBuf::from);
+    let arguments = unshare
+        .into_iter()
+        .chain([programs.join("containerd"), "--config".into(), store.config()]);
     daemon.start(Path::new("unshare"), arguments)?;
-    let outcome = store.wait(&daemon).and_then(|()| import(store, images));
+    let outcome = store
+        .wait(programs, &daemon)
+        .and_then(|()| import(programs, store, images));
     daemon.stop()?;
     outcome.map(drop)
 }

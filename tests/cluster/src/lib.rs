@@ -1,7 +1,7 @@
 //! A real Kubernetes cluster on this machine, or the one that KUBECONFIG names.
 //!
-//! Control plane and node programs are built from the Go modules that `tests/rig` pins; etcd, containerd, runc and the
-//! CNI plugins come from Debian. There is no cluster DNS: Flopwatch's parts reach each other through the API server's
+//! Control plane and node programs are built from the Go modules that `tests/rig` pins; etcd, runc and the CNI plugins
+//! come from Debian. There is no cluster DNS: Flopwatch's parts reach each other through the API server's
 //! environment variables and by Service address. The control plane runs on this machine itself, each node in namespaces
 //! and cgroups of its own: one machine carries more than one node, and a node ends with its first process.
 

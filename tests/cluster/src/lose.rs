@@ -6,7 +6,7 @@ use super::{cgroups, network, node, require_root};
 use anyhow::{Result, bail};
 use clap::Subcommand;
 use flopwatch_toolchain::cache::{Cache, remove};
-use flopwatch_toolchain::golang::KUBERNETES;
+use flopwatch_toolchain::golang::{CONTAINERD, KUBERNETES};
 use flopwatch_toolchain::progress::say;
 
 /// What happens to a node.
@@ -89,7 +89,7 @@ fn start(cache: &Cache, layout: &Layout, node: &NodeLayout) -> Result<()> {
     }
     stop(layout, node)?;
     node::found(cache, layout, node, &nodes(layout))?;
-    node::start_containerd(layout, node)?;
+    node::start_containerd(layout, &CONTAINERD.build(cache)?, node)?;
     node::start_kubelet(layout, &KUBERNETES.build(cache)?, node)?;
     node::wait_ready(cache, layout, node)
 }

@@ -31,9 +31,9 @@ pub(crate) fn found(cache: &Cache, layout: &Layout, node: &NodeLayout, nodes: &[
 }
 
 /// Starts containerd and waits until it answers.
-pub(crate) fn start_containerd(layout: &Layout, node: &NodeLayout) -> Result<()> {
+pub(crate) fn start_containerd(layout: &Layout, programs: &Path, node: &NodeLayout) -> Result<()> {
     let containerd = node.containerd();
-    containerd.configure(&node.path("cni/conf"))?;
+    containerd.configure(programs, &node.path("cni/conf"))?;
     fs::write(
         node.path("cni/conf/10-flopwatch.conflist"),
         cni_config(node).to_string(),
@@ -43,10 +43,10 @@ pub(crate) fn start_containerd(layout: &Layout, node: &NodeLayout) -> Result<()>
         layout,
         node,
         "containerd",
-        Path::new("containerd"),
+        &programs.join("containerd"),
         ["--config".into(), config],
     )?;
-    containerd.wait(&daemon)
+    containerd.wait(programs, &daemon)
 }
 
 /// Starts kubelet and kube-proxy.

@@ -11,7 +11,7 @@ use anyhow::{Context as _, Result, bail};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::wait_until;
 use flopwatch_toolchain::debian;
-use flopwatch_toolchain::golang::{HELM, KUBERNETES};
+use flopwatch_toolchain::golang::{CONTAINERD, HELM, KUBERNETES};
 use flopwatch_toolchain::progress::{human, say, step};
 use nix::sys::statvfs::statvfs;
 use std::path::Path;
@@ -79,9 +79,10 @@ pub(crate) fn load(cache: &Cache, layout: &Layout, images: &[Image]) -> Result<(
     }
     let built = self::images(cache, images)?;
     let _lock = cache.lock("cluster")?;
+    let programs = CONTAINERD.build(cache)?;
     for node in nodes(layout) {
         let new = step(&format!("importing images into {}", node.name), || {
-            containerd::import(&node.containerd(), &built)
+            containerd::import(&programs, &node.containerd(), &built)
         })?;
         if new.is_empty() {
             say(format_args!("{} has these images already", node.name));
@@ -109,6 +110,7 @@ pub(crate) fn restart_api(cache: &Cache, layout: &Layout) -> Result<()> {
 /// Builds control plane, node programs, kubectl and helm.
 pub(crate) fn build_programs(cache: &Cache) -> Result<()> {
     KUBERNETES.build(cache)?;
+    CONTAINERD.build(cache)?;
     HELM.build(cache).map(drop)
 }
 
@@ -175,15 +177,16 @@ fn start(cache: &Cache, layout: &Layout, images: &[BuiltImage]) -> Result<()> {
     network::create(&nodes).context("making the network")?;
     certificates::create(layout, &nodes).context("making the certificates")?;
     let programs = KUBERNETES.build(cache)?;
+    let runtime = CONTAINERD.build(cache)?;
     let reach = reach::own(cache, layout)?;
     std::thread::scope(|scope| {
         // Unpacking fills the disk's queue while the API server waits for the processor.
         let containers = scope.spawn(|| {
-            image_store::update(cache, layout, images)?;
+            image_store::update(cache, layout, &runtime, images)?;
             nodes.iter().try_for_each(|node| {
                 image_store::copy(cache, node)?;
                 node::found(cache, layout, node, &nodes)?;
-                node::start_containerd(layout, node)
+                node::start_containerd(layout, &runtime, node)
             })
         });
         let api = control_plane::start_api(layout, &programs, &reach)

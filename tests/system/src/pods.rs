@@ -6,7 +6,9 @@ use anyhow::{Context as _, Result};
 use flopwatch_api::preparation::PREPARE_LABEL;
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{LogParams, PostParams};
+use k8s_openapi::api::node::v1::RuntimeClass;
+use kube::Client;
+use kube::api::{Api, LogParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::cluster::{PATIENCE, TestNamespace, eventually, run};
@@ -50,6 +52,24 @@ pub fn prepared_for(name: &str, words: &str) -> Value {
     let mut pod = workload(name, false, &["--range-micros", "2000"]);
     pod["metadata"]["labels"][PREPARE_LABEL] = json!(words);
     pod
+}
+
+/// Has admission copy the tools into a pod also where the cluster mounts images: the pod's runtime has a class of its own by name, and is the
+/// usual one. The class stays, as other tests use it.
+///
+/// # Errors
+/// When the API server does not take the class.
+pub async fn copied_into(client: &Client, mut pod: Value) -> Result<Value> {
+    const CLASS: &str = "flopwatch-test-copied";
+    let class = json!({ "metadata": { "name": CLASS }, "handler": "runc" });
+    let class: RuntimeClass = serde_json::from_value(class)?;
+    let made = Api::all(client.clone()).create(&PostParams::default(), &class).await;
+    match made {
+        Err(kube::Error::Api(status)) if status.code == 409 => {}
+        made => drop(made?),
+    }
+    pod["spec"]["runtimeClassName"] = json!(CLASS);
+    Ok(pod)
 }
 
 /// The same as a template of a session's own pod, which admission is to prepare.

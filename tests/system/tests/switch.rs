@@ -2,11 +2,11 @@
 //! a binary of its own, and they run one after the other.
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_api::preparation::TOOLS_INIT_CONTAINER;
+use flopwatch_api::preparation::{PROFILER_VOLUME, TOOLS_INIT_CONTAINER};
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually, run};
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{copied_into, workload};
 use flopwatch_system_tests::sessions::condition_of;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
@@ -115,6 +115,22 @@ async fn name_tools(cluster: &Cluster, image: &str) -> Result<String> {
     Ok(before)
 }
 
+/// The image that the pod's tools are copied out of, or that is mounted.
+fn tools_image(pod: &Pod) -> Option<String> {
+    let spec = pod.spec.as_ref()?;
+    let mut containers = spec.init_containers.iter().flatten();
+    let mut volumes = spec.volumes.iter().flatten();
+    let copied = containers.find(|container| container.name == TOOLS_INIT_CONTAINER);
+    let mounted = || {
+        volumes
+            .find(|volume| volume.name == PROFILER_VOLUME)?
+            .image
+            .clone()?
+            .reference
+    };
+    copied.and_then(|tools| tools.image.clone()).or_else(mounted)
+}
+
 /// Waits until pods are prepared with that image: the admission of before may still answer for a moment.
 async fn prepared_with(namespace: &TestNamespace, image: &str) -> Result<()> {
     let dry = PostParams {
@@ -124,11 +140,7 @@ async fn prepared_with(namespace: &TestNamespace, image: &str) -> Result<()> {
     eventually("pods to be prepared with the other image", || async {
         let pod: Pod = serde_json::from_value(workload("asks", true, &[]))?;
         let pod = namespace.api::<Pod>().create(&dry, &pod).await?;
-        let mut containers = pod.spec.and_then(|spec| spec.init_containers).into_iter().flatten();
-        let tools = containers.find(|container| container.name == TOOLS_INIT_CONTAINER);
-        Ok(tools
-            .is_some_and(|tools| tools.image.as_deref() == Some(image))
-            .then_some(()))
+        Ok((tools_image(&pod).as_deref() == Some(image)).then_some(()))
     })
     .await
 }
@@ -142,7 +154,7 @@ async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -
     let namespace = cluster.namespace("no-tools").await?;
     let absent = "localhost/flopwatch/no-such-tools:dev";
     let before = name_tools(&cluster, absent).await?;
-    let outcome = told(&namespace, absent).await;
+    let outcome = told(&cluster, &namespace, absent).await;
     // Whatever happened: who comes next is prepared with tools that are there.
     name_tools(&cluster, &before).await?;
     prepared_with(&namespace, &before).await?;
@@ -150,20 +162,25 @@ async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -
     namespace.delete().await
 }
 
-async fn told(namespace: &TestNamespace, absent: &str) -> Result<()> {
+async fn told(cluster: &Cluster, namespace: &TestNamespace, absent: &str) -> Result<()> {
     prepared_with(namespace, absent).await?;
-    namespace.create_pod(workload("waits", true, &[])).await?;
-    let event = eventually("the warning on the pod", || async {
-        let events = namespace.api::<Event>().list(&ListParams::default()).await?;
-        let mut ours = events.items.into_iter();
-        Ok(ours.find(|event| event.reason.as_deref() == Some("ToolsImageUnavailable")))
-    })
-    .await?;
-    ensure!(event.involved_object.name.as_deref() == Some("waits"), "{event:?}");
-    let note = event.message.unwrap_or_default();
-    ensure!(
-        note.contains(absent) && note.contains("correct images.tools of Flopwatch"),
-        "{note}"
-    );
+    let copied = copied_into(&cluster.client, workload("copied", true, &[])).await?;
+    for (name, pod) in [("waits", workload("waits", true, &[])), ("copied", copied)] {
+        namespace.create_pod(pod).await?;
+        let event = eventually("the warning on the pod", || async {
+            let events = namespace.api::<Event>().list(&ListParams::default()).await?;
+            let mut ours = events.items.into_iter();
+            Ok(ours.find(|event| {
+                event.involved_object.name.as_deref() == Some(name)
+                    && event.reason.as_deref() == Some("ToolsImageUnavailable")
+            }))
+        })
+        .await?;
+        let note = event.message.unwrap_or_default();
+        ensure!(
+            note.contains(absent) && note.contains("correct images.tools of Flopwatch"),
+            "{note}"
+        );
+    }
     Ok(())
 }

@@ -25,7 +25,6 @@ pub const NSYS_LIBRARIES: &[&str] = &["libpfm4", "libssh-4", "libstdc++6", "zlib
 pub const CLUSTER: &[&str] = &[
     "ca-certificates",
     "conntrack",
-    "containerd",
     "containernetworking-plugins",
     "etcd-server",
     "iproute2",

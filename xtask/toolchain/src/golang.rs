@@ -55,6 +55,25 @@ pub const KUBERNETES: GoModule = GoModule {
     }],
 };
 
+/// The container runtime of the nodes. Its shim and its client are of the same version.
+pub const CONTAINERD: GoModule = GoModule {
+    name: "containerd",
+    commands: &[
+        ("containerd", "github.com/containerd/containerd/v2/cmd/containerd"),
+        (
+            "containerd-shim-runc-v2",
+            "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2",
+        ),
+        ("ctr", "github.com/containerd/containerd/v2/cmd/ctr"),
+    ],
+    stamps: &[Stamp {
+        module: "github.com/containerd/containerd/v2",
+        versions: &["github.com/containerd/containerd/v2/version.Version"],
+        majors: &[],
+        minors: &[],
+    }],
+};
+
 /// Helm, which installs the chart.
 pub const HELM: GoModule = GoModule {
     name: "helm",

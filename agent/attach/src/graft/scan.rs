@@ -88,12 +88,11 @@ impl LauncherScan {
 /// ([`crate::bounded::Gate`]).
 pub fn waits(procfs: &Procfs, candidate: &Candidate, volumes: Option<&KubeletVolumes>) -> Option<u32> {
     let process = candidate.process;
-    if let Some(volumes) = volumes {
-        let mounts = std::fs::read_to_string(procfs.folder(process.pid).join("mountinfo")).ok()?;
-        if let Err(error) = volumes.check(&candidate.container.as_ref()?.pod_uid, &mounts) {
-            tracing::debug!(pid = process.pid, %error, "a process with a launcher's name is none");
-            return None;
-        }
+    if let Some(volumes) = volumes
+        && let Err(error) = volumes.check(&candidate.container.as_ref()?.pod_uid, procfs, process.pid)
+    {
+        tracing::debug!(pid = process.pid, %error, "a process with a launcher's name is none");
+        return None;
     }
     if !is_run(&procfs.command_line(process.pid).ok()?) {
         return None;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use flopwatch_api::pod::asks_for_gpu;
 use flopwatch_api::preparation::{
     JAX_DIR, JAX_VOLUME_PREFIX, LAUNCHER_INIT_CONTAINER, NSYS_CUDA_GRAPH_ANNOTATION, NSYS_GPU_METRICS_ANNOTATION,
-    NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION, PREPARE_CONTAINERS_ANNOTATION, RUN_VOLUME_PREFIX,
-    TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME, split_names,
+    NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION, PREPARE_CONTAINERS_ANNOTATION, PROFILER_VOLUME,
+    RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME, split_names,
 };
 use flopwatch_api::profiler::{CudaGraphTrace, TraceCategory, is_range_name};
 use k8s_openapi::api::core::v1::{Container, Pod, PodSpec, VolumeMount};
@@ -139,7 +139,9 @@ fn refuse_annotations(pod: &Pod) -> Option<Refusal> {
 
 fn refuse_names(spec: &PodSpec) -> Option<Refusal> {
     let volume = spec.volumes.iter().flatten().map(|volume| &volume.name).find(|name| {
-        *name == TOOLS_VOLUME || name.starts_with(RUN_VOLUME_PREFIX) || name.starts_with(TMP_VOLUME_PREFIX)
+        matches!(name.as_str(), TOOLS_VOLUME | PROFILER_VOLUME)
+            || name.starts_with(RUN_VOLUME_PREFIX)
+            || name.starts_with(TMP_VOLUME_PREFIX)
     });
     let all = spec
         .init_containers

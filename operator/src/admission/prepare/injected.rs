@@ -1,17 +1,17 @@
-//! What is put into a pod: volumes, mounts, init containers.
+//! What is put into a pod: volumes, mounts, and init containers where images are not mounted.
 
 use std::collections::BTreeMap;
 
 use flopwatch_api::preparation::{
-    LAUNCHER, LAUNCHER_INIT_CONTAINER, RUN_DIR, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_DIR, TOOLS_INIT_CONTAINER,
-    TOOLS_VOLUME,
+    LAUNCHER, LAUNCHER_INIT_CONTAINER, PROFILER_VOLUME, RUN_DIR, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_DIR,
+    TOOLS_IN_IMAGE, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
 };
 use k8s_openapi::api::core::v1::{Container, Pod};
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Map, Value, json};
 
-use crate::admission::prepare::PrepareOptions;
 use crate::admission::prepare::candidates::roomiest;
+use crate::admission::prepare::{Delivery, PrepareOptions};
 
 /// User of the init containers when the pod names none; any user can write into an emptyDir.
 const NOBODY: i64 = 65532;
@@ -21,7 +21,10 @@ const LAUNCHER_IN_IMAGE: &str = "/usr/local/bin/flopwatch-launcher";
 const SHARED_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
 pub(super) fn volumes(containers: &[(usize, &Container)], options: &PrepareOptions) -> Vec<Value> {
-    let mut volumes = vec![tools_volume()];
+    let mut volumes = vec![tools_volume(options)];
+    if options.delivery == Delivery::Mount {
+        volumes.push(image_volume(PROFILER_VOLUME, &options.tools_image, options));
+    }
     for (index, container) in containers {
         let limit = options
             .run_size_limit
@@ -35,11 +38,15 @@ pub(super) fn volumes(containers: &[(usize, &Container)], options: &PrepareOptio
     volumes
 }
 
-pub(super) fn mounts(index: usize, container: &Container) -> Vec<Value> {
-    let mut mounts = vec![
-        tools_mount(),
-        json!({"name": format!("{RUN_VOLUME_PREFIX}{index}"), "mountPath": RUN_DIR}),
-    ];
+pub(super) fn mounts(index: usize, container: &Container, options: &PrepareOptions) -> Vec<Value> {
+    let mut mounts = vec![tools_mount(options)];
+    if options.delivery == Delivery::Mount {
+        let folder = options.tools_path.trim_start_matches('/');
+        let name = folder.rsplit('/').next().unwrap_or_default();
+        let at = format!("{TOOLS_DIR}/{name}");
+        mounts.push(json!({"name": PROFILER_VOLUME, "mountPath": at, "subPath": folder, "readOnly": true}));
+    }
+    mounts.push(json!({"name": format!("{RUN_VOLUME_PREFIX}{index}"), "mountPath": RUN_DIR}));
     if needs_tmp(container) {
         mounts.push(json!({"name": format!("{TMP_VOLUME_PREFIX}{index}"), "mountPath": "/tmp"}));
     }
@@ -57,13 +64,29 @@ fn needs_tmp(container: &Container) -> bool {
 }
 
 /// The volume with the launcher and the tools.
-pub(super) fn tools_volume() -> Value {
-    json!({"name": TOOLS_VOLUME, "emptyDir": {}})
+pub(super) fn tools_volume(options: &PrepareOptions) -> Value {
+    match options.delivery {
+        Delivery::Copy => json!({"name": TOOLS_VOLUME, "emptyDir": {}}),
+        Delivery::Mount => image_volume(TOOLS_VOLUME, &options.launcher_image, options),
+    }
+}
+
+fn image_volume(name: &str, reference: &str, options: &PrepareOptions) -> Value {
+    let mut image = json!({"reference": reference});
+    if let Some(policy) = &options.image_pull_policy {
+        image["pullPolicy"] = json!(policy);
+    }
+    json!({"name": name, "image": image})
 }
 
 /// Its mount in a container of the pod's own.
-pub(super) fn tools_mount() -> Value {
-    json!({"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR, "readOnly": true})
+pub(super) fn tools_mount(options: &PrepareOptions) -> Value {
+    match options.delivery {
+        Delivery::Copy => json!({"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR, "readOnly": true}),
+        Delivery::Mount => {
+            json!({"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR, "subPath": TOOLS_IN_IMAGE, "readOnly": true})
+        }
+    }
 }
 
 pub(super) fn init_containers(
@@ -72,31 +95,27 @@ pub(super) fn init_containers(
     options: &PrepareOptions,
     parts: Option<&str>,
 ) -> Vec<Value> {
+    if options.delivery == Delivery::Mount {
+        return Vec::new();
+    }
     // The tools image may hold nothing that could copy: the launcher does it.
     let copy = match parts {
         Some(parts) => json!([LAUNCHER, "copy", "--for", parts, options.tools_path, TOOLS_DIR]),
         None => json!([LAUNCHER, "copy", options.tools_path, TOOLS_DIR]),
     };
-    vec![
-        launcher(pod, containers, options),
-        init_container(
-            (TOOLS_INIT_CONTAINER, &options.tools_image, copy),
-            pod,
-            containers,
-            options,
-        ),
-    ]
+    let tools = (TOOLS_INIT_CONTAINER, options.tools_image.as_str(), copy);
+    let tools = init_container(tools, pod, containers, options);
+    launcher(pod, containers, options).into_iter().chain([tools]).collect()
 }
 
 /// The first of them, which puts the launcher and the libraries that it brings into the volume.
-pub(super) fn launcher(pod: &Pod, containers: &[(usize, &Container)], options: &PrepareOptions) -> Value {
+pub(super) fn launcher(pod: &Pod, containers: &[(usize, &Container)], options: &PrepareOptions) -> Option<Value> {
+    if options.delivery == Delivery::Mount {
+        return None;
+    }
     let install = json!([LAUNCHER_IN_IMAGE, "install", TOOLS_DIR]);
-    init_container(
-        (LAUNCHER_INIT_CONTAINER, &options.launcher_image, install),
-        pod,
-        containers,
-        options,
-    )
+    let launcher = (LAUNCHER_INIT_CONTAINER, options.launcher_image.as_str(), install);
+    Some(init_container(launcher, pod, containers, options))
 }
 
 fn init_container(

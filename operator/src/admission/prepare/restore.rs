@@ -2,22 +2,18 @@
 
 use flopwatch_api::preparation::{
     FLOPWATCH_RECORDER_BYTES, FLOPWATCH_RECORDER_DIR, LAUNCHER, LAUNCHER_INIT_CONTAINER, NVTX_INJECTION64_PATH,
-    RECORDER_LIBRARY, RECORDER_VOLUME_PREFIX, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
+    PROFILER_VOLUME, RECORDER_LIBRARY, RECORDER_VOLUME_PREFIX, RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX,
+    TOOLS_INIT_CONTAINER, TOOLS_VOLUME,
 };
 use serde_json::{Map, Value};
 
 /// Takes out what [`prepare`](super::prepare) put in: init containers, volumes, mounts, the launcher before each command, and the flight
 /// recorder. What it looked up of an image's entrypoint stays, and so do other variables: the program runs the same with them. A pod
-/// without the launcher's init container has none of it, and stays as it is.
+/// without the launcher's init container, and without the launcher's image as a volume, has none of it, and stays as it is.
 pub fn restore(spec: &mut Map<String, Value>) {
-    let init = spec.get("initContainers").and_then(Value::as_array);
-    let names: Vec<&str> = init
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object)
-        .map(name)
-        .collect();
-    if !names.contains(&LAUNCHER_INIT_CONTAINER) {
+    let is_launcher = |container: &Map<String, Value>| name(container) == LAUNCHER_INIT_CONTAINER;
+    let is_image = |volume: &Map<String, Value>| name(volume) == TOOLS_VOLUME && volume.contains_key("image");
+    if !items(spec, "initContainers").any(is_launcher) && !items(spec, "volumes").any(is_image) {
         return;
     }
     retain(spec, "initContainers", |container| {
@@ -35,6 +31,11 @@ pub fn restore(spec: &mut Map<String, Value>) {
             command.drain(..=end);
         }
     }
+}
+
+fn items<'a>(of: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a Map<String, Value>> {
+    let items = of.get(key).and_then(Value::as_array);
+    items.into_iter().flatten().filter_map(Value::as_object)
 }
 
 /// Takes the flight recorder's variables from a container that has it.
@@ -69,7 +70,7 @@ fn is_ours(volume: &str) -> bool {
         let number = volume.strip_prefix(prefix).unwrap_or_default();
         !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit())
     };
-    volume == TOOLS_VOLUME
+    matches!(volume, TOOLS_VOLUME | PROFILER_VOLUME)
         || [RUN_VOLUME_PREFIX, TMP_VOLUME_PREFIX, RECORDER_VOLUME_PREFIX]
             .into_iter()
             .any(numbered)
@@ -83,7 +84,7 @@ mod tests {
 
     use super::*;
     use crate::admission::prepare::tests::options;
-    use crate::admission::prepare::{Entrypoints, prepare};
+    use crate::admission::prepare::{Delivery, Entrypoints, prepare};
 
     fn restored(mut pod: Value) -> Value {
         let spec = pod["spec"].as_object_mut().unwrap();
@@ -106,13 +107,15 @@ mod tests {
             }]
         });
         let words = ["nsys", "recorder", "nsys.recorder"];
-        for (spec, words) in words
+        let deliveries = [Delivery::Copy, Delivery::Mount];
+        for ((spec, words), delivery) in words
             .iter()
             .flat_map(|words| [(bare.clone(), words), (own.clone(), words)])
+            .flat_map(|row| deliveries.map(|delivery| (row.clone(), delivery)))
         {
             let pod = json!({"metadata": {"name": "p", "labels": {PREPARE_LABEL: words}}, "spec": spec});
             let typed: Pod = serde_json::from_value(pod.clone()).unwrap();
-            let preparation = prepare(&typed, &options(), &Entrypoints::new());
+            let preparation = prepare(&typed, &options().delivered(delivery), &Entrypoints::new());
             let mut prepared = pod.clone();
             json_patch::patch(&mut prepared, &preparation.operations).unwrap();
             assert_ne!(prepared["spec"], pod["spec"]);

@@ -24,6 +24,7 @@ pub(super) fn options() -> PrepareOptions {
         run_size_limit: None,
         min_memory_bytes: 64 << 20,
         entrypoints: EntrypointMode::Off,
+        delivery: Delivery::Copy,
     }
 }
 
@@ -73,6 +74,19 @@ fn a_plain_pod() {
         json!({"containers": [{"name": "main", "image": "train:1", "command": ["python", "train.py"], "args": ["--fast"]}]}),
     );
     insta::assert_yaml_snapshot!("plain", stored(&pod, &options(), &Entrypoints::new()).0);
+}
+
+#[test]
+fn a_pod_whose_tools_are_mounted_gets_no_init_container() {
+    let pod = pod(
+        Value::Null,
+        json!({"containers": [{"name": "main", "image": "train:1", "command": ["python", "train.py"], "args": ["--fast"]}]}),
+    );
+    let mounting = options().delivered(Delivery::Mount);
+    insta::assert_yaml_snapshot!("mounted", stored(&pod, &mounting, &Entrypoints::new()).0);
+    let copied = stored(&pod, &options(), &Entrypoints::new()).0;
+    let again = prepare(&typed(&copied), &mounting, &Entrypoints::new());
+    assert_eq!(again.operations, [], "what was copied into is not mounted over");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use flopwatch_api::preparation::{
 use flopwatch_api::profiler::NcuOptions;
 use k8s_openapi::api::core::v1::Pod;
 
-use super::PrepareOptions;
+use super::{Delivery, PrepareOptions};
 use crate::admission::refusal::Refusal;
 
 /// The launcher's words before a container's command.
@@ -81,6 +81,8 @@ fn ncu(pod: &Pod, options: &PrepareOptions) -> Result<Tools, Refusal> {
             tools_image: ncu.image.clone(),
             tools_path: ncu.path.clone(),
             tools_bytes: ncu.bytes,
+            // The launcher's image has no folder to mount it at, and nobody waits for a session's own pod.
+            delivery: Delivery::Copy,
             ..options.clone()
         },
         prefix: ncu.prefix(&chosen),

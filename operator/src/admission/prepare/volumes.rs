@@ -18,7 +18,7 @@ pub(super) struct Volumes<'a> {
     containers: &'a [(usize, &'a Container)],
     /// Whether it has a list of volumes.
     lists: bool,
-    /// Whether it has the launcher's init container and volume.
+    /// Whether it has the launcher's volume, and its init container where it needs one.
     has_launcher: bool,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Volumes<'a> {
                     mounts.push(mount);
                     environment.added.extend(variables);
                     if !has_tools {
-                        mounts.push(injected::tools_mount());
+                        mounts.push(injected::tools_mount(self.options));
                     }
                     volumes.extend(self.launcher(operations));
                 }
@@ -114,7 +114,7 @@ impl<'a> Volumes<'a> {
             return None;
         }
         let launcher = injected::launcher(self.pod, self.containers, self.options);
-        insert_first(self.pod, vec![launcher], operations);
-        Some(injected::tools_volume())
+        insert_first(self.pod, launcher.into_iter().collect(), operations);
+        Some(injected::tools_volume(self.options))
     }
 }

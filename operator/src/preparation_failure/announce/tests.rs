@@ -227,7 +227,7 @@ async fn a_change_ends_the_wait_for_the_next_round() {
 fn what_is_remembered_is_bounded() {
     let mut told = Told::default();
     let now = Instant::now();
-    let subject = |at: usize| (at.to_string(), Some(InitContainer::Tools), "ToolsImageUnavailable");
+    let subject = |at: usize| (at.to_string(), Some(Part::Tools), "ToolsImageUnavailable");
     let due = (0..2 * MAX_TOLD)
         .filter(|at| told.due(&subject(*at), now, RESEND))
         .count();

@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, bail, ensure};
 use flopwatch_system_tests::cluster::Cluster;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{copied_into, workload};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams, PostParams};
@@ -88,8 +88,10 @@ async fn c1_a_running_pod_cannot_be_said_to_be_prepared() -> Result<()> {
     }
     let late = annotate("flopwatch.dev/prepared-more", "1");
     is_refused("more", pods.patch("prepared", &parameters, &late).await, PREPARED)?;
+    let copied = copied_into(&cluster.client, workload("copied", true, &[])).await?;
+    namespace.create_pod(copied).await?;
     let image = json!({ "spec": { "initContainers": [{ "name": "flopwatch-tools", "image": "localhost/flopwatch/workload:dev" }] } });
-    let outcome = pods.patch("prepared", &parameters, &Patch::Strategic(image)).await;
+    let outcome = pods.patch("copied", &parameters, &Patch::Strategic(image)).await;
     is_refused("another image", outcome, "flopwatch-tools")?;
     // What is none of ours goes on as it did.
     pods.patch("prepared", &parameters, &annotate("example.org/note", "x"))
@@ -125,6 +127,16 @@ async fn c1_the_tools_of_a_prepared_pod_are_writable_for_nobody() -> Result<()> 
         .create(&PostParams::default(), &serde_json::from_value(pod.clone())?)
         .await;
     is_refused("a sidecar that writes", outcome, "flopwatch-tools")?;
+    // Until the kubelet says which container a process is of, what is mounted tells: so nothing else may be mounted there.
+    let mut covers = pod.clone();
+    covers["metadata"]["name"] = json!("covers");
+    covers["spec"]["volumes"] = json!([{ "name": "own", "emptyDir": {} }]);
+    covers["spec"]["containers"][1]["volumeMounts"] =
+        json!([{ "name": "own", "mountPath": "/flopwatch/tools", "readOnly": true }]);
+    let outcome = pods
+        .create(&PostParams::default(), &serde_json::from_value(covers)?)
+        .await;
+    is_refused("a sidecar with tools of its own", outcome, "mount nothing else there")?;
     pod["metadata"]["name"] = json!("reads");
     pod["spec"]["containers"][1] = sidecar(&pod, true)?;
     namespace.create_pod(pod).await?;

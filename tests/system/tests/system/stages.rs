@@ -10,7 +10,7 @@ use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually_each};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::parts::Running;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{copied_into, workload};
 use flopwatch_system_tests::sessions::condition_of;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Pod, PodCondition};
@@ -38,9 +38,10 @@ const STEPS: [&str; 7] = [
     "first bytes of the timeline",
 ];
 /// What is told of each pod.
-const PODS: [&str; 2] = [
+const PODS: [&str; 3] = [
     "an unprepared pod until it is ready",
     "a prepared pod until it is ready",
+    "a prepared pod with copied tools until it is ready",
 ];
 
 #[tokio::test(flavor = "multi_thread")]
@@ -103,17 +104,23 @@ async fn every_stage_of_a_session_is_told_in_its_order() -> Result<()> {
 }
 
 #[tokio::test]
-async fn a_prepared_pod_and_an_unprepared_one_become_ready() -> Result<()> {
+async fn prepared_pods_and_unprepared_ones_become_ready() -> Result<()> {
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("ready").await?;
     let mut all: Vec<Vec<u64>> = vec![Vec::new(); PODS.len()];
     for round in 0..rounds()? {
-        for (prepared, figures) in [false, true].into_iter().zip(&mut all) {
-            let name = format!("pod-{round}-{prepared}");
+        let name = |kind: &str| format!("pod-{round}-{kind}");
+        let copied = copied_into(&cluster.client, workload(&name("copied"), true, &[])).await?;
+        let kinds = [
+            workload(&name("unprepared"), false, &[]),
+            workload(&name("prepared"), true, &[]),
+            copied,
+        ];
+        for (pod, figures) in kinds.into_iter().zip(&mut all) {
             let begin = now_ms()?;
-            namespace.create_pod(workload(&name, prepared, &[])).await?;
+            let name = namespace.create_pod(pod).await?.name_any();
             figures.push(ready(&namespace, &name).await?.saturating_sub(begin));
             let pods = namespace.api::<Pod>();
             pods.delete(&name, &DeleteParams::default().grace_period(0)).await?;

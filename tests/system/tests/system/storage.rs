@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::Cluster;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{copied_into, workload};
 use flopwatch_system_tests::trainer::Trainer;
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
@@ -21,9 +21,9 @@ async fn h3_a_busy_capture_of_a_pod_with_little_storage_ends_and_the_pod_is_not_
     let namespace = cluster.namespace("tight").await?;
     let mut pod = workload("tight", true, &["--threads", "4", "--range-micros", "2"]);
     pod["spec"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] = json!("300Mi");
-    let made = namespace.create_pod(pod).await?;
+    let made = namespace.create_pod(copied_into(&cluster.client, pod).await?).await?;
     let annotations = made.metadata.annotations.unwrap_or_default();
-    // What the tools leave of it (100 MiB) but 64 MiB for the workload.
+    // What copied tools leave of it (100 MiB) but 64 MiB for the workload.
     ensure!(
         annotations.get("flopwatch.dev/prepared-capture-bytes") == Some(&(36 << 20).to_string()),
         "{annotations:?}"

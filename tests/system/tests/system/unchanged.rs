@@ -1,6 +1,7 @@
 //! A prepared pod stays what it was to the cluster: its class, its share of a quota, its volumes, and how it fails to start.
 
 use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::pod;
 use flopwatch_api::preparation::{PREPARED_ANNOTATION, UNPREPARED_ANNOTATION};
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace, eventually};
 use flopwatch_system_tests::pods::workload;
@@ -56,14 +57,14 @@ async fn a_prepared_pod_keeps_its_class_and_one_without_room_for_the_tools_is_le
             );
         }
     }
-    let tight = json!({ "limits": { "ephemeral-storage": "100Mi" } });
+    let tight = json!({ "limits": { "ephemeral-storage": "90Mi" } });
     let pod = admitted(&namespace, with_resources("tight", true, &tight)).await?;
     let why = pod.annotations().get(UNPREPARED_ANNOTATION).context("no reason")?;
     ensure!(
-        why.contains("ephemeral-storage limit of 104857600 bytes is too small"),
+        why.contains("ephemeral-storage limit of 94371840 bytes is too small"),
         "{why}"
     );
-    ensure!(pod.spec.is_some_and(|spec| spec.init_containers.is_none()));
+    ensure!(!pod::has_launcher(&pod), "{pod:?}");
     namespace.delete().await
 }
 

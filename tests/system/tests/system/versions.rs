@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, TestNamespace};
 use flopwatch_system_tests::mounts::written;
 use flopwatch_system_tests::node;
-use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::pods::{copied_into, workload};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
@@ -80,7 +80,8 @@ async fn tools_of_a_version_that_the_agent_does_not_carry_are_refused_with_both_
         return Ok(());
     };
     let namespace = cluster.namespace("newer").await?;
-    namespace.create_pod(workload("trainer", true, &[])).await?;
+    let copied = copied_into(&cluster.client, workload("trainer", true, &[])).await?;
+    namespace.create_pod(copied).await?;
     let state = namespace.launch_state("trainer").await?;
     ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
     exchange_tools(&namespace.running("trainer").await?)?;
