@@ -1,7 +1,7 @@
 //! The metrics ring: what the node's GPUs and containers did in the last minutes, in memory, whether or not a capture runs.
 //!
 //! Ten times a second it takes of every GPU what changes quickly of a capture's own samples, and of every container its processor
-//! time. Twice a second come temperatures, what processes have of a GPU, and containers' memory; GPM comes each second round,
+//! time; twice a second of GPUs while no container is on any. Twice a second come temperatures, what processes have of a GPU, and containers' memory; GPM comes each second round,
 //! PCIe throughput and pressure once a second. A container gets its own series and those of its devices, never another's.
 //!
 //! **Bound.** A row of a track is 4 bytes of time and 4 for each value. With the usual ten minutes (6,000 rounds) a GPU takes
@@ -28,7 +28,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flopwatch_attach::process::Procfs;
-use flopwatch_nvml::{Observation, Observer, Round};
+use flopwatch_nvml::{Observation, Observer, Round, Wanted};
 use prometheus::Registry;
 use tracing::{info, warn};
 
@@ -97,8 +97,17 @@ struct Shared {
     devices: Mutex<Devices>,
     containers: Mutex<Containers>,
     gauges: Gauges,
-    ended: Mutex<bool>,
+    told: Mutex<Told>,
     wake: Condvar,
+}
+
+/// What the threads are told.
+#[derive(Debug, Default)]
+struct Told {
+    /// The ring has ended.
+    ended: bool,
+    /// Containers came since somebody waited for them.
+    containers: bool,
 }
 
 impl std::fmt::Debug for Shared {
@@ -126,7 +135,7 @@ impl MetricsRing {
             devices: Mutex::new(Devices::new(sources.length, Box::new(container_of))),
             containers: Mutex::new(Containers::new(sources.length)),
             gauges: Gauges::register(registry)?,
-            ended: Mutex::new(false),
+            told: Mutex::default(),
             wake: Condvar::new(),
         });
         let observer: Arc<dyn Observer> = Arc::<Shared>::clone(&shared);
@@ -173,8 +182,7 @@ impl MetricsRing {
 
 impl Drop for MetricsRing {
     fn drop(&mut self) {
-        *self.shared.ended.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.shared.wake.notify_all();
+        self.shared.tell(|told| told.ended = true);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 warn!("a thread of the metrics ring panicked");
@@ -184,10 +192,15 @@ impl Drop for MetricsRing {
 }
 
 impl Observer for Shared {
-    fn take(&self, round: &Round<'_>) {
-        let refused = self.devices().take(round.readings, round.whole);
+    fn take(&self, round: &Round<'_>) -> Wanted {
+        let mut devices = self.devices();
+        let refused = devices.take(round.readings, round.whole);
+        let is_used = devices.is_used();
+        drop(devices);
         self.gauges.no_room_for_devices(refused);
         self.gauges.round(NVML, round.took, round.missed);
+        // What a GPU did before a container was on it is shown to nobody.
+        if is_used { Wanted::Every } else { Wanted::Whole }
     }
 }
 
@@ -200,17 +213,33 @@ impl Shared {
         self.containers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn told(&self) -> MutexGuard<'_, Told> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tell(&self, what: impl FnOnce(&mut Told)) {
+        what(&mut self.told());
+        self.wake.notify_all();
+    }
+
     /// Waits until then; false when the ring has ended.
     fn wait_until(&self, then: Instant) -> bool {
-        let mut ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut told = self.told();
         loop {
             let left = then.saturating_duration_since(Instant::now());
-            if *ended || left.is_zero() {
-                return !*ended;
+            if told.ended || left.is_zero() {
+                return !told.ended;
             }
-            let waited = self.wake.wait_timeout(ended, left);
-            ended = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.wake.wait_timeout(told, left);
+            told = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
+    }
+
+    /// Waits until containers come, or came since the last time; false when the ring has ended.
+    fn wait_for_containers(&self) -> bool {
+        let waits = |told: &mut Told| !told.ended && !std::mem::take(&mut told.containers);
+        let told = self.wake.wait_while(self.told(), waits);
+        !told.unwrap_or_else(PoisonError::into_inner).ended
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub mod captures;
 pub mod certificate;
+pub mod claims;
 pub mod clock;
 pub mod containers;
 pub mod entering;
@@ -48,7 +49,7 @@ use kube::{Client, ResourceExt};
 use prometheus::Registry;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -132,7 +133,7 @@ pub enum Error {
 /// Bounds of what this node's captures may take.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Captures at once.
+    /// Captures that are recorded at once, and that are processed at once.
     pub captures: usize,
     /// Bytes of one raw capture.
     pub capture_bytes: u64,
@@ -162,7 +163,7 @@ pub struct Node {
     /// Pods of the node, kept up to date by a watch.
     pub pods: Pods,
     /// Told when they changed.
-    pub pods_changed: Notify,
+    pub pods_changed: watch::Sender<()>,
     /// Store of the published artifacts.
     pub store: Arc<Store>,
     /// What the agent counts.
@@ -271,7 +272,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         client,
         clock: clock::ServerClock::default(),
         pods: pods.clone(),
-        pods_changed: Notify::new(),
+        pods_changed: watch::Sender::new(()),
         store,
         metrics,
         limits: Limits::of(&options),
@@ -496,7 +497,7 @@ async fn watch_pods<E: std::error::Error>(events: impl futures::Stream<Item = Re
     let mut events = std::pin::pin!(events.take_until(node.stop.clone().cancelled_owned()));
     while let Some(event) = events.next().await {
         match event {
-            Ok(()) => node.pods_changed.notify_one(),
+            Ok(()) => node.pods_changed.send_replace(()),
             Err(error) => {
                 node.metrics.watch_error("pods");
                 warn!(error = %chain(&error), "the watch on pods failed and is retried");

@@ -28,10 +28,12 @@ pub struct Observed<'a> {
     pub live: bool,
     /// The store holds artifacts of the capture.
     pub stored: bool,
-    /// Captures that this agent runs now.
-    pub live_on_node: usize,
-    /// Most captures that it runs at once.
-    pub max_live: usize,
+    /// Captures that have their containers now, to record in them.
+    pub recording: usize,
+    /// Captures that have left theirs and are processed, or wait for it.
+    pub recorded: usize,
+    /// Most captures that record at once, and most that are processed at once. Both together are what may wait to be processed at most.
+    pub at_once: usize,
     /// Captures of this node that wait for a turn and are older than this one.
     pub ahead: usize,
     /// Another capture that has the container now, carried by this process or left by an earlier one.
@@ -163,29 +165,50 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
     }
     let deadline = SignedDuration::from_secs(i64::from(spec.start_deadline_seconds));
     let waited = observed.now.duration_since(observed.created);
+    let awaited = awaited(spec, observed);
     if waited > deadline {
         let message = format!(
-            "the capture's turn on node {} did not come within startDeadlineSeconds ({} s); {} at a time are carried out there",
-            spec.node_name, spec.start_deadline_seconds, observed.max_live
+            "the capture's turn on node {} did not come within startDeadlineSeconds ({} s); {} at a time are carried out there{}",
+            spec.node_name,
+            spec.start_deadline_seconds,
+            observed.at_once,
+            awaited.map(|awaited| format!(": {awaited}")).unwrap_or_default()
         );
         return Step::Refuse(Failure::new(CaptureReason::DeadlineExceeded, message));
     }
-    let message = if let Some(Holder { name, .. }) = observed.holder {
-        format!("capture {name} leaves container {}", spec.container_name)
-    } else if observed.live_on_node.saturating_add(observed.ahead) < observed.max_live {
-        return Step::Start;
-    } else {
-        format!(
-            "{} of {} captures run on node {}, {} wait before this one",
-            observed.live_on_node, observed.max_live, spec.node_name, observed.ahead
-        )
-    };
+    let Some(message) = awaited else { return Step::Start };
     let left = Duration::try_from(deadline.saturating_sub(waited)).unwrap_or_default();
     Step::Wait {
         message,
         // One second past the deadline, so that the next look sees it passed.
         recheck: RECHECK.min(left.saturating_add(Duration::from_secs(1))),
     }
+}
+
+/// What a capture waits for that could start else, for people. Whoever records needs room for what was recorded: so many captures as record and as
+/// are processed at once may be under way together.
+fn awaited(spec: &CaptureSpec, observed: &Observed<'_>) -> Option<String> {
+    let Observed {
+        recording,
+        recorded,
+        at_once,
+        ahead,
+        ..
+    } = *observed;
+    if let Some(Holder { name, .. }) = observed.holder {
+        return Some(format!("capture {name} leaves container {}", spec.container_name));
+    }
+    let node = &spec.node_name;
+    if recording.saturating_add(ahead) >= at_once {
+        return Some(format!(
+            "{recording} of {at_once} captures run on node {node}, {ahead} wait before this one"
+        ));
+    }
+    (recording.saturating_add(recorded).saturating_add(ahead) >= at_once.saturating_mul(2)).then(|| {
+        format!(
+            "{recorded} captures that were recorded on node {node} are processed or wait for it, {ahead} wait before this one"
+        )
+    })
 }
 
 /// Whether an agent went beyond the queue with it.
@@ -282,8 +305,9 @@ mod tests {
             deleting: false,
             live: false,
             stored: false,
-            live_on_node: 0,
-            max_live: 2,
+            recording: 0,
+            recorded: 0,
+            at_once: 2,
             ahead: 0,
             holder: None,
         }
@@ -325,10 +349,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_processed_takes_no_turn_to_record() {
+        let seen = Observed {
+            recording: 1,
+            recorded: 2,
+            ..observed()
+        };
+        assert_eq!(plan(&spec(), &CaptureStatus::default(), &seen), Step::Start);
+    }
+
+    #[test]
+    fn a_capture_that_found_no_room_in_time_says_what_there_was_no_room_for() {
+        let seen = Observed {
+            now: Timestamp::from_second(1_000_061).unwrap(),
+            recorded: 4,
+            ..observed()
+        };
+        let step = plan(&spec(), &at(Stage::Queued), &seen);
+        assert_eq!(reason(&step), Some(CaptureReason::DeadlineExceeded));
+        assert!(
+            matches!(&step, Step::Refuse(failure) if failure.message.contains("4 captures that were recorded")),
+            "{step:?}"
+        );
+    }
+
+    #[test]
     fn a_capture_waits_while_the_node_is_full_or_older_ones_wait() {
-        for (live_on_node, ahead) in [(2, 0), (1, 1), (0, 2)] {
+        for (recording, recorded, ahead) in [(2, 0, 0), (1, 0, 1), (0, 0, 2), (1, 3, 0), (0, 4, 0), (0, 3, 1)] {
             let seen = Observed {
-                live_on_node,
+                recording,
+                recorded,
                 ahead,
                 ..observed()
             };
@@ -342,7 +392,7 @@ mod tests {
     fn a_capture_that_waited_past_its_deadline_is_refused() {
         let seen = Observed {
             now: Timestamp::from_second(1_000_061).unwrap(),
-            live_on_node: 2,
+            recording: 2,
             ..observed()
         };
         let step = plan(&spec(), &at(Stage::Queued), &seen);
@@ -356,7 +406,7 @@ mod tests {
                 name: "first",
                 is_ending: false,
             }),
-            live_on_node: 2,
+            recording: 2,
             ..observed()
         };
         let step = plan(&spec(), &CaptureStatus::default(), &seen);
@@ -372,7 +422,7 @@ mod tests {
         };
         let seen = Observed {
             holder: Some(holder),
-            live_on_node: 1,
+            recording: 1,
             ..observed()
         };
         let step = plan(&spec(), &CaptureStatus::default(), &seen);

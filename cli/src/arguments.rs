@@ -1,22 +1,24 @@
 //! The command line.
 
+mod names;
 mod profiler;
 mod recent;
 mod schedule;
+mod times;
 mod top;
 
 use std::path::PathBuf;
-use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, TraceCategory, parse_capture_range};
 use flopwatch_api::requirement::{FORMER_WORDS, Requirement};
-use flopwatch_api::session::MAX_DURATION_SECONDS;
 
+pub use names::{CaptureName, PodName, SessionName};
 pub use profiler::{NcuArguments, Profiler, Set};
 pub use recent::RecentArguments;
 pub use schedule::{ScheduleArguments, ScheduleName};
+pub use times::{Span, Window};
 pub use top::{TopArguments, TopBy};
 
 const EXIT_CODES: &str = "Exit codes:
@@ -406,109 +408,6 @@ pub struct GatewayArguments {
     pub token: Option<String>,
 }
 
-/// Name of a pod, as `NAME` or `pod/NAME`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodName(pub String);
-
-impl FromStr for PodName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        named(text, &["pod", "pods", "po"]).map(Self)
-    }
-}
-
-/// Name of a session, as `NAME` or `profilingsession/NAME`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionName(pub String);
-
-impl FromStr for SessionName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let kinds = [
-            "profilingsession",
-            "profilingsessions",
-            "pfs",
-            "session",
-            "profilingsession.flopwatch.dev",
-            "profilingsessions.flopwatch.dev",
-        ];
-        named(text, &kinds).map(Self)
-    }
-}
-
-/// Name of a capture, as `NAME` or `capture/NAME`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CaptureName(pub String);
-
-impl FromStr for CaptureName {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        named(text, &["capture", "captures", "capture.flopwatch.dev"]).map(Self)
-    }
-}
-
-fn named(text: &str, kinds: &[&str]) -> Result<String, String> {
-    let name = match text.split_once('/') {
-        None => text,
-        Some((kind, name)) if kinds.contains(&kind) => name,
-        Some((kind, _)) => return Err(format!("{kind}/ is none of {}/", kinds.join("/, "))),
-    };
-    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
-    if name.is_empty() || name.len() > 253 || !name.bytes().all(allowed) {
-        return Err("a name has lower-case letters, digits, - and . alone".to_owned());
-    }
-    Ok(name.to_owned())
-}
-
-/// A time in whole seconds: a number, or one with `s`, `m`, `h` or `d`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span(pub u32);
-
-/// How a time is written.
-const SPAN: &str = "write whole seconds, minutes, hours or days: 10s, 2m, 1h, 7d";
-
-impl FromStr for Span {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (digits, unit) = match text.find(|letter: char| !letter.is_ascii_digit()) {
-            Some(at) => text.split_at(at),
-            None => (text, "s"),
-        };
-        let factor = match unit {
-            "s" => 1,
-            "m" => 60,
-            "h" => 3600,
-            "d" => 86_400,
-            _ => return Err(SPAN.to_owned()),
-        };
-        let number: u32 = digits.parse().map_err(|_not_one| SPAN.to_owned())?;
-        number
-            .checked_mul(factor)
-            .map(Self)
-            .ok_or_else(|| "that is too long".to_owned())
-    }
-}
-
-/// Length of a window in seconds, within what a session may ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window(pub i32);
-
-impl FromStr for Window {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let Span(seconds) = text.parse()?;
-        match i32::try_from(seconds) {
-            Ok(seconds) if (1..=MAX_DURATION_SECONDS).contains(&seconds) => Ok(Self(seconds)),
-            _ => Err(format!("a window is 1 to {MAX_DURATION_SECONDS} seconds long")),
-        }
-    }
-}
-
 fn category(name: &str) -> Result<TraceCategory, String> {
     let known = TraceCategory::ALL.map(TraceCategory::as_str).join(", ");
     TraceCategory::from_name(name).ok_or_else(|| format!("there are {known}"))
@@ -542,44 +441,6 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn names_come_with_and_without_their_kind() {
-        let pod = |text: &str| text.parse::<PodName>().map(|PodName(name)| name);
-        assert_eq!(pod("pod/trainer"), Ok("trainer".into()));
-        assert_eq!(pod("trainer-0.a"), Ok("trainer-0.a".into()));
-        assert_eq!(
-            pod("deployment/trainer"),
-            Err("deployment/ is none of pod/, pods/, po/".into())
-        );
-        for wrong in ["", "pod/", "a/b/c", "Trainer", "a b", "../x", "pod/../x"] {
-            assert!(pod(wrong).is_err(), "{wrong}");
-        }
-        assert_eq!("pfs/first".parse(), Ok(SessionName("first".into())));
-    }
-
-    #[test]
-    fn times_are_whole_seconds_within_the_bounds() {
-        let window = |text: &str| text.parse::<Window>().map(|Window(seconds)| seconds).ok();
-        let rows = [
-            ("10", Some(10)),
-            ("10s", Some(10)),
-            ("5m", Some(300)),
-            ("301", None),
-            ("0", None),
-            ("1h", None),
-            ("1.5s", None),
-            ("s", None),
-            ("-1", None),
-            ("9999999999", None),
-        ];
-        for (text, expected) in rows {
-            assert_eq!(window(text), expected, "{text}");
-        }
-        assert_eq!("1h".parse(), Ok(Span(3600)));
-        assert_eq!("7d".parse(), Ok(Span(604_800)));
-        assert!("1193047h".parse::<Span>().is_err(), "more than fits");
     }
 
     #[test]

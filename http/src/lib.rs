@@ -8,6 +8,7 @@
 
 mod answer;
 mod bearer;
+mod changes;
 mod conditional;
 mod connection;
 mod loopback;

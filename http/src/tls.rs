@@ -10,10 +10,13 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_util::sync::CancellationToken;
 
+use crate::changes::Changes;
 use crate::server::ServeError;
 
-/// Time between two looks at the files, which are small and in memory.
-const LOOK: Duration = Duration::from_secs(1);
+/// Longest time between two looks at the files where nothing is told of them.
+const LOOK: Duration = Duration::from_secs(10);
+/// Time between a change and the look, in which the other file of the pair comes too.
+const BOTH: Duration = Duration::from_millis(100);
 
 /// Certificate and key as they were read.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,7 +57,23 @@ impl Certificates {
 
     /// Takes new files into use until `shutdown`. Files that cannot be used are reported and change nothing.
     pub(crate) async fn keep_current(mut self, shutdown: CancellationToken) {
-        while shutdown.run_until_cancelled(tokio::time::sleep(LOOK)).await.is_some() {
+        let changes = Changes::of(&self.directory);
+        if let Err(error) = &changes {
+            tracing::info!(%error, "changes of the certificate are looked for, as the kernel does not tell of them");
+        }
+        let due = async || {
+            let told = async {
+                if let Ok(changes) = &changes
+                    && changes.next().await.is_ok()
+                {
+                    tokio::time::sleep(BOTH).await;
+                } else {
+                    std::future::pending::<()>().await;
+                }
+            };
+            tokio::time::timeout(LOOK, told).await.ok();
+        };
+        while shutdown.run_until_cancelled(due()).await.is_some() {
             match self.refresh().await {
                 Ok(false) => {}
                 Ok(true) => tracing::info!(directory = %self.directory.display(), "took the new certificate into use"),

@@ -9,6 +9,7 @@ mod corpus;
 mod diagnose;
 mod fleet;
 mod graft;
+mod idle;
 mod ingest;
 mod kineto;
 mod metrics_ring;
@@ -56,6 +57,8 @@ enum Other {
     Fleet(fleet::FleetOptions),
     /// Measure what a prepared container costs: its start, and its pace without and with a capture.
     Graft(graft::GraftOptions),
+    /// Measure what an agent costs that has nothing to do: processor time, memory, and how often it wakes up.
+    Idle(idle::IdleOptions),
     /// Measure what the metrics ring costs with eight GPUs, and its longest gap.
     MetricsRing(metrics_ring::MetricsRingOptions),
     /// Measure how near to the truth is what windows are said to cost, and how soon harm is ended, with programs whose pace is known.
@@ -179,6 +182,7 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
     match &options.other {
         Some(Other::Fleet(options)) => return fleet::run(cache, options),
         Some(Other::Graft(options)) => return graft::run(cache, options),
+        Some(Other::Idle(options)) => return idle::run(cache, options),
         Some(Other::MetricsRing(options)) => return metrics_ring::run(cache, options),
         Some(Other::Overhead(options)) => return overhead::run(cache, options),
         Some(Other::Recorder(options)) => return recorder::run(cache, options),

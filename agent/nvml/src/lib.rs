@@ -23,7 +23,7 @@ mod snapshot;
 pub use collector::GpuCollector;
 pub use error::{NvmlError, Reason};
 pub use metric::{Attribution, Metric, Unit};
-pub use observer::{Observation, Observer, Round};
+pub use observer::{Observation, Observer, Round, Wanted};
 pub use processor_clock::ProcessorClock;
 pub use recording::{DeviceSelection, Recording, Series, SubscribeError, Subscription, SubscriptionRequest, Target};
 pub use sampler::{Resolver, Sampler, SamplerOptions};

@@ -27,10 +27,19 @@ pub struct Round<'a> {
     pub took: Duration,
 }
 
-/// Takes every round in. It is called on the sampling thread, and should return in well under a millisecond.
+/// Which rounds an observer is to be given next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// Every one.
+    Every,
+    /// Those alone in which processes are read too: the others are not read for it.
+    Whole,
+}
+
+/// Takes rounds in. It is called on the sampling thread, and should return in well under a millisecond.
 pub trait Observer: Send + Sync {
     /// A round was read.
-    fn take(&self, round: &Round<'_>);
+    fn take(&self, round: &Round<'_>) -> Wanted;
 }
 
 /// An observer under way; it is given no more rounds once this is dropped.
@@ -46,6 +55,14 @@ impl Drop for Observation {
     }
 }
 
+/// Rounds that an observer is not given from the round of that number on.
+pub(crate) fn unwanted(wanted: Wanted, next: u64) -> u64 {
+    match wanted {
+        Wanted::Every => 0,
+        Wanted::Whole => next.next_multiple_of(WHOLE) - next,
+    }
+}
+
 /// Rounds to leave out after one that took this long, so that reading stays within its share of the time.
 pub(crate) fn left_out(took: Duration, interval: Duration) -> u64 {
     let rounds = took.saturating_mul(SHARE).as_nanos() / interval.as_nanos().max(1);
@@ -55,6 +72,13 @@ pub(crate) fn left_out(took: Duration, interval: Duration) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_observer_of_whole_rounds_is_given_each_fifth() {
+        let from = |wanted| [0, 1, 4, 5, 6].map(|next| unwanted(wanted, next));
+        assert_eq!(from(Wanted::Whole), [0, 4, 1, 0, 4]);
+        assert_eq!(from(Wanted::Every), [0; 5]);
+    }
 
     #[test]
     fn a_round_that_took_more_than_a_tenth_of_the_interval_leaves_the_next_ones_out() {

@@ -29,6 +29,9 @@ pub struct Journal {
     pub opened_utc_ns: Option<u64>,
     /// What was seen beside the collection; none before its window closed.
     pub signs: Option<Signs>,
+    /// Whether all that was recorded lies in the capture's folder: the container is left to others.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub recorded: bool,
     /// Collections before this one that missed what they were to record, and why the last of them failed.
     pub missed: Option<Missed>,
     /// Why the window was ended, where it cost too much.
@@ -119,6 +122,8 @@ struct Written {
     #[serde(default)]
     signs: Option<Signs>,
     #[serde(default)]
+    recorded: bool,
+    #[serde(default)]
     missed: Option<Missed>,
     #[serde(default)]
     over_budget: Option<String>,
@@ -160,6 +165,7 @@ impl From<Written> for Journal {
             earlier: written.earlier.map(|earlier| earlier.with(None)),
             opened_utc_ns: written.opened_utc_ns,
             signs: written.signs,
+            recorded: written.recorded,
             missed: written.missed,
             over_budget: written.over_budget,
             made: written.made,

@@ -29,6 +29,8 @@ pub(super) struct Devices {
     /// By UUID.
     units: BTreeMap<String, Unit>,
     known: HashMap<u32, (Instant, Option<String>)>,
+    /// Whether a container was on any unit in the last round in which processes were read.
+    used: bool,
 }
 
 /// The tracks of a GPU or partition.
@@ -58,7 +60,13 @@ impl Devices {
             container_of,
             units: BTreeMap::new(),
             known: HashMap::new(),
+            used: false,
         }
+    }
+
+    /// Whether a container was on any unit when processes were read last.
+    pub(super) const fn is_used(&self) -> bool {
+        self.used
     }
 
     /// Takes a round in, in which processes were read where it is `whole`. Returns how many readings had no room.
@@ -66,6 +74,7 @@ impl Devices {
         let now = Instant::now();
         self.known.retain(|_, (asked, _)| now.duration_since(*asked) < FRESH);
         let mut refused = 0_u64;
+        self.used &= !whole;
         let mut holders: usize = self.units.values().map(|unit| unit.holders.len()).sum();
         for reading in readings {
             let uuid = &reading.device.uuid;
@@ -82,6 +91,7 @@ impl Devices {
                 continue;
             }
             for (container, total) in totals(reading, &mut self.known, &self.container_of, now) {
+                self.used = true;
                 if !unit.holders.contains_key(container) && holders >= HOLDERS {
                     refused = refused.saturating_add(1);
                     continue;
@@ -379,6 +389,22 @@ mod tests {
         let found = of(&devices, "a", ALL);
         let uuids: std::collections::BTreeSet<_> = found.iter().map(|(uuid, ..)| uuid.as_str()).collect();
         assert_eq!(uuids.into_iter().collect::<Vec<_>>(), ["GPU-1", "MIG-1"]);
+    }
+
+    #[test]
+    fn gpus_are_used_while_a_container_is_on_one_by_the_last_round_that_tells() {
+        let mut devices = devices();
+        let mut used = |pids: &[u32], whole: bool| {
+            devices.take(
+                &[reading("GPU-1", None, NOW, pids), reading("GPU-2", None, NOW, &[])],
+                whole,
+            );
+            devices.is_used()
+        };
+        assert!(!used(&[], true));
+        assert!(used(&[1], true));
+        assert!(used(&[], false), "nothing was asked of processes");
+        assert!(!used(&[], true));
     }
 
     #[test]

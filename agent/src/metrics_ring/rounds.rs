@@ -7,7 +7,7 @@ use flopwatch_nvml::ProcessorClock;
 
 use super::{CGROUP, ROUND, Shared, utc_ns};
 
-/// Reads until the ring ends.
+/// Reads until the ring ends; waits while there is nothing to read.
 pub(super) fn run(shared: &Arc<Shared>) {
     let mut next = Instant::now();
     while shared.wait_until(next) {
@@ -20,6 +20,13 @@ pub(super) fn run(shared: &Arc<Shared>) {
         drop(containers);
         let missed = u64::from(late).saturating_mul(open).saturating_add(taken.missed);
         shared.gauges.round(CGROUP, clock.elapsed(), missed);
+        if open == 0 {
+            if !shared.wait_for_containers() {
+                return;
+            }
+            next = Instant::now();
+            continue;
+        }
         // On the grid of the first round, so that the rate does not drift.
         next += ROUND * late.saturating_add(1);
     }

@@ -20,7 +20,11 @@ pub(super) fn run(shared: &Arc<Shared>, finder: &mut Finder, running: &Running) 
         next = Instant::now() + PAUSE;
         let missing = running();
         let missing = shared.containers().missing(&missing);
-        let refused = finder.look(missing, Instant::now(), |found| shared.containers().hold(found));
+        let refused = finder.look(missing, Instant::now(), |found| {
+            let refused = shared.containers().hold(found);
+            shared.tell(|told| told.containers = true);
+            refused
+        });
         shared.gauges.no_room_for_containers(refused);
         expire(shared);
     }

@@ -1,7 +1,7 @@
 //! The captures of this node: watched, planned, and run by one task each.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use flopwatch_api::capture::{Capture, CaptureStatus};
@@ -18,6 +18,8 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::failure::{Failure, chain};
+use crate::node::claims::{Claim, Claims, Hold, Live};
+use crate::node::journal;
 use crate::node::pace::Pace;
 use crate::node::sweep::capture_id;
 use crate::node::watched;
@@ -50,27 +52,15 @@ pub enum Error {
     StoreTimeout,
 }
 
-/// A capture that a task runs.
-#[derive(Debug)]
-struct Live {
-    /// Namespace and name, for people.
-    name: String,
-    /// Pod UID and container name: one capture at a time.
-    container: (String, String),
-    target: Target,
-    interrupt: watch::Sender<Option<Interrupt>>,
-}
-
 /// The captures of a node that run now.
 #[derive(Debug)]
 pub struct Captures {
     node: Arc<Node>,
     /// All captures of the node, as watched.
     watched: Store<Capture>,
-    live: Mutex<BTreeMap<String, Live>>,
+    claims: Arc<Claims>,
     /// How often captures that wait are told what for.
     pace: Pace,
-    ended: mpsc::Sender<()>,
     tasks: TaskTracker,
 }
 
@@ -78,20 +68,22 @@ impl Captures {
     /// Makes the controller and what it drives. The future runs until the node is told to stop.
     pub fn new(node: Arc<Node>) -> (Arc<Self>, impl Future<Output = ()> + Send) {
         let (watched, changed) = watched::captures(node.client.clone(), &node.name, node.metrics.clone());
-        let (ended, ends) = mpsc::channel(1);
-        let ends = stream::unfold(ends, |mut ends| async move { ends.recv().await.map(|()| ((), ends)) });
+        let (freed, looks) = mpsc::channel(1);
+        let looks = stream::unfold(
+            looks,
+            |mut looks| async move { looks.recv().await.map(|()| ((), looks)) },
+        );
         let stop = node.stop.clone();
         let controller = Controller::for_stream(changed, watched.clone())
             .with_config(Config::default().concurrency(CONCURRENCY))
-            // A turn became free: look at all that wait.
-            .reconcile_all_on(ends)
+            // A turn or a container became free: look at all that wait.
+            .reconcile_all_on(looks)
             .graceful_shutdown_on(stop.cancelled_owned());
         let captures = Arc::new(Self {
+            claims: Claims::new(node.limits.captures, freed),
             node,
             watched,
-            live: Mutex::default(),
             pace: Pace::default(),
-            ended,
             tasks: TaskTracker::new(),
         });
         let context = Arc::clone(&captures);
@@ -125,7 +117,11 @@ impl Captures {
     pub async fn end_gone(self: Arc<Self>) {
         let mut ticks = interval(LOOK_FOR_GONE);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        while self.node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
+        let mut due = async || {
+            self.claims.some().await;
+            ticks.tick().await;
+        };
+        while self.node.stop.run_until_cancelled(due()).await.is_some() {
             for (uid, target) in self.unwatched() {
                 match target.exists().await {
                     Ok(false) => self.discard(&uid),
@@ -159,39 +155,45 @@ impl Captures {
     }
 
     fn live(&self) -> MutexGuard<'_, BTreeMap<String, Live>> {
-        // The map stays consistent whatever happens between two of its own calls.
-        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+        self.claims.live()
     }
 
     /// Plans a capture's next step, and claims it in the same breath when a task is to carry it: two reconciliations at once
     /// cannot both take the last turn or the same container. `now` is by the clock that dated the capture.
-    fn plan_and_claim(&self, capture: &Capture, stored: bool, now: Timestamp) -> (Step, Option<Interrupts>) {
+    fn plan_and_claim(&self, capture: &Capture, stored: bool, now: Timestamp) -> (Step, Option<(Interrupts, Claim)>) {
         let uid = capture.uid().unwrap_or_default();
         let created = capture.creation_timestamp().map_or(now, |time| time.0);
         let container = (capture.spec.pod_ref.uid.clone(), capture.spec.container_name.clone());
         let ahead = self.ahead(capture);
         let left = self.left_on(&container, &uid);
+        let empty = CaptureStatus::default();
+        let status = capture.status.as_ref().unwrap_or(&empty);
+        let hold = if was_started(status) && self.has_recorded(&uid) {
+            Hold::Left
+        } else {
+            Hold::Whole
+        };
         let mut live = self.live();
+        let recording = live.values().filter(|live| live.hold != Hold::Left).count();
         let observed = Observed {
             now,
             created,
             deleting: capture.metadata.deletion_timestamp.is_some(),
             live: live.contains_key(&uid),
             stored,
-            live_on_node: live.len(),
-            max_live: self.node.limits.captures,
+            recording,
+            recorded: live.len().saturating_sub(recording),
+            at_once: self.node.limits.captures,
             ahead,
             holder: live
                 .iter()
-                .find(|(_, other)| other.container == container)
+                .find(|(_, other)| other.container == container && other.hold != Hold::Left)
                 .map(|(uid, other)| Holder {
                     name: &other.name,
-                    is_ending: self.is_ending(uid, other),
+                    is_ending: other.hold == Hold::Leaving || self.is_ending(uid, other),
                 })
                 .or(left.as_deref().map(|name| Holder { name, is_ending: false })),
         };
-        let empty = CaptureStatus::default();
-        let status = capture.status.as_ref().unwrap_or(&empty);
         let step = plan(&capture.spec, status, &observed);
         if let Step::Interrupt(interrupt) = step
             && let Some(own) = live.get(&uid)
@@ -203,6 +205,7 @@ impl Captures {
         }
         // One that is adopted may have been ended while no agent was there.
         let (interrupt, interrupts) = watch::channel(interrupt(&capture.spec, status, observed.deleting));
+        let claim = Claim::new(Arc::clone(&self.claims), uid.clone());
         live.insert(
             uid,
             Live {
@@ -210,10 +213,17 @@ impl Captures {
                 container,
                 target: Target::new(self.node.client.clone(), capture),
                 interrupt,
+                hold,
             },
         );
         self.node.metrics.live(live.len());
-        (step, Some(interrupts))
+        self.claims.begin();
+        (step, Some((interrupts, claim)))
+    }
+
+    /// Whether an earlier agent had taken all out of the container that a capture recorded.
+    fn has_recorded(&self, uid: &str) -> bool {
+        journal::read(&journal::path(&self.node.spool, uid)).is_some_and(|journal| journal.recorded)
     }
 
     /// Whether the task of a live capture has but its last steps to do: it throws its data away, it has told its end, or there is no
@@ -231,14 +241,17 @@ impl Captures {
             })
     }
 
-    /// Another capture that an earlier agent left on the container and that is to be adopted.
+    /// Another capture that an earlier agent left in the container and that is to be adopted.
     fn left_on(&self, container: &(String, String), uid: &str) -> Option<String> {
         let left = |other: &&Arc<Capture>| {
             let spec = &other.spec;
             let same = (&spec.pod_ref.uid, &spec.container_name) == (&container.0, &container.1);
             let status = other.status.as_ref();
-            same && other.uid().is_some_and(|other| other != uid)
+            let other = other.uid().unwrap_or_default();
+            same && other != uid
                 && status.is_some_and(|status| was_started(status) && !status.is_decided())
+                && !self.live().contains_key(&other)
+                && !self.has_recorded(&other)
         };
         self.watched.state().iter().find(left).map(|other| display_name(other))
     }
@@ -288,7 +301,7 @@ impl Captures {
     }
 
     /// Starts the task that runs a claimed capture to its end.
-    fn spawn(self: &Arc<Self>, capture: Capture, step: &Step, interrupts: Interrupts) {
+    fn spawn(self: &Arc<Self>, capture: Capture, step: &Step, interrupts: Interrupts, claim: Claim) {
         // It outlives the reconciliation that starts it.
         let span = info_span!(
             parent: None, "capture",
@@ -300,9 +313,9 @@ impl Captures {
         let adopt = *step == Step::Adopt;
         let work = async move {
             if adopt {
-                work::adopt(&node, &capture, interrupts).await;
+                work::adopt(&node, &capture, interrupts, claim).await;
             } else {
-                work::run(&node, &capture, interrupts).await;
+                work::run(&node, &capture, interrupts, claim).await;
             }
         };
         // A task of its own, so that a panic in it is seen here and the claim is given back.
@@ -312,14 +325,7 @@ impl Captures {
             if let Err(error) = work.await {
                 warn!(%error, "the task of a capture failed; the capture is adopted");
             }
-            let left = {
-                let mut live = captures.live();
-                live.remove(&uid);
-                live.len()
-            };
-            captures.node.metrics.live(left);
-            // A full channel means that a look at everything is due already.
-            captures.ended.try_send(()).ok();
+            captures.node.metrics.live(captures.claims.end(&uid));
         };
         self.tasks.spawn(watch_over.instrument(span));
     }
@@ -362,12 +368,12 @@ async fn reconcile(capture: Arc<Capture>, captures: Arc<Captures>) -> Result<Act
     };
     let stored = deleting && is_stored(node, &capture).await?;
     let now = node.clock.now(&node.client).await;
-    let (step, interrupts) = captures.plan_and_claim(&capture, stored, now);
+    let (step, claimed) = captures.plan_and_claim(&capture, stored, now);
     match step {
         Step::Nothing | Step::Interrupt(_) => Ok(Action::await_change()),
         Step::Start | Step::Adopt => {
-            if let Some(interrupts) = interrupts {
-                captures.spawn(capture, &step, interrupts);
+            if let Some((interrupts, claim)) = claimed {
+                captures.spawn(capture, &step, interrupts, claim);
             }
             Ok(Action::await_change())
         }

@@ -95,6 +95,7 @@ pub async fn run(node: Arc<Node>, health: Health) {
     let mut looks: JoinSet<Looked> = JoinSet::new();
     let turns = Arc::new(Semaphore::new(CONCURRENCY));
     let mut cgroups_due = Instant::now();
+    let mut pods_changed = node.pods_changed.subscribe();
     loop {
         let expected = node
             .pods
@@ -110,7 +111,7 @@ pub async fn run(node: Arc<Node>, health: Health) {
                 continue;
             }
             () = sleep(if expected { SCAN } else { IDLE }) => {}
-            () = node.pods_changed.notified(), if !expected => {}
+            Ok(()) = pods_changed.changed(), if !expected => {}
         }
         let candidates;
         (scan, candidates) = scanned(&node, scan, &health).await;

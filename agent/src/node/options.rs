@@ -105,7 +105,7 @@ pub struct Options {
     /// Names of NVTX ranges that have Prometheus series, of each container with a flight recorder: those that took the longest; 0: none.
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
     pub range_metrics: u16,
-    /// Captures at once on this node.
+    /// Captures that are recorded at once on this node, and that are processed at once.
     #[arg(long, value_name = "COUNT", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
     pub max_captures: u16,
     /// Largest raw capture: bytes, or a number with KiB, MiB, GiB.

@@ -16,7 +16,7 @@ use flopwatch_nvml::ContainerIdentity;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt as _;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::{info, warn};
 
 use super::Node;
@@ -132,9 +132,24 @@ pub(crate) async fn run(node: Arc<Node>) {
     let mut ticks = interval(BEAT);
     let mut looked: Option<Instant> = None;
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    while node.stop.run_until_cancelled(ticks.tick()).await.is_some() {
+    let mut pods_changed = node.pods_changed.subscribe();
+    pods_changed.mark_changed();
+    loop {
+        let reads = !held.is_empty();
+        // Without a file there is nothing to read, and a pod that comes brings one.
+        let due = async {
+            if reads {
+                ticks.tick().await;
+            } else {
+                let pause = if absent.is_empty() { SWEEP } else { AGAIN };
+                timeout(pause, pods_changed.changed()).await.ok();
+            }
+        };
+        if node.stop.run_until_cancelled(due).await.is_none() {
+            return;
+        }
         absent.retain(|_, since| since.elapsed() < AGAIN);
-        let steps = if looked.is_none_or(|then| then.elapsed() >= LOOK) {
+        let steps = if !reads || looked.is_none_or(|then| then.elapsed() >= LOOK) {
             looked = Some(Instant::now());
             let ids = held.keys().cloned().collect();
             steps(&node.pods.state(), &ids)
@@ -168,6 +183,9 @@ pub(crate) async fn run(node: Arc<Node>) {
         let sweep = swept.is_none_or(|then| then.elapsed() >= SWEEP);
         if sweep {
             swept = Some(Instant::now());
+        }
+        if !sweep && held.is_empty() {
+            continue;
         }
         let of = Arc::clone(&node);
         let looked = tokio::task::spawn_blocking(move || {

@@ -24,6 +24,7 @@ use std::time::{Duration, Instant};
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{Capture, CaptureSummary, Stage};
+use flopwatch_api::overhead::CaptureOverhead;
 use flopwatch_api::pod;
 use flopwatch_api::preparation::CAPTURE_BYTES_ANNOTATION;
 use flopwatch_api::reason::CaptureReason;
@@ -35,11 +36,13 @@ use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
+use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 use crate::adoption::{Attached, Ended, Journal, Made};
 use crate::choice::{Candidate, choose};
 use crate::failure::{Failure, chain};
+use crate::node::claims::Claim;
 use crate::node::containers::Probed;
 use crate::node::spool;
 use crate::node::sweep::remove_folder;
@@ -49,6 +52,7 @@ use crate::plan::Interrupt;
 use crate::profilers::{Profiler, Site};
 use crate::status::Draft;
 use overhead::{Pace, ProfilerTime};
+use produce::Produced;
 
 pub(crate) use collect::utc_ns;
 pub use probe::Host;
@@ -113,6 +117,7 @@ struct Work<'a> {
     node: &'a Arc<Node>,
     capture: &'a Capture,
     interrupts: Interrupts,
+    claim: Claim,
     draft: Draft,
     writer: Writer,
     stage_since: Instant,
@@ -124,22 +129,27 @@ struct Work<'a> {
 }
 
 /// Carries a new capture to its end.
-pub async fn run(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts) {
-    let mut work = Work::new(node, capture, interrupts, None);
+pub async fn run(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, claim: Claim) {
+    let mut work = Work::new(node, capture, (interrupts, claim), None);
     let ended = work.begin().await;
     work.finish(ended).await;
 }
 
 /// Runs a capture to its end that an earlier agent process began.
-pub async fn adopt(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts) {
+pub async fn adopt(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, claim: Claim) {
     let kept = journal::read(&journal::path(&node.spool, &capture.uid().unwrap_or_default()));
-    let mut work = Work::new(node, capture, interrupts, kept.clone());
+    let mut work = Work::new(node, capture, (interrupts, claim), kept.clone());
     let ended = work.resume(kept.as_ref()).await;
     work.finish(ended).await;
 }
 
 impl<'a> Work<'a> {
-    fn new(node: &'a Arc<Node>, capture: &'a Capture, interrupts: Interrupts, kept: Option<Journal>) -> Self {
+    fn new(
+        node: &'a Arc<Node>,
+        capture: &'a Capture,
+        (interrupts, claim): (Interrupts, Claim),
+        kept: Option<Journal>,
+    ) -> Self {
         let draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
         let target = Target::new(node.client.clone(), capture);
         let writer = Writer::start(
@@ -153,6 +163,7 @@ impl<'a> Work<'a> {
             node,
             capture,
             interrupts,
+            claim,
             draft,
             writer,
             stage_since: Instant::now(),
@@ -174,6 +185,7 @@ impl<'a> Work<'a> {
             ..Journal::default()
         };
         self.identify();
+        self.claim.take()?;
         self.remember().await?;
         self.node.storage.refuse(&self.capture.spec)?;
         self.enter(Stage::Attaching, "looking at the container");
@@ -313,11 +325,10 @@ impl<'a> Work<'a> {
     /// Makes, checks and publishes the files of one collection.
     async fn make(&mut self, attached: &Attached) -> Result<Published, Failed> {
         self.interrupted()?;
-        self.enter(Stage::Transforming, "making the timeline");
-        let mut produced = produce::produce(self, attached).await?;
+        let (mut produced, told) = self.process(attached).await?;
         self.journal.fleet = produced.fleet.take();
         self.interrupted()?;
-        self.judge(&mut produced).await?;
+        self.tell_cost(&mut produced, told)?;
         let mut message = format!(
             "{} events in {:.1} s with {}",
             produced.summary.events,
@@ -345,6 +356,37 @@ impl<'a> Work<'a> {
         self.enter(Stage::Publishing, "storing the artifacts");
         let manifest = produce::publish(self, &produced).await?;
         self.conclude(manifest).await
+    }
+
+    /// Makes the files while the target's work is counted for some time after the window. The container is left to others once that is over; what was
+    /// recorded waits for its turn.
+    async fn process(&mut self, attached: &Attached) -> Result<(Produced, Option<CaptureOverhead>), Failed> {
+        let counting = self.counting().until_left(self.claim.clone(), self.aborted());
+        let counting = AbortOnDropHandle::new(tokio::spawn(counting));
+        let (claim, aborted) = (self.claim.clone(), self.aborted());
+        let mut turn = claim.turn_now();
+        if turn.is_none() {
+            self.enter(
+                Stage::Transforming,
+                "recorded, and waiting for a turn to be processed on the node",
+            );
+            turn = tokio::select! {
+                turn = claim.turn() => turn,
+                () = aborted => None,
+            };
+        }
+        self.interrupted()?;
+        self.enter(Stage::Transforming, "making the timeline");
+        let produced = produce::produce(self, attached).await?;
+        drop(turn);
+        if !counting.is_finished() {
+            self.advance((9, 10), "counting the target's work after the window");
+        }
+        let told = counting.await.unwrap_or_else(|error| {
+            warn!(%error, "what the window cost cannot be told");
+            None
+        });
+        Ok((produced, told))
     }
 
     /// Copies what is in the node's store to where else it is to be, and says what it is.
@@ -479,7 +521,10 @@ impl<'a> Work<'a> {
             if let Err(error) = self.remember().await {
                 warn!(%error, "a restart now would give the capture another reason");
             }
-            self.clean_container().await;
+            // Another capture may be at work in one that was left.
+            if self.claim.holds() {
+                self.clean_container().await;
+            }
             if matches!(
                 failed.failure.reason,
                 CaptureReason::ContainerRestarted | CaptureReason::TargetNotRunning

@@ -18,6 +18,7 @@ mod restart;
 mod rig;
 mod sample;
 mod sample_profiler;
+mod side_by_side;
 mod space;
 mod status;
 mod verified;

@@ -29,7 +29,7 @@ use futures::StreamExt as _;
 use prometheus::Registry;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -259,7 +259,7 @@ impl Rig {
             client,
             clock: ServerClock::default(),
             pods: known.clone(),
-            pods_changed: Notify::new(),
+            pods_changed: watch::Sender::new(()),
             store: Arc::new(store),
             metrics,
             limits: self.limits,

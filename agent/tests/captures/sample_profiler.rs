@@ -9,11 +9,13 @@ use flopwatch_agent::failure::Failure;
 use flopwatch_agent::node::containers::Probed;
 use flopwatch_agent::profilers::facts::{Facts, open};
 use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use flopwatch_agent::steps::ToolStep;
 use flopwatch_agent::toolbox::Toolbox;
 use flopwatch_agent::workplace::Workplace;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::nsys::HostTools;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
@@ -41,6 +43,8 @@ pub(crate) struct Sample {
     pub(crate) uses: Option<u64>,
     /// Looks at that.
     pub(crate) looks: Arc<AtomicU32>,
+    /// Tools whose importer is run on the trace before anything else; none where there is nothing to import.
+    pub(crate) importer: Option<HostTools>,
 }
 
 /// What the journal keeps.
@@ -139,8 +143,14 @@ impl Profiler for Sample {
         self.records.store(false, Ordering::SeqCst);
     }
 
-    fn steps(&self, _: &State, raw: &RawFiles, _: &Workplace, _: &Toolbox) -> Result<Recipe, Failure> {
+    fn steps(&self, _: &State, raw: &RawFiles, place: &Workplace, _: &Toolbox) -> Result<Recipe, Failure> {
+        let import = ToolStep::Import {
+            raw: raw.path(TRACE),
+            report: place.at("report"),
+        };
         Ok(Recipe {
+            steps: self.importer.iter().map(|_| import.clone()).collect(),
+            tools: self.importer.clone(),
             exports: vec![raw.path(TRACE)],
             captured: vec![Category::CpuOp],
             ..Recipe::default()

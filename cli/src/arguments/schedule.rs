@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use clap::Args;
 
-use crate::arguments::{FormatArguments, named};
+use crate::arguments::FormatArguments;
+use crate::arguments::names::named;
 
 /// Which schedules to list, or what to do about one.
 #[derive(Debug, Args)]

@@ -1,11 +1,12 @@
 //! Installing the chart with the images that the local cluster has, until it is ready to profile.
 
 use super::reach::Reach;
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use clap::Args;
 use flopwatch_toolchain::command::{Run, wait_until};
 use flopwatch_toolchain::progress::{say, step};
 use flopwatch_toolchain::project;
+use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,6 +34,7 @@ pub(super) fn install(reach: &Reach, options: &InstallOptions) -> Result<()> {
     step("namespace", || {
         reach.kubectl().args(["apply", "-f", "-"]).fed(&namespace())
     })?;
+    take_back(reach)?;
     step("chart", || helm(reach, options)?.quiet())?;
     step("agents", || {
         let agents = ["rollout", "status", "daemonset/flopwatch-agent", "--timeout=120s"];
@@ -58,6 +60,35 @@ fn namespace() -> String {
     format!(
         "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: {NAMESPACE}\n  labels: {{ pod-security.kubernetes.io/enforce: privileged }}\n"
     )
+}
+
+/// Takes back what a helm that was killed left unfinished: until then it refuses to change the release.
+fn take_back(reach: &Reach) -> Result<()> {
+    let status = ["status", RELEASE, "--namespace", NAMESPACE, "--output", "json"];
+    // A release that is not there, and a cluster that does not answer, are met again by what follows.
+    let Ok(status) = reach.helm().args(status).output() else {
+        return Ok(());
+    };
+    let Some((what, words)) = unfinished(&status)? else {
+        return Ok(());
+    };
+    step(what, || {
+        let run = reach.helm().args(words).args(["--namespace", NAMESPACE]);
+        run.args(["--wait", "--timeout", "180s"]).quiet()
+    })
+}
+
+/// What ends a release that is neither there nor not: for people, and the words of helm. None where it is one of the two.
+fn unfinished(status: &str) -> Result<Option<(&'static str, [&'static str; 2])>> {
+    let status: Value = serde_json::from_str(status).context("helm's status of the release")?;
+    Ok(match status.pointer("/info/status").and_then(Value::as_str) {
+        // There is no earlier revision.
+        Some("pending-install") => Some(("removing an unfinished installation", ["uninstall", RELEASE])),
+        Some("pending-upgrade" | "pending-rollback") => {
+            Some(("rolling an unfinished upgrade back", ["rollback", RELEASE]))
+        }
+        _ => None,
+    })
 }
 
 fn helm(reach: &Reach, options: &InstallOptions) -> Result<Run> {
@@ -100,6 +131,20 @@ mod tests {
         }
         let pod = fs::read_to_string(project::root().unwrap().join("examples/trainer.yaml")).unwrap();
         assert!(pod.contains(&Image::Workload.reference()), "{pod}");
+    }
+
+    #[test]
+    fn a_release_that_a_killed_helm_left_unfinished_is_taken_back_and_no_other() {
+        let words = |status: &str| {
+            let told = format!(r#"{{"name": "flopwatch", "info": {{"status": "{status}"}}, "version": 2}}"#);
+            unfinished(&told).unwrap().map(|(_, [word, _])| word)
+        };
+        assert_eq!(words("pending-install"), Some("uninstall"));
+        assert_eq!(words("pending-upgrade"), Some("rollback"));
+        assert_eq!(words("pending-rollback"), Some("rollback"));
+        assert_eq!(words("deployed"), None);
+        assert_eq!(words("failed"), None);
+        assert!(unfinished("Error: release: not found").is_err());
     }
 
     #[test]

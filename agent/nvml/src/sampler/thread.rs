@@ -12,7 +12,7 @@ use crate::device::{Extent, Handle, ProcessUtilization, Unsupported, handles};
 use crate::error::{Failure, Reason, reason};
 use crate::gpm::Gpm;
 use crate::metric::Attribution;
-use crate::observer::{Observer, Round, WHOLE, left_out};
+use crate::observer::{Observer, Round, WHOLE, left_out, unwanted};
 use crate::processor_clock::ProcessorClock;
 use crate::recording::Recorder;
 use crate::snapshot::{Snapshot, TimedReading, UnitReading, UnitSnapshot};
@@ -226,22 +226,25 @@ impl Worker {
         }
     }
 
-    /// Gives observers the round, and leaves their next ones out where it took too long.
+    /// Gives observers the round, and leaves their next ones out where it took too long, or where they want none.
     fn show(&self, due: &Due, read: Result<&[UnitReading], Reason>, took: Duration) {
         for DueObserver {
             id, observer, missed, ..
         } in &due.observers
         {
-            observer.take(&Round {
+            let wanted = observer.take(&Round {
                 whole: due.extent() == Extent::Whole,
                 readings: read.unwrap_or_default(),
                 missed: missed.saturating_add(u64::from(read.is_err())),
                 took,
             });
             if let Some(active) = self.shared.control().active.get_mut(id) {
+                let unwanted = unwanted(wanted, active.rounds);
+                active.rounds = active.rounds.wrapping_add(unwanted);
                 let rounds = left_out(took, active.interval);
-                active.next += active.interval * u32::try_from(rounds).unwrap_or(u32::MAX);
                 active.left_out = active.left_out.saturating_add(rounds);
+                let rounds = rounds.saturating_add(unwanted);
+                active.next += active.interval * u32::try_from(rounds).unwrap_or(u32::MAX);
             }
         }
     }

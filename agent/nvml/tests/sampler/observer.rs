@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use flopwatch_nvml::{Observer, Round};
+use flopwatch_nvml::{Observer, Round, Wanted};
 use serde_json::{Value, json};
 
 use crate::rig::{eventually, gpu, in_own_process, own_pid, wait};
@@ -16,8 +16,14 @@ type Taken = (Instant, usize, bool, usize, u64);
 struct Seen(Mutex<Vec<Taken>>);
 
 impl Observer for Seen {
-    fn take(&self, round: &Round<'_>) {
-        let processes = round.readings.iter().map(|reading| reading.processes.len()).sum();
+    fn take(&self, round: &Round<'_>) -> Wanted {
+        let processes: usize = round.readings.iter().map(|reading| reading.processes.len()).sum();
+        let wanted = if round.whole && processes == 0 {
+            // GPUs that nobody uses are looked at less often.
+            Wanted::Whole
+        } else {
+            Wanted::Every
+        };
         let round = (
             Instant::now(),
             round.readings.len(),
@@ -26,6 +32,7 @@ impl Observer for Seen {
             round.missed,
         );
         self.0.lock().unwrap().push(round);
+        wanted
     }
 }
 
@@ -71,6 +78,34 @@ fn an_observer_is_given_all_gpus_each_round_and_their_processes_each_fifth() {
             let all = u64::try_from(rounds.len()).unwrap() - 1 + missed;
             let tenths = u64::try_from(took.as_millis() / 100).unwrap();
             assert!(all.abs_diff(tenths) <= 1, "{all} in {tenths} tenths");
+        },
+    );
+}
+
+#[test]
+fn an_observer_that_wants_whole_rounds_is_given_them_in_their_time_and_no_others() {
+    in_own_process(
+        "observer::an_observer_that_wants_whole_rounds_is_given_them_in_their_time_and_no_others",
+        |rig| {
+            let mut unused = eight();
+            for device in unused["devices"].as_array_mut().unwrap() {
+                device["processes"] = json!([]);
+            }
+            rig.set(&unused);
+            let sampler = rig.sampler();
+            let seen = Arc::new(Seen::default());
+            let _observation = sampler
+                .observe(Duration::from_millis(100), Arc::<Seen>::clone(&seen))
+                .unwrap();
+            eventually("six rounds", || seen.0.lock().unwrap().len() >= 6);
+            let rounds = seen.0.lock().unwrap().clone();
+            assert!(rounds.iter().all(|(_, _, whole, ..)| *whole), "{rounds:?}");
+            let took = rounds[5].0.duration_since(rounds[0].0);
+            assert!(took >= Duration::from_millis(2_400), "{took:?}");
+            rig.set(&eight());
+            eventually("rounds of processes alone", || {
+                seen.0.lock().unwrap().iter().any(|(_, _, whole, ..)| !whole)
+            });
         },
     );
 }

@@ -33,6 +33,12 @@ impl Work<'_> {
         if costly || !tries_again(&self.capture.spec, tries, interrupt, reason) {
             return Err(self.told_of_both(failed));
         }
+        if let Err(busy) = self.claim.take() {
+            let mut failed = self.told_of_both(failed);
+            let why = format!(" (no further window was recorded: {})", busy.message);
+            failed.failure.message.push_str(&why);
+            return Err(failed);
+        }
         warn!(reason = %reason, why = failed.failure.message, "the collection is tried once more");
         self.journal.missed = Some(Missed {
             tries: tries.saturating_add(1),
@@ -41,6 +47,7 @@ impl Work<'_> {
         let attached = self.second_try(attached.clone())?;
         self.journal.attached = Some(attached.clone());
         (self.journal.opened_utc_ns, self.journal.signs) = (None, None);
+        self.journal.recorded = false;
         self.remember().await?;
         self.clean_container().await;
         remove_folder(&self.spool, &self.node.steps).await;

@@ -129,6 +129,7 @@ impl Work<'_> {
     /// Stops the collection and brings its raw files into the capture's folder.
     pub(super) async fn fetch(&mut self, attached: &Attached) -> Result<(), Failure> {
         let (profiler, site) = (self.profiler(attached)?, self.site_of(attached));
+        self.claim.leaving();
         self.enter(Stage::Fetching, profiler.stopping());
         let (state, interrupts) = (attached.profiler.clone(), self.interrupts.clone());
         let (limits, folder) = (self.node.limits, self.node.spool.clone());
@@ -146,7 +147,8 @@ impl Work<'_> {
             .map_err(|failure| self.interrupted().err().unwrap_or(failure))?;
         self.pace.detached(utc_ns());
         self.profiler_time.after = self.profiler_time(attached).await?;
-        Ok(())
+        self.journal.recorded = true;
+        self.remember().await
     }
 
     /// Writes samples to the capture's folder, all of them or none.

@@ -18,6 +18,7 @@ use super::scrape::Scraper;
 use crate::adoption::Attached;
 use crate::failure::Failure;
 use crate::node::Node;
+use crate::node::claims::Claim;
 use crate::node::heartbeats::BEFORE;
 use crate::overhead::{Choice, LOOK, Opened, Watch, blind, hint, length_for};
 
@@ -209,8 +210,7 @@ impl Work<'_> {
     }
 
     /// Says what the capture cost, in the status and in the summary that is published.
-    pub(super) async fn judge(&mut self, produced: &mut Produced) -> Result<(), Failure> {
-        let told = self.verdict().await?;
+    pub(super) fn tell_cost(&mut self, produced: &mut Produced, told: Option<CaptureOverhead>) -> Result<(), Failure> {
         let time = CaptureProcessorTime {
             profiler_milliseconds: self.profiler_time.spent().map(milliseconds),
             processing_milliseconds: produced.processor_time.map(milliseconds),
@@ -235,10 +235,48 @@ impl Work<'_> {
         .await
     }
 
+    /// What is counted from the window's end on, apart from the rest of the capture.
+    pub(super) fn counting(&mut self) -> Counting {
+        let attached = self.journal.attached.as_ref();
+        Counting {
+            node: Arc::clone(self.node),
+            container_id: attached
+                .map(|attached| attached.container_id.clone())
+                .unwrap_or_default(),
+            pace: std::mem::take(&mut self.pace),
+            is_lost: self.journal.adoptions > 0 && self.journal.opened_utc_ns.is_some(),
+        }
+    }
+}
+
+/// The count of the target's work for some time after the window.
+pub(super) struct Counting {
+    node: Arc<Node>,
+    container_id: String,
+    pace: Pace,
+    /// Whether there was a window of which an earlier agent had the count.
+    is_lost: bool,
+}
+
+impl Counting {
+    /// What the window cost, once the time after it has passed and the container is left; none where there was no window, or when `aborted` resolves first.
+    pub(super) async fn until_left(
+        mut self,
+        claim: Claim,
+        aborted: impl Future<Output = ()> + Send,
+    ) -> Option<CaptureOverhead> {
+        let told = tokio::select! {
+            told = self.verdict() => told,
+            () = aborted => return None,
+        };
+        claim.leave();
+        told
+    }
+
     /// What the period of the container's series says, where nobody counted.
-    async fn hint(&self, container_id: &str, seen: &Blind) -> Option<String> {
+    async fn hint(&self, seen: &Blind) -> Option<String> {
         let (opened, closed_ns) = (seen.opened?, seen.closed_ns);
-        let (node, id) = (Arc::clone(self.node), container_id.to_owned());
+        let (node, id) = (Arc::clone(&self.node), self.container_id.clone());
         let found = tokio::task::spawn_blocking(move || {
             let ring = node.metrics_ring.as_ref()?;
             let window = Duration::from_nanos(closed_ns.saturating_sub(opened.open_ns));
@@ -249,41 +287,27 @@ impl Work<'_> {
         found.await.ok().flatten()
     }
 
-    /// What the window cost, once the time after it has passed; none where there was no window.
-    async fn verdict(&mut self) -> Result<Option<CaptureOverhead>, Failure> {
-        let container_id = self
-            .journal
-            .attached
-            .as_ref()
-            .map(|attached| attached.container_id.clone());
-        let container_id = container_id.unwrap_or_default();
+    async fn verdict(&mut self) -> Option<CaptureOverhead> {
         loop {
-            self.pace.follow(self.node, &container_id);
+            self.pace.follow(&self.node, &self.container_id);
             let watch = match &self.pace {
-                Pace::Unwatched if self.journal.adoptions > 0 && self.journal.opened_utc_ns.is_some() => {
+                Pace::Unwatched if self.is_lost => {
                     let why = "the node's agent restarted, and what it had counted is lost";
-                    return Ok(Some(blind(why.to_owned())));
+                    return Some(blind(why.to_owned()));
                 }
-                Pace::Unwatched | Pace::Read(_) => return Ok(None),
+                Pace::Unwatched | Pace::Read(_) => return None,
                 Pace::Blind(seen) => {
-                    let seen = seen.clone();
-                    let hint = self.hint(&container_id, &seen).await;
+                    let hint = self.hint(seen).await;
                     let message = hint.map_or_else(|| seen.why.clone(), |hint| format!("{}. {hint}", seen.why));
-                    return Ok(Some(blind(message)));
+                    return Some(blind(message));
                 }
                 Pace::Watched { watch, .. } => watch,
             };
             let left = Duration::from_nanos(watch.until_ns().saturating_sub(utc_ns()));
             if left.is_zero() {
-                return Ok(Some(watch.judge()));
+                return Some(watch.judge());
             }
-            let message = format!(
-                "counting the target's work after the window, for {} s",
-                left.as_secs().saturating_add(1)
-            );
-            self.advance((9, 10), &message);
             sleep(LOOK.min(left)).await;
-            self.interrupted()?;
         }
     }
 }

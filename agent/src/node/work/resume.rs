@@ -42,6 +42,9 @@ impl Work<'_> {
                 return self.begin().await;
             }
             (adoption, Some(attached)) => {
+                if matches!(adoption, Adoption::Window { .. } | Adoption::Fetch) {
+                    self.claim.take()?;
+                }
                 self.remember().await?;
                 spool::make(&self.spool)?;
                 match adoption {
@@ -51,6 +54,13 @@ impl Work<'_> {
                             self.keep_samples(&self.no_samples())?;
                         }
                         self.fetch(&attached).await?;
+                    }
+                    // The earlier agent ended between the last copy and its note of it: what it left in the container goes.
+                    _ if !self.journal.recorded => {
+                        self.claim.leaving();
+                        self.clean_container().await;
+                        self.journal.recorded = true;
+                        self.remember().await?;
                     }
                     // What the earlier agent's children had made, whole or not, is made again.
                     _ => {}
