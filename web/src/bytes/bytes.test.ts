@@ -152,9 +152,11 @@ test("what was read of a version is not fetched again, and another version is", 
   expect(await read('"a"', 9_000_000)).toBe(1);
   expect(await read('"a"', 9_000_001)).toBe(2);
   expect(await read('"b"', 9_000_000)).toBe(2);
-  // A weak tag does not say that the bytes are the same.
-  expect(await read('W/"a"', 9_000_000)).toBe(2);
-  expect(await read('W/"a"', 9_000_000)).toBe(2);
+  // A weak tag does not say that the bytes are the same, and an empty one says nothing.
+  for (const tag of ['W/"a"', '""']) {
+    expect(await read(tag, 9_000_000)).toBe(2);
+    expect(await read(tag, 9_000_000)).toBe(2);
+  }
   vi.useRealTimers();
   vi.unstubAllGlobals();
 });

@@ -86,8 +86,8 @@ class HttpSource implements ByteSource {
     private readonly meter: Meter,
     shelf: Shelf | undefined,
   ) {
-    // Where the tag does not tell versions apart to the byte, nothing is kept.
-    this.kept = shelf && this.strongTag !== undefined ? new Kept(shelf, `${tag} ${size} ${url}`, () => this.allowed()) : undefined;
+    // Where the tag does not tell versions apart to the byte, or tells nothing, nothing is kept.
+    this.kept = shelf && this.strongTag !== undefined && tag !== '""' ? new Kept(shelf, `${tag} ${size} ${url}`, () => this.allowed()) : undefined;
   }
 
   /** Takes the first answer. A small file is fetched whole with it, unless parts of it are kept: then the rest comes when it is needed. */
