@@ -51,7 +51,7 @@ function worker(): Plugin {
       handler: (_, { bundle }) =>
         Object.keys(bundle ?? {})
           .filter((name) => /^assets\/worker-.*\.js$/.test(name))
-          .map((name) => ({ tag: "link", attrs: { rel: "modulepreload", as: "worker", crossorigin: "", href: `./${name}` }, injectTo: "head" as const })),
+          .map((name) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: "", href: `./${name}` }, injectTo: "head" as const })),
     },
   };
 }

@@ -35,6 +35,9 @@ const MOST_OF_FILE = MOST_BYTES / 2;
 /** What was not opened for so long goes, too: it would be there when nobody has a right to it any more. */
 const MOST_MS = 7 * 24 * 3600 * 1000;
 
+/** How long after a file is opened this is noted. */
+const TOUCH_MS = 2000;
+
 /** What is known of a file. */
 interface Entry {
   readonly file: string;
@@ -54,7 +57,8 @@ export function openShelf(most = MOST_BYTES): Shelf {
     directory: async (file) => {
       const database = await opening;
       const known = await done<ReadonlyMap<string, number> | undefined>(database.transaction(PARTS).objectStore(PARTS).get([file, DIRECTORY]));
-      touch(database, file).catch(() => {});
+      // Later: what is read meanwhile would wait for it.
+      setTimeout(() => void touch(database, file).catch(() => {}), TOUCH_MS);
       return known ?? new Map();
     },
     crate: async (file, number) => done((await opening).transaction(PARTS).objectStore(PARTS).get([file, number])),
