@@ -42,12 +42,26 @@ function files(): Plugin {
   };
 }
 
+/** Has the pages fetch the worker's script beside their own, not after it. */
+function worker(): Plugin {
+  return {
+    name: "flopwatch-worker",
+    transformIndexHtml: {
+      order: "post",
+      handler: (_, { bundle }) =>
+        Object.keys(bundle ?? {})
+          .filter((name) => /^assets\/worker-.*\.js$/.test(name))
+          .map((name) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: "", href: `./${name}` }, injectTo: "head" as const })),
+    },
+  };
+}
+
 export default defineConfig({
   // The same build is served from any path: the gateway, the agent, a proxy.
   base: "./",
   // The demo.
   assetsInclude: ["**/*.h5"],
-  plugins: [files()],
+  plugins: [files(), worker()],
   build: {
     // The page for files, and the one that knows a gateway's sessions beside it.
     rolldownOptions: { input: ["index.html", "gateway.html"] },

@@ -1,8 +1,9 @@
 import { expect, test, vi } from "vitest";
-import { openHttp, sizeOf } from "./http";
+import { GIVEN_MS, openHttp, sizeOf } from "./http";
+import { keeping, Kept } from "./kept";
 import { Meter } from "./meter";
 import { batches, Pages, readAll } from "./pages";
-import { type Shelf, surplus } from "./shelf";
+import { type Crate, type Shelf, surplus } from "./shelf";
 import { MemorySource, type Span } from "./source";
 
 const source = () => new MemorySource(Uint8Array.from({ length: 100_000 }, (_, at) => at % 251));
@@ -124,12 +125,26 @@ test("a file that changes while it is read is refused", async () => {
   vi.unstubAllGlobals();
 });
 
+/** A shelf in memory. */
+function shelfOf(files = new Map<string, Crate[]>()): Shelf {
+  const of = (file: string) => files.get(file) ?? [];
+  return {
+    directory: async (file) => new Map(of(file).flatMap(({ names }, number) => names.map((name) => [name, number] as const))),
+    crate: async (file, number) => of(file)[number],
+    put: async (file, crate) => files.set(file, [...of(file), structuredClone(crate)]) && of(file).length - 1,
+    drop: async (file) => void files.delete(file),
+  };
+}
+
+const large = (shelf: Shelf) => openHttp("http://host/large", new Meter(), shelf).then(keeping);
+
 test("what was read of a version is not fetched again, and another version is", async () => {
-  const parts = new Map<string, Uint8Array<ArrayBuffer>>();
-  const shelf: Shelf = { get: async (key) => parts.get(key), put: (key, bytes) => void parts.set(key, bytes) };
+  vi.useFakeTimers();
+  const shelf = shelfOf();
   const read = async (tag: string, offset: number) => {
     vi.stubGlobal("fetch", serve(100_000_000, [tag]));
-    await (await openHttp("http://host/large", new Meter(), shelf)).read({ offset, length: 10 });
+    await (await large(shelf)).read({ offset, length: 10 });
+    await vi.advanceTimersByTimeAsync(1000);
     return vi.mocked(fetch).mock.calls.length;
   };
   expect(await read('"a"', 9_000_000)).toBe(2);
@@ -137,17 +152,81 @@ test("what was read of a version is not fetched again, and another version is", 
   expect(await read('"a"', 9_000_000)).toBe(1);
   expect(await read('"a"', 9_000_001)).toBe(2);
   expect(await read('"b"', 9_000_000)).toBe(2);
-  // A weak tag does not say that the bytes are the same.
-  expect(await read('W/"a"', 9_000_000)).toBe(2);
-  expect(await read('W/"a"', 9_000_000)).toBe(2);
+  // A weak tag does not say that the bytes are the same, and an empty one says nothing.
+  for (const tag of ['W/"a"', '""']) {
+    expect(await read(tag, 9_000_000)).toBe(2);
+    expect(await read(tag, 9_000_000)).toBe(2);
+  }
+  vi.useRealTimers();
   vi.unstubAllGlobals();
 });
 
-test("of what is kept the oldest goes", () => {
-  const entries = [3, 1, 4, 2].map((at) => ({ key: `k${at}`, at, bytes: 10 }));
+test("what is kept is read only where the server said not long ago that one may", async () => {
+  vi.useFakeTimers();
+  const shelf = shelfOf();
+  vi.stubGlobal("fetch", serve(100_000_000));
+  await (await large(shelf)).read({ offset: 9_000_000, length: 10 });
+  await vi.advanceTimersByTimeAsync(1000);
+  const again = await large(shelf);
+  const asked = vi.mocked(fetch).mock.calls.length;
+  await again.read({ offset: 9_000_000, length: 10 });
+  expect(fetch).toHaveBeenCalledTimes(asked);
+  await vi.advanceTimersByTimeAsync(GIVEN_MS);
+  await again.read({ offset: 9_000_000, length: 10 });
+  expect(fetch).toHaveBeenCalledTimes(asked + 1);
+  await vi.advanceTimersByTimeAsync(GIVEN_MS);
+  vi.stubGlobal("fetch", async () => new Response(null, { status: 403 }));
+  await expect(again.read({ offset: 9_000_000, length: 10 })).rejects.toThrow("may not read");
+  await expect(large(shelf)).rejects.toThrow("may not read");
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+test("parts that are kept come back as they were, and damaged ones not at all", async () => {
+  vi.useFakeTimers();
+  const files = new Map<string, Crate[]>();
+  const opened = () => new Kept(shelfOf(files), "file", async () => {});
+  const parts = [[], [1], [2, 3, 4, 5, 6]].map((bytes) => Uint8Array.from(bytes));
+  const first = opened();
+  parts.forEach((part, at) => first.put(`part ${at}`, part));
+  await vi.advanceTimersByTimeAsync(1000);
+  const second = opened();
+  expect(await Promise.all(parts.map((_, at) => second.get(`part ${at}`)))).toEqual(parts);
+  expect(await second.get("part 3")).toBeUndefined();
+  files.get("file")![0]!.bytes[3]! ^= 1;
+  const third = opened();
+  expect(await third.get("part 1")).toBeUndefined();
+  expect(files.size).toBe(0);
+  // It is kept anew.
+  third.put("part 1", parts[1]!);
+  await vi.advanceTimersByTimeAsync(1000);
+  expect(await opened().get("part 1")).toEqual(parts[1]);
+  vi.useRealTimers();
+});
+
+test("where nothing can be kept, everything is read all the same", async () => {
+  vi.useFakeTimers();
+  const refuse = async () => Promise.reject(new DOMException("no room", "QuotaExceededError"));
+  const full = { ...shelfOf(), put: vi.fn(refuse) };
+  vi.stubGlobal("fetch", serve(100_000_000));
+  for (const shelf of [full, { directory: refuse, crate: refuse, put: refuse, drop: refuse }]) {
+    const source = await large(shelf);
+    for (const offset of [9_000_000, 9_100_000]) {
+      expect((await source.read({ offset, length: 10 })).byteLength).toBe(10);
+      await vi.advanceTimersByTimeAsync(1000);
+    }
+  }
+  // It is not tried again and again.
+  expect(full.put).toHaveBeenCalledTimes(1);
+  vi.useRealTimers();
+  vi.unstubAllGlobals();
+});
+
+test("of what is kept the files go that were opened longest ago", () => {
+  const entries = [3, 1, 4, 2].map((at) => ({ file: `f${at}`, at, bytes: 10 }));
   expect(surplus(entries, 40)).toEqual([]);
-  expect(surplus(entries, 25)).toEqual(["k1", "k2"]);
-  expect(surplus(entries, 5)).toEqual(["k3", "k1", "k4", "k2"]);
+  expect(surplus(entries, 25)).toEqual(["f1", "f2"]);
+  expect(surplus(entries, 5)).toEqual(["f3", "f1", "f4", "f2"]);
 });
 
 test.each([

@@ -1,5 +1,6 @@
 /** A file on a server, fetched by ranges. */
 
+import { Kept } from "./kept";
 import { type Expected, Meter } from "./meter";
 import type { Shelf } from "./shelf";
 import { type ByteSource, checkInside, MemorySource, SourceError, type Span } from "./source";
@@ -16,14 +17,18 @@ const MOST_WHOLE_BYTES = 512 * 1024 * 1024;
 /** Longer answers tell how far they are. */
 const STREAMED_BYTES = 1024 * 1024;
 
+/** For so long after an answer of the server, what is kept is read without asking it again. */
+export const GIVEN_MS = 5 * 60 * 1000;
+
 /** How often a request that met a failing network is sent. */
 const ATTEMPTS = 3;
 
 /**
  * Opens `url`. A server that knows no ranges answers with the whole file, which is then kept in memory.
  *
- * Every later range must be of the same version of the file, by its entity tag. What of that version is on the `shelf` is not fetched again;
- * the first request always is sent, so the server decides each time who may read.
+ * Every later range must be of the same version of the file, by its entity tag. What is kept of that version on the `shelf` is neither fetched
+ * nor unpacked again; the first request always is sent, and one more where the last answer is some minutes old, so the server decides each time
+ * who may read.
  */
 export async function openHttp(url: string, meter = new Meter(), shelf?: Shelf): Promise<ByteSource> {
   const response = await request(url, { Range: `bytes=0-${FIRST_BYTES - 1}` });
@@ -45,20 +50,9 @@ export async function openHttp(url: string, meter = new Meter(), shelf?: Shelf):
   if (size === undefined) {
     throw new SourceError(`${url}: the server does not say how long the file is (Content-Range)`);
   }
-  const isWhole = size <= WHOLE_BYTES;
-  const length = isWhole ? size : Math.min(FIRST_BYTES, size);
-  return metered(meter, length, async (expected) => {
-    const first = await body(response, expected);
-    const source = new HttpSource(url, size, first, response.headers.get("ETag"), meter, shelf);
-    if (!isWhole) {
-      return source;
-    }
-    const rest = await source.fetch({ offset: first.byteLength, length: size - first.byteLength }, expected);
-    const whole = new Uint8Array(size);
-    whole.set(first);
-    whole.set(rest, first.byteLength);
-    return new MemorySource(whole);
-  });
+  const source = new HttpSource(url, size, response.headers.get("ETag"), meter, shelf);
+  await source.begin(response);
+  return source;
 }
 
 /** Has the bytes of a request expected until it ends, one way or the other. */
@@ -78,14 +72,43 @@ export function sizeOf(header: string | null): number | undefined {
 }
 
 class HttpSource implements ByteSource {
+  readonly kept: Kept | undefined;
+  private first = new Uint8Array(0);
+  private whole: Promise<Uint8Array<ArrayBuffer>> | undefined;
+  /** When the server last gave of this version of the file. */
+  private given = Date.now();
+  private asking: Promise<void> | undefined;
+
   constructor(
     private readonly url: string,
     readonly size: number,
-    private readonly first: Uint8Array<ArrayBuffer>,
     private readonly tag: string | null,
     private readonly meter: Meter,
-    private readonly shelf: Shelf | undefined,
-  ) {}
+    shelf: Shelf | undefined,
+  ) {
+    // Where the tag does not tell versions apart to the byte, or tells nothing, nothing is kept.
+    this.kept = shelf && this.strongTag !== undefined && tag !== '""' ? new Kept(shelf, `${tag} ${size} ${url}`, () => this.allowed()) : undefined;
+  }
+
+  /** Takes the first answer. A small file is fetched whole with it, unless parts of it are kept: then the rest comes when it is needed. */
+  async begin(response: Response): Promise<void> {
+    const whole = this.isWhole && !(await this.kept?.isKnown());
+    await metered(this.meter, whole ? this.size : Math.min(FIRST_BYTES, this.size), async (expected) => {
+      this.first = await body(response, expected);
+      if (whole) {
+        await this.all(expected);
+      }
+    });
+  }
+
+  private get isWhole(): boolean {
+    return this.size <= WHOLE_BYTES;
+  }
+
+  /** A weak tag may not be used for ranges. */
+  private get strongTag(): string | undefined {
+    return this.tag === null || this.tag.startsWith("W/") ? undefined : this.tag;
+  }
 
   async read(span: Span): Promise<Uint8Array<ArrayBuffer>> {
     checkInside(span, this.size);
@@ -93,25 +116,49 @@ class HttpSource implements ByteSource {
     if (end <= this.first.byteLength) {
       return this.first.subarray(span.offset, end);
     }
-    return metered(this.meter, span.length, (expected) => this.fetch(span, expected));
-  }
-
-  /** The bytes of a span that is inside; what is kept of it counts as expected no longer. */
-  async fetch(span: Span, expected: Expected): Promise<Uint8Array<ArrayBuffer>> {
     if (span.length === 0) {
       return new Uint8Array(0);
     }
-    const end = span.offset + span.length;
-    const headers: Record<string, string> = { Range: `bytes=${span.offset}-${end - 1}` };
-    // A weak tag may not be used for ranges.
-    const strong = this.tag !== null && !this.tag.startsWith("W/");
-    const key = `${this.tag} ${span.offset}+${span.length} ${this.url}`;
-    if (strong) {
-      headers["If-Range"] = this.tag;
-      const kept = await this.shelf?.get(key);
-      if (kept?.byteLength === span.length) {
-        return kept;
-      }
+    return this.isWhole ? (await this.all()).subarray(span.offset, end) : this.fetch(span);
+  }
+
+  /** The whole file: the first answer, and the rest. */
+  private all(expected?: Expected): Promise<Uint8Array<ArrayBuffer>> {
+    const { size, first } = this;
+    const fetch = async () => {
+      const span = { offset: first.byteLength, length: size - first.byteLength };
+      const rest = span.length > 0 ? await this.fetch(span, expected) : new Uint8Array(0);
+      const whole = new Uint8Array(size);
+      whole.set(first);
+      whole.set(rest, first.byteLength);
+      return whole;
+    };
+    if (!this.whole) {
+      this.whole = fetch();
+      // It may be asked for again.
+      this.whole.catch(() => (this.whole = undefined));
+    }
+    return this.whole;
+  }
+
+  /** Resolves while the server gives this version of the file; it is asked again where its last answer is old. */
+  private allowed(): Promise<void> {
+    if (Math.abs(Date.now() - this.given) < GIVEN_MS) {
+      return Promise.resolve();
+    }
+    this.asking ??= this.fetch({ offset: 0, length: 1 })
+      .then(() => {})
+      .finally(() => (this.asking = undefined));
+    return this.asking;
+  }
+
+  private async fetch(span: Span, expected?: Expected): Promise<Uint8Array<ArrayBuffer>> {
+    if (!expected) {
+      return metered(this.meter, span.length, (expected) => this.fetch(span, expected));
+    }
+    const headers: Record<string, string> = { Range: `bytes=${span.offset}-${span.offset + span.length - 1}` };
+    if (this.strongTag !== undefined) {
+      headers["If-Range"] = this.strongTag;
     }
     const response = await request(this.url, headers);
     if (response.status === 200) {
@@ -125,9 +172,7 @@ class HttpSource implements ByteSource {
     if (bytes.byteLength !== span.length) {
       throw new SourceError(`${this.url}: ${bytes.byteLength} bytes came where ${span.length} were asked for`);
     }
-    if (strong) {
-      this.shelf?.put(key, bytes);
-    }
+    this.given = Date.now();
     return bytes;
   }
 }

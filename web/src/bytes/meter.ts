@@ -9,12 +9,35 @@ export interface Expected {
   end(): void;
 }
 
+/** Measures the time in which at least one of something is under way. */
+export class Clock {
+  private running = 0;
+  private since = 0;
+  private sum = 0;
+
+  start(): void {
+    this.since = this.running === 0 ? performance.now() : this.since;
+    this.running += 1;
+  }
+
+  stop(): void {
+    this.running -= 1;
+    this.sum += this.running === 0 ? performance.now() - this.since : 0;
+  }
+
+  get ms(): number {
+    return this.sum;
+  }
+}
+
 /** Counts the bytes of a file's requests; `onChange` is called after each change. */
 export class Meter {
   /** Bytes that came in. */
   bytes = 0;
   /** Answers that came whole. */
   requests = 0;
+  /** The time in which requests were under way. */
+  readonly clock = new Clock();
   private asked = 0;
   /** What had come in when nothing was on its way the last time. */
   private base = 0;
@@ -28,6 +51,7 @@ export class Meter {
       this.asked = this.bytes;
     }
     this.asked += length;
+    this.clock.start();
     this.onChange();
     let own = 0;
     let ended = false;
@@ -44,6 +68,7 @@ export class Meter {
       end: () => {
         if (!ended) {
           ended = true;
+          this.clock.stop();
           this.asked += own - length;
           this.onChange();
         }

@@ -1,5 +1,6 @@
 /** Few requests out of many small reads: a cache of pages, and the joining of neighbouring spans. */
 
+import { keeping } from "./kept";
 import type { ByteSource, Span } from "./source";
 
 /** Bytes of a page. Structures of HDF5 are small and lie close to those that lead to them. */
@@ -14,10 +15,14 @@ const MOST = 4 * 1024 * 1024;
 /** Pages of a source, each fetched once. For the structure of a file; bulk data goes by {@link readAll}. */
 export class Pages implements ByteSource {
   readonly size: number;
+  readonly kept: ByteSource["kept"];
+  private readonly source: ByteSource;
   private readonly pages = new Map<number, Promise<Uint8Array<ArrayBuffer>>>();
 
-  constructor(private readonly source: ByteSource) {
+  constructor(source: ByteSource) {
+    this.source = keeping(source);
     this.size = source.size;
+    this.kept = source.kept;
   }
 
   async read(span: Span): Promise<Uint8Array<ArrayBuffer>> {

@@ -1,5 +1,6 @@
 /** Where bytes come from: a file behind HTTP ranges, or a file that was dropped. */
 
+import type { Kept } from "./kept";
 import { Meter } from "./meter";
 
 /** A span of a file, in bytes. */
@@ -12,6 +13,8 @@ export interface Span {
 export interface ByteSource {
   /** Length of the file in bytes. */
   readonly size: number;
+  /** Where parts of it are kept for the next time; undefined where none are. */
+  readonly kept?: Kept | undefined;
   /** The bytes of `span`; rejects with a {@link SourceError} when they cannot be had whole. */
   read(span: Span): Promise<Uint8Array<ArrayBuffer>>;
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { bytesOf, chunkOf, chunksWithin, type Tiles } from "../timeline/tiles";
-import { CHEAP_BYTES, chooseDetails, mergeStep } from "./detail";
+import { CHEAP_BYTES, CHEAP_UNPACKED, chooseDetails, mergeStep } from "./detail";
 
 /** Chunks of 100 events and `each` bytes per column, each 1,000 ns long; the first holds an event that ends at `longest`. */
 function tiles(chunks: number, each: number, longest = 0): Tiles {
@@ -63,6 +63,13 @@ test("where every level is wider than a step, or there is none, events are drawn
 test("what is in memory costs nothing", () => {
   const choice = { tiles: tiles(100, CHEAP_BYTES), levels: LEVELS };
   expect(chooseDetails([choice], { from: 0, to: 1e5, step: 256 }, () => true)[0]?.kind).toBe("events");
+});
+
+test("what is few bytes but many events is drawn by a level until it is in memory", () => {
+  const choice = { tiles: { ...tiles(2, 10), count: Uint32Array.of(CHEAP_UNPACKED, 1) }, levels: LEVELS };
+  const kind = (cached: (category: number, chunk: number) => boolean) => chooseDetails([choice], { from: 0, to: 1e5, step: 256 }, cached)[0]?.kind;
+  expect(kind(none)).toBe("level");
+  expect(kind((_, chunk) => chunk === 0)).toBe("events");
 });
 
 test("all categories of a view share what may be fetched, the cheapest first", () => {

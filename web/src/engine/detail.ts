@@ -7,8 +7,11 @@ import { DRAWN } from "./block";
 /** Events are drawn one by one, even where a level would do, as long as all of a view's come in so few bytes: they have names and lanes. */
 export const CHEAP_BYTES = 1.5 * 1024 * 1024;
 
-/** And are so few. */
+/** And are so few, */
 export const CHEAP_EVENTS = 600_000;
+
+/** of which so few are to be unpacked first. */
+export const CHEAP_UNPACKED = 250_000;
 
 /** How a category is drawn. */
 export type Detail =
@@ -39,21 +42,27 @@ export function chooseDetails(categories: readonly Choice[], span: Span, cached:
     return {
       chunks,
       level: levels?.levels.filter((level) => 2 ** level.shift <= span.step).at(-1),
-      events: chunks.reduce((sum, chunk) => sum + (tiles.count[chunk] as number), 0),
+      events: eventsOf(tiles, chunks),
+      packed: eventsOf(tiles, missing),
       bytes: bytesOf(tiles, missing, DRAWN),
     };
   });
   const details = ways.map(({ chunks }): Detail => ({ kind: "events", chunks }));
   const open = ways.flatMap((way, at) => (way.level ? [{ ...way, level: way.level, at }] : [])).sort((a, b) => a.bytes - b.bytes || a.events - b.events);
-  let [events, bytes] = [0, 0];
+  let [events, packed, bytes] = [0, 0, 0];
   for (const way of open) {
     events += way.events;
+    packed += way.packed;
     bytes += way.bytes;
-    if (events > CHEAP_EVENTS || bytes > CHEAP_BYTES) {
+    if (events > CHEAP_EVENTS || packed > CHEAP_UNPACKED || bytes > CHEAP_BYTES) {
       details[way.at] = { kind: "level", level: way.level };
     }
   }
   return details;
+}
+
+function eventsOf({ count }: Tiles, chunks: readonly number[]): number {
+  return chunks.reduce((sum, chunk) => sum + (count[chunk] as number), 0);
 }
 
 /** The width of what is merged into a rectangle: a power of two, so that panning merges the same events; a pixel, or up to two. */

@@ -21,6 +21,12 @@ export interface Added {
   readonly held: readonly Held[];
 }
 
+/** What the page will show first of a file: so many pixels of a span in ns, or of all events. */
+export interface First {
+  readonly width: number;
+  readonly span: { readonly from: number; readonly to: number } | undefined;
+}
+
 /** What the page wants to draw. Times in ns. */
 export interface ViewRequest {
   readonly from: number;
@@ -153,8 +159,8 @@ export interface Distribution {
 
 /** The worker's calls. */
 export interface Calls {
-  /** Undefined when another file was opened meanwhile. */
-  open(place: Place): Header | undefined;
+  /** Undefined when another file was opened meanwhile. What is shown `first` is read ahead. */
+  open(place: Place, first: First | undefined): Header | undefined;
   /** Adds what was before the window. Undefined when another file was opened meanwhile. */
   prelude(place: Place): Added | undefined;
   /** Takes the prelude away again. */
@@ -194,6 +200,11 @@ export type Response =
 export interface Loaded {
   readonly bytes: number;
   readonly requests: number;
+  /** Time in which requests were under way, in ms. */
+  readonly fetchMs: number;
+  /** Chunks that were unpacked since the worker began, and the time by the wall for that in ms: none where all was kept. */
+  readonly unpacked: number;
+  readonly unpackMs: number;
   /** Bytes that are on their way. */
   readonly missing: number;
   /** The part that came of what was asked for since nothing was on its way, from 0 to 1. */

@@ -72,20 +72,21 @@ export class Session {
     return found;
   }
 
-  /** What to draw; undefined when a newer request came meanwhile. */
-  async view(request: ViewRequest, stale: Stale): Promise<View | undefined> {
+  /** Reads what a view needs, and keeps it: a request for that view or one beside it then waits for nothing. */
+  async ahead(request: ViewRequest): Promise<void> {
+    await this.load(this.windowOf(request));
+  }
+
+  private windowOf(request: ViewRequest): Window {
     const step = mergeStep(request.nsPerPixel);
     // Whole steps, so that rectangles begin at the same places when the view is moved.
     const { beginNs, durationNs } = this.file.header;
     const from = Math.max(beginNs, Math.floor(request.from / step) * step);
-    const window: Window = { from, to: Math.min(request.to, Math.max(1, durationNs)), step };
-    if (request.named) {
-      await (this.naming ??= this.name());
-    }
-    if (stale()) {
-      return undefined;
-    }
-    const { looks, named } = this;
+    return { from, to: Math.min(request.to, Math.max(1, durationNs)), step };
+  }
+
+  /** What is drawn of a window: of each category its events or the entries of a level, and the counters. */
+  private load(window: Window) {
     const details = chooseDetails(this.file.categories, window, (category, chunk) => this.blocks.has(category, chunk));
     const loading = Promise.all(
       this.file.categories.map(async (category, at) => {
@@ -93,10 +94,24 @@ export class Session {
         if (detail.kind === "events") {
           return { at, detail, blocks: detail.chunks.length > 0 ? await this.blocks.get(at, detail.chunks) : [], entries: [] as StripEntries[] };
         }
-        return { at, detail, blocks: [], entries: await levelEntries(category, detail.level, window, beginNs) };
+        return { at, detail, blocks: [], entries: await levelEntries(category, detail.level, window, this.file.header.beginNs) };
       }),
     );
-    const [loaded, series] = await Promise.all([loading, (this.series ??= this.allSeries())]);
+    return Promise.all([loading, (this.series ??= this.allSeries())]);
+  }
+
+  /** What to draw; undefined when a newer request came meanwhile. */
+  async view(request: ViewRequest, stale: Stale): Promise<View | undefined> {
+    const window = this.windowOf(request);
+    const { step } = window;
+    if (request.named) {
+      await (this.naming ??= this.name());
+    }
+    if (stale()) {
+      return undefined;
+    }
+    const { looks, named } = this;
+    const [loaded, series] = await this.load(window);
     if (stale()) {
       return undefined;
     }

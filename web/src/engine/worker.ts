@@ -1,18 +1,21 @@
 /** The worker: owns the file, so that reading and searching never hold up the page. */
 
 import { openHttp } from "../bytes/http";
+import { keeping } from "../bytes/kept";
 import { Meter } from "../bytes/meter";
 import { openShelf } from "../bytes/shelf";
 import { BlobSource, type ByteSource } from "../bytes/source";
 import { NotTimeline, OtherLayout } from "../hdf5/cursor";
+import { unpacked } from "../hdf5/filters";
 import { openTimeline, type TimelineFile } from "../timeline/file";
 import { withPrelude } from "../timeline/prelude";
+import { nsPerPixel, padded, whole, within } from "../view/scale";
 import { areaStats } from "./area";
 import { distributionOf } from "./distribution";
 import { Finder } from "./find";
 import { flowOf, NO_FLOW } from "./flow";
 import { heldRows } from "./held";
-import type { Added, Area, Call, EventPlace, EventRef, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
+import type { Added, Area, Call, EventPlace, EventRef, First, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
 import { Session } from "./session";
 
 interface Scope {
@@ -38,7 +41,8 @@ let told = 0;
 
 function tell(): void {
   const { bytes, requests, missing, share } = meter;
-  scope.postMessage({ loaded: { bytes, requests, missing, share } }, []);
+  const { chunks, clock } = unpacked;
+  scope.postMessage({ loaded: { bytes, requests, fetchMs: meter.clock.ms, unpacked: chunks, unpackMs: clock.ms, missing, share } }, []);
 }
 
 function tellSometimes(): void {
@@ -70,12 +74,22 @@ async function openAny(source: ByteSource): Promise<TimelineFile> {
       throw error;
     }
     const { openForeign } = await import("../timeline/foreign");
-    return openForeign(source);
+    return openForeign(keeping(source));
   }
 }
 
 async function sourceOf(place: Place, meter: Meter): Promise<ByteSource> {
   return "url" in place ? openHttp(place.url, meter, shelf) : new BlobSource(place.file, meter);
+}
+
+/** Reads what the page will ask for when it has heard of the file. What fails here fails again there. */
+function readAhead(session: Session, first: First | undefined): void {
+  if (first) {
+    const { extent, beginNs: begin, durationNs: end } = session.file.header;
+    const axis = { begin, end: Math.max(1, end) };
+    const viewport = first.span ? within(first.span.from, first.span.to, first.width, axis) : whole(extent, first.width, axis);
+    session.ahead({ ...padded(viewport), nsPerPixel: nsPerPixel(viewport), named: false }).catch(() => {});
+  }
 }
 
 async function answer(request: Request): Promise<unknown> {
@@ -95,6 +109,7 @@ async function answer(request: Request): Promise<unknown> {
       session = opened;
       window = opened;
       finder = new Finder(session);
+      readAhead(opened, args[1] as First | undefined);
       return opened.file.header;
     }
     case "prelude": {

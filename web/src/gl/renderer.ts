@@ -1,4 +1,9 @@
-/** Draws a view's rectangles in one call, whatever their rows, and survives the loss of its context. */
+/**
+ * Draws a view's rectangles in one call, whatever their rows, and survives the loss of its context.
+ *
+ * A context takes long to be had where graphics are made by software, and a driver takes its time for the program. So both are asked for ahead of
+ * what is drawn.
+ */
 
 import { INSTANCE_BYTES, NO_NAME } from "../engine/instances";
 import type { View } from "../engine/protocol";
@@ -9,6 +14,8 @@ import { FRAGMENT, VERTEX } from "./shaders";
 
 const ROWS_WIDTH = 1024;
 const HITS_WIDTH = 4096;
+/** How often is looked whether the driver has made the program. */
+const LINK_MS = 2;
 
 /** What changes from frame to frame. */
 export interface Frame {
@@ -29,9 +36,39 @@ export class NoGraphics extends Error {
   override message = "this browser cannot draw with WebGL2, which the timeline needs: turn hardware acceleration on or use another browser";
 }
 
+/** Made before anything is there to be drawn. */
+let ahead: Renderer | undefined;
+
+/** Has the graphics start; whoever then {@link takeRenderer takes} them waits less. This thread waits for the context meanwhile. */
+export function startGraphics(): void {
+  try {
+    ahead ??= new Renderer();
+  } catch {
+    // It is told where something is to be drawn.
+  }
+}
+
+/** What was started, or what is started now. */
+export function takeRenderer(): Renderer {
+  const taken = ahead ?? new Renderer();
+  ahead = undefined;
+  return taken;
+}
+
 export class Renderer {
+  /** What is drawn on. */
+  readonly canvas = document.createElement("canvas");
+  /** Called when there is something to draw with: after the start, and after graphics that were lost. */
+  onReady = () => {};
   private readonly gl: WebGL2RenderingContext;
   private program: WebGLProgram | undefined;
+  /** The newest that the driver was asked for. */
+  private wanted: WebGLProgram | undefined;
+  /** Why there is none, until it was told. */
+  private failure: Error | undefined;
+  /** When the program was asked for. */
+  private began = 0;
+  private parallel: { readonly COMPLETION_STATUS_KHR: number } | null = null;
   private buffer: WebGLBuffer | null = null;
   private uniforms = new Map<string, WebGLUniformLocation | null>();
   private view: View | undefined;
@@ -43,18 +80,25 @@ export class Renderer {
   /** Draw calls of the last frame. */
   draws = 0;
 
-  constructor(
-    private readonly canvas: HTMLCanvasElement,
-    private readonly onRestored: () => void,
-  ) {
+  constructor() {
+    const { canvas } = this;
+    canvas.className = "gl";
+    canvas.ariaHidden = "true";
+    const began = performance.now();
     const gl = canvas.getContext("webgl2", { alpha: true, antialias: false, depth: false, premultipliedAlpha: true, preserveDrawingBuffer: false });
     if (!gl) {
       throw new NoGraphics();
     }
+    performance.measure("flopwatch-context", { start: began });
     this.gl = gl;
     canvas.addEventListener("webglcontextlost", this.lost);
     canvas.addEventListener("webglcontextrestored", this.restored);
     this.build();
+  }
+
+  /** Whether there is something to draw with. */
+  get isReady(): boolean {
+    return this.program !== undefined;
   }
 
   close(): void {
@@ -100,11 +144,16 @@ export class Renderer {
     this.stale.hits = true;
   }
 
-  draw(frame: Frame): void {
-    const { gl, canvas, program, view } = this;
+  /** Draws the view; false where there is nothing to draw with yet. Throws once when the driver refuses the program. */
+  draw(frame: Frame): boolean {
+    const { gl, canvas, view, program, failure } = this;
     this.draws = 0;
-    if (!program || gl.isContextLost()) {
-      return;
+    this.failure = undefined;
+    if (failure) {
+      throw failure;
+    }
+    if (!program || !view || gl.isContextLost()) {
+      return false;
     }
     const width = Math.max(1, Math.round(frame.viewport.width * frame.ratio));
     const height = Math.max(1, Math.round(frame.height * frame.ratio));
@@ -115,8 +164,8 @@ export class Renderer {
     gl.viewport(0, 0, width, height);
     gl.clearColor(0, 0, 0, 0);
     gl.clear(gl.COLOR_BUFFER_BIT);
-    if (!view || view.events.length === 0) {
-      return;
+    if (view.events.length === 0) {
+      return true;
     }
     this.upload(view);
     const set = (name: string) => this.uniforms.get(name) ?? null;
@@ -132,6 +181,7 @@ export class Renderer {
     gl.uniform1ui(set("u_name"), frame.name ?? NO_NAME);
     gl.drawArraysInstanced(gl.TRIANGLE_STRIP, 0, 4, view.events.length);
     this.draws = 1;
+    return true;
   }
 
   private upload(view: View): void {
@@ -164,6 +214,9 @@ export class Renderer {
 
   private build(): void {
     const { gl } = this;
+    this.began = performance.now();
+    // Before the program: only what is linked afterwards is told about.
+    this.parallel = gl.getExtension("KHR_parallel_shader_compile");
     const program = gl.createProgram();
     for (const [kind, text] of [
       [gl.VERTEX_SHADER, VERTEX],
@@ -179,12 +232,32 @@ export class Renderer {
       gl.deleteShader(shader);
     }
     gl.linkProgram(program);
-    if (!gl.getProgramParameter(program, gl.LINK_STATUS)) {
-      if (gl.isContextLost()) {
+    this.wanted = program;
+    this.link(program);
+  }
+
+  /** Takes the program over once the driver has made it. */
+  private link(program: WebGLProgram): void {
+    setTimeout(() => {
+      const { gl, parallel } = this;
+      if (program !== this.wanted || gl.isContextLost()) {
         return;
       }
-      throw new Error(`the graphics driver refuses the program: ${gl.getProgramInfoLog(program)}`);
-    }
+      // Where the browser cannot tell, this thread waits for the driver. Either way it is done before there is a view to draw.
+      if (parallel && !gl.getProgramParameter(program, parallel.COMPLETION_STATUS_KHR)) {
+        this.link(program);
+      } else if (gl.getProgramParameter(program, gl.LINK_STATUS)) {
+        this.take(program);
+        this.onReady();
+      } else {
+        this.failure = new Error(`the graphics driver refuses the program: ${gl.getProgramInfoLog(program)}`);
+        this.onReady();
+      }
+    }, LINK_MS);
+  }
+
+  private take(program: WebGLProgram): void {
+    const { gl } = this;
     this.program = program;
     this.uniforms = new Map();
     const count: number = gl.getProgramParameter(program, gl.ACTIVE_UNIFORMS);
@@ -194,6 +267,13 @@ export class Renderer {
         this.uniforms.set(name, gl.getUniformLocation(program, name));
       }
     }
+    this.prepare(program);
+    performance.measure("flopwatch-program", { start: this.began });
+  }
+
+  /** Makes what the program reads from. */
+  private prepare(program: WebGLProgram): void {
+    const { gl } = this;
     this.buffer = gl.createBuffer();
     gl.bindVertexArray(gl.createVertexArray());
     gl.bindBuffer(gl.ARRAY_BUFFER, this.buffer);
@@ -230,6 +310,5 @@ export class Renderer {
 
   private readonly restored = () => {
     this.build();
-    this.onRestored();
   };
 }

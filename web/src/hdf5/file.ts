@@ -3,10 +3,10 @@
  * deflated. It needs ranges of the file only. What it does not know it refuses with a {@link FormatError}.
  */
 
-import { readAll } from "../bytes/pages";
 import type { ByteSource, Span } from "../bytes/source";
+import { unpackAll } from "./chunks";
 import { Cursor, FormatError, NotTimeline, OtherLayout, UNDEFINED_ADDRESS } from "./cursor";
-import { type Filter, unfilter } from "./filters";
+import type { Filter } from "./filters";
 import { type Message, messagesAt } from "./header";
 import { FractalHeap, GlobalHeap, recordsOf } from "./heaps";
 import * as messages from "./messages";
@@ -234,8 +234,8 @@ export class Dataset {
     const to = Math.floor((first + count - 1) / chunk);
     const spans = await this.chunks(from, to);
     const whole = chunk * width;
-    const stored = await readAll(spans.every((span) => span.length <= 65536) ? structure : bulk, spans);
-    const plain = await Promise.all(stored.map((bytes, at) => unfilter(bytes, this.filters, width, spans[at]?.skipped)));
+    const source = spans.every((span) => span.length <= 65536) ? structure : bulk;
+    const plain = await unpackAll(source, spans.map((span) => ({ ...span, filters: this.filters, width })));
     const out = new Uint8Array(count * width);
     plain.forEach((bytes, at) => {
       const begin = (from + at) * whole;

@@ -1,5 +1,6 @@
 /** Heaps: where long texts lie, and the links of groups that have many. */
 
+import { keeping } from "../bytes/kept";
 import { readAll } from "../bytes/pages";
 import type { ByteSource } from "../bytes/source";
 import { Cursor, FormatError, UNDEFINED_ADDRESS } from "./cursor";
@@ -11,7 +12,11 @@ const COLLECTION = 4096;
 export class GlobalHeap {
   private readonly collections = new Map<number, Promise<Map<number, Uint8Array>>>();
 
-  constructor(private readonly source: ByteSource) {}
+  private readonly source: ByteSource;
+
+  constructor(source: ByteSource) {
+    this.source = keeping(source);
+  }
 
   /** Reads the collections at `addresses`, of which a list of texts has many, in few requests. */
   prefetch(addresses: readonly number[]): void {

@@ -19,7 +19,6 @@ function Timeline({ workspace }: { workspace: Workspace }) {
   const scroller = useRef<HTMLDivElement>(null);
   const sheet = useRef<HTMLDivElement>(null);
   const tracks = useRef<HTMLDivElement>(null);
-  const gl = useRef<HTMLCanvasElement>(null);
   const overlay = useRef<HTMLCanvasElement>(null);
   const ruler = useRef<HTMLCanvasElement>(null);
   const strip = useRef<HTMLCanvasElement>(null);
@@ -29,12 +28,12 @@ function Timeline({ workspace }: { workspace: Workspace }) {
     const elements = {
       scroller: scroller.current,
       sheet: sheet.current,
-      gl: gl.current,
+      tracks: tracks.current,
       overlay: overlay.current,
       ruler: ruler.current,
       strip: strip.current,
     };
-    if (!tracks.current || Object.values(elements).includes(null)) {
+    if (Object.values(elements).includes(null)) {
       return;
     }
     const stage = elements as { [K in keyof typeof elements]: NonNullable<(typeof elements)[K]> };
@@ -50,7 +49,7 @@ function Timeline({ workspace }: { workspace: Workspace }) {
     Object.assign(globalThis, { flopwatch: { controller: made, workspace } });
     const resize = () => made.resize(stage.overlay.clientWidth, stage.overlay.clientHeight);
     const observer = new ResizeObserver(resize);
-    observer.observe(tracks.current);
+    observer.observe(stage.tracks);
     const onTheme = (event: Event) => made.setDark((event as CustomEvent<boolean>).detail);
     addEventListener("flopwatch-theme", onTheme);
     const onPrint = () => made.drawForPrint();
@@ -96,7 +95,7 @@ function Timeline({ workspace }: { workspace: Workspace }) {
             {/* The width of the tracks is the same before and after: nothing is asked for twice. */}
             {controller ? <Labels workspace={workspace} controller={controller} /> : <div class="labels" />}
             <div ref={tracks} class="tracks">
-              <canvas ref={gl} class="gl" aria-hidden="true" />
+              {/* Before them lies the canvas of the graphics, which are started before there is a file. */}
               <canvas
                 ref={overlay}
                 class="overlay"

@@ -1,9 +1,9 @@
 /** The index of a category's chunks, and the chunks' columns. */
 
-import { readAll } from "../bytes/pages";
 import type { ByteSource, Span } from "../bytes/source";
 import { FormatError } from "../hdf5/cursor";
-import { DEFLATE, SHUFFLE, unfilter } from "../hdf5/filters";
+import { unpackAll } from "../hdf5/chunks";
+import { DEFLATE, SHUFFLE } from "../hdf5/filters";
 import type { Group } from "../hdf5/file";
 import { asFloats, wideToFloats } from "./file";
 
@@ -112,26 +112,22 @@ export async function readColumns(
   chunks: readonly number[],
   columns: readonly string[],
 ): Promise<Map<string, ColumnValues>[]> {
-  const wanted: { chunk: number; at: number; name: string; span: Span }[] = [];
+  const wanted: { chunk: number; at: number; name: string; span: Span; width: number }[] = [];
   chunks.forEach((chunk, at) => {
     for (const name of columns) {
       const column = tiles.columns.indexOf(name);
       if (column >= 0) {
         const place = chunk * tiles.columns.length + column;
         const span = { offset: tiles.offset[place] as number, length: tiles.bytes[place] as number };
-        wanted.push({ chunk, at, name, span });
+        wanted.push({ chunk, at, name, span, width: tiles.widths[column] ?? 1 });
       }
     }
   });
-  const stored = await readAll(source, wanted.map((want) => want.span));
+  const plain = await unpackAll(source, wanted.map(({ span, width }) => ({ ...span, filters: FILTERS, skipped: 0, width })));
   const found: Map<string, ColumnValues>[] = chunks.map(() => new Map());
-  await Promise.all(
-    wanted.map(async ({ chunk, at, name }, place) => {
-      const width = tiles.widths[tiles.columns.indexOf(name)] ?? 1;
-      const values = await decodeColumn(stored[place] ?? new Uint8Array(0), width, tiles.count[chunk] ?? 0);
-      found[at]?.set(name, values);
-    }),
-  );
+  wanted.forEach(({ chunk, at, name, width }, place) => {
+    found[at]?.set(name, decodeColumn(plain[place] ?? new Uint8Array(0), width, tiles.count[chunk] ?? 0));
+  });
   return found;
 }
 
@@ -140,9 +136,8 @@ const FILTERS = [
   { id: DEFLATE, values: [] },
 ];
 
-/** The `count` values of a stored chunk, of `width` bytes each. */
-export async function decodeColumn(stored: Uint8Array<ArrayBuffer>, width: number, count: number): Promise<ColumnValues> {
-  const plain = await unfilter(stored, FILTERS, width);
+/** The first `count` values, of `width` bytes each, of an unpacked chunk, which has its buffer alone. */
+function decodeColumn(plain: Uint8Array<ArrayBuffer>, width: number, count: number): ColumnValues {
   if (plain.byteLength < count * width) {
     throw new FormatError("a chunk is shorter than its index says: the file is damaged");
   }

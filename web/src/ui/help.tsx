@@ -1,6 +1,7 @@
 /** What the keys and the pointer do. */
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { emptyShelf } from "../bytes/shelf";
 
 const KEYS: readonly (readonly [string, string])[] = [
   ["W / S", "zoom in / out"],
@@ -31,6 +32,7 @@ const KEYS: readonly (readonly [string, string])[] = [
 
 export function Help({ onClose }: { onClose: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
+  const [forgot, setForgot] = useState(false);
   useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} onClose={onClose} aria-label="Keyboard help">
@@ -45,7 +47,13 @@ export function Help({ onClose }: { onClose: () => void }) {
           </div>
         ))}
       </dl>
+      <p role="status">
+        {forgot ? "Nothing of captures is kept in this browser." : "What was read of captures is kept in this browser, so that they open sooner the next time."}
+      </p>
       <form method="dialog">
+        <button type="button" disabled={forgot} onClick={() => void emptyShelf().then(() => setForgot(true))}>
+          Forget them
+        </button>
         <button type="submit">Close</button>
       </form>
     </dialog>

@@ -4,7 +4,8 @@ import { progress } from "../view/format";
 import { looksLikeProfile } from "./dropped";
 import { describe } from "./fields";
 import { chosen, goalBefore, listUrl } from "./prelude";
-import { type Summary, type SummaryRow, tablesOf } from "./summary";
+import type { Summary, SummaryRow } from "./summary";
+import { tablesOf } from "./tables";
 import { csvOf, filtered, sorted } from "./table";
 
 test("an address comes back as it was written", () => {

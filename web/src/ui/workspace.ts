@@ -18,7 +18,10 @@ import type { Goal, Mark, Status } from "./state";
 import { Observable } from "./store";
 import { parseSummary, type Summary } from "./summary";
 
-const NOTHING_LOADED: Loaded = { bytes: 0, requests: 0, missing: 0, share: 1 };
+/** Pixels of the rows' names beside the tracks; see `--labels` in style.css. */
+const LABELS_WIDTH = 260;
+
+const NOTHING_LOADED: Loaded = { bytes: 0, requests: 0, fetchMs: 0, unpacked: 0, unpackMs: 0, missing: 0, share: 1 };
 
 export class Workspace extends Observable {
   status: Status = { kind: "empty" };
@@ -131,7 +134,7 @@ export class Workspace extends Observable {
     const { opening } = this;
     this.reset(what);
     try {
-      const header = await this.engine.call("open", place);
+      const header = await this.engine.call("open", place, this.page === "timeline" ? { width: innerWidth - LABELS_WIDTH, span: this.viewport } : undefined);
       if (!header || opening !== this.opening) {
         return;
       }

@@ -48,6 +48,12 @@ export function fitted(width: number, axis: Axis): Viewport {
   return within(axis.begin, axis.end, width, axis);
 }
 
+/** All events, which are between two times, with a little room. */
+export function whole([from, to]: readonly [number, number], width: number, axis: Axis): Viewport {
+  const room = (to - from) * 0.01;
+  return to > from ? within(from - room, to + room, width, axis) : fitted(width, axis);
+}
+
 /** Zooms by `factor` (below 1 is nearer) so that the time under `pixel` stays where it is. */
 export function zoomed(view: Viewport, factor: number, pixel: number, axis: Axis): Viewport {
   const time = toTime(view, pixel);

@@ -6,7 +6,8 @@ import { isDark } from "../ui/dark";
 import { categoryCss } from "../gl/palette";
 import type { Distribution } from "../engine/protocol";
 import * as format from "../view/format";
-import { type Summary, tablesOf } from "../ui/summary";
+import type { Summary } from "../ui/summary";
+import { tablesOf } from "../ui/tables";
 import type { Workspace } from "../ui/workspace";
 
 /** Categories whose lengths are charted. */

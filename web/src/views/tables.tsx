@@ -2,8 +2,9 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { Heads, type Order } from "../ui/heads";
-import { type NamedTable, type SummaryRow, tablesOf } from "../ui/summary";
+import type { SummaryRow } from "../ui/summary";
 import { csvOf, figure, filtered, FIGURES, type Figure, save, sorted } from "../ui/table";
+import { type NamedTable, tablesOf } from "../ui/tables";
 import type { Workspace } from "../ui/workspace";
 
 /** So many rows are rendered at first, and more on demand. */

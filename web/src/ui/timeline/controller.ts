@@ -5,10 +5,10 @@ import { mergeStep } from "../../engine/detail";
 import type { EventPlace, View } from "../../engine/protocol";
 import type { Header } from "../../timeline/header";
 import { paletteBytes } from "../../gl/palette";
-import { Renderer } from "../../gl/renderer";
+import { type Renderer, takeRenderer } from "../../gl/renderer";
 import { laneAt, type Layout, layoutOf, type Line, lineAt } from "../../view/layout";
 import { Picker } from "../../view/picking";
-import { type Axis, covers, fitted, focused, nsPerPixel, padded, panned, toPixel, toTime, type Viewport, within, zoomed } from "../../view/scale";
+import { type Axis, covers, focused, nsPerPixel, padded, panned, toPixel, toTime, type Viewport, whole, within, zoomed } from "../../view/scale";
 import { Signal } from "../store";
 import type { Workspace } from "../workspace";
 import { drawOverlay } from "./overlay";
@@ -20,7 +20,8 @@ export interface Stage {
   readonly scroller: HTMLElement;
   /** As high as all rows; what makes the scroller scroll. */
   readonly sheet: HTMLElement;
-  readonly gl: HTMLCanvasElement;
+  /** What the canvas of the graphics is put into. */
+  readonly tracks: HTMLElement;
   readonly overlay: HTMLCanvasElement;
   readonly ruler: HTMLCanvasElement;
   readonly strip: HTMLCanvasElement;
@@ -88,12 +89,14 @@ export class Controller {
     this.theme = colors(dark);
     this.drawn = workspace.shown;
     this.tree = workspace.tree;
-    const width = Math.max(1, stage.gl.parentElement?.clientWidth ?? 800);
+    const width = Math.max(1, stage.tracks.clientWidth);
     const { viewport } = workspace;
     this.viewport = viewport ? within(viewport.from, viewport.to, width, this.axis) : this.whole(width);
     // The worker reads while this thread waits for the graphics.
     this.askForView();
-    this.renderer = new Renderer(stage.gl, () => this.schedule());
+    this.renderer = takeRenderer();
+    this.renderer.onReady = () => this.schedule();
+    stage.tracks.prepend(this.renderer.canvas);
     this.setDark(dark);
     this.unwatch = workspace.watch(() => this.follow());
     this.follow();
@@ -109,6 +112,7 @@ export class Controller {
     cancelAnimationFrame(this.frame);
     this.unwatch();
     this.renderer.close();
+    this.renderer.canvas.remove();
   }
 
   setDark(dark: boolean): void {
@@ -190,7 +194,8 @@ export class Controller {
     cancelAnimationFrame(this.frame);
     this.frame = 0;
     this.draw();
-    const { overlay, gl } = this.stage;
+    const { overlay } = this.stage;
+    const gl = this.renderer.canvas;
     // As high as the rows' names beside it, however wide the paper is.
     overlay.style.height = `${this.height}px`;
     const context = overlay.getContext("2d");
@@ -218,16 +223,7 @@ export class Controller {
     }
     this.askForView();
     this.paint();
-    this.renderer.draw({
-      viewport,
-      height: this.height,
-      scroll: this.scroll,
-      pinnedHeight: this.layout.pinnedHeight,
-      ratio: devicePixelRatio,
-      byName: workspace.byName,
-      searching: workspace.hits !== undefined,
-      name: workspace.selected ? this.globalName(workspace.selected) : undefined,
-    });
+    const made = this.drawRectangles();
     drawOverlay(stage.overlay, this);
     drawRuler(stage.ruler, this);
     drawStrip(stage.strip, this);
@@ -238,16 +234,36 @@ export class Controller {
       this.figures.frames.splice(0, 1000);
     }
     this.figures.draws = this.renderer.draws;
-    if (this.picker && this.figures.firstPaintMs === undefined) {
+    if (made && this.picker && this.figures.firstPaintMs === undefined) {
       this.figures.firstPaintMs = performance.now() - this.began;
       performance.mark("flopwatch-first-paint");
       void workspace.addPrelude();
     }
   }
 
+  /** Whether there was something to draw with. */
+  private drawRectangles(): boolean {
+    const { workspace, viewport } = this;
+    try {
+      return this.renderer.draw({
+        viewport,
+        height: this.height,
+        scroll: this.scroll,
+        pinnedHeight: this.layout.pinnedHeight,
+        ratio: devicePixelRatio,
+        byName: workspace.byName,
+        searching: workspace.hits !== undefined,
+        name: workspace.selected ? this.globalName(workspace.selected) : undefined,
+      });
+    } catch (error) {
+      workspace.report(error);
+      return false;
+    }
+  }
+
   /** Whether what is drawn is what is asked for, and nothing is under way. */
   isSettled(): boolean {
-    return this.frame === 0 && this.asked === undefined && this.shows(this.drawn, this.picker?.view);
+    return this.frame === 0 && this.asked === undefined && this.renderer.isReady && this.shows(this.drawn, this.picker?.view);
   }
 
   /** Whether a drawn or asked-for window of `of` shows what is to be seen. */
@@ -335,9 +351,7 @@ export class Controller {
 
   /** All events, with a little room. */
   private whole(width: number): Viewport {
-    const [from, to] = this.workspace.shown?.extent ?? [0, 0];
-    const room = (to - from) * 0.01;
-    return to > from ? within(from - room, to + room, width, this.axis) : fitted(width, this.axis);
+    return whole(this.workspace.shown?.extent ?? [0, 0], width, this.axis);
   }
 
   /** Shows what was before the window, and a little of the window. */
