@@ -1,5 +1,4 @@
 import { render } from "preact";
-import { startGraphics } from "./gl/renderer";
 import { Gateway } from "./gateway/client";
 import "./style.css";
 import "./ui/sessions/sessions.css";
@@ -18,10 +17,6 @@ if (root) {
 }
 if (address.file !== undefined) {
   void workspace.open({ url: new URL(address.file, location.href).href });
-  if (workspace.page === "timeline") {
-    // Not before: a worker cannot start while this thread waits for the graphics. Then it reads beside them.
-    void workspace.engine.started.then(startGraphics);
-  }
 }
 gateway?.arrive().catch((error: unknown) => workspace.report(error));
 fetchAhead();

@@ -1,7 +1,7 @@
 // Measures the viewer on one timeline file: `node tests/measure.mjs AGENT FILE`, after a build. AGENT is a flopwatch-agent that was built with it, and serves
 // the file on loopback.
 //
-// Prints a line of JSON: times in ms, sizes in bytes. The file is opened three times: in a browser that was just started, whose graphics start with the page
+// Prints a line of JSON: times in ms, sizes in bytes. The file is opened three times: in a browser that was just started, whose graphics start then
 // (`cold…`); in one that has drawn before, as that of a user has; and there once more (`again…`). Graphics are those of a GPU where this machine has one that
 // the browser can use, otherwise software; `renderer` names them. The load of the machine is printed beside the figures: times by the wall are longer by
 // it, times of the page's own thread are not.

@@ -19,14 +19,10 @@ const FAILURES = { foreign: ForeignFile, closed: ClosedFile } as const;
 /** Calls the worker; answers come when they come, errors as rejections with the worker's message. */
 export class Engine {
   private readonly worker: Worker;
-  /** Resolves when the worker says something for the first time. */
-  readonly started: Promise<void>;
-  private start: () => void = () => {};
   private readonly waiting = new Map<number, { resolve: (value: never) => void; reject: (reason: Error) => void }>();
   private last = 0;
 
   constructor(private readonly onLoaded: (loaded: Loaded) => void) {
-    this.started = new Promise((resolve) => (this.start = resolve));
     this.worker = new Worker(new URL("./worker.ts", import.meta.url), { type: "module" });
     this.worker.onmessage = (event: MessageEvent<Response>) => this.receive(event.data);
     this.worker.onerror = (event) => this.fail(new Error(event.message || "the worker ended"));
@@ -42,7 +38,6 @@ export class Engine {
   }
 
   private receive(response: Response): void {
-    this.start();
     if ("loaded" in response) {
       this.onLoaded(response.loaded);
       return;

@@ -1,8 +1,7 @@
 /**
  * Draws a view's rectangles in one call, whatever their rows, and survives the loss of its context.
  *
- * A context takes long to be had where graphics are made by software, and a driver takes its time for the program. So both are asked for ahead of
- * what is drawn.
+ * A driver takes its time for the program, and makes it while the file is read.
  */
 
 import { INSTANCE_BYTES, NO_NAME } from "../engine/instances";
@@ -34,25 +33,6 @@ export interface Frame {
 export class NoGraphics extends Error {
   override name = "NoGraphics";
   override message = "this browser cannot draw with WebGL2, which the timeline needs: turn hardware acceleration on or use another browser";
-}
-
-/** Made before anything is there to be drawn. */
-let ahead: Renderer | undefined;
-
-/** Has the graphics start; whoever then {@link takeRenderer takes} them waits less. This thread waits for the context meanwhile. */
-export function startGraphics(): void {
-  try {
-    ahead ??= new Renderer();
-  } catch {
-    // It is told where something is to be drawn.
-  }
-}
-
-/** What was started, or what is started now. */
-export function takeRenderer(): Renderer {
-  const taken = ahead ?? new Renderer();
-  ahead = undefined;
-  return taken;
 }
 
 export class Renderer {

@@ -5,7 +5,7 @@ import { mergeStep } from "../../engine/detail";
 import type { EventPlace, View } from "../../engine/protocol";
 import type { Header } from "../../timeline/header";
 import { paletteBytes } from "../../gl/palette";
-import { type Renderer, takeRenderer } from "../../gl/renderer";
+import { Renderer } from "../../gl/renderer";
 import { laneAt, type Layout, layoutOf, type Line, lineAt } from "../../view/layout";
 import { Picker } from "../../view/picking";
 import { type Axis, covers, focused, nsPerPixel, padded, panned, toPixel, toTime, type Viewport, whole, within, zoomed } from "../../view/scale";
@@ -94,7 +94,7 @@ export class Controller {
     this.viewport = viewport ? within(viewport.from, viewport.to, width, this.axis) : this.whole(width);
     // The worker reads while this thread waits for the graphics.
     this.askForView();
-    this.renderer = takeRenderer();
+    this.renderer = new Renderer();
     this.renderer.onReady = () => this.schedule();
     stage.tracks.prepend(this.renderer.canvas);
     this.setDark(dark);
