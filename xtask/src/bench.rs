@@ -16,6 +16,7 @@ mod metrics_ring;
 mod overhead;
 mod profiled;
 mod recorder;
+pub(crate) mod short;
 mod stages;
 mod transform;
 mod viewer;
@@ -65,6 +66,8 @@ enum Other {
     Overhead(overhead::OverheadOptions),
     /// Measure what an empty NVTX range costs with the flight recorder, with Nsight Systems, and with both.
     Recorder(recorder::RecorderOptions),
+    /// Measure a few jobs beside their rivals, and fail where one became slower than was written down. The tests do it.
+    Short(short::ShortOptions),
     /// Measure a session in the local cluster stage by stage, from its creation to the first bytes of its picture.
     Stages(stages::StagesOptions),
     /// Measure the viewer in a browser, on a usual capture and on one of ten million events.
@@ -186,11 +189,12 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
         Some(Other::MetricsRing(options)) => return metrics_ring::run(cache, options),
         Some(Other::Overhead(options)) => return overhead::run(cache, options),
         Some(Other::Recorder(options)) => return recorder::run(cache, options),
+        Some(Other::Short(options)) => return short::run(cache, options),
         Some(Other::Stages(options)) => return stages::run(cache, options),
         Some(Other::Viewer(options)) => return viewer::run(cache, options),
         None => {}
     }
-    let program = step("building the bench program", build)?;
+    let program = step("building the bench program", || build("release"))?;
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|wanted| wanted == name);
     let mut missed = Vec::new();
     for bench in all().iter().filter(|bench| wanted(bench.name)) {
@@ -208,66 +212,99 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
     Ok(())
 }
 
-fn build() -> Result<PathBuf> {
+/// The bench program in a profile.
+fn build(profile: &str) -> Result<PathBuf> {
     project::cargo()?
-        .args(["build", "--quiet", "--release", "-p", "flopwatch-trace-bench"])
+        .args(["build", "--quiet", "--profile", profile, "-p", "flopwatch-trace-bench"])
         .quiet()?;
-    Ok(project::target_directory()?.join("release/flopwatch-trace-bench"))
+    Ok(project::target_directory()?.join(profile).join("flopwatch-trace-bench"))
 }
 
+/// Both sides of a bench.
+struct Sides {
+    ours: Figures,
+    /// Those of the rival that was fastest by the wall.
+    fastest: Figures,
+    /// Those of all rivals.
+    theirs: Vec<Figures>,
+}
+
+impl Sides {
+    /// Runs each side so many times, in turns; `None` where the input cannot be made here.
+    fn measure(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Option<Self>> {
+        let python = bench.python.environment(cache)?.join("bin/python3");
+        let rivals = project::root()?.join("trace/bench/rivals");
+        let folder = cache.root().join("bench").join(bench.name);
+        std::fs::create_dir_all(&folder)?;
+        let input = step(&format!("{}: input", bench.name), || bench.input.file(program, &folder))?;
+        let Some(input) = input else {
+            say(format_args!(
+                "{}: skipped, there is no ../shared/corpus beside the repository",
+                bench.name
+            ));
+            return Ok(None);
+        };
+        let out = |side: &str| bench.writes.then(|| folder.join(format!("{side}.out.h5")));
+        let mut ours: Option<Figures> = None;
+        let mut theirs: Vec<Option<Figures>> = bench.rivals.iter().map(|_| None).collect();
+        for _ in 0..rounds.max(1) {
+            if interrupted() {
+                bail!("interrupted");
+            }
+            let run = Run::new(program).args(bench.ours).arg(&input);
+            best(&mut ours, measure("ours", files(run, out("ours")))?);
+            for (rival, figures) in bench.rivals.iter().zip(&mut theirs) {
+                let run = Run::new(&python).arg(rivals.join(rival.script)).arg(&input);
+                let run = files(run, out("theirs")).args(rival.args);
+                best(figures, measure(rival.what, run)?);
+            }
+        }
+        let ours = ours.context("no run of ours")?;
+        let theirs: Vec<Figures> = theirs.into_iter().flatten().collect();
+        let fastest = theirs.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+        let fastest = fastest.context("no run of a rival")?.clone();
+        let sides = Self { ours, fastest, theirs };
+        sides.agree(bench)?;
+        Ok(Some(sides))
+    }
+
+    /// Fails where the sides did not do the same work.
+    fn agree(&self, bench: &Bench) -> Result<()> {
+        for (what, count) in [
+            ("events", "/events"),
+            ("sum of lengths", "/total_ns"),
+            ("launches", "/launches"),
+            ("values", "/values"),
+        ] {
+            let (a, b) = (self.ours.counts.pointer(count), self.fastest.counts.pointer(count));
+            if a.is_some() && b.is_some() && a != b {
+                bail!("{}: the sides differ in {what}: {a:?} and {b:?}", bench.name);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says the figures of each side.
+    fn tell(&self, bench: &Bench) {
+        say(format_args!("\n{} ({})", bench.what, load()));
+        for side in std::iter::once(&self.ours).chain(&self.theirs) {
+            let megabytes = side.peak_bytes / 1_000_000;
+            say(format_args!(
+                "  {:<40} {:>9.3} s, {:>8.3} s of processors, peak {megabytes:>5} MB  {}",
+                side.what, side.seconds, side.cpu_seconds, side.counts
+            ));
+        }
+    }
+}
+
+/// Runs a bench; gives what it missed.
 fn one(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Vec<String>> {
-    let python = bench.python.environment(cache)?.join("bin/python3");
-    let rivals = project::root()?.join("trace/bench/rivals");
-    let folder = cache.root().join("bench").join(bench.name);
-    std::fs::create_dir_all(&folder)?;
-    let input = step(&format!("{}: input", bench.name), || bench.input.file(program, &folder))?;
-    let Some(input) = input else {
-        say(format_args!(
-            "{}: skipped, there is no ../shared/corpus beside the repository",
-            bench.name
-        ));
+    let Some(sides) = Sides::measure(cache, program, bench, rounds)? else {
         return Ok(Vec::new());
     };
-    let out = |side: &str| bench.writes.then(|| folder.join(format!("{side}.out.h5")));
-    let mut ours: Option<Figures> = None;
-    let mut theirs: Vec<Option<Figures>> = bench.rivals.iter().map(|_| None).collect();
-    for _ in 0..rounds.max(1) {
-        if interrupted() {
-            bail!("interrupted");
-        }
-        let run = Run::new(program).args(bench.ours).arg(&input);
-        best(&mut ours, measure("ours", files(run, out("ours")))?);
-        for (rival, figures) in bench.rivals.iter().zip(&mut theirs) {
-            let run = Run::new(&python).arg(rivals.join(rival.script)).arg(&input);
-            let run = files(run, out("theirs")).args(rival.args);
-            best(figures, measure(rival.what, run)?);
-        }
-    }
-    let ours = ours.context("no run of ours")?;
-    let theirs: Vec<Figures> = theirs.into_iter().flatten().collect();
-    let fastest = theirs.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let fastest = fastest.context("no run of a rival")?;
-    for (what, count) in [
-        ("events", "/events"),
-        ("sum of lengths", "/total_ns"),
-        ("launches", "/launches"),
-        ("values", "/values"),
-    ] {
-        let (a, b) = (ours.counts.pointer(count), fastest.counts.pointer(count));
-        if a.is_some() && b.is_some() && a != b {
-            bail!("{}: the sides differ in {what}: {a:?} and {b:?}", bench.name);
-        }
-    }
-    say(format_args!("\n{} ({})", bench.what, load()));
-    for side in std::iter::once(&ours).chain(&theirs) {
-        let megabytes = side.peak_bytes / 1_000_000;
-        say(format_args!(
-            "  {:<40} {:>9.3} s, {:>8.3} s of processors, peak {megabytes:>5} MB  {}",
-            side.what, side.seconds, side.cpu_seconds, side.counts
-        ));
-    }
+    sides.tell(bench);
     let mut missed = Vec::new();
-    for verdict in (bench.judge)(&ours, fastest) {
+    for verdict in (bench.judge)(&sides.ours, &sides.fastest) {
         match verdict.budget {
             None => say(format_args!("  {}: {}", verdict.what, verdict.value)),
             Some((budget, met)) => {

@@ -4,6 +4,7 @@ mod ledger;
 mod skip;
 mod tally;
 
+use crate::bench::short;
 use crate::{lint, setup, web};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -156,6 +157,12 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
             say(format_args!("building the cluster's programs: {error:#}"));
         }
     });
+    if options.only.is_none() {
+        // Where nothing else runs.
+        round.step("benches beside their rivals", |_| {
+            short::run(cache, &short::ShortOptions::TESTS)
+        });
+    }
     if options.wants(Level::System) {
         round.system(options);
     }

@@ -6,10 +6,23 @@ use flopwatch_toolchain::requirements;
 const INPUT: Source = Source::Made("trace.json", &["make-trace", "--megabytes", "1000"]);
 
 pub(super) fn beside_orjson() -> Bench {
+    of("kineto", "1 GB of Kineto JSON to columns, beside orjson", INPUT)
+}
+
+/// The same of a small one, for the short form.
+pub(super) fn small() -> Bench {
+    of(
+        "kineto-small",
+        "64 MB of Kineto JSON to columns, beside orjson",
+        Source::Made("trace.json", &["make-trace", "--megabytes", "64"]),
+    )
+}
+
+fn of(name: &'static str, what: &'static str, input: Source) -> Bench {
     Bench {
-        name: "kineto",
-        what: "1 GB of Kineto JSON to columns, beside orjson",
-        input: INPUT,
+        name,
+        what,
+        input,
         ours: &["read"],
         writes: false,
         python: requirements!("bench-orjson"),
