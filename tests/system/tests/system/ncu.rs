@@ -8,16 +8,21 @@ use flopwatch_trace::ReadLimits;
 use kube::ResourceExt as _;
 use kube::api::DeleteParams;
 use serde_json::json;
+use tokio::sync::Mutex;
 
 use super::first_session::{download, succeeded};
 use super::refusals::capture_failure;
 use super::replica::{endpoints, serving};
+
+/// One capture at a time has a node's counters, and another is refused: the pods of both tests may come to one node.
+static COUNTERS: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test]
 async fn the_real_nsight_compute_starts_a_pods_program_and_says_that_it_lacks_a_driver() -> Result<()> {
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
+    let _turn = COUNTERS.lock().await;
     let namespace = cluster.namespace("ncu-real").await?;
     namespace.allow_pod_templates().await?;
     let spec = json!({
@@ -50,6 +55,7 @@ async fn a_copy_that_a_double_of_nsight_compute_starts_leaves_counters_and_the_o
     let Some(cluster) = Cluster::connect().await? else {
         return Ok(());
     };
+    let _turn = COUNTERS.lock().await;
     let namespace = cluster.namespace("ncu-copy").await?;
     namespace.allow_pod_templates().await?;
     let before = serving(&namespace, with_ncu_double(workload("trainer", false, &[]))).await?;
