@@ -1,0 +1,187 @@
+"""Captures: files of any format that the engine reads, as tables, analyses and files for other programs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from . import _native
+from .progress import Progress
+
+Path = str | os.PathLike[str]
+
+#: Events as a table that polars, pyarrow, pandas and DuckDB take without a copy: ``polars.DataFrame(table)``.
+Table = _native.Table
+
+
+class Result:
+    """What an analysis found. Its fields are attributes: ``capture.analyze("idle").rows``."""
+
+    __slots__ = ("_data", "_outcome", "analysis")
+
+    def __init__(self, analysis: str, outcome: _native.Outcome) -> None:
+        #: Name of the analysis.
+        self.analysis = analysis
+        self._outcome = outcome
+        self._data: dict[str, Any] = json.loads(outcome.content)
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self._data[name]
+        except KeyError:
+            msg = f"the result of {self.analysis} has no field {name!r}; it has {', '.join(self._data)}"
+            raise AttributeError(msg) from None
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *self._data})
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.analysis}: {', '.join(self._data)}>"
+
+    @property
+    def verdict(self) -> str | None:
+        """The one word of the result, of analyses that have one."""
+        return self._outcome.verdict
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as the engine writes it in JSON."""
+        return self._data
+
+    def table(self) -> Table:
+        """The rows of the result, of analyses whose result is a table.
+
+        :raises TypeError: where it is none.
+        """
+        table = self._outcome.table()
+        if table is None:
+            msg = f"the result of {self.analysis} is no table; its fields are {', '.join(self._data)}"
+            raise TypeError(msg)
+        return table
+
+
+class Capture:
+    """A capture in memory. :func:`open` makes one; it does not change."""
+
+    __slots__ = ("_native", "path")
+
+    def __init__(self, native: _native.Capture, path: str) -> None:
+        self._native = native
+        #: The file that was read.
+        self.path = path
+
+    @property
+    def session_id(self) -> str:
+        """The session that the file names, else the file's own name."""
+        return self._native.session_id
+
+    @property
+    def duration_ns(self) -> int:
+        """Length of the window in ns."""
+        return self._native.duration_ns
+
+    @property
+    def categories(self) -> dict[str, int]:
+        """How many events there are of each category that was captured."""
+        return self._native.categories
+
+    def __repr__(self) -> str:
+        events = sum(self.categories.values())
+        return f"<Capture {self.path}: {events} events in {self.duration_ns / 1e9:.3f} s>"
+
+    def events(self, category: str) -> Table:
+        """The events of a category. Times are integer ns from the session's start; ``row`` is a row of :meth:`rows`. The numbers are shared with the
+        capture, not copied.
+
+        :raises RequestError: where there is no such category, or it was not captured.
+        """
+        return self._native.events(category)
+
+    def rows(self) -> Table:
+        """The rows that events lie on: streams of GPUs, and threads."""
+        return self._native.rows()
+
+    def summary(self) -> dict[str, Any]:
+        """Tables per name, GPU busy time and what is missing, as the artifact ``summary.json`` has them."""
+        summary: dict[str, Any] = json.loads(self._native.summary())
+        return summary
+
+    def analyze(self, name: str, **parameters: Any) -> Result:
+        """Runs an analysis of the :func:`catalogue` on this capture.
+
+        :raises RequestError: where there is no such analysis or parameter.
+        :raises AnalysisError: where it has no result.
+        """
+        return analyze(name, [self], **parameters)
+
+    def render(self, name: str, format: str = "text", **parameters: Any) -> str:
+        """The result of an analysis as ``text``, ``csv``, ``html``, ``page`` or ``json``."""
+        outcome = _native.analyze([self._native], name, json.dumps(parameters), format)
+        return outcome.content.decode()
+
+    def export(self, name: str, target: Path, *, overwrite: bool = False, **parameters: Any) -> list[dict[str, Any]]:
+        """Writes a file of the :func:`catalogue` for another program, or the result of an analysis as JSON; gives what the capture holds and the file
+        does not. The file appears whole or not at all.
+
+        :raises FileExistsError: where something is there already.
+        """
+        with Progress(f"writing {os.fspath(target)}") as progress:
+            outcome = _native.analyze_to(
+                [self._native],
+                name,
+                json.dumps(parameters),
+                os.fspath(target),
+                overwrite=overwrite,
+                tick=progress.tick,
+            )
+        left_out: list[dict[str, Any]] = json.loads(outcome.left_out)
+        return left_out
+
+    def save(self, target: Path, *, overwrite: bool = False) -> None:
+        """Writes the capture as a timeline file, which the viewer opens.
+
+        :raises FileExistsError: where something is there already.
+        """
+        self._native.save(os.fspath(target), overwrite)
+
+
+def open(path: Path) -> Capture:
+    """Reads a file: an export of Nsight Systems, a Chrome trace of Kineto, an XPlane of JAX, a report of Nsight Compute, a pprof profile, a flight
+    recorder's file, or a timeline file. The file is found out by its content.
+
+    A file from a stranger is best converted by ``flopwatch-agent convert`` first, which reads it in a process of its own.
+
+    :raises ReadError: with what is wrong with the file.
+    """
+    name = os.fspath(path)
+    with Progress(f"reading {name}") as progress:
+        return Capture(_native.open(name, progress.tick), name)
+
+
+def convert(source: Path, target: Path, *, overwrite: bool = False) -> dict[str, Any]:
+    """Makes a timeline file of a file of any format; gives its summary.
+
+    :raises FileExistsError: where something is there already.
+    """
+    with Progress(f"converting {os.fspath(source)}") as progress:
+        made = _native.convert(os.fspath(source), os.fspath(target), overwrite, progress.tick)
+    summary: dict[str, Any] = json.loads(made)
+    return summary
+
+
+def analyze(name: str, captures: Sequence[Capture], **parameters: Any) -> Result:
+    """Runs an analysis of the :func:`catalogue` on one or more captures."""
+    with Progress(name) as progress:
+        outcome = _native.analyze([capture._native for capture in captures], name, json.dumps(parameters), "json", progress.tick)
+    return Result(name, outcome)
+
+
+def compare(before: Capture, after: Capture, **parameters: Any) -> Result:
+    """What changed from one capture to another."""
+    return analyze("compare", [before, after], **parameters)
+
+
+def catalogue() -> dict[str, Mapping[str, Any]]:
+    """Every analysis by its name: what it tells, its parameters and its result."""
+    return {entry["name"]: entry for entry in json.loads(_native.catalogue())}

@@ -1,0 +1,130 @@
+"""Frameworks that can tell a region's GPU time and memory, found among the modules that the program has loaded.
+
+Nothing is imported and no GPU is initialised for a region: a program that uses no GPU does not start to, and the first region of a program that does
+costs no start-up.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Protocol
+
+
+class Backend(Protocol):
+    """What a framework offers to a region."""
+
+    #: Its name in entries.
+    name: str
+
+    def mark(self, device: int, /) -> Any | None:
+        """A mark in the current stream of the device; ``None`` where none can be made there and then."""
+
+    def elapsed_ms(self, first: Any, second: Any, /) -> float | None:
+        """Time in ms between two marks; ``None`` while the GPU has not come to the second one."""
+
+    def synchronize(self, device: int, /) -> None:
+        """Waits until the GPU has come to all marks."""
+
+    def memory(self, device: int, /) -> tuple[int, int] | None:
+        """Bytes in use, and the most so far; ``None`` where it is not known."""
+
+
+class PyTorch:
+    """PyTorch with an initialised CUDA."""
+
+    name = "pytorch"
+
+    def __init__(self, torch: Any) -> None:
+        self._cuda = torch.cuda
+
+    def mark(self, device: int) -> Any | None:
+        cuda = self._cuda
+        # In a graph's capture a mark would become a part of the graph.
+        if cuda.is_current_stream_capturing():
+            return None
+        mark = cuda.Event(enable_timing=True)
+        mark.record(cuda.current_stream(device))
+        return mark
+
+    def elapsed_ms(self, first: Any, second: Any) -> float | None:
+        return float(first.elapsed_time(second)) if second.query() else None
+
+    def synchronize(self, device: int) -> None:
+        self._cuda.synchronize(device)
+
+    def memory(self, device: int) -> tuple[int, int] | None:
+        return self._cuda.memory_allocated(device), self._cuda.max_memory_allocated(device)
+
+
+class CuPy:
+    """CuPy."""
+
+    name = "cupy"
+
+    def __init__(self, cupy: Any) -> None:
+        self._cupy = cupy
+
+    def mark(self, device: int) -> Any | None:
+        with self._cupy.cuda.Device(device):
+            mark = self._cupy.cuda.Event()
+            mark.record()
+        return mark
+
+    def elapsed_ms(self, first: Any, second: Any) -> float | None:
+        return float(self._cupy.cuda.get_elapsed_time(first, second)) if second.done else None
+
+    def synchronize(self, device: int) -> None:
+        with self._cupy.cuda.Device(device) as of:
+            of.synchronize()
+
+    def memory(self, device: int) -> tuple[int, int] | None:
+        with self._cupy.cuda.Device(device):
+            return self._cupy.get_default_memory_pool().used_bytes(), 0
+
+
+class Jax:
+    """JAX, which has no marks in its streams: a region has its host time alone, and its GPU time in a capture."""
+
+    name = "jax"
+
+    def mark(self, _device: int) -> Any | None:
+        return None
+
+    def elapsed_ms(self, _first: Any, _second: Any) -> float | None:
+        return None
+
+    def synchronize(self, _device: int) -> None:
+        return None
+
+    def memory(self, _device: int) -> tuple[int, int] | None:
+        return None
+
+
+def _jax_has_gpu() -> bool:
+    bridge = sys.modules.get("jax._src.xla_bridge")
+    initialised = getattr(bridge, "backends_are_initialized", None)
+    # Asking JAX for its devices would initialise them.
+    if initialised is None or not initialised():
+        return False
+    return bool(sys.modules["jax"].default_backend() == "gpu")
+
+
+_made: dict[str, Backend] = {}
+
+
+def find() -> Backend | None:
+    """The framework that drives a GPU in this process, if one does by now."""
+    modules = sys.modules
+    torch = modules.get("torch")
+    cuda = getattr(torch, "cuda", None)
+    if cuda is not None and cuda.is_initialized():
+        return _made.setdefault("pytorch", PyTorch(torch))
+    cupy = modules.get("cupy")
+    if cupy is not None:
+        known = _made.get("cupy")
+        if known is None and cupy.cuda.is_available():
+            known = _made["cupy"] = CuPy(cupy)
+        return known
+    if "jax" in modules and _jax_has_gpu():
+        return _made.setdefault("jax", Jax())
+    return None

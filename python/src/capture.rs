@@ -1,0 +1,257 @@
+//! A file that was read, and what can be made of it.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use flopwatch_analysis::model::{Category, Events, Timeline};
+use flopwatch_analysis::summary::summarise;
+use flopwatch_analysis::{AnalysisError as Failed, Format, Input, Listing, Report, Request};
+use flopwatch_trace::convert::{ConvertError, ConvertOptions, LOCAL_SESSION};
+use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::{ReadLimits, timeline_file};
+use pyo3::exceptions::PyFileExistsError;
+use pyo3::prelude::*;
+use serde_json::Value;
+use tempfile::NamedTempFile;
+
+use super::errors::{AnalysisError, FlopwatchError, ReadError, RequestError, WriteError};
+use super::events;
+use super::result::Outcome;
+use super::table::Table;
+use super::work;
+
+/// A capture in memory. It does not change.
+#[pyclass(frozen, module = "flopwatch._native")]
+pub(crate) struct Capture {
+    timeline: Arc<Timeline>,
+}
+
+/// Reads a file of any format that the engine knows. `tick` is called some twenty times a second meanwhile.
+#[pyfunction]
+#[pyo3(signature = (path, tick = None))]
+pub(crate) fn open(py: Python<'_>, path: PathBuf, tick: Option<&Bound<'_, PyAny>>) -> PyResult<Capture> {
+    let read = work::run(py, tick, move || {
+        let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        flopwatch_trace::open(&path, &ReadLimits::default()).map(|opened| {
+            let session_id = opened
+                .session_id
+                .or(file_name)
+                .unwrap_or_else(|| LOCAL_SESSION.to_owned());
+            transform(opened.capture, TransformOptions { session_id })
+        })
+    })?;
+    let timeline = read.map_err(|error| ReadError::new_err(error.to_string()))?;
+    Ok(Capture {
+        timeline: Arc::new(timeline),
+    })
+}
+
+/// Makes a timeline file of a file of any format; gives its summary as JSON.
+#[pyfunction]
+#[pyo3(signature = (source, target, overwrite = false, tick = None))]
+pub(crate) fn convert(
+    py: Python<'_>,
+    source: PathBuf,
+    target: PathBuf,
+    overwrite: bool,
+    tick: Option<&Bound<'_, PyAny>>,
+) -> PyResult<String> {
+    let made = work::run(py, tick, move || {
+        let options = ConvertOptions {
+            overwrite,
+            ..ConvertOptions::default()
+        };
+        flopwatch_trace::convert::convert(&source, &target, &options, |_| ())
+    })?;
+    let summary = made.map_err(|error| match error {
+        ConvertError::Exists { .. } => PyFileExistsError::new_err(error.to_string()),
+        ConvertError::Read(_) => ReadError::new_err(error.to_string()),
+        ConvertError::Write(_) => WriteError::new_err(error.to_string()),
+    })?;
+    summary
+        .to_json()
+        .map_err(|error| AnalysisError::new_err(error.to_string()))
+}
+
+/// The catalogue of analyses as JSON.
+#[pyfunction]
+pub(crate) fn catalogue() -> PyResult<String> {
+    serde_json::to_string(&Listing::all()).map_err(|error| FlopwatchError::new_err(error.to_string()))
+}
+
+/// Runs an analysis of the catalogue on captures. `parameters` is a JSON object; `format` one of the analysis's.
+#[pyfunction]
+#[pyo3(signature = (captures, name, parameters, format = None, tick = None))]
+pub(crate) fn analyze(
+    py: Python<'_>,
+    captures: Vec<PyRef<'_, Capture>>,
+    name: &str,
+    parameters: &str,
+    format: Option<&str>,
+    tick: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Outcome> {
+    let request = requested(name, parameters, format)?;
+    let tabular = (request.format() == Format::Json)
+        .then(|| request.definition().tabular())
+        .flatten();
+    let timelines = timelines(captures);
+    let made = work::run(py, tick, move || {
+        let mut content = Vec::new();
+        let inputs: Vec<Input<'_>> = timelines.iter().map(|timeline| Input::whole(timeline)).collect();
+        let report = request.run(&inputs, &mut content)?;
+        Ok((content, report))
+    })?;
+    let (content, report) = made.map_err(|error: Failed| AnalysisError::new_err(error.to_string()))?;
+    Ok(Outcome::new(content, report, tabular))
+}
+
+/// The same, with the result in the file `target`, which appears whole or not at all.
+#[pyfunction]
+#[pyo3(signature = (captures, name, parameters, target, *, format = None, overwrite = false, tick = None))]
+#[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
+pub(crate) fn analyze_to(
+    py: Python<'_>,
+    captures: Vec<PyRef<'_, Capture>>,
+    name: &str,
+    parameters: &str,
+    target: PathBuf,
+    format: Option<&str>,
+    overwrite: bool,
+    tick: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Outcome> {
+    let request = requested(name, parameters, format)?;
+    let timelines = timelines(captures);
+    let made = work::run(py, tick, move || {
+        let inputs: Vec<Input<'_>> = timelines.iter().map(|timeline| Input::whole(timeline)).collect();
+        into_file(&request, &inputs, &target, overwrite)
+    })?;
+    let report = made.map_err(|error| match error {
+        Refused::Analysis(error) => AnalysisError::new_err(error.to_string()),
+        Refused::Exists(target) => PyFileExistsError::new_err(format!("{}: is there already", target.display())),
+        Refused::Write(target, error) => WriteError::new_err(format!("{}: {error}", target.display())),
+    })?;
+    Ok(Outcome::new(Vec::new(), report, None))
+}
+
+fn requested(name: &str, parameters: &str, format: Option<&str>) -> PyResult<Request> {
+    let refused = |error: String| RequestError::new_err(error);
+    let parameters: Value = serde_json::from_str(parameters).map_err(|error| refused(error.to_string()))?;
+    let request = Request::parse(name, &parameters).map_err(|error| refused(error.to_string()))?;
+    let Some(format) = format else { return Ok(request) };
+    let known = Format::from_name(format).ok_or_else(|| refused(format!("there is no format {format:?}")))?;
+    request.written_as(known).map_err(|error| refused(error.to_string()))
+}
+
+fn timelines(captures: Vec<PyRef<'_, Capture>>) -> Vec<Arc<Timeline>> {
+    captures
+        .into_iter()
+        .map(|capture| Arc::clone(&capture.timeline))
+        .collect()
+}
+
+/// Why a result is not there.
+enum Refused {
+    Analysis(Failed),
+    Exists(PathBuf),
+    Write(PathBuf, std::io::Error),
+}
+
+fn into_file(request: &Request, inputs: &[Input<'_>], target: &Path, overwrite: bool) -> Result<Report, Refused> {
+    let write = |error| Refused::Write(target.to_owned(), error);
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = folder.unwrap_or(Path::new("."));
+    let exists = || Refused::Exists(target.to_owned());
+    if !overwrite && target.symlink_metadata().is_ok() {
+        return Err(exists());
+    }
+    let mut file = NamedTempFile::with_prefix_in(".flopwatch-", folder).map_err(write)?;
+    let report = request.run(inputs, &mut file).map_err(Refused::Analysis)?;
+    file.flush().map_err(write)?;
+    let kept = if overwrite {
+        file.persist(target)
+    } else {
+        // The work took a while.
+        file.persist_noclobber(target)
+    };
+    match kept {
+        Ok(_) => Ok(report),
+        Err(error) if error.error.kind() == std::io::ErrorKind::AlreadyExists => Err(exists()),
+        Err(error) => Err(write(error.error)),
+    }
+}
+
+#[pymethods]
+impl Capture {
+    /// The session that the file names, else the file's own name.
+    #[getter]
+    fn session_id(&self) -> &str {
+        &self.timeline.session_id
+    }
+
+    /// Length of the window in ns.
+    #[getter]
+    fn duration_ns(&self) -> u64 {
+        self.timeline.capture.duration_ns
+    }
+
+    /// Events by category, of those that were captured.
+    #[getter]
+    fn categories(&self) -> BTreeMap<&'static str, usize> {
+        let capture = &self.timeline.capture;
+        let captured = Category::ALL
+            .into_iter()
+            .filter(|category| capture.captured.contains(category));
+        captured
+            .map(|category| (category.name(), capture.events.get(&category).map_or(0, Events::len)))
+            .collect()
+    }
+
+    /// The events of a category as a table.
+    fn events(&self, py: Python<'_>, category: &str) -> PyResult<Table> {
+        let known = Category::ALL.into_iter().find(|known| known.name() == category);
+        let known = known.ok_or_else(|| {
+            let names: Vec<&str> = Category::ALL.into_iter().map(Category::name).collect();
+            RequestError::new_err(format!(
+                "there is no category {category:?}; there are {}",
+                names.join(", ")
+            ))
+        })?;
+        if !self.timeline.capture.captured.contains(&known) {
+            return Err(RequestError::new_err(format!("the capture did not record {category}")));
+        }
+        let timeline = Arc::clone(&self.timeline);
+        let made = py.detach(|| events::of(&timeline, known));
+        made.map(Table::new)
+            .map_err(|error| FlopwatchError::new_err(error.to_string()))
+    }
+
+    /// The rows that events lie on: streams and threads.
+    fn rows(&self) -> PyResult<Table> {
+        let made = events::rows(&self.timeline);
+        made.map(Table::new)
+            .map_err(|error| FlopwatchError::new_err(error.to_string()))
+    }
+
+    /// The summary as JSON.
+    fn summary(&self, py: Python<'_>) -> PyResult<String> {
+        let timeline = Arc::clone(&self.timeline);
+        let summary = work::run(py, None, move || summarise(&timeline).to_json())?;
+        summary.map_err(|error| AnalysisError::new_err(error.to_string()))
+    }
+
+    /// Writes the capture as a timeline file, which appears whole or not at all.
+    #[pyo3(signature = (target, overwrite = false))]
+    fn save(&self, py: Python<'_>, target: PathBuf, overwrite: bool) -> PyResult<()> {
+        if !overwrite && target.symlink_metadata().is_ok() {
+            return Err(PyFileExistsError::new_err(format!(
+                "{}: is there already",
+                target.display()
+            )));
+        }
+        let timeline = Arc::clone(&self.timeline);
+        let written = work::run(py, None, move || timeline_file::write_unsynced(&timeline, &target))?;
+        written.map_err(|error| WriteError::new_err(error.to_string()))
+    }
+}

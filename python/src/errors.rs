@@ -1,0 +1,20 @@
+//! Exceptions with the engine's own sentences.
+
+use pyo3::create_exception;
+use pyo3::exceptions::PyException;
+
+create_exception!(flopwatch, FlopwatchError, PyException, "Whatever the engine refuses.");
+create_exception!(
+    flopwatch,
+    ReadError,
+    FlopwatchError,
+    "A file cannot be read: it is missing, damaged, or of no known format."
+);
+create_exception!(flopwatch, WriteError, FlopwatchError, "A file cannot be written.");
+create_exception!(
+    flopwatch,
+    RequestError,
+    FlopwatchError,
+    "There is no such analysis, parameter, format or category."
+);
+create_exception!(flopwatch, AnalysisError, FlopwatchError, "An analysis has no result.");

@@ -1,0 +1,36 @@
+//! `flopwatch._native`: what the package `flopwatch` asks of the engine. It holds no logic of its own: a file is read by `flopwatch_trace`, an analysis is
+//! an entry of `flopwatch_analysis`' catalogue.
+//!
+//! Whatever takes long runs without the interpreter's lock, in a thread that the caller's Ctrl-C leaves behind ([`work`]).
+
+mod capture;
+mod errors;
+mod events;
+mod ranges;
+mod result;
+mod table;
+mod work;
+
+use pyo3::prelude::*;
+
+/// The engine.
+#[pymodule(gil_used = false)]
+mod _native {
+    #[pymodule_export]
+    use super::capture::{Capture, analyze, analyze_to, catalogue, convert, open};
+    #[pymodule_export]
+    use super::errors::{AnalysisError, FlopwatchError, ReadError, RequestError, WriteError};
+    #[pymodule_export]
+    use super::ranges::{range_end, range_pop, range_push, range_start};
+    #[pymodule_export]
+    use super::result::Outcome;
+    #[pymodule_export]
+    use super::table::Table;
+
+    use super::{Bound, PyModule, PyModuleMethods as _, PyResult};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}
