@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::types::UInt32Type;
 use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt32Array, UInt64Array};
-use arrow_buffer::{Buffer, NullBuffer, ScalarBuffer};
+use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
 use flopwatch_analysis::model::{Category, Column, Events, Row, Timeline, Values};
@@ -33,24 +33,8 @@ pub(crate) fn of(timeline: &Arc<Timeline>, category: Category) -> Result<RecordB
     let none = Events::new(category);
     let events = timeline.capture.events.get(&category).unwrap_or(&none);
     let count = events.len();
-    let words = |column: usize, pick: Pick<u32>| {
-        let owner = Owner {
-            timeline: Arc::clone(timeline),
-            category,
-            column,
-            pick,
-        };
-        ScalarBuffer::<u32>::new(Buffer::from(Bytes::from_owner(owner)), 0, count)
-    };
-    let longs = |column: usize, pick: Pick<u64>| {
-        let owner = Owner {
-            timeline: Arc::clone(timeline),
-            category,
-            column,
-            pick,
-        };
-        ScalarBuffer::<u64>::new(Buffer::from(Bytes::from_owner(owner)), 0, count)
-    };
+    let words = |column, pick| shared::<u32>(timeline, category, (column, pick), count);
+    let longs = |column, pick| shared::<u64>(timeline, category, (column, pick), count);
     let number = |values| -> ArrayRef { Arc::new(UInt32Array::new(values, None)) };
     let name = dictionary(words(0, |events, _| &events.name), &events.names)?;
     let mut columns: Vec<(&str, ArrayRef)> = vec![
@@ -82,6 +66,22 @@ pub(crate) fn of(timeline: &Arc<Timeline>, category: Category) -> Result<RecordB
         columns.push((column.id.name(), array));
     }
     RecordBatch::try_from_iter(columns)
+}
+
+/// A column in place.
+fn shared<T: bytemuck::NoUninit + ArrowNativeType>(
+    timeline: &Arc<Timeline>,
+    category: Category,
+    (column, pick): (usize, Pick<T>),
+    count: usize,
+) -> ScalarBuffer<T> {
+    let owner = Owner {
+        timeline: Arc::clone(timeline),
+        category,
+        column,
+        pick,
+    };
+    ScalarBuffer::new(Buffer::from(Bytes::from_owner(owner)), 0, count)
 }
 
 fn own_words(events: &Events, at: usize) -> &[u32] {
