@@ -284,9 +284,11 @@ impl Reader<'_> {
                 place = note.open_places(class, place, &mut open);
             }
             let places: Vec<Option<Vec<u32>>> = if mixed {
-                let classes: Vec<u8> = (0_u8..).zip(plan.categories).map(|(class, _)| class).collect();
-                let classes = classes.into_par_iter();
-                classes.map(|class| Some(places(&columns.class, class))).collect()
+                let classes: Vec<u8> = (0_u8..).take(plan.categories.len()).collect();
+                classes
+                    .into_par_iter()
+                    .map(|class| Some(places(&columns.class, class)))
+                    .collect()
             } else {
                 // All are of the first class.
                 vec![None]
