@@ -80,7 +80,7 @@ fn images_are_mounted_where_every_node_is_known_to_mount_their_folders() {
 #[test]
 fn a_pod_that_no_present_node_takes_is_copied_into() {
     let mut gpu = able();
-    gpu["metadata"]["labels"] = json!({"pool": "gpu"});
+    gpu["metadata"] = json!({"name": "gpu", "labels": {"pool": "gpu"}});
     gpu["status"]["allocatable"]["nvidia.com/gpu"] = json!("8");
     let asks = || json!([{"name": "c", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]);
     let (without, with) = (cluster(&[able()], true), cluster(&[able(), gpu], true));
