@@ -117,8 +117,7 @@ class Capture:
 
     def render(self, name: str, format: str = "text", **parameters: Any) -> str:
         """The result of an analysis as ``text``, ``csv``, ``html``, ``page`` or ``json``."""
-        outcome = _native.analyze([self._native], name, json.dumps(parameters), format)
-        return outcome.content.decode()
+        return _run(name, [self], parameters, format).content.decode()
 
     def export(self, name: str, target: Path, *, overwrite: bool = False, **parameters: Any) -> list[dict[str, Any]]:
         """Writes a file of the :func:`catalogue` for another program, or the result of an analysis as JSON; gives what the capture holds and the file
@@ -172,9 +171,13 @@ def convert(source: Path, target: Path, *, overwrite: bool = False) -> dict[str,
 
 def analyze(name: str, captures: Sequence[Capture], **parameters: Any) -> Result:
     """Runs an analysis of the :func:`catalogue` on one or more captures."""
+    return Result(name, _run(name, captures, parameters, "json"))
+
+
+def _run(name: str, captures: Sequence[Capture], parameters: dict[str, Any], format: str) -> _native.Outcome:
     with Progress(name) as progress:
-        outcome = _native.analyze([capture._native for capture in captures], name, json.dumps(parameters), "json", progress.tick)
-    return Result(name, outcome)
+        natives = [capture._native for capture in captures]
+        return _native.analyze(natives, name, json.dumps(parameters), format, progress.tick)
 
 
 def compare(before: Capture, after: Capture, **parameters: Any) -> Result:
