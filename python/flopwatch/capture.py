@@ -117,25 +117,23 @@ class Capture:
 
     def render(self, name: str, format: str = "text", **parameters: Any) -> str:
         """The result of an analysis as ``text``, ``csv``, ``html``, ``page`` or ``json``."""
-        return _run(name, [self], parameters, format).content.decode()
+        return render(name, [self], format, **parameters)
 
-    def export(self, name: str, target: Path, *, overwrite: bool = False, **parameters: Any) -> list[dict[str, Any]]:
-        """Writes a file of the :func:`catalogue` for another program, or the result of an analysis as JSON; gives what the capture holds and the file
-        does not. The file appears whole or not at all.
+    def export(
+        self,
+        name: str,
+        target: Path,
+        *,
+        format: str | None = None,
+        overwrite: bool = False,
+        **parameters: Any,
+    ) -> list[dict[str, Any]]:
+        """Writes a file of the :func:`catalogue` for another program, or the result of an analysis in a format of :meth:`render`, JSON unless it is named;
+        gives what the capture holds and the file does not. The file appears whole or not at all.
 
         :raises FileExistsError: where something is there already.
         """
-        with Progress(f"writing {os.fspath(target)}") as progress:
-            outcome = _native.analyze_to(
-                [self._native],
-                name,
-                json.dumps(parameters),
-                os.fspath(target),
-                overwrite=overwrite,
-                tick=progress.tick,
-            )
-        left_out: list[dict[str, Any]] = json.loads(outcome.left_out)
-        return left_out
+        return write(name, [self], target, format=format, overwrite=overwrite, **parameters)
 
     def save(self, target: Path, *, overwrite: bool = False) -> None:
         """Writes the capture as a timeline file, which the viewer opens.
@@ -178,6 +176,35 @@ def _run(name: str, captures: Sequence[Capture], parameters: dict[str, Any], for
     with Progress(name) as progress:
         natives = [capture._native for capture in captures]
         return _native.analyze(natives, name, json.dumps(parameters), format, progress.tick)
+
+
+def render(name: str, captures: Sequence[Capture], format: str = "text", **parameters: Any) -> str:
+    """:meth:`Capture.render` of one or more captures."""
+    return _run(name, captures, parameters, format).content.decode()
+
+
+def write(
+    name: str,
+    captures: Sequence[Capture],
+    target: Path,
+    *,
+    format: str | None = None,
+    overwrite: bool = False,
+    **parameters: Any,
+) -> list[dict[str, Any]]:
+    """:meth:`Capture.export` of one or more captures."""
+    with Progress(f"writing {os.fspath(target)}") as progress:
+        outcome = _native.analyze_to(
+            [capture._native for capture in captures],
+            name,
+            json.dumps(parameters),
+            os.fspath(target),
+            format=format,
+            overwrite=overwrite,
+            tick=progress.tick,
+        )
+    left_out: list[dict[str, Any]] = json.loads(outcome.left_out)
+    return left_out
 
 
 def compare(before: Capture, after: Capture, **parameters: Any) -> Result:

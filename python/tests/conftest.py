@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+#: The Python that runs the tests has no PyTorch.
+collect_ignore = ["torch_program.py"]
+
 
 def events() -> list[dict[str, object]]:
     """Ten operators of 2 ms, each with a kernel of 1 ms."""

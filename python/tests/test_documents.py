@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import flopwatch
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 
@@ -14,13 +17,18 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 def test_the_examples_run(trace: Path, tmp_path: Path) -> None:
     package, _, _ = DOCUMENT.read_text().partition("## Results over HTTP")
     examples = re.findall(r"```python\n(.*?)```", package, re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     shutil.copy(trace, tmp_path / "other.json")
     for example in examples:
         if "import flopwatch" not in example:
             example = "import flopwatch\n" + example  # noqa: PLW2901
-        ran = subprocess.run([sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False)
+        python = os.environ["FLOPWATCH_TORCH"] if "torch." in example else sys.executable
+        environment = {**os.environ, "PYTHONPATH": str(Path(flopwatch.__file__).parents[1])}
+        ran = subprocess.run([python, "-c", example], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert ran.returncode == 0, ran.stderr
     assert (tmp_path / "timeline.h5").exists()
     assert (tmp_path / "trace.perfetto").exists()
     assert (tmp_path / "operations.json").exists()
+    assert "<html" in (tmp_path / "memory.html").read_text()
+    assert "<html" in (tmp_path / "flame.html").read_text()
+    assert sorted(path.name for path in (tmp_path / "profiles").iterdir()) == ["forward.json", "linear.json", "relu.json"]

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 const PROGRAM: &str = "flopwatch-gpu-check";
 const LAUNCHER: &str = "flopwatch-launcher";
 const WORKLOAD: &str = "flopwatch-sample-workload";
+const PYTHON_MODULE: &str = "lib_native.so";
 /// Events that the processor's part is run with here.
 const SIZE_HERE: &str = "300000";
 
@@ -78,7 +79,7 @@ pub(crate) fn run(cache: &Cache, options: &GpuCheckOptions) -> Result<()> {
 fn common(cache: &Cache, output: &Path, name: &'static str) -> Result<Bundle> {
     let library = kernels::build(cache)?;
     cmake::ensure()?;
-    let program = optimised()?;
+    let program = optimised(PROGRAM, PROGRAM)?;
     let mut bundle = Bundle::new(output, name)?;
     bundle.add(&program, PROGRAM)?;
     bundle.add(&library, kernels::FILE_NAME)?;
@@ -116,23 +117,41 @@ fn profilers(cache: &Cache, output: &Path) -> Result<Bundle> {
     let launcher = programs.get(LAUNCHER).context("cargo built no launcher")?;
     bundle.add(launcher, "launcher")?;
     let source = project::root()?.join("tests/gpu-check");
-    for program in ["torch_program.py", "jax_program.py"] {
+    for program in ["torch_program.py", "jax_program.py", "regions_program.py"] {
         bundle.add(&source.join(program), program)?;
     }
+    python_package(&mut bundle)?;
     bundle.add(&source.join("run-profilers.sh"), "run.sh")?;
     bundle.finish()?;
     Ok(bundle)
 }
 
-/// The program, optimised: its times are results.
-fn optimised() -> Result<PathBuf> {
+/// The package as a wheel holds it, with the module built for the interpreters that the wheel is for.
+fn python_package(bundle: &mut Bundle) -> Result<()> {
+    let module = optimised("flopwatch-python", PYTHON_MODULE)?;
+    bundle.add(&module, "flopwatch/_native.abi3.so")?;
+    let parts = [PathBuf::new(), "regions".into(), "suite".into()];
+    for part in parts {
+        for entry in fs::read_dir(project::root()?.join("python/flopwatch").join(&part))? {
+            let file = entry?.path();
+            if let (Some(name), Some("py")) = (file.file_name(), file.extension().and_then(|end| end.to_str())) {
+                let inside = Path::new("flopwatch").join(&part).join(name);
+                bundle.add(&file, &inside.to_string_lossy())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What a package builds, optimised: its times are results.
+fn optimised(package: &str, file: &str) -> Result<PathBuf> {
     project::cargo()?
         // Line tables would outweigh the program.
         .env("CARGO_PROFILE_RELEASE_DEBUG", "false")
         .env("CARGO_PROFILE_RELEASE_STRIP", "symbols")
-        .args(["build", "--quiet", "--release", "-p", PROGRAM])
+        .args(["build", "--quiet", "--release", "-p", package])
         .shown()?;
-    Ok(project::target_directory()?.join("release").join(PROGRAM))
+    Ok(project::target_directory()?.join("release").join(file))
 }
 
 /// Runs a bundle as it will be run, so that nothing is missing there; gives its results.

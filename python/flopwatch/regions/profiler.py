@@ -7,18 +7,19 @@ import inspect
 import json
 import os
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from random import random
 from typing import Any, Literal, TextIO, TypeVar
 from weakref import WeakSet
+
+from flopwatch.publication import published
 
 from . import backend, nvtx
 from .entry import ProfileEntry, ProfileSummary
@@ -325,27 +326,13 @@ class GPUProfiler:
             "gpu_times_left_out": self.gpu_times_left_out,
             "summary": {name: asdict(summary) for name, summary in self.get_summary().items()},
         }
-        target = Path(path)
-        with tempfile.NamedTemporaryFile("w", dir=target.parent, prefix=".flopwatch-", delete=False) as out:
-            try:
-                # What the caller put into the metadata may be anything.
-                json.dump(profile, out, default=repr, allow_nan=False)
-            except BaseException:
-                with suppress(OSError):
-                    Path(out.name).unlink()
-                raise
-        Path(out.name).chmod(0o666 & ~_umask())
-        Path(out.name).replace(target)
+        with published(Path(path), overwrite=True) as out:
+            # What the caller put into the metadata may be anything.
+            json.dump(profile, out, default=repr, allow_nan=False)
 
     def reset(self) -> None:
         """Forgets all calls."""
         self._clear()
-
-
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
 
 
 def _print(title: str, summaries: Iterable[ProfileSummary], out: TextIO) -> None:

@@ -1,10 +1,11 @@
-//! The agent's profilers that need a GPU and no Nsight Systems: Kineto and JAX on demand, Nsight Compute, and GPM. The agent's own
-//! code records; programs stand where a node has containers.
+//! The agent's profilers that need a GPU and no Nsight Systems: Kineto and JAX on demand, Nsight Compute, and GPM; and the regions
+//! of the Python package. The agent's own code records; programs stand where a node has containers.
 
 mod container;
 mod gpm;
 mod ncu;
 mod on_demand;
+mod regions;
 mod report;
 
 use std::collections::BTreeMap;
@@ -122,6 +123,11 @@ pub(crate) fn check(options: &ProfilersOptions) -> Result<()> {
     note("Jax", jax, on_demand::jax(options, bundle, gpu));
     note("Ncu", ncu::KERNELS, ncu::profile(options, bundle, &own, gpu));
     note("GPM", gpm::SM_ACTIVITY, gpm::read(gpu));
+    for (framework, marks) in [("pytorch", true), ("cupy", true), ("jax", false)] {
+        let holds = if gpu && marks { regions::GPU_TIMES } else { regions::CALLS };
+        let measured = regions::measure(options, bundle, framework, gpu);
+        note(&format!("regions, {framework}"), holds, measured);
+    }
     results.write(&options.output)?;
     eprintln!("{}", results.verdict());
     if results.passed() {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::Serialize;
 
+use crate::child::ChildResult;
 use crate::counters::CountersResult;
 use crate::equality::seconds;
 use crate::machine::MachineDescription;
@@ -22,6 +23,7 @@ pub(crate) struct Results {
     pub(crate) sizes: Vec<SizeResult>,
     pub(crate) files: Option<FilesResult>,
     pub(crate) auto: Option<AutoResult>,
+    pub(crate) child: Option<ChildResult>,
     pub(crate) nvml: Option<NvmlResult>,
     pub(crate) counters: Option<CountersResult>,
 }
@@ -102,8 +104,12 @@ impl Results {
         }
     }
 
-    /// Whether nothing that was compared differs.
+    /// Whether nothing that was compared differs, and the child ran within its bounds.
     pub(crate) fn passed(&self) -> bool {
+        self.equal() && self.child.as_ref().is_none_or(|child| child.failed.is_none())
+    }
+
+    fn equal(&self) -> bool {
         let shapes = self.sizes.iter().flat_map(|size| &size.shapes);
         let compared = shapes
             .map(|shape| shape.equal)
@@ -113,10 +119,11 @@ impl Results {
 
     /// One line for a person.
     pub(crate) fn verdict(&self) -> String {
-        match (&self.machine.no_gpu, self.passed()) {
-            (Some(reason), _) => format!("NO GPU PART RAN: {reason}. Only the processor's part was checked."),
-            (None, true) => "the GPU gives what the processor gives".to_owned(),
-            (None, false) => "THE GPU GIVES OTHER RESULTS THAN THE PROCESSOR".to_owned(),
+        match &self.machine.no_gpu {
+            Some(reason) => format!("NO GPU PART RAN: {reason}. Only the processor's part was checked."),
+            None if !self.equal() => "THE GPU GIVES OTHER RESULTS THAN THE PROCESSOR".to_owned(),
+            None if !self.passed() => "THE TRANSFORM'S CHILD DOES NOT RUN ON THE GPU".to_owned(),
+            None => "the GPU gives what the processor gives".to_owned(),
         }
     }
 
@@ -202,6 +209,16 @@ impl Results {
                 auto.events, auto.device, auto.reason
             )?;
         }
+        if let Some(child) = &self.child {
+            let ended = child.failed.as_deref().unwrap_or("ran on the GPU");
+            writeln!(
+                text,
+                "\nThe transform's child, {} events within {} MiB of memory, {:.2} s: {ended}.",
+                child.events,
+                child.memory_bytes >> 20,
+                child.seconds
+            )?;
+        }
         if let Some(nvml) = &self.nvml {
             if let Some(reason) = &nvml.unavailable {
                 writeln!(text, "\nNVML: {reason}.")?;
@@ -283,6 +300,18 @@ mod tests {
         assert!(results.verdict().contains("NO GPU PART RAN: no NVIDIA driver"));
         let text = results.markdown().unwrap();
         assert!(text.contains("not compared") && !text.contains("| yes |"), "{text}");
+    }
+
+    #[test]
+    fn a_child_that_fails_fails_the_check() {
+        let mut results = size(Compared::Equal);
+        assert!(results.passed());
+        results.child = Some(ChildResult {
+            failed: Some("out of memory".to_owned()),
+            ..ChildResult::default()
+        });
+        assert!(!results.passed() && results.verdict().contains("CHILD"));
+        assert!(results.markdown().unwrap().contains(": out of memory."));
     }
 
     #[test]

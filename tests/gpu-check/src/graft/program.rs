@@ -19,8 +19,9 @@ const PATIENCE: Duration = Duration::from_mins(2);
 /// How long the launcher waits, in seconds, for a session to be claimed and made.
 const LAUNCHER_SECONDS: &str = "60";
 /// What a program that cannot run here exits with, after a line that begins with [`UNAVAILABLE`].
-const CANNOT_RUN: i32 = 3;
-const UNAVAILABLE: &str = "unavailable: ";
+pub(crate) const CANNOT_RUN: i32 = 3;
+/// See [`CANNOT_RUN`].
+pub(crate) const UNAVAILABLE: &str = "unavailable: ";
 
 /// A running program.
 #[derive(Debug)]

@@ -1,0 +1,32 @@
+"""The profiling suite for PyTorch: captures of a program that is running, and reports of them.
+
+PyTorch is imported where a capture is made, not before: reports of files need none.
+"""
+
+from .compiled import CompileReport, GraphBreak, TorchCompileAnalyzer
+from .flame import FlameGraphGenerator
+from .hta import HTAAnalyzer, HTAReport, TopKernel
+from .memory import MemoryPeak, MemoryPoint, MemoryProfiler
+from .session import MemoryDiff, ProfileSession, SessionComparison, SessionKernel
+from .timeline import TimelineGenerator, TimelineReport
+from .unified import UnifiedProfiler
+
+__all__ = [
+    "CompileReport",
+    "FlameGraphGenerator",
+    "GraphBreak",
+    "HTAAnalyzer",
+    "HTAReport",
+    "MemoryDiff",
+    "MemoryPeak",
+    "MemoryPoint",
+    "MemoryProfiler",
+    "ProfileSession",
+    "SessionComparison",
+    "SessionKernel",
+    "TimelineGenerator",
+    "TimelineReport",
+    "TopKernel",
+    "TorchCompileAnalyzer",
+    "UnifiedProfiler",
+]
