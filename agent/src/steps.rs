@@ -33,6 +33,9 @@ const IMPORTS: u32 = 2;
 
 /// Threads and processes that a child may have beside those for each processor.
 const PROCESSES: u64 = 256;
+/// Large blocks in large pages, where the system leaves that to programs: most of what a child waits for is memory that it touches for
+/// the first time (a third of the transform's time on an H100's host).
+const MALLOC: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
 /// Threads and processes that a child may have for each processor.
 const PROCESSES_EACH: u64 = 4;
 
@@ -396,9 +399,9 @@ impl Steps {
             floor,
         } = child;
         let directory = place.path().to_owned();
-        let mut environment = Vec::new();
+        let mut environment = vec![(MALLOC.0.to_owned(), MALLOC.1.to_owned())];
         if let Some(tools) = &self.tools {
-            environment = tools.environment(&directory);
+            environment.extend(tools.environment(&directory));
             readable.extend(tools.folders());
         }
         readable.push(self.own.clone());

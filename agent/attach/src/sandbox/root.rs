@@ -79,7 +79,7 @@ pub(super) fn enter(sandboxed: &Sandboxed, missing: &mut Vec<String>) -> Result<
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("sandbox"), base, Some("tmpfs"), flags, Some(ROOT)).map_err(at("make an empty root"))?;
     let made = hide(base)
-        .and_then(|()| furnish(base, &seen, missing))
+        .and_then(|()| furnish(base, &seen, sandboxed.gpu, missing))
         .and_then(|()| protect(base, &sandboxed.directory))
         .and_then(|()| go(base));
     if made.is_err() {
@@ -214,7 +214,7 @@ fn below(base: &Path, path: &Path) -> PathBuf {
     base.join(path.strip_prefix("/").unwrap_or(path))
 }
 
-fn furnish(base: &Path, seen: &[Seen], missing: &mut Vec<String>) -> Result<(), Stage> {
+fn furnish(base: &Path, seen: &[Seen], gpu: bool, missing: &mut Vec<String>) -> Result<(), Stage> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |error: std::io::Error| ("furnish the root", say(&path, error))
@@ -255,9 +255,14 @@ fn furnish(base: &Path, seen: &[Seen], missing: &mut Vec<String>) -> Result<(), 
             }
         }
     }
-    // Read-only: root without a capability may still write to `/proc/sys`.
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC | MsFlags::MS_RDONLY;
-    match mount(Some("proc"), &base.join("proc"), Some("proc"), flags, None::<&str>) {
+    let proc = base.join("proc");
+    let mut flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    if !gpu {
+        flags |= MsFlags::MS_RDONLY;
+    }
+    match mount(Some("proc"), &proc, Some("proc"), flags, None::<&str>) {
+        // CUDA's driver names its threads by way of their files there, and makes no context where it cannot.
+        Ok(()) if gpu => close_machine(&proc),
         Ok(()) => Ok(()),
         // In a container whose own is covered in part the kernel lets nobody see the whole one through a user namespace.
         Err(nix::errno::Errno::EPERM) => {
@@ -266,6 +271,20 @@ fn furnish(base: &Path, seen: &[Seen], missing: &mut Vec<String>) -> Result<(), 
         }
         Err(error) => Err(("show the tool its own processes", error.to_string())),
     }
+}
+
+/// Makes mounts of those parts of a `/proc` that are the machine's and not a process's, which [`protect`] makes read-only: root
+/// without a capability may still write to them.
+fn close_machine(proc: &Path) -> Result<(), Stage> {
+    for name in ["acpi", "bus", "driver", "fs", "irq", "scsi", "sys", "sysrq-trigger"] {
+        let part = proc.join(name);
+        if part.exists() {
+            let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
+            mount(Some(&part), &part, None::<&str>, flags, None::<&str>)
+                .map_err(|error| ("close what is the machine's in /proc", say(&part, error)))?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes everything read-only but the root itself and the tool's `own` folder, in which devices mean nothing.

@@ -21,7 +21,7 @@ use std::process::{Command, Stdio};
 
 use flopwatch_attach::reexec::{End, Output};
 use flopwatch_attach::sandbox::users::Users;
-use flopwatch_attach::sandbox::{self, Sandboxed, product};
+use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed, product};
 use rig::{CAPABILITIES, ORDINARY, Rig, USER, running_as, text, wait_for};
 
 /// What a curious tool must have said.
@@ -398,6 +398,27 @@ fn h1_an_ordinary_users_converter_sees_only_its_own_too_or_what_lacks_is_told() 
     } else {
         println!("skipped: this system gives ordinary users no namespaces: {message}");
     }
+}
+
+#[test]
+fn a_child_with_a_gpu_names_its_threads_and_has_nothing_of_the_machines_in_proc_to_write_to() {
+    let Some(rig) = Rig::new() else { return };
+    let script = "echo named >/proc/self/task/$$/comm && cat /proc/$$/comm
+        for part in bus fs irq sys sysrq-trigger; do
+          if [ -e /proc/$part ]; then grep -q \" /proc/$part ro,\" /proc/self/mountinfo || echo open $part; fi; done
+        echo no >/proc/sys/kernel/core_pattern || echo read-only";
+    let tool = Sandboxed {
+        gpu: true,
+        memory: MemoryBound::Data,
+        ..rig.tool(script)
+    };
+    let output = sandbox::run(&rig.agent(), &tool).unwrap();
+    let message = text(&output);
+    assert!(output.missing.is_empty(), "{message}");
+    assert!(message.contains("named\n") && !message.contains("open "), "{message}");
+    assert!(message.contains("read-only"), "{message}");
+    let plain = sandbox::run(&rig.agent(), &rig.tool(script)).unwrap();
+    assert!(!text(&plain).contains("named\n"), "{}", text(&plain));
 }
 
 #[test]
