@@ -124,7 +124,11 @@ pub(crate) fn check(options: &ProfilersOptions) -> Result<()> {
     note("Ncu", ncu::KERNELS, ncu::profile(options, bundle, &own, gpu));
     note("GPM", gpm::SM_ACTIVITY, gpm::read(gpu));
     for (framework, marks) in [("pytorch", true), ("cupy", true), ("jax", false)] {
-        let holds = if gpu && marks { regions::GPU_TIMES } else { regions::CALLS };
+        let holds = if gpu && marks {
+            regions::GPU_TIMES
+        } else {
+            regions::CALLS
+        };
         let measured = regions::measure(options, bundle, framework, gpu);
         note(&format!("regions, {framework}"), holds, measured);
     }

@@ -2,17 +2,18 @@
 
 #![allow(
     unsafe_code,
-    reason = "two questions to the driver have no safe form, and the memory it gives must be vouched for"
+    reason = "some calls of the driver have no safe form, and the memory it gives must be vouched for"
 )]
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DriverError, sys};
+use cudarc::driver::{CudaContext, CudaSlice, CudaStream, DevicePtr, DeviceSlice as _, DriverError, sys};
 use rustix::process::{Resource, getrlimit};
 
 use crate::kernels::{self, Kernels};
 use crate::memory::{DeviceArray, Element, Memory};
+use crate::staging::{self, Staging};
 use crate::{CudaError, Inventory};
 
 /// The driver's version that kernels built by CUDA 13.0 need: 580.
@@ -39,6 +40,7 @@ pub struct Gpu {
     kernels: Kernels,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
+    staging: Mutex<Option<Staging>>,
 }
 
 impl Gpu {
@@ -95,6 +97,7 @@ impl Gpu {
             compute_capability: capability,
             memory_bytes: u64::try_from(context.total_mem().map_err(&ask)?).unwrap_or(u64::MAX),
         };
+        keep_freed_memory(&context).map_err(driver("keep its memory"))?;
         // The default stream: the CUDA runtime inside the kernels' library shares it and the primary context.
         let stream = context.default_stream();
         Ok(Self {
@@ -103,7 +106,24 @@ impl Gpu {
             kernels,
             context,
             stream,
+            staging: Mutex::new(None),
         })
+    }
+
+    /// The page-locked memory, made at the first large copy. None where another thread copies by it, or this one further up: the
+    /// threads that help with a copy may take up other work of ours.
+    fn staging(&self, bytes: usize) -> Result<Option<MutexGuard<'_, Option<Staging>>>, CudaError> {
+        if bytes < staging::FEWEST {
+            return Ok(None);
+        }
+        let Ok(mut held) = self.staging.try_lock() else {
+            return Ok(None);
+        };
+        if held.is_none() {
+            let made = Staging::new(&self.context, &self.stream).map_err(driver("lock memory of the host"))?;
+            *held = Some(made);
+        }
+        Ok(Some(held))
     }
 
     /// Identity of a GPU.
@@ -131,6 +151,21 @@ impl Gpu {
     pub fn use_here(&self) -> Result<(), CudaError> {
         self.context.bind_to_thread().map_err(driver("switch to the GPU"))
     }
+}
+
+/// Leaves freed memory with this process, which needs it again at the next step: by default all of it goes back to the driver
+/// whenever the stream is waited for, and getting it again takes longer than a step.
+fn keep_freed_memory(context: &CudaContext) -> Result<(), DriverError> {
+    if !context.has_async_alloc() {
+        return Ok(());
+    }
+    let mut pool = std::ptr::null_mut();
+    let mut most = u64::MAX;
+    let attribute = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
+    // SAFETY: writes one handle to the address of a local.
+    unsafe { sys::cuDeviceGetDefaultMemPool(&raw mut pool, context.cu_device()) }.result()?;
+    // SAFETY: the pool is the device's own, and this attribute is read as 64 bits.
+    unsafe { sys::cuMemPoolSetAttribute(pool, attribute, (&raw mut most).cast()) }.result()
 }
 
 fn uuid(uuid: &sys::CUuuid) -> String {
@@ -183,7 +218,18 @@ unsafe impl Memory for Gpu {
         if values.is_empty() {
             return self.zeroed(0);
         }
-        self.stream.clone_htod(values).map_err(driver("copy to the GPU"))
+        let bytes: &[u8] = bytemuck::cast_slice(values);
+        let mut held = self.staging(bytes.len())?;
+        let Some(staging) = held.as_mut().and_then(|held| held.as_mut()) else {
+            return self.stream.clone_htod(values).map_err(driver("copy to the GPU"));
+        };
+        let array: CudaSlice<T> = self
+            .stream
+            .alloc_zeros(values.len())
+            .map_err(driver("allocate memory"))?;
+        // SAFETY: the array has as many bytes, and is freed in the stream's order.
+        unsafe { staging.upload(bytes, array.address()) }.map_err(driver("copy to the GPU"))?;
+        Ok(array)
     }
 
     fn download<T: Element>(&self, array: &Self::Array<T>, count: usize) -> Result<Vec<T>, CudaError> {
@@ -193,8 +239,16 @@ unsafe impl Memory for Gpu {
         let part = array
             .try_slice(..count)
             .ok_or(CudaError::Mismatch("more values than the array has"))?;
-        let values = self.stream.clone_dtoh(&part).map_err(driver("copy from the GPU"))?;
-        self.stream.synchronize().map_err(driver("finish its work"))?;
+        let mut held = self.staging(part.num_bytes())?;
+        let Some(staging) = held.as_mut().and_then(|held| held.as_mut()) else {
+            let values = self.stream.clone_dtoh(&part).map_err(driver("copy from the GPU"))?;
+            self.stream.synchronize().map_err(driver("finish its work"))?;
+            return Ok(values);
+        };
+        let mut values = vec![T::default(); count];
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut values);
+        // SAFETY: the array has at least as many bytes.
+        unsafe { staging.download(bytes, array.address()) }.map_err(driver("copy from the GPU"))?;
         Ok(values)
     }
 

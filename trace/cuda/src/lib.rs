@@ -10,14 +10,17 @@ mod driver;
 mod error;
 mod inventory;
 pub mod kernels;
+mod marks;
 mod memory;
 mod neighbours;
+mod staging;
 mod steps;
 
 pub use driver::{Gpu, GpuIdentity, LOWEST_DRIVER};
 pub use error::CudaError;
 pub use inventory::{Architecture, Inventory};
 pub use kernels::Kernels;
+pub use marks::{Mark, Marks};
 pub use memory::{DeviceArray, Element, Memory};
 pub use neighbours::{Neighbours, neighbours};
 pub use steps::{NameFigures, Overlapping, Runs, SortedColumns, Steps, StripMajor, Table, TableColumns};

@@ -1,11 +1,12 @@
 //! Memory that kernels work on.
 
+use bytemuck::Pod;
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 
 use crate::CudaError;
 
 /// A value of a column on the device.
-pub trait Element: DeviceRepr + ValidAsZeroBits + Copy + Default + Send + Sync + 'static {}
+pub trait Element: DeviceRepr + ValidAsZeroBits + Pod + Default + Send + Sync + 'static {}
 impl Element for u8 {}
 impl Element for u32 {}
 impl Element for u64 {}

@@ -2,6 +2,7 @@
 //! then, happens here with the same code as in [`super::Cpu`].
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use flopwatch_cuda::{
     CudaError, Kernels, Memory, NameFigures, Overlapping, Runs, Steps, StripMajor, Table, TableColumns,
@@ -13,6 +14,9 @@ use super::lanes::Lanes;
 use super::lod::{self, Cover, Entry};
 use super::strips::Strips;
 use crate::model::{Category, Figures, Lod, index};
+
+/// Overlapping events of a row that are given lanes one after the other.
+const PIECE: usize = 1 << 16;
 
 /// Does all four steps on `memory` with `kernels`: what [`super::Cpu`] gives, byte for byte, or the reason why not.
 pub fn run<M: Memory>(memory: &M, kernels: &Kernels, input: &Input) -> Result<Output, CudaError> {
@@ -28,12 +32,13 @@ pub fn run<M: Memory>(memory: &M, kernels: &Kernels, input: &Input) -> Result<Ou
         tables.push((*category, columns.names, table));
     }
     let all: Vec<&Table<M>> = tables.iter().map(|(_, _, table)| table).collect();
-    let mut lanes = steps.lanes(&all, lanes)?.into_iter();
+    let mut lanes = steps.lanes(&all, lanes)?;
     let mut categories: BTreeMap<Category, Sorted> = BTreeMap::new();
     for (category, names, table) in &tables {
         let figures = figures(*names, &steps.figures(table)?);
         let sorted = steps.columns(table)?;
-        let lane: Vec<u32> = lanes.by_ref().take(sorted.order.len()).collect();
+        let rest = lanes.split_off(sorted.order.len().min(lanes.len()));
+        let lane = std::mem::replace(&mut lanes, rest);
         let strips = Strips::new(&sorted.row, &lane, input.rows);
         let by_strip = steps.by_strip(table, &strips.number(&sorted.row, &lane))?;
         let lod = levels(&by_strip, &strips)?;
@@ -71,26 +76,44 @@ pub fn needed_bytes(input: &Input) -> u64 {
 /// Lanes of the events that overlap others of their row. Those that do not are left out: where none of a row runs, the count
 /// starts afresh anyhow.
 fn lanes(overlapping: &Overlapping) -> Vec<u32> {
-    let rows: Vec<&[u32]> = overlapping.row.chunk_by(|a, b| a == b).collect();
-    let mut spans = Vec::with_capacity(rows.len());
+    let mut rows = Vec::new();
     let mut from = 0;
-    for row in rows {
-        spans.push(from..from + row.len());
+    for row in overlapping.row.chunk_by(|a, b| a == b) {
+        rows.push(from..from + row.len());
         from += row.len();
     }
-    let of_rows: Vec<Vec<u32>> = spans
-        .into_par_iter()
+    let pieces = rows.into_par_iter().flat_map_iter(|row| pieces(overlapping, row));
+    let of_pieces: Vec<Vec<u32>> = pieces
         .map(|span| {
-            let starts = overlapping.start_ns.get(span.clone()).unwrap_or_default();
-            let durations = overlapping.duration_ns.get(span).unwrap_or_default();
             let mut lanes = Lanes::default();
+            let (starts, durations) = times(overlapping, span);
             let times = starts.iter().zip(durations);
             times
                 .map(|(start, duration)| lanes.take(*start, start.saturating_add(*duration)))
                 .collect()
         })
         .collect();
-    of_rows.concat()
+    of_pieces.concat()
+}
+
+/// The events of a row in pieces of some length, cut where none of the row runs: what comes behind depends on nothing before it.
+fn pieces(overlapping: &Overlapping, row: Range<usize>) -> Vec<Range<usize>> {
+    let (starts, durations) = times(overlapping, row.clone());
+    let (mut pieces, mut from, mut until) = (Vec::new(), row.start, 0);
+    for (at, (start, duration)) in row.clone().zip(starts.iter().zip(durations)) {
+        if *start >= until && at - from >= PIECE {
+            pieces.push(from..at);
+            from = at;
+        }
+        until = until.max(start.saturating_add(*duration));
+    }
+    pieces.push(from..row.end);
+    pieces
+}
+
+fn times(overlapping: &Overlapping, span: Range<usize>) -> (&[u64], &[u64]) {
+    let starts = overlapping.start_ns.get(span.clone()).unwrap_or_default();
+    (starts, overlapping.duration_ns.get(span).unwrap_or_default())
 }
 
 fn levels<M: Memory>(by_strip: &StripMajor<'_, M>, strips: &Strips) -> Result<Lod, CudaError> {
@@ -103,45 +126,47 @@ fn levels<M: Memory>(by_strip: &StripMajor<'_, M>, strips: &Strips) -> Result<Lo
     let Some(finest) = shifts.first() else {
         return Ok(Lod::default());
     };
-    let entries = entries(&by_strip.runs(*finest)?, *finest);
-    // Every strip holds events, so each has entries.
-    let of_strips = entries
+    let runs = by_strip.runs(*finest)?;
+    // Every strip holds events, so each has runs.
+    let mut spans = Vec::with_capacity(strips.all().len());
+    let mut from = 0;
+    for strip in runs.strip.chunk_by(|a, b| a == b) {
+        spans.push(from..from + strip.len());
+        from += strip.len();
+    }
+    let of_strips = spans
         .into_par_iter()
         .zip(strips.all())
-        .map(|(entries, strip)| lod::pyramid(*strip, entries, &shifts));
-    Ok(lod::together(&shifts, of_strips.collect()))
+        .map(|(span, strip)| lod::pyramid(*strip, entries(&runs, span, *finest), &shifts));
+    Ok(lod::together(&shifts, &of_strips.collect::<Vec<_>>()))
 }
 
-/// The entries of the finest level, strip by strip.
-fn entries(runs: &Runs, shift: u8) -> Vec<Vec<Entry>> {
-    let mut strips: Vec<Vec<Entry>> = Vec::new();
-    // What the running sum of covered time was before the strip, and at the run before.
-    let (mut base, mut latest) = (0_u64, 0_u64);
-    let mut last = None;
-    for (at, strip) in runs.strip.iter().enumerate() {
-        let value = |values: &[u64]| values.get(at).copied().unwrap_or_default();
-        let number = |values: &[u32]| values.get(at).copied().unwrap_or_default();
-        if last.replace(*strip) != Some(*strip) {
-            base = latest;
-            strips.push(Vec::new());
-        }
-        latest = value(&runs.covered_ns);
-        let Some(entries) = strips.last_mut() else { continue };
-        let before = entries.last().map_or_else(Cover::default, |entry| entry.after);
-        let after = Cover {
-            covered: latest.wrapping_sub(base),
-            until: value(&runs.until_ns),
-        };
-        entries.push(Entry {
-            bucket: value(&runs.start_ns) >> shift,
-            event: number(&runs.event),
-            duration_ns: value(&runs.duration_ns),
-            count: number(&runs.count),
-            before,
-            after,
-        });
+/// The entries of the finest level of the strip that has these runs.
+fn entries(runs: &Runs, span: Range<usize>, shift: u8) -> Vec<Entry> {
+    fn value<T: Copy + Default>(values: &[T], at: usize) -> T {
+        values.get(at).copied().unwrap_or_default()
     }
-    strips
+    // What the running sum of covered time was before the strip.
+    let base = span
+        .start
+        .checked_sub(1)
+        .map_or(0, |before| value(&runs.covered_ns, before));
+    let mut before = Cover::default();
+    let entries = span.map(|at| {
+        let after = Cover {
+            covered: value(&runs.covered_ns, at).wrapping_sub(base),
+            until: value(&runs.until_ns, at),
+        };
+        Entry {
+            bucket: value(&runs.start_ns, at) >> shift,
+            event: value(&runs.event, at),
+            duration_ns: value(&runs.duration_ns, at),
+            count: value(&runs.count, at),
+            before: std::mem::replace(&mut before, after),
+            after,
+        }
+    });
+    entries.collect()
 }
 
 /// One per name below `names`, zeros for a name that does not occur.

@@ -57,7 +57,7 @@ pub fn lod(columns: &Columns, by_row: &RowMajor, lane: &[u32]) -> Lod {
             .collect();
         of_row
     });
-    together(&shifts, of_strips.collect())
+    together(&shifts, &of_strips.collect::<Vec<_>>())
 }
 
 /// The shifts of the levels of `count` events in `strips` strips, the finest first. `differing` counts the events whose start
@@ -81,25 +81,53 @@ pub(super) fn shifts(count: usize, strips: usize, differing: &[usize; 65]) -> Ve
 }
 
 /// The levels of all strips, in the order of the strips.
-pub(super) fn together(shifts: &[u8], of_strips: Vec<Vec<LodLevel>>) -> Lod {
-    let mut levels: Vec<LodLevel> = shifts
-        .iter()
-        .map(|shift| LodLevel {
-            shift: *shift,
-            ..LodLevel::default()
-        })
-        .collect();
-    for of_strip in of_strips {
-        for (level, of_strip) in levels.iter_mut().zip(of_strip) {
-            level.row.extend(of_strip.row);
-            level.lane.extend(of_strip.lane);
-            level.bucket.extend(of_strip.bucket);
-            level.event.extend(of_strip.event);
-            level.duration_ns.extend(of_strip.duration_ns);
-            level.count.extend(of_strip.count);
-            level.busy_ns.extend(of_strip.busy_ns);
-        }
+pub(super) fn together(shifts: &[u8], of_strips: &[Vec<LodLevel>]) -> Lod {
+    fn column<T: Copy + Send>(levels: &[&LodLevel], of: impl Fn(&LodLevel) -> &[T] + Sync) -> Vec<T> {
+        let columns: Vec<&[T]> = levels.iter().map(|level| of(level)).collect();
+        columns.concat()
     }
+    let level = |(at, shift): (usize, &u8)| {
+        let levels: Vec<&LodLevel> = of_strips.iter().filter_map(|levels| levels.get(at)).collect();
+        let numbers = || {
+            rayon::join(
+                || {
+                    (
+                        column(&levels, |level| &level.row),
+                        column(&levels, |level| &level.lane),
+                    )
+                },
+                || {
+                    (
+                        column(&levels, |level| &level.event),
+                        column(&levels, |level| &level.count),
+                    )
+                },
+            )
+        };
+        let times = || {
+            rayon::join(
+                || column(&levels, |level| &level.bucket),
+                || {
+                    rayon::join(
+                        || column(&levels, |level| &level.duration_ns),
+                        || column(&levels, |level| &level.busy_ns),
+                    )
+                },
+            )
+        };
+        let (((row, lane), (event, count)), (bucket, (duration_ns, busy_ns))) = rayon::join(numbers, times);
+        LodLevel {
+            shift: *shift,
+            row,
+            lane,
+            bucket,
+            event,
+            duration_ns,
+            count,
+            busy_ns,
+        }
+    };
+    let levels = shifts.par_iter().enumerate().map(level).collect();
     Lod { levels }
 }
 

@@ -1,6 +1,11 @@
 //! Strips: the lanes of a row, each of which has levels of detail of its own.
 
+use rayon::prelude::*;
+
 use crate::model::{LodLevel, index};
+
+/// Fewest events that a thread looks through.
+const CHUNK: usize = 1 << 18;
 
 /// The strips of a category that hold events, numbered by row and lane.
 ///
@@ -18,12 +23,25 @@ pub struct Strips {
 impl Strips {
     /// Of the columns `row`, whose values are below `rows`, and `lane`.
     pub fn new(row: &[u32], lane: &[u32], rows: u32) -> Self {
-        let mut used = vec![0_u64; index(rows)];
-        for (row, lane) in row.iter().zip(lane) {
-            if let Some(used) = used.get_mut(index(*row)) {
-                *used |= 1 << gathered(*lane);
+        let of_chunk = |(row, lane): (&[u32], &[u32])| {
+            let mut used = vec![0_u64; index(rows)];
+            for (row, lane) in row.iter().zip(lane) {
+                if let Some(used) = used.get_mut(index(*row)) {
+                    *used |= 1 << gathered(*lane);
+                }
             }
-        }
+            used
+        };
+        let both = |mut all: Vec<u64>, more: Vec<u64>| {
+            for (all, more) in all.iter_mut().zip(more) {
+                *all |= more;
+            }
+            all
+        };
+        // A chunk has a list of all rows, of which a foreign file may have many.
+        let chunk = CHUNK.max(16 * index(rows));
+        let chunks = row.par_chunks(chunk).zip(lane.par_chunks(chunk)).map(of_chunk);
+        let used = chunks.reduce_with(both).unwrap_or_else(|| vec![0; index(rows)]);
         let mut first = Vec::with_capacity(used.len());
         let mut all = Vec::new();
         for (row, used) in (0_u32..).zip(&used) {
@@ -46,7 +64,7 @@ impl Strips {
             let before = self.used.get(row).map_or(0, |used| (used & below).count_ones());
             self.first.get(row).map_or(0, |first| first + before)
         };
-        row.iter().zip(lane).map(strip).collect()
+        row.par_iter().zip(lane).map(strip).collect()
     }
 }
 

@@ -30,7 +30,8 @@ pub(super) fn kineto(options: &ProfilersOptions, bundle: &Path, gpu: bool) -> Re
     std::fs::create_dir(&temporary)?;
     let mut command: Vec<String> = vec!["env".into(), "KINETO_USE_DAEMON=1".into()];
     command.push(format!("TMPDIR={}", text(&temporary)));
-    command.extend(["unshare", "--net", "--pid", "--fork", "--kill-child"].map(str::to_owned));
+    // CUDA's driver asks /proc of itself.
+    command.extend(["unshare", "--net", "--pid", "--mount-proc", "--fork", "--kill-child"].map(str::to_owned));
     command.extend([text(&options.python), text(&bundle.join("torch_program.py"))]);
     command.extend((!gpu).then(|| "cpu".to_owned()));
     let program = match Program::plain(&folder.path().join("program"), &command)? {

@@ -16,12 +16,7 @@ pub(super) const GPU_TIMES: &str = "gpu_times";
 pub(super) const CALLS: &str = "calls";
 
 /// Runs the package beside the program with a framework.
-pub(super) fn measure(
-    options: &ProfilersOptions,
-    bundle: &Path,
-    framework: &str,
-    gpu: bool,
-) -> Result<Outcome> {
+pub(super) fn measure(options: &ProfilersOptions, bundle: &Path, framework: &str, gpu: bool) -> Result<Outcome> {
     let python = options.jax_python.as_ref().filter(|_| framework == "jax");
     let python = python.unwrap_or(&options.python);
     let mut path = OsString::from(bundle);
