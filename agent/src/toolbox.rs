@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use flopwatch_attach::nsys::HostTools;
+use flopwatch_launcher::needed::{self, Driver, Outdated};
 use tracing::{info, warn};
 
 use crate::failure::chain;
@@ -14,6 +15,7 @@ use crate::tools;
 #[derive(Clone, Debug, Default)]
 pub struct Toolbox {
     tools: Vec<(String, HostTools)>,
+    outdated: Option<Outdated>,
 }
 
 impl Toolbox {
@@ -40,7 +42,20 @@ impl Toolbox {
                 }
             }
         }
+        toolbox.outdated = toolbox.first().and_then(outdated);
+        if let Some(Outdated { cupti, driver }) = toolbox.outdated {
+            warn!(
+                ?cupti,
+                ?driver,
+                "Nsight Systems is too old for the driver: CUDA is not traced"
+            );
+        }
         toolbox
+    }
+
+    /// Why programs are not traced by the tools that pods are prepared with now: their CUPTI is too old for the driver.
+    pub const fn outdated(&self) -> Option<Outdated> {
+        self.outdated
     }
 
     /// Those of exactly that version.
@@ -68,6 +83,11 @@ impl Toolbox {
     }
 }
 
+fn outdated(tools: &HostTools) -> Option<Outdated> {
+    let names = needed::names(tools.nsys.parent()?).ok()?;
+    Outdated::among(&names, Driver::of_node())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,6 +100,7 @@ mod tests {
             libraries: Vec::new(),
         };
         let toolbox = Toolbox {
+            outdated: None,
             tools: vec![("2023.4.4.54-a".into(), at("new")), ("2022.4.2.1-d".into(), at("old"))],
         };
         assert_eq!(toolbox.get("2022.4.2.1-d").unwrap().nsys, Path::new("old"));

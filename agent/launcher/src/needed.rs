@@ -111,6 +111,30 @@ impl Driver {
     }
 }
 
+/// The CUDA with whose drivers CUPTIs of earlier major versions do not hold: with that of 13.0 those of 11.8 and 12.4 lost kernels, made captures that
+/// their own importer refuses, and stopped programs (`docs/gpu-results.md`).
+const STRICT: Cuda = (13, 0);
+
+/// A CUPTI that is too old for the node's driver.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Outdated {
+    /// The newest that the tools have.
+    pub cupti: Cuda,
+    /// What the driver serves.
+    pub driver: Cuda,
+}
+
+impl Outdated {
+    /// Whether tools whose target folder has files of these names are too old for that driver.
+    pub fn among<N: AsRef<OsStr>>(names: &[N], driver: Driver) -> Option<Self> {
+        let cupti = names.iter().filter_map(|name| cupti(&text(name))).max()?;
+        match driver {
+            Driver::Serves(driver) if driver >= STRICT && cupti.0 < driver.0 => Some(Self { cupti, driver }),
+            _ => None,
+        }
+    }
+}
+
 /// What a container needs of the folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Needed {
@@ -213,6 +237,18 @@ mod tests {
         let kept = needed.among(&names);
         let left = names.iter().filter(|name| !kept.contains(name));
         left.map(String::as_str).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn a_cupti_of_an_earlier_major_version_is_too_old_for_drivers_of_cuda_13() {
+        let names = ["nsys", "libcupti.so.11.8", "libcupti.so.12.4"];
+        let found = |cuda| Outdated::among(&names, Driver::Serves(cuda));
+        let (cupti, driver) = ((12, 4), (13, 0));
+        assert_eq!(found((13, 0)), Some(Outdated { cupti, driver }));
+        assert_eq!([found((12, 9)), found((12, 0))], [None, None]);
+        assert_eq!(Outdated::among(&["libcupti.so.13.0"], Driver::Serves((13, 0))), None);
+        assert_eq!(Outdated::among(&names, Driver::Absent), None);
+        assert_eq!(Outdated::among(&["nsys"], Driver::Serves((13, 0))), None);
     }
 
     #[test]

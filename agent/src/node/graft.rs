@@ -15,6 +15,7 @@ use flopwatch_attach::graft::{Candidate, GraftError, LauncherScan, LauncherState
 use flopwatch_attach::nsys::LaunchOptions;
 use flopwatch_attach::own_cgroup;
 use flopwatch_attach::process::ProcessId;
+use flopwatch_launcher::needed::Outdated;
 use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
@@ -215,7 +216,7 @@ fn take(node: &Arc<Node>, turns: &Arc<Semaphore>, seen: &mut BTreeMap<ProcessId,
             Arc::clone(node),
             Arc::clone(turns),
             candidate,
-            wanted(&pod, protocol),
+            wanted(&pod, protocol, node.toolbox.outdated()),
         ));
     } else {
         leave(node, &candidate, GraftOutcome::OtherVersion);
@@ -245,17 +246,17 @@ fn is_prepared(pod: &Pod, container_id: &str) -> bool {
 }
 
 /// The session that a prepared container gets.
-fn wanted(pod: &Pod, protocol: u32) -> Graft {
+fn wanted(pod: &Pod, protocol: u32, outdated: Option<Outdated>) -> Graft {
     let at_start = pod::annotation(pod, START_ANNOTATION) == Some(StartMode::ContainerStart.as_str());
     Graft {
-        options: launch_options(pod),
+        options: launch_options(pod, outdated),
         held_for: pod.metadata.uid.clone().filter(|_| at_start && can_hold(protocol)),
     }
 }
 
-/// What is fixed with the container's start, from the pod's annotations.
-fn launch_options(pod: &Pod) -> LaunchOptions {
-    let trace = traced_categories(pod::annotation(pod, NSYS_TRACE_ANNOTATION));
+/// What is fixed with the container's start, from the pod's annotations; without CUDA where the tools are too old for the driver.
+fn launch_options(pod: &Pod, outdated: Option<Outdated>) -> LaunchOptions {
+    let trace = traced_categories(pod::annotation(pod, NSYS_TRACE_ANNOTATION), outdated);
     let fixed = Fixed::of(pod);
     let cuda_graph_trace = trace
         .contains(&TraceCategory::Cuda)
@@ -436,7 +437,9 @@ mod tests {
     fn launchers_of_older_versions_are_served_and_those_of_later_ones_left_alone() {
         let held = |start: &str, protocol: u32| {
             let annotations = [(PREPARED_ANNOTATION, "main"), (START_ANNOTATION, start)];
-            wanted(&pod(&annotations, Some("abc")), protocol).held_for.is_some()
+            wanted(&pod(&annotations, Some("abc")), protocol, None)
+                .held_for
+                .is_some()
         };
         assert!(!held("Now", 1));
         assert!(!held("ContainerStart", 1), "it would not wait for its collection");
@@ -448,7 +451,7 @@ mod tests {
     #[test]
     fn the_pods_annotations_fix_what_is_traced() {
         let trace = |annotations: &[(&str, &str)]| {
-            let options = launch_options(&pod(annotations, None));
+            let options = launch_options(&pod(annotations, None), None);
             (options.trace.join(","), options.cuda_graph_trace)
         };
         assert_eq!(trace(&[]), ("cuda,nvtx".to_owned(), Some(CudaGraphTrace::Graph)));
@@ -467,7 +470,7 @@ mod tests {
     #[test]
     fn a_range_to_capture_is_fixed_where_ranges_are_traced() {
         let range = (NSYS_NVTX_CAPTURE_ANNOTATION, "train step@torch");
-        let captures = |annotations: &[(&str, &str)]| launch_options(&pod(annotations, None)).nvtx_capture;
+        let captures = |annotations: &[(&str, &str)]| launch_options(&pod(annotations, None), None).nvtx_capture;
         assert_eq!(captures(&[range]).as_deref(), Some("train step@torch"));
         assert_eq!(captures(&[range, (NSYS_TRACE_ANNOTATION, "cuda")]), None);
         assert_eq!(captures(&[]), None);

@@ -8,6 +8,7 @@ use flopwatch_api::preparation::{FLOPWATCH_RECORDER_DIR, JAX_DUMP_IR_TO, RECORDE
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::Mapped;
+use flopwatch_launcher::needed::Outdated;
 use flopwatch_launcher::state::Reason;
 
 use super::gpu_facts::{GpuFacts, Obstacle};
@@ -76,6 +77,8 @@ pub struct Facts {
     pub nvml: bool,
     /// Whether the agent carries tools to read raw captures of Nsight Systems with.
     pub tools: bool,
+    /// Why these tools trace no CUDA: their CUPTI is too old for the node's driver.
+    pub outdated: Option<Outdated>,
 }
 
 impl Facts {

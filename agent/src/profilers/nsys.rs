@@ -99,7 +99,7 @@ impl Profiler for Nsys {
     fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
         let annotation = pod.and_then(|pod| pod::annotation(pod, NSYS_TRACE_ANNOTATION));
         let session = Session {
-            traced: categories::traced_categories(annotation),
+            traced: categories::traced_categories(annotation, probed.facts.outdated),
             fixed: pod.map(Fixed::of).unwrap_or_default(),
             asked: spec.nsys.clone().unwrap_or_default(),
             counters_closed: CountersClosed::of(&probed.facts),

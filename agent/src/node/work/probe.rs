@@ -321,6 +321,7 @@ fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Ow
         jax,
         nvml: own.nvml,
         tools: !own.toolbox.is_empty(),
+        outdated: own.toolbox.outdated(),
     };
     Ok(Probed {
         facts,

@@ -3,6 +3,7 @@
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_launcher::needed::Outdated;
 use flopwatch_launcher::state::Reason;
 
 use crate::profilers::facts::{Facts, Preparation, closed, open};
@@ -18,6 +19,8 @@ const GPU_MEMORY: u64 = 256 << 20;
 type Closed = (CaptureReason, &'static str, &'static str);
 
 const OTHER_PROFILER: &str = "Turn the other profiler off and restart the pod; a process takes one CUDA profiler only.";
+
+const OUTDATED: &str = "Give the agents an Nsight Systems of the driver's own major version of CUDA (images.tools of the chart), and create the pod anew.";
 
 /// Decides.
 pub(super) fn decide(facts: &Facts) -> Capability {
@@ -45,6 +48,13 @@ fn decide_live(facts: &Facts) -> Capability {
     if !others.is_empty() {
         let found = format!("Mapped: {others}.");
         return closed(ProfilerType::Nsys, CaptureReason::OtherProfiler, &found, OTHER_PROFILER);
+    }
+    if let Some(Outdated { cupti, driver }) = facts.outdated.filter(|_| facts.mapped.cuda) {
+        let found = format!(
+            "Its CUPTI is of CUDA {}.{}, the driver of CUDA {}.{}: such pairs lose kernels and stop programs, so CUDA is not traced.",
+            cupti.0, cupti.1, driver.0, driver.1
+        );
+        return closed(ProfilerType::Nsys, CaptureReason::VersionUnsupported, &found, OUTDATED);
     }
     if let Some(obstacle) = facts.gpu.memory_closed(GPU_MEMORY) {
         return obstacle.close(ProfilerType::Nsys);
@@ -172,6 +182,26 @@ mod tests {
             tools: true,
             ..Facts::default()
         }
+    }
+
+    #[test]
+    fn a_program_with_cuda_is_closed_to_tools_that_are_too_old_for_its_driver() {
+        let mut facts = Facts {
+            outdated: Some(Outdated {
+                cupti: (12, 4),
+                driver: (13, 0),
+            }),
+            ..facts(Preparation::Live)
+        };
+        assert!(decide(&facts).available);
+        facts.mapped.cuda = true;
+        let capability = decide(&facts);
+        assert_eq!(capability.reason, "VersionUnsupported");
+        assert!(
+            capability.remedy.contains("CUDA 12.4, the driver of CUDA 13.0"),
+            "{}",
+            capability.remedy
+        );
     }
 
     #[test]

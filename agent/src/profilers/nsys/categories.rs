@@ -7,19 +7,24 @@ use flopwatch_api::preparation::{NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, spli
 use flopwatch_api::profiler::{ProfilerSpec, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
+use flopwatch_launcher::needed::Outdated;
 
 use crate::choice::names;
 use crate::failure::Failure;
 use crate::verify::{events, held};
 
-/// What a container's session traces, from the pod's annotation. One without a word that is known stands for the default.
-pub fn traced_categories(annotation: Option<&str>) -> BTreeSet<TraceCategory> {
-    let traced = named(annotation.unwrap_or_default());
+/// What a container's session traces, from the pod's annotation. One without a word that is known stands for the default. Tools that are too old for the
+/// driver trace no CUDA.
+pub fn traced_categories(annotation: Option<&str>, outdated: Option<Outdated>) -> BTreeSet<TraceCategory> {
+    let mut traced = named(annotation.unwrap_or_default());
     if traced.is_empty() {
-        named(NSYS_TRACE_DEFAULT)
-    } else {
-        traced
+        traced = named(NSYS_TRACE_DEFAULT);
     }
+    if outdated.is_some() && traced.remove(&TraceCategory::Cuda) && traced.is_empty() {
+        // A session must trace something.
+        traced.insert(TraceCategory::Nvtx);
+    }
+    traced
 }
 
 fn named(list: &str) -> BTreeSet<TraceCategory> {
@@ -123,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_missing_category_names_the_annotation_and_its_whole_value() {
-        let traced = traced_categories(None);
+        let traced = traced_categories(None, None);
         let required = [Requirement::Category(Category::OsRuntime)];
         let failure = covers(&ProfilerSpec::default(), &required, &traced).unwrap_err();
         assert_eq!(failure.reason, CaptureReason::CategoryNotPrepared);
@@ -136,7 +141,7 @@ mod tests {
 
     #[test]
     fn what_it_never_records_cannot_be_required_of_it() {
-        let traced = traced_categories(Some("cuda,cublas"));
+        let traced = traced_categories(Some("cuda,cublas"), None);
         for never in [
             Requirement::Category(Category::CpuOp),
             Requirement::Former(TraceCategory::Cublas),
