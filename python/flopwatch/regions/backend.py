@@ -7,7 +7,10 @@ costs no start-up.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Any, Protocol
+
+from flopwatch._native import FlopwatchError, Mark, Marks
 
 
 class Backend(Protocol):
@@ -16,17 +19,26 @@ class Backend(Protocol):
     #: Its name in entries.
     name: str
 
-    def mark(self, device: int, /) -> Any | None:
+    def mark(self, device: int, /) -> Mark | None:
         """A mark in the current stream of the device; ``None`` where none can be made there and then."""
-
-    def elapsed_ms(self, first: Any, second: Any, /) -> float | None:
-        """Time in ms between two marks; ``None`` while the GPU has not come to the second one."""
 
     def synchronize(self, device: int, /) -> None:
         """Waits until the GPU has come to all marks."""
 
     def memory(self, device: int, /) -> tuple[int, int] | None:
         """Bytes in use, and the most so far; ``None`` where it is not known."""
+
+
+_marks: dict[int, Marks | None] = {}
+
+
+def _marks_of(device: int) -> Marks | None:
+    """Marks of a device; ``None`` where CUDA's driver has none, as where the framework drives another maker's GPU."""
+    try:
+        made = Marks(device)
+    except FlopwatchError:
+        made = None
+    return _marks.setdefault(device, made)
 
 
 class PyTorch:
@@ -36,24 +48,20 @@ class PyTorch:
 
     def __init__(self, torch: Any) -> None:
         self._cuda = torch.cuda
+        # What the compiler of PyTorch itself asks; the public way makes an object of each answer.
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        self._stream: Callable[[int], int] = raw or (lambda device: int(torch.cuda.current_stream(device).cuda_stream))
 
-    def mark(self, device: int) -> Any | None:
-        cuda = self._cuda
-        # In a graph's capture a mark would become a part of the graph.
-        if cuda.is_current_stream_capturing():
-            return None
-        mark = cuda.Event(enable_timing=True)
-        mark.record(cuda.current_stream(device))
-        return mark
-
-    def elapsed_ms(self, first: Any, second: Any) -> float | None:
-        return float(first.elapsed_time(second)) if second.query() else None
+    def mark(self, device: int) -> Mark | None:
+        marks = _marks.get(device) or _marks_of(device)
+        return None if marks is None else marks.mark(self._stream(device))
 
     def synchronize(self, device: int) -> None:
         self._cuda.synchronize(device)
 
     def memory(self, device: int) -> tuple[int, int] | None:
-        return self._cuda.memory_allocated(device), self._cuda.max_memory_allocated(device)
+        stats = self._cuda.memory_stats_as_nested_dict(device).get("allocated_bytes", {}).get("all")
+        return (stats["current"], stats["peak"]) if stats else (0, 0)
 
 
 class CuPy:
@@ -64,14 +72,9 @@ class CuPy:
     def __init__(self, cupy: Any) -> None:
         self._cupy = cupy
 
-    def mark(self, device: int) -> Any | None:
-        with self._cupy.cuda.Device(device):
-            mark = self._cupy.cuda.Event()
-            mark.record()
-        return mark
-
-    def elapsed_ms(self, first: Any, second: Any) -> float | None:
-        return float(self._cupy.cuda.get_elapsed_time(first, second)) if second.done else None
+    def mark(self, device: int) -> Mark | None:
+        marks = _marks.get(device) or _marks_of(device)
+        return None if marks is None else marks.mark(self._cupy.cuda.get_current_stream(device).ptr)
 
     def synchronize(self, device: int) -> None:
         with self._cupy.cuda.Device(device) as of:
@@ -87,10 +90,7 @@ class Jax:
 
     name = "jax"
 
-    def mark(self, _device: int) -> Any | None:
-        return None
-
-    def elapsed_ms(self, _first: Any, _second: Any) -> float | None:
+    def mark(self, _device: int) -> Mark | None:
         return None
 
     def synchronize(self, _device: int) -> None:

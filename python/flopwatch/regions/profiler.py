@@ -19,6 +19,7 @@ from random import random
 from typing import Any, Literal, TextIO, TypeVar
 from weakref import WeakSet
 
+from flopwatch._native import Mark
 from flopwatch.publication import published
 
 from . import backend, nvtx
@@ -181,7 +182,7 @@ class GPUProfiler:
     :param device_id: the GPU whose stream is marked.
     :param rate: the share of outermost regions that are measured, with all that is inside of them: 0.01 is one request of a hundred. It may be set
         at any time.
-    :param memory: whether entries tell of device memory; asking PyTorch costs tens of microseconds.
+    :param memory: whether entries tell of device memory; asking PyTorch costs some 20 us.
     :param nvtx: whether regions are NVTX ranges.
     """
 
@@ -247,12 +248,12 @@ class GPUProfiler:
         self._lock = threading.Lock()
         self._records: deque[_Record] = deque(maxlen=MOST_ENTRIES)
         self._sums: dict[str, Sums] = {}
-        self._pending: deque[tuple[_Record, Any, Any]] = deque()
+        self._pending: deque[tuple[_Record, Mark, Mark]] = deque()
         self._calls = 0
         #: Regions whose GPU time was given up, as too many were waited for.
         self.gpu_times_left_out = 0
 
-    def _record(self, region: _Region, end: int, cpu: int, second: Any | None, kept: int | None, peak: int | None) -> None:
+    def _record(self, region: _Region, end: int, cpu: int, second: Mark | None, kept: int | None, peak: int | None) -> None:
         record = _Record(region, end, cpu, kept, peak)
         with self._lock:
             sums = self._sums.get(record.name)
@@ -263,9 +264,10 @@ class GPUProfiler:
                 sums.add_memory(kept)
             self._records.append(record)
             self._calls += 1
-            if second is not None:
+            first = region._first
+            if first is not None and second is not None:
                 if len(self._pending) < MOST_PENDING:
-                    self._pending.append((record, region._first, second))
+                    self._pending.append((record, first, second))
                 else:
                     self.gpu_times_left_out += 1
                 self._resolve(_ASKED)
@@ -274,7 +276,7 @@ class GPUProfiler:
         """Takes the GPU times of the first regions that wait for theirs, as far as they are known."""
         while most and self._pending:
             record, first, second = self._pending[0]
-            gpu_ms = record.backend.elapsed_ms(first, second) if record.backend else None
+            gpu_ms = first.elapsed_ms(second)
             if gpu_ms is None:
                 return
             self._pending.popleft()
