@@ -6,6 +6,7 @@ mod recent;
 mod schedule;
 mod times;
 mod top;
+mod words;
 
 use std::path::PathBuf;
 
@@ -20,6 +21,7 @@ pub use recent::RecentArguments;
 pub use schedule::{ScheduleArguments, ScheduleName};
 pub use times::{Span, Window};
 pub use top::{TopArguments, TopBy};
+pub use words::ReachArguments;
 
 const EXIT_CODES: &str = "Exit codes:
   0    done

@@ -1,29 +1,16 @@
 //! `compare`: two sessions, before and after a change. The gateway has them compared; what is printed here is its result.
 
-use std::time::Duration;
-
-use flopwatch_api::session::ProfilingSession;
-use http::HeaderMap;
-use http_body_util::{BodyExt as _, Limited};
-use kube::ResourceExt as _;
-use kube::api::Api;
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::time::{Instant, sleep};
 
-use crate::arguments::{CompareArguments, FailOn, Format};
+use crate::analysis::{Place, path, result};
+use crate::arguments::{CaptureName, CompareArguments, FailOn, Format};
 use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::follow::interrupted;
-use crate::gateway::{Gateway, GatewayError};
+use crate::gateway::Gateway;
 use crate::print::{Cell, Paint, Tone, line, object, say, table};
 
-/// Largest result that is read.
-const LARGEST: usize = 64 << 20;
-/// Longest wait for it: an agent may have to fetch a timeline from another node first.
-const LONGEST: Duration = Duration::from_mins(15);
-/// Between two requests for what is not there yet.
-const PAUSE: Duration = Duration::from_secs(2);
 /// Kernels that are printed.
 const KERNELS: usize = 15;
 
@@ -63,11 +50,12 @@ struct Kernel {
 
 /// Runs `compare`.
 pub async fn run(cluster: &Cluster, arguments: &CompareArguments, paint: Paint) -> Result<(), Error> {
-    let (before, after) = (
-        id(cluster, &arguments.before.0).await?,
-        id(cluster, &arguments.after.0).await?,
-    );
-    let path = path(&before, &after, arguments);
+    let named = |capture: &Option<CaptureName>| capture.as_ref().map(|capture| capture.0.clone());
+    let before = Place::find(cluster, &arguments.before.0, named(&arguments.before_capture)).await?;
+    let after = Place::find(cluster, &arguments.after.0, named(&arguments.after_capture)).await?;
+    let threshold = arguments.threshold_percent.map(|percent| percent.to_string());
+    let parameters = threshold.as_deref().map(|percent| ("threshold_percent", percent));
+    let path = path(&before, "compare", &[after], parameters);
     let gateway = Gateway::find(cluster, &arguments.gateway).await?;
     let body = tokio::select! {
         body = result(&gateway, &path) => body?,
@@ -94,60 +82,6 @@ fn fails(verdict: &str, on: FailOn) -> bool {
         FailOn::Regression => verdict == "regression_likely",
         FailOn::AnyChange => verdict != "neutral",
         FailOn::Never => false,
-    }
-}
-
-/// The identifier by which the gateway knows a session.
-async fn id(cluster: &Cluster, name: &str) -> Result<String, Error> {
-    let sessions: Api<ProfilingSession> = cluster.api();
-    let session = cluster
-        .asked(&format!("read session {name}"), sessions.get(name))
-        .await?;
-    let id = session
-        .status
-        .as_ref()
-        .and_then(|status| status.id.clone())
-        .unwrap_or_default();
-    let plain = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-    plain.then_some(id).ok_or_else(|| {
-        let name = session.name_any();
-        Error::Usage(format!("session {name} has not begun: kubectl flopwatch watch {name}"))
-    })
-}
-
-/// Names of captures and sessions are letters, digits, `-` and `.` alone, so that nothing is to be escaped.
-fn path(before: &str, after: &str, arguments: &CompareArguments) -> String {
-    let mut path = format!("/api/profiling/session/{before}/analyses/compare?with={after}");
-    if let Some(capture) = &arguments.after_capture {
-        path.push('/');
-        path.push_str(&capture.0);
-    }
-    if let Some(capture) = &arguments.before_capture {
-        path.push_str("&capture=");
-        path.push_str(&capture.0);
-    }
-    if let Some(threshold) = arguments.threshold_percent {
-        let more = format!("&threshold_percent={threshold}");
-        path.push_str(&more);
-    }
-    path
-}
-
-/// The gateway's result, which may have to be made first.
-async fn result(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Error> {
-    let until = Instant::now() + LONGEST;
-    loop {
-        match gateway.get(path, HeaderMap::new()).await {
-            Ok(answer) => {
-                let body = Limited::new(answer.into_body(), LARGEST).collect().await;
-                let body = body.map_err(|error| Error::Render(format!("the gateway's result broke off: {error}")))?;
-                return Ok(body.to_bytes().to_vec());
-            }
-            Err(error @ GatewayError::Refused { .. }) if error.may_pass() && Instant::now() < until => {
-                sleep(PAUSE).await;
-            }
-            Err(error) => return Err(error.into()),
-        }
     }
 }
 

@@ -1,24 +1,37 @@
 //! Fetches artifacts of a session through the gateway: resumed where it broke off, checked by SHA-256, whole or not at all.
 
+mod parts;
 mod plan;
+mod ranges;
+mod sparse;
 mod transfer;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use flopwatch_api::SESSION_LABEL;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
+use indicatif::{ProgressBar, ProgressStyle};
 use kube::ResourceExt;
 use kube::api::Api;
 
 use crate::arguments::FetchArguments;
+use crate::ask;
 use crate::cluster::{Cluster, ClusterError};
 use crate::error::Error;
 use crate::gateway::{Gateway, GatewayError};
 use crate::print::{bytes, line, say};
 
-pub use plan::{Choice, Wanted, plan};
-pub use transfer::{Outcome, fetch};
+pub use plan::{Choice, Wanted, one, plan};
+pub use ranges::{Place, Remote};
+pub use sparse::Sparse;
+pub use transfer::{Outcome, Told, fetch};
+
+/// Longest wait for the next piece of a file.
+const STALL: Duration = Duration::from_mins(1);
+/// Attempts in a row that bring nothing.
+const ATTEMPTS: u32 = 5;
 
 /// Why an artifact was not fetched.
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +108,12 @@ pub enum FetchError {
         /// What happened last.
         reason: String,
     },
+    /// A file of which parts are read is another one now.
+    #[error("{0} changed while it was read; open it again")]
+    Changed(String),
+    /// The gateway does not give the parts that are asked for, or does not say of which content they are.
+    #[error("the gateway gives no parts of {0}; fetch it whole")]
+    NoParts(String),
     /// What came is not what was published.
     #[error(
         "{name} is not what was published (SHA-256 {found} instead of {expected}): nothing was kept of it; fetch it again, and tell your administrator if it stays so"
@@ -114,16 +133,27 @@ pub async fn session_with_captures(
     cluster: &Cluster,
     name: &str,
 ) -> Result<(ProfilingSession, Vec<Capture>), ClusterError> {
-    let sessions: Api<ProfilingSession> = cluster.api();
-    let session = cluster
-        .asked(&format!("read session {name}"), sessions.get(name))
-        .await?;
+    let session = ask::session(cluster, name).await?;
     let captures: Api<Capture> = cluster.api();
     let labels = format!("{SESSION_LABEL}={name}");
     let doing = format!("list captures of session {name}");
     let mut captures = cluster.list(&doing, &captures, Some(&labels)).await?;
     captures.sort_by_cached_key(ResourceExt::name_any);
     Ok((session, captures))
+}
+
+/// Fetches an artifact to its place, with a bar on a terminal.
+pub(crate) async fn fetch_shown(gateway: &Gateway, wanted: &Wanted, force: bool) -> Result<Outcome, FetchError> {
+    // Hidden where standard error is no terminal.
+    let bar = ProgressBar::new(wanted.bytes);
+    let template = "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("=> "));
+    }
+    let bar = bar.with_message(wanted.name.clone());
+    let result = fetch(gateway, wanted, force, &|received| bar.set_position(received)).await;
+    bar.finish_and_clear();
+    result
 }
 
 /// Runs `fetch`: plans the transfers and makes them.
@@ -137,7 +167,7 @@ pub async fn run(cluster: &Cluster, arguments: &FetchArguments) -> Result<(), Er
     let wanted = plan(&session, &captures, &choice, std::path::Path::is_dir)?;
     let gateway = Gateway::find(cluster, &arguments.gateway).await?;
     for wanted in &wanted {
-        let outcome = fetch(&gateway, wanted, arguments.force).await?;
+        let outcome = fetch_shown(&gateway, wanted, arguments.force).await?;
         let size = bytes(wanted.bytes);
         let message = match outcome {
             Outcome::Fetched => format!("{} ({size})\n", line(&wanted.to.display().to_string())),

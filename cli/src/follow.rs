@@ -15,6 +15,7 @@ use kube::ResourceExt as _;
 use kube::api::Api;
 use kube::runtime::{WatchStreamExt as _, watcher};
 
+use crate::ask;
 use crate::cluster::{Cluster, ClusterError, of_status};
 use crate::error::Error;
 use crate::print::line;
@@ -45,6 +46,20 @@ pub enum End {
         /// What the session and its captures say.
         message: String,
     },
+}
+
+impl Progress {
+    /// Whether the session `name`, which ended, did so with success.
+    pub fn succeeded(self, name: &str) -> Result<(), Error> {
+        match self.end {
+            Some(End::Failed { reason, message }) => Err(Error::SessionFailed {
+                name: name.to_owned(),
+                reason,
+                message,
+            }),
+            _ => Ok(()),
+        }
+    }
 }
 
 /// Where a session stands, by what is known of it and of its captures.
@@ -177,20 +192,34 @@ impl Display {
     }
 }
 
-/// Waits for the session's end and says where it stands meanwhile; `seconds` 0: for ever.
+/// Waits for the session's end and shows where it stands meanwhile; `seconds` 0: for ever.
 pub async fn until_end(cluster: &Cluster, name: &str, seconds: u32, mut display: Display) -> Result<Progress, Error> {
-    let waiting = Box::pin(wait(cluster, name, &mut display));
     let result = tokio::select! {
-        result = async {
-            match seconds {
-                0 => Some(waiting.await),
-                seconds => tokio::time::timeout(Duration::from_secs(seconds.into()), waiting).await.ok(),
-            }
-        } => result.unwrap_or_else(|| Err(Error::TimedOut { name: name.to_owned(), seconds })),
+        result = ended(cluster, name, seconds, |progress| display.show(progress)) => result,
         () = interrupted() => Err(Error::Interrupted(name.to_owned())),
     };
     display.clear();
     result
+}
+
+/// The same without looking for signals; `tell` is told where the session stands.
+pub async fn ended(
+    cluster: &Cluster,
+    name: &str,
+    seconds: u32,
+    mut tell: impl FnMut(&Progress) + Send,
+) -> Result<Progress, Error> {
+    let waiting = Box::pin(wait(cluster, name, &mut tell));
+    if seconds == 0 {
+        return waiting.await;
+    }
+    let result = tokio::time::timeout(Duration::from_secs(seconds.into()), waiting).await;
+    result.unwrap_or_else(|_elapsed| {
+        Err(Error::TimedOut {
+            name: name.to_owned(),
+            seconds,
+        })
+    })
 }
 
 /// Ends when the user asks this program to.
@@ -206,11 +235,10 @@ enum News {
     Capture(Box<watcher::Event<Capture>>),
 }
 
-async fn wait(cluster: &Cluster, name: &str, display: &mut Display) -> Result<Progress, Error> {
+async fn wait(cluster: &Cluster, name: &str, tell: &mut (dyn FnMut(&Progress) + Send)) -> Result<Progress, Error> {
     let sessions: Api<ProfilingSession> = cluster.api();
     // A session that is not there is told at once, and so is one that may not be read.
-    let doing = format!("read session {name}");
-    let mut session = cluster.asked(&doing, sessions.get(name)).await?;
+    let mut session = ask::session(cluster, name).await?;
     let uid = session.uid();
     let one = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let of_session = watcher::Config::default().labels(&format!("{SESSION_LABEL}={name}"));
@@ -226,7 +254,7 @@ async fn wait(cluster: &Cluster, name: &str, display: &mut Display) -> Result<Pr
     loop {
         let progress = progress(&session, captures.values());
         if listed {
-            display.show(&progress);
+            tell(&progress);
         }
         if progress.end.is_some() && listed {
             // The session's end may be heard of before that of its captures, whose reasons are told with it.

@@ -3,6 +3,8 @@
 //! Either way TLS is checked against the authority that signed its certificate, under the name of its Service, and the caller's own
 //! token is shown to it alone.
 
+mod kept;
+mod made;
 mod token;
 
 use std::sync::Arc;
@@ -82,6 +84,8 @@ pub enum GatewayError {
     Authority {
         /// What the API server said.
         reason: String,
+        /// Whether it said that the caller may not.
+        forbidden: bool,
     },
     /// There is no token to show to it.
     #[error(
@@ -150,6 +154,7 @@ pub struct Gateway {
     name: ServerName<'static>,
     host: String,
     bearer: HeaderValue,
+    kept: kept::Kept,
 }
 
 /// An answer's problem details, as far as they are read.
@@ -167,6 +172,7 @@ impl Gateway {
         let given = match &arguments.gateway_ca {
             Some(path) => Some(tokio::fs::read(path).await.map_err(|error| GatewayError::Authority {
                 reason: format!("{}: {error}", path.display()),
+                forbidden: false,
             })?),
             None => None,
         };
@@ -199,11 +205,12 @@ impl Gateway {
             name,
             host,
             bearer,
+            kept: kept::Kept::default(),
         })
     }
 
     /// Sends a request on, with the caller's token; what comes back comes back, whatever its status.
-    pub async fn send<B>(&self, mut request: Request<B>) -> Result<Response<Incoming>, GatewayError>
+    pub async fn send<B>(&self, request: Request<B>) -> Result<Response<Incoming>, GatewayError>
     where
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
@@ -211,16 +218,35 @@ impl Gateway {
             place: self.place(),
             reason,
         };
-        let host = HeaderValue::try_from(&self.host).map_err(|error| unreachable(error.to_string()))?;
-        request.headers_mut().insert(HOST, host);
-        request.headers_mut().insert(AUTHORIZATION, self.bearer.clone());
-        let connected = timeout(CONNECT, self.connect()).await;
-        let mut sender =
-            connected.map_err(|_elapsed| unreachable(format!("no connection within {} s", CONNECT.as_secs())))??;
+        let request = self.shown(request)?;
+        let mut sender = self.connected().await?;
         timeout(HEAD, sender.send_request(request))
             .await
             .map_err(|_elapsed| unreachable(format!("no answer within {} s", HEAD.as_secs())))?
             .map_err(|error| unreachable(with_causes(&error)))
+    }
+
+    /// The request with what the gateway is shown.
+    fn shown<B>(&self, mut request: Request<B>) -> Result<Request<B>, GatewayError> {
+        let host = HeaderValue::try_from(&self.host).map_err(|error| GatewayError::Unreachable {
+            place: self.place(),
+            reason: error.to_string(),
+        })?;
+        request.headers_mut().insert(HOST, host);
+        request.headers_mut().insert(AUTHORIZATION, self.bearer.clone());
+        Ok(request)
+    }
+
+    /// A new connection.
+    async fn connected<B>(&self) -> Result<SendRequest<B>, GatewayError>
+    where
+        B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        let connected = timeout(CONNECT, self.connect()).await;
+        connected.map_err(|_elapsed| GatewayError::Unreachable {
+            place: self.place(),
+            reason: format!("no connection within {} s", CONNECT.as_secs()),
+        })?
     }
 
     /// Asks for `path` with these headers beside. What is no success comes back as an error.
@@ -234,7 +260,7 @@ impl Gateway {
             reason: error.to_string(),
         })?;
         request.headers_mut().extend(headers);
-        let answer = self.send(request).await?;
+        let answer = self.ask(request).await?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
@@ -334,7 +360,7 @@ impl Gateway {
         let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| self.broken(&error))?;
-        // It ends with the answer's body, or with whoever reads it; the reader hears of what broke.
+        // It ends with whoever sends requests and reads their answers; the reader hears of what broke.
         tokio::spawn(async move {
             drop(connection.with_upgrades().await);
             after.await;
@@ -401,20 +427,23 @@ async fn authority(cluster: &Cluster) -> Result<Vec<u8>, GatewayError> {
         "read ConfigMap {AUTHORITY} in namespace {}",
         cluster.flopwatch_namespace
     );
-    let reason = match cluster.asked(&doing, maps.get(AUTHORITY)).await {
+    let (reason, forbidden) = match cluster.asked(&doing, maps.get(AUTHORITY)).await {
         Ok(map) => match map.data.and_then(|mut data| data.remove("ca.crt")) {
             Some(pem) => return Ok(pem.into_bytes()),
-            None => format!("ConfigMap {AUTHORITY} has no ca.crt"),
+            None => (format!("ConfigMap {AUTHORITY} has no ca.crt"), false),
         },
         Err(error @ ClusterError::Unreachable { .. }) => return Err(error.into()),
-        Err(error) => error.to_string(),
+        Err(error) => (error.to_string(), matches!(error, ClusterError::Forbidden { .. })),
     };
-    Err(GatewayError::Authority { reason })
+    Err(GatewayError::Authority { reason, forbidden })
 }
 
 /// TLS with this authority alone, or with the system's.
 fn tls(authority: Option<&[u8]>) -> Result<ClientConfig, GatewayError> {
-    let wrong = |reason: String| GatewayError::Authority { reason };
+    let wrong = |reason: String| GatewayError::Authority {
+        reason,
+        forbidden: false,
+    };
     let mut config = kube::Config::new(Uri::from_static("https://localhost"));
     if let Some(pem) = authority {
         let certificates: Result<Vec<Vec<u8>>, _> = CertificateDer::pem_slice_iter(pem)

@@ -3,7 +3,9 @@
 //!
 //! What is printed is a function of objects of the cluster; the modules that ask the cluster for them stand around that.
 
+pub mod analysis;
 pub mod arguments;
+pub mod ask;
 pub mod cluster;
 pub mod compare;
 pub mod complete;

@@ -27,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use crate::arguments::OpenArguments;
 use crate::cluster::Cluster;
 use crate::error::Error;
-use crate::fetch::{Choice, FetchError, Wanted, fetch, plan, session_with_captures};
+use crate::fetch::{Choice, Wanted, fetch_shown, one, plan, session_with_captures};
 use crate::follow::interrupted;
 use crate::gateway::Gateway;
 use crate::print::{bytes, say};
@@ -54,12 +54,8 @@ pub enum OpenError {
 /// Runs `open`: fetches the timeline and serves it until Ctrl-C.
 pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Error> {
     let (session, captures) = session_with_captures(cluster, &arguments.session.0).await?;
-    if arguments.capture.is_none() && captures.len() > 1 {
-        let names: Vec<String> = captures.iter().map(ResourceExt::name_any).collect();
-        return Err(Error::Fetch(FetchError::SeveralCaptures {
-            session: session.name_any(),
-            existing: names.join(", "),
-        }));
+    if captures.len() > 1 {
+        one(&session, &captures, arguments.capture.as_deref())?;
     }
     let folder = tempfile::Builder::new()
         .prefix("flopwatch-open-")
@@ -80,7 +76,7 @@ pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Err
     let gateway = Gateway::find(cluster, &arguments.gateway).await?;
     for wanted in &wanted {
         tokio::select! {
-            result = fetch(&gateway, wanted, true) => drop(result?),
+            result = fetch_shown(&gateway, wanted, true) => drop(result?),
             () = interrupted() => return Err(Error::Cancelled),
         }
     }

@@ -1,93 +1,23 @@
 //! The session that a command line asks for.
 
-use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::path::Path;
+mod manifest;
 
 use flopwatch_api::artifact::Output;
 use flopwatch_api::overhead::OverheadSpec;
 use flopwatch_api::profiler::{GpuMetrics, NsysOptions, ProfilerSpec};
 use flopwatch_api::session::{
-    PodTemplate, PodTemplateMetadata, ProfilingSession, ProfilingSessionSpec, RetentionSpec, StartMode, TargetSpec,
-    TransformSpec,
+    ProfilingSession, ProfilingSessionSpec, RetentionSpec, StartMode, TargetSpec, TransformSpec,
 };
-use serde::Deserialize;
 
 use crate::arguments::{ProfileArguments, Profiler, Start};
-use crate::error::Error;
+
+pub use manifest::{Manifest, Template};
 
 /// Longest beginning of a generated name: a session's name has at most 52 characters, and the API server adds five.
 const LONGEST_PREFIX: usize = 47;
 
-/// Longest manifest of a pod, in bytes.
-const LONGEST_MANIFEST: u64 = 1 << 20;
 /// How sessions of templates without a name are called.
 const OF_TEMPLATE: &str = "run";
-
-/// What of a manifest is a template: a Pod's, or that of whatever makes pods.
-#[derive(Debug, Deserialize)]
-struct Manifest {
-    kind: Option<String>,
-    #[serde(default)]
-    metadata: ManifestMetadata,
-    spec: serde_json::Map<String, serde_json::Value>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct ManifestMetadata {
-    name: Option<String>,
-    #[serde(default)]
-    labels: BTreeMap<String, String>,
-    #[serde(default)]
-    annotations: BTreeMap<String, String>,
-}
-
-/// A pod to make, and what to call the session after it.
-#[derive(Debug)]
-pub struct Template {
-    name: Option<String>,
-    template: PodTemplate,
-}
-
-impl Template {
-    /// Reads the manifest of a Pod, in YAML or JSON; of its metadata the labels and annotations are kept.
-    pub fn read(path: &Path) -> Result<Self, Error> {
-        let wrong = |reason: String| Error::Usage(format!("{}: {reason}", path.display()));
-        let mut text = String::new();
-        let read = if path == Path::new("-") {
-            io::stdin().take(LONGEST_MANIFEST).read_to_string(&mut text)
-        } else {
-            let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-            file.take(LONGEST_MANIFEST).read_to_string(&mut text)
-        };
-        read.map_err(|error| wrong(error.to_string()))?;
-        Self::parse(&text).map_err(wrong)
-    }
-
-    fn parse(text: &str) -> Result<Self, String> {
-        let manifest: Manifest = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
-        if let Some(kind) = manifest
-            .kind
-            .filter(|kind| !matches!(kind.as_str(), "Pod" | "PodTemplate"))
-        {
-            return Err(format!("a {kind} is no pod: give the manifest of a Pod"));
-        }
-        let ManifestMetadata {
-            name,
-            labels,
-            annotations,
-        } = manifest.metadata;
-        let metadata = Some(PodTemplateMetadata { labels, annotations });
-        Ok(Self {
-            name,
-            template: PodTemplate {
-                metadata,
-                spec: manifest.spec,
-            },
-        })
-    }
-}
 
 /// The session; without a name of its own it is named after the pod, and the API server makes the name unique.
 pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespace: &str) -> ProfilingSession {

@@ -4,7 +4,6 @@ use clap::CommandFactory as _;
 use flopwatch_api::session::{ProfilingSession, StopMode};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
-use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::arguments::{
@@ -13,11 +12,11 @@ use crate::arguments::{
 };
 use crate::cluster::Cluster;
 use crate::error::Error;
-use crate::follow::{Display, End, until_end};
+use crate::follow::{Display, until_end};
 use crate::listing::{as_objects, none, typed};
 use crate::print::{Paint, object, say};
-use crate::sessions::{Columns, render, sort};
-use crate::{compare, complete, describe, doctor, fetch, open, proxy, request, schedule, top};
+use crate::sessions::{Columns, render};
+use crate::{ask, compare, complete, describe, doctor, fetch, open, proxy, request, schedule, top};
 
 /// Sessions as messages and `-o name` call them.
 const KIND: &str = "profilingsession.flopwatch.dev";
@@ -74,19 +73,13 @@ async fn profile(cluster: &Cluster, arguments: &ProfileArguments) -> Result<(), 
             format => object(&typed(&session)?, format)?,
         });
     }
-    let sessions: Api<ProfilingSession> = cluster.api();
-    let params = PostParams {
-        dry_run: arguments.dry_run.is_some(),
-        ..PostParams::default()
-    };
-    let made = cluster
-        .asked("create a session", sessions.create(&params, &session))
-        .await?;
+    let dry_run = arguments.dry_run.is_some();
+    let made = ask::create(cluster, &session, dry_run).await?;
     let name = made.name_any();
     say(&match format {
         Some(Format::Name) => format!("{KIND}/{name}\n"),
         Some(format @ (Format::Json | Format::Yaml)) => object(&typed(&made)?, format)?,
-        _ if params.dry_run => format!("{KIND}/{name} created (server dry run)\n"),
+        _ if dry_run => format!("{KIND}/{name} created (server dry run)\n"),
         _ => format!("{KIND}/{name} created\n"),
     })?;
     if !arguments.wait && !arguments.open {
@@ -116,15 +109,7 @@ fn named(session: &ProfilingSession) -> String {
 }
 
 async fn list(cluster: &Cluster, arguments: &SessionsArguments, paint: Paint) -> Result<(), Error> {
-    let sessions: Api<ProfilingSession> = if arguments.all_namespaces {
-        cluster.all()
-    } else {
-        cluster.api()
-    };
-    let mut found = cluster
-        .list("list sessions", &sessions, arguments.selector.as_deref())
-        .await?;
-    sort(&mut found);
+    let found = ask::list(cluster, arguments.all_namespaces, arguments.selector.as_deref()).await?;
     let format = arguments.format.output;
     if let Some(text) = as_objects(KIND, &found, format)? {
         return say(&text);
@@ -162,14 +147,8 @@ async fn show(cluster: &Cluster, arguments: &DescribeArguments, paint: Paint) ->
 
 async fn follow(cluster: &Cluster, name: &str, seconds: u32) -> Result<(), Error> {
     let progress = until_end(cluster, name, seconds, Display::of_stderr()).await?;
-    match progress.end {
-        Some(End::Failed { reason, message }) => Err(Error::SessionFailed {
-            name: name.to_owned(),
-            reason,
-            message,
-        }),
-        _ => say(&format!("{KIND}/{name} succeeded\n")),
-    }
+    progress.succeeded(name)?;
+    say(&format!("{KIND}/{name} succeeded\n"))
 }
 
 async fn stop(cluster: &Cluster, arguments: &StopArguments) -> Result<(), Error> {
@@ -179,11 +158,7 @@ async fn stop(cluster: &Cluster, arguments: &StopArguments) -> Result<(), Error>
         StopMode::Keep
     };
     let name = &arguments.session.0;
-    let sessions: Api<ProfilingSession> = cluster.api();
-    let patch = Patch::Merge(json!({"spec": {"stop": mode}}));
-    let params = PatchParams::default();
-    let stopped = sessions.patch(name, &params, &patch);
-    cluster.asked(&format!("stop session {name}"), stopped).await?;
+    ask::stop(cluster, name, mode).await?;
     say(&match mode {
         StopMode::Keep => format!("{KIND}/{name} stopped: what it recorded is published\n"),
         StopMode::Discard => format!("{KIND}/{name} stopped: what it recorded is thrown away\n"),

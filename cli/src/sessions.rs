@@ -1,5 +1,6 @@
 //! Sessions in a table, and what is read out of one.
 
+use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::SessionCondition;
 use flopwatch_api::session::ProfilingSession;
 use jiff::Timestamp;
@@ -19,6 +20,21 @@ pub fn tone(status: &str) -> Tone {
 /// Seconds since an object was made.
 pub(crate) fn seconds_since(created: Option<Timestamp>, now: Timestamp) -> Option<i64> {
     created.map(|created| now.as_second() - created.as_second())
+}
+
+/// Where a session is. One of whose captures not all succeeded has failed.
+pub fn phase(session: &ProfilingSession) -> Phase {
+    match session.condition(SessionCondition::Succeeded) {
+        Some(verdict) if verdict.status == "True" => Phase::Succeeded,
+        Some(verdict) if verdict.status == "False" => Phase::Failed {
+            reason: verdict.reason.clone(),
+            message: verdict.message.clone(),
+        },
+        _ => match session.condition(SessionCondition::Capturing) {
+            Some(capturing) if capturing.status == "True" => Phase::Capturing,
+            _ => Phase::Waiting,
+        },
+    }
 }
 
 /// The newest first; those of one second by name.
@@ -80,7 +96,7 @@ fn row(session: &ProfilingSession, columns: Columns, now: Timestamp) -> Vec<Cell
 }
 
 /// The pods of a session, as a user would name them.
-pub(crate) fn target(session: &ProfilingSession) -> String {
+pub fn target(session: &ProfilingSession) -> String {
     let target = &session.spec.target;
     if let Some(name) = &target.pod_name {
         return format!("pod/{name}");
@@ -156,6 +172,17 @@ pub(crate) mod tests {
             "NAMESPACE   NAME   TARGET        PROFILER   SUCCEEDED   REASON   CAPTURES   AGE   ID         REQUESTED BY   MESSAGE\n\
              team        new    pod/trainer   Auto       False       Failed   0/1        30s   0badcafe   ada            no [2Jpods\n"
         );
+    }
+
+    #[test]
+    fn a_session_waits_captures_and_ends() {
+        let of = |status: Value| phase(&session("s", "2026-01-01T00:00:00Z", &status)).as_str();
+        assert_eq!(of(json!(null)), "waiting");
+        assert_eq!(of(verdict("True", "Succeeded", "")), "succeeded");
+        assert_eq!(of(verdict("False", "PartiallySucceeded", "")), "failed");
+        let mut capturing = verdict("True", "Capturing", "");
+        capturing["conditions"][0]["type"] = json!("Capturing");
+        assert_eq!(of(capturing), "capturing");
     }
 
     #[test]

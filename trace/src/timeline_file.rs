@@ -51,12 +51,14 @@
 
 mod allocations;
 mod events;
+mod layout;
 mod profiles;
 mod programs;
 mod read;
 mod stacks;
 mod write;
 
+pub use layout::{Columns, Layout};
 pub use read::{OpenError, Part, is_one, read, read_for};
 pub use write::{WriteError, write, write_unsynced};
 

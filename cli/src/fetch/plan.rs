@@ -130,7 +130,34 @@ fn chosen<'a>(session: &str, captures: &'a [Capture], choice: &Choice<'_>) -> Re
     Ok(found)
 }
 
-fn published(capture: &Capture) -> &[Artifact] {
+/// The capture of that name; without a name the only one.
+pub fn one<'a>(
+    session: &ProfilingSession,
+    captures: &'a [Capture],
+    name: Option<&str>,
+) -> Result<&'a Capture, FetchError> {
+    let session_name = session.name_any();
+    let choice = Choice {
+        capture: name,
+        ..Choice::default()
+    };
+    match chosen(&session_name, captures, &choice)?.as_slice() {
+        [one] => Ok(one),
+        [] => Err(FetchError::NothingPublished {
+            why: why_nothing(session, captures),
+            session: session_name,
+        }),
+        several => {
+            let names: Vec<String> = several.iter().map(|capture| capture.name_any()).collect();
+            Err(FetchError::SeveralCaptures {
+                session: session_name,
+                existing: names.join(", "),
+            })
+        }
+    }
+}
+
+pub(super) fn published(capture: &Capture) -> &[Artifact] {
     capture
         .status
         .as_ref()
@@ -143,28 +170,16 @@ fn checked(session: &ProfilingSession, capture: &Capture, artifact: &Artifact) -
         capture: capture.name_any(),
         what: line(what),
     };
-    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-    let plain = |name: &str| !name.is_empty() && !name.starts_with('.') && name.bytes().all(letter);
-    if !plain(&artifact.name) {
-        return Err(odd(&artifact.name));
-    }
+    let name = checked_name(capture, &artifact.name)?;
     let hexadecimal = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'a'..=b'f');
     if artifact.sha256.len() != 64 || !artifact.sha256.bytes().all(hexadecimal) {
         return Err(odd(&artifact.sha256));
     }
     let bytes = u64::try_from(artifact.bytes).map_err(|_negative| odd(&artifact.bytes.to_string()))?;
-    let id = session
-        .status
-        .as_ref()
-        .and_then(|status| status.id.as_deref())
-        .unwrap_or_default();
-    if !plain(id) {
-        return Err(odd("a session without an id"));
-    }
     Ok(Wanted {
-        session: id.to_owned(),
+        session: id(session, capture)?.to_owned(),
         capture: capture.name_any(),
-        name: artifact.name.clone(),
+        name: name.to_owned(),
         bytes,
         sha256: artifact.sha256.clone(),
         sensitive: artifact.sensitive,
@@ -172,7 +187,29 @@ fn checked(session: &ProfilingSession, capture: &Capture, artifact: &Artifact) -
     })
 }
 
-fn why_nothing(session: &ProfilingSession, captures: &[Capture]) -> String {
+fn is_plain(name: &str) -> bool {
+    let letter = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    !name.is_empty() && !name.starts_with('.') && name.bytes().all(letter)
+}
+
+/// The name, if it is a plain file name.
+pub(super) fn checked_name<'a>(capture: &Capture, name: &'a str) -> Result<&'a str, FetchError> {
+    is_plain(name).then_some(name).ok_or_else(|| FetchError::Odd {
+        capture: capture.name_any(),
+        what: line(name),
+    })
+}
+
+/// The identifier by which the gateway knows the session.
+pub(super) fn id<'a>(session: &'a ProfilingSession, capture: &Capture) -> Result<&'a str, FetchError> {
+    let id = session.status.as_ref().and_then(|status| status.id.as_deref());
+    id.filter(|id| is_plain(id)).ok_or_else(|| FetchError::Odd {
+        capture: capture.name_any(),
+        what: "a session without an id".to_owned(),
+    })
+}
+
+pub(super) fn why_nothing(session: &ProfilingSession, captures: &[Capture]) -> String {
     let name = session.name_any();
     match session.condition(SessionCondition::Succeeded) {
         Some(verdict) if verdict.status == "False" => format!(

@@ -10,19 +10,14 @@ use http::header::{CONTENT_RANGE, IF_RANGE, RANGE};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
-use indicatif::{ProgressBar, ProgressStyle};
 use sha2::{Digest as _, Sha256};
 use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::{sleep, timeout};
 
-use crate::fetch::{FetchError, Wanted};
+use crate::fetch::{ATTEMPTS, FetchError, STALL, Wanted};
 use crate::gateway::{Gateway, GatewayError};
 
-/// Longest wait for the next piece.
-const STALL: Duration = Duration::from_mins(1);
-/// Attempts in a row that bring nothing.
-const ATTEMPTS: u32 = 5;
 /// Digits of the checksum in the name of an unfinished file.
 const DIGITS: usize = 16;
 
@@ -35,8 +30,11 @@ pub enum Outcome {
     AlreadyThere,
 }
 
+/// Who is told how many bytes of an artifact are here.
+pub type Told<'a> = &'a (dyn Fn(u64) + Send + Sync);
+
 /// Fetches an artifact to its place.
-pub async fn fetch(gateway: &Gateway, wanted: &Wanted, force: bool) -> Result<Outcome, FetchError> {
+pub async fn fetch(gateway: &Gateway, wanted: &Wanted, force: bool, told: Told<'_>) -> Result<Outcome, FetchError> {
     let folder = match wanted.to.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -57,10 +55,7 @@ pub async fn fetch(gateway: &Gateway, wanted: &Wanted, force: bool) -> Result<Ou
     }
     let digits = wanted.sha256.get(..DIGITS).unwrap_or(&wanted.sha256);
     let part = folder.join(format!(".{}.{digits}.part", wanted.name));
-    let bar = bar(wanted);
-    let result = receive(gateway, wanted, &part, &bar).await;
-    bar.finish_and_clear();
-    result?;
+    receive(gateway, wanted, &part, told).await?;
     let found = checksum(&part).await?;
     if found != wanted.sha256 {
         tokio::fs::remove_file(&part)
@@ -78,18 +73,8 @@ pub async fn fetch(gateway: &Gateway, wanted: &Wanted, force: bool) -> Result<Ou
     Ok(Outcome::Fetched)
 }
 
-fn bar(wanted: &Wanted) -> ProgressBar {
-    // Hidden where standard error is no terminal.
-    let bar = ProgressBar::new(wanted.bytes);
-    let template = "{msg} [{bar:30}] {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-    if let Ok(style) = ProgressStyle::with_template(template) {
-        bar.set_style(style.progress_chars("=> "));
-    }
-    bar.with_message(wanted.name.clone())
-}
-
 /// Brings the file up to its size, however often it breaks off in between.
-async fn receive(gateway: &Gateway, wanted: &Wanted, part: &Path, bar: &ProgressBar) -> Result<(), FetchError> {
+async fn receive(gateway: &Gateway, wanted: &Wanted, part: &Path, told: Told<'_>) -> Result<(), FetchError> {
     let mut file = open(part, wanted.sensitive).await?;
     let mut received = file.metadata().await.map_err(|source| io(part, source))?.len();
     if received > wanted.bytes {
@@ -97,9 +82,9 @@ async fn receive(gateway: &Gateway, wanted: &Wanted, part: &Path, bar: &Progress
     }
     let mut fruitless = 0;
     while received < wanted.bytes {
-        bar.set_position(received);
+        told(received);
         let before = received;
-        let reason = match attempt(gateway, wanted, (&mut file, part), &mut received, bar).await {
+        let reason = match attempt(gateway, wanted, (&mut file, part), &mut received, told).await {
             Ok(()) => "the connection ended".to_owned(),
             Err(Broken::For(error)) => return Err(error),
             Err(Broken::Now(reason)) => reason,
@@ -141,7 +126,7 @@ async fn attempt(
     wanted: &Wanted,
     (file, part): (&mut File, &Path),
     received: &mut u64,
-    bar: &ProgressBar,
+    told: Told<'_>,
 ) -> Result<(), Broken> {
     let path = format!(
         "/api/profiling/session/{}/artifacts/{}?capture={}",
@@ -168,7 +153,7 @@ async fn attempt(
     };
     if *received > 0 && !continues(&answer, *received) {
         *received = restart(file, part).await?;
-        bar.set_position(0);
+        told(0);
         if answer.status() != StatusCode::OK {
             return Err(Broken::Now(
                 "the gateway sent another part than was asked for".to_owned(),
@@ -194,7 +179,7 @@ async fn attempt(
         }
         file.write_all(&piece).await.map_err(|source| io(part, source))?;
         *received += length;
-        bar.set_position(*received);
+        told(*received);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The token that the gateway is shown: the one that was given, else the one that the kubeconfig's user shows to the API server.
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use http::header::AUTHORIZATION;
 use http::{HeaderValue, Request, Response};
 use http_body_util::Empty;
@@ -42,8 +43,10 @@ async fn own(cluster: &Cluster) -> Result<Option<HeaderValue>, GatewayError> {
         }
         std::future::ready(Ok::<_, BoxError>(answer))
     });
-    let answer = layer.layer(shown).oneshot(Request::new(Empty::new())).await;
-    let answer = answer.map_err(|error| refused(kube::Error::Service(error)))?;
+    // Boxed: the compiler does not see of the layers' futures that they are `Send`.
+    let answer: BoxFuture<'_, Result<Response<Empty<Bytes>>, BoxError>> =
+        Box::pin(layer.layer(shown).oneshot(Request::new(Empty::new())));
+    let answer = answer.await.map_err(|error| refused(kube::Error::Service(error)))?;
     let header = answer.headers().get(AUTHORIZATION).cloned();
     Ok(header.filter(|value| value.as_bytes().starts_with(b"Bearer ")))
 }

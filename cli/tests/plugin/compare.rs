@@ -59,8 +59,7 @@ async fn a_regression_is_told_with_what_it_comes_from_and_an_exit_code() {
             .contains("+500.000us   +300.000us   +200.000us   300.000us   800.000us   both   gemm"),
         "{ran:?}"
     );
-    let path =
-        "GET /api/profiling/session/0badcafe/analyses/compare?with=00000bad/second-1&threshold_percent=3 HTTP/1.1\r\n";
+    let path = "GET /api/profiling/session/0badcafe/analyses/compare?with=00000bad%2Fsecond-1&threshold_percent=3 HTTP/1.1\r\n";
     let heads = gateway.heads();
     assert_eq!(heads.len(), 2, "{heads:?}");
     assert!(heads[1].starts_with(path), "{heads:?}");

@@ -12,11 +12,11 @@ use crate::gateway::{FakeGateway, Step};
 use crate::{Ran, run};
 
 /// Large enough for several reads.
-fn content() -> Vec<u8> {
+pub(crate) fn content() -> Vec<u8> {
     (0..200_000_u32).flat_map(u32::to_le_bytes).collect()
 }
 
-fn digest(content: &[u8]) -> String {
+pub(crate) fn digest(content: &[u8]) -> String {
     let digits: Vec<String> = Sha256::digest(content)
         .iter()
         .map(|byte| format!("{byte:02x}"))
@@ -24,7 +24,7 @@ fn digest(content: &[u8]) -> String {
     digits.concat()
 }
 
-fn session() -> Value {
+pub(crate) fn session() -> Value {
     json!({
         "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
         "metadata": {"name": "first", "namespace": "team", "uid": "uid"},

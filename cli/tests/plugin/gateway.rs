@@ -32,6 +32,7 @@ pub(crate) struct FakeGateway {
     folder: tempfile::TempDir,
     steps: Arc<Mutex<VecDeque<Step>>>,
     heads: Arc<Mutex<Vec<String>>>,
+    content: Arc<Mutex<Vec<u8>>>,
 }
 
 impl FakeGateway {
@@ -55,7 +56,8 @@ impl FakeGateway {
         let port = listener.local_addr().unwrap().port();
         let steps = Arc::new(Mutex::new(VecDeque::new()));
         let heads = Arc::new(Mutex::new(Vec::new()));
-        let (todo, seen) = (Arc::clone(&steps), Arc::clone(&heads));
+        let content = Arc::new(Mutex::new(content));
+        let (todo, seen, served) = (Arc::clone(&steps), Arc::clone(&heads), Arc::clone(&content));
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
@@ -71,7 +73,7 @@ impl FakeGateway {
                 }
                 let head = String::from_utf8(head).unwrap();
                 let step = todo.lock().unwrap().pop_front().unwrap_or(Step::Serve);
-                let answer = answer(&head, &step, &content);
+                let answer = answer(&head, &step, &served.lock().unwrap());
                 seen.lock().unwrap().push(head);
                 // A client that has gone is its own affair.
                 drop(stream.write_all(&answer).await);
@@ -83,7 +85,13 @@ impl FakeGateway {
             folder,
             steps,
             heads,
+            content,
         }
+    }
+
+    /// Serves something else from now on.
+    pub(crate) fn change(&self, content: Vec<u8>) {
+        *self.content.lock().unwrap() = content;
     }
 
     /// What the next requests are answered with; later ones are served.
@@ -121,9 +129,21 @@ fn answer(head: &str, step: &Step, content: &[u8]) -> Vec<u8> {
             .strip_prefix("range: bytes=")
             .map(str::to_owned)
     });
-    let from: usize = range
-        .and_then(|range| range.strip_suffix('-')?.parse().ok())
+    let (from, to) = range
+        .as_deref()
+        .and_then(|range| range.split_once('-'))
         .unwrap_or_default();
+    let from: usize = from.parse().unwrap_or_default();
+    let end = to
+        .parse()
+        .map_or(content.len(), |last: usize| content.len().min(last + 1));
+    let tag = crate::fetching::digest(content);
+    // A part of something else is not wanted.
+    let part_of_other = head.to_ascii_lowercase().lines().any(|line| {
+        line.strip_prefix("if-range: ")
+            .is_some_and(|wanted| wanted.trim_matches('"') != tag)
+    });
+    let is_part = !part_of_other && (from > 0 || !to.is_empty());
     let (status, from, body) = match step {
         Step::Problem(status, reason) => {
             let body = format!("{{\"reason\":\"{reason}\",\"detail\":\"it is {reason} here\"}}");
@@ -131,16 +151,20 @@ fn answer(head: &str, step: &Step, content: &[u8]) -> Vec<u8> {
             return (head + &body).into_bytes();
         }
         Step::Wrong => (200, 0, content.iter().map(|byte| byte ^ 1).collect()),
-        Step::Serve | Step::BreakAfter(_) if from > 0 => (206, from, content[from..].to_vec()),
+        Step::Serve | Step::BreakAfter(_) if is_part => (206, from, content[from..end].to_vec()),
         Step::Whole | Step::Serve | Step::BreakAfter(_) => (200, 0, content.to_vec()),
     };
-    let last = content.len().saturating_sub(1);
     let part = if status == 206 {
+        let last = (from + body.len()).saturating_sub(1);
         format!("content-range: bytes {from}-{last}/{}\r\n", content.len())
     } else {
         String::new()
     };
-    let mut answer = format!("HTTP/1.1 {status} X\r\n{part}content-length: {}\r\n\r\n", body.len()).into_bytes();
+    let head = format!(
+        "HTTP/1.1 {status} X\r\n{part}etag: \"{tag}\"\r\ncontent-length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut answer = head.into_bytes();
     let sent = match step {
         Step::BreakAfter(count) => &body[..(*count).min(body.len())],
         _ => &body,

@@ -7,6 +7,7 @@ mod compare;
 mod doctor;
 mod fetching;
 mod gateway;
+mod parts;
 mod schedules;
 mod sessions;
 mod top;

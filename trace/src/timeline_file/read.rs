@@ -61,6 +61,22 @@ pub(super) enum Failure {
     Inconsistent(String),
 }
 
+impl Failure {
+    /// With the path of the file.
+    pub(super) fn at(self, path: &Path) -> OpenError {
+        let path = path.to_owned();
+        match self {
+            Self::Hdf5(error) => OpenError::Damaged {
+                path,
+                reason: error.to_string(),
+            },
+            Self::Newer(found) => OpenError::Newer { path, found },
+            Self::Table(source) => OpenError::Table { path, source },
+            Self::Inconsistent(what) => OpenError::Inconsistent { path, what },
+        }
+    }
+}
+
 impl From<hdf5::Error> for Failure {
     fn from(error: hdf5::Error) -> Self {
         Self::Hdf5(error)
@@ -106,16 +122,7 @@ pub struct Part {
 /// Reads and checks what `needs` asks for of the timeline file at `path`: datasets of other columns and categories are not read.
 /// Events of a timeline file are sorted, laned and joined; nothing is transformed.
 pub fn read_for(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, OpenError> {
-    let path_buf = path.to_owned();
-    open(path, limits, needs).map_err(|failure| match failure {
-        Failure::Hdf5(error) => OpenError::Damaged {
-            path: path_buf,
-            reason: error.to_string(),
-        },
-        Failure::Newer(found) => OpenError::Newer { path: path_buf, found },
-        Failure::Table(source) => OpenError::Table { path: path_buf, source },
-        Failure::Inconsistent(what) => OpenError::Inconsistent { path: path_buf, what },
-    })
+    open(path, limits, needs).map_err(|failure| failure.at(path))
 }
 
 fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure> {

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use flopwatch_analysis::{Needs, Selection};
+use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Timeline, Track};
-use flopwatch_trace::timeline_file;
+use flopwatch_trace::timeline_file::{self, Layout};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::VarLenUnicode;
 use libdeflater::Decompressor;
@@ -177,4 +180,64 @@ fn the_levels_in_the_file_are_those_of_the_timeline() {
         "without gaps"
     );
     assert!(!file.link_exists("lod/cuda_memset"), "a small category has none");
+}
+
+/// A file of the length of `whole` that holds these parts of it, and zeros.
+fn filled(whole: &[u8], parts: &[Range<u64>]) -> tempfile::NamedTempFile {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let raw = file.as_file();
+    raw.set_len(u64::try_from(whole.len()).unwrap()).unwrap();
+    for part in parts {
+        let place = usize::try_from(part.start).unwrap()..usize::try_from(part.end).unwrap();
+        raw.write_all_at(&whole[place], part.start).unwrap();
+    }
+    file
+}
+
+#[test]
+fn a_category_is_read_of_a_file_that_holds_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("timeline.h5");
+    let timeline = timeline();
+    timeline_file::write(&timeline, &path).unwrap();
+    let whole = std::fs::read(&path).unwrap();
+    let size = u64::try_from(whole.len()).unwrap();
+    let layout = Layout::of(&path).unwrap();
+    assert_eq!(layout.categories[&Category::CudaKernel].events, 70_000);
+
+    assert!(layout.is_whole);
+
+    // What is there of the structure tells where the rest of it may be, and is never taken for all of it.
+    let (mut parts, mut step) = (Vec::new(), 16_384);
+    parts.push(0..step);
+    loop {
+        let part = filled(&whole, &parts);
+        let found = Layout::of(part.path()).unwrap();
+        if found.is_whole {
+            assert_eq!(found, layout);
+            break;
+        }
+        step *= 2;
+        let gaps = found.rest(size).into_iter();
+        parts.extend(gaps.map(|gap| gap.start..gap.end.min(gap.start + step)));
+        assert!(step < size, "no end");
+    }
+
+    let mut parts = layout.rest(size);
+    parts.extend(layout.categories[&Category::CudaMemset].bytes.iter().cloned());
+    let held: u64 = parts.iter().map(|part| part.end - part.start).sum();
+    assert!(held < size / 2, "{held} of {size}");
+    let part = filled(&whole, &parts);
+    let needs = Needs {
+        categories: Selection::Only(&[Category::CudaMemset]),
+        ..Needs::EVERYTHING
+    };
+    let read = |path| timeline_file::read_for(path, &ReadLimits::default(), &needs).unwrap();
+    assert_eq!(read(part.path()), read(&path));
+    // What is not there is missed.
+    let needs = Needs {
+        categories: Selection::Only(&[Category::CudaKernel]),
+        ..needs
+    };
+    timeline_file::read_for(part.path(), &ReadLimits::default(), &needs).unwrap_err();
 }
