@@ -1,4 +1,4 @@
-"""Flopwatch for Python: regions of a program, files of GPU captures, and a profiling suite for PyTorch.
+"""Flopwatch for Python: regions of a program, files of GPU captures, sessions of a cluster, and a profiling suite for PyTorch.
 
 >>> import flopwatch
 >>> profiler = flopwatch.get_profiler()
@@ -8,13 +8,18 @@
 
 from ._native import (
     AnalysisError,
+    ClientError,
     FlopwatchError,
+    ForbiddenError,
+    NotFoundError,
     ReadError,
     RequestError,
+    SessionFailedError,
     WriteError,
     __version__,
 )
 from .capture import Capture, Result, Table, analyze, catalogue, compare, convert, open
+from .cluster import Artifact, AsyncClient, AsyncRemoteCapture, Client, RemoteCapture, RemoteFile, Session, SessionCapture
 from .regions import GPUProfiler, ProfileEntry, ProfileSummary, get_profiler
 from .suite import (
     CompileReport,
@@ -30,20 +35,32 @@ from .suite import (
 
 __all__ = [
     "AnalysisError",
+    "Artifact",
+    "AsyncClient",
+    "AsyncRemoteCapture",
     "Capture",
+    "Client",
+    "ClientError",
     "CompileReport",
     "FlameGraphGenerator",
     "FlopwatchError",
+    "ForbiddenError",
     "GPUProfiler",
     "HTAAnalyzer",
     "HTAReport",
     "MemoryProfiler",
+    "NotFoundError",
     "ProfileEntry",
     "ProfileSession",
     "ProfileSummary",
     "ReadError",
+    "RemoteCapture",
+    "RemoteFile",
     "RequestError",
     "Result",
+    "Session",
+    "SessionCapture",
+    "SessionFailedError",
     "Table",
     "TimelineGenerator",
     "TorchCompileAnalyzer",

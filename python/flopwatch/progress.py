@@ -22,14 +22,15 @@ class Progress:
         # Programs without a console have none.
         self._terminal = sys.stderr is not None and sys.stderr.isatty()
 
-    def tick(self) -> None:
-        """Shows how long it has been, now and then."""
+    def tick(self, told: str = "") -> None:
+        """Shows what is being done and how long it has been, now and then."""
         now = time.monotonic()
         if not self._terminal or now < self._next:
             return
         self._next = now + _STEP_S
         self._shown = True
-        print(f"\r{self._what} … {now - self._begin:.0f} s", end="", file=sys.stderr, flush=True)
+        # What stood there may have been longer.
+        print(f"\r{told or self._what} … {now - self._begin:.0f} s\x1b[K", end="", file=sys.stderr, flush=True)
 
     def __enter__(self) -> Progress:
         return self

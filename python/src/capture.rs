@@ -135,7 +135,7 @@ pub(crate) fn analyze_to(
     Ok(Outcome::new(Vec::new(), report, None))
 }
 
-fn requested(name: &str, parameters: &str, format: Option<&str>) -> PyResult<Request> {
+pub(crate) fn requested(name: &str, parameters: &str, format: Option<&str>) -> PyResult<Request> {
     let refused = |error: String| RequestError::new_err(error);
     let parameters: Value = serde_json::from_str(parameters).map_err(|error| refused(error.to_string()))?;
     let request = Request::parse(name, &parameters).map_err(|error| refused(error.to_string()))?;
@@ -182,6 +182,20 @@ fn into_file(request: &Request, inputs: &[Input<'_>], target: &Path, overwrite: 
     }
 }
 
+/// The category of that name, if it was captured.
+pub(crate) fn category(name: &str, is_captured: impl FnOnce(&Category) -> bool) -> PyResult<Category> {
+    let known = Category::ALL.into_iter().find(|known| known.name() == name);
+    let known = known.ok_or_else(|| {
+        let names: Vec<&str> = Category::ALL.into_iter().map(Category::name).collect();
+        RequestError::new_err(format!("there is no category {name:?}; there are {}", names.join(", ")))
+    })?;
+    if is_captured(&known) {
+        Ok(known)
+    } else {
+        Err(RequestError::new_err(format!("the capture did not record {name}")))
+    }
+}
+
 #[pymethods]
 impl Capture {
     /// The session that the file names, else the file's own name.
@@ -210,17 +224,8 @@ impl Capture {
 
     /// The events of a category as a table.
     fn events(&self, py: Python<'_>, category: &str) -> PyResult<Table> {
-        let known = Category::ALL.into_iter().find(|known| known.name() == category);
-        let known = known.ok_or_else(|| {
-            let names: Vec<&str> = Category::ALL.into_iter().map(Category::name).collect();
-            RequestError::new_err(format!(
-                "there is no category {category:?}; there are {}",
-                names.join(", ")
-            ))
-        })?;
-        if !self.timeline.capture.captured.contains(&known) {
-            return Err(RequestError::new_err(format!("the capture did not record {category}")));
-        }
+        let captured = &self.timeline.capture.captured;
+        let known = self::category(category, |known| captured.contains(known))?;
         let timeline = Arc::clone(&self.timeline);
         let made = py.detach(|| events::of(&timeline, known));
         made.map(Table::new)

@@ -18,3 +18,27 @@ create_exception!(
     "There is no such analysis, parameter, format or category."
 );
 create_exception!(flopwatch, AnalysisError, FlopwatchError, "An analysis has no result.");
+create_exception!(
+    flopwatch,
+    ClientError,
+    FlopwatchError,
+    "A cluster or its gateway did not do what it was asked for; `reason` is one word for it."
+);
+create_exception!(
+    flopwatch,
+    ForbiddenError,
+    ClientError,
+    "The caller may not; the message says which role helps."
+);
+create_exception!(
+    flopwatch,
+    NotFoundError,
+    ClientError,
+    "There is no such session, capture or artifact, or it published nothing."
+);
+create_exception!(
+    flopwatch,
+    SessionFailedError,
+    ClientError,
+    "A session ended without success; `reason` is that of its condition."
+);

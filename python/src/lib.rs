@@ -1,11 +1,13 @@
 //! `flopwatch._native`: what the package `flopwatch` asks of the engine. It holds no logic of its own: a file is read by `flopwatch_trace`, an analysis is
-//! an entry of `flopwatch_analysis`' catalogue.
+//! an entry of `flopwatch_analysis`' catalogue, a session of a cluster is what `flopwatch_cli`, the kubectl plugin's library, makes of it.
 //!
 //! Whatever takes long runs without the interpreter's lock, in a thread that the caller's Ctrl-C leaves behind ([`work`]).
 
 mod capture;
+mod client;
 mod errors;
 mod events;
+mod marks;
 mod ranges;
 mod result;
 mod table;
@@ -19,7 +21,14 @@ mod _native {
     #[pymodule_export]
     use super::capture::{Capture, analyze, analyze_to, catalogue, convert, open};
     #[pymodule_export]
-    use super::errors::{AnalysisError, FlopwatchError, ReadError, RequestError, WriteError};
+    use super::client::{Call, Client, RemoteCapture, RemoteFile};
+    #[pymodule_export]
+    use super::errors::{
+        AnalysisError, ClientError, FlopwatchError, ForbiddenError, NotFoundError, ReadError, RequestError,
+        SessionFailedError, WriteError,
+    };
+    #[pymodule_export]
+    use super::marks::{Mark, Marks};
     #[pymodule_export]
     use super::ranges::{range_end, range_pop, range_push, range_start};
     #[pymodule_export]

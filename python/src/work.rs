@@ -19,7 +19,7 @@ const LOOK: Duration = Duration::from_millis(50);
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
 /// The process's own threads: a fork takes none along, and its parent's pool would wait for them for ever.
-fn pool() -> Result<Arc<ThreadPool>, PyErr> {
+pub(crate) fn pool() -> Result<Arc<ThreadPool>, PyErr> {
     let process = std::process::id();
     let mut known = POOL.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((of, pool)) = &*known

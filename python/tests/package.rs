@@ -21,6 +21,16 @@ fn installed() -> Result<TempDir> {
     Ok(folder)
 }
 
+/// A certificate of the gateway that the tests make, which is its own authority, and its key.
+fn certificate() -> Result<TempDir> {
+    let names = ["localhost", "flopwatch-gateway.flopwatch-system.svc"];
+    let made = rcgen::generate_simple_self_signed(names.map(str::to_owned))?;
+    let folder = tempfile::tempdir()?;
+    std::fs::write(folder.path().join("ca.crt"), made.cert.pem())?;
+    std::fs::write(folder.path().join("key"), made.signing_key.serialize_pem())?;
+    Ok(folder)
+}
+
 fn copy(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(from)? {
@@ -37,7 +47,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 
 #[test]
 fn the_package_passes_its_tests() -> Result<()> {
-    let site = installed()?;
+    let (site, certificate) = (installed()?, certificate()?);
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let output = Command::new(variable("FLOPWATCH_PYTHON")?)
         .args([
@@ -54,6 +64,7 @@ fn the_package_passes_its_tests() -> Result<()> {
         .arg(site.path().join("flopwatch"))
         .env("PYTHONPATH", site.path())
         .env("PYTHONDONTWRITEBYTECODE", "1")
+        .env("FLOPWATCH_TEST_TLS", certificate.path())
         .current_dir(site.path())
         .output()?;
     let said = String::from_utf8_lossy(&output.stdout);

@@ -48,6 +48,12 @@ impl User {
         })
     }
 
+    /// The file of the kubeconfig.
+    #[must_use]
+    pub fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
     /// Runs `kubectl flopwatch` with these words.
     ///
     /// # Errors

@@ -34,6 +34,8 @@ mod plugin;
 mod pod_template;
 #[path = "system/prepared.rs"]
 mod prepared;
+#[path = "system/python.rs"]
+mod python;
 #[path = "system/readme.rs"]
 mod readme;
 #[path = "system/recorder.rs"]

@@ -1,0 +1,176 @@
+//! Something that is asked of a cluster, which whoever asked waits for in a thread or in an event loop.
+
+use std::future::Future;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pyo3::IntoPyObjectExt as _;
+use pyo3::prelude::*;
+use tokio::task::AbortHandle;
+
+use super::failure::Failure;
+use super::runtime;
+use crate::errors::FlopwatchError;
+
+/// How often signals are looked for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// What came of it, which is made into an object of Python where the interpreter is at hand.
+type Made = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+
+/// It begins at once, and ends by itself, with [`Call::cancel`], or with an exception in [`Call::wait`].
+#[pyclass(frozen, module = "flopwatch._native")]
+pub(crate) struct Call {
+    shared: Arc<Shared>,
+    task: AbortHandle,
+    process: u32,
+}
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    ended: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    told: String,
+    made: Option<Made>,
+    has_ended: bool,
+    when_ended: Option<Py<PyAny>>,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it ended within [`LOOK`].
+    fn wait(&self) -> bool {
+        let until = Instant::now() + LOOK;
+        let mut state = self.state();
+        while !state.has_ended {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let waited = self.ended.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+/// Who is told what is being done.
+#[derive(Clone)]
+pub(super) struct Teller(Arc<Shared>);
+
+impl Teller {
+    pub(super) fn tell(&self, words: String) {
+        self.0.state().told = words;
+    }
+}
+
+/// Tells of the end, however it comes: with a result, a panic, or because it was cancelled.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let when_ended = {
+            let mut state = self.0.state();
+            state.has_ended = true;
+            state.when_ended.take()
+        };
+        self.0.ended.notify_all();
+        let Some(when_ended) = when_ended else { return };
+        // Nobody is left to be told where the interpreter ends.
+        Python::try_attach(|py| called(py, &when_ended));
+    }
+}
+
+fn called(py: Python<'_>, when_ended: &Py<PyAny>) {
+    if let Err(error) = when_ended.call0(py) {
+        error.write_unraisable(py, None);
+    }
+}
+
+impl Call {
+    /// Begins what `work` makes, which may tell what it does.
+    pub(super) fn begin<T, W>(work: impl FnOnce(Teller) -> W) -> PyResult<Self>
+    where
+        T: for<'py> IntoPyObject<'py> + Send + 'static,
+        W: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        let shared = Arc::new(Shared::default());
+        let work = work(Teller(Arc::clone(&shared)));
+        let ending = Ending(Arc::clone(&shared));
+        let task = runtime::handle()?.spawn(async move {
+            let result = work.await;
+            let made: Made = Box::new(move |py| match result {
+                Ok(made) => made.into_py_any(py),
+                Err(failure) => Err(failure.raised(py)),
+            });
+            ending.0.state().made = Some(made);
+            drop(ending);
+        });
+        Ok(Self {
+            shared,
+            task: task.abort_handle(),
+            process: std::process::id(),
+        })
+    }
+}
+
+#[pymethods]
+impl Call {
+    /// Waits for the end and gives what came of it. `tick` is called some twenty times a second. What it raises, and a signal's exception, is raised, and ends
+    /// the call.
+    #[pyo3(signature = (tick = None))]
+    fn wait(&self, py: Python<'_>, tick: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
+        if self.process != std::process::id() {
+            return Err(FlopwatchError::new_err(
+                "another process began this, which is waited for there",
+            ));
+        }
+        while !py.detach(|| self.shared.wait()) {
+            let looked = py.check_signals();
+            let looked = looked.and_then(|()| tick.map_or(Ok(()), |tick| tick.call0().map(drop)));
+            if let Err(error) = looked {
+                self.task.abort();
+                return Err(error);
+            }
+        }
+        self.result(py)
+    }
+
+    /// What came of it, once it ended. It is given once.
+    fn result(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let made = self.shared.state().made.take();
+        made.map_or_else(
+            || Err(FlopwatchError::new_err("the work ended without a result")),
+            |made| made(py),
+        )
+    }
+
+    /// Has `callback` called when it ended, in a thread of its own; at once where it has.
+    fn when_ended(&self, py: Python<'_>, callback: Py<PyAny>) {
+        let mut state = self.shared.state();
+        if state.has_ended {
+            drop(state);
+            called(py, &callback);
+        } else {
+            state.when_ended = Some(callback);
+        }
+    }
+
+    /// Ends it.
+    fn cancel(&self) {
+        self.task.abort();
+    }
+
+    /// What is being done.
+    #[getter]
+    fn told(&self) -> String {
+        self.shared.state().told.clone()
+    }
+}
