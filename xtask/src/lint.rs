@@ -8,6 +8,7 @@ mod dependencies;
 mod documentation;
 mod links;
 mod lockfile;
+mod python;
 
 use crate::test::SYSTEM_TARGETS;
 use anyhow::{Result, bail};
@@ -50,6 +51,7 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
             .arg(&chart)
             .quiet()
     });
+    check("Python", &|| python::check(cache));
     check("packages of the viewer", &lockfile::check);
     check("licences and sources", &|| dependencies::check(cache));
     check("advisories", &|| dependencies::advisories(cache));

@@ -11,6 +11,7 @@ mod setup;
 mod soak;
 mod test;
 mod web;
+mod wheel;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -50,6 +51,8 @@ enum Recipe {
     Test(test::TestOptions),
     /// Build the programs as they are handed out, with their line tables in files of their own.
     Release(release::ReleaseOptions),
+    /// Build the Python package as pip installs it, and try it in a clean environment of each Python of this machine.
+    Wheel(wheel::WheelOptions),
     /// Attach to and detach from running workloads a thousand times under random faults, and report who was harmed.
     Soak(soak::SoakOptions),
     /// Profile a sample program on this machine, without a cluster.
@@ -92,6 +95,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Web(options) => web::run(&cache, options),
         Recipe::Test(options) => test::run(&cache, options),
         Recipe::Release(options) => release::run(options),
+        Recipe::Wheel(options) => wheel::run(&cache, options),
         Recipe::Soak(options) => soak::run(&cache, options),
         Recipe::Demo { record_args } => demo::run(&cache, record_args),
         Recipe::Bench(options) => bench::run(&cache, options),

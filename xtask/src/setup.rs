@@ -19,7 +19,10 @@ pub(crate) fn tests(cache: &Cache) -> Result<()> {
     }
     step("Nsight Compute", || ncu::ensure_any(cache))?;
     step("disassembler", || nvdisasm::ensure(cache))?;
-    step("Python", || python::ensure(cache))?;
+    step("Python", || {
+        python::ensure(cache)?;
+        python::package_tools(cache).map(drop)
+    })?;
     step("viewer", || web::build(cache))?;
     step("GPU kernels", || kernels::build(cache).map(drop))
 }

@@ -5,7 +5,7 @@ mod skip;
 mod tally;
 
 use crate::bench::short;
-use crate::{lint, setup, web};
+use crate::{lint, setup, web, wheel};
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use flopwatch_cluster::{self as cluster, ClusterCommand, ImageOptions, UpOptions};
@@ -157,6 +157,10 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
             say(format_args!("building the cluster's programs: {error:#}"));
         }
     });
+    if options.wants(Level::Crate) {
+        // After cargo's tests: maturin compiles a part of the module in its own way.
+        round.step("wheel", |_| wheel::run(cache, &wheel::WheelOptions::TESTS));
+    }
     if options.only.is_none() {
         // Where nothing else runs.
         round.step("benches beside their rivals", |_| {

@@ -20,3 +20,11 @@ pub fn find(cache: &Cache) -> Option<PathBuf> {
 pub fn ensure(cache: &Cache) -> Result<()> {
     REQUIREMENTS.environment(cache).map(drop)
 }
+
+/// What the package is held against, and what makes its wheel: ruff, mypy and maturin, each the one that its field uses.
+const PACKAGE_TOOLS: Requirements = requirements!("package");
+
+/// The environment that holds them, made when it is not there.
+pub fn package_tools(cache: &Cache) -> Result<PathBuf> {
+    PACKAGE_TOOLS.environment(cache)
+}

@@ -1,0 +1,19 @@
+//! The Python package: form, lints, types.
+
+use anyhow::Result;
+use flopwatch_toolchain::cache::Cache;
+use flopwatch_toolchain::command::Run;
+use flopwatch_toolchain::{project, python};
+
+/// Runs ruff and mypy with what `python/pyproject.toml` says.
+pub(super) fn check(cache: &Cache) -> Result<()> {
+    let tools = python::package_tools(cache)?.join("bin");
+    let run = |tool: &str, arguments: &[&str]| -> Result<()> {
+        let package = project::root()?.join("python");
+        Run::new(tools.join(tool)).args(arguments).dir(package).quiet()
+    };
+    run("ruff", &["format", "--check", "--quiet", "."])?;
+    run("ruff", &["check", "--quiet", "."])?;
+    // Nothing of it is kept in the tree.
+    run("mypy", &["--cache-dir=/dev/null", "flopwatch"])
+}

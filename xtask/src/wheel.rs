@@ -1,0 +1,140 @@
+//! `cargo xtask wheel`: the Python package as pip installs it, and a try of it in a clean environment of each Python of this machine.
+
+use anyhow::{Context as _, Result, bail};
+use flopwatch_toolchain::cache::{Cache, remove};
+use flopwatch_toolchain::command::Run;
+use flopwatch_toolchain::progress::{result, say, step};
+use flopwatch_toolchain::{cmake, project, python};
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+/// What a clean environment must be able to do with it; nothing but Python's own library is there.
+const SMOKE: &str = include_str!("wheel/smoke.py");
+/// The oldest that the package is for.
+const OLDEST: u32 = 10;
+/// The newest that is looked for by name.
+const NEWEST: u32 = 30;
+
+/// How it is built.
+#[derive(Debug, clap::Args)]
+pub(crate) struct WheelOptions {
+    /// Build it as it is handed out: small, and for every Linux whose C library is as new as this one's.
+    #[arg(long)]
+    release: bool,
+    /// Folder for the wheel; `wheels` below cargo's target folder by default.
+    #[arg(long)]
+    output: Option<PathBuf>,
+}
+
+impl WheelOptions {
+    /// As the tests try it: built as all else that they run.
+    pub(crate) const TESTS: Self = Self {
+        release: false,
+        output: None,
+    };
+}
+
+/// Builds the wheel, and tries it.
+pub(crate) fn run(cache: &Cache, options: &WheelOptions) -> Result<()> {
+    let output = match &options.output {
+        Some(output) => output.clone(),
+        None => project::target_directory()?.join("wheels"),
+    };
+    let wheel = step("wheel", || build(cache, options, &output))?;
+    let pythons = pythons()?;
+    if pythons.is_empty() {
+        bail!("no Python 3.{OLDEST} or newer on this machine: the wheel was not tried");
+    }
+    for (minor, python) in &pythons {
+        step(&format!("Python 3.{minor}"), || attempt(python, &wheel))?;
+    }
+    result(format_args!("{}", wheel.display()));
+    Ok(())
+}
+
+fn build(cache: &Cache, options: &WheelOptions, output: &Path) -> Result<PathBuf> {
+    cmake::ensure()?;
+    let maturin = python::package_tools(cache)?.join("bin/maturin");
+    remove(output)?;
+    let (profile, platform) = if options.release {
+        ("dist", "pypi")
+    } else {
+        ("dev", "linux")
+    };
+    Run::new(maturin)
+        .args([
+            "build",
+            "--quiet",
+            "--locked",
+            "--profile",
+            profile,
+            "--compatibility",
+            platform,
+        ])
+        .arg("--manifest-path")
+        .arg(project::root()?.join("python/Cargo.toml"))
+        .arg("--out")
+        .arg(output)
+        .quiet()?;
+    let mut made = std::fs::read_dir(output)?.flatten().map(|entry| entry.path());
+    let wheel = made.find(|path| path.extension() == Some(OsStr::new("whl")));
+    wheel.context("maturin made no wheel")
+}
+
+/// The interpreters that the package is for, one of each version: on PATH, and those of pyenv.
+fn pythons() -> Result<BTreeMap<u32, PathBuf>> {
+    let names = (OLDEST..=NEWEST).map(|minor| format!("python3.{minor}"));
+    let mut candidates: Vec<PathBuf> = ["python3".to_owned()]
+        .into_iter()
+        .chain(names)
+        .map(PathBuf::from)
+        .collect();
+    let pyenv = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv"));
+    if let Some(versions) = pyenv
+        .or_else(home)
+        .and_then(|root| std::fs::read_dir(root.join("versions")).ok())
+    {
+        candidates.extend(versions.flatten().map(|version| version.path().join("bin/python3")));
+    }
+    let mut found = BTreeMap::new();
+    for candidate in candidates {
+        let ask = "import sys, venv, ensurepip; print(sys.version_info[0] * 1000 + sys.version_info[1])";
+        // Most of these are not there.
+        let Ok(version) = Run::new(&candidate).args(["-c", ask]).output() else {
+            continue;
+        };
+        let minor = version.trim().parse::<u32>()?.checked_sub(3000);
+        if let Some(minor) = minor.filter(|minor| *minor >= OLDEST) {
+            found.entry(minor).or_insert(candidate);
+        }
+    }
+    Ok(found)
+}
+
+fn attempt(python: &Path, wheel: &Path) -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let environment = folder.path().join("environment");
+    Run::new(python).args(["-m", "venv"]).arg(&environment).quiet()?;
+    let python = environment.join("bin/python3");
+    Run::new(&python)
+        .args(["-m", "pip", "install", "--quiet", "--no-index"])
+        .arg(wheel)
+        .quiet()?;
+    // Away from the sources: what is imported must be what was installed.
+    let said = Run::new(&python)
+        .args(["-I", "-c", SMOKE])
+        .dir(folder.path())
+        .output()?;
+    say(format_args!("  {}", said.trim()));
+    Run::new(&python)
+        .args(["-m", "flopwatch", "flame", "trace.json", "-o", "flame.html"])
+        .dir(folder.path())
+        .quiet()?;
+    let page = std::fs::read_to_string(folder.path().join("flame.html"))?;
+    if !page.contains("matmul") {
+        bail!("the flame graph of the installed command does not name the kernel");
+    }
+    Ok(())
+}
