@@ -102,6 +102,22 @@ fn what_overlaps_gets_a_track_of_its_own_and_what_nests_does_not() {
 }
 
 #[test]
+fn a_chrome_trace_of_ours_is_read_with_the_categories_that_it_has() {
+    let timeline = crossing();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.json");
+    std::fs::write(&path, exported(&timeline, ExportFormat::Chrome, Table::Events).1).unwrap();
+    let again = read(&path, &ReadLimits::default()).unwrap();
+    for category in [Category::CudaKernel, Category::NvtxRange] {
+        let count = |events: &Events| events.len();
+        let before = timeline.capture.events.get(&category).map(count);
+        assert_eq!(again.events.get(&category).map(count), before, "{category:?}");
+    }
+    let row = again.events[&Category::CudaKernel].row[0];
+    assert_eq!(again.rows[usize::try_from(row).unwrap()].stream, Some(3));
+}
+
+#[test]
 fn times_and_names_of_a_chrome_trace_are_exact() {
     let trace = chrome(&crossing());
     let event = trace["traceEvents"]
