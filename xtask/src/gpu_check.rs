@@ -130,17 +130,7 @@ fn profilers(cache: &Cache, output: &Path) -> Result<Bundle> {
 fn python_package(bundle: &mut Bundle) -> Result<()> {
     let module = optimised("flopwatch-python", PYTHON_MODULE)?;
     bundle.add(&module, "flopwatch/_native.abi3.so")?;
-    let parts = [PathBuf::new(), "regions".into(), "suite".into()];
-    for part in parts {
-        for entry in fs::read_dir(project::root()?.join("python/flopwatch").join(&part))? {
-            let file = entry?.path();
-            if let (Some(name), Some("py")) = (file.file_name(), file.extension().and_then(|end| end.to_str())) {
-                let inside = Path::new("flopwatch").join(&part).join(name);
-                bundle.add(&file, &inside.to_string_lossy())?;
-            }
-        }
-    }
-    Ok(())
+    bundle.add_tree(&project::root()?.join("python/flopwatch"), "flopwatch")
 }
 
 /// What a package builds, optimised: its times are results.

@@ -1,6 +1,7 @@
 //! A folder and its archive, with a list of what is in it.
 
 use anyhow::{Context as _, Result, bail};
+use flopwatch_launcher::needed::names;
 use flopwatch_toolchain::cache::{file_hash, remove};
 use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::project;
@@ -57,6 +58,18 @@ impl Bundle {
         fs::copy(from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
         self.newest_glibc = self.newest_glibc.max(newest_glibc(&fs::read(&to)?));
         self.listed.insert(name.to_owned(), json!(file_hash(&to)?));
+        Ok(())
+    }
+
+    /// Copies a file, or a folder with all that is in it but what an interpreter left there.
+    pub(crate) fn add_tree(&mut self, from: &Path, name: &str) -> Result<()> {
+        if !from.is_dir() {
+            return self.add(from, name);
+        }
+        for inner in names(from)?.iter().filter(|inner| *inner != "__pycache__") {
+            let inside = format!("{name}/{}", inner.to_string_lossy());
+            self.add_tree(&from.join(inner), &inside)?;
+        }
         Ok(())
     }
 

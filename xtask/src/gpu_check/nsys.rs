@@ -7,7 +7,7 @@ use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::nsys;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What the check traces; the newest CUPTI serves the drivers that our kernels need.
 const PARTS: &str = "cuda,nvtx,osrt";
@@ -30,7 +30,7 @@ pub(super) fn add(cache: &Cache, bundle: &mut Bundle) -> Result<()> {
     let names = names(&found.target)?;
     for name in Needed::of(PARTS, Driver::Absent).among(&names) {
         let inside = format!("nsys/target-linux-x64/{}", name.to_string_lossy());
-        add_tree(bundle, &found.target.join(name), &inside)?;
+        bundle.add_tree(&found.target.join(name), &inside)?;
     }
     let mut libraries = BTreeMap::new();
     for name in ["QdstrmImporter", "libexporter.so"] {
@@ -51,17 +51,6 @@ pub(super) fn add(cache: &Cache, bundle: &mut Bundle) -> Result<()> {
         } else if !OF_THE_MACHINE.iter().any(|known| name.starts_with(known)) {
             bundle.add(path, &format!("nsys/libraries/{name}"))?;
         }
-    }
-    Ok(())
-}
-
-fn add_tree(bundle: &mut Bundle, from: &Path, name: &str) -> Result<()> {
-    if !from.is_dir() {
-        return bundle.add(from, name);
-    }
-    for inner in names(from)? {
-        let inside = format!("{name}/{}", inner.to_string_lossy());
-        add_tree(bundle, &from.join(&inner), &inside)?;
     }
     Ok(())
 }
