@@ -20,6 +20,7 @@ from ._native import (
 )
 from .capture import Capture, Result, Table, analyze, catalogue, compare, convert, open
 from .cluster import Artifact, AsyncClient, AsyncRemoteCapture, Client, RemoteCapture, RemoteFile, Session, SessionCapture
+from .notebook import View, view
 from .regions import GPUProfiler, ProfileEntry, ProfileSummary, get_profiler
 from .suite import (
     CompileReport,
@@ -65,6 +66,7 @@ __all__ = [
     "TimelineGenerator",
     "TorchCompileAnalyzer",
     "UnifiedProfiler",
+    "View",
     "WriteError",
     "__version__",
     "analyze",
@@ -73,4 +75,5 @@ __all__ = [
     "convert",
     "get_profiler",
     "open",
+    "view",
 ]

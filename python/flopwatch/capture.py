@@ -8,6 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import _native
+from .notebook import pages, tables
+from .notebook.server import Served
+from .notebook.timeline import view
 from .progress import Progress
 
 Path = str | os.PathLike[str]
@@ -17,13 +20,24 @@ Table = _native.Table
 
 
 class Result:
-    """What an analysis found. Its fields are attributes: ``capture.analyze("idle").rows``."""
+    """What an analysis found. Its fields are attributes: ``capture.analyze("idle").rows``.
 
-    __slots__ = ("_data", "_outcome", "analysis")
+    It keeps its captures in memory, as a table of events does, for the page that a notebook shows; what :meth:`to_dict` gives does not.
+    """
 
-    def __init__(self, analysis: str, outcome: _native.Outcome) -> None:
+    __slots__ = ("_captures", "_data", "_outcome", "_parameters", "analysis")
+
+    def __init__(
+        self,
+        analysis: str,
+        outcome: _native.Outcome,
+        captures: Sequence[Capture] = (),
+        parameters: Mapping[str, Any] | None = None,
+    ) -> None:
         #: Name of the analysis.
         self.analysis = analysis
+        self._captures = tuple(captures)
+        self._parameters = dict(parameters or {})
         self._outcome = outcome
         self._data: dict[str, Any] = json.loads(outcome.content)
 
@@ -39,6 +53,17 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result of {self.analysis}: {', '.join(self._data)}>"
+
+    def _repr_html_(self) -> str | None:
+        table = self._outcome.table()
+        rows = None if table is None else tables.html(table)
+        # Only the engine makes pages, of the captures: there are none here of an analysis that a gateway ran.
+        if not self._captures:
+            return rows
+        page = render(self.analysis, self._captures, "html", **self._parameters)
+        if len(page.encode()) > pages.MOST_BYTES:
+            return (rows or "") + pages.beside(self.analysis)
+        return pages.frame(self.analysis, page)
 
     @property
     def verdict(self) -> str | None:
@@ -62,12 +87,14 @@ class Result:
 
 
 class Capture:
-    """A capture in memory. :func:`open` makes one; it does not change."""
+    """A capture in memory. :func:`open` makes one; it does not change. A notebook shows it in the viewer."""
 
-    __slots__ = ("_native", "path")
+    __slots__ = ("_native", "_served", "path")
 
     def __init__(self, native: _native.Capture, path: str) -> None:
         self._native = native
+        #: Its timeline file, once a notebook showed it.
+        self._served: Served | None = None
         #: The file that was read.
         self.path = path
 
@@ -89,6 +116,9 @@ class Capture:
     def __repr__(self) -> str:
         events = sum(self.categories.values())
         return f"<Capture {self.path}: {events} events in {self.duration_ns / 1e9:.3f} s>"
+
+    def _repr_html_(self) -> str:
+        return view(self)._repr_html_()
 
     def events(self, category: str) -> Table:
         """The events of a category. Times are integer ns from the session's start; ``row`` is a row of :meth:`rows`. The numbers are shared with the
@@ -169,7 +199,7 @@ def convert(source: Path, target: Path, *, overwrite: bool = False) -> dict[str,
 
 def analyze(name: str, captures: Sequence[Capture], **parameters: Any) -> Result:
     """Runs an analysis of the :func:`catalogue` on one or more captures."""
-    return Result(name, _run(name, captures, parameters, "json"))
+    return Result(name, _run(name, captures, parameters, "json"), captures, parameters)
 
 
 def _run(name: str, captures: Sequence[Capture], parameters: dict[str, Any], format: str) -> _native.Outcome:

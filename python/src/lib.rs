@@ -1,5 +1,6 @@
 //! `flopwatch._native`: what the package `flopwatch` asks of the engine. It holds no logic of its own: a file is read by `flopwatch_trace`, an analysis is
-//! an entry of `flopwatch_analysis`' catalogue, a session of a cluster is what `flopwatch_cli`, the kubectl plugin's library, makes of it.
+//! an entry of `flopwatch_analysis`' catalogue, a session of a cluster is what `flopwatch_cli`, the kubectl plugin's library, makes of it, and the viewer
+//! is that of `flopwatch_viewer`.
 //!
 //! Whatever takes long runs without the interpreter's lock, in a thread that the caller's Ctrl-C leaves behind ([`work`]).
 
@@ -11,6 +12,7 @@ mod marks;
 mod ranges;
 mod result;
 mod table;
+mod viewer;
 mod work;
 
 use pyo3::prelude::*;
@@ -35,6 +37,8 @@ mod _native {
     use super::result::Outcome;
     #[pymodule_export]
     use super::table::Table;
+    #[pymodule_export]
+    use super::viewer::viewer;
 
     use super::{Bound, PyModule, PyModuleMethods as _, PyResult};
 

@@ -1,7 +1,10 @@
 //! A table that other libraries take as it is, by Arrow's C interface in a capsule.
 
+use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
-use arrow_array::{RecordBatch, RecordBatchIterator};
+use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, RecordBatch, RecordBatchIterator};
+use arrow_schema::DataType;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
 
@@ -64,4 +67,48 @@ impl Table {
     fn __len__(&self) -> usize {
         self.batch.num_rows()
     }
+
+    /// The first rows, each value as a text; `None` where there is none.
+    fn first(&self, rows: usize) -> Vec<Vec<Option<String>>> {
+        let shown = 0..self.batch.num_rows().min(rows);
+        let of = |row| {
+            self.batch
+                .columns()
+                .iter()
+                .map(move |column| text(column, row))
+                .collect()
+        };
+        shown.map(of).collect()
+    }
+
+    fn __repr__(&self) -> String {
+        let (rows, columns) = (self.batch.num_rows(), self.column_names().join(", "));
+        format!("<Table of {rows} rows: {columns}>")
+    }
+
+    /// What a notebook shows.
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        let shown = slf.py().import("flopwatch.notebook.tables")?;
+        shown.call_method1("html", (slf,))
+    }
+}
+
+/// A value as people read it, of the types that tables have.
+fn text(column: &dyn Array, row: usize) -> Option<String> {
+    if column.is_null(row) {
+        return None;
+    }
+    Some(match column.data_type() {
+        DataType::UInt32 => column.as_primitive_opt::<UInt32Type>()?.value(row).to_string(),
+        DataType::UInt64 => column.as_primitive_opt::<UInt64Type>()?.value(row).to_string(),
+        DataType::Int64 => column.as_primitive_opt::<Int64Type>()?.value(row).to_string(),
+        DataType::Float64 => column.as_primitive_opt::<Float64Type>()?.value(row).to_string(),
+        DataType::Boolean => column.as_boolean_opt()?.value(row).to_string(),
+        DataType::Utf8 => column.as_string_opt::<i32>()?.value(row).to_owned(),
+        DataType::Dictionary(..) => {
+            let dictionary = column.as_dictionary_opt::<UInt32Type>()?;
+            return text(dictionary.values(), dictionary.key(row)?);
+        }
+        _ => return None,
+    })
 }

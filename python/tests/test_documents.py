@@ -19,7 +19,7 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "python.md"
 def test_the_examples_run(trace: Path, tmp_path: Path) -> None:
     package, _, _ = DOCUMENT.read_text().partition("## Sessions of a cluster")
     examples = re.findall(r"```python\n(.*?)```", package, re.DOTALL)
-    assert len(examples) == 3
+    assert len(examples) == 4
     shutil.copy(trace, tmp_path / "other.json")
     for example in examples:
         if "import flopwatch" not in example:

@@ -314,7 +314,10 @@ fn category(event: &Event<'_>) -> Category {
         b"overhead" => Category::Overhead,
         b"hpu_op" | b"mtia_ccp_events" => Category::DeviceOp,
         // Our own exports say the timeline's own names.
-        own => std::str::from_utf8(own).ok().and_then(Category::from_name).unwrap_or(Category::Other),
+        own => std::str::from_utf8(own)
+            .ok()
+            .and_then(Category::from_name)
+            .unwrap_or(Category::Other),
     }
 }
 

@@ -1,0 +1,66 @@
+"""A capture in a notebook: the viewer in a frame, which reads the capture's timeline file by ranges from this process."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .server import Served, server
+from .wording import escaped
+
+if TYPE_CHECKING:
+    from flopwatch.capture import Capture
+
+_HEIGHT = 480
+
+
+class View:
+    """A capture as the viewer shows it. A notebook shows it as a frame."""
+
+    __slots__ = ("_capture", "_height", "_path", "address")
+
+    def __init__(self, capture: Capture, address: str, height: int) -> None:
+        #: What a browser on this machine opens, or one that reaches ``base_url``. It ends with this process, and whoever has it can read the capture.
+        self.address = address
+        self._capture = repr(capture)
+        self._path = capture.path
+        self._height = height
+
+    def __repr__(self) -> str:
+        return f"<View of {self._capture}>"
+
+    def _repr_html_(self) -> str:
+        return (
+            f'<iframe title="{escaped(self._path)}" src="{escaped(self.address)}" referrerpolicy="no-referrer" '
+            f'style="width:100%;height:{self._height}px;border:1px solid #8886"></iframe>'
+            f"<p><small>{escaped(self._capture.strip('<>'))}. The frame shows it while this Python runs, to a browser on the same machine. "
+            "Is it empty, as with JupyterHub? <code>capture.save(&quot;timeline.h5&quot;)</code> writes a file, which "
+            "<code>flopwatch-agent serve timeline.h5</code> shows on your machine.</small></p>"
+        )
+
+
+def view(capture: Capture, *, base_url: str | None = None, height: int = _HEIGHT) -> View:
+    """Shows a capture in the viewer; a capture at the end of a notebook's cell does the same.
+
+    It is served on a loopback port of this process, at an address that nobody can guess. Where the browser is elsewhere, ``base_url`` is what a proxy makes
+    of that port: ``"/user/ada/proxy/{port}"`` of jupyter-server-proxy.
+
+    :raises WriteError: where there is no room for the timeline file.
+    """
+    serving = server()
+    if capture._served is None or not serving.has(capture._served):
+        capture._served = _written(capture)
+        serving.publish(capture._served)
+    base = f"http://127.0.0.1:{serving.port}" if base_url is None else base_url.format(port=serving.port).rstrip("/")
+    return View(capture, f"{base}/{serving.token}/?file={capture._served.path}", height)
+
+
+def _written(capture: Capture) -> Served:
+    """The timeline file, which has no name any more: it is gone with the process, however that ends."""
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", Path(capture.path).stem).strip(".") or "capture"
+    with tempfile.TemporaryDirectory(prefix="flopwatch-") as folder:
+        path = Path(folder) / "timeline.h5"
+        capture.save(path)
+        return Served(path, f"{name[:80]}.h5")
