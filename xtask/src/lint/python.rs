@@ -12,8 +12,8 @@ pub(super) fn check(cache: &Cache) -> Result<()> {
         let package = project::root()?.join("python");
         Run::new(tools.join(tool)).args(arguments).dir(package).quiet()
     };
-    run("ruff", &["format", "--check", "--quiet", "."])?;
-    run("ruff", &["check", "--quiet", "."])?;
+    run("ruff", &["format", "--check", "--quiet", "--no-cache", "."])?;
+    run("ruff", &["check", "--quiet", "--no-cache", "."])?;
     // A script names the interpreter of where it was installed, which was another folder. Nothing is kept in the tree.
     run("python3", &["-m", "mypy", "--cache-dir=/dev/null", "flopwatch"])
 }
