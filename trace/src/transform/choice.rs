@@ -159,6 +159,8 @@ pub trait Machine {
     fn cpu(&self) -> Cost;
     /// Who computes on the GPU, and its free memory.
     fn neighbours(&self) -> Result<Neighbours, String>;
+    /// Makes the GPU ready.
+    fn open(&self) -> Result<(), CudaError>;
     /// Makes the GPU ready and measures it.
     fn gpu(&self) -> Result<Cost, CudaError>;
 }
@@ -175,7 +177,7 @@ pub fn choose(wanted: Wanted, events: u64, needed_bytes: u64, machine: &dyn Mach
         Wanted::Cpu => return cpu(Reason::Asked),
         Wanted::Gpu => {
             machine.check().map_err(Reason::Unavailable)?;
-            machine.gpu().map_err(Reason::Unavailable)?;
+            machine.open().map_err(Reason::Unavailable)?;
             return Ok(Pick {
                 device: Device::Gpu,
                 reason: Reason::Asked,
@@ -263,6 +265,9 @@ mod tests {
         }
         fn neighbours(&self) -> Result<Neighbours, String> {
             self.neighbours.clone()
+        }
+        fn open(&self) -> Result<(), CudaError> {
+            self.gpu.clone().map(drop)
         }
         fn gpu(&self) -> Result<Cost, CudaError> {
             self.gpu.clone()

@@ -139,6 +139,10 @@ impl Machine for Here {
         })
     }
 
+    fn open(&self) -> Result<(), CudaError> {
+        gpu().map(drop)
+    }
+
     fn gpu(&self) -> Result<Cost, CudaError> {
         static COST: OnceLock<Result<Cost, CudaError>> = OnceLock::new();
         COST.get_or_init(|| {
