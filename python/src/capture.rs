@@ -184,8 +184,7 @@ fn into_file(request: &Request, inputs: &[Input<'_>], target: &Path, overwrite: 
 
 /// The category of that name, if it was captured.
 pub(crate) fn category(name: &str, is_captured: impl FnOnce(&Category) -> bool) -> PyResult<Category> {
-    let known = Category::ALL.into_iter().find(|known| known.name() == name);
-    let known = known.ok_or_else(|| {
+    let known = Category::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = Category::ALL.into_iter().map(Category::name).collect();
         RequestError::new_err(format!("there is no category {name:?}; there are {}", names.join(", ")))
     })?;
@@ -227,16 +226,12 @@ impl Capture {
         let captured = &self.timeline.capture.captured;
         let known = self::category(category, |known| captured.contains(known))?;
         let timeline = Arc::clone(&self.timeline);
-        let made = py.detach(|| events::of(&timeline, known));
-        made.map(Table::new)
-            .map_err(|error| FlopwatchError::new_err(error.to_string()))
+        Table::of(py.detach(|| events::of(&timeline, known)))
     }
 
     /// The rows that events lie on: streams and threads.
     fn rows(&self) -> PyResult<Table> {
-        let made = events::rows(&self.timeline);
-        made.map(Table::new)
-            .map_err(|error| FlopwatchError::new_err(error.to_string()))
+        Table::of(events::rows(&self.timeline))
     }
 
     /// The summary as JSON.

@@ -4,9 +4,11 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::types::{Float64Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, RecordBatch, RecordBatchIterator};
-use arrow_schema::DataType;
+use arrow_schema::{ArrowError, DataType};
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
+
+use crate::errors::FlopwatchError;
 
 /// Columns of equal length, which nobody changes.
 #[pyclass(frozen, module = "flopwatch._native")]
@@ -17,6 +19,12 @@ pub(crate) struct Table {
 impl Table {
     pub(crate) fn new(batch: RecordBatch) -> Self {
         Self { batch }
+    }
+
+    /// The table that was made, or the exception.
+    pub(crate) fn of(made: Result<RecordBatch, ArrowError>) -> PyResult<Self> {
+        made.map(Self::new)
+            .map_err(|error| FlopwatchError::new_err(error.to_string()))
     }
 }
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flopwatch.capture import Result, Table
 
-from .asked import AnyPath, ProfileOptions, Requests, Target
+from .asked import AnyPath, BaseClient, ProfileOptions, Target
 from .remote import Opened, RemoteFile
 from .session import Session
 
@@ -16,31 +16,10 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class AsyncClient:
+class AsyncClient(BaseClient):
     """:class:`flopwatch.Client` with methods that are awaited. Whoever cancels one ends what it does; a session that was made goes on. Nothing is shown at
     terminals.
     """
-
-    def __init__(
-        self,
-        *,
-        namespace: str | None = None,
-        context: str | None = None,
-        kubeconfig: AnyPath | None = None,
-        flopwatch_namespace: str | None = None,
-        gateway: str | None = None,
-        gateway_ca: AnyPath | None = None,
-        token: str | None = None,
-    ) -> None:
-        self._requests = Requests(
-            namespace=namespace,
-            context=context,
-            kubeconfig=kubeconfig,
-            flopwatch_namespace=flopwatch_namespace,
-            gateway=gateway,
-            gateway_ca=gateway_ca,
-            token=token,
-        )
 
     async def run(self, target: Target, *, wait: bool = False, timeout: float | None = None, **options: Unpack[ProfileOptions]) -> Session:
         """:meth:`flopwatch.Client.run`."""

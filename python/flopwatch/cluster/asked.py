@@ -184,6 +184,31 @@ class Requests:
         return Asked(f"opening session {name}", self._native.open(name, capture=capture), _opened)
 
 
+class BaseClient:
+    """What every client is given; :class:`flopwatch.Client` says what it means."""
+
+    def __init__(
+        self,
+        *,
+        namespace: str | None = None,
+        context: str | None = None,
+        kubeconfig: AnyPath | None = None,
+        flopwatch_namespace: str | None = None,
+        gateway: str | None = None,
+        gateway_ca: AnyPath | None = None,
+        token: str | None = None,
+    ) -> None:
+        self._requests = Requests(
+            namespace=namespace,
+            context=context,
+            kubeconfig=kubeconfig,
+            flopwatch_namespace=flopwatch_namespace,
+            gateway=gateway,
+            gateway_ca=gateway_ca,
+            token=token,
+        )
+
+
 def read_text(outcome: _native.Outcome) -> str:
     """A result for people."""
     return outcome.content.decode()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from flopwatch.capture import Result
 
-from .asked import AnyPath, ProfileOptions, Requests, Target
+from .asked import AnyPath, BaseClient, ProfileOptions, Target
 from .remote import RemoteCapture, RemoteFile
 from .session import Session
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class Client:
+class Client(BaseClient):
     """Sessions of a cluster, with the rights of the kubeconfig's user, as ``kubectl flopwatch`` has them. Nothing is asked before the first method is called.
 
     :param namespace: namespace of pods and sessions; that of the kubeconfig's context unless it is given.
@@ -30,27 +30,6 @@ class Client:
     Every method raises :class:`flopwatch.ClientError` where cluster or gateway do not do it, :class:`flopwatch.ForbiddenError` where the caller may not, and
     :class:`flopwatch.RequestError` where what is asked for cannot be. Ctrl-C ends the waiting; a session that was made goes on.
     """
-
-    def __init__(
-        self,
-        *,
-        namespace: str | None = None,
-        context: str | None = None,
-        kubeconfig: AnyPath | None = None,
-        flopwatch_namespace: str | None = None,
-        gateway: str | None = None,
-        gateway_ca: AnyPath | None = None,
-        token: str | None = None,
-    ) -> None:
-        self._requests = Requests(
-            namespace=namespace,
-            context=context,
-            kubeconfig=kubeconfig,
-            flopwatch_namespace=flopwatch_namespace,
-            gateway=gateway,
-            gateway_ca=gateway_ca,
-            token=token,
-        )
 
     def run(self, target: Target, *, wait: bool = False, timeout: float | None = None, **options: Unpack[ProfileOptions]) -> Session:
         """Makes a session.

@@ -16,7 +16,6 @@ use super::call::Call;
 use super::failure::Failure;
 use super::file::bring;
 use super::reach::Reach;
-use crate::errors::FlopwatchError;
 use crate::table::Table;
 use crate::{capture, events, work};
 
@@ -163,9 +162,7 @@ impl RemoteCapture {
 
     /// The rows that events lie on: streams and threads.
     fn rows(&self) -> PyResult<Table> {
-        let made = events::rows(&self.timeline);
-        made.map(Table::new)
-            .map_err(|error| FlopwatchError::new_err(error.to_string()))
+        Table::of(events::rows(&self.timeline))
     }
 
     /// The events of a category as a table.
