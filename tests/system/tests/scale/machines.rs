@@ -6,8 +6,9 @@ use flopwatch_system_tests::cluster::{Cluster, eventually};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
-use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node, Pod, ServiceAccount};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, Resource, ResourceExt as _};
 use serde::Serialize;
@@ -96,6 +97,7 @@ impl Machines {
             }),
         )
         .await?;
+        alive(&leases(&self.client), &name).await?;
         ready(&nodes, number).await
     }
 
@@ -168,9 +170,7 @@ impl Machines {
 
     /// Says that the nodes are alive, until told to stop; and that they are ready, where that was not heard for a while.
     pub(crate) async fn live(client: Client, nodes: usize, stop: CancellationToken) {
-        let leases: Api<Lease> = Api::namespaced(client.clone(), "kube-node-lease");
-        let all: Api<Node> = Api::all(client);
-        let params = PatchParams::apply("simulated").force();
+        let (leases, all) = (leases(&client), Api::<Node>::all(client));
         let unheard = AtomicBool::new(false);
         let mut last = Instant::now();
         loop {
@@ -178,14 +178,9 @@ impl Machines {
             let again = unheard.swap(false, Ordering::Relaxed) || last.elapsed() > ALIVE + ALIVE / 4;
             last = Instant::now();
             let renew = |number: usize| {
-                let (leases, all, params, unheard, name) = (&leases, &all, &params, &unheard, node(number));
+                let (leases, all, unheard, name) = (&leases, &all, &unheard, node(number));
                 async move {
-                    let lease = json!({
-                        "apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-                        "metadata": { "name": name, "labels": { MARK: "true" } },
-                        "spec": { "holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": Timestamp::now() }
-                    });
-                    let renewed = leases.patch(&name, params, &Patch::Apply(&lease)).await.is_ok();
+                    let renewed = alive(leases, &name).await.is_ok();
                     if !renewed || again && ready(all, number).await.is_err() {
                         unheard.store(true, Ordering::Relaxed);
                     }
@@ -221,7 +216,7 @@ impl Machines {
         }
         let nodes: Api<Node> = Api::all(client.clone());
         nodes.delete_collection(&now, &marked).await?;
-        Api::<Lease>::namespaced(client.clone(), "kube-node-lease")
+        leases(client)
             .delete_collection(&now, &marked)
             .await?;
         Api::<ConfigMap>::namespaced(client.clone(), chart::NAMESPACE)
@@ -232,6 +227,31 @@ impl Machines {
         })
         .await
     }
+}
+
+fn leases(client: &Client) -> Api<Lease> {
+    Api::namespaced(client.clone(), "kube-node-lease")
+}
+
+/// Says that a node is alive, as its kubelet does.
+async fn alive(leases: &Api<Lease>, node: &str) -> Result<()> {
+    let lease = Lease {
+        metadata: ObjectMeta {
+            name: Some(node.to_owned()),
+            labels: Some([(MARK.to_owned(), "true".to_owned())].into()),
+            ..ObjectMeta::default()
+        },
+        spec: Some(LeaseSpec {
+            holder_identity: Some(node.to_owned()),
+            lease_duration_seconds: Some(40),
+            // The API server takes microseconds and nothing finer.
+            renew_time: Some(MicroTime(Timestamp::now())),
+            ..LeaseSpec::default()
+        }),
+    };
+    let params = PatchParams::apply("simulated").force();
+    leases.patch(node, &params, &Patch::Apply(lease)).await?;
+    Ok(())
 }
 
 /// Says that a node is ready, as its kubelet does.
