@@ -11,6 +11,7 @@ use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, ResourceExt};
 
 use crate::failure::Failure;
+use crate::node::watched::from_cache;
 use flopwatch_api::reason::CaptureReason;
 
 /// Pods of one node, kept up to date by the stream that [`watch`] returns.
@@ -19,10 +20,7 @@ pub type Pods = Store<Pod>;
 /// Starts watching. The stream must be polled for the store to be filled.
 pub fn watch(client: Client, node: &str) -> (Pods, impl Stream<Item = Result<(), watcher::Error>> + Send + use<>) {
     let (store, writer) = reflector::store();
-    let config = watcher::Config::default()
-        .fields(&format!("spec.nodeName={node}"))
-        .any_semantic()
-        .page_size(100);
+    let config = from_cache().fields(&format!("spec.nodeName={node}"));
     let events = watcher(Api::<Pod>::all(client), config).modify(prune).default_backoff();
     let stream = reflector(writer, events).map(|event| event.map(|_| ()));
     (store, stream)

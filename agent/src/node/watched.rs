@@ -12,6 +12,15 @@ use tracing::warn;
 
 use crate::metrics::Metrics;
 
+/// Lists from the API server's cache. Without pages: while the cache is being filled, as after a restart, the API server takes each page from etcd, for which
+/// it reads all objects of all nodes for every agent; a list as a whole it refuses until the cache is there, and the watch comes again.
+pub(super) fn from_cache() -> watcher::Config {
+    watcher::Config {
+        page_size: None,
+        ..watcher::Config::default().any_semantic()
+    }
+}
+
 /// Starts watching. The stream must be polled for the store to be filled; it yields each capture that was added or changed.
 pub fn captures(
     client: Client,
@@ -22,9 +31,7 @@ pub fn captures(
     impl Stream<Item = Result<Capture, watcher::Error>> + Send + use<>,
 ) {
     let (store, writer) = reflector::store();
-    let config = watcher::Config::default()
-        .fields(&format!("spec.nodeName={node}"))
-        .any_semantic();
+    let config = from_cache().fields(&format!("spec.nodeName={node}"));
     let known = store.clone();
     let events = watcher(Api::<DeserializeGuard<Capture>>::all(client), config).filter_map(move |event| {
         let event = event.map(|event| readable(event, &known, &metrics)).transpose();

@@ -190,8 +190,12 @@ pub(super) async fn watch(
     tokio::join!(Box::pin(requests), Box::pin(surroundings));
 }
 
+/// Lists from the API server's cache. Pages would be read from etcd while that cache is being filled.
 fn config() -> watcher::Config {
-    watcher::Config::default().any_semantic()
+    watcher::Config {
+        page_size: None,
+        ..watcher::Config::default().any_semantic()
+    }
 }
 
 async fn watch_schedules(client: &Client, writer: Writer<ProfilingSchedule>, context: &Context, queues: &Queues) {
