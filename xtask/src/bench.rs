@@ -15,6 +15,7 @@ mod kineto;
 mod metrics_ring;
 mod overhead;
 mod profiled;
+mod python;
 mod recorder;
 pub(crate) mod short;
 mod stages;
@@ -64,6 +65,8 @@ enum Other {
     MetricsRing(metrics_ring::MetricsRingOptions),
     /// Measure how near to the truth is what windows are said to cost, and how soon harm is ended, with programs whose pace is known.
     Overhead(overhead::OverheadOptions),
+    /// Measure what a region costs in a Python program, and how soon a file's events are frames of polars, beside the engine alone.
+    Python(python::PythonOptions),
     /// Measure what an empty NVTX range costs with the flight recorder, with Nsight Systems, and with both.
     Recorder(recorder::RecorderOptions),
     /// Measure a few jobs beside their rivals, and fail where one became slower than was written down. The tests do it.
@@ -188,6 +191,7 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
         Some(Other::Idle(options)) => return idle::run(cache, options),
         Some(Other::MetricsRing(options)) => return metrics_ring::run(cache, options),
         Some(Other::Overhead(options)) => return overhead::run(cache, options),
+        Some(Other::Python(options)) => return python::run(cache, options),
         Some(Other::Recorder(options)) => return recorder::run(cache, options),
         Some(Other::Short(options)) => return short::run(cache, options),
         Some(Other::Stages(options)) => return stages::run(cache, options),

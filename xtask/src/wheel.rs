@@ -33,6 +33,11 @@ impl WheelOptions {
         release: false,
         output: None,
     };
+    /// As it is handed out.
+    pub(crate) const HANDED_OUT: Self = Self {
+        release: true,
+        output: None,
+    };
 }
 
 /// Builds the wheel, and tries it.
@@ -53,7 +58,8 @@ pub(crate) fn run(cache: &Cache, options: &WheelOptions) -> Result<()> {
     Ok(())
 }
 
-fn build(cache: &Cache, options: &WheelOptions, output: &Path) -> Result<PathBuf> {
+/// Makes the wheel in a folder, which it empties first; gives its file.
+pub(crate) fn build(cache: &Cache, options: &WheelOptions, output: &Path) -> Result<PathBuf> {
     cmake::ensure()?;
     let maturin = python::package_tools(cache)?.join("bin/maturin");
     remove(output)?;

@@ -64,6 +64,8 @@ enum Job {
     },
     /// Read a file of any format.
     Read { input: PathBuf },
+    /// Read a file of any format and transform it, as everything that has a capture in memory does.
+    Open { input: PathBuf },
     /// Read an export, transform it and write the timeline file.
     Convert { input: PathBuf, out: PathBuf },
     /// Read an export.
@@ -99,6 +101,7 @@ fn main() -> Result<()> {
         Job::MakeReport { out, launches, metrics } => kernel_report::make(&out, launches, metrics),
         Job::MakeLonger { out, of, times } => longer::make(&out, &of, times),
         Job::Read { input } => trace::read(&input),
+        Job::Open { input } => trace::open(&input),
         Job::Convert { input, out } => nsys_export::convert(&input, &out),
         Job::Ingest { input } => nsys_export::ingest(&input),
         Job::Analyze { kernels, events, only } => analyses::analyze(kernels.as_deref(), events, only.as_deref()),

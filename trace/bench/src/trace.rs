@@ -6,7 +6,8 @@ use std::path::Path;
 
 use anyhow::{Context as _, Result};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Capture, Category};
+use flopwatch_trace::model::{Capture, Category, Events};
+use flopwatch_trace::transform::{TransformOptions, transform};
 use serde_json::json;
 
 use crate::report;
@@ -147,7 +148,7 @@ pub(crate) fn read(input: &Path) -> Result<()> {
     report::print(
         took,
         json!({
-            "events": events().map(flopwatch_trace::model::Events::count).sum::<u64>(),
+            "events": events().map(Events::count).sum::<u64>(),
             "total_ns": total,
             "kernels": kernels(&capture),
             "launches": capture.profiles.len(),
@@ -157,9 +158,26 @@ pub(crate) fn read(input: &Path) -> Result<()> {
     )
 }
 
+/// Reads a file of any format and transforms it.
+pub(crate) fn open(input: &Path) -> Result<()> {
+    let clock = report::Clock::start()?;
+    let capture = flopwatch_trace::read(input, &ReadLimits::default())?;
+    let session_id = "bench".to_owned();
+    let timeline = transform(capture, TransformOptions { session_id });
+    let took = clock.stop()?;
+    let events = || timeline.capture.events.values();
+    report::print(
+        took,
+        json!({
+            "events": events().map(Events::count).sum::<u64>(),
+            "total_ns": events().flat_map(|events| &events.duration_ns).sum::<u64>(),
+        }),
+    )
+}
+
 fn kernels(capture: &Capture) -> u64 {
     capture
         .events
         .get(&Category::CudaKernel)
-        .map_or(0, flopwatch_trace::model::Events::count)
+        .map_or(0, Events::count)
 }
