@@ -6,7 +6,6 @@ import asyncio
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from math import ceil
 from pathlib import Path
 from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
@@ -100,17 +99,15 @@ class Asked(Generic[T]):
             if not ended.done():
                 ended.set_result(None)
 
-        def when_ended() -> None:
-            # The loop may be closed by then.
-            with suppress(RuntimeError):
-                loop.call_soon_threadsafe(end)
-
-        self._call.when_ended(when_ended)
+        descriptor = self._call.descriptor()
+        loop.add_reader(descriptor, end)
         try:
             await ended
         except BaseException:
             self._call.cancel()
             raise
+        finally:
+            loop.remove_reader(descriptor)
         return self._read(self._call.result())
 
 

@@ -1,6 +1,8 @@
 //! Something that is asked of a cluster, which whoever asked waits for in a thread or in an event loop.
 
 use std::future::Future;
+use std::io::{PipeReader, PipeWriter, Write as _, pipe};
+use std::os::fd::{AsRawFd as _, RawFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -37,7 +39,18 @@ struct State {
     told: String,
     made: Option<Made>,
     has_ended: bool,
-    when_ended: Option<Py<PyAny>>,
+    /// Holds a byte once it ended, where somebody asked for it. Both ends are here: whoever writes into one that nobody can read gets a signal.
+    ending: Option<(PipeReader, PipeWriter)>,
+}
+
+impl State {
+    fn end(&mut self) {
+        self.has_ended = true;
+        if let Some((_, writer)) = &mut self.ending {
+            // There is room in it.
+            drop(writer.write_all(&[0]));
+        }
+    }
 }
 
 impl Shared {
@@ -76,21 +89,8 @@ struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let when_ended = {
-            let mut state = self.0.state();
-            state.has_ended = true;
-            state.when_ended.take()
-        };
+        self.0.state().end();
         self.0.ended.notify_all();
-        let Some(when_ended) = when_ended else { return };
-        // Nobody is left to be told where the interpreter ends.
-        Python::try_attach(|py| called(py, &when_ended));
-    }
-}
-
-fn called(py: Python<'_>, when_ended: &Py<PyAny>) {
-    if let Err(error) = when_ended.call0(py) {
-        error.write_unraisable(py, None);
     }
 }
 
@@ -152,15 +152,20 @@ impl Call {
         )
     }
 
-    /// Has `callback` called when it ended, in a thread of its own; at once where it has.
-    fn when_ended(&self, py: Python<'_>, callback: Py<PyAny>) {
+    /// A file descriptor that can be read once it ended, and is there as long as this is. An event loop waits for it: threads of this module never run
+    /// Python, as they would be ended within it where the interpreter ends.
+    fn descriptor(&self) -> PyResult<RawFd> {
         let mut state = self.shared.state();
+        let (reader, mut writer) = match state.ending.take() {
+            Some(ending) => ending,
+            None => pipe()?,
+        };
+        let descriptor = reader.as_raw_fd();
         if state.has_ended {
-            drop(state);
-            called(py, &callback);
-        } else {
-            state.when_ended = Some(callback);
+            writer.write_all(&[0])?;
         }
+        state.ending = Some((reader, writer));
+        Ok(descriptor)
     }
 
     /// Ends it.
