@@ -239,11 +239,12 @@ fn files(cache: &Cache, image: Image, binaries: &Binaries) -> Result<Vec<File>> 
         Image::Workload => vec![binary("flopwatch-sample-workload")?],
         Image::Nsys => {
             let nsys = nsys::ensure(cache)?;
+            let parts = nsys.host_parts()?.own.into_iter();
             // The programs refuse to run when these two folders have other names.
-            vec![
-                File::new(nsys.target, "opt/nsys/target-linux-x64"),
-                File::new(nsys.host, "opt/nsys/host-linux-x64"),
-            ]
+            parts
+                .map(|(name, path)| File::new(path, format!("opt/nsys/host-linux-x64/{name}")))
+                .chain([File::new(nsys.target, "opt/nsys/target-linux-x64")])
+                .collect()
         }
         Image::Ncu => {
             let real = ncu::ensure(cache)?;

@@ -123,6 +123,32 @@ impl Nsys {
         ])
     }
 
+    /// What importing and exporting need of the host half, which is the smaller part of it: the most is a desktop program's.
+    pub fn host_parts(&self) -> Result<HostParts> {
+        let host = self.host.canonicalize().context("the host half of Nsight Systems")?;
+        let mut parts = HostParts::default();
+        for name in ["QdstrmImporter", "libexporter.so"] {
+            let file = self.host.join(name);
+            if !file.exists() {
+                // Other versions have the exporter elsewhere; whoever runs it sees whether it works.
+                continue;
+            }
+            let message = Run::new("ldd").arg(&file).output()?;
+            parts.own.insert(name.to_owned(), file);
+            for (name, path) in linked(&message) {
+                let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+                if folder.as_ref() != Some(&host) {
+                    parts.libraries.insert(name, path);
+                    continue;
+                }
+                // A link to another file of the folder would lead nowhere without that.
+                let real = path.canonicalize().ok().filter(|real| real.starts_with(&host));
+                parts.own.insert(name, real.unwrap_or(path));
+            }
+        }
+        Ok(parts)
+    }
+
     fn complete(self) -> Option<Self> {
         (self.program().is_file() && self.host.join("QdstrmImporter").is_file()).then_some(self)
     }
@@ -148,6 +174,25 @@ impl Nsys {
             .complete()
         })
     }
+}
+
+/// The importer, the exporter, and the libraries that they are linked with, by their names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostParts {
+    /// Files of the host half.
+    pub own: BTreeMap<String, PathBuf>,
+    /// Libraries of the machine.
+    pub libraries: BTreeMap<String, PathBuf>,
+}
+
+/// Names and places of libraries in what ldd says.
+fn linked(ldd: &str) -> BTreeMap<String, PathBuf> {
+    let found = ldd.lines().filter_map(|line| {
+        let (name, rest) = line.trim().split_once(" => ")?;
+        let (path, _) = rest.rsplit_once(" (0x")?;
+        Some((name.to_owned(), PathBuf::from(path)))
+    });
+    found.collect()
 }
 
 /// The name of this Debian's in the cache.
@@ -298,6 +343,13 @@ fn missing_libraries(ldd: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn libraries_are_read_from_what_ldd_says() {
+        let message = "\tlinux-vdso.so.1 (0x1)\n\tlibssh.so => /opt/a b/libssh.so (0x2)\n\tlibx.so => not found\n";
+        let found: Vec<_> = linked(message).into_iter().collect();
+        assert_eq!(found, [("libssh.so".to_owned(), PathBuf::from("/opt/a b/libssh.so"))]);
+    }
 
     #[test]
     fn missing_libraries_are_named_once() {
