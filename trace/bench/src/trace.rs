@@ -176,8 +176,5 @@ pub(crate) fn open(input: &Path) -> Result<()> {
 }
 
 fn kernels(capture: &Capture) -> u64 {
-    capture
-        .events
-        .get(&Category::CudaKernel)
-        .map_or(0, Events::count)
+    capture.events.get(&Category::CudaKernel).map_or(0, Events::count)
 }

@@ -216,9 +216,7 @@ impl Machines {
         }
         let nodes: Api<Node> = Api::all(client.clone());
         nodes.delete_collection(&now, &marked).await?;
-        leases(client)
-            .delete_collection(&now, &marked)
-            .await?;
+        leases(client).delete_collection(&now, &marked).await?;
         Api::<ConfigMap>::namespaced(client.clone(), chart::NAMESPACE)
             .delete_collection(&now, &marked)
             .await?;
