@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -245,6 +246,8 @@ pub struct Definition {
     pub parameters: fn() -> Schema,
     /// What comes of it.
     pub result: ResultType,
+    /// Schema of a result in JSON as readers find it: what is always written is required, which [`ResultType::Json`] does not say of what may be null.
+    pub(crate) written: Option<fn() -> Schema>,
     /// Parameters as its type reads them, defaults filled in.
     pub(crate) complete: fn(Value) -> serde_json::Result<Value>,
     maker: Maker,
@@ -267,6 +270,7 @@ impl Definition {
             result: ResultType::Json {
                 schema: schema_of::<A::Output>,
             },
+            written: Some(written_of::<A::Output>),
             complete: complete::<A::Params>,
             maker: Maker::Analysis(run::<A>),
         }
@@ -288,6 +292,7 @@ impl Definition {
                 artifact: false,
                 may_be_absent: F::MAY_BE_ABSENT,
             },
+            written: None,
             complete: complete::<F::Params>,
             maker: Maker::File(write_file::<F>),
         }
@@ -304,6 +309,7 @@ impl Definition {
             needs: export.needs(),
             parameters: schema_of::<NoParameters>,
             result,
+            written: None,
             complete: complete::<NoParameters>,
             maker: Maker::Export(export),
         }
@@ -380,6 +386,11 @@ impl Definition {
 
 fn schema_of<T: JsonSchema>() -> Schema {
     schema_for!(T)
+}
+
+fn written_of<T: JsonSchema>() -> Schema {
+    let settings = SchemaSettings::default().for_serialize();
+    settings.into_generator().into_root_schema_for::<T>()
 }
 
 fn complete<P: DeserializeOwned + Serialize>(given: Value) -> serde_json::Result<Value> {

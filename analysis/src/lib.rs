@@ -25,12 +25,14 @@ mod parameters;
 mod properties;
 #[cfg(feature = "export")]
 mod protobuf;
+pub mod python;
 mod request;
 pub mod summary;
 mod tabular;
 #[cfg(test)]
 #[allow(dead_code, reason = "analyses come one by one, and each uses what it needs")]
 mod testing;
+mod types;
 pub mod typescript;
 
 pub use flopwatch_model as model;
@@ -45,3 +47,4 @@ pub use not_captured::NotCaptured;
 pub use page::Page;
 pub use request::{Request, RequestError};
 pub use tabular::{CellType, Column, Tabular};
+pub use types::TypesError;

@@ -3,12 +3,15 @@
 use std::collections::BTreeSet;
 
 use flopwatch_analysis::catalogue::{CATALOGUE, artifact, artifacts, find};
-use flopwatch_analysis::{CellType, Definition, Format, Listing, Request, RequestError, ResultType};
+use flopwatch_analysis::{CellType, Definition, Format, InputCount, Listing, Request, RequestError, ResultType};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Where the viewer's types are kept, as `cargo xtask codegen` writes them.
 const TYPESCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/src/generated/catalogue.ts");
+
+/// Where the Python package's types are kept, as `cargo xtask codegen` writes them.
+const PYTHON: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/flopwatch/_catalogue.pyi");
 
 fn request(name: &str, parameters: &Value) -> Result<Request, RequestError> {
     Request::parse(name, parameters)
@@ -251,6 +254,25 @@ fn the_viewers_types_are_those_of_the_catalogue() {
         );
     }
     assert_eq!(Listing::all().len(), CATALOGUE.len());
+}
+
+#[test]
+fn pythons_types_are_those_of_the_catalogue() {
+    let made = flopwatch_analysis::python::python().unwrap();
+    assert!(
+        std::fs::read_to_string(PYTHON).unwrap_or_default() == made,
+        "python/flopwatch/_catalogue.pyi drifted: run `cargo xtask codegen`"
+    );
+    for definition in CATALOGUE {
+        // Two clients ask for any, one and several at once; a capture is asked for what one is enough for.
+        let signatures = made.matches(&format!("Literal[\"{}\"]", definition.name)).count();
+        let expected = match (definition.result, definition.inputs) {
+            (ResultType::File { .. }, _) => 0,
+            (ResultType::Json { .. }, InputCount::Two) => 3,
+            (ResultType::Json { .. }, _) => 5,
+        };
+        assert_eq!(signatures, expected, "{}", definition.name);
+    }
 }
 
 proptest! {

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from . import _native
+from . import _native, signatures
 from .notebook import pages, tables
-from .notebook.server import Served
-from .notebook.timeline import view
+from .notebook.files import Served
+from .notebook.timeline import view, written
 from .progress import Progress
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from ._catalogue import CompareParameters, CompareResult
+
+Native = TypeVar("Native", _native.Capture, _native.RemoteCapture)
 
 Path = str | os.PathLike[str]
 
@@ -41,12 +49,15 @@ class Result:
         self._outcome = outcome
         self._data: dict[str, Any] = json.loads(outcome.content)
 
-    def __getattr__(self, name: str) -> Any:
-        try:
-            return self._data[name]
-        except KeyError:
-            msg = f"the result of {self.analysis} has no field {name!r}; it has {', '.join(self._data)}"
-            raise AttributeError(msg) from None
+    # Type checkers know the fields of each analysis, and that there are no others.
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            try:
+                return self._data[name]
+            except KeyError:
+                msg = f"the result of {self.analysis} has no field {name!r}; it has {', '.join(self._data)}"
+                raise AttributeError(msg) from None
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._data})
@@ -86,17 +97,15 @@ class Result:
         return table
 
 
-class Capture:
-    """A capture in memory. :func:`open` makes one; it does not change. A notebook shows it in the viewer."""
+class BaseCapture(ABC, Generic[Native]):
+    """What every capture has, wherever it is. A notebook shows it in the viewer."""
 
-    __slots__ = ("_native", "_served", "path")
+    __slots__ = ("_native", "_served")
 
-    def __init__(self, native: _native.Capture, path: str) -> None:
-        self._native = native
+    def __init__(self, native: Native) -> None:
+        self._native: Native = native
         #: Its timeline file, once a notebook showed it.
         self._served: Served | None = None
-        #: The file that was read.
-        self.path = path
 
     @property
     def session_id(self) -> str:
@@ -113,12 +122,41 @@ class Capture:
         """How many events there are of each category that was captured."""
         return self._native.categories
 
+    def rows(self) -> Table:
+        """The rows that events lie on: streams of GPUs, and threads."""
+        return self._native.rows()
+
     def __repr__(self) -> str:
         events = sum(self.categories.values())
-        return f"<Capture {self.path}: {events} events in {self.duration_ns / 1e9:.3f} s>"
+        return f"<{type(self).__name__} {self._title}: {events} events in {self.duration_ns / 1e9:.3f} s>"
 
     def _repr_html_(self) -> str:
         return view(self)._repr_html_()
+
+    @property
+    @abstractmethod
+    def _title(self) -> str:
+        """Which one it is."""
+
+    @property
+    @abstractmethod
+    def _saving(self) -> tuple[str, str, str]:
+        """How to have its timeline file: what to run, the verb for what that does, and which file it is then."""
+
+    @abstractmethod
+    def _to_serve(self) -> Served:
+        """Its timeline file, for the viewer."""
+
+
+class Capture(BaseCapture[_native.Capture]):
+    """A capture in memory. :func:`open` makes one; it does not change."""
+
+    __slots__ = ("path",)
+
+    def __init__(self, native: _native.Capture, path: str) -> None:
+        super().__init__(native)
+        #: The file that was read.
+        self.path = path
 
     def events(self, category: str) -> Table:
         """The events of a category. Times are integer ns from the session's start; ``row`` is a row of :meth:`rows`. The numbers are shared with the
@@ -128,30 +166,28 @@ class Capture:
         """
         return self._native.events(category)
 
-    def rows(self) -> Table:
-        """The rows that events lie on: streams of GPUs, and threads."""
-        return self._native.rows()
-
     def summary(self) -> dict[str, Any]:
         """Tables per name, GPU busy time and what is missing, as the artifact ``summary.json`` has them."""
         summary: dict[str, Any] = json.loads(self._native.summary())
         return summary
 
-    def analyze(self, name: str, **parameters: Any) -> Result:
+    @signatures.of_capture
+    def analyze(self, name: str, /, **parameters: Any) -> Result:
         """Runs an analysis of the :func:`catalogue` on this capture.
 
         :raises RequestError: where there is no such analysis or parameter.
         :raises AnalysisError: where it has no result.
         """
-        return analyze(name, [self], **parameters)
+        return result_of(name, [self], parameters)
 
-    def render(self, name: str, format: str = "text", **parameters: Any) -> str:
+    def render(self, name: str, /, format: str = "text", **parameters: Any) -> str:
         """The result of an analysis as ``text``, ``csv``, ``html``, ``page`` or ``json``."""
         return render(name, [self], format, **parameters)
 
     def export(
         self,
         name: str,
+        /,
         target: Path,
         *,
         format: str | None = None,
@@ -171,6 +207,17 @@ class Capture:
         :raises FileExistsError: where something is there already.
         """
         self._native.save(os.fspath(target), overwrite)
+
+    @property
+    def _title(self) -> str:
+        return self.path
+
+    @property
+    def _saving(self) -> tuple[str, str, str]:
+        return 'capture.save("timeline.h5")', "writes", "timeline.h5"
+
+    def _to_serve(self) -> Served:
+        return written(self)
 
 
 def open(path: Path) -> Capture:
@@ -197,8 +244,14 @@ def convert(source: Path, target: Path, *, overwrite: bool = False) -> dict[str,
     return summary
 
 
-def analyze(name: str, captures: Sequence[Capture], **parameters: Any) -> Result:
+@signatures.of_captures
+def analyze(name: str, /, captures: Sequence[Capture], **parameters: Any) -> Result:
     """Runs an analysis of the :func:`catalogue` on one or more captures."""
+    return result_of(name, captures, parameters)
+
+
+def result_of(name: str, captures: Sequence[Capture], parameters: dict[str, Any]) -> Result:
+    """:func:`analyze`, of an analysis that is known when the program runs."""
     return Result(name, _run(name, captures, parameters, "json"), captures, parameters)
 
 
@@ -208,13 +261,14 @@ def _run(name: str, captures: Sequence[Capture], parameters: dict[str, Any], for
         return _native.analyze(natives, name, json.dumps(parameters), format, progress.tick)
 
 
-def render(name: str, captures: Sequence[Capture], format: str = "text", **parameters: Any) -> str:
+def render(name: str, /, captures: Sequence[Capture], format: str = "text", **parameters: Any) -> str:
     """:meth:`Capture.render` of one or more captures."""
     return _run(name, captures, parameters, format).content.decode()
 
 
 def write(
     name: str,
+    /,
     captures: Sequence[Capture],
     target: Path,
     *,
@@ -237,7 +291,7 @@ def write(
     return left_out
 
 
-def compare(before: Capture, after: Capture, **parameters: Any) -> Result:
+def compare(before: Capture, after: Capture, **parameters: Unpack[CompareParameters]) -> CompareResult:
     """What changed from one capture to another."""
     return analyze("compare", [before, after], **parameters)
 

@@ -245,7 +245,7 @@ impl Client {
         let (reach, name) = (Arc::clone(&self.reach), named::<SessionName>(py, name)?.0);
         Call::begin(|_teller| async move {
             let sparse = found(&reach, (&name, capture.as_deref()), &artifact).await?;
-            Ok(RemoteFile::new(reach, sparse))
+            Ok(RemoteFile::new(reach, Arc::new(sparse)))
         })
     }
 

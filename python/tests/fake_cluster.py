@@ -8,6 +8,7 @@ import os
 import re
 import ssl
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -41,6 +42,8 @@ class FakeCluster:
     connections: set[object] = field(default_factory=set)
     #: Tokens that the gateway takes; none: all.
     taken: set[str] = field(default_factory=set)
+    #: What goes wrong at the gateway: a status that it answers with, ``cut`` for halves of answers, ``hang`` for none until it is something else.
+    trouble: int | str | None = None
     api: str = ""
     gateway: str = ""
 
@@ -205,6 +208,11 @@ class _Gateway(_Handler):
         if cluster.taken and self.token not in cluster.taken:
             self.problem(401, "Unauthenticated")
             return
+        while cluster.trouble == "hang":
+            time.sleep(0.02)
+        if isinstance(cluster.trouble, int):
+            self.problem(cluster.trouble, "Troubled")
+            return
         content = cluster.files.get(urlsplit(self.path).path.rsplit("/", 1)[-1])
         if content is None:
             self.problem(404, "NotFound")
@@ -215,6 +223,15 @@ class _Gateway(_Handler):
             self.answer(200, content, {"ETag": tag})
             return
         first, last = int(asked[1]), min(int(asked[2] or len(content)), len(content) - 1)
+        if cluster.trouble == "cut":
+            self.send_response(206)
+            self.send_header("ETag", tag)
+            self.send_header("Content-Range", f"bytes {first}-{last}/{len(content)}")
+            self.send_header("Content-Length", str(last + 1 - first))
+            self.end_headers()
+            self.wfile.write(content[first : (first + last) // 2])
+            self.close_connection = True
+            return
         cluster.ranges.append((first, last + 1))
         self.answer(206, content[first : last + 1], {"ETag": tag, "Content-Range": f"bytes {first}-{last}/{len(content)}"})
 

@@ -92,6 +92,14 @@ def test_a_result_has_its_fields_and_its_table(trace: Path) -> None:
         assert polars.DataFrame(table).width == len(table.column_names)
 
 
+def test_a_parameter_may_be_called_name(trace: Path, tmp_path: Path) -> None:
+    capture = flopwatch.open(trace)
+    result = capture.analyze("cuda_gpu_kern_sum", name="base")
+    assert result.rows[0]["name"] == flopwatch.analyze("cuda_gpu_kern_sum", captures=[capture], name="base").rows[0]["name"] == "gemm"
+    assert "<iframe" in str(result._repr_html_()) and "gemm" in capture.render("cuda_gpu_kern_sum", name="base")
+    assert capture.export("cuda_gpu_kern_sum", tmp_path / "kernels.json", name="base") == []
+
+
 def test_two_captures_are_compared(trace: Path) -> None:
     capture = flopwatch.open(trace)
     assert flopwatch.compare(capture, capture).to_dict()

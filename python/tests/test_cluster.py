@@ -10,45 +10,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import h5py
 import polars
 import pyarrow
 import pyarrow.parquet
 import pytest
-from fake_cluster import FakeCluster, running
+from fake_cluster import FakeCluster
 
 import flopwatch
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[FakeCluster]:
-    """A cluster on loopback."""
-    folder = tmp_path / "cluster"
-    folder.mkdir()
-    with running(folder) as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
-def timeline(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A timeline file with many operators and few kernels, of some chunks."""
-    folder = tmp_path_factory.mktemp("timeline")
-    made: list[dict[str, object]] = []
-    # Deflate gains little from it.
-    random = Random(7)
-    for at in range(150_000):
-        noise = random.randrange(1 << 20)
-        made.append({"ph": "X", "cat": "cpu_op", "name": f"aten::op{noise % 97}", "pid": 7, "tid": 7, "ts": at * 50 + noise % 17, "dur": noise % 31 + 1})
-        if at % 500 == 0:
-            args = {"device": 0, "stream": 7, "correlation": at + 1}
-            made.append({"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": at * 50, "dur": 10, "args": args})
-    (folder / "trace.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": made}))
-    flopwatch.convert(folder / "trace.json", folder / "timeline.h5")
-    return folder / "timeline.h5"
 
 
 def test_a_pod_is_profiled_as_the_plugin_would(cluster: FakeCluster) -> None:
@@ -292,6 +263,22 @@ def test_an_event_loop_waits_for_several_at_once(cluster: FakeCluster, timeline:
         assert time.monotonic() - begin < 5
 
     asyncio.run(asked())
+
+
+ENDS = """
+import asyncio, flopwatch, os, sys
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+print(len(asyncio.run(flopwatch.AsyncClient(kubeconfig=sys.argv[1]).sessions())))
+"""
+
+
+def test_a_program_may_end_when_its_event_loop_does(cluster: FakeCluster) -> None:
+    cluster.add("first", {})
+    kubeconfig = cluster.options()["kubeconfig"]
+    # Whether a thread of the module is still at work is chance, which one processor makes likely.
+    for _ in range(12):
+        ran = subprocess.run([sys.executable, "-c", ENDS, kubeconfig], capture_output=True, text=True, check=False, timeout=60)
+        assert (ran.returncode, ran.stdout) == (0, "1\n"), ran.stderr
 
 
 def test_threads_share_a_capture(cluster: FakeCluster, timeline: Path) -> None:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import gc
 import html
-import http.client
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import nbformat
 import pytest
 from conftest import events
+from loopback import asked, file_of
 from nbclient import NotebookClient
 
 import flopwatch
@@ -43,23 +42,6 @@ def hostile(tmp_path: Path, trace: Path) -> flopwatch.Capture:
     path = tmp_path / 'a"><script>.json'
     path.write_text(json.dumps(told))
     return flopwatch.open(path)
-
-
-def asked(path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """What the server answers."""
-    connection = http.client.HTTPConnection("127.0.0.1", server().port, timeout=20)
-    try:
-        connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
-        answer = connection.getresponse()
-        return answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read()
-    finally:
-        connection.close()
-
-
-def file_of(capture: flopwatch.Capture) -> str:
-    """Path of the capture's timeline at the server."""
-    address = urlsplit(flopwatch.view(capture).address)
-    return address.path + address.query.removeprefix("file=")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

@@ -14,6 +14,9 @@ const SUMMARY_SCHEMA: &str = "docs/summary.schema.json";
 /// Where the viewer's types of the catalogue of analyses are kept.
 const TYPESCRIPT: &str = "web/src/generated/catalogue.ts";
 
+/// Where the Python package's types of the catalogue are kept.
+const PYTHON: &str = "python/flopwatch/_catalogue.pyi";
+
 /// Where the gateway's OpenAPI document is kept.
 const OPENAPI: &str = "docs/openapi.json";
 
@@ -27,6 +30,9 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     })?;
     step("viewer's types of analyses", || {
         example(cache, "flopwatch-analysis", "typescript", &[TYPESCRIPT])
+    })?;
+    step("Python's types of analyses", || {
+        example(cache, "flopwatch-analysis", "python", &[PYTHON])
     })?;
     step("OpenAPI document", || {
         example(cache, "flopwatch-operator", "openapi", &[OPENAPI])

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flopwatch import signatures
 from flopwatch.capture import Result, Table
 
 from .asked import AnyPath, BaseClient, ProfileOptions, Target
@@ -54,6 +55,7 @@ class AsyncClient(BaseClient):
         """:meth:`flopwatch.Client.fetch`."""
         return await self._requests.fetch(name, directory, capture=capture, artifacts=artifacts, overwrite=overwrite).awaited()
 
+    @signatures.of_session_awaited
     async def analyze(self, name: str, analysis: str, /, capture: str | None = None, *, others: Sequence[str] = (), **parameters: Any) -> Result:
         """:meth:`flopwatch.Client.analyze`."""
         return await self._requests.analyze(name, analysis, capture=capture, others=others, parameters=parameters).awaited()
@@ -94,6 +96,7 @@ class AsyncRemoteCapture(Opened):
         """:meth:`flopwatch.RemoteCapture.summary`."""
         return (await self._analyze("summary", {}).awaited()).to_dict()
 
+    @signatures.of_capture_awaited
     async def analyze(self, name: str, /, **parameters: Any) -> Result:
         """:meth:`flopwatch.RemoteCapture.analyze`."""
         return await self._analyze(name, parameters).awaited()
@@ -101,3 +104,8 @@ class AsyncRemoteCapture(Opened):
     async def render(self, name: str, /, format: str = "text", **parameters: Any) -> str:
         """:meth:`flopwatch.RemoteCapture.render`."""
         return await self._render(name, format, parameters).awaited()
+
+    @property
+    def _saving(self) -> tuple[str, str, str]:
+        words, does, file = super()._saving
+        return f"await {words}", does, file

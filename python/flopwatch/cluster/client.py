@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from flopwatch import signatures
 from flopwatch.capture import Result
 
 from .asked import AnyPath, BaseClient, ProfileOptions, Target
@@ -86,6 +87,7 @@ class Client(BaseClient):
         """
         return self._requests.fetch(name, directory, capture=capture, artifacts=artifacts, overwrite=overwrite).waited()
 
+    @signatures.of_session
     def analyze(self, name: str, analysis: str, /, capture: str | None = None, *, others: Sequence[str] = (), **parameters: Any) -> Result:
         """Has the gateway run an analysis of the :func:`flopwatch.catalogue` on a capture; which one need not be said where the session has one.
 

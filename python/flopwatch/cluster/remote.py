@@ -7,8 +7,9 @@ import json
 import os
 from typing import TYPE_CHECKING, Any, cast
 
-from flopwatch import _native
-from flopwatch.capture import Result, Table
+from flopwatch import _native, signatures
+from flopwatch.capture import BaseCapture, Result, Table
+from flopwatch.notebook.files import GatewayFile, Served
 from flopwatch.progress import Progress
 
 from .asked import Asked, read_text
@@ -16,29 +17,14 @@ from .asked import Asked, read_text
 if TYPE_CHECKING:
     from collections.abc import Buffer  # type: ignore[attr-defined]  # of Python 3.12
 
+#: The artifact that is opened.
+TIMELINE = "timeline.h5"
 
-class Opened:
-    """What is known of a capture once it is open, without asking again."""
 
-    __slots__ = ("_native",)
+class Opened(BaseCapture[_native.RemoteCapture]):
+    """What is known of a capture at a gateway once it is open, without asking again."""
 
-    def __init__(self, native: _native.RemoteCapture) -> None:
-        self._native = native
-
-    @property
-    def session_id(self) -> str:
-        """The session that the file names."""
-        return self._native.session_id
-
-    @property
-    def duration_ns(self) -> int:
-        """Length of the window in ns."""
-        return self._native.duration_ns
-
-    @property
-    def categories(self) -> dict[str, int]:
-        """How many events there are of each category that was captured."""
-        return self._native.categories
+    __slots__ = ()
 
     @property
     def size(self) -> int:
@@ -50,13 +36,18 @@ class Opened:
         """How many bytes of the file came so far."""
         return self._native.moved
 
-    def rows(self) -> Table:
-        """The rows that events lie on: streams of GPUs, and threads."""
-        return self._native.rows()
+    @property
+    def _title(self) -> str:
+        return self._native.path
 
-    def __repr__(self) -> str:
-        events = sum(self.categories.values())
-        return f"<{type(self).__name__} {self._native.path}: {events} events in {self.duration_ns / 1e9:.3f} s>"
+    @property
+    def _saving(self) -> tuple[str, str, str]:
+        session = self._native.session
+        words = f'client.fetch("{session}", artifacts=["{TIMELINE}"], capture="{self._native.capture}")'
+        return words, "fetches", f"{session}/{TIMELINE}"
+
+    def _to_serve(self) -> Served:
+        return GatewayFile(self._native.file(), self._native.session)
 
     def _events(self, category: str) -> Asked[Table]:
         return Asked(f"reading {category}", self._native.events(category), lambda made: cast("Table", made))
@@ -87,6 +78,7 @@ class RemoteCapture(Opened):
         """Tables per name, GPU busy time and what is missing, as the artifact ``summary.json`` has them."""
         return self._analyze("summary", {}).waited().to_dict()
 
+    @signatures.of_capture
     def analyze(self, name: str, /, **parameters: Any) -> Result:
         """Has the gateway run an analysis of the :func:`flopwatch.catalogue`.
 
@@ -157,7 +149,7 @@ class RemoteFile(io.RawIOBase):
             return 0
         found = self._native.held(self._at, len(view))
         if found is None:
-            call = self._native.bring(self._at, len(view))
+            call = self._native.bring(self._at, len(view), ahead=True)
             with Progress(f"reading {self.name}") as progress:
                 call.wait(progress.tick)
             found = self._native.held(self._at, len(view)) or b""

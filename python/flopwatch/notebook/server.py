@@ -1,14 +1,13 @@
 """The viewer and the timelines that are shown, on a loopback port. One server per process, which ends with it.
 
 Every address begins with a random token, which only the notebook knows: programs of other users of the machine, and pages of other sites, do not. There is
-nothing to write, and no file but those that were published.
+nothing to write, and no file but those that were published. Of a capture at a gateway it shows what that gives; who asks here sees no token of the cluster.
 """
 
 from __future__ import annotations
 
-import contextlib
+import atexit
 import hmac
-import itertools
 import os
 import re
 import secrets
@@ -17,10 +16,11 @@ import sys
 import threading
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from typing import Any
 
 from flopwatch import _native
+
+from .files import Served
 
 #: Timelines that are kept; of more, those that were published first go.
 _MOST = 32
@@ -29,27 +29,13 @@ _PART = 1 << 20
 #: Seconds that a connection may say nothing.
 _PATIENCE = 60
 
-
-class Served:
-    """A file, open as long as somebody has it."""
-
-    __slots__ = ("_descriptor", "path", "size")
-
-    _numbers = itertools.count(1)
-
-    def __init__(self, file: Path, name: str) -> None:
-        self._descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
-        self.size = os.fstat(self._descriptor).st_size
-        #: Where it is below the viewer's page.
-        self.path = f"files/{next(self._numbers)}/{name}"
-
-    def read(self, begin: int, length: int) -> bytes:
-        """A part of the file."""
-        return os.pread(self._descriptor, length, begin)
-
-    def __del__(self) -> None:
-        with contextlib.suppress(AttributeError, OSError):
-            os.close(self._descriptor)
+#: Statuses of what goes wrong at a gateway. The viewer has words for the first two.
+_FAILURES = (
+    (_native.ForbiddenError, HTTPStatus.FORBIDDEN),
+    (_native.NotFoundError, HTTPStatus.NOT_FOUND),
+    (_native.ClientError, HTTPStatus.BAD_GATEWAY),
+    (TimeoutError, HTTPStatus.BAD_GATEWAY),
+)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -100,6 +86,12 @@ class _Handler(BaseHTTPRequestHandler):
             if begin >= end:
                 self._refuse(HTTPStatus.REQUESTED_RANGE_NOT_SATISFIABLE, f"bytes */{served.size}")
                 return
+        if self.command != "HEAD":
+            try:
+                served.bring(begin, end)
+            except (_native.FlopwatchError, OSError) as error:
+                self._fail(error)
+                return
         self.send_response(status)
         if status == HTTPStatus.PARTIAL_CONTENT:
             self.send_header("Content-Range", f"bytes {begin}-{end - 1}/{served.size}")
@@ -117,6 +109,19 @@ class _Handler(BaseHTTPRequestHandler):
         if whole is not None:
             self.send_header("Content-Range", whole)
         self._end(0)
+
+    def _fail(self, error: Exception) -> None:
+        """Says why there are no bytes: before any of them was sent, as half of an answer cannot be told from all of it."""
+        status = next((status for kind, status in _FAILURES if isinstance(error, kind)), HTTPStatus.INTERNAL_SERVER_ERROR)
+        reason = getattr(error, "reason", "")
+        # The viewer shows this line alone.
+        self.send_response(status, f"{status.phrase}: {reason}" if re.fullmatch(r"[A-Za-z]{1,40}", reason) else status.phrase)
+        self.send_header("Content-Type", "text/plain; charset=utf-8")
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("X-Content-Type-Options", "nosniff")
+        said = f"{error}\n".encode()
+        self._end(len(said))
+        self._write(said)
 
     def _end(self, length: int) -> None:
         self.send_header("Content-Length", str(length))
@@ -173,6 +178,11 @@ class Server(socketserver.ThreadingTCPServer):
         with self._lock:
             return self._files.get(path)
 
+    def forget(self) -> None:
+        """Serves no file any more."""
+        with self._lock:
+            self._files.clear()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Browsers hang up when they have seen enough."""
         if not isinstance(sys.exc_info()[1], OSError):
@@ -202,4 +212,11 @@ def _forked() -> None:
     _Process.server = None
 
 
+def _ended() -> None:
+    # What came from a gateway lies in temporary files, which go with who has them: threads that outlive the interpreter have the server.
+    if _Process.server is not None:
+        _Process.server.forget()
+
+
+atexit.register(_ended)
 os.register_at_fork(after_in_child=_forked)

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from flopwatch import _native
-from flopwatch.capture import Capture, Path, open, write
+from flopwatch.capture import Capture, Path, open, result_of, write
 
 from .recording import of_profile
 
@@ -49,7 +49,7 @@ class Report:
 
     def of(self, capture: Capture) -> dict[str, Any]:
         """The result of a capture."""
-        result = capture.analyze(self._analysis, **self._parameters).to_dict()
+        result = result_of(self._analysis, [capture], self._parameters).to_dict()
         self._capture = capture
         return result
 

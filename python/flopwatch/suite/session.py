@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flopwatch.capture import Capture, Result
+from flopwatch.capture import Capture
+
+if TYPE_CHECKING:
+    from flopwatch._catalogue import FlameWeight, MemoryResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +77,7 @@ def session_of(capture: Capture, *, trace_path: str | None, memory: bool = True,
     allocated, reserved = _allocator(capture.analyze("memory", limit=100, points=1)) if memory else (None, None)
     kernels = capture.analyze("profiler-kernels").kernels
     findings = capture.analyze("advice").findings
-    weight = "cpu" if active.gpu_active_time_us is None else "gpu"
+    weight: FlameWeight = "cpu" if active.gpu_active_time_us is None else "gpu"
     return ProfileSession(
         total_time_ms=capture.duration_ns / 1e6,
         cuda_time_ms=_ms(active.gpu_active_time_us),
@@ -90,7 +93,7 @@ def session_of(capture: Capture, *, trace_path: str | None, memory: bool = True,
     )
 
 
-def _allocator(memory: Result) -> tuple[int | None, int | None]:
+def _allocator(memory: MemoryResult) -> tuple[int | None, int | None]:
     """Bytes that the framework's allocator had given out at the end, and the most that it had: of the GPU, without one of the host."""
     pools = [pool for pool in memory.pools if pool["allocator"] == "framework"]
     of_gpus = [pool for pool in pools if pool["device"] is not None]

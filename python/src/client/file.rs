@@ -1,5 +1,6 @@
 //! A file at the gateway, read where somebody looks.
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flopwatch_cli::fetch::Sparse;
@@ -30,12 +31,26 @@ struct Ahead {
 }
 
 impl RemoteFile {
-    pub(super) fn new(reach: Arc<Reach>, sparse: Sparse) -> Self {
+    pub(super) fn new(reach: Arc<Reach>, sparse: Arc<Sparse>) -> Self {
         Self {
             reach,
-            sparse: Arc::new(sparse),
+            sparse,
             ahead: Mutex::default(),
         }
+    }
+
+    /// These bytes and those behind them that are read with them, the more the longer one part after the other is.
+    fn with_ahead(&self, offset: u64, length: u64) -> Range<u64> {
+        let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
+        ahead.bytes = if ahead.end == offset && offset > 0 {
+            ahead.bytes.saturating_mul(2).clamp(PAGE, MOST)
+        } else {
+            PAGE
+        };
+        let end = offset.saturating_add(length.max(ahead.bytes));
+        let end = end.next_multiple_of(PAGE).min(self.sparse.size());
+        ahead.end = end;
+        offset / PAGE * PAGE..end
     }
 }
 
@@ -72,31 +87,29 @@ impl RemoteFile {
         read.map(Some)
     }
 
-    /// Brings these bytes, and some behind them.
-    fn bring(&self, offset: u64, length: u64) -> PyResult<Call> {
-        let part = {
-            let mut ahead = self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
-            ahead.bytes = if ahead.end == offset && offset > 0 {
-                ahead.bytes.saturating_mul(2).clamp(PAGE, MOST)
-            } else {
-                PAGE
-            };
-            let end = offset.saturating_add(length.max(ahead.bytes));
-            let end = end.next_multiple_of(PAGE).min(self.sparse.size());
-            ahead.end = end;
-            offset / PAGE * PAGE..end
+    /// Brings these bytes; with `ahead` some behind them, too.
+    #[pyo3(signature = (offset, length, *, ahead))]
+    fn bring(&self, offset: u64, length: u64, ahead: bool) -> PyResult<Call> {
+        let size = self.sparse.size();
+        let part = if ahead {
+            self.with_ahead(offset, length)
+        } else {
+            offset.min(size)..offset.saturating_add(length).min(size)
         };
         let (reach, sparse) = (Arc::clone(&self.reach), Arc::clone(&self.sparse));
         Call::begin(|_teller| async move { bring(&reach, &sparse, vec![part]).await })
     }
 }
 
-/// Brings parts of a file.
+/// Brings parts of a file. Where all of them are here nobody is asked.
 pub(super) async fn bring(
     reach: &Reach,
     sparse: &Arc<Sparse>,
-    parts: Vec<std::ops::Range<u64>>,
+    parts: Vec<Range<u64>>,
 ) -> Result<(), super::failure::Failure> {
+    if sparse.missing(&parts).is_empty() {
+        return Ok(());
+    }
     let parts = Arc::new(parts);
     reach
         .ask(|gateway| {

@@ -14,7 +14,7 @@ use rayon::ThreadPool;
 
 use super::call::Call;
 use super::failure::Failure;
-use super::file::bring;
+use super::file::{RemoteFile, bring};
 use super::reach::Reach;
 use crate::table::Table;
 use crate::{capture, events, work};
@@ -146,6 +146,23 @@ impl RemoteCapture {
     fn path(&self) -> String {
         let place = self.source.sparse.place();
         format!("{} of session {}", place.name(), place.session())
+    }
+
+    /// Name of its session.
+    #[getter]
+    fn session(&self) -> &str {
+        self.source.sparse.place().session()
+    }
+
+    /// Name of the capture.
+    #[getter]
+    fn capture(&self) -> String {
+        self.source.sparse.place().capture().capture.unwrap_or_default()
+    }
+
+    /// Its timeline file, of which what was read here is there.
+    fn file(&self) -> RemoteFile {
+        RemoteFile::new(Arc::clone(&self.source.reach), Arc::clone(&self.source.sparse))
     }
 
     /// Size of the file in bytes.

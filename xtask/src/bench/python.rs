@@ -121,8 +121,14 @@ fn frames(cache: &Cache, rig: &Rig, rounds: u32) -> Result<Vec<String>> {
     for (what, file) in [("an export of Nsight Systems", export), ("a timeline file", timeline)] {
         let (mut own, mut framed): (Option<Figures>, Option<Figures>) = (None, None);
         for _ in 0..rounds.max(1) {
-            best(&mut own, measure("the engine", Run::new(&engine).arg("open").arg(&file))?);
-            best(&mut framed, measure("Python", rig.run(&python, "frame.py")?.arg(&file))?);
+            best(
+                &mut own,
+                measure("the engine", Run::new(&engine).arg("open").arg(&file))?,
+            );
+            best(
+                &mut framed,
+                measure("Python", rig.run(&python, "frame.py")?.arg(&file))?,
+            );
         }
         let (own, framed) = (own.context("no run")?, framed.context("no run")?);
         for count in ["/events", "/total_ns"] {
@@ -142,7 +148,9 @@ fn frames(cache: &Cache, rig: &Rig, rounds: u32) -> Result<Vec<String>> {
             own.cpu_seconds,
             own.peak_bytes / 1_000_000
         ));
-        say(format_args!("  {times:.2} times the engine's time (budget {FRAMES}: {word})"));
+        say(format_args!(
+            "  {times:.2} times the engine's time (budget {FRAMES}: {word})"
+        ));
         if times > FRAMES {
             missed.push(format!("{what} to frames"));
         }
