@@ -35,9 +35,6 @@ use std::time::Duration;
 /// Longest run of a side: some rivals take minutes.
 const LONGEST: Duration = Duration::from_mins(40);
 
-/// What the agent's children have in their environment (`agent/src/steps.rs`): large blocks in large pages, as numpy has its arrays.
-const MALLOC: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
-
 /// Options of the recipe.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -258,7 +255,7 @@ impl Sides {
             if interrupted() {
                 bail!("interrupted");
             }
-            let run = engine(program).args(bench.ours).arg(&input);
+            let run = Run::new(program).args(bench.ours).arg(&input);
             best(&mut ours, measure("ours", files(run, out("ours")))?);
             for (rival, figures) in bench.rivals.iter().zip(&mut theirs) {
                 let run = Run::new(&python).arg(rivals.join(rival.script)).arg(&input);
@@ -327,12 +324,6 @@ fn one(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Vec<
         }
     }
     Ok(missed)
-}
-
-/// The bench program as the agent runs the engine.
-fn engine(program: &Path) -> Run {
-    let (name, value) = MALLOC;
-    Run::new(program).env(name, value)
 }
 
 fn files(run: Run, out: Option<PathBuf>) -> Run {

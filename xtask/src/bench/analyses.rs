@@ -1,8 +1,8 @@
 //! Analyses of ten million events: each alone, and figures per kernel beside polars.
 
-use super::{Bench, Figures, Rival, Source, best, engine, measure, speed};
+use super::{Bench, Figures, Rival, Source, best, measure, speed};
 use anyhow::{Result, bail};
-use flopwatch_toolchain::command::interrupted;
+use flopwatch_toolchain::command::{Run, interrupted};
 use flopwatch_toolchain::progress::say;
 use flopwatch_toolchain::requirements;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub(super) fn run(program: &Path, rounds: u32) -> Result<Vec<String>> {
         let mut figures = None;
         best(
             &mut figures,
-            measure("ours", engine(program).args(["analyze", "--events", EVENTS]))?,
+            measure("ours", Run::new(program).args(["analyze", "--events", EVENTS]))?,
         );
         all.extend(figures);
     }

@@ -1,6 +1,6 @@
 //! Other people's captures, each of which is read within a second.
 
-use super::{Figures, best, engine, measure};
+use super::{Figures, best, measure};
 use anyhow::{Result, bail};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{Run, interrupted};
@@ -56,7 +56,7 @@ pub(super) fn run(cache: &Cache, program: &Path, rounds: u32) -> Result<Vec<Stri
             if interrupted() {
                 bail!("interrupted");
             }
-            best(&mut figures, measure(&name, engine(program).arg("read").arg(&input))?);
+            best(&mut figures, measure(&name, Run::new(program).arg("read").arg(&input))?);
         }
         let Some(figures) = figures else { continue };
         let met = figures.seconds < BUDGET_SECONDS;
