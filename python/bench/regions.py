@@ -1,4 +1,6 @@
-"""What a region costs beside work of several lengths: the time of a turn of a loop less that of the work in it. One line of JSON."""
+"""What a region costs beside work of several lengths: the time of a turn of a loop less that of the work in it, and of a context that does nothing. One line
+of JSON.
+"""
 
 import contextlib
 import json

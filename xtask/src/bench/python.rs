@@ -81,7 +81,7 @@ fn regions(cache: &Cache, rig: &Rig) -> Result<Vec<String>> {
     let line = step("regions", || rig.run(&python, "regions.py")?.output())?;
     let costs: Vec<Value> = serde_json::from_str(line.trim()).with_context(|| format!("no figures in {line:?}"))?;
     say(format_args!(
-        "a region beside work, us: least, median and most of the blocks' medians, less a loop without it ({})",
+        "a region beside work, us: least, median and most of the blocks' medians, less contextlib.nullcontext ({})",
         load()
     ));
     let mut missed = Vec::new();
