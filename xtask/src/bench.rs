@@ -268,24 +268,8 @@ impl Sides {
         let fastest = theirs.iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds));
         let fastest = fastest.context("no run of a rival")?.clone();
         let sides = Self { ours, fastest, theirs };
-        sides.agree(bench)?;
+        agree(bench.name, &sides.ours, &sides.fastest)?;
         Ok(Some(sides))
-    }
-
-    /// Fails where the sides did not do the same work.
-    fn agree(&self, bench: &Bench) -> Result<()> {
-        for (what, count) in [
-            ("events", "/events"),
-            ("sum of lengths", "/total_ns"),
-            ("launches", "/launches"),
-            ("values", "/values"),
-        ] {
-            let (a, b) = (self.ours.counts.pointer(count), self.fastest.counts.pointer(count));
-            if a.is_some() && b.is_some() && a != b {
-                bail!("{}: the sides differ in {what}: {a:?} and {b:?}", bench.name);
-            }
-        }
-        Ok(())
     }
 
     /// Says the figures of each side.
@@ -299,6 +283,22 @@ impl Sides {
             ));
         }
     }
+}
+
+/// Fails where two sides did not do the same work.
+fn agree(name: &str, ours: &Figures, theirs: &Figures) -> Result<()> {
+    for (what, count) in [
+        ("events", "/events"),
+        ("sum of lengths", "/total_ns"),
+        ("launches", "/launches"),
+        ("values", "/values"),
+    ] {
+        let (a, b) = (ours.counts.pointer(count), theirs.counts.pointer(count));
+        if a.is_some() && b.is_some() && a != b {
+            bail!("{name}: the sides differ in {what}: {a:?} and {b:?}");
+        }
+    }
+    Ok(())
 }
 
 /// Runs a bench; gives what it missed.

@@ -1,6 +1,6 @@
 //! What the Python package costs as pip installs it: a region beside work of several lengths, and a file as frames of polars beside the engine alone.
 
-use super::{Figures, best, build, convert, load, measure};
+use super::{Figures, agree, best, build, convert, load, measure};
 use crate::wheel::{self, WheelOptions};
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
@@ -131,11 +131,7 @@ fn frames(cache: &Cache, rig: &Rig, rounds: u32) -> Result<Vec<String>> {
             );
         }
         let (own, framed) = (own.context("no run")?, framed.context("no run")?);
-        for count in ["/events", "/total_ns"] {
-            if own.count(count).to_bits() != framed.count(count).to_bits() {
-                bail!("the sides differ: {} and {}", own.counts, framed.counts);
-            }
-        }
+        agree(what, &framed, &own)?;
         let times = framed.seconds / own.seconds;
         let word = if times <= FRAMES { "met" } else { "MISSED" };
         say(format_args!(
