@@ -3,6 +3,12 @@ import os
 import sys
 import time
 
+
+def say(line):
+    """In one write: `print` makes two where Python does not buffer, and lines of several processes mix."""
+    os.write(1, f"{line}\n".encode())
+
+
 processes, optimizes = int(sys.argv[1]), sys.argv[2] == "steps"
 for _ in range(processes - 1):
     # Before PyTorch starts its threads: a library asks in the process alone that started it, and a fork beside threads can hang.
@@ -15,7 +21,7 @@ torch.set_num_threads(1)
 matrix = torch.randn(64, 64)
 layer = torch.nn.Linear(64, 64)
 optimizer = torch.optim.SGD(layer.parameters(), lr=0.01) if optimizes else None
-print(f"ready {os.getpid()}", flush=True)
+say(f"ready {os.getpid()}")
 longest = 0.0
 before = said = time.perf_counter()
 while True:
@@ -29,5 +35,5 @@ while True:
     now = time.perf_counter()
     longest, before = max(longest, now - before), now
     if now - said > 1:
-        print(f"longest {longest * 1000:.1f}", flush=True)
+        say(f"longest {longest * 1000:.1f}")
         said, longest = now, 0.0
