@@ -19,9 +19,11 @@ const CPU_ONLY: &str = include_str!("torch/cpu_only.py");
 /// What tests import. Python keeps it compiled, so that an environment that cannot be written, as in a pod, begins as quickly.
 const IMPORTED: &str =
     "import torch, torch.profiler, torch._dynamo, torch._inductor.compile_fx; torch.ones(2) @ torch.ones(2)";
+/// What decides what it is.
+const PINS: [&str; 3] = [REQUIREMENTS.pins(), CPU_ONLY, IMPORTED];
 
 fn place(cache: &Cache) -> PathBuf {
-    cache.place("torch", &[REQUIREMENTS.pins(), CPU_ONLY])
+    cache.place("torch", &PINS)
 }
 
 /// The interpreter; `None` when it was not set up yet.
@@ -32,7 +34,7 @@ pub fn find(cache: &Cache) -> Option<PathBuf> {
 
 /// Sees to it that it is there.
 pub fn ensure(cache: &Cache) -> Result<()> {
-    let made = cache.item("torch", &[REQUIREMENTS.pins(), CPU_ONLY], |folder| {
+    let made = cache.item("torch", &PINS, |folder| {
         // Compiling all modules takes longer than to fetch them, and most are never imported.
         REQUIREMENTS.install(folder, &["--no-compile"])?;
         let torch = wheel::file(folder, "torch");
@@ -47,6 +49,8 @@ pub fn ensure(cache: &Cache) -> Result<()> {
             .context("cannot take the need for CUDA out of PyTorch")?;
         python()
             .args(["-c", IMPORTED])
+            // Where it is set, eight programs that start at once compile a thousand modules each.
+            .without("PYTHONDONTWRITEBYTECODE")
             .quiet()
             .context("PyTorch without CUDA's libraries does not start")
     });

@@ -40,7 +40,7 @@ impl Requirements {
     }
 
     /// What pins them, for things that are made with them.
-    pub fn pins(&self) -> &'static str {
+    pub const fn pins(&self) -> &'static str {
         self.locked
     }
 
