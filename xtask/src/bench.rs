@@ -7,6 +7,7 @@ mod analyses;
 mod convert;
 mod corpus;
 mod diagnose;
+mod figures;
 mod fleet;
 mod graft;
 mod idle;
@@ -23,17 +24,13 @@ mod transform;
 mod viewer;
 
 use anyhow::{Context as _, Result, bail};
+use figures::{Figures, best, measure, spread};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{Run, interrupted};
 use flopwatch_toolchain::progress::{say, step};
 use flopwatch_toolchain::project;
 use flopwatch_toolchain::wheel::Requirements;
-use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// Longest run of a side: some rivals take minutes.
-const LONGEST: Duration = Duration::from_mins(40);
 
 /// Options of the recipe.
 #[derive(Debug, clap::Args)]
@@ -44,7 +41,7 @@ pub(crate) struct BenchOptions {
     /// Only the benches of these names.
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(names()))]
     names: Vec<String>,
-    /// How often each side runs, in turns; the fastest counts.
+    /// How often each side runs, in turns; the fastest counts, and the median and the slowest are told.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
     /// Fail when a budget is missed.
@@ -134,23 +131,6 @@ struct Rival {
     script: &'static str,
     /// Arguments behind the files.
     args: &'static [&'static str],
-}
-
-/// The fastest run of a side, and the largest peak of memory of its runs.
-#[derive(Debug, Clone)]
-struct Figures {
-    what: String,
-    seconds: f64,
-    /// Processor time of all threads.
-    cpu_seconds: f64,
-    peak_bytes: u64,
-    counts: Value,
-}
-
-impl Figures {
-    fn count(&self, name: &str) -> f64 {
-        self.counts.pointer(name).and_then(Value::as_f64).unwrap_or(f64::NAN)
-    }
 }
 
 /// One demand and whether it is met.
@@ -277,9 +257,10 @@ impl Sides {
         say(format_args!("\n{} ({})", bench.what, load()));
         for side in std::iter::once(&self.ours).chain(&self.theirs) {
             let megabytes = side.peak_bytes / 1_000_000;
+            let rounds = spread(&side.rounds);
             say(format_args!(
-                "  {:<40} {:>9.3} s, {:>8.3} s of processors, peak {megabytes:>5} MB  {}",
-                side.what, side.seconds, side.cpu_seconds, side.counts
+                "  {:<40} {:>9.3} s (median {:.3}, slowest {:.3}), {:>8.3} s of processors, peak {megabytes:>5} MB  {}",
+                side.what, side.seconds, rounds.median, rounds.most, side.cpu_seconds, side.counts
             ));
         }
     }
@@ -333,37 +314,6 @@ fn files(run: Run, out: Option<PathBuf>) -> Run {
     }
 }
 
-fn measure(what: &str, run: Run) -> Result<Figures> {
-    let line = run.deadline(LONGEST).output()?;
-    let counts: Value = serde_json::from_str(line.trim()).with_context(|| format!("{what} said {line:?}"))?;
-    let seconds = counts.get("seconds").and_then(Value::as_f64).context("no time")?;
-    let cpu_seconds = counts.get("cpu_seconds").and_then(Value::as_f64).context("no time")?;
-    let peak_bytes = counts.get("peak_bytes").and_then(Value::as_u64).context("no memory")?;
-    Ok(Figures {
-        what: what.to_owned(),
-        seconds,
-        cpu_seconds,
-        peak_bytes,
-        counts,
-    })
-}
-
-/// Keeps the fastest of the runs, the least processor time, and the largest peak.
-fn best(best: &mut Option<Figures>, next: Figures) {
-    let Some(known) = best.take() else {
-        *best = Some(next);
-        return;
-    };
-    let peak_bytes = known.peak_bytes.max(next.peak_bytes);
-    let cpu_seconds = known.cpu_seconds.min(next.cpu_seconds);
-    let faster = if known.seconds <= next.seconds { known } else { next };
-    *best = Some(Figures {
-        cpu_seconds,
-        peak_bytes,
-        ..faster
-    });
-}
-
 /// What else the machine has to do: figures that were taken beside other work say less.
 fn load() -> String {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -372,15 +322,27 @@ fn load() -> String {
     format!("{cores} cores, load {minute}")
 }
 
-/// How many times as fast, and whether that is enough; and the same of processor time, which is told.
-fn speed(ours: &Figures, rival: &Figures, budget: &'static str, least: f64) -> [Verdict; 2] {
+/// How many times as fast, and whether that is enough; and what is told beside: the same round by round, and of processor time.
+fn speed(ours: &Figures, rival: &Figures, budget: &'static str, least: f64) -> [Verdict; 3] {
     let ratio = rival.seconds / ours.seconds;
     let cpu = rival.cpu_seconds / ours.cpu_seconds;
+    let rounds: Vec<f64> = rival
+        .rounds
+        .iter()
+        .zip(&ours.rounds)
+        .map(|(rival, ours)| rival / ours)
+        .collect();
+    let rounds = spread(&rounds);
     [
         Verdict {
             what: "times as fast as the fastest rival",
             value: format!("{ratio:.1}"),
             budget: Some((budget, ratio >= least)),
+        },
+        Verdict {
+            what: "the same round by round",
+            value: format!("{:.1} to {:.1}, median {:.1}", rounds.least, rounds.most, rounds.median),
+            budget: None,
         },
         Verdict {
             what: "times less processor time than the fastest rival",

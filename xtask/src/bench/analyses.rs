@@ -1,6 +1,6 @@
 //! Analyses of ten million events: each alone, and figures per kernel beside polars.
 
-use super::{Bench, Figures, Rival, Source, best, measure, speed};
+use super::{Bench, Figures, Rival, Source, measure, speed, spread};
 use anyhow::{Result, bail};
 use flopwatch_toolchain::command::{Run, interrupted};
 use flopwatch_toolchain::progress::say;
@@ -40,12 +40,10 @@ pub(super) fn run(program: &Path, rounds: u32) -> Result<Vec<String>> {
         if interrupted() {
             bail!("interrupted");
         }
-        let mut figures = None;
-        best(
-            &mut figures,
-            measure("ours", Run::new(program).args(["analyze", "--events", EVENTS]))?,
-        );
-        all.extend(figures);
+        all.push(measure(
+            "ours",
+            Run::new(program).args(["analyze", "--events", EVENTS]),
+        )?);
     }
     say(format_args!(
         "\nEvery analysis of one capture of {EVENTS} events, beyond reading"
@@ -54,17 +52,18 @@ pub(super) fn run(program: &Path, rounds: u32) -> Result<Vec<String>> {
     let Some(first) = all.first() else { return Ok(missed) };
     let names = first.counts.pointer("/each").and_then(serde_json::Value::as_object);
     for name in names.into_iter().flat_map(serde_json::Map::keys) {
-        let least = |what: &str| {
+        let of = |what: &str| {
             let pointer = format!("/each/{name}/{what}");
-            all.iter()
-                .map(|figures| figures.count(&pointer))
-                .fold(f64::INFINITY, f64::min)
+            let rounds: Vec<f64> = all.iter().map(|figures| figures.count(&pointer)).collect();
+            spread(&rounds)
         };
-        let (seconds, bytes) = (least("seconds"), least("html_bytes"));
+        let rounds = of("seconds");
+        let (seconds, bytes) = (rounds.least, of("html_bytes").least);
         let met = seconds < BUDGET_SECONDS && bytes < BUDGET_BYTES;
         let word = if met { "met" } else { "MISSED" };
         say(format_args!(
-            "  {name:<32} {seconds:>7.3} s, HTML {:>5.0} kB (budgets {BUDGET_SECONDS} s, 5 MB: {word})",
+            "  {name:<32} {seconds:>7.3} s (slowest {:.3}), HTML {:>5.0} kB (budgets {BUDGET_SECONDS} s, 5 MB: {word})",
+            rounds.most,
             bytes / 1000.0
         ));
         if !met {
@@ -72,9 +71,10 @@ pub(super) fn run(program: &Path, rounds: u32) -> Result<Vec<String>> {
         }
     }
     let peak = all.iter().map(|figures| figures.peak_bytes).max().unwrap_or(0) / 1_000_000;
-    let total = all.iter().map(|figures| figures.seconds).fold(f64::INFINITY, f64::min);
+    let total = spread(&all.iter().map(|figures| figures.seconds).collect::<Vec<f64>>());
     say(format_args!(
-        "  all of them {total:.3} s, peak {peak} MB with the capture"
+        "  all of them {:.3} s (median {:.3}, slowest {:.3}), peak {peak} MB with the capture",
+        total.least, total.median, total.most
     ));
     Ok(missed)
 }

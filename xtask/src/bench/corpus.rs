@@ -1,6 +1,6 @@
 //! Other people's captures, each of which is read within a second.
 
-use super::{Figures, best, measure};
+use super::{Figures, best, measure, spread};
 use anyhow::{Result, bail};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{Run, interrupted};
@@ -63,7 +63,8 @@ pub(super) fn run(cache: &Cache, program: &Path, rounds: u32) -> Result<Vec<Stri
         let word = if met { "met" } else { "MISSED" };
         let (seconds, events) = (figures.seconds, figures.count("/events"));
         say(format_args!(
-            "  {name:<58} {events:>7} events {seconds:>7.3} s (budget 1 s: {word})"
+            "  {name:<58} {events:>7} events {seconds:>7.3} s, slowest {:.3} s (budget 1 s: {word})",
+            spread(&figures.rounds).most
         ));
         if !met {
             missed.push(format!("{NAME} {name}"));
