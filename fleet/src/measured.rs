@@ -142,7 +142,9 @@ impl<'a> Measured<'a> {
             .iter()
             .map(|event| places.get(name(event)).copied().unwrap_or(others));
         let keys: Vec<u32> = keys.collect();
-        let figures = figures_by_key(others.saturating_add(1), &keys, at.iter().map(duration));
+        let figures = figures_by_key(others.saturating_add(1), &keys, |event| {
+            at.get(event).map_or(0, duration)
+        });
         let mut sketches = vec![Sketch::default(); figures.len()];
         for (key, event) in keys.iter().zip(at) {
             if let Some(sketch) = sketches.get_mut(index(*key)) {

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use super::index;
+use super::{Groups, index};
 
 /// Figures of the values of one name: integers, so that the order of the values cannot matter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,51 +56,34 @@ impl Figures {
     }
 }
 
-/// Figures of `values` by `key`: one per key below `keys`, zeros for a key that does not occur.
-pub fn figures_by_key(keys: u32, key: &[u32], values: impl Iterator<Item = u64> + Clone) -> Vec<Figures> {
+/// Figures by `key` of the values that belong to it, each told by its position: one per key below `keys`, zeros for a key that does
+/// not occur.
+pub fn figures_by_key(keys: u32, key: &[u32], value: impl Fn(usize) -> u64 + Sync) -> Vec<Figures> {
+    let narrow = |at| u32::try_from(value(at));
     // Most lengths are less than four seconds: half the memory.
-    if values.clone().all(|value| u32::try_from(value).is_ok()) {
-        let narrow = values.map(|value| u32::try_from(value).unwrap_or(u32::MAX));
-        return grouped(keys, key, narrow);
+    if (0..key.len()).into_par_iter().all(|at| narrow(at).is_ok()) {
+        return grouped(keys, key, |at| narrow(at).unwrap_or(u32::MAX));
     }
-    grouped(keys, key, values)
+    grouped(keys, key, value)
 }
 
-fn grouped<T: Copy + Default + Ord + Send>(keys: u32, key: &[u32], values: impl Iterator<Item = T>) -> Vec<Figures>
+/// The values of a list, as [`figures_by_key`] takes them.
+pub fn listed(values: &[u64]) -> impl Fn(usize) -> u64 + Sync + '_ {
+    |at| values.get(at).copied().unwrap_or_default()
+}
+
+fn grouped<T: Copy + Default + Ord + Send>(keys: u32, key: &[u32], value: impl Fn(usize) -> T + Sync) -> Vec<Figures>
 where
     u64: From<T>,
 {
-    let mut places = vec![0_usize; index(keys)];
-    for key in key {
-        if let Some(count) = places.get_mut(index(*key)) {
-            *count += 1;
-        }
-    }
-    let counts = places.clone();
-    let mut next = 0;
-    for place in &mut places {
-        let first = next;
-        next += *place;
-        *place = first;
-    }
-    let mut grouped = vec![T::default(); next];
-    for (key, value) in key.iter().zip(values) {
-        let Some(place) = places.get_mut(index(*key)) else {
-            continue;
-        };
-        if let Some(slot) = grouped.get_mut(*place) {
-            *slot = value;
-        }
-        *place += 1;
-    }
-    let mut groups = Vec::with_capacity(counts.len());
+    let groups = Groups::count(key, index(keys), |key| index(*key));
+    let mut grouped = groups.scatter(|at, _| value(at));
     let mut rest = &mut grouped[..];
-    for count in counts {
-        let (group, behind) = rest.split_at_mut(count.min(rest.len()));
-        groups.push(group);
-        rest = behind;
-    }
-    groups.into_par_iter().map(Figures::of).collect()
+    let ranges = groups.ranges().into_iter();
+    let of_keys: Vec<_> = ranges
+        .map(|range| rest.split_off_mut(..range.len()).unwrap_or_default())
+        .collect();
+    of_keys.into_par_iter().map(Figures::of).collect()
 }
 
 /// The nearest `f64`: exact up to 2^53, which is 104 days in nanoseconds.
@@ -162,7 +145,7 @@ mod tests {
 
     #[test]
     fn every_key_has_its_own_figures() {
-        let figures = figures_by_key(3, &[2, 0, 2, 2], [10, 7, 30, 20].into_iter());
+        let figures = figures_by_key(3, &[2, 0, 2, 2], listed(&[10, 7, 30, 20]));
         assert_eq!((figures[0].count, figures[0].total), (1, 7));
         assert_eq!(figures[1], Figures::default());
         assert_eq!(

@@ -7,6 +7,7 @@ mod category;
 mod counter;
 mod events;
 mod figures;
+mod groups;
 pub mod hlo;
 mod kernel_profile;
 mod lod;
@@ -24,7 +25,8 @@ pub use allocation::Allocation;
 pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
 pub use events::{Column, Event, Events, NameDetail, Values, count, index};
-pub use figures::{Figures, approximate, figures_by_key, ratio, whole};
+pub use figures::{Figures, approximate, figures_by_key, listed, ratio, whole};
+pub use groups::Groups;
 pub use kernel_profile::{
     FocusMetric, Instances, InstructionText, KernelCode, KernelFunction, KernelProfile, LineStart, Metric, MetricValue,
     OpenRange, PtxStart, RooflineChart, RooflineSide, RooflineValue, RuleKind, RuleResult, Scope, SourceFile,

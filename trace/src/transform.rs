@@ -17,6 +17,7 @@ mod launches;
 pub mod lod;
 mod names;
 pub mod order;
+mod spans;
 pub mod strips;
 
 pub use cpu::Cpu;
@@ -27,6 +28,7 @@ use rayon::prelude::*;
 
 use crate::model::{Capture, Category, Events, Timeline, Values, index};
 use engine::{Columns, Engine, Input, Sorted};
+use spans::Spans;
 
 /// What the caller decides.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -106,9 +108,9 @@ pub(crate) fn derive(events: &Events, rows: u32) -> (crate::model::Lod, Vec<crat
         name: events.name.clone(),
         names: u32::try_from(events.names.len()).unwrap_or(u32::MAX),
     };
-    let by_row = crate::model::RowMajor::new(&columns.row, rows);
-    let lane = by_row.gather(&events.lane);
-    (lod::lod(&columns, &by_row, &lane), figures::by_name(&columns))
+    let mut spans = Spans::new(&columns, rows, Vec::new());
+    spans.set_lanes(&columns.row, &events.lane);
+    (lod::lod(&spans), figures::by_name(&columns))
 }
 
 /// The end of the last event.
@@ -118,8 +120,13 @@ fn last_end(events: &BTreeMap<Category, Events>) -> u64 {
 
 /// Rows and names in their published numbering, columns in their published order.
 fn number(category: Category, events: &mut Events, rows: &[u32]) {
-    for row in &mut events.row {
-        *row = rows.get(index(*row)).copied().unwrap_or(*row);
+    if !rows
+        .iter()
+        .copied()
+        .eq(0..u32::try_from(rows.len()).unwrap_or(u32::MAX))
+    {
+        let renumber = |row: &mut u32| *row = rows.get(index(*row)).copied().unwrap_or(*row);
+        events.row.par_iter_mut().with_min_len(order::PIECE).for_each(renumber);
     }
     // The columns that only some sources give come last, in their published order.
     let own = category.columns().len();
@@ -190,7 +197,11 @@ fn settled(events: &Events, order: Option<Vec<u32>>) -> Option<Vec<u32>> {
         let correlation = events.correlation.get(a).cmp(&events.correlation.get(b));
         correlation.then_with(|| own().unwrap_or(std::cmp::Ordering::Equal))
     };
-    let places: Vec<usize> = (1..events.start_ns.len()).filter(|at| same(at - 1, *at)).collect();
+    let places: Vec<usize> = (1..events.start_ns.len())
+        .into_par_iter()
+        .with_min_len(order::PIECE)
+        .filter(|at| same(at - 1, *at))
+        .collect();
     if places.is_empty() {
         return order;
     }

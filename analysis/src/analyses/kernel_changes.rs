@@ -8,7 +8,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
 use crate::measures::kernel_name;
-use crate::model::{Category, Timeline, approximate, figures_by_key};
+use crate::model::{Category, Timeline, approximate, figures_by_key, listed};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 
@@ -157,7 +157,7 @@ fn by_name(timeline: &Timeline) -> Vec<Named<'_>> {
         return Vec::new();
     };
     let count = u32::try_from(kernels.names.len()).unwrap_or(u32::MAX);
-    let figures = figures_by_key(count, &kernels.name, kernels.duration_ns.iter().copied());
+    let figures = figures_by_key(count, &kernels.name, listed(&kernels.duration_ns));
     let named = kernels.names.iter().zip(figures).enumerate();
     let named = named.map(|(place, (name, figures))| Named {
         name,

@@ -12,7 +12,7 @@ use crate::measures::exclusive_time::BusyByClass;
 use crate::measures::gpu::Gpu;
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
-use crate::model::{Category, Figures, Timeline, approximate, figures_by_key, index, ratio};
+use crate::model::{Category, Figures, Timeline, approximate, figures_by_key, index, listed, ratio};
 use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
@@ -195,7 +195,7 @@ impl KernelTypes {
                 continue;
             };
             let keys = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
-            let figures = figures_by_key(keys, &events.name, events.duration_ns.iter().copied());
+            let figures = figures_by_key(keys, &events.name, listed(&events.duration_ns));
             for (name, figures) in events.names.iter().zip(&figures) {
                 if let Some(class) = WorkClass::of(category, name).filter(|_| figures.count > 0) {
                     classes

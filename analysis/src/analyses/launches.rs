@@ -176,9 +176,16 @@ fn names(timeline: &Timeline, launches: &[&Launch], limit: u32) -> (Vec<Launches
     let all = numbers(launches);
     let firsts: Vec<&Launch> = launches.iter().copied().filter(|launch| launch.is_first).collect();
     let of_firsts = numbers(&firsts);
-    let gpu = figures_by_key(count, &all, launches.iter().map(|launch| launch.work.time.len()));
-    let call = figures_by_key(count, &of_firsts, firsts.iter().map(|launch| launch.call.len()));
-    let delay = figures_by_key(count, &of_firsts, firsts.iter().map(|launch| launch.delay_ns()));
+    let of_first = |value: fn(&Launch) -> u64| {
+        let firsts = &firsts;
+        figures_by_key(count, &of_firsts, move |at| {
+            firsts.get(at).map_or(0, |launch| value(launch))
+        })
+    };
+    let gpu = figures_by_key(count, &all, |at| {
+        launches.get(at).map_or(0, |launch| launch.work.time.len())
+    });
+    let (call, delay) = (of_first(|launch| launch.call.len()), of_first(Launch::delay_ns));
     let mut short = vec![0_u64; known.len()];
     for (number, launch) in of_firsts.iter().zip(&firsts) {
         if let Some(short) = short.get_mut(index(*number)).filter(|_| is_short(launch)) {

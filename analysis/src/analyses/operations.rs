@@ -368,11 +368,11 @@ impl Known {
 /// Figures of the lengths of the calls of each operation.
 fn figures(calls: &Calls<'_>) -> Vec<Figures> {
     let operations: Vec<u32> = calls.list.iter().map(|call| call.operation).collect();
-    let lengths = calls.list.iter().map(|call| call.time.len());
+    let length = |at: usize| calls.list.get(at).map_or(0, |call| call.time.len());
     figures_by_key(
         u32::try_from(calls.operations.len()).unwrap_or(u32::MAX),
         &operations,
-        lengths,
+        length,
     )
 }
 

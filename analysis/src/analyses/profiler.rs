@@ -14,7 +14,7 @@ use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::work::NAMED_WORK;
-use crate::model::{Category, ColumnId, Timeline, approximate, figures_by_key, index};
+use crate::model::{Category, ColumnId, Timeline, approximate, figures_by_key, index, listed};
 use crate::needs::{Needs, Selection};
 
 /// From this share of the time in percent on idle GPUs are a bottleneck.
@@ -218,7 +218,7 @@ fn longest(timeline: &Timeline, most: usize) -> Vec<(String, f64)> {
         return Vec::new();
     };
     let names = u32::try_from(kernels.names.len()).unwrap_or(u32::MAX);
-    let figures = figures_by_key(names, &kernels.name, kernels.duration_ns.iter().copied());
+    let figures = figures_by_key(names, &kernels.name, listed(&kernels.duration_ns));
     let mut totals: Vec<(&str, u128)> = kernels
         .names
         .iter()

@@ -15,7 +15,7 @@ use crate::measures::coverage::Coverage;
 use crate::measures::holder::{ThreadKey, thread_of};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::os_call::OsCall;
-use crate::model::{Category, Figures, Timeline, Track, figures_by_key, index, ratio};
+use crate::model::{Category, Figures, Timeline, Track, figures_by_key, index, listed, ratio};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
@@ -328,7 +328,7 @@ fn os_functions(timeline: &Timeline, limit: usize) -> Vec<OsFunctionRow> {
         return Vec::new();
     };
     let names = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
-    let figures: Vec<Figures> = figures_by_key(names, &events.name, events.duration_ns.iter().copied());
+    let figures: Vec<Figures> = figures_by_key(names, &events.name, listed(&events.duration_ns));
     let rows = events
         .names
         .iter()

@@ -143,19 +143,15 @@ fn of_category(timeline: &Timeline, category: Category, measure: Measure) -> Vec
         let pairs = events.name.iter().enumerate();
         let keys: Vec<u32> = pairs.map(|(at, name)| name.saturating_mul(2) + style_of(at)).collect();
         let count = u32::try_from(events.names.len() * 2).unwrap_or(u32::MAX);
-        let figures = figures_by_key(count, &keys, (0..events.len()).map(|at| value(events, at, measure)));
+        let figures = figures_by_key(count, &keys, |at| value(events, at, measure));
         let keys = names.flat_map(|name| [(Some("PushPop"), name), (Some("StartEnd"), name)]);
         return keys.zip(figures).collect();
     }
     let known = timeline.figures.get(&category);
     let known = known.filter(|known| measure == Measure::Duration && known.len() == events.names.len());
     let count = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
-    let figures = known.cloned().unwrap_or_else(|| {
-        figures_by_key(
-            count,
-            &events.name,
-            (0..events.len()).map(|at| value(events, at, measure)),
-        )
-    });
+    let figures = known
+        .cloned()
+        .unwrap_or_else(|| figures_by_key(count, &events.name, |at| value(events, at, measure)));
     names.map(|name| (None, name)).zip(figures).collect()
 }

@@ -151,20 +151,15 @@ fn entries(runs: &Runs, span: Range<usize>, shift: u8) -> Vec<Entry> {
         .start
         .checked_sub(1)
         .map_or(0, |before| value(&runs.covered_ns, before));
-    let mut before = Cover::default();
-    let entries = span.map(|at| {
-        let after = Cover {
+    let entries = span.map(|at| Entry {
+        bucket: value(&runs.start_ns, at) >> shift,
+        event: value(&runs.event, at),
+        duration_ns: value(&runs.duration_ns, at),
+        count: value(&runs.count, at),
+        after: Cover {
             covered: value(&runs.covered_ns, at).wrapping_sub(base),
             until: value(&runs.until_ns, at),
-        };
-        Entry {
-            bucket: value(&runs.start_ns, at) >> shift,
-            event: value(&runs.event, at),
-            duration_ns: value(&runs.duration_ns, at),
-            count: value(&runs.count, at),
-            before: std::mem::replace(&mut before, after),
-            after,
-        }
+        },
     });
     entries.collect()
 }

@@ -1,9 +1,9 @@
 //! Exact figures per name.
 
 use super::engine::Columns;
-use crate::model::{Figures, figures_by_key};
+use crate::model::{Figures, figures_by_key, listed};
 
 /// Figures of the lengths, one per name.
 pub(super) fn by_name(columns: &Columns) -> Vec<Figures> {
-    figures_by_key(columns.names, &columns.name, columns.duration_ns.iter().copied())
+    figures_by_key(columns.names, &columns.name, listed(&columns.duration_ns))
 }

@@ -13,13 +13,11 @@
 //! `t` that none of the events behind the first `i` precedes, `covered(i) - max(0, until(i) - t)` of it is covered: the
 //! difference of two such terms, and so constant work per entry at every level.
 
-use std::ops::Range;
-
 use rayon::prelude::*;
 
-use super::engine::Columns;
+use super::spans::{Span, Spans};
 use super::strips;
-use crate::model::{Lod, LodLevel, RowMajor, index};
+use crate::model::{Lod, LodLevel, index};
 
 /// Fewer events are drawn as they are.
 const LEAST_EVENTS: usize = 4096;
@@ -28,17 +26,14 @@ const EVENTS_PER_ENTRY: usize = 8;
 /// Buckets grow by 2^2 from level to level.
 const STEP: usize = 2;
 
-/// The levels of sorted `columns` whose events are in these lanes, which lie as those of `by_row`.
-pub fn lod(columns: &Columns, by_row: &RowMajor, lane: &[u32]) -> Lod {
-    let count = columns.start_ns.len();
+/// The levels of events that have their lanes.
+pub(super) fn lod(spans: &Spans) -> Lod {
+    let count = spans.len();
     if count < LEAST_EVENTS {
         return Lod::default();
     }
-    let lanes = |range: &Range<usize>| lane.get(range.clone()).unwrap_or_default();
-    let of_rows = by_row
-        .rows()
-        .par_iter()
-        .map(|(_, range)| differing(columns, by_row.positions(range.clone()), lanes(range)));
+    let of_rows = spans.rows().par_iter();
+    let of_rows = of_rows.map(|(_, range)| differing(spans.of(range), spans.lanes(range)));
     let (differing, strips) = of_rows.reduce(
         || ([0; 65], 0),
         |(mut all, strips), (of_row, more)| {
@@ -49,8 +44,8 @@ pub fn lod(columns: &Columns, by_row: &RowMajor, lane: &[u32]) -> Lod {
         },
     );
     let shifts = shifts(count, strips, &differing);
-    let of_strips = by_row.rows().par_iter().flat_map_iter(|(row, range)| {
-        let strips = finest(columns, by_row.positions(range.clone()), lanes(range), &shifts);
+    let of_strips = spans.rows().par_iter().flat_map_iter(|(row, range)| {
+        let strips = finest(spans.of(range), spans.lanes(range), &shifts);
         let used = (0_u32..).zip(strips).filter(|(_, entries)| !entries.is_empty());
         let of_row: Vec<Vec<LodLevel>> = used
             .map(|(lane, entries)| pyramid((*row, lane), entries, &shifts))
@@ -132,16 +127,16 @@ pub(super) fn together(shifts: &[u8], of_strips: &[Vec<LodLevel>]) -> Lod {
 }
 
 /// How many events of a row differ in how many low bits from the event before in their strip, and how many strips there are.
-fn differing(columns: &Columns, positions: impl Iterator<Item = usize>, lane: &[u32]) -> ([usize; 65], usize) {
+fn differing(spans: impl Iterator<Item = Span>, lane: &[u32]) -> ([usize; 65], usize) {
     let mut differing = [0_usize; 65];
     let mut before = vec![None; index(LodLevel::LANES)];
-    for (start, lane) in positions.filter_map(|at| columns.start_ns.get(at)).zip(lane) {
+    for (span, lane) in spans.zip(lane) {
         let Some(before) = before.get_mut(index(strips::gathered(*lane))) else {
             continue;
         };
         let bits = before
-            .replace(*start)
-            .map_or(64, |before: u64| 64 - (before ^ start).leading_zeros());
+            .replace(span.start)
+            .map_or(64, |before: u64| 64 - (before ^ span.start).leading_zeros());
         if let Some(count) = usize::try_from(bits).ok().and_then(|bits| differing.get_mut(bits)) {
             *count += 1;
         }
@@ -187,7 +182,7 @@ pub(super) struct Entry {
     pub(super) event: u32,
     pub(super) duration_ns: u64,
     pub(super) count: u32,
-    pub(super) before: Cover,
+    /// What is covered up to its last event; up to its first one it is what the entry before it says.
     pub(super) after: Cover,
 }
 
@@ -203,28 +198,23 @@ impl Entry {
 }
 
 /// The entries of the finest level of a row, strip by strip.
-fn finest(columns: &Columns, positions: impl Iterator<Item = usize>, lane: &[u32], shifts: &[u8]) -> Vec<Vec<Entry>> {
+fn finest(spans: impl Iterator<Item = Span>, lane: &[u32], shifts: &[u8]) -> Vec<Vec<Entry>> {
     let Some(finest) = shifts.first() else {
         return Vec::new();
     };
     let mut covers = vec![Cover::default(); index(LodLevel::LANES)];
     let mut strips = vec![Vec::<Entry>::new(); covers.len()];
-    for (at, lane) in positions.zip(lane) {
+    for (span, lane) in spans.zip(lane) {
         let strip = index(strips::gathered(*lane));
-        let (Some(start), Some(duration)) = (columns.start_ns.get(at), columns.duration_ns.get(at)) else {
-            continue;
-        };
         let (Some(cover), Some(entries)) = (covers.get_mut(strip), strips.get_mut(strip)) else {
             continue;
         };
-        let before = *cover;
-        cover.add(*start, start.saturating_add(*duration));
+        cover.add(span.start, span.end());
         let entry = Entry {
-            bucket: start >> finest,
-            event: u32::try_from(at).unwrap_or(u32::MAX),
-            duration_ns: *duration,
+            bucket: span.start >> finest,
+            event: span.at,
+            duration_ns: span.duration,
             count: 1,
-            before,
             after: *cover,
         };
         match entries.last_mut() {
@@ -260,10 +250,11 @@ pub(super) fn pyramid(strip: (u32, u32), mut entries: Vec<Entry>, shifts: &[u8])
 }
 
 fn level((row, lane): (u32, u32), shift: u8, entries: &[Entry]) -> LodLevel {
+    let mut before = Cover::default();
     let busy = |entry: &Entry| {
         let from = entry.bucket << shift;
         let to = from.saturating_add(1 << shift);
-        entry.after.up_to(to) - entry.before.up_to(from)
+        entry.after.up_to(to) - std::mem::replace(&mut before, entry.after).up_to(from)
     };
     LodLevel {
         shift,

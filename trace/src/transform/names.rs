@@ -18,7 +18,7 @@ type Details = Vec<(bool, String)>;
 /// Sorts names, drops those that no event uses, merges equal ones. Where equal names have different details, the first of these
 /// stay.
 pub(super) fn sort_names(events: &mut Events) {
-    let used = used(events.names.len(), events.name.iter());
+    let used = used(events.names.len(), &events.name);
     let mut lists: Vec<_> = events
         .name_details
         .values_mut()
@@ -50,7 +50,7 @@ pub(super) fn sort_texts(column: &mut Column) {
     if column.texts.is_empty() {
         return;
     }
-    let used = used(column.texts.len(), values.iter());
+    let used = used(column.texts.len(), values);
     let old = std::mem::take(&mut column.texts);
     let keep = |at| at == 0 || used.get(at).copied().unwrap_or(false);
     let (new, texts) = number(old, keep, String::eq);
@@ -60,15 +60,28 @@ pub(super) fn sort_texts(column: &mut Column) {
     column.texts = texts;
 }
 
+/// References that a core looks at, at least.
+const PIECE: usize = 1 << 18;
+
 /// Which of so many places are referred to.
-fn used<'a>(places: usize, references: impl Iterator<Item = &'a u32>) -> Vec<bool> {
-    let mut used = vec![false; places];
-    for place in references {
-        if let Some(used) = used.get_mut(index(*place)) {
-            *used = true;
+fn used(places: usize, references: &[u32]) -> Vec<bool> {
+    let of_piece = |references: &[u32]| {
+        let mut used = vec![false; places];
+        for place in references {
+            if let Some(used) = used.get_mut(index(*place)) {
+                *used = true;
+            }
         }
-    }
-    used
+        used
+    };
+    let both = |mut used: Vec<bool>, more: Vec<bool>| {
+        for (used, more) in used.iter_mut().zip(more) {
+            *used |= more;
+        }
+        used
+    };
+    let pieces = references.par_chunks(PIECE.max(places));
+    pieces.map(of_piece).reduce(|| vec![false; places], both)
 }
 
 /// The items that `keep` picks, sorted, the first of those that are the `same`, and for each old place the new one.

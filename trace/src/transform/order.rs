@@ -1,83 +1,180 @@
 //! The order of a category's events.
 
 use std::cmp::Reverse;
-use std::ops::Range;
 
 use rayon::prelude::*;
 
 use super::engine::Columns;
-use crate::model::index;
+use super::spans::{halves, whole};
+use crate::model::{Groups, index};
 
 /// Sorts `columns` by start, length (the longest first), row and name, stable; gives where each event was, `None` when they were
 /// sorted.
-pub fn sort(columns: &mut Columns) -> Option<Vec<u32>> {
-    let count = columns.start_ns.len();
+///
+/// Events first go to their part of the time, in their order, and then each part is sorted in a core's cache: a place far away in
+/// memory is written once, and never read. `memory` gets what that needs, for another use.
+pub(super) fn sort(columns: &mut Columns, memory: &mut Vec<u32>) -> Option<Vec<u32>> {
     if is_sorted(columns) {
         return None;
     }
-    let least = columns.start_ns.par_iter().copied().min().unwrap_or(0);
-    let most = columns.start_ns.par_iter().copied().max().unwrap_or(0);
-    let index_bits = bits(u64::try_from(count).unwrap_or(u64::MAX));
-    let starts = std::mem::take(&mut columns.start_ns);
-    let (mut order, ties) = if bits(most - least) + index_bits <= 64 {
-        let mut keys = packed(&starts, least, bits(most - least), index_bits);
-        drop(starts);
-        let ties = runs(&keys, |a, b| a >> index_bits == b >> index_bits);
-        let mask = (1_u64 << index_bits) - 1;
-        let order: Vec<u32> = keys
-            .par_iter()
-            .map(|key| u32::try_from(key & mask).unwrap_or(u32::MAX))
-            .collect();
-        // What is left of a key is its start.
-        keys.par_iter_mut().for_each(|key| *key = least + (*key >> index_bits));
-        columns.start_ns = keys;
-        (order, ties)
-    } else {
-        let keys = paired(&starts);
-        columns.start_ns = keys.iter().map(|(start, _)| *start).collect();
-        let ties = runs(&keys, |a, b| a.0 == b.0);
-        (keys.iter().map(|(_, at)| *at).collect(), ties)
+    let both = |a: (u64, u64), b: (u64, u64)| (a.0.min(b.0), a.1.max(b.1));
+    let starts = columns.start_ns.par_iter().map(|start| (*start, *start));
+    let (least, most) = starts.reduce(|| (u64::MAX, 0), both);
+    let parts = columns.start_ns.len() / PART;
+    let part_bits = bits(u64::try_from(parts).unwrap_or(u64::MAX)).min(MOST_PART_BITS);
+    let shift = bits(most - least).saturating_sub(part_bits);
+    let part = |start: &u64| {
+        let upper = (*start - least).checked_shr(shift).unwrap_or(0);
+        usize::try_from(upper).unwrap_or(usize::MAX)
     };
-    for run in ties {
-        if let Some(run) = order.get_mut(run) {
-            run.sort_unstable_by_key(|at| (behind_start(columns, *at), *at));
-        }
-    }
-    gather_together(columns, &order);
+    let groups = Groups::count(&columns.start_ns, 1 << part_bits, part);
+    *memory = vec![0; columns.start_ns.len().saturating_mul(WORDS)];
+    let events = memory.as_chunks_mut().0;
+    groups.scatter_into(events, |at, start| Moved::of(columns, at, *start).0);
+    let ranges = groups.ranges();
+    let mut order = vec![0; columns.start_ns.len()];
+    let mut rest = (events, Slots::of(columns, &mut order));
+    let parts: Vec<(&mut [[u32; WORDS]], Slots<'_>)> = ranges
+        .into_iter()
+        .map(|range| {
+            let events = rest.0.split_off_mut(..range.len()).unwrap_or_default();
+            (events, rest.1.split_off(range.len()))
+        })
+        .collect();
+    parts
+        .into_par_iter()
+        .for_each_init(Vec::new, |keys, (events, slots)| sort_part(keys, events, slots));
     Some(order)
 }
 
-/// Events of a piece of work.
-const PIECE: usize = 1 << 14;
+/// Events of a part that fit into a core's cache together.
+const PART: usize = 1 << 13;
+/// More parts than this are written to slowly, as a core keeps track of so many pages only.
+const MOST_PART_BITS: u32 = 10;
+/// A larger part, of starts that crowd together, is work for every core.
+const LARGE_PART: usize = 1 << 18;
 
-/// Sorts the other columns by `order`, an event at a time: a place far away in memory is looked up once, not once per column.
-fn gather_together(columns: &mut Columns, order: &[u32]) {
-    let durations = columns.duration_ns.par_iter().with_min_len(PIECE);
-    let others = columns.row.par_iter().zip(&columns.name);
-    let events: Vec<(u64, u32, u32)> = durations
-        .zip(others)
-        .map(|(duration, (row, name))| (*duration, *row, *name))
-        .collect();
-    let durations = columns.duration_ns.par_chunks_mut(PIECE);
-    let others = columns
-        .row
-        .par_chunks_mut(PIECE)
-        .zip(columns.name.par_chunks_mut(PIECE));
-    durations
-        .zip(others)
-        .zip(order.par_chunks(PIECE))
-        .for_each(|((durations, (rows, names)), order)| {
-            let slots = durations.iter_mut().zip(rows).zip(names);
-            for (((duration, row), name), at) in slots.zip(order) {
-                (*duration, *row, *name) = events.get(index(*at)).copied().unwrap_or_default();
-            }
-        });
+/// Sorts the events of a part into their slots. `keys` is memory of before.
+fn sort_part(keys: &mut Vec<u64>, events: &mut [[u32; WORDS]], slots: Slots<'_>) {
+    let least = events.iter().map(|event| Moved(*event).start()).min().unwrap_or(0);
+    let most = events.iter().map(|event| Moved(*event).start()).max().unwrap_or(0);
+    let place_bits = bits(u64::try_from(events.len()).unwrap_or(u64::MAX));
+    let event = |place: u64| {
+        Moved(
+            usize::try_from(place)
+                .ok()
+                .and_then(|at| events.get(at))
+                .copied()
+                .unwrap_or_default(),
+        )
+    };
+    if bits(most - least) + place_bits > u64::BITS {
+        // Starts that lie centuries apart.
+        let mut places: Vec<u64> = (0..).zip(&*events).map(|(place, _)| place).collect();
+        places.par_sort_unstable_by_key(|place| (event(*place).start(), event(*place).behind_start(), *place));
+        return slots.fill(places.into_iter().map(event));
+    }
+    let mask = (1_u64 << place_bits) - 1;
+    keys.clear();
+    keys.extend(
+        (0_u64..)
+            .zip(&*events)
+            .map(|(place, event)| ((Moved(*event).start() - least) << place_bits) | place),
+    );
+    if keys.len() > LARGE_PART {
+        keys.par_sort_unstable();
+    } else {
+        keys.sort_unstable();
+    }
+    for ties in keys.chunk_by_mut(|a, b| *a >> place_bits == *b >> place_bits) {
+        if ties.len() > 1 {
+            ties.sort_unstable_by_key(|key| (event(*key & mask).behind_start(), *key));
+        }
+    }
+    slots.fill(keys.iter().map(|key| event(*key & mask)));
 }
+
+/// Words of [`Moved`].
+const WORDS: usize = 7;
+
+/// An event on its way to its place: the halves of its start and its length, row, name, and where it was.
+#[derive(Clone, Copy)]
+struct Moved([u32; WORDS]);
+
+impl Moved {
+    fn of(columns: &Columns, at: usize, start: u64) -> Self {
+        let duration = columns.duration_ns.get(at).copied().unwrap_or_default();
+        let [row, name] = [&columns.row, &columns.name].map(|column| column.get(at).copied().unwrap_or_default());
+        let ([start, start_upper], [duration, duration_upper]) = (halves(start), halves(duration));
+        let at = u32::try_from(at).unwrap_or(u32::MAX);
+        Self([start, start_upper, duration, duration_upper, row, name, at])
+    }
+
+    fn start(self) -> u64 {
+        let [start, upper, ..] = self.0;
+        whole(start, upper)
+    }
+
+    fn duration(self) -> u64 {
+        let [_, _, duration, upper, ..] = self.0;
+        whole(duration, upper)
+    }
+
+    /// What decides between events of one start.
+    fn behind_start(self) -> (Reverse<u64>, u32, u32) {
+        let [.., row, name, _] = self.0;
+        (Reverse(self.duration()), row, name)
+    }
+}
+
+/// Where the events of a part go.
+struct Slots<'a> {
+    start: &'a mut [u64],
+    duration: &'a mut [u64],
+    row: &'a mut [u32],
+    name: &'a mut [u32],
+    order: &'a mut [u32],
+}
+
+impl<'a> Slots<'a> {
+    fn of(columns: &'a mut Columns, order: &'a mut [u32]) -> Self {
+        Self {
+            start: &mut columns.start_ns,
+            duration: &mut columns.duration_ns,
+            row: &mut columns.row,
+            name: &mut columns.name,
+            order,
+        }
+    }
+
+    /// The first of them, which leave it.
+    fn split_off(&mut self, count: usize) -> Self {
+        Self {
+            start: self.start.split_off_mut(..count).unwrap_or_default(),
+            duration: self.duration.split_off_mut(..count).unwrap_or_default(),
+            row: self.row.split_off_mut(..count).unwrap_or_default(),
+            name: self.name.split_off_mut(..count).unwrap_or_default(),
+            order: self.order.split_off_mut(..count).unwrap_or_default(),
+        }
+    }
+
+    fn fill(self, events: impl Iterator<Item = Moved>) {
+        let times = self.start.iter_mut().zip(self.duration);
+        let others = self.row.iter_mut().zip(self.name).zip(self.order);
+        for (((start, duration), ((row, name), order)), event) in times.zip(others).zip(events) {
+            (*start, *duration) = (event.start(), event.duration());
+            [.., *row, *name, *order] = event.0;
+        }
+    }
+}
+
+/// Events that a core takes at a time, at least.
+pub(super) const PIECE: usize = 1 << 14;
 
 /// Brings the value at `order[i]` to `i`.
 pub(super) fn gather<T: Copy + Default + PartialEq + Send + Sync>(values: &mut Vec<T>, order: &[u32]) {
     // Many columns hold one value.
-    if values.windows(2).all(|pair| pair.first() == pair.last()) {
+    if values.par_windows(2).all(|pair| pair.first() == pair.last()) {
         return;
     }
     *values = order
@@ -85,15 +182,6 @@ pub(super) fn gather<T: Copy + Default + PartialEq + Send + Sync>(values: &mut V
         .with_min_len(PIECE)
         .map(|at| values.get(index(*at)).copied().unwrap_or_default())
         .collect();
-}
-
-fn behind_start(columns: &Columns, at: u32) -> (Reverse<Option<u64>>, Option<u32>, Option<u32>) {
-    let at = index(at);
-    (
-        Reverse(columns.duration_ns.get(at).copied()),
-        columns.row.get(at).copied(),
-        columns.name.get(at).copied(),
-    )
 }
 
 fn is_sorted(columns: &Columns) -> bool {
@@ -109,84 +197,6 @@ fn is_sorted(columns: &Columns) -> bool {
 /// Number of significant bits.
 fn bits(value: u64) -> u32 {
     u64::BITS - value.leading_zeros()
-}
-
-/// Fewer keys are sorted as they are.
-const LEAST_PARTED: usize = 1 << 14;
-/// How many of the upper bits tell the parts of many keys apart: a part of ten million keys fits into a core's cache.
-const PART_BITS: u32 = 10;
-/// A larger part, of starts that crowd together, is work for every core.
-const LARGE_PART: usize = 1 << 18;
-
-/// Start (from `least` on, of `span_bits` bits) and position in one word, sorted: what any real capture allows, and sorts fastest.
-fn packed(starts: &[u64], least: u64, span_bits: u32, index_bits: u32) -> Vec<u64> {
-    let key = |at: u64, start: &u64| ((start - least) << index_bits) | at;
-    if starts.len() < LEAST_PARTED {
-        let mut keys: Vec<u64> = (0..).zip(starts).map(|(at, start)| key(at, start)).collect();
-        keys.sort_unstable();
-        return keys;
-    }
-    let shift = span_bits.saturating_sub(PART_BITS);
-    let part = |start: &u64| usize::try_from((start - least) >> shift).unwrap_or(usize::MAX);
-    let mut places = vec![0_usize; 1 << PART_BITS];
-    for start in starts {
-        if let Some(count) = places.get_mut(part(start)) {
-            *count += 1;
-        }
-    }
-    let mut next = 0;
-    for place in &mut places {
-        let first = next;
-        next += *place;
-        *place = first;
-    }
-    let mut keys = vec![0_u64; starts.len()];
-    for (at, start) in (0..).zip(starts) {
-        let Some(place) = places.get_mut(part(start)) else {
-            continue;
-        };
-        if let Some(slot) = keys.get_mut(*place) {
-            *slot = key(at, start);
-        }
-        *place += 1;
-    }
-    // Each place is the end of its part now.
-    let mut parts = Vec::with_capacity(places.len());
-    let (mut rest, mut from) = (&mut keys[..], 0);
-    for end in places {
-        let (part, behind) = rest.split_at_mut(end.saturating_sub(from).min(rest.len()));
-        parts.push(part);
-        rest = behind;
-        from = end;
-    }
-    parts.into_par_iter().for_each(|part| {
-        if part.len() > LARGE_PART {
-            part.par_sort_unstable();
-        } else {
-            part.sort_unstable();
-        }
-    });
-    keys
-}
-
-/// Pairs starts with positions, whatever the starts are.
-fn paired(starts: &[u64]) -> Vec<(u64, u32)> {
-    let mut keys: Vec<(u64, u32)> = starts.iter().copied().zip(0_u32..).collect();
-    keys.par_sort_unstable();
-    keys
-}
-
-/// Where neighbours are the same: the ranges of at least two.
-pub(super) fn runs<T>(items: &[T], same: impl Fn(&T, &T) -> bool) -> Vec<Range<usize>> {
-    let mut start = 0;
-    let mut runs = Vec::new();
-    for group in items.chunk_by(same) {
-        if group.len() > 1 {
-            runs.push(start..start + group.len());
-        }
-        start += group.len();
-    }
-    runs
 }
 
 #[cfg(test)]
@@ -205,9 +215,12 @@ mod tests {
 
     #[test]
     fn what_is_sorted_needs_no_order() {
-        assert_eq!(sort(&mut columns(&[])), None);
+        assert_eq!(sort(&mut columns(&[]), &mut Vec::new()), None);
         assert_eq!(
-            sort(&mut columns(&[(1, 9, 0, 0), (1, 5, 0, 0), (1, 5, 1, 0), (2, 0, 0, 0)])),
+            sort(
+                &mut columns(&[(1, 9, 0, 0), (1, 5, 0, 0), (1, 5, 1, 0), (2, 0, 0, 0)]),
+                &mut Vec::new()
+            ),
             None
         );
     }
@@ -222,21 +235,21 @@ mod tests {
             (5, 1, 1, 0),
             (0, 0, 0, 0),
         ];
-        assert_eq!(sort(&mut columns(&all)), Some(vec![5, 1, 3, 2, 4, 0]));
+        assert_eq!(sort(&mut columns(&all), &mut Vec::new()), Some(vec![5, 1, 3, 2, 4, 0]));
     }
 
     #[test]
     fn starts_over_the_whole_range_sort_too() {
         let all = [(u64::MAX, 0, 0, 0), (0, 0, 0, 0), (u64::MAX - 1, 0, 0, 0), (0, 1, 0, 0)];
         let mut sorted = columns(&all);
-        assert_eq!(sort(&mut sorted), Some(vec![3, 1, 2, 0]));
+        assert_eq!(sort(&mut sorted, &mut Vec::new()), Some(vec![3, 1, 2, 0]));
         assert_eq!(sorted.start_ns, [0, 0, u64::MAX - 1, u64::MAX]);
     }
 
     #[test]
     fn many_starts_sort_as_few_do_also_where_they_crowd_together() {
         for spread in [1_u64, 1000, 1 << 40] {
-            let count = u64::try_from(3 * LEAST_PARTED).unwrap();
+            let count = u64::try_from(6 * PART).unwrap();
             // One far start puts all others into one part.
             let start = |at: u64| {
                 if at == 7 {
@@ -249,7 +262,7 @@ mod tests {
             let mut expected: Vec<usize> = (0..all.len()).collect();
             expected.sort_by_key(|at| (all[*at].0, Reverse(all[*at].1)));
             let mut sorted = columns(&all);
-            let order = sort(&mut sorted).unwrap();
+            let order = sort(&mut sorted, &mut Vec::new()).unwrap();
             assert!(
                 order.iter().map(|at| index(*at)).eq(expected.iter().copied()),
                 "{spread}"

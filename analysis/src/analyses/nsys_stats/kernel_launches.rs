@@ -13,7 +13,7 @@ use super::rounding::tenths;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index};
+use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index, listed};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place};
@@ -234,7 +234,7 @@ impl Times {
     /// The figures of each of `groups` groups.
     fn figures(groups: usize, keys: &[u32], values: &[u64]) -> Vec<Option<Statistics>> {
         let groups = u32::try_from(groups).unwrap_or(u32::MAX);
-        let figures = figures_by_key(groups, keys, values.iter().copied());
+        let figures = figures_by_key(groups, keys, listed(values));
         figures.iter().map(Statistics::from_figures).collect()
     }
 }

@@ -13,7 +13,7 @@ use super::parameters::NsysRangeKernelParams;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::call_ranges;
-use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index};
+use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index, listed};
 use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
@@ -187,7 +187,7 @@ impl Analysis for NvtxKernSum {
         output.not_captured.extend_from_slice(&kernels.not_captured);
         let groups = gather(timeline, ranges, &kernels);
         let count_of_groups = u32::try_from(groups.known.len()).unwrap_or(u32::MAX);
-        let figures = figures_by_key(count_of_groups, &groups.keys, groups.values.iter().copied());
+        let figures = figures_by_key(count_of_groups, &groups.keys, listed(&groups.values));
         let range_name = |name: u32| ranges.names.get(index(name)).cloned();
         let row = |(key, group): (&Key, &u32)| {
             let figures = Statistics::from_figures(figures.get(index(*group))?)?;

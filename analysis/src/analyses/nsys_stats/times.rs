@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::heads::{Head, dimensions, plain, rounded, table, tenth};
 use super::rounding::percent;
-use crate::model::{Events, Figures, count, figures_by_key, index};
+use crate::model::{Events, Figures, count, figures_by_key, index, listed};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page};
 use crate::summary::Statistics;
@@ -121,7 +121,7 @@ impl<'a> Grouping<'a> {
     /// The figures of each group that has values.
     pub(super) fn figures(self) -> Vec<(Group<'a>, Statistics)> {
         let groups = u32::try_from(self.groups.len()).unwrap_or(u32::MAX);
-        let figures = figures_by_key(groups, &self.keys, self.values.iter().copied());
+        let figures = figures_by_key(groups, &self.keys, listed(&self.values));
         let of = |key: u32| figures.get(index(key)).copied().unwrap_or_else(Figures::default);
         let figures = |(group, key)| Some((group, Statistics::from_figures(&of(key))?));
         self.groups.into_iter().filter_map(figures).collect()
