@@ -33,7 +33,7 @@ use std::path::{Path, PathBuf};
 use crate::limits::ReadLimits;
 use crate::model::{Capture, MergeError};
 pub(crate) use archive::begins_like_an_archive;
-pub use archive::read_archive;
+pub use archive::{LOSSES, read_archive};
 use gather::Gather;
 use input::Input;
 

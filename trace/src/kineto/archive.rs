@@ -6,10 +6,14 @@ use std::path::Path;
 
 use super::{ReadError, read_text};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Events};
+use crate::model::{Capture, Events, Loss};
 
 /// Most files of an archive.
 const MOST: usize = 4096;
+/// Name of the file of an archive that lists what its maker knows to be missing, as JSON of a list of [`Loss`].
+pub const LOSSES: &str = "losses.json";
+/// Longest of these in bytes; a longer one is no list.
+const MOST_LOSSES: u64 = 64 << 10;
 /// Where the format's name is in the header of an archive's first file.
 const MAGIC_AT: usize = 257;
 const MAGIC: &[u8] = b"ustar";
@@ -19,7 +23,7 @@ pub(crate) fn begins_like_an_archive(begin: &[u8]) -> bool {
     begin.get(MAGIC_AT..).is_some_and(|rest| rest.starts_with(MAGIC))
 }
 
-/// Reads the traces in the archive at `path` as one capture. What is no regular file in it is passed over.
+/// Reads the traces in the archive at `path` as one capture, and what [`LOSSES`] says. What is no regular file in it is passed over.
 pub fn read_archive(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     let open = |source| ReadError::Open {
         path: path.to_owned(),
@@ -31,13 +35,15 @@ pub fn read_archive(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadErr
         limit,
     };
     let mut archive = tar::Archive::new(File::open(path).map_err(open)?);
-    let mut places = Vec::new();
+    let (mut places, mut losses) = (Vec::new(), Vec::new());
     for entry in archive.entries_with_seek().map_err(open)? {
-        let entry = entry.map_err(open)?;
+        let mut entry = entry.map_err(open)?;
         if places.len() >= MOST {
             return Err(too_many("files", crate::model::count(MOST)));
         }
-        if entry.header().entry_type().is_file() {
+        if let Some(list) = listed_losses(&mut entry) {
+            losses.extend(list);
+        } else if entry.header().entry_type().is_file() {
             places.push((entry.raw_file_position(), entry.size()));
         }
     }
@@ -56,8 +62,24 @@ pub fn read_archive(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadErr
         left.max_text_bytes = left.max_text_bytes.saturating_sub(size);
         captures.push(capture);
     }
-    Capture::merge(captures).map_err(|source| ReadError::Merge {
+    let merged = Capture::merge(captures).map_err(|source| ReadError::Merge {
         path: path.to_owned(),
         source,
+    });
+    merged.map(|mut capture| {
+        for loss in losses {
+            capture.drops.add(loss.reason, &loss.what, loss.count);
+        }
+        capture
     })
+}
+
+/// The list of a file that is [`LOSSES`]; none of any other, which may be a trace of that name.
+fn listed_losses<R: Read + Seek>(entry: &mut tar::Entry<'_, R>) -> Option<Vec<Loss>> {
+    let is_list = entry.header().entry_type().is_file() && *entry.path_bytes() == *LOSSES.as_bytes();
+    let mut text = Vec::new();
+    if !is_list || entry.size() > MOST_LOSSES || entry.read_to_end(&mut text).is_err() {
+        return None;
+    }
+    serde_json::from_slice(&text).ok()
 }

@@ -102,3 +102,27 @@ impl Lanes {
         lane
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_event_takes_the_lowest_lane_that_is_free() {
+        for longest in [1, 20, 200, 5000] {
+            let mut lanes = Lanes::default();
+            let mut until: Vec<u64> = Vec::new();
+            let mut most = 0;
+            for at in 0_u64..5000 {
+                let (start, mixed) = (at * 10 / 3, at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32);
+                let end = start + mixed % longest;
+                let expected = until.iter().position(|until| *until <= start).unwrap_or(until.len());
+                until.resize(until.len().max(expected + 1), 0);
+                until[expected] = end;
+                assert_eq!(usize::try_from(lanes.take(start, end)).unwrap(), expected, "event {at}");
+                most = most.max(expected);
+            }
+            assert!(longest < 200 || most > 2 * FIRST, "{most}");
+        }
+    }
+}

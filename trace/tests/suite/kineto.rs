@@ -386,3 +386,42 @@ fn limits_end_in_errors_that_name_them() {
         "{error}"
     );
 }
+
+/// The capture of an archive with files of those names and texts.
+fn read_archive(files: &[(&str, &str)]) -> Result<Capture, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capture.tar");
+    let mut archive = tar::Builder::new(std::fs::File::create(&path).unwrap());
+    for (name, text) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(u64::try_from(text.len()).unwrap());
+        archive.append_data(&mut header, name, text.as_bytes()).unwrap();
+    }
+    archive.into_inner().unwrap().sync_all().unwrap();
+    kineto::read_archive(&path, &ReadLimits::default()).map_err(|error| error.to_string())
+}
+
+#[test]
+fn an_archive_says_which_of_its_traces_are_missing() {
+    let trace = document(EVENTS);
+    let list = r#"[{"reason": "dropped", "what": "processes that wrote no trace", "count": 3}]"#;
+    let alone = read_archive(&[("trace-5_1.json", &trace)]).unwrap();
+    let both = read_archive(&[("trace-5_1.json", &trace), (kineto::LOSSES, list)]).unwrap();
+    assert_eq!(both.events, alone.events);
+    let mut expected = losses(&alone);
+    expected.push((LossReason::Dropped, "processes that wrote no trace".to_owned(), 3));
+    expected.sort();
+    assert_eq!(losses(&both), expected);
+}
+
+#[test]
+fn a_file_of_that_name_that_lists_nothing_is_read_as_a_trace() {
+    let trace = document(EVENTS);
+    let named = read_archive(&[(kineto::LOSSES, &trace)]).unwrap();
+    assert_eq!(named.events, read_archive(&[("trace.json", &trace)]).unwrap().events);
+    let long = format!("[{}]", " ".repeat(1 << 17));
+    for text in ["{}", "[", &long] {
+        let error = read_archive(&[("trace.json", &trace), (kineto::LOSSES, text)]).unwrap_err();
+        assert!(error.contains("capture.tar"), "{error}");
+    }
+}

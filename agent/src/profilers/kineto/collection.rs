@@ -9,6 +9,8 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::kineto::{Audience, EndpointError, Endpoints, Membership, TraceFolder};
 use flopwatch_attach::rootfs::RootfsError;
+use flopwatch_trace::kineto::LOSSES;
+use flopwatch_trace::model::{Loss, LossReason, Losses, count};
 use tracing::{debug, info, warn};
 
 use super::recorders::Recorders;
@@ -185,9 +187,24 @@ pub(super) fn fetch(
     let folder = collection.folder(&site.capture);
     let traces = await_traces(gate, recorders, site, collection, goes_on)?;
     let bound = collection.bound(site);
-    let made = pack(site, &folder, &traces, bound, goes_on);
+    // An agent that came later knows of no process that was told.
+    let losses = recorders.map_or_else(Vec::new, |recorders| missing(recorders, traces.len()));
+    let made = pack(site, &folder, &traces, &losses, bound, goes_on);
     discard(gate, site, Some(&folder));
     made
+}
+
+/// The processes of which there is no trace.
+fn missing(recorders: &Recorders, traces: usize) -> Vec<Loss> {
+    let mut losses = Losses::default();
+    let silent = recorders.processes().len().saturating_sub(traces);
+    losses.add(LossReason::Dropped, "processes that wrote no trace", count(silent));
+    losses.add(
+        LossReason::Dropped,
+        "processes that asked too late what to record",
+        recorders.left_out(),
+    );
+    losses.list()
 }
 
 /// Names of the traces that are whole, once no other is to come.
@@ -276,11 +293,12 @@ fn no_trace(collection: &Collection, alive: bool, full: bool) -> Failure {
     Failure::new(reason, message)
 }
 
-/// Copies the traces out, one after the other, into one archive.
+/// Copies the traces out, one after the other, into one archive, with a list of what is missing where something is.
 fn pack(
     site: &Site,
     folder: &Path,
     traces: &[String],
+    losses: &[Loss],
     bound: Bound,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
@@ -304,6 +322,15 @@ fn pack(
         archive.append_path_with_name(&one, name).map_err(failed())?;
     }
     std::fs::remove_file(&one).map_err(failed())?;
+    if !losses.is_empty() {
+        let list = serde_json::to_vec(losses)
+            .map_err(std::io::Error::from)
+            .map_err(failed())?;
+        let mut header = tar::Header::new_gnu();
+        header.set_size(count(list.len()));
+        header.set_mode(0o644);
+        archive.append_data(&mut header, LOSSES, &list[..]).map_err(failed())?;
+    }
     archive
         .into_inner()
         .and_then(|file| file.sync_data())

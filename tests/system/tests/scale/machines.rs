@@ -1,6 +1,6 @@
 //! Nodes and pods as the API server has them, with no machine behind.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, eventually};
 use futures::{StreamExt as _, TryStreamExt as _, stream};
@@ -220,10 +220,16 @@ impl Machines {
         Api::<ConfigMap>::namespaced(client.clone(), chart::NAMESPACE)
             .delete_collection(&now, &marked)
             .await?;
-        eventually("the simulated namespaces to be gone", || async {
-            Ok(namespaces.list_metadata(&marked).await?.items.is_empty().then_some(()))
-        })
-        .await
+        let begin = Instant::now();
+        while !namespaces.list_metadata(&marked).await?.items.is_empty() {
+            ensure!(
+                begin.elapsed() < super::LONGEST,
+                "simulated namespaces are not gone after {:?}",
+                super::LONGEST
+            );
+            tokio::time::sleep(super::LOOK).await;
+        }
+        Ok(())
     }
 }
 
