@@ -141,8 +141,8 @@ pub(super) fn event<'a>(cursor: &mut Cursor<'a>, event: &mut Event<'a>, further:
             b"name" => event.name = text(cursor)?,
             b"pid" => event.process = Id::of(cursor.scalar()?),
             b"tid" => event.thread = Id::of(cursor.scalar()?),
-            b"ts" => event.start = cursor.number(3)?,
-            b"dur" => event.duration = cursor.number(3)?,
+            b"ts" => event.start = decimal(cursor.scalar()?.text, 3),
+            b"dur" => event.duration = decimal(cursor.scalar()?.text, 3),
             b"args" => {
                 if cursor.token()? == b'{' {
                     let mut inside = cursor.clone();
@@ -255,7 +255,7 @@ fn message<'a>(cursor: &mut Cursor<'a>, (column, scale): (ColumnId, i32)) -> Sca
         cursor.value()?;
         return Ok(None);
     }
-    let number = cursor.number(scale)?.and_then(|number| u64::try_from(number).ok());
+    let number = decimal(cursor.scalar()?.text, scale).and_then(|number| u64::try_from(number).ok());
     Ok(number.map(|number| (column, Said::Number(number))))
 }
 
@@ -265,7 +265,7 @@ fn number(cursor: &mut Cursor<'_>) -> Scan<Option<i64>> {
         cursor.value()?;
         return Ok(None);
     }
-    cursor.number(0)
+    Ok(decimal(cursor.scalar()?.text, 0))
 }
 
 fn triple(cursor: &mut Cursor<'_>) -> Scan<[i64; 3]> {
