@@ -36,6 +36,9 @@ const PROCESSES: u64 = 256;
 /// Large blocks in large pages, where the system leaves that to programs: most of what a child waits for is memory that it touches for
 /// the first time (a third of the transform's time on an H100's host).
 const MALLOC: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
+/// An analysis makes and drops columns as long as the capture over and over: their memory stays with the child, which gives all of
+/// it back when it ends.
+const KEEPS_MEMORY: (&str, &str) = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:-1");
 /// Threads and processes that a child may have for each processor.
 const PROCESSES_EACH: u64 = 4;
 
@@ -370,6 +373,7 @@ impl Steps {
         let limits = &self.limits;
         let mut child = Step::new(step, job.command_line(&self.own), limits.transform, limits.floor);
         child.gpu = gpu;
+        child.keeps_memory = true;
         for file in &job.inputs {
             child.reads(place, file)?;
         }
@@ -394,12 +398,18 @@ impl Steps {
             name: step,
             command,
             gpu,
+            keeps_memory,
             mut readable,
             limit,
             floor,
         } = child;
         let directory = place.path().to_owned();
-        let mut environment = vec![(MALLOC.0.to_owned(), MALLOC.1.to_owned())];
+        let tunables = [Some(MALLOC), keeps_memory.then_some(KEEPS_MEMORY)];
+        let mut environment: Vec<(String, String)> = tunables
+            .into_iter()
+            .flatten()
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect();
         if let Some(tools) = &self.tools {
             environment.extend(tools.environment(&directory));
             readable.extend(tools.folders());
@@ -482,6 +492,7 @@ struct Step {
     name: &'static str,
     command: Vec<String>,
     gpu: bool,
+    keeps_memory: bool,
     readable: Vec<PathBuf>,
     limit: Duration,
     /// Free disk space that it leaves.
@@ -494,6 +505,7 @@ impl Step {
             name,
             command,
             gpu: false,
+            keeps_memory: false,
             readable: Vec::new(),
             limit,
             floor,

@@ -235,7 +235,7 @@ impl Sides {
             if interrupted() {
                 bail!("interrupted");
             }
-            let run = Run::new(program).args(bench.ours).arg(&input);
+            let run = our_side(program, bench.ours).arg(&input);
             best(&mut ours, measure("ours", files(run, out("ours")))?);
             for (rival, figures) in bench.rivals.iter().zip(&mut theirs) {
                 let run = Run::new(&python).arg(rivals.join(rival.script)).arg(&input);
@@ -305,6 +305,16 @@ fn one(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Vec<
         }
     }
     Ok(missed)
+}
+
+/// Our side of a job. An analysis gets the setting of the allocator that the agent's children have (`agent/src/steps.rs`).
+fn our_side(program: &Path, arguments: &[&str]) -> Run {
+    let run = Run::new(program).args(arguments);
+    if arguments.first() == Some(&"analyze") {
+        run.env("_RJEM_MALLOC_CONF", "dirty_decay_ms:-1")
+    } else {
+        run
+    }
 }
 
 fn files(run: Run, out: Option<PathBuf>) -> Run {

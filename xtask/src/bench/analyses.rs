@@ -1,8 +1,8 @@
 //! Analyses of ten million events: each alone, and figures per kernel beside polars.
 
-use super::{Bench, Figures, Rival, Source, measure, speed, spread};
+use super::{Bench, Figures, Rival, Source, measure, our_side, speed, spread};
 use anyhow::{Result, bail};
-use flopwatch_toolchain::command::{Run, interrupted};
+use flopwatch_toolchain::command::interrupted;
 use flopwatch_toolchain::progress::say;
 use flopwatch_toolchain::requirements;
 use std::path::Path;
@@ -40,10 +40,7 @@ pub(super) fn run(program: &Path, rounds: u32) -> Result<Vec<String>> {
         if interrupted() {
             bail!("interrupted");
         }
-        all.push(measure(
-            "ours",
-            Run::new(program).args(["analyze", "--events", EVENTS]),
-        )?);
+        all.push(measure("ours", our_side(program, &["analyze", "--events", EVENTS]))?);
     }
     say(format_args!(
         "\nEvery analysis of one capture of {EVENTS} events, beyond reading"
