@@ -33,8 +33,8 @@ const IMPORTS: u32 = 2;
 
 /// Threads and processes that a child may have beside those for each processor.
 const PROCESSES: u64 = 256;
-/// Large blocks in large pages, where the system leaves that to programs: most of what a child waits for is memory that it touches for
-/// the first time (a third of the transform's time on an H100's host).
+/// Large blocks in large pages, where the system leaves that to programs, for tools and libraries in C; our own code's memory is jemalloc's
+/// (docs/performance.md, "Where the time goes").
 const MALLOC: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
 /// An analysis makes and drops columns as long as the capture over and over: their memory stays with the child, which gives all of
 /// it back when it ends.
@@ -404,12 +404,11 @@ impl Steps {
             floor,
         } = child;
         let directory = place.path().to_owned();
-        let tunables = [Some(MALLOC), keeps_memory.then_some(KEEPS_MEMORY)];
-        let mut environment: Vec<(String, String)> = tunables
-            .into_iter()
-            .flatten()
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .collect();
+        let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+        let mut environment = vec![owned(MALLOC)];
+        if keeps_memory {
+            environment.push(owned(KEEPS_MEMORY));
+        }
         if let Some(tools) = &self.tools {
             environment.extend(tools.environment(&directory));
             readable.extend(tools.folders());

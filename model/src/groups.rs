@@ -62,7 +62,7 @@ impl<'a, K: Sync, F: Fn(&K) -> usize + Sync> Groups<'a, K, F> {
 
     /// A value of each item, made of its position and itself: group by group, and within a group in the order of the items.
     pub fn scatter<V: Copy + Default + Send>(&self, value: impl Fn(usize, &K) -> V + Sync) -> Vec<V> {
-        let mut values = vec![V::default(); self.ranges().last().map_or(0, |range| range.end)];
+        let mut values = vec![V::default(); self.counts.iter().flatten().sum()];
         self.scatter_into(&mut values, value);
         values
     }

@@ -49,31 +49,18 @@ pub(super) fn assign(categories: &mut [Spans]) {
 
 /// Lanes that are looked through one after the other, which is quickest where few events overlap.
 const FIRST: usize = 8;
-/// The lane behind them.
-const FIRST_BEYOND: u32 = 8;
 
 /// The lanes of one row. First fit, and O(log lanes) per event beyond the first lanes, so that a file of nothing but overlaps is no
 /// attack.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Lanes {
     /// When each of the first lanes is free again.
     first: [u64; FIRST],
-    /// Ends and numbers of those beyond them.
+    /// Ends and numbers of those beyond them, counted from there.
     busy: BinaryHeap<Reverse<(u64, u32)>>,
     free: BinaryHeap<Reverse<u32>>,
-    /// The lowest lane that nobody has taken yet.
-    next: u32,
-}
-
-impl Default for Lanes {
-    fn default() -> Self {
-        Self {
-            first: [0; FIRST],
-            busy: BinaryHeap::new(),
-            free: BinaryHeap::new(),
-            next: FIRST_BEYOND,
-        }
-    }
+    /// How many there are beyond them.
+    count: u32,
 }
 
 impl Lanes {
@@ -96,10 +83,10 @@ impl Lanes {
             self.busy.pop();
             self.free.push(Reverse(lane));
         }
-        let lane = self.free.pop().map_or(self.next, |Reverse(lane)| lane);
-        self.next = self.next.max(lane.saturating_add(1));
+        let lane = self.free.pop().map_or(self.count, |Reverse(lane)| lane);
+        self.count = self.count.max(lane.saturating_add(1));
         self.busy.push(Reverse((end, lane)));
-        lane
+        lane.saturating_add(u32::try_from(FIRST).unwrap_or(u32::MAX))
     }
 }
 

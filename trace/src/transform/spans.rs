@@ -48,7 +48,7 @@ pub(super) struct Spans {
 }
 
 impl Spans {
-    /// Of `columns`, whose rows are below `rows`; all in lane 0. `memory` is what sorting them used.
+    /// Of `columns`, whose rows are below `rows`; what lanes they are in is to be said yet. `memory` is what sorting them used.
     pub(super) fn new(columns: &Columns, rows: u32, mut memory: Vec<u32>) -> Self {
         let count = columns.start_ns.len();
         if memory.is_empty() {

@@ -19,7 +19,7 @@ const CPU_ONLY: &str = include_str!("torch/cpu_only.py");
 /// What tests import. Python keeps it compiled, so that an environment that cannot be written, as in a pod, begins as quickly.
 const IMPORTED: &str =
     "import torch, torch.profiler, torch._dynamo, torch._inductor.compile_fx; torch.ones(2) @ torch.ones(2)";
-/// What decides what it is.
+/// A change of these makes the environment anew.
 const PINS: [&str; 3] = [REQUIREMENTS.pins(), CPU_ONLY, IMPORTED];
 
 fn place(cache: &Cache) -> PathBuf {
