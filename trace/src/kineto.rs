@@ -20,6 +20,7 @@ mod document;
 mod event;
 mod finish;
 mod gather;
+mod guide;
 mod input;
 mod json;
 mod part;

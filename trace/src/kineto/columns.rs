@@ -1,26 +1,37 @@
 //! The events of one category in a piece of a trace: names and other texts by numbers of the piece's own, and the columns that few
 //! events have as lists of those that do.
 
+use std::hash::Hash;
+
 use hashbrown::HashMap;
 
 use super::event::{Further, Said};
-use super::part::no_events;
+use super::part::{RowKey, no_events};
 use crate::model::{Category, ColumnId, Events};
 
-/// Texts of the input, each with a number.
-#[derive(Debug, Default)]
-pub(super) struct Texts<'a> {
-    pub(super) list: Vec<&'a [u8]>,
-    known: HashMap<&'a [u8], u32>,
+/// Things that are alike for many events, each with a number in the order in which they were first seen.
+#[derive(Debug)]
+pub(super) struct Numbered<T> {
+    pub(super) list: Vec<T>,
+    known: HashMap<T, u32>,
 }
 
-impl<'a> Texts<'a> {
-    /// The number of a text.
-    pub(super) fn number(&mut self, text: &'a [u8]) -> u32 {
+impl<T> Default for Numbered<T> {
+    fn default() -> Self {
+        Self {
+            list: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+}
+
+impl<T: Copy + Eq + Hash> Numbered<T> {
+    /// The number of a thing.
+    pub(super) fn number(&mut self, thing: T) -> u32 {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        let number = *self.known.entry(text).or_insert(next);
+        let number = *self.known.entry(thing).or_insert(next);
         if number == next {
-            self.list.push(text);
+            self.list.push(thing);
         }
         number
     }
@@ -32,23 +43,26 @@ pub(super) struct Sparse<'a> {
     pub(super) id: ColumnId,
     /// Which events, and their values: in a column of texts their numbers in `texts`.
     pub(super) message: Vec<(u32, u64)>,
-    pub(super) texts: Texts<'a>,
+    pub(super) texts: Numbered<&'a [u8]>,
 }
 
 /// Events of one category.
 #[derive(Debug)]
 pub(super) struct Columns<'a> {
     pub(super) events: Events,
-    pub(super) names: Texts<'a>,
+    pub(super) names: Numbered<&'a [u8]>,
     pub(super) sparse: Vec<Sparse<'a>>,
+    /// The row of the last event, which is often the next one's, and its number.
+    pub(super) last_row: Option<(RowKey<'a>, u32)>,
 }
 
 impl<'a> Columns<'a> {
     pub(super) fn new(category: Category) -> Self {
         Self {
             events: no_events(category),
-            names: Texts::default(),
+            names: Numbered::default(),
             sparse: Vec::new(),
+            last_row: None,
         }
     }
 
@@ -67,7 +81,7 @@ impl<'a> Columns<'a> {
                 self.sparse.push(Sparse {
                     id: *id,
                     message: Vec::new(),
-                    texts: Texts::default(),
+                    texts: Numbered::default(),
                 });
                 self.sparse.len() - 1
             });

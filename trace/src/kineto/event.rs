@@ -1,7 +1,8 @@
 //! One event of a Chrome trace, as slices of the text.
 
-use super::decimal::decimal;
-use super::json::{Cursor, Scalar, Scan};
+use super::decimal::{self, decimal};
+use super::guide::{Guide, Place};
+use super::json::{Cursor, Scan};
 use crate::model::ColumnId;
 
 /// Process and thread ids: numbers, numbers in quotes, or texts (`Spans`, `stream 7`).
@@ -14,12 +15,16 @@ pub(super) enum Id<'a> {
 }
 
 impl<'a> Id<'a> {
-    fn of(scalar: Scalar<'a>) -> Self {
-        match decimal(scalar.text, 0) {
+    fn read(cursor: &mut Cursor<'a>) -> Scan<Self> {
+        if let Some(number) = decimal::plain(cursor, 0) {
+            return Ok(Self::Number(number));
+        }
+        let scalar = cursor.scalar()?;
+        Ok(match decimal(scalar.text, 0) {
             Some(number) => Self::Number(number),
             None if scalar.quoted => Self::Text(scalar.text),
             None => Self::None,
-        }
+        })
     }
 
     /// The number, or the one at the end of the text: 7 of `stream 7`.
@@ -126,45 +131,134 @@ pub(super) struct Event<'a> {
     pub(super) members: &'a [u8],
 }
 
+/// What a member of an event is.
+#[derive(Debug, Clone, Copy)]
+enum Member {
+    Phase,
+    Category,
+    Name,
+    Process,
+    Thread,
+    Start,
+    Duration,
+    Arguments,
+    Other,
+}
+
+impl Member {
+    fn of(key: &[u8]) -> Self {
+        match key {
+            b"ph" => Self::Phase,
+            b"cat" => Self::Category,
+            b"name" => Self::Name,
+            b"pid" => Self::Process,
+            b"tid" => Self::Thread,
+            b"ts" => Self::Start,
+            b"dur" => Self::Duration,
+            b"args" => Self::Arguments,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// What an argument is.
+#[derive(Debug, Clone, Copy)]
+enum Argument {
+    Number(for<'e> fn(&'e mut Arguments<'_>) -> &'e mut Option<i64>),
+    Triple(for<'e> fn(&'e mut Arguments<'_>) -> &'e mut [i64; 3]),
+    Name,
+    /// One that few events have, and to which power of ten it counts its unit.
+    Further(ColumnId, u32),
+    Other,
+}
+
+impl Argument {
+    fn of(key: &[u8]) -> Self {
+        use Argument::{Further, Number, Triple};
+        match key {
+            b"correlation" | b"correlationId" => Number(|of| &mut of.correlation),
+            b"External id" | b"external id" => Number(|of| &mut of.external_id),
+            b"device" | b"Device Id" => Number(|of| &mut of.device),
+            b"context" => Number(|of| &mut of.context),
+            b"stream" => Number(|of| &mut of.stream),
+            b"bytes" => Number(|of| &mut of.bytes),
+            b"registers per thread" => Number(|of| &mut of.registers),
+            b"shared memory" => Number(|of| &mut of.shared),
+            b"grid" => Triple(|of| &mut of.grid),
+            b"block" => Triple(|of| &mut of.block),
+            b"graph node id" => Number(|of| &mut of.graph_node),
+            b"Sequence number" => Number(|of| &mut of.sequence),
+            b"Fwd thread id" => Number(|of| &mut of.forward_thread),
+            b"Python id" => Number(|of| &mut of.python_id),
+            b"Python parent id" => Number(|of| &mut of.python_parent),
+            b"Bytes" => Number(|of| &mut of.change),
+            b"Addr" => Number(|of| &mut of.address),
+            b"Total Allocated" => Number(|of| &mut of.allocated),
+            b"Total Reserved" => Number(|of| &mut of.reserved),
+            b"Device Type" => Number(|of| &mut of.device_type),
+            b"name" => Self::Name,
+            b"Input Dims" => Further(ColumnId::InputShapes, 0),
+            b"Input type" => Further(ColumnId::InputTypes, 0),
+            b"In msg nelems" => Further(ColumnId::InElements, 0),
+            b"Out msg nelems" => Further(ColumnId::OutElements, 0),
+            b"Collective name" => Further(ColumnId::Collective, 0),
+            b"Group size" => Further(ColumnId::GroupSize, 0),
+            b"Process Group Name" => Further(ColumnId::ProcessGroup, 0),
+            b"Process Group Ranks" => Further(ColumnId::GroupRanks, 0),
+            b"dtype" => Further(ColumnId::ElementType, 0),
+            b"flops" => Further(ColumnId::Flops, 0),
+            b"blocks per SM" => Further(ColumnId::BlocksPerSm, 3),
+            b"warps per SM" => Further(ColumnId::WarpsPerSm, 3),
+            // The second one is of 2020; it was renamed since it estimates what is achieved.
+            b"est. achieved occupancy %" | b"theoretical occupancy %" => Further(ColumnId::AchievedOccupancy, 4),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The ways through events that were seen.
+#[derive(Debug, Default)]
+pub(super) struct Guides {
+    events: Guide<Member>,
+    arguments: Guide<Argument>,
+}
+
 /// Reads the event that begins here into `event`, and what else it says into `further`; both are emptied before. They are the caller's
 /// because an event has 500 bytes, which would be copied once for each function that returns it.
-pub(super) fn event<'a>(cursor: &mut Cursor<'a>, event: &mut Event<'a>, further: &mut Further<'a>) -> Scan<()> {
+pub(super) fn event<'a>(
+    cursor: &mut Cursor<'a>,
+    event: &mut Event<'a>,
+    further: &mut Further<'a>,
+    guides: &mut Guides,
+) -> Scan<()> {
     *event = Event::default();
     further.clear();
-    if !cursor.enter(b'{', b'}')? {
-        return Ok(());
-    }
-    loop {
-        match cursor.key()? {
-            b"ph" => event.phase = cursor.scalar()?.text.first().copied().unwrap_or(0),
-            b"cat" => event.category = text(cursor)?,
-            b"name" => event.name = text(cursor)?,
-            b"pid" => event.process = Id::of(cursor.scalar()?),
-            b"tid" => event.thread = Id::of(cursor.scalar()?),
-            b"ts" => event.start = decimal(cursor.scalar()?.text, 3),
-            b"dur" => event.duration = decimal(cursor.scalar()?.text, 3),
-            b"args" => {
-                if cursor.token()? == b'{' {
-                    let mut inside = cursor.clone();
-                    if event.phase == b'C' {
-                        event.members = cursor.value()?;
-                    } else {
-                        event.arguments = Arguments::default();
-                        arguments(cursor, &mut event.arguments, further)?;
-                    }
-                    if event.phase == 0 {
-                        event.members = inside.value()?;
-                    }
+    let mut place = Place::BEGIN;
+    while let Some(member) = guides.events.member(cursor, &mut place, Member::of)? {
+        match member {
+            Member::Phase => event.phase = cursor.scalar()?.text.first().copied().unwrap_or(0),
+            Member::Category => event.category = text(cursor)?,
+            Member::Name => event.name = text(cursor)?,
+            Member::Process => event.process = Id::read(cursor)?,
+            Member::Thread => event.thread = Id::read(cursor)?,
+            Member::Start => event.start = decimal::read(cursor, 3)?,
+            Member::Duration => event.duration = decimal::read(cursor, 3)?,
+            Member::Arguments if cursor.token()? == b'{' => {
+                let mut inside = cursor.clone();
+                if event.phase == b'C' {
+                    event.members = cursor.value()?;
                 } else {
-                    cursor.value()?;
+                    event.arguments = Arguments::default();
+                    arguments(cursor, &mut event.arguments, further, &mut guides.arguments)?;
+                }
+                if event.phase == 0 {
+                    event.members = inside.value()?;
                 }
             }
-            _ => drop(cursor.value()?),
-        }
-        if cursor.follows(b'}')? {
-            return Ok(());
+            Member::Arguments | Member::Other => drop(cursor.value()?),
         }
     }
+    Ok(())
 }
 
 /// A string; whatever else stands there is skipped and empty.
@@ -177,95 +271,48 @@ fn text<'a>(cursor: &mut Cursor<'a>) -> Scan<&'a [u8]> {
     }
 }
 
-fn arguments<'a>(cursor: &mut Cursor<'a>, found: &mut Arguments<'a>, further: &mut Further<'a>) -> Scan<()> {
-    if !cursor.enter(b'{', b'}')? {
-        return Ok(());
-    }
-    loop {
-        match cursor.key()? {
-            b"correlation" | b"correlationId" => found.correlation = number(cursor)?,
-            b"External id" | b"external id" => found.external_id = number(cursor)?,
-            b"device" | b"Device Id" => found.device = number(cursor)?,
-            b"context" => found.context = number(cursor)?,
-            b"stream" => found.stream = number(cursor)?,
-            b"bytes" => found.bytes = number(cursor)?,
-            b"registers per thread" => found.registers = number(cursor)?,
-            b"shared memory" => found.shared = number(cursor)?,
-            b"grid" => found.grid = triple(cursor)?,
-            b"block" => found.block = triple(cursor)?,
-            b"graph node id" => found.graph_node = number(cursor)?,
-            b"Sequence number" => found.sequence = number(cursor)?,
-            b"Fwd thread id" => found.forward_thread = number(cursor)?,
-            b"Python id" => found.python_id = number(cursor)?,
-            b"Python parent id" => found.python_parent = number(cursor)?,
-            b"Bytes" => found.change = number(cursor)?,
-            b"Addr" => found.address = number(cursor)?,
-            b"Total Allocated" => found.allocated = number(cursor)?,
-            b"Total Reserved" => found.reserved = number(cursor)?,
-            b"Device Type" => found.device_type = number(cursor)?,
-            b"name" => found.name = text(cursor)?,
-            key => match further_column(key) {
-                Some(column) => further.extend(message(cursor, column)?),
-                None => drop(cursor.value()?),
-            },
-        }
-        if cursor.follows(b'}')? {
-            return Ok(());
+// On its own, because both ways through members within one function are more than a processor's registers hold.
+#[inline(never)]
+fn arguments<'a>(
+    cursor: &mut Cursor<'a>,
+    found: &mut Arguments<'a>,
+    further: &mut Further<'a>,
+    guide: &mut Guide<Argument>,
+) -> Scan<()> {
+    let mut place = Place::BEGIN;
+    while let Some(argument) = guide.member(cursor, &mut place, Argument::of)? {
+        match argument {
+            Argument::Number(of) => *of(found) = number(cursor, 0)?,
+            Argument::Triple(of) => *of(found) = triple(cursor)?,
+            Argument::Name => found.name = text(cursor)?,
+            Argument::Further(column, scale) => further.extend(said(cursor, column, scale)?),
+            Argument::Other => drop(cursor.value()?),
         }
     }
-}
-
-/// The column of an argument that few events have, and to which power of ten the argument counts its unit.
-fn further_column(key: &[u8]) -> Option<(ColumnId, i32)> {
-    // By the first byte, since most arguments are none of these.
-    match (*key.first()?, key) {
-        (b'I', b"Input Dims") => Some((ColumnId::InputShapes, 0)),
-        (b'I', b"Input type") => Some((ColumnId::InputTypes, 0)),
-        (b'I', b"In msg nelems") => Some((ColumnId::InElements, 0)),
-        (b'O', b"Out msg nelems") => Some((ColumnId::OutElements, 0)),
-        (b'C', b"Collective name") => Some((ColumnId::Collective, 0)),
-        (b'G', b"Group size") => Some((ColumnId::GroupSize, 0)),
-        (b'P', b"Process Group Name") => Some((ColumnId::ProcessGroup, 0)),
-        (b'P', b"Process Group Ranks") => Some((ColumnId::GroupRanks, 0)),
-        (b'd', b"dtype") => Some((ColumnId::ElementType, 0)),
-        (b'f', b"flops") => Some((ColumnId::Flops, 0)),
-        (b'b', b"blocks per SM") => Some((ColumnId::BlocksPerSm, 3)),
-        (b'w', b"warps per SM") => Some((ColumnId::WarpsPerSm, 3)),
-        // The second one is of 2020; it was renamed since it estimates what is achieved.
-        (b'e', b"est. achieved occupancy %") | (b't', b"theoretical occupancy %") => {
-            Some((ColumnId::AchievedOccupancy, 4))
-        }
-        _ => None,
-    }
+    Ok(())
 }
 
 /// What stands here for `column`; nothing where it is empty or of another kind.
-fn message<'a>(cursor: &mut Cursor<'a>, (column, scale): (ColumnId, i32)) -> Scan<Option<(ColumnId, Said<'a>)>> {
-    let first = cursor.token()?;
-    let is_list = matches!(first, b'{' | b'[');
+fn said<'a>(cursor: &mut Cursor<'a>, column: ColumnId, scale: u32) -> Scan<Option<(ColumnId, Said<'a>)>> {
     if column.is_text() {
-        let text = if is_list {
+        let text = if matches!(cursor.token()?, b'{' | b'[') {
             cursor.value()?
         } else {
             cursor.scalar()?.text
         };
         return Ok((!text.is_empty()).then_some((column, Said::Text(text))));
     }
-    if is_list {
-        cursor.value()?;
-        return Ok(None);
-    }
-    let number = decimal(cursor.scalar()?.text, scale).and_then(|number| u64::try_from(number).ok());
+    let number = number(cursor, scale)?.and_then(|number| u64::try_from(number).ok());
     Ok(number.map(|number| (column, Said::Number(number))))
 }
 
-/// A number; whatever else stands there is skipped.
-fn number(cursor: &mut Cursor<'_>) -> Scan<Option<i64>> {
+/// A number times ten to the power of `scale`; whatever else stands there is skipped.
+fn number(cursor: &mut Cursor<'_>, scale: u32) -> Scan<Option<i64>> {
     if matches!(cursor.token()?, b'{' | b'[') {
         cursor.value()?;
         return Ok(None);
     }
-    Ok(decimal(cursor.scalar()?.text, 0))
+    decimal::read(cursor, scale)
 }
 
 fn triple(cursor: &mut Cursor<'_>) -> Scan<[i64; 3]> {
@@ -279,7 +326,7 @@ fn triple(cursor: &mut Cursor<'_>) -> Scan<[i64; 3]> {
     }
     let mut places = found.iter_mut();
     loop {
-        let value = number(cursor)?;
+        let value = number(cursor, 0)?;
         if let Some(place) = places.next() {
             *place = value.unwrap_or(0);
         }
@@ -299,7 +346,13 @@ mod tests {
             "args": {"queued": 0, "device": 3, "context": 1, "stream": 7, "correlation": 44, "grid": [5, 6, 7], "block": [32, 1],
             "deep": {"correlation": 9, "x": [1, {}]}, "registers per thread": 40, "warps per SM": 9.185185 } }, "#;
         let (mut found, mut further) = (Event::default(), Further::new());
-        event(&mut Cursor::new(text, 0), &mut found, &mut further).unwrap();
+        event(
+            &mut Cursor::new(text, 0),
+            &mut found,
+            &mut further,
+            &mut Guides::default(),
+        )
+        .unwrap();
         assert_eq!(further, [(ColumnId::WarpsPerSm, Said::Number(9_185))]);
         assert_eq!(
             (found.phase, found.category, found.name),
@@ -319,7 +372,13 @@ mod tests {
     fn values_of_the_wrong_kind_are_skipped() {
         let text = br#"{"ph": "X", "name": {"a": 1}, "cat": 5, "ts": "7", "dur": null, "args": [1], "tid": "24572"}"#;
         let mut found = Event::default();
-        event(&mut Cursor::new(text, 0), &mut found, &mut Further::new()).unwrap();
+        event(
+            &mut Cursor::new(text, 0),
+            &mut found,
+            &mut Further::new(),
+            &mut Guides::default(),
+        )
+        .unwrap();
         assert_eq!((found.name, found.category), (&b""[..], &b""[..]));
         assert_eq!(
             (found.start, found.duration, found.thread),

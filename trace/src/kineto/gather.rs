@@ -155,7 +155,7 @@ impl<'a> Gather<'a> {
 
     /// Adds the events of a part; parts come in the order of the text.
     pub(super) fn add(&mut self, part: Part<'_>) -> Result<(), Failure> {
-        let rows = part.rows.iter().map(|key| self.row(*key));
+        let rows = part.rows.list.iter().map(|key| self.row(*key));
         let rows = rows.collect::<Result<Vec<u32>, Failure>>()?;
         for (category, columns) in part.columns {
             self.count(columns.events.count())?;

@@ -106,6 +106,29 @@ impl<'a> Cursor<'a> {
         self.at += 1;
     }
 
+    /// Steps over `bytes`, which were [looked at](Cursor::ahead) before.
+    #[inline]
+    pub(super) fn advance(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// The next bytes, where there are so many.
+    #[inline]
+    pub(super) fn ahead<const N: usize>(&self) -> Option<&'a [u8; N]> {
+        self.rest().first_chunk()
+    }
+
+    /// All that comes.
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// What was stepped over since it stood at `from`.
+    pub(super) fn since(&self, from: usize) -> &'a [u8] {
+        self.bytes.get(from..self.at).unwrap_or_default()
+    }
+
     /// Skips white space; the byte that follows.
     #[inline]
     pub(super) fn token(&mut self) -> Scan<u8> {
@@ -134,8 +157,7 @@ impl<'a> Cursor<'a> {
         self.expect(b'"')?;
         let first = self.at;
         loop {
-            let rest = self.bytes.get(self.at..).unwrap_or_default();
-            let Some(found) = quote_or_backslash(rest) else {
+            let Some(found) = quote_or_backslash(self.rest()) else {
                 return Err(Stop::More);
             };
             let at = self.at + found;
@@ -181,7 +203,7 @@ impl<'a> Cursor<'a> {
         if first == self.at {
             return Err(Stop::Bad(first));
         }
-        let text = self.bytes.get(first..self.at).unwrap_or_default();
+        let text = self.since(first);
         Ok(Scalar { text, quoted: false })
     }
 
@@ -190,7 +212,7 @@ impl<'a> Cursor<'a> {
         self.token()?;
         let first = self.at;
         self.skip(0)?;
-        Ok(self.bytes.get(first..self.at).unwrap_or_default())
+        Ok(self.since(first))
     }
 
     #[inline]

@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use hashbrown::HashMap;
-
-use super::columns::Columns;
-use super::event::{Event, Further, Id};
+use super::columns::{Columns, Numbered};
+use super::event::{Event, Further, Guides, Id};
 use super::json::{Cursor, Stop};
 use crate::model::{self, Category, ColumnId, Events, LossReason, Losses, Track};
 
@@ -42,9 +40,7 @@ pub(super) struct Sample<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Part<'a> {
     pub(super) columns: BTreeMap<Category, Columns<'a>>,
-    pub(super) rows: Vec<RowKey<'a>>,
-    by_row: HashMap<RowKey<'a>, u32>,
-    last_row: Option<(RowKey<'a>, u32)>,
+    pub(super) rows: Numbered<RowKey<'a>>,
     pub(super) edges: Vec<Edge<'a>>,
     pub(super) samples: Vec<Sample<'a>>,
     /// Names of processes, and of threads.
@@ -54,6 +50,7 @@ pub(super) struct Part<'a> {
     pub(super) trusted: bool,
     /// What the event at hand says beside its arguments.
     further: Further<'a>,
+    guides: Guides,
 }
 
 /// Why reading of a piece ended.
@@ -92,7 +89,7 @@ impl<'a> Part<'a> {
                 b',' => cursor.step(),
                 b']' if self.trusted => return (begin + 1, End::Closed),
                 _ if begin >= until => return (begin, End::Reached),
-                b'{' => match super::event::event(&mut cursor, &mut event, &mut self.further) {
+                b'{' => match super::event::event(&mut cursor, &mut event, &mut self.further, &mut self.guides) {
                     Ok(()) => {
                         self.trusted |= event.phase != 0;
                         self.add(&event);
@@ -124,7 +121,7 @@ impl<'a> Part<'a> {
         if let Stop::Bad(bad) = stop {
             let mut cursor = Cursor::repairing(text, begin);
             let mut event = Event::default();
-            match super::event::event(&mut cursor, &mut event, &mut self.further) {
+            match super::event::event(&mut cursor, &mut event, &mut self.further, &mut self.guides) {
                 Ok(()) if event.phase != 0 => {
                     self.drops
                         .add(LossReason::Truncated, "events whose quotes were not escaped", 1);
@@ -190,8 +187,13 @@ impl<'a> Part<'a> {
             return;
         };
         let category = category(event);
-        let row = self.row(row_key(category, event));
         let columns = self.columns.entry(category).or_insert_with(|| Columns::new(category));
+        let key = row_key(category, event);
+        let row = match &columns.last_row {
+            Some((last, row)) if *last == key => *row,
+            _ => self.rows.number(key),
+        };
+        columns.last_row = Some((key, row));
         let name = columns.names.number(event.name);
         let correlation = event.arguments.correlation.and_then(|id| u32::try_from(id).ok());
         let common = model::Event {
@@ -205,21 +207,6 @@ impl<'a> Part<'a> {
         if !self.further.is_empty() {
             columns.say(category, &self.further);
         }
-    }
-
-    fn row(&mut self, key: RowKey<'a>) -> u32 {
-        if let Some((last, row)) = &self.last_row
-            && *last == key
-        {
-            return *row;
-        }
-        let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-        let row = *self.by_row.entry(key).or_insert(next);
-        if row == next {
-            self.rows.push(key);
-        }
-        self.last_row = Some((key, row));
-        row
     }
 }
 
