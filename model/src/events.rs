@@ -224,6 +224,22 @@ impl Events {
         u64::try_from(self.len()).unwrap_or(u64::MAX)
     }
 
+    /// Makes room for exactly so many more events, as far as there is memory: without it, appending does.
+    pub fn reserve(&mut self, additional: usize) {
+        for column in [&mut self.start_ns, &mut self.duration_ns] {
+            drop(column.try_reserve_exact(additional));
+        }
+        for column in [&mut self.row, &mut self.lane, &mut self.name, &mut self.correlation] {
+            drop(column.try_reserve_exact(additional));
+        }
+        for column in &mut self.columns {
+            drop(match &mut column.values {
+                Values::U32(values) => values.try_reserve_exact(additional),
+                Values::U64(values) => values.try_reserve_exact(additional),
+            });
+        }
+    }
+
     /// Appends an event; `own` are the values of `columns` in their order, those behind its end become
     /// [`ColumnId::missing`].
     pub fn push(&mut self, event: Event, own: &[u64]) {

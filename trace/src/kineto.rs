@@ -12,6 +12,7 @@
 //! allocators of memory say becomes [`Capture::allocations`]; how much is in use by then, and counters, become series.
 
 mod archive;
+mod batch;
 mod columns;
 mod copies;
 mod decimal;
@@ -105,16 +106,22 @@ pub enum ReadError {
 
 /// Reads the trace at `path`.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
-    let file = File::open(path).map_err(|source| ReadError::Open {
+    let opened = File::open(path).and_then(|file| Ok((file.metadata()?.len(), file)));
+    let (length, file) = opened.map_err(|source| ReadError::Open {
         path: path.to_owned(),
         source,
     })?;
-    read_text(file, path, limits)
+    read_text(file, length, path, limits)
 }
 
-/// Reads a trace of which `path` is the name in messages.
-fn read_text(text: impl Read + Send + 'static, path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
-    let mut input = Input::open(text, limits.max_text_bytes).map_err(|source| ReadError::Open {
+/// Reads a trace of `length` bytes, of which `path` is the name in messages.
+fn read_text(
+    file: impl Read + Send + 'static,
+    length: u64,
+    path: &Path,
+    limits: &ReadLimits,
+) -> Result<Capture, ReadError> {
+    let mut input = Input::open(file, length, limits.max_text_bytes).map_err(|source| ReadError::Open {
         path: path.to_owned(),
         source,
     })?;

@@ -56,7 +56,7 @@ pub fn read_archive(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadErr
     for (position, size) in places {
         let mut file = File::open(path).map_err(open)?;
         file.seek(SeekFrom::Start(position)).map_err(open)?;
-        let capture = read_text(file.take(size), path, &left)?;
+        let capture = read_text(file.take(size), size, path, &left)?;
         let events: u64 = capture.events.values().map(Events::count).sum();
         left.max_events = left.max_events.saturating_sub(events);
         left.max_text_bytes = left.max_text_bytes.saturating_sub(size);

@@ -3,10 +3,11 @@
 use hashbrown::HashMap;
 
 use super::Failure;
+use super::batch::Said;
 use super::columns::Sparse;
 use super::gather::Gather;
 use super::json::unescape;
-use crate::model::{Category, ColumnId, Events, LossReason, index};
+use crate::model::{Category, ColumnId, Events, LossReason};
 
 /// What part of the bytes that all strings may take one column may have: without shapes a trace is worth reading, too.
 const SHARE: u64 = 16;
@@ -19,31 +20,21 @@ pub(super) struct Dictionary {
 }
 
 impl Gather<'_> {
-    /// Adds what the last events of `category`, from `first` on, say in columns that few events have.
-    pub(super) fn say(&mut self, category: Category, first: usize, all: Vec<Sparse<'_>>) -> Result<(), Failure> {
-        for Sparse { id, message, texts } in all {
-            let mut numbers = Vec::with_capacity(texts.list.len());
-            for raw in &texts.list {
-                numbers.push(u64::from(self.text(category, id, raw)?));
+    /// What events of `category` say in columns that few have, texts by their numbers in the trace.
+    pub(super) fn said(&mut self, category: Category, all: Vec<Sparse<'_>>) -> Result<Vec<Said>, Failure> {
+        let mut said = Vec::with_capacity(all.len());
+        for Sparse { id, mut message, texts } in all {
+            if id.is_text() {
+                let numbers = texts.list.iter().map(|raw| self.text(category, id, raw));
+                let numbers = numbers.collect::<Result<Vec<u32>, Failure>>()?;
+                for (_, value) in &mut message {
+                    let number = usize::try_from(*value).ok().and_then(|at| numbers.get(at));
+                    *value = number.copied().unwrap_or(0).into();
+                }
             }
-            let Some(events) = self.capture.events.get_mut(&category) else {
-                continue;
-            };
-            let count = events.len();
-            let place = events.add_column(id);
-            let Some(column) = events.columns.get_mut(place) else {
-                continue;
-            };
-            column.values.resize(count, id.missing());
-            for (at, value) in message {
-                let value = match usize::try_from(value) {
-                    Ok(number) if id.is_text() => numbers.get(number).copied().unwrap_or(0),
-                    _ => value,
-                };
-                column.values.set(first.saturating_add(index(at)), value);
-            }
+            said.push((id, message));
         }
-        Ok(())
+        Ok(said)
     }
 
     /// The number of a text in its column; 0, which stands for none, where the column has too many already.

@@ -107,10 +107,11 @@ fn events(text: &mut Text<'_>, gather: &mut Gather<'_>, longest: usize, member: 
         let Text {
             input, block, spare, ..
         } = text;
-        // The next text is read while this is parsed.
+        // While this is parsed, the events before it are appended and the next text is read.
         let ((parts, mut taken, end), ()) = rayon::join(
             || split::read(block.text(), trusted, is_whole),
             || {
+                gather.append(|so_far| input.expected(so_far));
                 if !is_whole {
                     input.fill(spare);
                 }

@@ -84,6 +84,7 @@ impl Gather<'_> {
     /// Makes the capture of what was gathered.
     pub(super) fn finish(&mut self) -> Result<Capture, Failure> {
         self.close()?;
+        self.append(|_| None);
         let from_kineto = !self.capture.source.schema_version.is_empty() || !self.capture.devices.is_empty();
         let tool = if from_kineto { "PyTorch Kineto" } else { "Chrome trace" };
         tool.clone_into(&mut self.capture.source.tool);

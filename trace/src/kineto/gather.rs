@@ -6,13 +6,14 @@ use std::collections::BTreeMap;
 use hashbrown::HashMap;
 
 use super::Failure;
+use super::batch::Batch;
 use super::dictionary::Dictionary;
 use super::event::{Arguments, Event, Id};
 use super::json::unescape;
 use super::part::{Edge, Part, RowKey, no_events};
 use super::series::Series;
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, ColumnId, Events, LossReason, Track, Values, index};
+use crate::model::{Capture, Category, ColumnId, LossReason, Track};
 use crate::redact;
 
 /// An [`Id`] that outlives its text.
@@ -103,6 +104,8 @@ pub(super) struct Gather<'a> {
     by_row: HashMap<OwnRow, u32>,
     names: BTreeMap<Category, HashMap<Vec<u8>, u32>>,
     pub(super) dictionaries: BTreeMap<(Category, ColumnId), Dictionary>,
+    /// Events that were counted and not appended yet.
+    batches: Vec<Batch>,
     string_bytes: u64,
     events: u64,
     open: BTreeMap<(OwnId, OwnId), Vec<Open>>,
@@ -125,6 +128,7 @@ impl<'a> Gather<'a> {
             by_row: HashMap::new(),
             names: BTreeMap::new(),
             dictionaries: BTreeMap::new(),
+            batches: Vec::new(),
             string_bytes: 0,
             events: 0,
             open: BTreeMap::new(),
@@ -153,7 +157,23 @@ impl<'a> Gather<'a> {
         self.lose(LossReason::Truncated, &what);
     }
 
-    /// Adds the events of a part; parts come in the order of the text.
+    /// Appends the events that were added: all that takes long and needs no text. `expected` says of a number of events how many there
+    /// will be in the end, where that can be known.
+    pub(super) fn append(&mut self, expected: impl Fn(usize) -> Option<usize>) {
+        for batch in self.batches.drain(..) {
+            let category = batch.category;
+            let events = self.capture.events.entry(category);
+            let events = events.or_insert_with(|| no_events(category));
+            let more = batch.events.len();
+            // Memory that grows is copied, and copies are of pages that are touched for the first time.
+            if events.start_ns.capacity() - events.len() < more {
+                events.reserve(expected(events.len() + more).map_or(0, |all| all - events.len()));
+            }
+            batch.append(events);
+        }
+    }
+
+    /// Adds the events of a part, which [`Gather::append`] appends; parts come in the order of the text.
     pub(super) fn add(&mut self, part: Part<'_>) -> Result<(), Failure> {
         let rows = part.rows.list.iter().map(|key| self.row(*key));
         let rows = rows.collect::<Result<Vec<u32>, Failure>>()?;
@@ -161,14 +181,14 @@ impl<'a> Gather<'a> {
             self.count(columns.events.count())?;
             let names = columns.names.list.iter().map(|raw| self.name(category, raw));
             let names = names.collect::<Result<Vec<u32>, Failure>>()?;
-            let events = self
-                .capture
-                .events
-                .entry(category)
-                .or_insert_with(|| no_events(category));
-            let first = events.len();
-            append(events, columns.events, &rows, &names);
-            self.say(category, first, columns.sparse)?;
+            let said = self.said(category, columns.sparse)?;
+            self.batches.push(Batch {
+                category,
+                events: columns.events,
+                rows: rows.clone(),
+                names,
+                said,
+            });
         }
         for drop in part.drops.list() {
             self.capture.drops.add(drop.reason, &drop.what, drop.count);
@@ -340,29 +360,5 @@ impl<'a> Gather<'a> {
             open.end = self.last;
         }
         self.add_ranges(&left)
-    }
-}
-
-/// Appends `from`, whose rows and names are numbers into `rows` and `names`.
-fn append(to: &mut Events, mut from: Events, rows: &[u32], names: &[u32]) {
-    let number = |of: &[u32], at: u32| of.get(index(at)).copied().unwrap_or(0);
-    to.start_ns.append(&mut from.start_ns);
-    to.duration_ns.append(&mut from.duration_ns);
-    to.lane.append(&mut from.lane);
-    to.correlation.append(&mut from.correlation);
-    to.row.extend(from.row.iter().map(|row| number(rows, *row)));
-    to.name.extend(from.name.iter().map(|name| number(names, *name)));
-    for (to, from) in to.columns.iter_mut().zip(from.columns) {
-        match (&mut to.values, from.values) {
-            (Values::U32(to), Values::U32(mut from)) => to.append(&mut from),
-            (Values::U64(to), Values::U64(mut from)) => to.append(&mut from),
-            // Both were made for the same category by the same code.
-            (Values::U32(_), Values::U64(_)) | (Values::U64(_), Values::U32(_)) => {}
-        }
-    }
-    // What the piece does not say.
-    let count = to.start_ns.len();
-    for column in &mut to.columns {
-        column.values.resize(count, column.id.missing());
     }
 }

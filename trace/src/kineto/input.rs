@@ -6,7 +6,10 @@ use flate2::read::MultiGzDecoder;
 
 /// Bytes read at a time: at first, so that small files cost little, and at most.
 const FIRST_BLOCK: usize = 128 << 10;
-const BLOCK: usize = 16 << 20;
+const MOST: usize = 16 << 20;
+
+/// The same for each core, since what is read is best parsed while it is in a cache.
+const OF_A_CORE: usize = 2 << 20;
 
 /// A part of each block is room for the end of the one before, so that the block itself need not move.
 const HEAD: usize = 16;
@@ -37,29 +40,43 @@ pub(super) struct Input {
     is_over: bool,
     broken: Option<io::Error>,
     given: u64,
+    /// How much text there is, where that can be known before.
+    length: Option<u64>,
     limit: u64,
     block: usize,
 }
 
 impl Input {
-    /// Text of a file; `limit` is how many bytes of it there may be.
-    pub(super) fn open(mut file: impl Read + Send + 'static, limit: u64) -> io::Result<Self> {
+    /// Text of a file of `length` bytes; `limit` is how many bytes of text there may be.
+    pub(super) fn open(mut file: impl Read + Send + 'static, length: u64, limit: u64) -> io::Result<Self> {
         let mut magic = Vec::with_capacity(2);
         Read::by_ref(&mut file).take(2).read_to_end(&mut magic)?;
         let whole = io::Cursor::new(magic.clone()).chain(file);
-        let reader: Box<dyn Read + Send> = if magic == [0x1f, 0x8b] {
-            Box::new(MultiGzDecoder::new(io::BufReader::with_capacity(1 << 18, whole)))
+        let (reader, length): (Box<dyn Read + Send>, _) = if magic == [0x1f, 0x8b] {
+            let text = MultiGzDecoder::new(io::BufReader::with_capacity(1 << 18, whole));
+            (Box::new(text), None)
         } else {
-            Box::new(whole)
+            (Box::new(whole), Some(length))
         };
         Ok(Self {
             reader,
             is_over: false,
             broken: None,
             given: 0,
+            length,
             limit,
             block: FIRST_BLOCK,
         })
+    }
+
+    /// How many events of a kind there will be, after `so_far`, if they go on as they began; `None` where nothing tells.
+    pub(super) fn expected(&self, so_far: usize) -> Option<usize> {
+        // Less says nothing of the whole.
+        const LEAST: u64 = 4 << 20;
+        let length = self.length.filter(|_| self.given >= LEAST)?;
+        let expected = u128::try_from(so_far).ok()? * u128::from(length) / u128::from(self.given);
+        // A little more, since no part is like another.
+        usize::try_from(expected + expected / 16).ok()
     }
 
     /// No more will come.
@@ -79,10 +96,11 @@ impl Input {
 
     /// Fills `block` with the next text, leaving room before it.
     pub(super) fn fill(&mut self, block: &mut Block) {
+        let most = (OF_A_CORE * rayon::current_num_threads()).min(MOST);
         block.bytes.resize(self.block, 0);
         block.begin = self.block / HEAD;
         block.end = block.begin;
-        self.block = (self.block * 2).min(BLOCK);
+        self.block = (self.block * 2).min(most);
         while block.end < block.bytes.len() && !self.is_over {
             let room = block.bytes.get_mut(block.end..).unwrap_or_default();
             match self.reader.read(room) {

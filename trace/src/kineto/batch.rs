@@ -1,0 +1,56 @@
+//! Events that are to be appended to the capture's: the work that needs no text any more, and so goes on beside the reading of what comes.
+
+use crate::model::{Category, ColumnId, Events, Values, index};
+
+/// What one piece of a trace says in a column that few events have: which events, and their values.
+pub(super) type Said = (ColumnId, Vec<(u32, u64)>);
+
+/// Events of one category, with rows and names by numbers of their piece.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) category: Category,
+    pub(super) events: Events,
+    /// The trace's numbers of the piece's rows.
+    pub(super) rows: Vec<u32>,
+    /// The trace's numbers of the piece's names.
+    pub(super) names: Vec<u32>,
+    /// Values of columns of texts are the trace's numbers already.
+    pub(super) said: Vec<Said>,
+}
+
+impl Batch {
+    /// Appends them to the trace's events of their category.
+    pub(super) fn append(self, to: &mut Events) {
+        let number = |of: &[u32], at: u32| of.get(index(at)).copied().unwrap_or(0);
+        let mut from = self.events;
+        let first = to.len();
+        to.start_ns.append(&mut from.start_ns);
+        to.duration_ns.append(&mut from.duration_ns);
+        to.lane.append(&mut from.lane);
+        to.correlation.append(&mut from.correlation);
+        to.row.extend(from.row.iter().map(|row| number(&self.rows, *row)));
+        to.name.extend(from.name.iter().map(|name| number(&self.names, *name)));
+        for (to, from) in to.columns.iter_mut().zip(from.columns) {
+            match (&mut to.values, from.values) {
+                (Values::U32(to), Values::U32(mut from)) => to.append(&mut from),
+                (Values::U64(to), Values::U64(mut from)) => to.append(&mut from),
+                // Both were made for the same category by the same code.
+                (Values::U32(_), Values::U64(_)) | (Values::U64(_), Values::U32(_)) => {}
+            }
+        }
+        // What the piece does not say.
+        let count = to.len();
+        for column in &mut to.columns {
+            column.values.resize(count, column.id.missing());
+        }
+        for (id, values) in self.said {
+            let place = to.add_column(id);
+            let Some(column) = to.columns.get_mut(place) else {
+                continue;
+            };
+            for (at, value) in values {
+                column.values.set(first.saturating_add(index(at)), value);
+            }
+        }
+    }
+}
