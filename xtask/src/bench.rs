@@ -200,6 +200,7 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
 fn build(profile: &str) -> Result<PathBuf> {
     project::cargo()?
         .args(["build", "--quiet", "--profile", profile, "-p", "flopwatch-trace-bench"])
+        .patiently()
         .quiet()?;
     Ok(project::target_directory()?.join(profile).join("flopwatch-trace-bench"))
 }

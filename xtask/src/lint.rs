@@ -21,23 +21,26 @@ use std::collections::BTreeSet;
 
 /// Runs every check and fails when one failed.
 pub(crate) fn run(cache: &Cache) -> Result<()> {
+    let (code, others) = (code(cache), others(cache));
+    code.and(others)
+}
+
+/// What compiles the workspace: all that comes later is waiting for that.
+pub(crate) fn code(cache: &Cache) -> Result<()> {
     let environment = project::environment(cache)?;
     let cargo = || Ok::<_, anyhow::Error>(project::cargo()?.envs(&environment));
-    let mut failed = Vec::new();
-    let mut check = |name: &'static str, work: &dyn Fn() -> Result<()>| {
-        if interrupted() {
-            return;
-        }
-        if let Err(error) = step(name, work) {
-            say(format_args!("{error:#}"));
-            failed.push(name);
-        }
-    };
-    check("format", &|| cargo()?.args(["fmt", "--all", "--check"]).shown());
-    check("clippy", &|| clippy(cache));
-    check("documentation", &|| documentation::check(cache));
-    check("links between the documents", &links::check);
-    check("chart", &|| {
+    let mut checks = Checks::default();
+    checks.run("format", || cargo()?.args(["fmt", "--all", "--check"]).shown());
+    checks.run("clippy", || clippy(cache));
+    checks.run("documentation", || documentation::check(cache));
+    checks.end()
+}
+
+/// Everything else, which nothing waits for.
+pub(crate) fn others(cache: &Cache) -> Result<()> {
+    let mut checks = Checks::default();
+    checks.run("links between the documents", links::check);
+    checks.run("chart", || {
         let chart = project::root()?.join("charts/flopwatch");
         let helm = HELM.build(cache)?.join("helm");
         Run::new(&helm)
@@ -51,17 +54,39 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
             .arg(&chart)
             .quiet()
     });
-    check("Python", &|| python::check(cache));
-    check("packages of the viewer", &lockfile::check);
-    check("licences and sources", &|| dependencies::check(cache));
-    check("advisories", &|| dependencies::advisories(cache));
-    if interrupted() {
-        bail!("interrupted");
+    checks.run("Python", || python::check(cache));
+    checks.run("packages of the viewer", lockfile::check);
+    checks.run("licences and sources", || dependencies::check(cache));
+    checks.run("advisories", || dependencies::advisories(cache));
+    checks.end()
+}
+
+/// Checks of which each is made, whatever became of those before it.
+#[derive(Default)]
+struct Checks {
+    failed: Vec<&'static str>,
+}
+
+impl Checks {
+    fn run(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) {
+        if interrupted() {
+            return;
+        }
+        if let Err(error) = step(name, work) {
+            say(format_args!("{error:#}"));
+            self.failed.push(name);
+        }
     }
-    if failed.is_empty() {
-        Ok(())
-    } else {
-        bail!("failed: {}", failed.join(", "))
+
+    fn end(self) -> Result<()> {
+        if interrupted() {
+            bail!("interrupted");
+        }
+        if self.failed.is_empty() {
+            Ok(())
+        } else {
+            bail!("failed: {}", self.failed.join(", "))
+        }
     }
 }
 

@@ -120,9 +120,12 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
         }
         // So do the viewer's tests, which wait for a browser.
         let viewer = crates.then(|| scope.spawn(|| step("viewer's tests", || Ok(web::test(cache)))));
-        if options.only.is_none() {
-            round.step("lint", |_| lint::run(cache));
+        if sets_up {
+            round.step("lint", |_| lint::code(cache));
         }
+        // Tests wait most of their time, for a profiler or a browser; what is left of the processor compiles what comes later.
+        let others = sets_up.then(|| scope.spawn(|| lint::others(cache)));
+        let bench = sets_up.then(|| scope.spawn(short::compile));
         match torch.map(std::thread::ScopedJoinHandle::join) {
             Some(Ok(Ok(()))) | None => {}
             Some(Ok(Err(error))) => {
@@ -152,9 +155,18 @@ pub(crate) fn run(cache: &Cache, options: &TestOptions) -> Result<()> {
             Some(_) => round.failed.push("viewer's tests".to_owned()),
             None => {}
         }
+        if let Some(others) = others.map(std::thread::ScopedJoinHandle::join) {
+            round.step("other checks", |_| {
+                others.unwrap_or_else(|_| bail!("their thread came to no end"))
+            });
+        }
         if let Some(Ok(Err(error))) = programs.map(std::thread::ScopedJoinHandle::join) {
             // Starting the cluster reports it again, with what it prevents.
             say(format_args!("building the cluster's programs: {error:#}"));
+        }
+        if let Some(Ok(Err(error))) = bench.map(std::thread::ScopedJoinHandle::join) {
+            // So do the benches.
+            say(format_args!("building the bench program: {error:#}"));
         }
     });
     if options.wants(Level::Crate) {

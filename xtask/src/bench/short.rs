@@ -7,6 +7,7 @@ use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::progress::{say, step};
 use flopwatch_toolchain::project;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Where the ratios are written down, below the project's root: how many times the processor time of ours the rival takes.
 const RATIOS: &str = "xtask/src/bench/ratios.json";
@@ -38,9 +39,14 @@ fn benches() -> [Bench; 4] {
     [convert::usual(), ingest::bench(), transform::bench(), kineto::small()]
 }
 
+/// Compiles what the short form runs, and gives it.
+pub(crate) fn compile() -> Result<PathBuf> {
+    step("building the bench program", || build(PROFILE))
+}
+
 /// Runs the short form.
 pub(crate) fn run(cache: &Cache, options: &ShortOptions) -> Result<()> {
-    let program = step("building the bench program", || build(PROFILE))?;
+    let program = compile()?;
     let mut ratios = BTreeMap::new();
     for bench in benches() {
         let sides = Sides::measure(cache, &program, &bench, options.rounds)?;

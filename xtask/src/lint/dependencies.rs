@@ -37,6 +37,7 @@ fn program(cache: &Cache) -> Result<PathBuf> {
             // It runs for seconds: what its compiler saves is worth more than what its optimiser would.
             .env("CARGO_PROFILE_DEV_DEBUG", "false")
             .env("CARGO_PROFILE_DEV_INCREMENTAL", "false")
+            .patiently()
             .quiet()?;
         fs::remove_dir_all(&target).with_context(|| format!("cannot remove {}", target.display()))?;
         say(format_args!("built in {}", human(begin.elapsed())));

@@ -100,6 +100,24 @@ impl Run {
         }
     }
 
+    /// Has it let everything else go first, such as tests that run meanwhile. To be said last.
+    pub fn patiently(self) -> Self {
+        let mut nice = Self::new("nice").args(["-n", "15"]);
+        nice.command
+            .arg(self.command.get_program())
+            .args(self.command.get_args());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => nice.command.env(name, value),
+                None => nice.command.env_remove(name),
+            };
+        }
+        if let Some(folder) = self.command.get_current_dir() {
+            nice.command.current_dir(folder);
+        }
+        nice.deadline(self.deadline)
+    }
+
     /// Adds an argument.
     pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
         self.command.arg(arg);

@@ -181,16 +181,14 @@ impl GoModule {
             let begin = Instant::now();
             let temporary = place.join(format!(".{name}.part"));
             remove(&temporary)?;
-            // Tests that run meanwhile get the processor first.
-            Run::new("nice")
-                .args(["-n", "15"])
-                .arg(&go)
+            Run::new(&go)
                 .args(["build", "-trimpath", "-mod=readonly", "-ldflags", &flags, "-o"])
                 .arg(&temporary)
                 .arg(package)
                 .dir(&folder)
                 // The caller's Go settings must not change what the pins decide.
                 .envs([("CGO_ENABLED", "0"), ("GOFLAGS", "-buildvcs=false"), ("GOWORK", "off")])
+                .patiently()
                 .quiet()?;
             fs::rename(&temporary, &path)?;
             say(format_args!("built {name} in {}", human(begin.elapsed())));
