@@ -160,4 +160,29 @@ mod tests {
             assert!(next.text() == expected, "{rest}");
         }
     }
+
+    #[test]
+    fn how_many_events_will_come_is_told_of_text_whose_length_is_known() {
+        let text = vec![b' '; 12 << 20];
+        let mut zipped = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        io::Write::write_all(&mut zipped, &text).unwrap();
+        let zipped = zipped.finish().unwrap();
+        for (file, known) in [(text, true), (zipped, false)] {
+            let length = u64::try_from(file.len()).unwrap();
+            let mut input = Input::open(io::Cursor::new(file), length, u64::MAX).unwrap();
+            let mut block = Block::default();
+            assert_eq!(input.expected(1000), None, "nothing was read");
+            while input.given < 6 << 20 {
+                input.fill(&mut block);
+            }
+            let expected = input
+                .expected(1000)
+                .map(|all| all * usize::try_from(input.given).unwrap() / (12 << 20));
+            assert_eq!(
+                expected.map(|so_far| so_far.abs_diff(1062) < 3),
+                known.then_some(true),
+                "{expected:?}"
+            );
+        }
+    }
 }
