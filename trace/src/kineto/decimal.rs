@@ -27,12 +27,11 @@ pub(super) fn plain(cursor: &mut Cursor<'_>, scale: u32) -> Option<i64> {
     number = number.checked_mul(power(scale)?)?;
     if text.get(at) == Some(&b'.') {
         let (fraction, count) = digits(text.get(at + 1..)?).filter(|(_, count)| *count > 0)?;
-        number += match scale.checked_sub(count) {
-            Some(missing) => fraction * power(missing)?,
-            None => {
-                let one = power(count - scale)?;
-                fraction / one + u64::from(fraction % one >= one / 2)
-            }
+        number += if let Some(missing) = scale.checked_sub(count) {
+            fraction * power(missing)?
+        } else {
+            let one = power(count - scale)?;
+            fraction / one + u64::from(fraction % one >= one / 2)
         };
         at += 1 + count;
     }
