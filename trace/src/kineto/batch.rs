@@ -2,8 +2,8 @@
 
 use crate::model::{Category, ColumnId, Events, Values, index};
 
-/// What one piece of a trace says in a column that few events have: which events, and their values.
-pub(super) type Said = (ColumnId, Vec<(u32, u64)>);
+/// A column that few events have: which of them, and their values.
+pub(super) type SparseColumn = (ColumnId, Vec<(u32, u64)>);
 
 /// Events of one category, with rows and names by numbers of their piece.
 #[derive(Debug)]
@@ -14,8 +14,8 @@ pub(super) struct Batch {
     pub(super) rows: Vec<u32>,
     /// The trace's numbers of the piece's names.
     pub(super) names: Vec<u32>,
-    /// Values of columns of texts are the trace's numbers already.
-    pub(super) said: Vec<Said>,
+    /// Texts are the trace's numbers already.
+    pub(super) sparse: Vec<SparseColumn>,
 }
 
 impl Batch {
@@ -43,7 +43,7 @@ impl Batch {
         for column in &mut to.columns {
             column.values.resize(count, column.id.missing());
         }
-        for (id, values) in self.said {
+        for (id, values) in self.sparse {
             let place = to.add_column(id);
             let Some(column) = to.columns.get_mut(place) else {
                 continue;

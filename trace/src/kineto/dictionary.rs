@@ -3,7 +3,7 @@
 use hashbrown::HashMap;
 
 use super::Failure;
-use super::batch::Said;
+use super::batch::SparseColumn;
 use super::columns::Sparse;
 use super::gather::Gather;
 use super::json::unescape;
@@ -20,9 +20,9 @@ pub(super) struct Dictionary {
 }
 
 impl Gather<'_> {
-    /// What events of `category` say in columns that few have, texts by their numbers in the trace.
-    pub(super) fn said(&mut self, category: Category, all: Vec<Sparse<'_>>) -> Result<Vec<Said>, Failure> {
-        let mut said = Vec::with_capacity(all.len());
+    /// The columns of `category` that few events have, texts by their numbers in the trace.
+    pub(super) fn sparse(&mut self, category: Category, all: Vec<Sparse<'_>>) -> Result<Vec<SparseColumn>, Failure> {
+        let mut columns = Vec::with_capacity(all.len());
         for Sparse { id, mut message, texts } in all {
             if id.is_text() {
                 let numbers = texts.list.iter().map(|raw| self.text(category, id, raw));
@@ -32,9 +32,9 @@ impl Gather<'_> {
                     *value = number.copied().unwrap_or(0).into();
                 }
             }
-            said.push((id, message));
+            columns.push((id, message));
         }
-        Ok(said)
+        Ok(columns)
     }
 
     /// The number of a text in its column; 0, which stands for none, where the column has too many already.

@@ -285,7 +285,7 @@ fn arguments<'a>(
             Argument::Number(of) => *of(found) = number(cursor, 0)?,
             Argument::Triple(of) => *of(found) = triple(cursor)?,
             Argument::Name => found.name = text(cursor)?,
-            Argument::Further(column, scale) => further.extend(said(cursor, column, scale)?),
+            Argument::Further(column, scale) => further.extend(message(cursor, column, scale)?),
             Argument::Other => drop(cursor.value()?),
         }
     }
@@ -293,7 +293,7 @@ fn arguments<'a>(
 }
 
 /// What stands here for `column`; nothing where it is empty or of another kind.
-fn said<'a>(cursor: &mut Cursor<'a>, column: ColumnId, scale: u32) -> Scan<Option<(ColumnId, Said<'a>)>> {
+fn message<'a>(cursor: &mut Cursor<'a>, column: ColumnId, scale: u32) -> Scan<Option<(ColumnId, Said<'a>)>> {
     if column.is_text() {
         let text = if matches!(cursor.token()?, b'{' | b'[') {
             cursor.value()?
@@ -338,6 +338,8 @@ fn triple(cursor: &mut Cursor<'_>) -> Scan<[i64; 3]> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -384,5 +386,39 @@ mod tests {
             (found.start, found.duration, found.thread),
             (Some(7000), None, Id::Number(24572))
         );
+    }
+
+    const EVENTS: [&str; 4] = [
+        r#"{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": "stream 7", "ts": 10.5, "dur": 2, "args": {"External id": 3, "Input Dims": [[2, 3], []], "Ev Idx": 4}}, "#,
+        r#"{"ph": "X", "cat": "kernel", "name": "g\"emm", "pid": 0, "tid": 7, "ts": 4458676522690.655, "dur": 1.25, "args": {"device": 0, "correlation": 44, "grid": [5, 6, 7], "blocks per SM": 9.185185}}, "#,
+        r#"{"ph": "s", "id": 12, "pid": 7, "tid": 7, "ts": 11.000, "cat": "ac2g", "name": "ac2g"}, "#,
+        r#"{"ph": "C", "name": "memory", "pid": 0, "ts": 12, "args": {"bytes": 5}}, "#,
+    ];
+
+    proptest! {
+        #[test]
+        fn what_came_before_changes_nothing(
+            list in prop::collection::vec((0..EVENTS.len(), prop::option::of((0_usize..200, 0_usize..8, "[\\PC\",:{}\\[\\] ]{0,3}"))), 1..40),
+        ) {
+            let mut guides = Guides::default();
+            for (which, change) in list {
+                let mut text = EVENTS[which].to_owned();
+                if let Some((at, removed, put)) = change {
+                    let at = at.min(text.len());
+                    text.replace_range(at..(at + removed).min(text.len()), &put);
+                }
+                // A trace goes on.
+                text.push_str(EVENTS[2]);
+                for repairs in [false, true] {
+                    let read = |guides: &mut Guides| {
+                        let mut cursor = if repairs { Cursor::repairing(text.as_bytes(), 0) } else { Cursor::new(text.as_bytes(), 0) };
+                        let (mut found, mut further) = (Event::default(), Further::new());
+                        let ended = event(&mut cursor, &mut found, &mut further, guides);
+                        (ended, found, further, ended.is_ok().then(|| cursor.at()))
+                    };
+                    prop_assert_eq!(read(&mut guides), read(&mut Guides::default()), "{}", text);
+                }
+            }
+        }
     }
 }

@@ -181,13 +181,13 @@ impl<'a> Gather<'a> {
             self.count(columns.events.count())?;
             let names = columns.names.list.iter().map(|raw| self.name(category, raw));
             let names = names.collect::<Result<Vec<u32>, Failure>>()?;
-            let said = self.said(category, columns.sparse)?;
+            let sparse = self.sparse(category, columns.sparse)?;
             self.batches.push(Batch {
                 category,
                 events: columns.events,
                 rows: rows.clone(),
                 names,
-                said,
+                sparse,
             });
         }
         for drop in part.drops.list() {
