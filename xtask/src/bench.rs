@@ -24,7 +24,7 @@ mod transform;
 mod viewer;
 
 use anyhow::{Context as _, Result, bail};
-use figures::{Figures, best, measure, spread};
+use figures::{Figures, best, measure, ratios, spread};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{Run, interrupted};
 use flopwatch_toolchain::progress::{say, step};
@@ -337,13 +337,7 @@ fn load() -> String {
 fn speed(ours: &Figures, rival: &Figures, budget: &'static str, least: f64) -> [Verdict; 3] {
     let ratio = rival.seconds / ours.seconds;
     let cpu = rival.cpu_seconds / ours.cpu_seconds;
-    let rounds: Vec<f64> = rival
-        .rounds
-        .iter()
-        .zip(&ours.rounds)
-        .map(|(rival, ours)| rival / ours)
-        .collect();
-    let rounds = spread(&rounds);
+    let rounds = ratios(&rival.rounds, &ours.rounds);
     [
         Verdict {
             what: "times as fast as the fastest rival",

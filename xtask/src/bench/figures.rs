@@ -15,8 +15,10 @@ pub(super) struct Figures {
     pub(super) seconds: f64,
     /// Seconds of each run, in their order.
     pub(super) rounds: Vec<f64>,
-    /// Processor time of all threads.
+    /// Least processor time of all threads.
     pub(super) cpu_seconds: f64,
+    /// Processor time of each run, in their order.
+    pub(super) cpu_rounds: Vec<f64>,
     pub(super) peak_bytes: u64,
     pub(super) counts: Value,
 }
@@ -39,6 +41,7 @@ pub(super) fn measure(what: &str, run: Run) -> Result<Figures> {
         seconds,
         rounds: vec![seconds],
         cpu_seconds,
+        cpu_rounds: vec![cpu_seconds],
         peak_bytes,
         counts,
     })
@@ -46,18 +49,19 @@ pub(super) fn measure(what: &str, run: Run) -> Result<Figures> {
 
 /// Keeps the fastest of the runs, the least processor time, and the largest peak.
 pub(super) fn best(best: &mut Option<Figures>, next: Figures) {
-    let Some(mut known) = best.take() else {
+    let Some(known) = best.take() else {
         *best = Some(next);
         return;
     };
     let peak_bytes = known.peak_bytes.max(next.peak_bytes);
     let cpu_seconds = known.cpu_seconds.min(next.cpu_seconds);
-    let mut rounds = std::mem::take(&mut known.rounds);
-    rounds.extend(&next.rounds);
+    let [rounds, cpu_rounds] = [(&known.rounds, &next.rounds), (&known.cpu_rounds, &next.cpu_rounds)]
+        .map(|(known, next)| [known.as_slice(), next.as_slice()].concat());
     let faster = if known.seconds <= next.seconds { known } else { next };
     *best = Some(Figures {
         rounds,
         cpu_seconds,
+        cpu_rounds,
         peak_bytes,
         ..faster
     });
@@ -69,6 +73,12 @@ pub(super) struct Spread {
     pub(super) least: f64,
     pub(super) median: f64,
     pub(super) most: f64,
+}
+
+/// How many times as much a side took as ours, round by round: of what changed between two rounds, both sides of one had the same.
+pub(super) fn ratios(side: &[f64], ours: &[f64]) -> Spread {
+    let ratios: Vec<f64> = side.iter().zip(ours).map(|(side, ours)| side / ours).collect();
+    spread(&ratios)
 }
 
 /// Of no values: NaN.
@@ -94,6 +104,7 @@ mod tests {
             seconds,
             rounds: vec![seconds],
             cpu_seconds,
+            cpu_rounds: vec![cpu_seconds],
             peak_bytes,
             counts: Value::Null,
         }
@@ -111,6 +122,7 @@ mod tests {
             (1.0, 2.5, 30)
         );
         assert_eq!(figures.rounds, [2.0, 1.0, 1.5]);
+        assert_eq!(figures.cpu_rounds, [3.0, 4.0, 2.5]);
     }
 
     #[test]
@@ -119,5 +131,6 @@ mod tests {
         assert_eq!(spread(&[3.0, 1.0, 2.0]), of(1.0, 2.0, 3.0));
         assert_eq!(spread(&[4.0, 1.0, 2.0, 3.0]), of(1.0, 2.5, 4.0));
         assert!(spread(&[]).median.is_nan());
+        assert_eq!(ratios(&[2.0, 9.0, 8.0], &[1.0, 3.0, 2.0]), of(2.0, 3.0, 4.0));
     }
 }
