@@ -167,7 +167,9 @@ impl<'a> Gather<'a> {
             let more = batch.events.len();
             // Memory that grows is copied, and copies are of pages that are touched for the first time.
             if events.start_ns.capacity() - events.len() < more {
-                events.reserve(expected(events.len() + more).map_or(0, |all| all - events.len()));
+                // A file that somebody still writes to is longer than it was.
+                let all = expected(events.len() + more).unwrap_or(0);
+                events.reserve(all.saturating_sub(events.len()));
             }
             batch.append(events);
         }
