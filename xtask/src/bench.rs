@@ -261,7 +261,12 @@ impl Sides {
             let rounds = spread(&side.rounds);
             say(format_args!(
                 "  {:<40} {:>9.3} s (median {:.3}, slowest {:.3}), {:>8.3} s of processors, peak {megabytes:>5} MB  {}",
-                side.what, side.seconds, rounds.median, rounds.most, side.cpu_seconds, side.counts
+                side.what,
+                side.seconds,
+                rounds.median,
+                rounds.most,
+                side.cpu_seconds(),
+                side.counts
             ));
         }
     }
@@ -336,7 +341,7 @@ fn load() -> String {
 /// How many times as fast, and whether that is enough; and what is told beside: the same round by round, and of processor time.
 fn speed(ours: &Figures, rival: &Figures, budget: &'static str, least: f64) -> [Verdict; 3] {
     let ratio = rival.seconds / ours.seconds;
-    let cpu = rival.cpu_seconds / ours.cpu_seconds;
+    let cpu = rival.cpu_seconds() / ours.cpu_seconds();
     let rounds = ratios(&rival.rounds, &ours.rounds);
     [
         Verdict {

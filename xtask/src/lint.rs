@@ -21,43 +21,23 @@ use std::collections::BTreeSet;
 
 /// Runs every check and fails when one failed.
 pub(crate) fn run(cache: &Cache) -> Result<()> {
-    let (code, others) = (code(cache), others(cache));
-    code.and(others)
-}
-
-/// What compiles the workspace: all that comes later is waiting for that.
-pub(crate) fn code(cache: &Cache) -> Result<()> {
-    let environment = project::environment(cache)?;
-    let cargo = || Ok::<_, anyhow::Error>(project::cargo()?.envs(&environment));
     let mut checks = Checks::default();
-    checks.run("format", || cargo()?.args(["fmt", "--all", "--check"]).shown());
-    checks.run("clippy", || clippy(cache));
-    checks.run("documentation", || documentation::check(cache));
+    checks.code(cache);
+    checks.others(cache);
     checks.end()
 }
 
-/// Everything else, which nothing waits for.
+/// Those that compile the workspace: all that comes later is waiting for that.
+pub(crate) fn code(cache: &Cache) -> Result<()> {
+    let mut checks = Checks::default();
+    checks.code(cache);
+    checks.end()
+}
+
+/// All others, which nothing waits for.
 pub(crate) fn others(cache: &Cache) -> Result<()> {
     let mut checks = Checks::default();
-    checks.run("links between the documents", links::check);
-    checks.run("chart", || {
-        let chart = project::root()?.join("charts/flopwatch");
-        let helm = HELM.build(cache)?.join("helm");
-        Run::new(&helm)
-            .args(["lint", "--strict", "--quiet"])
-            .arg(&chart)
-            .quiet()?;
-        Run::new(&helm)
-            .args(["template", "flopwatch", "--namespace", "flopwatch-system"])
-            // What is off by default is rendered too.
-            .args(["podMonitor", "rules", "dashboards"].map(|part| format!("--set=metrics.{part}.enabled=true")))
-            .arg(&chart)
-            .quiet()
-    });
-    checks.run("Python", || python::check(cache));
-    checks.run("packages of the viewer", lockfile::check);
-    checks.run("licences and sources", || dependencies::check(cache));
-    checks.run("advisories", || dependencies::advisories(cache));
+    checks.others(cache);
     checks.end()
 }
 
@@ -68,6 +48,34 @@ struct Checks {
 }
 
 impl Checks {
+    fn code(&mut self, cache: &Cache) {
+        self.run("format", || project::cargo()?.args(["fmt", "--all", "--check"]).shown());
+        self.run("clippy", || clippy(cache));
+        self.run("documentation", || documentation::check(cache));
+    }
+
+    fn others(&mut self, cache: &Cache) {
+        self.run("links between the documents", links::check);
+        self.run("chart", || {
+            let chart = project::root()?.join("charts/flopwatch");
+            let helm = HELM.build(cache)?.join("helm");
+            Run::new(&helm)
+                .args(["lint", "--strict", "--quiet"])
+                .arg(&chart)
+                .quiet()?;
+            Run::new(&helm)
+                .args(["template", "flopwatch", "--namespace", "flopwatch-system"])
+                // What is off by default is rendered too.
+                .args(["podMonitor", "rules", "dashboards"].map(|part| format!("--set=metrics.{part}.enabled=true")))
+                .arg(&chart)
+                .quiet()
+        });
+        self.run("Python", || python::check(cache));
+        self.run("packages of the viewer", lockfile::check);
+        self.run("licences and sources", || dependencies::check(cache));
+        self.run("advisories", || dependencies::advisories(cache));
+    }
+
     fn run(&mut self, name: &'static str, work: impl FnOnce() -> Result<()>) {
         if interrupted() {
             return;

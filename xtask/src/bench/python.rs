@@ -138,10 +138,10 @@ fn frames(cache: &Cache, rig: &Rig, rounds: u32) -> Result<Vec<String>> {
             "10 M events, {what}, to frames of polars ({}): {:.3} s, {:.3} s of processors, peak {} MB; the engine alone {:.3} s, {:.3} s of processors, peak {} MB",
             load(),
             framed.seconds,
-            framed.cpu_seconds,
+            framed.cpu_seconds(),
             framed.peak_bytes / 1_000_000,
             own.seconds,
-            own.cpu_seconds,
+            own.cpu_seconds(),
             own.peak_bytes / 1_000_000
         ));
         say(format_args!(
