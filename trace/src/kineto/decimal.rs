@@ -27,12 +27,13 @@ pub(super) fn plain(cursor: &mut Cursor<'_>, scale: u32) -> Option<i64> {
     number = number.checked_mul(power(scale)?)?;
     if text.get(at) == Some(&b'.') {
         let (fraction, count) = digits(text.get(at + 1..)?).filter(|(_, count)| *count > 0)?;
-        number += if let Some(missing) = scale.checked_sub(count) {
+        let more = if let Some(missing) = scale.checked_sub(count) {
             fraction * power(missing)?
         } else {
             let one = power(count - scale)?;
             fraction / one + u64::from(fraction % one >= one / 2)
         };
+        number = number.checked_add(more)?;
         at += 1 + count;
     }
     if at == 0 || !matches!(text.get(at)?, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t') {
@@ -199,6 +200,7 @@ mod tests {
             "\"7\"",
             "NaN",
             "1234567890123456789012",
+            "1844674407370955.9994",
         ];
         for (text, scale) in texts.iter().flat_map(|text| [0, 3, 4].map(|scale| (text, scale))) {
             for behind in [",", "}", "]", " ", "\n"] {
