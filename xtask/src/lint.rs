@@ -16,22 +16,29 @@ use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{Run, interrupted};
 use flopwatch_toolchain::golang::HELM;
 use flopwatch_toolchain::progress::{say, step};
-use flopwatch_toolchain::project;
+use flopwatch_toolchain::project::{self, Artifacts};
 use std::collections::BTreeSet;
 
 /// Runs every check and fails when one failed.
 pub(crate) fn run(cache: &Cache) -> Result<()> {
     let mut checks = Checks::default();
-    checks.code(cache);
+    checks.run("format", format);
+    checks.run("clippy", || clippy(cache).map(drop));
     checks.others(cache);
     checks.end()
 }
 
-/// Those that compile the workspace: all that comes later is waiting for that.
-pub(crate) fn code(cache: &Cache) -> Result<()> {
-    let mut checks = Checks::default();
-    checks.code(cache);
-    checks.end()
+/// Those that compile the workspace: all that comes later is waiting for that. Gives what was built.
+pub(crate) fn compile(cache: &Cache) -> Result<Artifacts> {
+    let format = step("format", format);
+    let built = step("clippy", || clippy(cache));
+    format?;
+    built
+}
+
+/// Links between the documents.
+pub(crate) fn links() -> Result<()> {
+    links::check()
 }
 
 /// All others, which nothing waits for.
@@ -48,13 +55,8 @@ struct Checks {
 }
 
 impl Checks {
-    fn code(&mut self, cache: &Cache) {
-        self.run("format", || project::cargo()?.args(["fmt", "--all", "--check"]).shown());
-        self.run("clippy", || clippy(cache));
-        self.run("documentation", || documentation::check(cache));
-    }
-
     fn others(&mut self, cache: &Cache) {
+        self.run("documentation", || documentation::check(cache));
         self.run("links between the documents", links::check);
         self.run("chart", || {
             let chart = project::root()?.join("charts/flopwatch");
@@ -98,8 +100,12 @@ impl Checks {
     }
 }
 
+fn format() -> Result<()> {
+    project::cargo()?.args(["fmt", "--all", "--check"]).shown()
+}
+
 /// Compiles all that there is, as the tests run it, and fails when that gave a warning.
-fn clippy(cache: &Cache) -> Result<()> {
+fn clippy(cache: &Cache) -> Result<Artifacts> {
     // A library and its tests tell of the same warning.
     let mut told = BTreeSet::new();
     let mut warned = |warning: &str| {
@@ -107,11 +113,11 @@ fn clippy(cache: &Cache) -> Result<()> {
             say(warning);
         }
     };
-    project::build_all(cache, &mut warned)?;
+    let built = project::build_all(cache, &mut warned)?;
     // Those that run in a cluster alone are in no selection of all targets.
     project::build_tests(cache, &SYSTEM_TARGETS, &mut warned)?;
     if told.is_empty() {
-        return Ok(());
+        return Ok(built);
     }
     bail!("{} warnings", told.len())
 }

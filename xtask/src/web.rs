@@ -125,7 +125,7 @@ pub(crate) fn test(cache: &Cache) -> Outcome {
                 ..Tally::default()
             },
             failures: vec![failure(name, &format!("{error:#}"))],
-            skips: Vec::new(),
+            ..Outcome::default()
         });
         say(format_args!("{name}: {}", suite.tally));
         outcome.add(suite);
@@ -186,7 +186,12 @@ fn parse(report: &str) -> Option<Outcome> {
             failures.push(failure(text(test, "fullName"), output.unwrap_or_default()));
         }
     }
-    Some(Outcome { tally, failures, skips })
+    Some(Outcome {
+        tally,
+        failures,
+        skips,
+        ..Outcome::default()
+    })
 }
 
 fn text<'a>(value: &'a Value, name: &str) -> &'a str {
@@ -262,7 +267,9 @@ mod tests {
                 {"fullName":"it waits","status":"skipped","failureMessages":[]},
                 {"fullName":"it adds up","status":"failed","failureMessages":["expected 3 to be 4"]}]},
             {"name":"b.test.ts","status":"failed","message":"no such module","assertionResults":[]}]}"#;
-        let Outcome { tally, failures, skips } = parse(report).unwrap();
+        let Outcome {
+            tally, failures, skips, ..
+        } = parse(report).unwrap();
         assert_eq!((tally.passed, tally.failed, tally.skipped), (3, 2, 1));
         let told = [("it adds up", "expected 3 to be 4"), ("b.test.ts", "no such module")];
         assert_eq!(failures, told.map(|(test, output)| failure(test, output)));

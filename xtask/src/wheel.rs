@@ -4,13 +4,17 @@ use anyhow::{Context as _, Result, bail};
 use flopwatch_toolchain::cache::{Cache, remove};
 use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::progress::{result, say, step};
-use flopwatch_toolchain::{cmake, project, python};
+use flopwatch_toolchain::project::{self, Artifacts};
+use flopwatch_toolchain::{cmake, python};
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 /// What a clean environment must be able to do with it; nothing but Python's own library is there.
 const SMOKE: &str = include_str!("wheel/smoke.py");
+/// The folder of the package, and the library that is its module.
+const PACKAGE: &str = "flopwatch";
+const MODULE: &str = "_native";
 /// The oldest that the package is for.
 const OLDEST: u32 = 10;
 /// The newest that is looked for by name.
@@ -28,11 +32,6 @@ pub(crate) struct WheelOptions {
 }
 
 impl WheelOptions {
-    /// As the tests try it: built as all else that they run.
-    pub(crate) const TESTS: Self = Self {
-        release: false,
-        output: None,
-    };
     /// As it is handed out.
     pub(crate) const HANDED_OUT: Self = Self {
         release: true,
@@ -44,15 +43,77 @@ impl WheelOptions {
 pub(crate) fn run(cache: &Cache, options: &WheelOptions) -> Result<()> {
     let output = match &options.output {
         Some(output) => output.clone(),
-        None => project::target_directory()?.join("wheels"),
+        None => folder()?,
     };
     let wheel = step("wheel", || build(cache, options, &output))?;
+    attempts(&wheel)
+}
+
+/// Makes the wheel of the module that the tests' build made, and tries it. Building it by maturin would compile the module and all
+/// below it once more, with the features that they have without the workspace; what is handed out is built so.
+pub(crate) fn of_tests(cache: &Cache, built: &Artifacts) -> Result<()> {
+    let module = built.libraries.get(MODULE).context("cargo built no module of Python")?;
+    let wheel = step("wheel", || pack(cache, module, &folder()?))?;
+    attempts(&wheel)
+}
+
+fn folder() -> Result<PathBuf> {
+    Ok(project::target_directory()?.join("wheels"))
+}
+
+/// Packs the package with a module in a folder, which it empties first; gives the wheel's file. What the wheel says of itself comes
+/// from maturin, as it does in what is handed out.
+fn pack(cache: &Cache, module: &Path, output: &Path) -> Result<PathBuf> {
+    let tools = python::package_tools(cache)?.join("bin");
+    let sources = project::root()?.join("python");
+    remove(output)?;
+    let contents = output.join("contents");
+    copy(&sources.join(PACKAGE), &contents.join(PACKAGE))?;
+    std::fs::copy(module, contents.join(PACKAGE).join("_native.abi3.so"))?;
+    Run::new(tools.join("maturin"))
+        .args(["pep517", "write-dist-info", "--metadata-directory"])
+        .arg(&contents)
+        .arg("--interpreter")
+        .arg(tools.join("python3"))
+        .dir(&sources)
+        .quiet()?;
+    Run::new(tools.join("python3"))
+        .args(["-m", "wheel", "pack", "--dest-dir"])
+        .arg(output)
+        .arg(&contents)
+        .quiet()?;
+    made(output)
+}
+
+/// The package's files, less what Python's own runs left among them.
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    std::fs::create_dir_all(to)?;
+    for entry in std::fs::read_dir(from)? {
+        let entry = entry?;
+        let (name, kind) = (entry.file_name(), entry.file_type()?);
+        if kind.is_dir() && name != "__pycache__" {
+            copy(&entry.path(), &to.join(name))?;
+        } else if kind.is_file() {
+            std::fs::copy(entry.path(), to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+fn made(output: &Path) -> Result<PathBuf> {
+    let mut files = std::fs::read_dir(output)?.flatten().map(|entry| entry.path());
+    let wheel = files.find(|path| path.extension() == Some(OsStr::new("whl")));
+    wheel.context("no wheel was made")
+}
+
+/// Tries a wheel in a clean environment of each Python that it is for.
+fn attempts(wheel: &Path) -> Result<()> {
     let pythons = pythons()?;
     if pythons.is_empty() {
         bail!("no Python 3.{OLDEST} or newer on this machine: the wheel was not tried");
     }
     for (minor, python) in &pythons {
-        step(&format!("Python 3.{minor}"), || attempt(python, &wheel))?;
+        step(&format!("Python 3.{minor}"), || attempt(python, wheel))?;
     }
     result(format_args!("{}", wheel.display()));
     Ok(())
@@ -77,9 +138,7 @@ pub(crate) fn build(cache: &Cache, options: &WheelOptions, output: &Path) -> Res
         .arg("--out")
         .arg(output)
         .quiet()?;
-    let mut made = std::fs::read_dir(output)?.flatten().map(|entry| entry.path());
-    let wheel = made.find(|path| path.extension() == Some(OsStr::new("whl")));
-    wheel.context("maturin made no wheel")
+    made(output)
 }
 
 /// The interpreters that the package is for, one of each version: on PATH, and those of pyenv.

@@ -14,6 +14,7 @@ pub(super) fn check(cache: &Cache) -> Result<()> {
         .env("FLOPWATCH_RUSTDOC", "rustdoc")
         .env("FLOPWATCH_DOCUMENTATION", project::target_directory()?.join("doc"))
         .args(["test", "--quiet", "--workspace", "--no-fail-fast", "--doc"])
+        .patiently()
         .shown()?;
     project::cargo()?
         .env("RUSTDOCFLAGS", "-D warnings")
@@ -25,6 +26,7 @@ pub(super) fn check(cache: &Cache) -> Result<()> {
             "--no-deps",
             "--document-private-items",
         ])
+        .patiently()
         .shown()
 }
 

@@ -1,7 +1,9 @@
 //! Adding up what cargo's test programs say.
 
 use super::skip::{Kind, Skip};
+use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 /// How many tests ended how.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
@@ -47,6 +49,10 @@ pub(crate) struct Outcome {
     pub(crate) tally: Tally,
     pub(crate) failures: Vec<Failure>,
     pub(crate) skips: Vec<Skip>,
+    /// How long each test took that told of it, by its program's name and its own.
+    pub(crate) times: Vec<(String, Duration)>,
+    /// How long each program took, by its name.
+    pub(crate) programs: BTreeMap<String, Duration>,
 }
 
 impl Outcome {
@@ -55,6 +61,8 @@ impl Outcome {
         self.tally.add(&other.tally);
         self.failures.extend(other.failures);
         self.skips.extend(other.skips);
+        self.times.extend(other.times);
+        self.programs.extend(other.programs);
     }
 
     /// Takes the second try of the one test that failed: it counts as it ended then, and what it said is kept of both.
@@ -71,7 +79,7 @@ impl Outcome {
 /// Lines of a failure that are kept: an error, and the states that it names.
 const SAID: usize = 60;
 
-/// Reads the lines of `cargo test -- --show-output`.
+/// Reads the lines of a test program that was run with `--show-output` and `--report-time`.
 ///
 /// A test that passes may say `skipped: reason` or `skipped (kind): reason`: it then counts as skipped. The rest of what passing
 /// tests say is dropped.
@@ -80,6 +88,7 @@ pub(crate) struct Reader {
     tally: Tally,
     failures: Vec<Failure>,
     skips: Vec<Skip>,
+    times: Vec<(String, Duration)>,
     section: Section,
     /// Passing tests of the current program that said they skipped.
     told: u32,
@@ -147,18 +156,28 @@ impl Reader {
             }
             Section::Progress => {
                 self.skips.extend(unread(line));
-                (!line.ends_with(" ... ok") && !line.is_empty()).then_some(line)
+                let passed = match timed(line) {
+                    Some((test, verdict, took)) => {
+                        self.times.push((test.to_owned(), took));
+                        verdict == "ok"
+                    }
+                    None => line.ends_with(" ... ok"),
+                };
+                (!passed && !line.is_empty()).then_some(line)
             }
         }
     }
 
-    /// What came of it. A program that gave no result fell over a test and counts as failed.
-    pub(crate) fn finish(mut self) -> Outcome {
+    /// What came of the program of that name. One that gave no result fell over a test and counts as failed.
+    pub(crate) fn finish(mut self, program: &str) -> Outcome {
         self.tally.failed += self.begun;
+        let times = self.times.into_iter();
         Outcome {
             tally: self.tally,
             failures: self.failures,
             skips: self.skips,
+            times: times.map(|(test, took)| (format!("{program} {test}"), took)).collect(),
+            programs: BTreeMap::new(),
         }
     }
 
@@ -200,6 +219,14 @@ fn unread(line: &str) -> Option<Skip> {
     })
 }
 
+/// `test a::b ... ok <0.250s>`: the test, the verdict and how long it took.
+fn timed(line: &str) -> Option<(&str, &str, Duration)> {
+    let (test, rest) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let (verdict, took) = rest.strip_suffix("s>")?.split_once(" <")?;
+    let took = Duration::try_from_secs_f64(took.parse().ok()?).ok()?;
+    Some((test, verdict, took))
+}
+
 /// `running 5 tests`
 fn is_beginning(line: &str) -> bool {
     let count = line.strip_prefix("running ").and_then(|rest| rest.split_once(" test"));
@@ -231,7 +258,7 @@ mod tests {
     fn read(text: &str) -> (Tally, Vec<&str>) {
         let mut reader = Reader::default();
         let shown = text.lines().filter_map(|line| reader.read(line)).collect();
-        (reader.finish().tally, shown)
+        (reader.finish("p").tally, shown)
     }
 
     #[test]
@@ -245,7 +272,7 @@ mod tests {
         for line in text.lines() {
             reader.read(line);
         }
-        let Outcome { tally, failures, .. } = reader.finish();
+        let Outcome { tally, failures, .. } = reader.finish("p");
         assert_eq!(tally.failed, 2);
         let names: Vec<&str> = failures.iter().map(|failure| failure.test.as_str()).collect();
         assert_eq!(names, ["a::b", "c"]);
@@ -317,7 +344,7 @@ mod tests {
         for line in text.lines() {
             reader.read(line);
         }
-        let outcome = reader.finish();
+        let outcome = reader.finish("p");
         assert_eq!((outcome.tally.passed, outcome.tally.skipped), (0, 3));
         let skips: Vec<(Kind, &str)> = outcome
             .skips
@@ -334,6 +361,21 @@ mod tests {
                 (Kind::Other, "b")
             ]
         );
+    }
+
+    #[test]
+    fn the_time_of_a_test_is_kept_whether_it_passed_or_failed_and_only_the_failure_is_shown() {
+        let text = "running 2 tests\ntest a::b ... ok <1.250s>\ntest c ... FAILED <0.001s>\n\n\
+            test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.30s\n";
+        let mut reader = Reader::default();
+        let shown: Vec<&str> = text.lines().filter_map(|line| reader.read(line)).collect();
+        assert_eq!(shown[1], "test c ... FAILED <0.001s>");
+        let milliseconds = Duration::from_millis;
+        let times = [
+            ("p a::b".to_owned(), milliseconds(1250)),
+            ("p c".to_owned(), milliseconds(1)),
+        ];
+        assert_eq!(reader.finish("p").times, times);
     }
 
     #[test]

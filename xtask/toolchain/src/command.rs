@@ -1,5 +1,6 @@
 //! Running other programs: with a deadline, interruptible, and with an error that shows what they said.
 
+use crate::meter;
 use anyhow::{Context as _, Result, bail};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -211,7 +212,7 @@ impl Run {
                 line.clear();
             }
         }
-        let status = child.wait().with_context(|| what.clone())?;
+        let status = ended(&mut child).with_context(|| what.clone())?;
         watch.stop(&what)?;
         // What the caller has seen already is not repeated.
         let message = match errors.map(|thread| thread.join().unwrap_or_default()) {
@@ -298,9 +299,17 @@ fn last_lines(text: &str, lines: usize) -> String {
 
 fn wait(child: &mut Child, deadline: Duration) -> Result<ExitStatus> {
     let watch = Watch::start(child, deadline);
-    let status = child.wait()?;
+    let status = ended(child)?;
     watch.stop("the program")?;
     Ok(status)
+}
+
+/// Waits for a program's end, and counts its processor time.
+fn ended(child: &mut Child) -> std::io::Result<ExitStatus> {
+    if let Some(time) = meter::processor_of(child.id()) {
+        meter::add_processor(time);
+    }
+    child.wait()
 }
 
 /// Ends a program's process group when its deadline passes or the recipe is interrupted.

@@ -7,6 +7,7 @@ pub mod command;
 pub mod debian;
 pub mod golang;
 pub mod kernels;
+pub mod meter;
 pub mod ncu;
 pub mod node;
 pub mod nsys;

@@ -1,7 +1,8 @@
 //! What a recipe tells its caller: progress on standard error, results on standard output.
 
+use crate::meter::Measured;
 use std::fmt::Display;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Prints one line of progress.
 pub fn say(line: impl Display) {
@@ -15,13 +16,13 @@ pub fn result(line: impl Display) {
     writeln!(std::io::stdout(), "{line}").ok();
 }
 
-/// Runs one named step and prints how long it took.
+/// Runs one named step and prints how long it took; [`steps`](crate::meter::steps) has its figures then.
 pub fn step<T>(name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
-    let begin = Instant::now();
+    let measured = Measured::begin();
     say(format_args!("{name} ..."));
     let outcome = work();
     let verdict = if outcome.is_ok() { "done" } else { "FAILED" };
-    say(format_args!("{name}: {verdict} in {}", human(begin.elapsed())));
+    say(format_args!("{name}: {verdict} in {}", human(measured.end(name))));
     outcome
 }
 

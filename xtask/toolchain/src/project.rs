@@ -96,12 +96,20 @@ pub fn tools(cache: &Cache) -> Result<BTreeMap<String, String>> {
     Ok(vars)
 }
 
+/// What `cargo metadata` says of the workspace's own packages.
+pub fn metadata() -> Result<String> {
+    cargo()?.args(["metadata", "--no-deps", "--format-version=1"]).output()
+}
+
+/// The lines that `git` prints in the workspace.
+pub fn git(arguments: &[&str]) -> Result<Vec<String>> {
+    let output = Run::new("git").dir(root()?).args(arguments).output()?;
+    Ok(output.lines().map(str::to_owned).collect())
+}
+
 /// The folder that cargo builds into.
 pub fn target_directory() -> Result<PathBuf> {
-    let metadata = cargo()?
-        .args(["metadata", "--no-deps", "--format-version=1"])
-        .output()?;
-    let metadata: Value = serde_json::from_str(&metadata).context("`cargo metadata` gave no JSON")?;
+    let metadata: Value = serde_json::from_str(&metadata()?).context("`cargo metadata` gave no JSON")?;
     let folder = metadata.get("target_directory").and_then(Value::as_str);
     folder
         .map(PathBuf::from)
@@ -156,9 +164,14 @@ pub fn build_tests(cache: &Cache, tests: &[&str], warned: impl FnMut(&str)) -> R
     compile(run.args(["build", "--workspace"]).args(tests), warned)
 }
 
-/// What tests run of the workspace's own, by the variables that name it to them: compiled where it is not.
-pub fn built_for_tests(cache: &Cache) -> Result<BTreeMap<String, String>> {
-    let built = build_all(cache, |_| ())?;
+/// Compiles the tests that stand in libraries and programs, without what they might run.
+pub fn build_unit_tests(cache: &Cache, targets: &[&str]) -> Result<Artifacts> {
+    let run = cargo()?.envs(environment(cache)?);
+    compile(run.args(["test", "--no-run", "--workspace"]).args(targets), |_| ())
+}
+
+/// What tests run of the workspace's own, by the variables that name it to them, out of what [`build_all`] built.
+pub fn for_tests(built: &Artifacts) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
     for (variable, name) in FOR_TESTS {
         let path = built.programs.get(name).or_else(|| built.libraries.get(name));
@@ -216,6 +229,29 @@ pub struct Artifacts {
     pub programs: BTreeMap<String, PathBuf>,
     /// Shared libraries.
     pub libraries: BTreeMap<String, PathBuf>,
+    /// Test programs.
+    pub tests: Vec<TestProgram>,
+}
+
+/// A program that cargo made of tests.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TestProgram {
+    /// The folder of the package, in which its tests run.
+    pub folder: PathBuf,
+    /// The name of the target: a library's crate, a program, a file or folder of `tests/`.
+    pub target: String,
+    /// Whether the tests stand in the library or program itself, not in `tests/`.
+    pub in_source: bool,
+    /// The program.
+    pub file: PathBuf,
+}
+
+impl TestProgram {
+    /// The program as cargo would run it, in the folder of its package.
+    pub fn run(&self) -> Run {
+        let run = of_this_package().fold(Run::new(&self.file), Run::without);
+        run.dir(&self.folder).env("CARGO_MANIFEST_DIR", &self.folder)
+    }
 }
 
 /// Runs a `cargo build`.
@@ -227,6 +263,7 @@ fn compile(run: Run, mut warned: impl FnMut(&str)) -> Result<Artifacts> {
         .lines(|line| match message(line) {
             Some(Message::Program(name, path)) => drop(built.programs.insert(name, path)),
             Some(Message::Library(name, path)) => drop(built.libraries.insert(name, path)),
+            Some(Message::Tests(program)) => built.tests.push(program),
             Some(Message::Warning(text)) => warned(&text),
             Some(Message::Error(text)) => errors.push_str(&text),
             None => {}
@@ -244,6 +281,7 @@ fn compile(run: Run, mut warned: impl FnMut(&str)) -> Result<Artifacts> {
 enum Message {
     Program(String, PathBuf),
     Library(String, PathBuf),
+    Tests(TestProgram),
     Warning(String),
     Error(String),
 }
@@ -266,12 +304,18 @@ fn message(line: &str) -> Option<Message> {
 }
 
 fn artifact(value: &Value) -> Option<Message> {
-    // A program's own tests have its name.
-    if value.get("profile")?.get("test")?.as_bool()? {
-        return None;
-    }
     let target = value.get("target")?;
     let name = target.get("name")?.as_str()?.to_owned();
+    // A program's own tests have its name.
+    if value.get("profile")?.get("test")?.as_bool()? {
+        let kinds = target.get("kind")?.as_array()?;
+        return Some(Message::Tests(TestProgram {
+            folder: Path::new(value.get("manifest_path")?.as_str()?).parent()?.to_owned(),
+            target: name,
+            in_source: !kinds.iter().any(|kind| kind == "test"),
+            file: value.get("executable")?.as_str()?.into(),
+        }));
+    }
     if let Some(path) = value.get("executable")?.as_str() {
         return Some(Message::Program(name, path.into()));
     }
@@ -312,15 +356,33 @@ mod tests {
     }
 
     #[test]
+    fn a_programs_own_tests_are_not_the_program_and_know_the_folder_of_their_package() {
+        let line = |kind: &str| {
+            format!(
+                r#"{{"reason":"compiler-artifact","profile":{{"test":true}},"manifest_path":"/w/p/Cargo.toml","target":{{"name":"x","kind":["{kind}"]}},"executable":"/t/x-1"}}"#
+            )
+        };
+        for (kind, in_source) in [("bin", true), ("lib", true), ("test", false)] {
+            let Some(Message::Tests(program)) = message(&line(kind)) else {
+                panic!("{kind}");
+            };
+            let expected = TestProgram {
+                folder: "/w/p".into(),
+                target: "x".to_owned(),
+                in_source,
+                file: "/t/x-1".into(),
+            };
+            assert_eq!(program, expected);
+        }
+        // What was only looked at has no program.
+        assert!(message(&line("test").replace("\"/t/x-1\"", "null")).is_none());
+    }
+
+    #[test]
     fn cargo_names_its_programs_and_what_it_complains_of() {
         let program = format!(r#"{{{OWN},"target":{{"name":"x"}},"executable":"/t/x"}}"#);
         let found = message(&program);
         assert!(matches!(found, Some(Message::Program(name, path)) if name == "x" && path == Path::new("/t/x")));
-        let of_tests = program.replace("false", "true");
-        assert!(
-            message(&of_tests).is_none(),
-            "a program's own tests are not the program"
-        );
         let error = r#"{"reason":"compiler-message","message":{"level":"error","rendered":"bad"}}"#;
         assert!(matches!(message(error), Some(Message::Error(text)) if text == "bad"));
         let warning = error.replace("error", "warning");

@@ -1,0 +1,160 @@
+//! What a test program needs of the machine, as its package declares it.
+//!
+//! ```toml
+//! # One table per program of `tests/`; `lib` is the library's own, a program's own tests have its name.
+//! [package.metadata.tests.suite]
+//! load = "waits"           # most of its time it waits: for processes, timers, a browser
+//! resources = ["profilers"] # what one program at a time may use
+//! alone = true             # nothing else may run beside it
+//! ```
+//!
+//! A program without a table keeps the processor busy, shares nothing and runs beside others.
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+/// The key of a package's declarations in `cargo metadata`.
+const KEY: &str = "tests";
+/// The name that a library's own tests have in a declaration.
+const LIBRARY: &str = "lib";
+
+/// What a program does with its time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Load {
+    /// It computes: it takes as many threads as there are processors.
+    #[default]
+    Busy,
+    /// It waits: its tests may be more at once than there are processors.
+    Waits,
+}
+
+/// What one program at a time may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Resource {
+    /// The machine's list of running profilers.
+    Profilers,
+    /// Chromium.
+    Browser,
+    /// The local cluster.
+    Cluster,
+}
+
+/// What a program needs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub(crate) load: Load,
+    pub(crate) resources: BTreeSet<Resource>,
+    pub(crate) alone: bool,
+}
+
+/// What the workspace's packages declare, by the folder of the package.
+#[derive(Debug, Default)]
+pub(crate) struct Needs {
+    packages: BTreeMap<PathBuf, Package>,
+}
+
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Package {
+    name: String,
+    needs: BTreeMap<String, Need>,
+}
+
+impl Needs {
+    /// Reads what `cargo metadata --no-deps` printed.
+    pub(crate) fn parse(metadata: &str) -> Result<Self> {
+        let metadata: Value = serde_json::from_str(metadata).context("`cargo metadata` gave no JSON")?;
+        let packages = metadata.get("packages").and_then(Value::as_array);
+        let packages = packages.context("`cargo metadata` names no packages")?;
+        let packages = packages.iter().map(package).collect::<Result<_>>()?;
+        Ok(Self { packages })
+    }
+
+    /// What is declared for a target of the package in that folder; the default where nothing is.
+    pub(crate) fn of(&self, folder: &Path, target: &str, library: bool) -> Need {
+        let needs = self.packages.get(folder).map(|package| &package.needs);
+        let key = if library { LIBRARY } else { target };
+        needs.and_then(|needs| needs.get(key)).cloned().unwrap_or_default()
+    }
+
+    /// The name of the package in that folder.
+    pub(crate) fn package(&self, folder: &Path) -> &str {
+        self.packages.get(folder).map_or("", |package| &package.name)
+    }
+}
+
+fn package(value: &Value) -> Result<(PathBuf, Package)> {
+    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    let name = text("name").context("a package without a name")?.to_owned();
+    let manifest = text("manifest_path").context("a package without a manifest")?;
+    let folder = Path::new(manifest).parent().context("a manifest without a folder")?;
+    let declared = value.pointer(&format!("/metadata/{KEY}")).and_then(Value::as_object);
+    let needs = declared.into_iter().flatten().map(|(target, value)| {
+        let need = need(value).with_context(|| format!("[package.metadata.{KEY}.{target}] of {name}"))?;
+        Ok((target.clone(), need))
+    });
+    let needs = needs.collect::<Result<_>>()?;
+    Ok((folder.to_owned(), Package { name, needs }))
+}
+
+fn need(value: &Value) -> Result<Need> {
+    let mut need = Need::default();
+    for (key, value) in value.as_object().context("not a table")? {
+        match (key.as_str(), value) {
+            ("load", Value::String(word)) if word == "waits" => need.load = Load::Waits,
+            ("load", Value::String(word)) if word == "busy" => need.load = Load::Busy,
+            ("alone", Value::Bool(alone)) => need.alone = *alone,
+            ("resources", Value::Array(names)) => {
+                need.resources = names.iter().map(resource).collect::<Result<_>>()?;
+            }
+            _ => bail!("{key} = {value} is not known here"),
+        }
+    }
+    Ok(need)
+}
+
+fn resource(name: &Value) -> Result<Resource> {
+    Ok(match name.as_str() {
+        Some("profilers") => Resource::Profilers,
+        Some("browser") => Resource::Browser,
+        Some("cluster") => Resource::Cluster,
+        _ => bail!("{name} is no resource of the machine"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn needs(tests: &str) -> Result<Needs> {
+        Needs::parse(&format!(
+            r#"{{"packages":[{{"name":"p","manifest_path":"/w/p/Cargo.toml","metadata":{{"tests":{tests}}}}},
+                {{"name":"q","manifest_path":"/w/q/Cargo.toml","metadata":null}}]}}"#
+        ))
+    }
+
+    #[test]
+    fn a_program_has_what_its_package_declares_and_any_other_the_default() {
+        let needs = needs(r#"{"suite":{"load":"waits","resources":["profilers"]},"lib":{"alone":true}}"#).unwrap();
+        let suite = needs.of(Path::new("/w/p"), "suite", false);
+        assert_eq!((suite.load, suite.alone), (Load::Waits, false));
+        assert_eq!(suite.resources, BTreeSet::from([Resource::Profilers]));
+        assert!(needs.of(Path::new("/w/p"), "p", true).alone);
+        assert_eq!(needs.of(Path::new("/w/p"), "other", false), Need::default());
+        assert_eq!(needs.of(Path::new("/w/q"), "suite", false), Need::default());
+        assert_eq!(needs.package(Path::new("/w/q")), "q");
+    }
+
+    #[test]
+    fn a_word_that_nobody_knows_is_an_error_that_names_its_place() {
+        for wrong in [
+            r#"{"suite":{"load":"heavy"}}"#,
+            r#"{"suite":{"resources":["gpu"]}}"#,
+            r#"{"suite":1}"#,
+        ] {
+            let error = format!("{:#}", needs(wrong).unwrap_err());
+            assert!(error.contains("[package.metadata.tests.suite] of p"), "{error}");
+        }
+    }
+}

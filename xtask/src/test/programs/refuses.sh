@@ -1,0 +1,3 @@
+#!/bin/sh
+# Ends before any test begins.
+exit 3
