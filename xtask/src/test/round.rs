@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use flopwatch_cluster::{self as cluster, ClusterCommand, ImageOptions, UpOptions};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{acknowledge_interrupt, interrupted};
+use flopwatch_toolchain::dependencies;
 use flopwatch_toolchain::meter;
 use flopwatch_toolchain::progress::{human, result, say, step};
 use flopwatch_toolchain::project::{self, Artifacts};
@@ -65,6 +66,15 @@ impl<'a> Round<'a> {
         check_room()?;
         let cache = self.cache;
         step("setup", || needs(cache))?;
+        step("dependencies of an earlier clone", || {
+            let found = dependencies::restore(cache)?;
+            say(if found {
+                "the cache had them"
+            } else {
+                "the cache has none of these versions"
+            });
+            Ok(())
+        })?;
         let system = options.wants(Level::System);
         let cluster = std::thread::scope(|scope| {
             // Go's compiler works while cargo waits for its own long chains of crates.
@@ -97,6 +107,7 @@ impl<'a> Round<'a> {
         self.step("benches beside their rivals", |_| {
             short::run(cache, &short::ShortOptions::TESTS)
         });
+        self.step("keeping the dependencies", |_| dependencies::keep(cache));
         if system {
             self.system(options, cluster, &[]);
         }
