@@ -91,16 +91,17 @@ impl<'a> Round<'a> {
             self.joined("PyTorch", torch);
             let mut cluster = None;
             if let Some(built) = built {
-                if let Some(programs) = programs {
-                    self.joined("cluster's programs", programs);
-                    cluster = Some(beside(scope, "cluster up", || up(cache, options)));
-                }
+                // It waits for the programs, which are made meanwhile.
+                cluster = system.then(|| beside(scope, "cluster up", || up(cache, options)));
                 self.programs("unit and crate tests", &built, None, &[]);
                 self.step("wheel", |_| wheel::of_tests(cache, &built));
             }
             self.viewer(viewer);
             self.joined("other checks", others);
             self.joined("bench program", bench);
+            if let Some(programs) = programs {
+                self.joined("cluster's programs", programs);
+            }
             cluster.map(|cluster| self.joined("cluster up", cluster))
         });
         // Where nothing else runs.
