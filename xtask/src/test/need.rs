@@ -3,9 +3,10 @@
 //! ```toml
 //! # One table per program of `tests/`; `lib` is the library's own, a program's own tests have its name.
 //! [package.metadata.tests.suite]
-//! load = "waits"           # most of its time it waits: for processes, timers, a browser
+//! load = "waits"            # most of its time it waits: for processes, timers, a browser
 //! resources = ["profilers"] # what one program at a time may use
-//! alone = true             # nothing else may run beside it
+//! alone = true              # nothing else may run beside it
+//! threads = 8               # how many of its tests run at once, where the machine does not decide
 //! ```
 //!
 //! A program without a table keeps the processor busy, shares nothing and runs beside others.
@@ -47,6 +48,8 @@ pub(crate) struct Need {
     pub(crate) load: Load,
     pub(crate) resources: BTreeSet<Resource>,
     pub(crate) alone: bool,
+    /// How many of its tests run at once; by the load and the machine where nothing is declared.
+    pub(crate) threads: Option<usize>,
 }
 
 /// What the workspace's packages declare, by the folder of the package.
@@ -105,6 +108,14 @@ fn need(value: &Value) -> Result<Need> {
             ("load", Value::String(word)) if word == "waits" => need.load = Load::Waits,
             ("load", Value::String(word)) if word == "busy" => need.load = Load::Busy,
             ("alone", Value::Bool(alone)) => need.alone = *alone,
+            ("threads", Value::Number(threads)) => {
+                let threads = threads.as_u64().and_then(|threads| usize::try_from(threads).ok());
+                need.threads = Some(
+                    threads
+                        .filter(|threads| *threads > 0)
+                        .context("threads are a positive number")?,
+                );
+            }
             ("resources", Value::Array(names)) => {
                 need.resources = names.iter().map(resource).collect::<Result<_>>()?;
             }
@@ -136,9 +147,10 @@ mod tests {
 
     #[test]
     fn a_program_has_what_its_package_declares_and_any_other_the_default() {
-        let needs = needs(r#"{"suite":{"load":"waits","resources":["profilers"]},"lib":{"alone":true}}"#).unwrap();
+        let needs =
+            needs(r#"{"suite":{"load":"waits","resources":["profilers"],"threads":8},"lib":{"alone":true}}"#).unwrap();
         let suite = needs.of(Path::new("/w/p"), "suite", false);
-        assert_eq!((suite.load, suite.alone), (Load::Waits, false));
+        assert_eq!((suite.load, suite.alone, suite.threads), (Load::Waits, false, Some(8)));
         assert_eq!(suite.resources, BTreeSet::from([Resource::Profilers]));
         assert!(needs.of(Path::new("/w/p"), "p", true).alone);
         assert_eq!(needs.of(Path::new("/w/p"), "other", false), Need::default());

@@ -36,9 +36,10 @@ impl Machine {
 
     /// How many of a program's tests run at once.
     pub(crate) const fn threads(self, need: &Need) -> usize {
-        match need.load {
-            Load::Busy => self.processors,
-            Load::Waits => self.processors * 2,
+        match (need.threads, need.load) {
+            (Some(threads), _) => threads,
+            (None, Load::Busy) => self.processors,
+            (None, Load::Waits) => self.processors * 2,
         }
     }
 
@@ -78,7 +79,7 @@ mod tests {
         Need {
             load: Load::Waits,
             resources: resources.iter().copied().collect(),
-            alone: false,
+            ..Need::default()
         }
     }
 
@@ -128,6 +129,17 @@ mod tests {
                 assert_eq!(Machine::new(processors).next([&need], &[]), Some(0), "{processors}");
             }
         }
+    }
+
+    #[test]
+    fn tests_that_wait_are_twice_as_many_at_once_unless_their_program_says_how_many() {
+        let machine = Machine::new(2);
+        assert_eq!([busy(), waits(&[])].map(|need| machine.threads(&need)), [2, 4]);
+        let said = Need {
+            threads: Some(8),
+            ..waits(&[])
+        };
+        assert_eq!(machine.threads(&said), 8);
     }
 
     #[test]

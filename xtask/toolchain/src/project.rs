@@ -309,6 +309,10 @@ fn artifact(value: &Value) -> Option<Message> {
     // A program's own tests have its name.
     if value.get("profile")?.get("test")?.as_bool()? {
         let kinds = target.get("kind")?.as_array()?;
+        // A bench has no harness, and is a recipe's to run.
+        if kinds.iter().any(|kind| kind == "bench") {
+            return None;
+        }
         return Some(Message::Tests(TestProgram {
             folder: Path::new(value.get("manifest_path")?.as_str()?).parent()?.to_owned(),
             target: name,
@@ -374,6 +378,7 @@ mod tests {
             };
             assert_eq!(program, expected);
         }
+        assert!(message(&line("bench")).is_none());
         // What was only looked at has no program.
         assert!(message(&line("test").replace("\"/t/x-1\"", "null")).is_none());
     }
