@@ -15,6 +15,7 @@ use flopwatch_cluster::{self as cluster, ClusterCommand, ImageOptions, UpOptions
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{acknowledge_interrupt, interrupted};
 use flopwatch_toolchain::dependencies;
+use flopwatch_toolchain::golang::HELM;
 use flopwatch_toolchain::meter;
 use flopwatch_toolchain::progress::{human, result, say, step};
 use flopwatch_toolchain::project::{self, Artifacts};
@@ -80,6 +81,7 @@ impl<'a> Round<'a> {
             // Go's compiler works while cargo waits for its own long chains of crates.
             let programs = (system && !options.use_kubeconfig)
                 .then(|| beside(scope, "cluster's programs", || cluster::build_programs(cache)));
+            let helm = beside(scope, "helm", || HELM.build(cache).map(drop));
             let torch = beside(scope, "PyTorch", || setup::pytorch(cache));
             // Before cargo, which puts it into the agent.
             self.step("viewer", |_| web::build(cache));
@@ -88,7 +90,9 @@ impl<'a> Round<'a> {
             // Tests wait most of their time, for a profiler or a browser; what is left of the processor does what comes later.
             let others = beside(scope, "other checks", || lint::others(cache));
             let bench = beside(scope, "bench program", || short::compile().map(drop));
+            // What unit and crate tests run.
             self.joined("PyTorch", torch);
+            self.joined("helm", helm);
             let mut cluster = None;
             if let Some(built) = built {
                 // It waits for the programs, which are made meanwhile.
