@@ -51,7 +51,7 @@ fn a_file_without_a_name_is_written_and_read_as_any_other() {
     let named = export.beside("named.h5");
     timeline_file::write(&timeline, &named).unwrap();
     let mut file = tempfile::tempfile().unwrap();
-    file.write_all(&[7; 1 << 20]).unwrap();
+    file.write_all(&vec![7; 1 << 20]).unwrap();
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     timeline_file::overwrite(&timeline, &path).unwrap();
     assert!(
