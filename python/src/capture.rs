@@ -254,4 +254,11 @@ impl Capture {
         let written = work::run(py, None, move || timeline_file::write_unsynced(&timeline, &target))?;
         written.map_err(|error| WriteError::new_err(error.to_string()))
     }
+
+    /// Writes the capture as a timeline file into the file `target`, which is there and may be a link to one without a name.
+    fn overwrite(&self, py: Python<'_>, target: PathBuf) -> PyResult<()> {
+        let timeline = Arc::clone(&self.timeline);
+        let written = work::run(py, None, move || timeline_file::overwrite(&timeline, &target))?;
+        written.map_err(|error| WriteError::new_err(error.to_string()))
+    }
 }

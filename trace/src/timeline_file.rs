@@ -49,6 +49,7 @@
 //! The file's structure is gathered in blocks of 128 KiB, the first of which is at its begin: a reader that fetches that much finds
 //! the headers of most files in it.
 
+mod access;
 mod allocations;
 mod events;
 mod layout;
@@ -60,7 +61,7 @@ mod write;
 
 pub use layout::{Columns, Layout};
 pub use read::{OpenError, Part, is_one, read, read_for};
-pub use write::{WriteError, write, write_unsynced};
+pub use write::{WriteError, overwrite, write, write_unsynced};
 
 /// Version of the layout, attribute `schema_version` of `/meta`. Additions do not change it.
 pub const SCHEMA_VERSION: u32 = 1;

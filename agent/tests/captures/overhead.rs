@@ -18,9 +18,6 @@ use crate::sample::{ask, rig};
 use crate::sample_profiler::Sample;
 use crate::workload;
 
-/// How long a program runs before its window.
-const BEFORE: Duration = Duration::from_secs(6);
-
 /// Reads what recorders count, as the agent does, until it is aborted.
 fn reading(heartbeats: &Heartbeats) -> JoinHandle<()> {
     let heartbeats = heartbeats.clone();
@@ -47,7 +44,6 @@ async fn a_program_that_was_slowed_too_much_is_not_given_a_second_window_for_wha
     let program = Paced::start(Command::new(workload::program()), folder.path(), "abc", 2);
     rig.heartbeats.begin("abc", program.whose(), Arc::clone(&program.ring));
     let reading = reading(&rig.heartbeats);
-    tokio::time::sleep(BEFORE).await;
     eventually("enough readings", || {
         let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
         let now_ns = u64::try_from(now_ns).unwrap();

@@ -140,7 +140,7 @@ async fn as_many_wait_to_be_processed_as_there_is_room_for_and_a_window_more_wai
         "2 captures that were recorded on node n1 are processed or wait for it",
     )
     .await;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
     assert_eq!(sample.starts.load(Ordering::SeqCst), 2, "there is no room for a third");
     importer.let_go();
     for name in ["first", "second", "third"] {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flopwatch_agent::disk::Floor;
 use flopwatch_agent::failure::Failure;
@@ -166,6 +166,18 @@ impl Rig {
 
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.profiler.check(&self.site, &self.state)
+    }
+
+    /// What ends the request before its window ends.
+    pub(crate) fn failure(&self) -> Failure {
+        let until = Instant::now() + Duration::from_secs(30);
+        loop {
+            if let Err(failure) = self.check() {
+                return failure;
+            }
+            assert!(Instant::now() < until, "nothing ends it");
+            wait(Duration::from_millis(20));
+        }
     }
 
     pub(crate) fn stop(&self) -> Result<RawFiles, Failure> {

@@ -87,7 +87,8 @@ fn processes(capture: &Capture) -> BTreeSet<u32> {
 fn a_program_is_recorded_twice_in_a_row_and_keeps_its_pace() {
     let Some(python) = torch() else { return };
     let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
-    std::thread::sleep(Duration::from_secs(5));
+    // The first one is of a program that still warms up.
+    pod.tells_steps(3);
     let without = pod.longest_step();
     for (round, stacks) in [false, true].into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
@@ -98,7 +99,8 @@ fn a_program_is_recorded_twice_in_a_row_and_keeps_its_pace() {
             ..KinetoOptions::default()
         };
         capture(&kineto, &site, attach(&kineto, &pod, options)).unwrap();
-        std::thread::sleep(Duration::from_millis(1500));
+        // The end of the window is in the next one.
+        pod.tells_steps(1);
         let within = pod.longest_step();
         let held = held(folder.path());
         println!(
@@ -123,6 +125,7 @@ fn a_request_that_the_library_counts_as_failed_leaves_no_answer_for_the_next_cap
     let Some(python) = torch() else { return };
     let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
     // It tries for 10.23 s, each time after twice the pause: the last one, from 5.1 s on, ends in a try that it counts as failed.
+    // Nothing tells of the pauses, so this waits until the middle of the last one.
     pod.says("sync_send fail");
     std::thread::sleep(Duration::from_secs(7));
     for round in ["first", "second"] {

@@ -18,6 +18,8 @@ use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
 const LONG: Duration = Duration::from_mins(3);
+/// Begin of the lines in which the program tells how its steps went.
+const STEPS: &str = "longest";
 
 /// A Python with PyTorch; None where there is none, which is said.
 pub(crate) fn torch() -> Option<PathBuf> {
@@ -104,7 +106,7 @@ impl Pod {
         let lines = std::mem::take(&mut *self.lines.lock().unwrap());
         let figures = lines
             .iter()
-            .filter_map(|line| line.strip_prefix("longest ")?.parse().ok());
+            .filter_map(|line| line.strip_prefix(STEPS)?.trim().parse().ok());
         figures.fold(0.0, f64::max)
     }
 
@@ -114,6 +116,16 @@ impl Pod {
         let until = Instant::now() + LONG;
         while !self.lines.lock().unwrap().iter().any(|line| line.contains(words)) {
             assert!(Instant::now() < until, "it never said {words}");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    /// Waits until it told the length of its longest step so many times more; it does once a second.
+    pub(crate) fn tells_steps(&self, times: usize) {
+        let told = count(&self.lines, STEPS) + times;
+        let until = Instant::now() + LONG;
+        while count(&self.lines, STEPS) < told {
+            assert!(Instant::now() < until, "it takes no steps");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
@@ -170,7 +182,7 @@ fn states(process: u32) -> String {
 
 /// What they said beside how their steps went.
 fn said(lines: &Mutex<Vec<String>>) -> Vec<String> {
-    let is_step = |line: &String| line.starts_with("longest") || line.starts_with("ready");
+    let is_step = |line: &String| line.starts_with(STEPS) || line.starts_with("ready");
     let lines = lines.lock().unwrap();
     lines.iter().filter(|line| !is_step(line)).take(20).cloned().collect()
 }

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _};
-use tempfile::{NamedTempFile, TempPath};
 
 use super::parts::{Parts, requests};
 use super::{FetchError, Place, Remote};
@@ -20,13 +20,15 @@ use crate::gateway::Gateway;
 const AT_ONCE: usize = 4;
 
 /// A temporary file, as long as the one at the gateway. What of it is not here yet are holes, which take no disk.
+///
+/// The file has no name, so that the system removes it with the last process that has it, however that ends: a thread
+/// that still serves it when the program ends has no say in it.
 #[derive(Debug)]
 pub struct Sparse {
     remote: Remote,
     file: Arc<File>,
-    path: Option<TempPath>,
-    /// The process that made it.
-    process: u32,
+    /// The link to its descriptor, which a fork has too.
+    path: PathBuf,
     held: Mutex<Parts>,
     moved: AtomicU64,
 }
@@ -35,17 +37,14 @@ impl Sparse {
     /// Finds the file, and brings its first bytes.
     pub async fn find(gateway: &Gateway, place: Place, first: u64) -> Result<Self, FetchError> {
         let (remote, bytes) = Remote::find(gateway, place, first).await?;
-        let file = NamedTempFile::with_prefix("flopwatch-").and_then(|file| {
-            file.as_file().set_len(remote.size())?;
+        let file = tempfile::tempfile().and_then(|file| {
+            file.set_len(remote.size())?;
             Ok(file)
         });
-        let (file, path) = file
-            .map_err(|source| io_error(std::env::temp_dir(), source))?
-            .into_parts();
+        let file = file.map_err(|source| io_error(std::env::temp_dir(), source))?;
         let sparse = Self {
+            path: PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd())),
             file: Arc::new(file),
-            path: Some(path),
-            process: std::process::id(),
             remote,
             held: Mutex::default(),
             moved: AtomicU64::new(0),
@@ -69,9 +68,9 @@ impl Sparse {
         self.remote.place()
     }
 
-    /// Where it is, while this value lives.
+    /// Where this process finds it, while this value lives.
     pub fn path(&self) -> &Path {
-        self.path.as_deref().unwrap_or(Path::new(""))
+        &self.path
     }
 
     /// What of these parts is not here, in the order of the file.
@@ -106,15 +105,6 @@ impl Sparse {
         self.moved.fetch_add(end.saturating_sub(start), Ordering::Relaxed);
         self.held.lock().unwrap_or_else(PoisonError::into_inner).add(start..end);
         Ok(())
-    }
-}
-
-impl Drop for Sparse {
-    fn drop(&mut self) {
-        // A child of a fork leaves it to the process that made it.
-        if self.process != std::process::id() {
-            std::mem::forget(self.path.take());
-        }
     }
 }
 

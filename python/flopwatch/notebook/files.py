@@ -8,7 +8,6 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from pathlib import Path
 
 from flopwatch import _native
 
@@ -39,12 +38,12 @@ class Served(ABC):
 
 
 class LocalFile(Served):
-    """A file of this machine, open as long as somebody has it."""
+    """An open file of this machine, which stays open as long as somebody has this."""
 
     __slots__ = ("_descriptor",)
 
-    def __init__(self, file: Path, title: str) -> None:
-        self._descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+    def __init__(self, descriptor: int, title: str) -> None:
+        self._descriptor = os.dup(descriptor)
         super().__init__(title, os.fstat(self._descriptor).st_size)
 
     def bring(self, begin: int, end: int) -> None:

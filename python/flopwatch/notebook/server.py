@@ -6,7 +6,6 @@ nothing to write, and no file but those that were published. Of a capture at a g
 
 from __future__ import annotations
 
-import atexit
 import hmac
 import os
 import re
@@ -178,11 +177,6 @@ class Server(socketserver.ThreadingTCPServer):
         with self._lock:
             return self._files.get(path)
 
-    def forget(self) -> None:
-        """Serves no file any more."""
-        with self._lock:
-            self._files.clear()
-
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Browsers hang up when they have seen enough."""
         if not isinstance(sys.exc_info()[1], OSError):
@@ -212,11 +206,4 @@ def _forked() -> None:
     _Process.server = None
 
 
-def _ended() -> None:
-    # What came from a gateway lies in temporary files, which go with who has them: threads that outlive the interpreter have the server.
-    if _Process.server is not None:
-        _Process.server.forget()
-
-
-atexit.register(_ended)
 os.register_at_fork(after_in_child=_forked)

@@ -61,8 +61,7 @@ def view(capture: BaseCapture[Any], *, base_url: str | None = None, height: int 
 
 
 def written(capture: Capture) -> LocalFile:
-    """The timeline file, which has no name any more: it is gone with the process, however that ends."""
-    with tempfile.TemporaryDirectory(prefix="flopwatch-") as folder:
-        path = Path(folder) / "timeline.h5"
-        capture.save(path)
-        return LocalFile(path, Path(capture.path).stem)
+    """The timeline file, which has no name: it is gone with the process, however and whenever that ends."""
+    with tempfile.TemporaryFile() as file:
+        capture._native.overwrite(f"/proc/self/fd/{file.fileno()}")
+        return LocalFile(file.fileno(), Path(capture.path).stem)

@@ -64,11 +64,49 @@ receivers:
         Ok(())
     }
 
+    /// How often it was told of an alert that fires.
+    ///
+    /// # Errors
+    /// When it does not say.
+    pub async fn told(&self) -> Result<u64> {
+        let url = format!("http://{}/metrics", self.0.address);
+        let metrics = run("curl", &["--silent", "--fail", &url]).await?;
+        Ok(firing(&metrics))
+    }
+
     /// What it wrote to its log.
     ///
     /// # Errors
     /// When the log cannot be read.
     pub fn log(&self) -> Result<String> {
         self.0.log()
+    }
+}
+
+/// How many alerts that fire its metrics count as received, by both versions of its API.
+fn firing(metrics: &str) -> u64 {
+    let lines = metrics.lines().filter_map(|line| {
+        let rest = line.strip_prefix("alertmanager_alerts_received_total{")?;
+        let (labels, count) = rest.split_once("} ")?;
+        labels
+            .contains("status=\"firing\"")
+            .then(|| count.parse::<u64>().ok())?
+    });
+    lines.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::firing;
+
+    #[test]
+    fn alerts_that_fire_are_counted_and_those_that_are_over_are_not() {
+        let metrics = "# TYPE alertmanager_alerts_received_total counter\n\
+            alertmanager_alerts_received_total{status=\"firing\",version=\"v2\"} 7\n\
+            alertmanager_alerts_received_total{status=\"resolved\",version=\"v2\"} 2\n\
+            alertmanager_alerts_received_total{status=\"firing\",version=\"v1\"} 1\n\
+            alertmanager_alerts_invalid_total{version=\"v2\"} 3\n";
+        assert_eq!(firing(metrics), 8);
+        assert_eq!(firing(""), 0);
     }
 }

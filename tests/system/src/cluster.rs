@@ -1,12 +1,17 @@
 //! The cluster under test, and namespaces that end with their test.
 
+use std::fmt::Debug;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::{Api, DeleteParams, PostParams};
+use flopwatch_api::capture::Capture;
+use flopwatch_api::schedule::ProfilingSchedule;
+use flopwatch_api::session::ProfilingSession;
+use k8s_openapi::api::core::v1::{Namespace, Pod};
+use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use kube::config::AuthInfo;
 use kube::{Client, Config};
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::process::Command;
 
@@ -88,7 +93,7 @@ impl Cluster {
     }
 }
 
-/// A namespace that its test deletes at the end; `cargo xtask cluster down` removes what a failed test left.
+/// A namespace that its test deletes at its end; `cargo xtask cluster down` removes what a failed test left.
 pub struct TestNamespace {
     /// Client with the administrator's rights.
     pub client: Client,
@@ -136,17 +141,61 @@ impl TestNamespace {
         .await
     }
 
-    /// Deletes the namespace and waits until it is gone, so that a finalizer that hangs fails the test.
+    /// Ends the test: deletes what Flopwatch has here and waits until that is gone, so that a finalizer that hangs fails the
+    /// test. The namespace and its pods go while the next test runs.
+    ///
+    /// Nothing of a test hangs on the namespace itself, and its controller takes its time: it looks 5 s after the deletion, and
+    /// 5 to 8 s later once more where a finalizer or a pod was in its way.
+    ///
+    /// # Errors
+    /// When a session, a schedule or a capture is still there after [`PATIENCE`].
+    pub async fn delete(self) -> Result<()> {
+        eventually(&format!("what Flopwatch has in {} to be gone", self.name), || async {
+            let made = self.emptied::<ProfilingSchedule>().await? + self.emptied::<ProfilingSession>().await?;
+            // Captures go with their sessions.
+            let left = if made == 0 {
+                self.emptied::<Capture>().await?
+            } else {
+                made
+            };
+            Ok((left == 0).then_some(()))
+        })
+        .await?;
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        namespaces.delete(&self.name, &DeleteParams::default()).await?;
+        let now = DeleteParams::default().grace_period(1);
+        self.api::<Pod>()
+            .delete_collection(&now, &ListParams::default())
+            .await?;
+        Ok(())
+    }
+
+    /// Deletes the namespace with all that is in it, as a user does, and waits until it is gone.
     ///
     /// # Errors
     /// When it is still there after [`PATIENCE`].
-    pub async fn delete(self) -> Result<()> {
+    pub async fn delete_whole(self) -> Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         namespaces.delete(&self.name, &DeleteParams::default()).await?;
         eventually(&format!("namespace {} to be gone", self.name), || async {
             Ok(namespaces.get_opt(&self.name).await?.is_none().then_some(()))
         })
         .await
+    }
+
+    /// Deletes the objects of a kind and returns how many are still there.
+    async fn emptied<K>(&self) -> Result<usize>
+    where
+        K: kube::Resource<Scope = k8s_openapi::NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+        K::DynamicType: Default,
+    {
+        let api = self.api::<K>();
+        let listed = api.list(&ListParams::default()).await?.items;
+        if listed.iter().any(|object| object.meta().deletion_timestamp.is_none()) {
+            api.delete_collection(&DeleteParams::default(), &ListParams::default())
+                .await?;
+        }
+        Ok(listed.len())
     }
 }
 

@@ -12,6 +12,7 @@ use kube::api::{Api, LogParams, PostParams};
 use serde_json::{Value, json};
 
 use crate::cluster::{PATIENCE, TestNamespace, eventually, run};
+use crate::workload::counts;
 
 /// What kubectl says of an API server that does not answer.
 const UNREACHABLE: &str = "Unable to connect to the server";
@@ -111,6 +112,22 @@ impl TestNamespace {
                         .all(|one| one.state.as_ref().is_some_and(|state| state.running.is_some()))
                 });
             Ok(running.then_some(pod))
+        })
+        .await
+    }
+
+    /// Waits until the sample workload in a pod has run for that long, by its own lines.
+    ///
+    /// # Errors
+    /// When it does not in time.
+    pub async fn has_run(&self, pod: &str, length: Duration) -> Result<()> {
+        eventually(&format!("pod {pod} to have run for {length:?}"), || async {
+            let log = self.logs(pod).await?;
+            let ran = counts(&log).into_values().filter_map(|lines| {
+                let (first, last) = lines.first().zip(lines.last())?;
+                Some(Duration::from_nanos(last.unix_ns.saturating_sub(first.unix_ns)))
+            });
+            Ok(ran.max().is_some_and(|ran| ran >= length).then_some(()))
         })
         .await
     }

@@ -76,7 +76,7 @@ async fn taken_away(namespace: TestNamespace) -> Result<()> {
     let annotations = later.metadata.annotations.unwrap_or_default();
     ensure!(!annotations.contains_key("flopwatch.dev/prepared"), "{annotations:?}");
     before.goes_on(&namespace).await?;
-    namespace.delete().await
+    namespace.delete_whole().await
 }
 
 /// The chart that was installed again profiles again.

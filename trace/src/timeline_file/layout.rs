@@ -7,8 +7,8 @@ use std::path::Path;
 use hdf5::dataset::Layout as Storage;
 use hdf5::{Dataset, File, Group, LinkType, LocationType};
 
-use super::OpenError;
 use super::read::Failure;
+use super::{OpenError, access};
 use crate::model::Category;
 
 /// Groups within groups: a series of a counter lies three deep.
@@ -51,10 +51,7 @@ impl Layout {
     /// That of the file at `path`, of which only the structure is read. Of a file that is not all there yet, whose other bytes are zeros, it is as much as can be
     /// known: the structure carries checksums, so that what is missing is not taken for what it is not.
     pub fn of(path: &Path) -> Result<Self, OpenError> {
-        let file = File::with_options()
-            .with_fapl(|access| access.file_locking(false))
-            .open(path)
-            .map_err(|error| Failure::Hdf5(error).at(path))?;
+        let file = access::open(path).map_err(|error| Failure::Hdf5(error).at(path))?;
         let mut walk = Walk {
             left: MOST_DATASETS,
             layout: Self {

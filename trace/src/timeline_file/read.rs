@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::{Needs, Totals};
+use hdf5::Group;
 use hdf5::types::VarLenUnicode;
-use hdf5::{File, Group};
 
 use super::events::text_list;
-use super::{NONE_U32, NONE_U64, SCHEMA_VERSION};
+use super::{NONE_U32, NONE_U64, SCHEMA_VERSION, access};
 use crate::ReadLimits;
 use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
 use crate::model::{
@@ -91,10 +91,7 @@ impl From<TableError> for Failure {
 
 /// Whether the HDF5 file at `path` has what makes it a timeline file; one that cannot be opened is none.
 pub fn is_one(path: &Path) -> bool {
-    let opened = File::with_options()
-        .with_fapl(|access| access.file_locking(false))
-        .open(path);
-    opened.is_ok_and(|file| hard_group(&file, "meta").is_ok_and(|meta| meta.attr("schema_version").is_ok()))
+    access::open(path).is_ok_and(|file| hard_group(&file, "meta").is_ok_and(|meta| meta.attr("schema_version").is_ok()))
 }
 
 /// Reads and checks the timeline file at `path`.
@@ -128,9 +125,7 @@ pub fn read_for(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part,
 fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure> {
     let raw = std::fs::File::open(path).map_err(|error| hdf5::Error::from(error.to_string()))?;
     crate::hdf5_io::check_strings(&raw).map_err(|reason| Failure::Hdf5(reason.into()))?;
-    let file = File::with_options()
-        .with_fapl(|access| access.file_locking(false))
-        .open(path)?;
+    let file = access::open(path)?;
     let mut reader = Reader {
         limits,
         needs,

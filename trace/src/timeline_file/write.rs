@@ -10,7 +10,7 @@ use hdf5::file::LibraryVersion;
 use hdf5::types::{H5Type, VarLenUnicode};
 use hdf5::{Group, Location};
 
-use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION};
+use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION, access};
 use crate::hdf5_io::columns::{self, Columns, Store};
 use crate::model::{Capture, Category, CounterSeries, Device, Events, Lod, Timeline, index};
 use flopwatch_analysis::summary::{SummaryError, summarise};
@@ -68,13 +68,25 @@ pub fn write_unsynced(timeline: &Timeline, path: &Path) -> Result<(), WriteError
     place(timeline, path, |_| Ok(()))
 }
 
-fn place(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<()>) -> Result<(), WriteError> {
+/// Writes `timeline` into the file at `path`, which is there and may have no name: a link to its descriptor. What was in it
+/// is lost, also where this fails.
+pub fn overwrite(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
+    check_counters(timeline)?;
+    deflated_ahead(timeline, path).map_err(|failure| failure.at(path))
+}
+
+fn check_counters(timeline: &Timeline) -> Result<(), WriteError> {
     for series in &timeline.capture.counters {
         if !series.is_well_formed() {
             let name = format!("{}/{}/{}", series.source, series.device, series.metric);
             return Err(WriteError::Counter { name });
         }
     }
+    Ok(())
+}
+
+fn place(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<()>) -> Result<(), WriteError> {
+    check_counters(timeline)?;
     let io_error = |source| WriteError::Io {
         path: path.to_owned(),
         source,
@@ -87,13 +99,7 @@ fn place(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<
         .prefix(".timeline-")
         .tempfile_in(folder)
         .map_err(io_error)?;
-    deflated_ahead(timeline, temporary.path()).map_err(|error| match error {
-        Failure::Hdf5(error) => WriteError::Hdf5 {
-            path: path.to_owned(),
-            reason: error.to_string(),
-        },
-        Failure::Summary(error) => error.into(),
-    })?;
+    deflated_ahead(timeline, temporary.path()).map_err(|failure| failure.at(path))?;
     // The library opened the path itself, so the handle that was made with it is the same file.
     finish(temporary.as_file()).map_err(io_error)?;
     temporary.persist(path).map_err(|error| io_error(error.error))?;
@@ -104,6 +110,18 @@ fn place(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<
 enum Failure {
     Hdf5(hdf5::Error),
     Summary(SummaryError),
+}
+
+impl Failure {
+    fn at(self, path: &Path) -> WriteError {
+        match self {
+            Self::Hdf5(error) => WriteError::Hdf5 {
+                path: path.to_owned(),
+                reason: error.to_string(),
+            },
+            Self::Summary(error) => error.into(),
+        }
+    }
 }
 
 impl From<hdf5::Error> for Failure {
@@ -172,8 +190,8 @@ fn write_hdf5(
         .with_fapl(|access| {
             access
                 .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
-                .meta_block_size(structure)
-                .file_locking(false)
+                .meta_block_size(structure);
+            access::unlocked(access, path)
         })
         .create(path)?;
     let capture = &timeline.capture;

@@ -1,10 +1,14 @@
 //! Parts of a timeline file: what an analysis needs is read, and no more.
 
+use std::io::Write as _;
+use std::os::fd::AsRawFd as _;
+use std::path::PathBuf;
+
 use flopwatch_analysis::catalogue::CATALOGUE;
 use flopwatch_analysis::{Input, InputCount, Needs, Request, Selection, Totals};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Category, ColumnId, CounterSeries, KernelProfile, Metric, Timeline};
-use flopwatch_trace::timeline_file::{self, Part};
+use flopwatch_trace::timeline_file::{self, Layout, Part};
 use flopwatch_trace::transform::{TransformOptions, transform};
 
 use crate::export::{Finished, Schema};
@@ -39,6 +43,25 @@ fn read_for(export: &Finished, timeline: &Timeline, needs: &Needs) -> Part {
     let path = export.beside("part.h5");
     timeline_file::write(timeline, &path).unwrap();
     timeline_file::read_for(&path, &ReadLimits::default(), needs).unwrap()
+}
+
+#[test]
+fn a_file_without_a_name_is_written_and_read_as_any_other() {
+    let (export, timeline) = timeline();
+    let named = export.beside("named.h5");
+    timeline_file::write(&timeline, &named).unwrap();
+    let mut file = tempfile::tempfile().unwrap();
+    file.write_all(&vec![7; 1 << 20]).unwrap();
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    timeline_file::overwrite(&timeline, &path).unwrap();
+    assert!(
+        std::fs::read(&path).unwrap() == std::fs::read(&named).unwrap(),
+        "nothing is left of what was there"
+    );
+    assert!(timeline_file::is_one(&path));
+    assert_eq!(Layout::of(&path).unwrap(), Layout::of(&named).unwrap());
+    let read = |path| timeline_file::read(path, &ReadLimits::default()).unwrap();
+    assert_eq!(read(&path), read(&named));
 }
 
 #[test]

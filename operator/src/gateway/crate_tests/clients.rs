@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Parser as _;
 use flopwatch_artifacts::ConversionLimits;
@@ -164,11 +164,9 @@ async fn every_form_that_is_fetched_holds_the_same_events() {
     ] {
         let path = format!("/api/profiling/session/0badcafe/artifacts/{name}");
         let mut answer = rig.get(&path, "reader").await;
-        for _ in 0..60 {
-            if answer.status != 503 {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(500)).await;
+        let until = Instant::now() + DEADLINE;
+        while answer.status == 503 && Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(50)).await;
             answer = rig.get(&path, "reader").await;
         }
         assert_eq!(answer.status, 200, "{name}");

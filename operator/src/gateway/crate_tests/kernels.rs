@@ -1,6 +1,7 @@
 //! Counters of kernels, of what Nsight Compute wrote.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use flopwatch_artifacts::ConversionLimits;
 use flopwatch_trace::ReadLimits;
@@ -39,11 +40,9 @@ async fn rig(report: &Path) -> Rig {
 
 async fn kernels(rig: &Rig) -> Value {
     let mut answer = rig.get(PATH, "reader").await;
-    for _ in 0..60 {
-        if answer.status != 503 {
-            break;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    let until = Instant::now() + Duration::from_mins(1);
+    while answer.status == 503 && Instant::now() < until {
+        tokio::time::sleep(Duration::from_millis(50)).await;
         answer = rig.get(PATH, "reader").await;
     }
     assert_eq!(

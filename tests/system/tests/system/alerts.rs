@@ -250,9 +250,12 @@ async fn a_rule_of_prometheus_leads_to_a_session() -> Result<()> {
     let sessions = setting.made(1).await;
     let sessions = sessions.with_context(|| alertmanager.log().unwrap_or_default())?;
     let name = sessions.first().context("no session")?.name_any();
+    let told = alertmanager.told().await?;
     setting.namespace.finished(&name).await?;
-    // It goes on to fire, and is told again and again.
-    sleep(Duration::from_secs(5)).await;
+    eventually("it to go on to fire, and to be told again and again", || async {
+        Ok((alertmanager.told().await? >= told + 5).then_some(()))
+    })
+    .await?;
     ensure!(setting.sessions().await?.len() == 1);
     eventually("the gateway to have counted it", || async {
         let series = prometheus.query("flopwatch_alerts_total{result=\"made\"}").await?;

@@ -68,7 +68,7 @@ async fn a_session_profiles_a_running_pod_and_leaves_it_as_it_was() -> Result<()
     let timeline = download(&cluster, &namespace, &capture).await?;
     agrees_with_the_workload(&namespace, &timeline).await?;
     before.is_as_it_was(&namespace, "trainer").await?;
-    namespace.delete().await
+    namespace.delete_whole().await
 }
 
 /// Waits for the session, and holds its status and its capture's against each other.

@@ -48,7 +48,7 @@ async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> 
     let namespace = cluster.namespace("overhead").await?;
     namespace.create_pod(prepared_for("trainer", "nsys.recorder")).await?;
     namespace.launch_state("trainer").await?;
-    sleep(BEFORE).await;
+    namespace.has_run("trainer", BEFORE).await?;
     let spec = json!({
         "target": { "podName": "trainer" }, "durationSeconds": 10, "profiler": { "type": "Nsys" },
         "overhead": { "action": "Report", "afterSeconds": 5 },
@@ -117,7 +117,7 @@ async fn a_window_in_which_the_program_slows_down_is_ended_within_seconds_and_pu
     let namespace = cluster.namespace("over-budget").await?;
     namespace.create_pod(prepared_for("trainer", "recorder")).await?;
     let running = namespace.running("trainer").await?;
-    sleep(BEFORE).await;
+    namespace.has_run("trainer", BEFORE).await?;
     let before = PodState::of(&namespace, "trainer").await?;
     let spec = json!({ "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120, "profiler": { "type": "Metrics" } });
     namespace.create_session("costly", spec).await?;

@@ -46,5 +46,5 @@ async fn the_first_session_of_the_readme_goes_as_it_is_written() -> Result<()> {
         namespaces.delete(NAMESPACE, &DeleteParams::default()).await?;
         return followed;
     }
-    namespace.delete().await
+    namespace.delete_whole().await
 }

@@ -25,7 +25,7 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
     let state = namespace.launch_state("trainer").await?;
     ensure!(state["reason"] == "session", "{state}");
     let before = PodState::of(&namespace, "trainer").await?;
-    tokio::time::sleep(Duration::from_secs(6)).await;
+    namespace.has_run("trainer", Duration::from_secs(6)).await?;
 
     let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
     let asked = |profiler: &str, seconds: u32| json!({ "target": { "podName": "trainer" }, "durationSeconds": seconds, "profiler": { "type": profiler }, "overhead": { "action": "Report" } });
@@ -104,7 +104,7 @@ async fn a_pod_that_is_prepared_for_the_recorder_alone_keeps_its_command_and_nee
     let command = spec.containers[0].command.clone().unwrap_or_default();
     ensure!(command == ["/usr/local/bin/flopwatch-sample-workload"], "{command:?}");
     namespace.running("trainer").await?;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    namespace.has_run("trainer", Duration::from_secs(3)).await?;
     let plugin = std::env::var("FLOPWATCH_PLUGIN").context("FLOPWATCH_PLUGIN: cargo xtask test names the program")?;
     let words = [
         "recent",

@@ -184,12 +184,13 @@ async fn a_second_session_on_a_container_is_refused_while_the_first_runs() -> Re
     let namespace = cluster.namespace("busy").await?;
     namespace.create_pod(workload("trainer", true, &[])).await?;
     namespace.launch_state("trainer").await?;
-    let spec = json!({ "target": { "podName": "trainer" }, "durationSeconds": 8, "profiler": { "type": "Nsys" } });
+    let spec = json!({ "target": { "podName": "trainer" }, "durationSeconds": 120, "profiler": { "type": "Nsys" } });
     namespace.create_session("one", spec.clone()).await?;
     namespace.attached("one").await?;
     namespace.create_session("two", spec).await?;
     let (reason, message) = capture_failure(&namespace, "two").await?;
     ensure!(reason == "ContainerBusy", "{reason}: {message}");
+    namespace.stop("one", "Keep").await?;
     let first = namespace.finished("one").await?;
     ensure!(
         condition_of(&first, "Succeeded").is_some_and(|one| one.status == "True"),

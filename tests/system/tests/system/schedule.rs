@@ -211,11 +211,11 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
         &namespace,
         "always",
         json!({
-            "when": { "interval": { "seconds": 60 } }, "jitterSeconds": 5,
+            "when": { "interval": { "seconds": 30 } }, "jitterSeconds": 5,
             "select": {
                 "podSelector": { "matchLabels": { "app": "trainer" } }, "perRun": { "percent": 100 }, "minPodAgeSeconds": 0
             },
-            "session": { "profiler": { "type": "Nsys" }, "durationSeconds": 2, "require": ["nvtx_range"] }
+            "session": { "profiler": { "type": "Nsys" }, "durationSeconds": 3, "require": ["nvtx_range"] }
         }),
     )
     .await?;
@@ -226,8 +226,8 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
     .await?;
     for capture in &captures {
         let probability = capture.annotations().get(PROBABILITY_ANNOTATION);
-        // Two seconds of sixty.
-        ensure!(probability.is_some_and(|text| text == "33333333"), "{probability:?}");
+        // Three seconds of thirty.
+        ensure!(probability.is_some_and(|text| text == "100000000"), "{probability:?}");
     }
     nobody_but_the_controller_says_how_probable_it_was(&namespace).await?;
     let pod = namespace.api::<Pod>().get("trainer").await?;

@@ -48,5 +48,5 @@ async fn a_pod_that_admission_did_not_see_is_told_so_and_so_is_the_session_that_
         found.status == "True" && found.message.contains("pod trainer: the pod asks to be prepared"),
         "{found:?}"
     );
-    namespace.delete().await
+    namespace.delete_whole().await
 }

@@ -9,8 +9,8 @@ use flopwatch_system_tests::nodes::on_node;
 use flopwatch_system_tests::pods::workload;
 use serde_json::json;
 
-/// How long an agent is given to fall for it; it looks four times a second.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// How long an agent is given to fall for it: it looks four times a second, and has seen the real launcher beside it.
+const PATIENCE: Duration = Duration::from_secs(6);
 
 /// Two processes that wait for a session as launchers do: one names tools of its own, one the folders that are allowed. Neither of
 /// their programs may run by an agent's hand.
