@@ -70,7 +70,7 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
         }
         let more = BTreeMap::from([(variable.to_owned(), count.to_string())]);
         let outcome = step(what, || {
-            in_cluster::watched(cache, &more, &["-p", "flopwatch-attach", "--test", "graft"], test)
+            in_cluster::watched(cache, &more, &["-p", "flopwatch-attach", "--test", "suite"], test)
         });
         if let Err(error) = outcome {
             say(format_args!("{what}: {error:#}"));
@@ -81,7 +81,7 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
         let mut more = BTreeMap::from([("FLOPWATCH_RECORDS".to_owned(), options.records.to_string())]);
         more.extend(options.seed.map(|seed| ("FLOPWATCH_SEED".to_owned(), seed.to_string())));
         let outcome = step("records", || {
-            in_cluster::watched(cache, &more, &["-p", "flopwatch-agent", "--test", "storm"], "")
+            in_cluster::watched(cache, &more, &["-p", "flopwatch-agent", "--test", "alone"], "storm::")
         });
         if let Err(error) = outcome {
             say(format_args!("records: {error:#}"));
