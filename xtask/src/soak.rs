@@ -94,7 +94,6 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
                 cache,
                 "pod kills",
                 ("FLOPWATCH_POD_KILLS", options.pod_kills.to_string()),
-                "system",
                 POD_KILLS,
             )
         {
@@ -107,7 +106,6 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
                 cache,
                 "schedules",
                 ("FLOPWATCH_SCHEDULE_MINUTES", options.schedule_minutes.to_string()),
-                "system",
                 "schedule_day::",
             )
         {
@@ -154,6 +152,6 @@ fn cycles(cache: &Cache, options: &SoakOptions, folder: &std::path::Path) -> Res
         set("RESUME", "1".to_owned());
     }
     step("cycles", || {
-        in_cluster::watched(cache, &more, &["--workspace", "--test", "soak"], "")
+        in_cluster::watched(cache, &more, &["--workspace", "--test", "system"], "soak::")
     })
 }

@@ -20,28 +20,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub(crate) use tally::{Failure, Outcome, Tally};
 
 const SYSTEM_TESTS: &str = "flopwatch-system-tests";
-/// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
-/// would compile every dependency once more, with fewer features.
-pub(crate) const SYSTEM_TARGETS: [&str; 18] = [
-    "--test",
-    "faults",
-    "--test",
-    "scale",
-    "--test",
-    "soak",
-    "--test",
-    "store",
-    "--test",
-    "switch",
-    "--test",
-    "system",
-    "--test",
-    "targets",
-    "--test",
-    "uninstall",
-    "--test",
-    "upgrade",
-];
+/// The tests that need a cluster. They are selected in the whole workspace: selecting their package
+/// alone would compile every dependency once more, with fewer features.
+pub(crate) const SYSTEM_TARGETS: [&str; 2] = ["--test", "system"];
 /// Libraries, and the programs that have tests in themselves: `--bins` would take those along that no harness fits.
 const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "flopwatch-gpu-check"];
 /// The second one is what tests lose.
