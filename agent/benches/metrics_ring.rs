@@ -11,9 +11,9 @@
     reason = "a measurement fails by panicking and prints; the tests use more of what they share with it"
 )]
 
-#[path = "../tests/metrics_ring/cgroups.rs"]
+#[path = "../tests/alone/metrics_ring/cgroups.rs"]
 mod cgroups;
-#[path = "../tests/metrics_ring/machine.rs"]
+#[path = "../tests/alone/metrics_ring/machine.rs"]
 mod machine;
 
 use std::collections::BTreeMap;

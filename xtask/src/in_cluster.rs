@@ -25,13 +25,13 @@ pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     test::system_environment(cache, false)
 }
 
-/// Runs tests of one of the system's binaries in the local cluster with one variable set, and shows what they say.
-pub(crate) fn tell(cache: &Cache, what: &str, variable: (&str, String), binary: &str, tests: &str) -> Result<()> {
+/// Runs some of the system tests in the local cluster with one variable set, and shows what they say.
+pub(crate) fn tell(cache: &Cache, what: &str, variable: (&str, String), tests: &str) -> Result<()> {
     let mut more = environment(cache)?;
     let (name, value) = variable;
     more.insert(name.to_owned(), value);
     step(what, || {
-        watched(cache, &more, &["--workspace", "--test", binary], tests)
+        watched(cache, &more, &["--workspace", "--test", "system"], tests)
     })
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
         }
         let more = BTreeMap::from([(variable.to_owned(), count.to_string())]);
         let outcome = step(what, || {
-            in_cluster::watched(cache, &more, &["-p", "flopwatch-attach", "--test", "graft"], test)
+            in_cluster::watched(cache, &more, &["-p", "flopwatch-attach", "--test", "suite"], test)
         });
         if let Err(error) = outcome {
             say(format_args!("{what}: {error:#}"));
@@ -81,7 +81,7 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
         let mut more = BTreeMap::from([("FLOPWATCH_RECORDS".to_owned(), options.records.to_string())]);
         more.extend(options.seed.map(|seed| ("FLOPWATCH_SEED".to_owned(), seed.to_string())));
         let outcome = step("records", || {
-            in_cluster::watched(cache, &more, &["-p", "flopwatch-agent", "--test", "storm"], "")
+            in_cluster::watched(cache, &more, &["-p", "flopwatch-agent", "--test", "alone"], "storm::")
         });
         if let Err(error) = outcome {
             say(format_args!("records: {error:#}"));
@@ -94,7 +94,6 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
                 cache,
                 "pod kills",
                 ("FLOPWATCH_POD_KILLS", options.pod_kills.to_string()),
-                "system",
                 POD_KILLS,
             )
         {
@@ -107,7 +106,6 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
                 cache,
                 "schedules",
                 ("FLOPWATCH_SCHEDULE_MINUTES", options.schedule_minutes.to_string()),
-                "system",
                 "schedule_day::",
             )
         {
@@ -154,6 +152,6 @@ fn cycles(cache: &Cache, options: &SoakOptions, folder: &std::path::Path) -> Res
         set("RESUME", "1".to_owned());
     }
     step("cycles", || {
-        in_cluster::watched(cache, &more, &["--workspace", "--test", "soak"], "")
+        in_cluster::watched(cache, &more, &["--workspace", "--test", "system"], "soak::")
     })
 }

@@ -22,28 +22,9 @@ pub(crate) use skip::{Kind, Skip};
 use std::collections::BTreeMap;
 pub(crate) use tally::{Failure, Outcome, Tally};
 
-/// The tests that need a cluster, in their order. They are selected in the whole workspace: selecting their package alone
-/// would compile every dependency once more, with fewer features.
-pub(crate) const SYSTEM_TARGETS: [&str; 18] = [
-    "--test",
-    "faults",
-    "--test",
-    "scale",
-    "--test",
-    "soak",
-    "--test",
-    "store",
-    "--test",
-    "switch",
-    "--test",
-    "system",
-    "--test",
-    "targets",
-    "--test",
-    "uninstall",
-    "--test",
-    "upgrade",
-];
+/// The tests that need a cluster. They are selected in the whole workspace: selecting their package
+/// alone would compile every dependency once more, with fewer features.
+pub(crate) const SYSTEM_TARGETS: [&str; 2] = ["--test", "system"];
 /// The second one is what tests lose.
 pub(crate) const NODES: u8 = 2;
 

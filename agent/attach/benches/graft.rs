@@ -12,7 +12,7 @@
     reason = "a program for people, over the tests' container, of which it uses a part"
 )]
 
-#[path = "../tests/graft/container.rs"]
+#[path = "../tests/suite/graft/container.rs"]
 mod container;
 
 use std::time::{Duration, Instant};

@@ -20,7 +20,7 @@
 mod course;
 mod ends;
 mod figures;
-#[path = "../../tests/paced/mod.rs"]
+#[path = "../../tests/suite/paced.rs"]
 mod paced;
 
 use std::collections::VecDeque;

@@ -3,22 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
-use tokio::sync::OnceCell;
 
 use crate::cluster::run;
 
 /// Namespace of the release.
 pub const NAMESPACE: &str = "flopwatch-system";
-
-static INSTALLED: OnceCell<()> = OnceCell::const_new();
-
-/// Installs or upgrades the release once per process, with the images that the cluster imported.
-///
-/// # Errors
-/// When helm fails or the parts are not ready in time.
-pub async fn installed() -> Result<()> {
-    INSTALLED.get_or_try_init(install).await.copied()
-}
 
 /// Folder on the node (this machine) that the release under test mounts into the agent.
 const FAKE_NVML_FOLDER: &str = "/var/lib/flopwatch-rig/fake-nvml";
@@ -41,7 +30,7 @@ fn place_fake_nvml() -> Result<()> {
     Ok(())
 }
 
-/// Installs or upgrades the release.
+/// Installs or upgrades the release, with the images that the cluster imported.
 ///
 /// # Errors
 /// When helm fails or the parts are not ready in time.

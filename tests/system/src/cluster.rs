@@ -1,6 +1,7 @@
 //! The cluster under test, and namespaces that end with their test.
 
 use std::fmt::Debug;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
@@ -16,24 +17,37 @@ use serde_json::json;
 use tokio::process::Command;
 
 use crate::chart;
+pub use crate::turns::Group;
+use crate::turns::Turn;
 
 /// Longest wait for one state: the start of an image, garbage collection, the captures of other tests that the agent carries
 /// out first.
 pub const PATIENCE: Duration = Duration::from_mins(4);
 
-/// A connection to the cluster with the chart installed.
+/// A connection to the cluster with the chart installed. Other groups of tests wait until it is
+/// dropped.
 #[derive(Clone)]
 pub struct Cluster {
     /// Client with the administrator's rights.
     pub client: Client,
+    _turn: Arc<Turn>,
 }
 
 impl Cluster {
-    /// Connects and installs the chart once per process, or says why the test is skipped.
+    /// Connects in the turn of the test's group, whose first test installs the chart, or says why the
+    /// test is skipped.
     ///
     /// # Errors
     /// When the tests are asked for and the cluster or the chart is not usable.
-    pub async fn connect() -> Result<Option<Self>> {
+    pub async fn connect(group: Group) -> Result<Option<Self>> {
+        Self::connect_after(group, async |_| Ok(())).await
+    }
+
+    /// The same, with work that comes before the chart is installed.
+    ///
+    /// # Errors
+    /// When the tests are asked for, and the work fails or the cluster or the chart is not usable.
+    pub async fn connect_after(group: Group, work: impl AsyncFnOnce(&Client) -> Result<()>) -> Result<Option<Self>> {
         if std::env::var_os("FLOPWATCH_SYSTEM_TESTS").is_none() {
             #[expect(clippy::print_stdout, reason = "the test runner counts this line")]
             {
@@ -43,8 +57,16 @@ impl Cluster {
         }
         let config = Config::infer().await.context("reading KUBECONFIG")?;
         let client = Client::try_from(config)?;
-        chart::installed().await?;
-        Ok(Some(Self { client }))
+        let turn = Turn::of(group).await;
+        turn.begin(async || {
+            work(&client).await?;
+            chart::install().await
+        })
+        .await?;
+        Ok(Some(Self {
+            client,
+            _turn: Arc::new(turn),
+        }))
     }
 
     /// A client with that bearer token and nothing else.

@@ -26,5 +26,6 @@ pub mod sessions;
 pub mod soak;
 pub mod trainer;
 pub mod transcript;
+mod turns;
 pub mod user;
 pub mod workload;

@@ -10,7 +10,7 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::chart;
-use crate::cluster::{Cluster, TestNamespace, eventually, run};
+use crate::cluster::{Cluster, Group, TestNamespace, eventually, run};
 
 /// Label that every kubelet gives its node.
 const HOSTNAME: &str = "kubernetes.io/hostname";
@@ -21,8 +21,8 @@ impl Cluster {
     ///
     /// # Errors
     /// Those of connecting, and when the API server does not answer.
-    pub async fn with_two_nodes() -> Result<Option<(Self, [String; 2])>> {
-        let Some(cluster) = Self::connect().await? else {
+    pub async fn with_two_nodes(group: Group) -> Result<Option<(Self, [String; 2])>> {
+        let Some(cluster) = Self::connect(group).await? else {
             return Ok(None);
         };
         if let [first, second, ..] = names(&cluster.client).await?.as_slice() {

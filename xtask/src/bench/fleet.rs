@@ -16,5 +16,5 @@ pub(crate) struct FleetOptions {
 /// Runs the test that tells what a fleet costs, in the local cluster, which is brought up where it is not and stays. A missed budget fails it.
 pub(crate) fn run(cache: &Cache, options: &FleetOptions) -> Result<()> {
     let nodes = ("FLOPWATCH_FLEET_NODES", options.nodes.to_string());
-    in_cluster::tell(cache, "fleet", nodes, "scale", "")
+    in_cluster::tell(cache, "fleet", nodes, "scale::")
 }

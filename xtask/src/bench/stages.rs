@@ -16,5 +16,5 @@ pub(crate) struct StagesOptions {
 /// Runs the test that tells the stages, in the local cluster, which is brought up where it is not and stays.
 pub(crate) fn run(cache: &Cache, options: &StagesOptions) -> Result<()> {
     let rounds = ("FLOPWATCH_STAGES_ROUNDS", options.rounds.to_string());
-    in_cluster::tell(cache, "stages", rounds, "system", "stages::")
+    in_cluster::tell(cache, "stages", rounds, "stages::")
 }

@@ -1,0 +1,20 @@
+//! Tests that measure what the whole machine shares, one at a time: shared memory, the profilers'
+//! list in it, and how fast processor time is used. Cargo runs no other program of tests beside
+//! this one.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, in its helpers too, and says on its output what it measured or why it skips"
+)]
+
+mod metrics_ring;
+mod shared_memory;
+mod storm;
+#[path = "../suite/workload.rs"]
+mod workload;
+
+use tokio::sync::Mutex;
+
+/// Held by every test of this program from its beginning to its end.
+static TURN: Mutex<()> = Mutex::const_new(());

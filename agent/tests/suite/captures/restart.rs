@@ -1,0 +1,115 @@
+//! One agent ends in the middle of a capture, and the next goes on.
+
+use serde_json::json;
+
+use super::rig::Rig;
+
+/// A node whose agent stored a capture's artifacts, could not tell of it, and ended.
+async fn untold() -> Rig {
+    let rig = Rig::new(&json!({}));
+    let life = rig.collecting("c", 4).await;
+    rig.stored_but_untold("c", 403).await;
+    life.end().await;
+    rig.server.heal();
+    rig
+}
+
+#[tokio::test]
+async fn m1_what_lies_in_the_store_is_told_by_the_next_agent_and_not_recorded_anew() {
+    let rig = untold().await;
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    assert_eq!(
+        capture["status"]["artifacts"],
+        json!(null),
+        "the first agent could not tell"
+    );
+
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    assert!(
+        message.contains("with Metrics") && message.ends_with("; the node's agent restarted meanwhile"),
+        "{message}"
+    );
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    assert_eq!(capture["status"]["artifacts"].as_array().unwrap().len(), 2);
+    assert!(capture["status"]["summary"]["windowNanoseconds"].as_i64().unwrap() >= 4_000_000_000);
+    assert_eq!(rig.containers.inside().sampled, 1, "nothing was recorded anew");
+    life.end().await;
+}
+
+fn capture_uid(rig: &Rig) -> String {
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    capture["metadata"]["uid"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn m1_what_lies_in_the_store_is_told_even_where_the_record_of_it_is_lost() {
+    let rig = untold().await;
+    let uid = capture_uid(&rig);
+    std::fs::remove_file(rig.spool().join(format!("{uid}.json"))).unwrap();
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    assert_eq!(rig.containers.inside().sampled, 1, "nothing was recorded anew");
+    life.end().await;
+}
+
+#[tokio::test]
+async fn an_open_window_is_kept_open_by_the_next_agent_and_its_raw_capture_fetched_once() {
+    let rig = Rig::prepared(None);
+    let life = rig.collecting("c", 4).await;
+    life.end().await;
+    assert!(rig.containers.inside().collecting.is_some(), "it is left as it is");
+    let life = rig.live().await;
+    // There is no importer here, so this is as far as it gets.
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "ImportFailed", "{message}");
+    {
+        let inside = rig.containers.inside();
+        assert_eq!((inside.started.len(), inside.copied), (1, 1), "{inside:?}");
+        assert!(inside.raw.is_empty(), "{inside:?}");
+    }
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_capture_that_was_stopped_while_no_agent_was_there_is_discarded_by_the_next() {
+    let rig = Rig::prepared(None);
+    let life = rig.collecting("c", 300).await;
+    life.end().await;
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["stop"] = json!("Discard");
+    });
+    let life = rig.live().await;
+    assert_eq!(rig.end_of("c").await.0, "Discarded");
+    assert!(rig.containers.inside().collecting.is_none());
+    life.end().await;
+}
+
+/// A journal of the agent of commit 7657dc0: the profiler is a name, and what Nsight Systems keeps lies beside it.
+fn flat_journal(opened_utc_ns: u64) -> String {
+    format!(
+        r#"{{"adoptions":0,"attached":{{"container_id":"abc","process":{{"pid":7,"start_time":1}},"profiler":"Nsys","note":"","uses_cuda":false,"traced":["cuda","nvtx"],"tools":""}},"opened_utc_ns":{opened_utc_ns},"failed":null}}"#
+    )
+}
+
+#[tokio::test]
+async fn an_open_window_of_the_agent_of_an_earlier_version_is_kept_open_and_fetched() {
+    let rig = Rig::prepared(None);
+    let life = rig.collecting("c", 4).await;
+    life.end().await;
+    let journal = rig.spool().join(format!("{}.json", capture_uid(&rig)));
+    let today: serde_json::Value = serde_json::from_slice(&std::fs::read(&journal).unwrap()).unwrap();
+    assert_eq!(today["attached"]["profiler"]["type"], "Nsys");
+    let opened = today["opened_utc_ns"].as_u64().unwrap();
+    std::fs::write(&journal, flat_journal(opened)).unwrap();
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "ImportFailed", "{message}");
+    {
+        let inside = rig.containers.inside();
+        assert_eq!((inside.started.len(), inside.copied), (1, 1), "{inside:?}");
+    }
+    life.end().await;
+}

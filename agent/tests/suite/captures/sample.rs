@@ -1,0 +1,161 @@
+//! A profiler that the agent does not know is one file and one line in the registry: its captures run to their end.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use flopwatch_agent::profilers::Registry;
+use flopwatch_agent::profilers::metrics::Metrics;
+use flopwatch_agent::profilers::nsys::Nsys;
+use serde_json::json;
+
+use super::rig::Rig;
+use super::sample_profiler::Sample;
+
+/// A node with one profiler more.
+pub(crate) fn rig(sample: &Sample) -> Rig {
+    let mut rig = Rig::new(&json!({}));
+    rig.profilers = Registry::new(vec![Arc::new(Nsys), Arc::new(sample.clone()), Arc::new(Metrics)]);
+    rig
+}
+
+/// A capture with that profiler, which must hold events of a category.
+pub(crate) fn ask(rig: &Rig, type_: &str, category: &str) {
+    rig.ask("c", 2);
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["profiler"] = json!({"type": type_});
+        capture["spec"]["require"] = json!([category]);
+    });
+}
+
+/// An agent that ends in the window of a capture of that profiler.
+async fn left_collecting(rig: &Rig) {
+    ask(rig, "Kineto", "cpu_op");
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["durationSeconds"] = json!(4);
+    });
+    let life = rig.live().await;
+    rig.in_stage("c", "Collecting").await;
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_capture_of_a_profiler_that_was_added_is_published_with_what_it_recorded() {
+    let sample = Sample::default();
+    let rig = rig(&sample);
+    ask(&rig, "Kineto", "cpu_op");
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    assert!(
+        message.starts_with("1 events") && message.contains("with Kineto"),
+        "{message}"
+    );
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    assert_eq!(capture["status"]["profiler"], "Kineto");
+    let held = &capture["status"]["summary"]["categories"];
+    assert!(
+        held.as_array()
+            .unwrap()
+            .contains(&json!({"category": "cpu_op", "events": 1})),
+        "{held}"
+    );
+    assert_eq!(capture["status"]["artifacts"].as_array().unwrap().len(), 2);
+    assert!(!sample.records.load(Ordering::SeqCst), "it was stopped");
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_capture_that_keeps_its_raw_files_alone_keeps_all_that_its_timeline_is_made_of() {
+    let sample = Sample::default();
+    let rig = rig(&sample);
+    ask(&rig, "Kineto", "cpu_op");
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["outputs"] = json!(["Raw"]);
+    });
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    let artifacts = capture["status"]["artifacts"].as_array().unwrap();
+    let [samples] = artifacts.as_slice() else {
+        panic!("{artifacts:?}");
+    };
+    let found = (&samples["name"], &samples["type"], &samples["sensitive"]);
+    assert_eq!(found, (&json!("samples.json"), &json!("Raw"), &json!(true)));
+    let manifest = std::fs::read(rig.manifest("c")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
+    assert_eq!(manifest["captured"], json!(["cpu_op"]));
+    life.end().await;
+}
+
+#[tokio::test]
+async fn auto_takes_the_profiler_that_was_added_where_it_is_the_deepest_that_is_open() {
+    let sample = Sample::default();
+    let rig = rig(&sample);
+    ask(&rig, "Auto", "nvtx_range");
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "RequiredEventsMissing", "{message}");
+    assert!(
+        message.contains("no events of nvtx_range; it holds 1 cpu_op"),
+        "{message}"
+    );
+    life.end().await;
+}
+
+#[tokio::test]
+async fn the_next_agent_asks_the_profiler_that_was_added_and_goes_on_with_its_collection() {
+    let sample = Sample::default();
+    let rig = rig(&sample);
+    left_collecting(&rig).await;
+    assert!(sample.records.load(Ordering::SeqCst), "it is left as it is");
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    assert_eq!(sample.starts.load(Ordering::SeqCst), 1, "it was not started anew");
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_collection_of_the_profiler_that_was_added_is_thrown_away_with_its_capture() {
+    let sample = Sample::default();
+    let rig = rig(&sample);
+    ask(&rig, "Kineto", "cpu_op");
+    let life = rig.live().await;
+    rig.in_stage("c", "Collecting").await;
+    rig.server.delete("captures", "team", "c");
+    assert_eq!(rig.end_of("c").await.0, "Discarded");
+    assert!(!sample.records.load(Ordering::SeqCst));
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_trace_fails_the_transform_and_the_message_names_it() {
+    let sample = Sample::default();
+    sample.rubbish.store(9, Ordering::SeqCst);
+    let rig = rig(&sample);
+    ask(&rig, "Kineto", "cpu_op");
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "TransformFailed", "{message}");
+    assert!(message.contains("trace.json"), "{message}");
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_profiler_whose_collection_begins_anew_is_told_of_that_of_the_earlier_agent() {
+    let sample = Sample::default();
+    let rig = rig(&sample);
+    left_collecting(&rig).await;
+    assert_eq!(sample.follows.load(Ordering::SeqCst), 0);
+    sample.loses.store(true, Ordering::SeqCst);
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    let counts = (&sample.follows, &sample.starts);
+    assert_eq!(
+        (counts.0.load(Ordering::SeqCst), counts.1.load(Ordering::SeqCst)),
+        (1, 2)
+    );
+    life.end().await;
+}

@@ -1,0 +1,7 @@
+//! Captures of real JAX by its own profiler, and of services that are none. The programs run in network namespaces that the tests
+//! make, as in a pod.
+
+mod hostile;
+mod program;
+mod real;
+mod rig;

@@ -1,0 +1,342 @@
+//! Captures of real PyTorch by Kineto, in network and PID namespaces as a pod has them. They need root for those.
+#![allow(clippy::disallowed_methods, reason = "there is no runtime to block")]
+
+mod pod;
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use flopwatch_agent::failure::Failure;
+use flopwatch_agent::node::containers::Probed;
+use flopwatch_agent::profilers::facts::Facts;
+use flopwatch_agent::profilers::kineto::Kineto;
+use flopwatch_agent::profilers::{Observed, Profiler as _, RawFiles, Site, State};
+use flopwatch_api::profiler::{KinetoOptions, ProfilerSpec, ProfilerType};
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_trace::model::{Capture, Category, Events};
+use flopwatch_trace::{ReadLimits, read};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use pod::{Pod, torch};
+
+fn attach(kineto: &Kineto, pod: &Pod, options: KinetoOptions) -> State {
+    let spec = ProfilerSpec {
+        type_: ProfilerType::Kineto,
+        kineto: Some(options),
+        ..ProfilerSpec::default()
+    };
+    let mut facts = Facts::default();
+    let temporary = pod.temporary.path().to_str().unwrap().to_owned();
+    facts.variables.insert("TMPDIR".to_owned(), temporary);
+    let probed = Probed {
+        facts,
+        process: pod.process,
+        uses_cuda: false,
+        tools: String::new(),
+    };
+    kineto.attach(&spec, &probed, None).unwrap()
+}
+
+/// Starts a collection as the agent does: once more where no process could ask in time, as one that still wrote another trace.
+fn start(kineto: &Kineto, site: &Site, state: State) -> Result<State, Failure> {
+    let first = kineto.prepare(site, state.clone())?;
+    match kineto.start(site, &first) {
+        Ok(()) => Ok(first),
+        Err(_) if kineto.starts_again(site) => {
+            kineto.discard(site);
+            let second = kineto.prepare(site, state)?;
+            kineto.start(site, &second)?;
+            Ok(second)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+fn capture(kineto: &Kineto, site: &Site, state: State) -> Result<RawFiles, Failure> {
+    let state = start(kineto, site, state)?;
+    kineto.stop(site, &state, &|| true)
+}
+
+fn held(folder: &Path) -> Capture {
+    read(&folder.join("capture.tar"), &ReadLimits::default()).unwrap()
+}
+
+fn events(capture: &Capture, category: Category) -> usize {
+    capture.events.get(&category).map_or(0, Events::len)
+}
+
+fn processes(capture: &Capture) -> BTreeSet<u32> {
+    let operators = &capture.events[&Category::CpuOp];
+    let rows = operators
+        .row
+        .iter()
+        .map(|row| &capture.rows[usize::try_from(*row).unwrap()]);
+    rows.map(|row| row.process).collect()
+}
+
+#[test]
+fn a_program_is_recorded_twice_in_a_row_and_keeps_its_pace() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    // The first one is of a program that still warms up.
+    pod.tells_steps(3);
+    let without = pod.longest_step();
+    for (round, stacks) in [false, true].into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let site = pod.site(&format!("capture-{round}"), folder.path(), 2);
+        let options = KinetoOptions {
+            stacks,
+            shapes: stacks,
+            ..KinetoOptions::default()
+        };
+        capture(&kineto, &site, attach(&kineto, &pod, options)).unwrap();
+        // The end of the window is in the next one.
+        pod.tells_steps(1);
+        let within = pod.longest_step();
+        let held = held(folder.path());
+        println!(
+            "with stacks and shapes {stacks}: longest step {without} ms without, {within} ms within a capture; {} operators, {} annotations, \
+             {} Python functions in {} ms",
+            events(&held, Category::CpuOp),
+            events(&held, Category::Annotation),
+            events(&held, Category::PythonFunction),
+            held.duration_ns / 1_000_000,
+        );
+        assert!(events(&held, Category::CpuOp) > 100 && events(&held, Category::Annotation) > 10);
+        assert_eq!(events(&held, Category::PythonFunction) > 0, stacks);
+        let length = held.duration_ns / 1_000_000;
+        assert!((1500..3500).contains(&length), "{length} ms");
+        assert_eq!(pod.left(), Vec::<String>::new());
+    }
+    assert!(flopwatch_attach::process::Procfs::default().is_alive(pod.process));
+}
+
+#[test]
+fn a_request_that_the_library_counts_as_failed_leaves_no_answer_for_the_next_capture() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    // It tries for 10.23 s, each time after twice the pause: the last one, from 5.1 s on, ends in a try that it counts as failed.
+    // Nothing tells of the pauses, so this waits until the middle of the last one.
+    pod.says("sync_send fail");
+    std::thread::sleep(Duration::from_secs(7));
+    for round in ["first", "second"] {
+        let folder = tempfile::tempdir().unwrap();
+        let site = pod.site(round, folder.path(), 1);
+        capture(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+        assert!(events(&held(folder.path()), Category::CpuOp) > 50, "{round}");
+    }
+}
+
+#[test]
+fn eight_processes_become_one_timeline() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 8, "plain"));
+    let folder = tempfile::tempdir().unwrap();
+    let site = pod.site("eight", folder.path(), 1);
+    capture(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    let held = held(folder.path());
+    // On a busy machine the library may hear of a window too late; the timeline says so.
+    let missing: u64 = held
+        .drops
+        .list()
+        .iter()
+        .filter(|loss| loss.what.starts_with("processes that"))
+        .map(|loss| loss.count)
+        .sum();
+    println!("eight processes: {missing} without a trace");
+    let recorded = processes(&held);
+    assert!(recorded.len() >= 4, "{recorded:?}");
+    assert_eq!(
+        flopwatch_trace::model::count(recorded.len()) + missing,
+        8,
+        "{recorded:?}; {:?}",
+        held.drops.list()
+    );
+    // One clock: the traces of all begin within the same window.
+    let length = held.duration_ns / 1_000_000;
+    println!(
+        "eight processes: {} operators in {length} ms",
+        events(&held, Category::CpuOp)
+    );
+    assert!(length < 4000, "{length} ms");
+    assert_eq!(pod.left(), Vec::<String>::new());
+}
+
+#[test]
+fn iterations_are_counted_by_the_program() {
+    let Some(python) = torch() else { return };
+    let kineto = Kineto::default();
+    let options = || KinetoOptions {
+        iterations: Some(20),
+        ..KinetoOptions::default()
+    };
+    let pod = Pod::start(&python, 1, "steps");
+    let folder = tempfile::tempdir().unwrap();
+    let site = pod.site("iterations", folder.path(), 5);
+    capture(&kineto, &site, attach(&kineto, &pod, options())).unwrap();
+    let held = held(folder.path());
+    let annotations = &held.events[&Category::Annotation];
+    let steps = (0..annotations.len())
+        .filter(|at| annotations.name_of(*at) == "a step")
+        .count();
+    println!("20 iterations: {steps} steps");
+    assert!((18..=22).contains(&steps), "{steps}");
+}
+
+#[test]
+fn a_capture_that_is_discarded_or_whose_program_ends_leaves_nothing_behind() {
+    let Some(python) = torch() else { return };
+    let (kineto, mut pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let folder = tempfile::tempdir().unwrap();
+    let site = pod.site("discarded", folder.path(), 60);
+    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    assert_eq!(pod.left(), ["flopwatch-discarded"]);
+    assert_eq!(kineto.observe(Some(&site), &state).unwrap(), Observed::Collecting);
+    // The agent that comes next knows nothing but the journal.
+    assert_eq!(
+        Kineto::default().observe(Some(&site), &state).unwrap(),
+        Observed::Collecting
+    );
+    kineto.discard(&site);
+    kineto.discard(&site);
+    assert_eq!(pod.left(), Vec::<String>::new());
+
+    let site = pod.site("ended", folder.path(), 60);
+    pod.end();
+    let failure = kineto
+        .prepare(&site, attach(&kineto, &pod, KinetoOptions::default()))
+        .unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::TargetNotRunning, "{}", failure.message);
+}
+
+#[test]
+fn a_window_that_was_given_up_is_waited_for_by_the_next_capture_or_told_as_the_reason() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let folder = tempfile::tempdir().unwrap();
+    let recorded = |kineto: &Kineto, name: &str, state: State| {
+        let folder = tempfile::tempdir().unwrap();
+        capture(kineto, &pod.site(name, folder.path(), 1), state).unwrap();
+        assert!(events(&held(folder.path()), Category::CpuOp) > 50, "{name}");
+    };
+    // Longer than the time before a window: the process asks for nothing until it has ended.
+    let site = pod.site("given-up", folder.path(), 10);
+    start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    kineto.discard(&site);
+    recorded(
+        &kineto,
+        "after-one-given-up",
+        attach(&kineto, &pod, KinetoOptions::default()),
+    );
+
+    let site = pod.site("killed", folder.path(), 10);
+    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    drop(kineto);
+    let kineto = Kineto::default();
+    let anew = attach(&kineto, &pod, KinetoOptions::default());
+    // The same capture: the folder of its first window is there, and that window's trace comes into it.
+    recorded(&kineto, "killed", kineto.follow(&state, anew).unwrap());
+
+    let site = pod.site("long", folder.path(), 300);
+    start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    kineto.discard(&site);
+    let state = attach(&kineto, &pod, KinetoOptions::default());
+    let failure = kineto.prepare(&pod.site("next", folder.path(), 1), state).unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::ContainerBusy, "{}", failure.message);
+    assert!(failure.message.contains("record for 300 s more"), "{}", failure.message);
+}
+
+#[test]
+fn a_program_that_could_not_ask_in_time_is_recorded_by_a_second_start() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let folder = tempfile::tempdir().unwrap();
+    let site = pod.site("held-up", folder.path(), 1);
+    let signal = |signal| {
+        kill(Pid::from_raw(pod.process.pid), signal).unwrap();
+    };
+    signal(Signal::SIGSTOP);
+    let state = kineto
+        .prepare(&site, attach(&kineto, &pod, KinetoOptions::default()))
+        .unwrap();
+    let failure = kineto.start(&site, &state).unwrap_err();
+    signal(Signal::SIGCONT);
+    assert_eq!(failure.reason, CaptureReason::AttachFailed, "{}", failure.message);
+    assert!(kineto.starts_again(&site));
+    kineto.discard(&site);
+    assert!(!kineto.starts_again(&site), "what was discarded has nothing to start");
+    capture(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    assert!(events(&held(folder.path()), Category::CpuOp) > 50);
+    assert!(!kineto.starts_again(&site), "a process was told");
+}
+
+#[test]
+fn a_program_that_ends_in_the_window_is_told_with_its_reason() {
+    let Some(python) = torch() else { return };
+    let (kineto, mut pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let folder = tempfile::tempdir().unwrap();
+    let site = pod.site("ended", folder.path(), 30);
+    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    pod.end();
+    let failure = kineto.stop(&site, &state, &|| true).unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::TargetNotRunning, "{}", failure.message);
+    assert!(!folder.path().join("capture.tar").exists());
+    kineto.discard(&site);
+}
+
+/// A small file system at a folder, until it ends.
+struct SmallDisk<'a>(&'a Path);
+
+impl<'a> SmallDisk<'a> {
+    fn at(folder: &'a Path) -> Self {
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=8m,mode=1777", "tmpfs"])
+            .arg(folder)
+            .status();
+        assert!(mounted.unwrap().success());
+        Self(folder)
+    }
+
+    fn fill(&self) {
+        let mut ballast = std::fs::File::create(self.0.join("ballast")).unwrap();
+        while ballast.write_all(&[1; 4096]).is_ok() {}
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        Command::new("umount").arg("--lazy").arg(self.0).status().ok();
+    }
+}
+
+#[test]
+fn a_program_whose_disk_is_full_is_not_waited_for_and_the_reason_names_the_disk() {
+    let Some(python) = torch() else { return };
+    let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
+    let folder = tempfile::tempdir().unwrap();
+    let disk = SmallDisk::at(pod.temporary.path());
+    let site = pod.site("full", folder.path(), 2);
+    let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
+    disk.fill();
+    let begin = Instant::now();
+    let failure = kineto.stop(&site, &state, &|| true).unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::DiskSpace, "{}", failure.message);
+    let temporary = pod.temporary.path().to_str().unwrap();
+    assert!(failure.message.contains(temporary), "{}", failure.message);
+    assert!(failure.message.contains("TMPDIR"), "{}", failure.message);
+    assert!(begin.elapsed() < Duration::from_mins(1), "{:?}", begin.elapsed());
+    kineto.discard(&site);
+    assert_eq!(pod.left(), Vec::<String>::new());
+
+    let mut site = pod.site("small", folder.path(), 2);
+    site.limits.floor.bytes = 1 << 30;
+    let state = attach(&kineto, &pod, KinetoOptions::default());
+    let failure = kineto.prepare(&site, state).unwrap_err();
+    assert_eq!(failure.reason, CaptureReason::DiskSpace, "{}", failure.message);
+    assert!(failure.message.contains(temporary), "{}", failure.message);
+    assert!(flopwatch_attach::process::Procfs::default().is_alive(pod.process));
+}

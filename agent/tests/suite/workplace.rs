@@ -1,0 +1,160 @@
+//! The children of a capture, with a script in the place of a converter that was taken over.
+//!
+//! Needs root, as the node's agent has it; says so and passes without.
+
+use std::future::pending;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flopwatch_agent::steps::{Limits, Steps};
+use flopwatch_agent::workplace::Workplace;
+use flopwatch_attach::nsys::HostTools;
+use flopwatch_attach::sandbox::users::Users;
+use tempfile::TempDir;
+
+use crate::script;
+
+/// A capture's folder, and a converter.
+struct Rig {
+    folder: TempDir,
+    steps: Steps,
+    users: Users,
+}
+
+impl Rig {
+    /// With a script in the importer's place: `$2` is what it reads, `$4` what it makes.
+    fn new(importer: &str) -> Option<Self> {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: changing users needs root");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::create_dir(at("tools")).unwrap();
+        for (name, text) in [("importer", importer), ("nsys", "echo no")] {
+            script::write(&at("tools").join(name), text);
+        }
+        std::fs::create_dir(at("spool")).unwrap();
+        std::fs::set_permissions(at("spool"), PermissionsExt::from_mode(0o700)).unwrap();
+        std::fs::write(at("spool/capture.qdstrm"), "raw").unwrap();
+        std::fs::set_permissions(at("spool/capture.qdstrm"), PermissionsExt::from_mode(0o600)).unwrap();
+        let tools = HostTools {
+            nsys: at("tools/nsys"),
+            importer: at("tools/importer"),
+            libraries: Vec::new(),
+        };
+        let users = Users::range(75_000..=75_003);
+        let limits = Limits {
+            users: users.clone(),
+            whole: true,
+            ..Limits::default()
+        };
+        let own = PathBuf::from(env!("CARGO_BIN_EXE_flopwatch-agent"));
+        Some(Self {
+            steps: Steps::new(own, Some(tools), limits),
+            users,
+            folder,
+        })
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn place(&self, name: &str) -> Workplace {
+        Workplace::make(self.at("spool").join(name), &self.users).unwrap()
+    }
+
+    async fn import(&self, place: &Workplace) -> Result<Option<Duration>, flopwatch_agent::steps::Error> {
+        let raw = self.at("spool/capture.qdstrm");
+        let report = place.at("capture.nsys-rep");
+        self.steps.import(place, &raw, &report, pending()).await
+    }
+}
+
+fn listing(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
+
+#[tokio::test]
+async fn h1_what_a_converter_plants_in_its_folder_is_not_published() {
+    let script = "cat \"$2\" > made; id -u >> made; ln -s /etc/shadow \"$4\"; ln -s /etc/cron.d/x ../capture.partial; ls -A .. >> made";
+    let Some(rig) = Rig::new(script) else { return };
+    let (place, other) = (rig.place("work"), rig.place("other"));
+    std::fs::write(other.at("secret"), "secret").unwrap();
+    rig.import(&place).await.unwrap();
+    let refused = place.open("capture.nsys-rep").unwrap_err().to_string();
+    assert!(refused.contains("is a symbolic link"), "{refused}");
+    let mut made = String::new();
+    std::io::Read::read_to_string(&mut place.open("made").unwrap(), &mut made).unwrap();
+    let expected = format!("raw{}\ncapture.qdstrm\nwork\n", place.user());
+    assert_eq!(made, expected, "it sees its input and its own folder");
+    assert_ne!(place.user(), other.user());
+    let mut left = listing(&rig.at("spool"));
+    left.sort();
+    assert_eq!(
+        left,
+        ["capture.qdstrm", "other", "work"],
+        "nothing was planted beside its folder"
+    );
+    // What lies in its folder and is somebody else's is none of its products.
+    std::fs::write(place.at("ours"), "x").unwrap();
+    let refused = place.open("ours").unwrap_err().to_string();
+    assert!(refused.contains("belongs to user 0"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_a_converter_closed_is_removed_in_its_name() {
+    let script = "mkdir -p a/b; echo x > a/b/c; chmod 0 a/b/c a/b a; echo report > \"$4\"";
+    let Some(rig) = Rig::new(script) else { return };
+    let place = rig.place("work");
+    rig.import(&place).await.unwrap();
+    let folder = place.path().to_owned();
+    assert_eq!(std::fs::metadata(folder.join("a")).unwrap().uid(), place.user());
+    // While it is in use, nobody else is that user.
+    rig.steps.clear(&folder).await.unwrap();
+    assert_eq!(listing(&folder).len(), 2);
+    drop(place);
+    rig.steps.clear(&folder).await.unwrap();
+    assert_eq!(listing(&folder), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_converter_that_fails_says_so_in_its_last_words_and_is_not_run_again() {
+    let Some(rig) = Rig::new("echo run >> runs; echo \"the file is broken, $(wc -l < runs)\" >&2; exit 3") else {
+        return;
+    };
+    let error = rig.import(&rig.place("work")).await.unwrap_err().to_string();
+    assert_eq!(error, "the import failed (exit code 3): the file is broken, 1");
+}
+
+/// How NVIDIA's importer fails at random.
+const AT_RANDOM: [&str; 2] = [
+    "kill -SEGV $$",
+    "printf 'Value: \"void AnalysisHelper::AnalysisStatus::SetNextState(StateType)\"\\n  }\\n}\\n' >&2; exit 2",
+];
+
+#[tokio::test]
+async fn an_importer_that_fails_at_random_is_run_a_second_time() {
+    for fails in AT_RANDOM {
+        let script = format!("test -e failed || {{ touch failed; echo half > \"$4\"; {fails}; }}; echo whole > \"$4\"");
+        let Some(rig) = Rig::new(&script) else { return };
+        let place = rig.place("work");
+        rig.import(&place).await.unwrap();
+        let mut made = String::new();
+        std::io::Read::read_to_string(&mut place.open("capture.nsys-rep").unwrap(), &mut made).unwrap();
+        assert_eq!(made, "whole\n");
+    }
+}
+
+#[tokio::test]
+async fn an_importer_that_fails_at_random_twice_fails_with_its_last_words() {
+    let [_, says] = AT_RANDOM;
+    let Some(rig) = Rig::new(says) else { return };
+    let error = rig.import(&rig.place("work")).await.unwrap_err().to_string();
+    assert!(error.ends_with("AnalysisStatus::SetNextState(StateType)\""), "{error}");
+}

@@ -1,0 +1,291 @@
+//! Who may read what, over real HTTP, against an API server that answers reviews.
+
+use std::time::{Duration, Instant};
+
+use flopwatch_api::agent_audience;
+use flopwatch_api::artifact::artifacts_path;
+
+use crate::rig::{Answer, Captures, Listening, api_server, known, raw, reviews, sessions};
+use flopwatch_http::ReviewerOptions;
+use flopwatch_test_harness::{API_SERVER_AUDIENCE, ApiServer, Fault, Right, Verb};
+
+const USERS: [&str; 4] = ["stranger", "reader", "limited", "rawreader"];
+
+fn rights() -> [(&'static str, Right); 4] {
+    [
+        ("reader", sessions()),
+        ("limited", sessions().named("session")),
+        ("rawreader", sessions()),
+        ("rawreader", raw()),
+    ]
+}
+
+/// A token of a user for that audience, which says so itself as a service account's does.
+fn token(api: &ApiServer, user: &str, audience: &str) -> String {
+    api.issue_token(known(user).for_audiences(&[audience]))
+}
+
+async fn ask(listening: &Listening, user: &str, path: &str) -> Answer {
+    listening
+        .get(path, &[("Authorization", &format!("Bearer {user}"))])
+        .await
+}
+
+fn names(list: &Answer) -> Vec<String> {
+    let list = list.json();
+    list["artifacts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|a| a["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn the_right_to_a_session_is_the_right_to_its_artifacts() {
+    let captures = Captures::new().await;
+    let api = api_server(&USERS, &rights());
+    let listening = Listening::plain(&captures.reviewed(&api, ReviewerOptions::default()));
+    let list = artifacts_path("team", "train");
+    let absent = artifacts_path("team", "absent");
+    let elsewhere = artifacts_path("other", "train");
+    let timeline = format!("{list}/timeline.h5");
+    let missing = format!("{list}/missing.bin");
+    let raw = format!("{list}/raw.nsys-rep");
+    let matrix: [(&str, &str, u16); 24] = [
+        ("nobody", &list, 401),
+        ("nobody", &absent, 401),
+        ("stranger", &list, 403),
+        ("stranger", &timeline, 403),
+        ("stranger", &missing, 403),
+        ("stranger", &raw, 403),
+        ("stranger", &absent, 403),
+        ("stranger", &elsewhere, 403),
+        ("limited", &list, 200),
+        ("limited", &timeline, 200),
+        ("limited", &missing, 404),
+        ("limited", &raw, 403),
+        ("limited", &absent, 403),
+        ("limited", &elsewhere, 403),
+        ("reader", &list, 200),
+        ("reader", &timeline, 200),
+        ("reader", &missing, 404),
+        ("reader", &raw, 403),
+        ("reader", &absent, 404),
+        ("reader", &elsewhere, 403),
+        ("rawreader", &list, 200),
+        ("rawreader", &timeline, 200),
+        ("rawreader", &raw, 200),
+        ("rawreader", &absent, 404),
+    ];
+    for (user, path, status) in matrix {
+        let answer = ask(&listening, user, path).await;
+        assert_eq!(answer.status, status, "{user} {path}: {}", answer.text());
+    }
+    assert_eq!(
+        names(&ask(&listening, "reader", &list).await),
+        ["timeline.h5", "summary.json"]
+    );
+    assert_eq!(
+        names(&ask(&listening, "rawreader", &list).await),
+        ["timeline.h5", "summary.json", "raw.nsys-rep"]
+    );
+    assert_eq!(ask(&listening, "reader", &raw).await.reason(), "RawForbidden");
+    assert_eq!(ask(&listening, "rawreader", &raw).await.body, b"secret");
+}
+
+#[tokio::test]
+async fn a_refusal_says_nothing_about_what_exists() {
+    let captures = Captures::new().await;
+    let api = api_server(&USERS, &rights());
+    let listening = Listening::plain(&captures.reviewed(&api, ReviewerOptions::default()));
+    let comparable = |mut answer: Answer| {
+        answer.headers.retain(|(name, _)| name != "date");
+        answer
+    };
+    for user in ["stranger", "nobody"] {
+        let there = comparable(ask(&listening, user, &artifacts_path("team", "train")).await);
+        let not_there = comparable(ask(&listening, user, &artifacts_path("team", "absent")).await);
+        assert_eq!(there, not_there);
+    }
+}
+
+#[tokio::test]
+async fn a_request_without_a_good_token_is_told_how_to_send_one() {
+    let captures = Captures::new().await;
+    let api = api_server(&USERS, &rights());
+    let listening = Listening::plain(&captures.reviewed(&api, ReviewerOptions::default()));
+    let path = artifacts_path("team", "train");
+    let bad: [&[(&str, &str)]; 5] = [
+        &[],
+        &[("Authorization", "Bearer wrong")],
+        &[("Authorization", "Basic cmVhZGVyOng=")],
+        &[("Authorization", "Bearer ")],
+        &[("Authorization", "Bearer reader"), ("Authorization", "Bearer reader")],
+    ];
+    for headers in bad {
+        let answer = listening.get(&path, headers).await;
+        assert_eq!(
+            (answer.status, answer.reason().as_str()),
+            (401, "Unauthenticated"),
+            "{headers:?}"
+        );
+        assert_eq!(answer.header("www-authenticate"), "Bearer realm=\"flopwatch\"");
+    }
+    assert_eq!(listening.get("/healthz", &[]).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_permission_is_remembered_for_its_lifetime_and_a_refusal_is_not() {
+    let captures = Captures::new().await;
+    let api = api_server(&USERS, &rights());
+    let options = ReviewerOptions {
+        lifetime: Duration::from_secs(3),
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = format!("{}/timeline.h5", artifacts_path("team", "train"));
+    for _ in 0..3 {
+        assert_eq!(ask(&listening, "reader", &path).await.status, 200);
+    }
+    let asked = ["tokenreviews", "subjectaccessreviews"].map(|resource| reviews(&api, resource));
+    assert_eq!(asked, [1, 1]);
+    // Taken away: gone once the lifetime is over.
+    api.disallow("reader", &sessions());
+    let end = Instant::now() + Duration::from_secs(10);
+    while ask(&listening, "reader", &path).await.status != 403 {
+        assert!(Instant::now() < end, "still remembered");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    // Given back: there at once.
+    api.allow("reader", sessions());
+    assert_eq!(ask(&listening, "reader", &path).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_api_server_that_fails_or_hangs_lets_nobody_in() {
+    let captures = Captures::new().await;
+    let api = api_server(&USERS, &rights());
+    let options = ReviewerOptions {
+        deadline: Duration::from_millis(300),
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = artifacts_path("team", "train");
+    api.fail(usize::MAX, Verb::Create, "tokenreviews", Fault::Code(500));
+    let answer = ask(&listening, "reader", &path).await;
+    assert_eq!((answer.status, answer.reason().as_str()), (503, "Reviews"));
+    assert_eq!(answer.header("retry-after"), "2");
+    api.heal();
+    api.fail(usize::MAX, Verb::Create, "tokenreviews", Fault::Hang);
+    let before = Instant::now();
+    assert_eq!(ask(&listening, "reader", &path).await.status, 503);
+    assert!(before.elapsed() < Duration::from_secs(5));
+    api.heal();
+    assert_eq!(ask(&listening, "reader", &path).await.status, 200);
+    assert_eq!(
+        captures.metric(r#"flopwatch_artifact_access_reviews_total{result="error",review="token"}"#),
+        2
+    );
+}
+
+#[tokio::test]
+async fn a_token_for_another_audience_is_no_token() {
+    let captures = Captures::new().await;
+    let api = api_server(&USERS, &rights());
+    let options = ReviewerOptions {
+        audiences: vec!["flopwatch".into()],
+        refusal_lifetime: Duration::ZERO,
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = artifacts_path("team", "train");
+    for (audience, status) in [(API_SERVER_AUDIENCE, 401), ("elsewhere", 401), ("flopwatch", 200)] {
+        api.add_token("reader", known("reader").for_audiences(&[audience]));
+        assert_eq!(ask(&listening, "reader", &path).await.status, status, "{audience}");
+    }
+}
+
+#[tokio::test]
+async fn a_token_for_this_service_is_known_beside_those_of_the_api_server() {
+    let captures = Captures::new().await;
+    let api = api_server(&["reader"], &[("reader", sessions().named("session"))]);
+    let options = ReviewerOptions {
+        service_audience: Some(agent_audience("a")),
+        lifetime: Duration::ZERO,
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = format!("{}/timeline.h5", artifacts_path("team", "train"));
+    for token in [
+        token(&api, "reader", &agent_audience("a")),
+        token(&api, "reader", API_SERVER_AUDIENCE),
+        "reader".to_owned(),
+    ] {
+        let before = reviews(&api, "tokenreviews");
+        assert_eq!(ask(&listening, &token, &path).await.status, 200, "{token}");
+        assert_eq!(reviews(&api, "tokenreviews") - before, 1, "{token}");
+    }
+}
+
+#[tokio::test]
+async fn h5_a_token_of_the_gateway_for_one_node_is_refused_by_another() {
+    let captures = Captures::new().await;
+    let api = api_server(&["gateway"], &[("gateway", sessions()), ("gateway", raw())]);
+    let agent_of = |node: &str| {
+        let options = ReviewerOptions {
+            service_audience: Some(agent_audience(node)),
+            ..ReviewerOptions::default()
+        };
+        Listening::plain(&captures.reviewed(&api, options))
+    };
+    let (first, second) = (agent_of("first"), agent_of("second"));
+    let raw = format!("{}/raw.nsys-rep", artifacts_path("team", "train"));
+    let shown = token(&api, "gateway", &agent_audience("first"));
+    assert_eq!(ask(&first, &shown, &raw).await.status, 200);
+    let replayed = ask(&second, &shown, &raw).await;
+    assert_eq!((replayed.status, replayed.reason().as_str()), (401, "Unauthenticated"));
+    // One for every agent, as there was before, is good for none.
+    let for_all = token(&api, "gateway", "flopwatch-agent");
+    for agent in [&first, &second] {
+        assert_eq!(ask(agent, &for_all, &raw).await.status, 401);
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_none_costs_one_review_and_then_none_for_a_while() {
+    let captures = Captures::new().await;
+    let api = api_server(&USERS, &rights());
+    let options = ReviewerOptions {
+        service_audience: Some(agent_audience("a")),
+        refusal_lifetime: Duration::from_secs(2),
+        ..ReviewerOptions::default()
+    };
+    let listening = Listening::plain(&captures.reviewed(&api, options));
+    let path = artifacts_path("team", "train");
+    let reviews = || reviews(&api, "tokenreviews");
+    let of_nobody = token(&api, "nobody", &agent_audience("a"));
+    api.revoke_token(&of_nobody);
+    let elsewhere = token(&api, "reader", "elsewhere/else");
+    for junk in ["junk".to_owned(), of_nobody, elsewhere] {
+        let before = reviews();
+        for _ in 0..5 {
+            assert_eq!(ask(&listening, &junk, &path).await.status, 401, "{junk}");
+        }
+        assert_eq!(reviews() - before, 1, "{junk}");
+    }
+    // What no cluster gives out is not asked about at all.
+    let before = reviews();
+    for junk in ["two words".to_owned(), "x".repeat(20_000)] {
+        assert_eq!(ask(&listening, &junk, &path).await.status, 401, "{junk:.20}");
+    }
+    assert_eq!(reviews(), before);
+    // A user who comes to be known is let in once that is forgotten.
+    api.add_token("junk", known("junk"));
+    api.allow("junk", sessions());
+    let end = Instant::now() + Duration::from_secs(10);
+    while ask(&listening, "junk", &path).await.status != 200 {
+        assert!(Instant::now() < end, "still refused");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}

@@ -1,0 +1,235 @@
+//! Whose turn it is with the cluster: tests of one group have it beside each other, groups one
+//! after the other.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::{Notify, OnceCell};
+
+/// A group of tests that may run beside each other, in the order in which groups that wait have
+/// their turns. What a group changes nobody else sees: the release is installed anew when a turn
+/// begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Group {
+    /// They end the release's parts and stop the API server.
+    Faults,
+    /// A fleet keeps the API server busy, and it ends the API server.
+    Scale,
+    /// They change nothing that another one needs.
+    Shared,
+    /// It strikes the release's parts.
+    Soak,
+    /// It gives the release an object store.
+    Store,
+    /// The switch holds for the whole cluster.
+    Switch,
+    /// They take a node away that other tests' pods may be on.
+    Targets,
+    /// It takes the release away.
+    Uninstall,
+    /// It replaces the release by another version.
+    Upgrade,
+}
+
+/// The cluster's.
+static TURNS: LazyLock<Arc<Turns>> = LazyLock::new(Arc::default);
+
+/// Who has the cluster, and who waits for it.
+#[derive(Debug, Default)]
+struct Turns {
+    state: Mutex<State>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The group that has the cluster, or had it last.
+    group: Option<Group>,
+    /// How many of its tests run.
+    running: usize,
+    waiting: BTreeMap<Group, usize>,
+    begun: Arc<OnceCell<()>>,
+}
+
+impl Turns {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn enter(self: &Arc<Self>, group: Group) -> Turn {
+        let _waits = Waits::new(self, group);
+        loop {
+            // Before the look, so that nothing is missed between the two.
+            let changed = self.changed.notified();
+            let begun = self.state().admit(group);
+            if let Some(begun) = begun {
+                return Turn {
+                    turns: Arc::clone(self),
+                    begun,
+                };
+            }
+            changed.await;
+        }
+    }
+}
+
+impl State {
+    fn admit(&mut self, group: Group) -> Option<Arc<OnceCell<()>>> {
+        let admitted = if self.running > 0 {
+            self.group == Some(group)
+        } else {
+            self.waiting.keys().next() == Some(&group)
+        };
+        if !admitted {
+            return None;
+        }
+        if self.group != Some(group) {
+            self.group = Some(group);
+            self.begun = Arc::default();
+        }
+        self.running += 1;
+        Some(Arc::clone(&self.begun))
+    }
+}
+
+/// A test that waits; it ends to wait when this is dropped.
+struct Waits<'a> {
+    turns: &'a Turns,
+    group: Group,
+}
+
+impl<'a> Waits<'a> {
+    fn new(turns: &'a Turns, group: Group) -> Self {
+        *turns.state().waiting.entry(group).or_default() += 1;
+        Self { turns, group }
+    }
+}
+
+impl Drop for Waits<'_> {
+    fn drop(&mut self) {
+        let mut state = self.turns.state();
+        if let Some(count) = state.waiting.get_mut(&self.group) {
+            *count -= 1;
+            if *count == 0 {
+                state.waiting.remove(&self.group);
+            }
+        }
+        drop(state);
+        self.turns.changed.notify_waiters();
+    }
+}
+
+/// A test's part of its group's turn, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    turns: Arc<Turns>,
+    begun: Arc<OnceCell<()>>,
+}
+
+impl Turn {
+    /// Waits for the group's turn.
+    pub(crate) async fn of(group: Group) -> Self {
+        TURNS.enter(group).await
+    }
+
+    /// Does what a turn begins with, unless a test of it did.
+    pub(crate) async fn begin<E>(&self, work: impl AsyncFnOnce() -> Result<(), E>) -> Result<(), E> {
+        self.begun.get_or_try_init(|| work()).await.copied()
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.turns.state().running -= 1;
+        self.turns.changed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+    use std::time::Duration;
+
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(100);
+
+    /// A turn that is asked for now.
+    fn ask(turns: &Arc<Turns>, group: Group) -> tokio::task::JoinHandle<Turn> {
+        let turns = Arc::clone(turns);
+        tokio::spawn(async move { turns.enter(group).await })
+    }
+
+    async fn has_begun_before(turn: &Turn) -> bool {
+        let mut before = true;
+        let work = async || {
+            before = false;
+            Ok::<(), Infallible>(())
+        };
+        turn.begin(work).await.unwrap();
+        before
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn tests_of_a_group_have_the_cluster_beside_each_other_and_another_group_waits_for_the_last() {
+        let turns = Arc::default();
+        let (first, second) = (
+            ask(&turns, Group::Faults).await.unwrap(),
+            ask(&turns, Group::Faults).await.unwrap(),
+        );
+        let mut other = ask(&turns, Group::Shared);
+        assert!(timeout(SOON, &mut other).await.is_err());
+        drop(first);
+        assert!(timeout(SOON, &mut other).await.is_err());
+        // Who comes later is of the turn too.
+        let third = ask(&turns, Group::Faults).await.unwrap();
+        drop((second, third));
+        other.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn of_the_groups_that_wait_the_first_in_their_order_is_next() {
+        let turns = Arc::default();
+        let running = ask(&turns, Group::Faults).await.unwrap();
+        let mut last = ask(&turns, Group::Upgrade);
+        assert!(timeout(SOON, &mut last).await.is_err());
+        let (one, other) = (ask(&turns, Group::Uninstall), ask(&turns, Group::Uninstall));
+        tokio::task::yield_now().await;
+        drop(running);
+        let both = (one.await.unwrap(), other.await.unwrap());
+        assert!(timeout(SOON, &mut last).await.is_err());
+        drop(both);
+        last.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_turn_begins_once_and_a_group_that_nobody_followed_goes_on_with_its_own() {
+        let turns = Arc::default();
+        let first = ask(&turns, Group::Store).await.unwrap();
+        assert!(!has_begun_before(&first).await);
+        drop(first);
+        let second = ask(&turns, Group::Store).await.unwrap();
+        assert!(has_begun_before(&second).await);
+        drop(second);
+        let other = ask(&turns, Group::Switch).await.unwrap();
+        assert!(!has_begun_before(&other).await);
+        drop(other);
+        let again = ask(&turns, Group::Store).await.unwrap();
+        assert!(!has_begun_before(&again).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_gives_up_waiting_holds_nobody_up() {
+        let turns = Arc::default();
+        let running = ask(&turns, Group::Faults).await.unwrap();
+        let mut gone = ask(&turns, Group::Scale);
+        assert!(timeout(SOON, &mut gone).await.is_err());
+        gone.abort();
+        let next = ask(&turns, Group::Soak);
+        tokio::task::yield_now().await;
+        drop(running);
+        timeout(SOON, next).await.unwrap().unwrap();
+    }
+}

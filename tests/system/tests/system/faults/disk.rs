@@ -1,0 +1,137 @@
+//! The disk is full: the agent's before a capture and in the middle of one, the target's in the window.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
+use flopwatch_system_tests::mounts::SmallDisk;
+use flopwatch_system_tests::node::{self, Process};
+use flopwatch_system_tests::parts::SPOOL;
+use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::trainer::Trainer;
+use kube::ResourceExt as _;
+use serde_json::json;
+
+use super::{API_SERVER, RELEASE, trainer_and_release};
+
+/// Above what the release under test leaves free (256 MiB).
+const ROOMY: u32 = 400;
+
+#[tokio::test]
+async fn an_agent_without_disk_space_refuses_before_the_window() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let namespace = cluster.namespace("disk-before").await?;
+    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let agent = trainer.agent().await?;
+    let disk = SmallDisk::over(agent.process, Path::new(SPOOL), 16)?;
+    trainer.profile(&namespace, "struck", 2).await?;
+    let end = namespace.end_of("struck").await?;
+    ensure!(end.reason == "DiskSpace" && end.message.contains("min-free"), "{end:?}");
+    trainer.nothing_stays_of(&end.uid).await?;
+    drop(disk);
+    let shared = alone.downgrade();
+    trainer.recovers(&namespace, &end).await?;
+    drop(shared);
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn an_agent_whose_disk_fills_up_in_the_import_says_so() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let namespace = cluster.namespace("disk-import").await?;
+    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let agent = trainer.agent().await?;
+    let disk = SmallDisk::over(agent.process, Path::new(SPOOL), ROOMY)?;
+    let mut gate = trainer
+        .gate_before(&namespace, "struck", "capture.qdstrm", false)
+        .await?;
+    gate.reached().await?;
+    disk.fill(0)?;
+    drop(gate);
+    let end = namespace.end_of("struck").await?;
+    ensure!(end.reason == "DiskSpace" && end.artifacts == 0, "{end:?}");
+    trainer.nothing_stays_of(&end.uid).await?;
+    drop(disk);
+    let shared = alone.downgrade();
+    trainer.recovers(&namespace, &end).await?;
+    drop(shared);
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let shared = RELEASE.read().await;
+    let namespace = cluster.namespace("disk-target").await?;
+    // An init container holds the pod until its run volume is a small disk of its own.
+    let mut pod = workload("trainer", true, &["--range-micros", "2000"]);
+    let main = &pod["spec"]["containers"][0];
+    pod["spec"]["initContainers"] = json!([{
+        "name": "hold", "image": main["image"], "imagePullPolicy": main["imagePullPolicy"],
+        "securityContext": main["securityContext"],
+        "command": ["/bin/sh", "-c", "until [ -e /gate/open ]; do sleep 0.1; done"],
+        "volumeMounts": [{ "name": "gate", "mountPath": "/gate" }]
+    }]);
+    pod["spec"]["volumes"] = json!([{ "name": "gate", "emptyDir": {} }]);
+    let pod = namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+    let hold = eventually("the init container to hold the pod", || async {
+        Ok(node::of_pod(&pod)?
+            .into_iter()
+            .find(|process| process.words().join(" ").contains("/gate/open") && process.inner_pid() == Some(1)))
+    })
+    .await?;
+    let disk = run_volume(hold, &pod.uid().context("no UID")?)?;
+    std::fs::write(hold.root().join("gate/open"), "")?;
+    let trainer = Trainer::started(&namespace, "trainer").await?;
+
+    trainer.open_window(&namespace, "struck").await?;
+    disk.fill(0)?;
+    eventually("the supervisor to end the collection", || async {
+        Ok((!trainer.path("/flopwatch/run/collecting").exists()).then_some(()))
+    })
+    .await?;
+    namespace.stop("struck", "Keep").await?;
+    let end = namespace.end_of("struck").await?;
+    ensure!(end.reason == "DiskSpace" && end.artifacts == 0, "{end:?}");
+    std::fs::remove_file(trainer.path("/flopwatch/run/ballast"))?;
+    // Nsight Systems may end itself over a stop that it cannot write; the workload goes on either way.
+    trainer.goes_on_with_or_without_its_session(&namespace, &end).await?;
+    // The kubelet removes the folder, which it cannot while something is mounted there.
+    drop((disk, shared));
+    namespace.delete().await
+}
+
+/// Mounts a small disk over a pod's run volume where the runtime will look for it.
+fn run_volume(within: Process, pod: &str) -> Result<SmallDisk> {
+    // The file system that a container's volume comes from, as the node sees it, stands in the container's mount table.
+    let table = std::fs::read_to_string(format!("/proc/{}/mountinfo", within.pid))?;
+    let gate = table
+        .lines()
+        .filter_map(|line| Some((line.split(' ').nth(3)?, line.split(' ').nth(4)?)))
+        .find(|(_, at)| *at == "/gate")
+        .context("the init container has no volume")?;
+    let volumes = Path::new(gate.0).parent().context("a volume in no folder")?;
+    let runtime = within.parent().context("a container without a runtime")?;
+    // The table names it from the root of its file system, which may be mounted elsewhere on the node.
+    let on_node = std::fs::read_to_string(format!("/proc/{}/mountinfo", runtime.pid))?;
+    let folder = on_node
+        .lines()
+        .filter_map(|line| Some((line.split(' ').nth(3)?, line.split(' ').nth(4)?)))
+        .filter_map(|(root, at)| Some(Path::new(at).join(volumes.strip_prefix(root).ok()?)))
+        .map(|folder| folder.join("flopwatch-run-0"))
+        .find(|folder| {
+            let seen = runtime.root().join(folder.strip_prefix("/").unwrap_or(folder));
+            folder.to_string_lossy().contains(pod) && seen.is_dir()
+        })
+        .context("the run volume is not where volumes are")?;
+    SmallDisk::over(runtime, &folder, ROOMY)
+}

@@ -1,0 +1,165 @@
+//! The session controller is killed while captures stand in every stage.
+
+use anyhow::{Result, ensure};
+use flopwatch_api::capture::Capture;
+use flopwatch_api::session::ProfilingSession;
+use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
+use flopwatch_system_tests::node::Held;
+use flopwatch_system_tests::parts::Running;
+use flopwatch_system_tests::pod_state::PodState;
+use flopwatch_system_tests::pods::{with_ncu_double, workload};
+use flopwatch_system_tests::sessions::condition_of;
+use flopwatch_system_tests::trainer::Trainer;
+use kube::ResourceExt as _;
+use kube::api::{DeleteParams, ListParams};
+use serde_json::json;
+
+use super::{API_SERVER, RELEASE, trainer_and_release};
+
+#[tokio::test]
+async fn a_controller_killed_before_its_session_has_targets_finds_them_later() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let alone = RELEASE.write().await;
+    let namespace = cluster.namespace("op-waiting").await?;
+    namespace
+        .create_session(
+            "struck",
+            json!({
+                "target": { "podName": "trainer" }, "durationSeconds": 1, "startDeadlineSeconds": 120,
+                "profiler": { "type": "Nsys" }
+            }),
+        )
+        .await?;
+    eventually("the session to wait for its target", || async {
+        let session = namespace.api::<ProfilingSession>().get("struck").await?;
+        Ok(condition_of(&session, "TargetsFound")
+            .is_some_and(|one| one.reason == "WaitingForTargets")
+            .then_some(()))
+    })
+    .await?;
+    let controller = Running::controller(&namespace.client).await?;
+    controller.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    // Nothing of the operator's is there when the pod comes.
+    let pod = namespace.on_kept_node(workload("trainer", true, &["--range-micros", "2000"]));
+    namespace.create_pod(pod.await?).await?;
+    let trainer = Trainer::started(&namespace, "trainer").await?;
+    let end = namespace.end_of("struck").await?;
+    ensure!(end.succeeded, "{end:?}");
+    trainer.nothing_stays_of(&end.uid).await?;
+    trainer.is_unharmed(&namespace).await?;
+    controller.restarted(&namespace.client).await?;
+    drop(alone);
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_controller_killed_while_captures_run_loses_none_and_makes_none_twice() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let namespace = cluster.namespace("op-running").await?;
+    let shared = RELEASE.read().await;
+    let collecting = Trainer::start(&namespace, "collecting").await?;
+    drop(shared);
+    let (importing, alone) = trainer_and_release(&namespace, "importing").await?;
+
+    let mut gate = importing
+        .gate_before(&namespace, "importing", "capture.qdstrm", false)
+        .await?;
+    collecting.open_window(&namespace, "collecting").await?;
+    gate.reached().await?;
+
+    let controller = Running::controller(&namespace.client).await?;
+    controller.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    drop(gate);
+    controller.restarted(&namespace.client).await?;
+    namespace.stop("collecting", "Keep").await?;
+    for (session, trainer) in [("importing", &importing), ("collecting", &collecting)] {
+        let end = namespace.end_of(session).await?;
+        ensure!(end.succeeded, "{session}: {end:?}");
+        trainer.nothing_stays_of(&end.uid).await?;
+        trainer.is_unharmed(&namespace).await?;
+    }
+    drop(alone);
+    let captures = namespace.api::<Capture>().list(&ListParams::default()).await?;
+    ensure!(captures.items.len() == 2, "{} captures", captures.items.len());
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_controller_killed_in_the_life_of_a_copy_removes_the_copy_later() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let alone = RELEASE.write().await;
+    let namespace = cluster.namespace("op-copy").await?;
+    namespace.allow_pod_templates().await?;
+    let original = with_ncu_double(workload("trainer", false, &[]));
+    namespace.create_pod(original).await?;
+    namespace.running("trainer").await?;
+    let before = PodState::of(&namespace, "trainer").await?;
+    let spec = json!({ "target": { "replicaOf": "trainer" }, "durationSeconds": 300, "profiler": { "type": "Ncu" } });
+    namespace.create_session("struck", spec).await?;
+    let copy = namespace.own_pod("struck").await?.name_any();
+    eventually("the copy's program to run", || async {
+        let log = namespace.logs(&copy).await.unwrap_or_default();
+        Ok((!log.is_empty()).then_some(()))
+    })
+    .await?;
+    let controller = Running::controller(&namespace.client).await?;
+    controller.process.signal(nix::sys::signal::Signal::SIGKILL)?;
+    namespace.stop("struck", "Keep").await?;
+    let end = namespace.end_of("struck").await?;
+    ensure!(end.succeeded, "{end:?}");
+    namespace.pod_gone(&copy).await?;
+    before.goes_on(&namespace).await?;
+    controller.restarted(&namespace.client).await?;
+    drop(alone);
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_controller_killed_while_a_session_is_deleted_lets_it_go_later() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let namespace = cluster.namespace("op-deleting").await?;
+    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let (capture, _) = trainer.open_window(&namespace, "struck").await?;
+    let controller = Running::controller(&namespace.client).await?;
+    // It stands still, so that the deletion comes no further than to the agent.
+    let held = Held::hold(controller.process)?;
+    namespace
+        .api::<ProfilingSession>()
+        .delete("struck", &DeleteParams::background())
+        .await?;
+    eventually("the agent to have discarded the capture", || async {
+        let capture = namespace.api::<Capture>().get(&capture.name_any()).await?;
+        let end = flopwatch_system_tests::sessions::capture_condition(&capture, "Succeeded");
+        Ok(end.is_some_and(|one| one.reason == "Discarded").then_some(()))
+    })
+    .await?;
+    held.process().signal(nix::sys::signal::Signal::SIGKILL)?;
+    drop(held);
+    controller.restarted(&namespace.client).await?;
+    eventually("the capture to be gone", || async {
+        Ok(namespace
+            .api::<Capture>()
+            .get_opt(&capture.name_any())
+            .await?
+            .is_none()
+            .then_some(()))
+    })
+    .await?;
+    trainer.nothing_stays_of(&capture.uid().unwrap_or_default()).await?;
+    drop(alone);
+    trainer.session_is_as_it_was().await?;
+    trainer.is_unharmed(&namespace).await?;
+    namespace.delete().await
+}

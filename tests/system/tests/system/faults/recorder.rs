@@ -1,0 +1,34 @@
+//! The agent is killed while containers have flight recorders.
+
+use anyhow::{Result, ensure};
+use flopwatch_api::preparation::PREPARE_LABEL;
+use flopwatch_system_tests::cluster::{Cluster, Group};
+use flopwatch_system_tests::parts::Running;
+use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::recordings::ends_with_its_programs_last_line;
+use serde_json::json;
+
+use super::{API_SERVER, RELEASE};
+
+#[tokio::test]
+async fn the_next_agent_keeps_what_a_container_recorded_before_and_after_its_agent_was_killed() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let namespace = cluster.namespace("recorder-agent").await?;
+    let words = ["--range-micros", "3000", "--seconds", "45", "--exhaust-memory"];
+    let mut greedy = workload("trainer", false, &words);
+    greedy["metadata"]["labels"][PREPARE_LABEL] = json!("recorder");
+    let alone = RELEASE.write().await;
+    namespace.create_pod(greedy).await?;
+    let pod = namespace.running("trainer").await?;
+    let agent = Running::agent_of(&namespace.client, &pod).await?;
+    agent.killed(&namespace.client).await?;
+    drop(alone);
+    let _shared = RELEASE.read().await;
+    let code = namespace.exit_code("trainer").await?;
+    ensure!(code == 137, "{code}");
+    ends_with_its_programs_last_line(&cluster, &namespace).await?;
+    namespace.delete().await
+}

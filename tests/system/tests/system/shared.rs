@@ -1,0 +1,33 @@
+//! The chart, real pods, the real Nsight Systems, real clients: nothing that one test changes
+//! another one needs, so these run beside each other.
+
+mod access;
+mod alerts;
+mod counting;
+mod dashboards;
+mod first_session;
+mod frameworks;
+mod gateway;
+mod launcher;
+mod limits;
+mod metrics;
+mod ncu;
+mod nodes;
+mod options;
+mod overhead;
+mod plugin;
+mod pod_template;
+mod prepared;
+mod python;
+mod readme;
+mod recorder;
+mod refusals;
+mod replica;
+mod restart;
+mod schedule;
+mod schedule_day;
+mod stages;
+mod storage;
+mod unchanged;
+mod unseen;
+mod versions;

@@ -1,0 +1,208 @@
+//! What a window costs its target, held against what the target counted itself.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::capture::{Capture, Stage};
+use flopwatch_api::overhead::{CaptureOverhead, OverheadReason, OverheadVerdict, SignalSource};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, run};
+use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
+use flopwatch_system_tests::node::{self, Process};
+use flopwatch_system_tests::pod_state::PodState;
+use flopwatch_system_tests::pods::{prepared_for, workload};
+use flopwatch_system_tests::sessions::capture_condition;
+use flopwatch_system_tests::workload::{Count, counts};
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::first_session::succeeded;
+
+/// Time for which a program runs before it is profiled.
+const BEFORE: Duration = Duration::from_secs(20);
+const SECOND: u64 = 1_000_000_000;
+/// How far an estimate may lie from the program's own count, in basis points.
+const APART: f64 = 200.0;
+
+fn overhead(capture: &Capture) -> Result<&CaptureOverhead> {
+    let status = capture.status.as_ref().context("no status")?;
+    status
+        .overhead
+        .as_ref()
+        .context("the capture does not say what it cost")
+}
+
+/// Steps per second of a program between two times, by its own lines.
+fn pace(lines: &[Count], from_ns: u64, until_ns: u64) -> Result<f64> {
+    let mut inside = lines.iter().filter(|line| (from_ns..until_ns).contains(&line.unix_ns));
+    let (first, last) = inside.next().zip(inside.next_back()).context("no lines in that time")?;
+    let seconds = Duration::from_nanos(last.unix_ns - first.unix_ns).as_secs_f64();
+    Ok(f64::from(u32::try_from(last.ranges - first.ranges)?) / seconds)
+}
+
+#[tokio::test]
+async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("overhead").await?;
+    namespace.create_pod(prepared_for("trainer", "nsys.recorder")).await?;
+    namespace.launch_state("trainer").await?;
+    namespace.has_run("trainer", BEFORE).await?;
+    let spec = json!({
+        "target": { "podName": "trainer" }, "durationSeconds": 10, "profiler": { "type": "Nsys" },
+        "overhead": { "action": "Report", "afterSeconds": 5 },
+    });
+    namespace.create_session("measured", spec).await?;
+    let capture = succeeded(&namespace, "measured").await?;
+    let told = overhead(&capture)?;
+    let signal = told.signal.as_ref().context("no signal")?;
+    ensure!(
+        signal.source == SignalSource::Recorder && signal.name == "step",
+        "{told:?}"
+    );
+    let bins = told.bins.context("no bins")?;
+    ensure!(bins.before >= 15 && bins.during >= 9 && bins.after >= 4, "{told:?}");
+    if let Some(slowdown) = told.slowdown_basis_points {
+        let opened = capture.status.as_ref().and_then(|status| status.start_time.as_ref());
+        let opened = u64::try_from(opened.context("no start")?.0.as_nanosecond())?;
+        let logs = namespace.logs("trainer").await?;
+        let lines = counts(&logs).into_values().next().context("no lines")?;
+        // The status has whole seconds, and the profiler starts and stops at the window's edges.
+        let before = pace(&lines, opened - 12 * SECOND, opened - 3 * SECOND)?;
+        let during = pace(&lines, opened + 2 * SECOND, opened + 9 * SECOND)?;
+        let own = (before / during - 1.0) * 10_000.0;
+        let apart = (f64::from(slowdown) - own).abs();
+        // On a machine that is busy with other tests, the interval says how far to trust it.
+        let width = f64::from(told.high.unwrap_or(0) - told.low.unwrap_or(0));
+        ensure!(
+            apart <= APART.max(width),
+            "{slowdown} and {own:.0} by the program's own lines: {told:?}"
+        );
+    } else {
+        ensure!(told.verdict == OverheadVerdict::Inconclusive, "{told:?}");
+    }
+    let time = capture.status.as_ref().and_then(|status| status.processor_time);
+    ensure!(
+        time.is_some_and(|time| time.profiler_milliseconds > Some(0) && time.processing_milliseconds > Some(0)),
+        "{time:?}"
+    );
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    let url = capture
+        .status
+        .as_ref()
+        .and_then(|status| status.url.clone())
+        .context("no URL")?;
+    let client = ArtifactClient::new(&cluster.client).await?;
+    let answer = client
+        .request(&format!("{url}/summary.json"), Some(&token), &[])
+        .await?;
+    let summary: Value = serde_json::from_slice(&answer.body)?;
+    ensure!(
+        summary["overhead"]["signal"] == "Recorder step",
+        "{}",
+        summary["overhead"]
+    );
+    let plugin = std::env::var("FLOPWATCH_PLUGIN").context("FLOPWATCH_PLUGIN: cargo xtask test names the program")?;
+    let said = run(&plugin, &["describe", "measured", "-n", &namespace.name]).await?;
+    ensure!(said.contains("Cost:") && said.contains("the NVTX range"), "{said}");
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_window_in_which_the_program_slows_down_is_ended_within_seconds_and_published() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("over-budget").await?;
+    namespace.create_pod(prepared_for("trainer", "recorder")).await?;
+    let running = namespace.running("trainer").await?;
+    namespace.has_run("trainer", BEFORE).await?;
+    let before = PodState::of(&namespace, "trainer").await?;
+    let spec = json!({ "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120, "profiler": { "type": "Metrics" } });
+    namespace.create_session("costly", spec).await?;
+    namespace.in_stage("costly", Stage::Collecting).await?;
+    // As if the profiler took two thirds of its time: it is stopped for that long, again and again.
+    let program = node::first_process(&running)?;
+    let harm = tokio::spawn(slowed(program));
+    let begin = std::time::Instant::now();
+    let ended = namespace.finished("costly").await;
+    let took = begin.elapsed();
+    harm.abort();
+    program.signal(Signal::SIGCONT)?;
+    ended?;
+    let capture = namespace.only_capture("costly").await?;
+    let end = capture_condition(&capture, "Succeeded").context("no end")?;
+    ensure!(end.reason == "OverBudget", "{}: {}", end.reason, end.message);
+    // Statuses are written every two seconds, and the summary is made after the window.
+    ensure!(took < Duration::from_secs(30), "{took:?}");
+    let told = overhead(&capture)?;
+    ensure!(
+        (told.verdict, told.reason) == (OverheadVerdict::Exceeded, OverheadReason::Stopped),
+        "{told:?}"
+    );
+    let status = capture.status.as_ref().context("no status")?;
+    ensure!(
+        status.artifacts.iter().any(|artifact| artifact.name == "summary.json"),
+        "{:?}",
+        status.artifacts
+    );
+    let window = status.summary.as_ref().context("no summary")?.window_nanoseconds;
+    ensure!(window < 20_000_000_000, "the window was open for {window} ns");
+    before.goes_on(&namespace).await?;
+    namespace.delete().await
+}
+
+/// Stops a process for 200 ms of every 300 ms, for a minute at most.
+async fn slowed(program: Process) -> Result<()> {
+    for _ in 0..200 {
+        program.signal(Signal::SIGSTOP)?;
+        sleep(Duration::from_millis(200)).await;
+        program.signal(Signal::SIGCONT)?;
+        sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_counter_of_the_program_is_read_and_a_port_of_nobody_is_not() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("overhead-counter").await?;
+    let mut pod = workload("counted", false, &["--range-micros", "2000", "--metrics-port", "9400"]);
+    pod["spec"]["containers"][0]["ports"] = json!([{ "containerPort": 9400 }]);
+    namespace.create_pod(pod).await?;
+    namespace.running("counted").await?;
+    let counter = told(&namespace, "counter", 9400).await?;
+    let signal = counter.signal.as_ref().context("no signal")?;
+    ensure!(
+        signal.source == SignalSource::Prometheus && signal.name == "sample_steps_total",
+        "{counter:?}"
+    );
+    ensure!(
+        counter.verdict != OverheadVerdict::Blind && counter.bins.is_some_and(|bins| bins.during > 8),
+        "{counter:?}"
+    );
+    // The API server's own port, which the program does not listen at.
+    let nobody = told(&namespace, "nobody", 6443).await?;
+    ensure!(nobody.verdict == OverheadVerdict::Blind, "{nobody:?}");
+    ensure!(
+        nobody.message.contains("no process of the container listens"),
+        "{}",
+        nobody.message
+    );
+    namespace.delete().await
+}
+
+async fn told(namespace: &TestNamespace, name: &str, port: u16) -> Result<CaptureOverhead> {
+    let spec = json!({
+        "target": { "podName": "counted", "containerNames": ["main"] }, "durationSeconds": 6, "profiler": { "type": "Metrics" },
+        "overhead": { "action": "Report", "signal": { "prometheus": {
+            "port": port, "counter": "sample_steps_total", "labels": { "worker": "all" }, "baselineSeconds": 6,
+        } } },
+    });
+    namespace.create_session(name, spec).await?;
+    let capture = succeeded(namespace, name).await?;
+    overhead(&capture).cloned()
+}

@@ -1,0 +1,76 @@
+//! The kubectl plugin in the hands of a user who may profile in one namespace and knows nothing else of the cluster.
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::session::ProfilingSession;
+use flopwatch_system_tests::cluster::{Cluster, Group, run};
+use flopwatch_system_tests::fetch::reader_token;
+use flopwatch_system_tests::pods::workload;
+use flopwatch_system_tests::user::{User, may_reach_gateway};
+use flopwatch_trace::ReadLimits;
+use flopwatch_trace::model::Category;
+use kube::api::Api;
+
+#[tokio::test]
+async fn a_user_profiles_and_fetches_with_the_plugin_alone() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("plugin").await?;
+    namespace
+        .create_pod(workload("trainer", true, &["--range-micros", "2000"]))
+        .await?;
+    namespace.launch_state("trainer").await?;
+    let token = reader_token(&namespace, "user", "flopwatch-user").await?;
+    let account = format!("--serviceaccount={}:user", namespace.name);
+    let bind = [
+        "create",
+        "rolebinding",
+        "sees-pods",
+        "--clusterrole=view",
+        account.as_str(),
+    ];
+    run("kubectl", &[&["-n", namespace.name.as_str()], &bind[..]].concat()).await?;
+    let folder = tempfile::tempdir()?;
+    let user = User::new(folder.path(), &namespace, &token).await?;
+
+    let looked = user.flopwatch(&["doctor", "pod/trainer"]).await?;
+    ensure!(looked.code == Some(0), "{looked:?}");
+    let profiled = user
+        .flopwatch(&["profile", "pod/trainer", "--duration", "1s", "--name", "mine", "--wait"])
+        .await?;
+    ensure!(profiled.code == Some(0), "{profiled:?}");
+    let listed = user.flopwatch(&["sessions", "-o", "name"]).await?;
+    ensure!(
+        listed.code == Some(0) && listed.out.trim().ends_with("/mine"),
+        "{listed:?}"
+    );
+    let described = user.flopwatch(&["describe", "mine"]).await?;
+    ensure!(
+        described.code == Some(0) && described.out.contains("timeline.h5"),
+        "{described:?}"
+    );
+
+    let output = folder.path().join("fetched");
+    let fetch = ["fetch", "mine", "--output", output.to_str().context("a path")?];
+    let refused = user.flopwatch(&fetch).await?;
+    ensure!(
+        refused.code == Some(1) && refused.problems.contains("flopwatch-gateway-caller"),
+        "whoever may not reach the gateway hears of the role that allows it: {refused:?}"
+    );
+    ensure!(!output.exists(), "nothing was fetched");
+    let caller = may_reach_gateway(&namespace, "user").await?;
+    let fetched = user.flopwatch(&fetch).await?;
+    caller.end().await?;
+    ensure!(fetched.code == Some(0), "{fetched:?}");
+    let timeline = output.join("timeline.h5");
+    let recording = flopwatch_trace::timeline_file::read(&timeline, &ReadLimits::default())?.capture;
+    let ranges = recording.events.get(&Category::NvtxRange).context("no NVTX ranges")?;
+    ensure!(!ranges.is_empty(), "an empty timeline");
+
+    let sessions: Api<ProfilingSession> = namespace.api();
+    let before = sessions.get("mine").await?;
+    let again = user.flopwatch(&["profile", "trainer", "--name", "mine"]).await?;
+    ensure!(again.code == Some(1), "a name that is taken is refused: {again:?}");
+    ensure!(sessions.get("mine").await?.metadata.uid == before.metadata.uid);
+    namespace.delete().await
+}

@@ -1,0 +1,189 @@
+//! The switch that stops all new captures, and an image of tools that cannot be had. Both hold for
+//! the whole cluster, so they are a group of their own, and run one after the other.
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::preparation::{PROFILER_VOLUME, TOOLS_INIT_CONTAINER};
+use flopwatch_api::session::ProfilingSession;
+use flopwatch_system_tests::chart;
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually, run};
+use flopwatch_system_tests::pods::{copied_into, workload};
+use flopwatch_system_tests::sessions::condition_of;
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use tokio::sync::Mutex;
+
+/// Whose turn it is with the whole cluster.
+static TURN: Mutex<()> = Mutex::const_new(());
+/// The Deployment that prepares pods.
+const ADMISSION: &str = "flopwatch-admission";
+/// Its flag of the tools' image.
+const TOOLS_IMAGE: &str = "--tools-image=";
+
+/// Switches as an administrator would, with `kubectl edit`.
+async fn suspend(cluster: &Cluster, suspended: bool) -> Result<()> {
+    let maps: Api<ConfigMap> = Api::namespaced(cluster.client.clone(), chart::NAMESPACE);
+    let data = Patch::Merge(json!({ "data": { "capturesSuspended": suspended.to_string() } }));
+    maps.patch("flopwatch-controller", &PatchParams::default(), &data)
+        .await?;
+    Ok(())
+}
+
+fn spec(seconds: u32) -> Value {
+    json!({ "target": { "podName": "trainer" }, "durationSeconds": seconds, "profiler": { "type": "Nsys" } })
+}
+
+async fn waits_for_the_switch(namespace: &TestNamespace, session: &str) -> Result<()> {
+    eventually(&format!("session {session} to wait for the switch"), || async {
+        let session = namespace.api::<ProfilingSession>().get(session).await?;
+        Ok(condition_of(&session, "TargetsFound")
+            .is_some_and(|found| found.reason == "CapturesSuspended")
+            .then_some(()))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn the_switch_stops_new_captures_and_lets_those_that_run_end() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Switch).await? else {
+        return Ok(());
+    };
+    let _turn = TURN.lock().await;
+    let namespace = cluster.namespace("switch").await?;
+    let outcome = switched(&cluster, &namespace).await;
+    // Whatever happened: who comes next finds it off.
+    suspend(&cluster, false).await?;
+    outcome?;
+    namespace.delete().await
+}
+
+async fn switched(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
+    namespace.create_pod(workload("trainer", true, &[])).await?;
+    let state = namespace.launch_state("trainer").await?;
+    ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+    namespace.create_session("running", spec(300)).await?;
+    namespace.attached("running").await?;
+    suspend(cluster, true).await?;
+    let sessions = namespace.api::<ProfilingSession>();
+    // The controller sees the switch a moment later; this one, which has nothing to profile, tells
+    // when.
+    let mut nothing = spec(1);
+    nothing["target"] = json!({ "podName": "absent" });
+    namespace.create_session("nothing", nothing).await?;
+    waits_for_the_switch(namespace, "nothing").await?;
+
+    let stop = Patch::Merge(json!({ "spec": { "stop": "Keep" } }));
+    sessions.patch("running", &PatchParams::default(), &stop).await?;
+    let ended = namespace.finished("running").await?;
+    let succeeded = condition_of(&ended, "Succeeded").context("no condition")?;
+    ensure!(
+        succeeded.status == "True",
+        "a capture that ran was harmed: {succeeded:?}"
+    );
+
+    namespace.create_session("resumes", spec(1)).await?;
+    waits_for_the_switch(namespace, "resumes").await?;
+    ensure!(namespace.captures("resumes").await?.is_empty(), "a capture was made");
+    suspend(cluster, false).await?;
+    let ended = namespace.finished("resumes").await?;
+    let succeeded = condition_of(&ended, "Succeeded").context("no condition")?;
+    ensure!(succeeded.status == "True", "{succeeded:?}");
+    Ok(())
+}
+
+/// Gives admission another image of the tools, waits until it runs with it, and returns the one of
+/// before.
+async fn name_tools(cluster: &Cluster, image: &str) -> Result<String> {
+    let deployments: Api<Deployment> = Api::namespaced(cluster.client.clone(), chart::NAMESPACE);
+    let found = serde_json::to_value(deployments.get(ADMISSION).await?)?;
+    let container = &found["spec"]["template"]["spec"]["containers"][0];
+    let mut arguments: Vec<String> = serde_json::from_value(container["args"].clone())?;
+    let flag = arguments.iter_mut().find(|argument| argument.starts_with(TOOLS_IMAGE));
+    let flag = flag.context("admission has no image of tools")?;
+    let before = flag.strip_prefix(TOOLS_IMAGE).unwrap_or_default().to_owned();
+    *flag = format!("{TOOLS_IMAGE}{image}");
+    let container = json!({ "name": container["name"], "args": arguments });
+    let changed = json!({ "spec": { "template": { "spec": { "containers": [container] } } } });
+    deployments
+        .patch(ADMISSION, &PatchParams::default(), &Patch::Strategic(changed))
+        .await?;
+    let deployment = format!("deployment/{ADMISSION}");
+    run(
+        "kubectl",
+        &["-n", chart::NAMESPACE, "rollout", "status", &deployment, "--timeout=2m"],
+    )
+    .await?;
+    Ok(before)
+}
+
+/// The image that the pod's tools are copied out of, or that is mounted.
+fn tools_image(pod: &Pod) -> Option<String> {
+    let spec = pod.spec.as_ref()?;
+    let mut containers = spec.init_containers.iter().flatten();
+    let mut volumes = spec.volumes.iter().flatten();
+    let copied = containers.find(|container| container.name == TOOLS_INIT_CONTAINER);
+    let mounted = || {
+        volumes
+            .find(|volume| volume.name == PROFILER_VOLUME)?
+            .image
+            .clone()?
+            .reference
+    };
+    copied.and_then(|tools| tools.image.clone()).or_else(mounted)
+}
+
+/// Waits until pods are prepared with that image: the admission of before may still answer for a
+/// moment.
+async fn prepared_with(namespace: &TestNamespace, image: &str) -> Result<()> {
+    let dry = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    eventually("pods to be prepared with the other image", || async {
+        let pod: Pod = serde_json::from_value(workload("asks", true, &[]))?;
+        let pod = namespace.api::<Pod>().create(&dry, &pod).await?;
+        Ok((tools_image(&pod).as_deref() == Some(image)).then_some(()))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Switch).await? else {
+        return Ok(());
+    };
+    let _turn = TURN.lock().await;
+    let namespace = cluster.namespace("no-tools").await?;
+    let absent = "localhost/flopwatch/no-such-tools:dev";
+    let before = name_tools(&cluster, absent).await?;
+    let outcome = told(&cluster, &namespace, absent).await;
+    // Whatever happened: who comes next is prepared with tools that are there.
+    name_tools(&cluster, &before).await?;
+    prepared_with(&namespace, &before).await?;
+    outcome?;
+    namespace.delete().await
+}
+
+async fn told(cluster: &Cluster, namespace: &TestNamespace, absent: &str) -> Result<()> {
+    prepared_with(namespace, absent).await?;
+    let copied = copied_into(&cluster.client, workload("copied", true, &[])).await?;
+    for (name, pod) in [("waits", workload("waits", true, &[])), ("copied", copied)] {
+        namespace.create_pod(pod).await?;
+        let event = eventually("the warning on the pod", || async {
+            let events = namespace.api::<Event>().list(&ListParams::default()).await?;
+            let mut ours = events.items.into_iter();
+            Ok(ours.find(|event| {
+                event.involved_object.name.as_deref() == Some(name)
+                    && event.reason.as_deref() == Some("ToolsImageUnavailable")
+            }))
+        })
+        .await?;
+        let note = event.message.unwrap_or_default();
+        ensure!(
+            note.contains(absent) && note.contains("correct images.tools of Flopwatch"),
+            "{note}"
+        );
+    }
+    Ok(())
+}

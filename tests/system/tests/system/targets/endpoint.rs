@@ -1,0 +1,133 @@
+//! The endpoint that PyTorch's processes ask at: taken by others, sent to by others, shared by pods of one network; and the disk that
+//! the processes write to.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_system_tests::frameworks::{JAX_PORT, frameworks};
+use flopwatch_system_tests::mounts::SmallDisk;
+use flopwatch_system_tests::node;
+use flopwatch_system_tests::remains::ENDPOINT;
+use flopwatch_system_tests::trainer::Trainer;
+use serde_json::json;
+
+/// What a hostile process of the container runs.
+const HOSTILE: &str = include_str!("../../programs/hostile.py");
+/// Seconds for which it sends: from before the window until after it.
+const SENDING: &str = "12";
+/// Fewest datagrams that the endpoint must have been sent.
+const TAKEN: u64 = 200;
+/// Most bytes that the agent may have more afterwards: its converter is a child, and what it keeps of a capture is small.
+const GROWTH: u64 = 32 << 20;
+/// Mebibytes of a disk that has what the release under test leaves free (256 MiB).
+const ROOMY: u32 = 320;
+
+#[tokio::test]
+async fn a_capture_of_pytorch_leaves_a_taken_name_alone_and_outlives_hostile_datagrams_and_a_full_disk() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("endpoint").await?;
+    let trainer = Trainer::start_frameworks(&namespace, "trainer").await?;
+    is_left_to_who_has_it(&namespace, &trainer).await?;
+    outlives_hostile_datagrams(&namespace, &trainer).await?;
+    says_that_the_disk_is_full(&namespace, &trainer).await?;
+    trainer.succeeds(&namespace, "afterwards", "Kineto").await?;
+    namespace.delete().await
+}
+
+async fn is_left_to_who_has_it(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
+    let daemon = node::bind_beside(trainer.process, ENDPOINT)?;
+    let kineto = json!({ "profiler": { "type": "Kineto" } });
+    trainer.profile_with(namespace, "taken", 1, kineto).await?;
+    let end = namespace.end_of("taken").await?;
+    ensure!(
+        end.reason == "OtherProfiler" && end.message.contains("dynolog") && end.artifacts == 0,
+        "{end:?}"
+    );
+    drop(daemon);
+    trainer.has_no_mark_of(namespace, &end).await
+}
+
+async fn outlives_hostile_datagrams(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
+    let agent = trainer.agent().await?.process;
+    let before = agent.own_bytes()?;
+    let sender = format!("/python/bin/python3 -c '{HOSTILE}' {SENDING}");
+    let (sent, ended) = tokio::join!(namespace.shell(&trainer.name, &sender), async {
+        let kineto = json!({ "profiler": { "type": "Kineto" }, "require": ["cpu_op"] });
+        trainer.profile_with(namespace, "hostile", 1, kineto).await?;
+        namespace.end_of("hostile").await
+    });
+    let (sent, end) = (sent?, ended?);
+    let taken = sent.split_whitespace().find_map(|word| word.strip_prefix("taken="));
+    let taken: u64 = taken.context("the sender did not end well")?.parse()?;
+    ensure!(taken >= TAKEN, "the endpoint had {taken} datagrams alone");
+    ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
+    ensure!(agent.is_alive(), "the agent ended");
+    let after = agent.own_bytes()?;
+    ensure!(after < before + GROWTH, "the agent grew from {before} to {after} bytes");
+    trainer.has_no_mark_of(namespace, &end).await
+}
+
+async fn says_that_the_disk_is_full(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
+    let small = SmallDisk::over(trainer.process, Path::new("/tmp"), 8)?;
+    let kineto = json!({ "profiler": { "type": "Kineto" } });
+    trainer.profile_with(namespace, "small", 1, kineto).await?;
+    let end = namespace.end_of("small").await?;
+    ensure!(
+        end.reason == "DiskSpace" && end.message.contains("TMPDIR") && end.artifacts == 0,
+        "{end:?}"
+    );
+    trainer.has_no_mark_of(namespace, &end).await?;
+    drop(small);
+
+    let roomy = SmallDisk::over(trainer.process, Path::new("/tmp"), ROOMY)?;
+    trainer.open_window_of(namespace, "full", "Kineto", 4).await?;
+    roomy.fill(0)?;
+    let end = namespace.end_of("full").await?;
+    ensure!(
+        end.reason == "DiskSpace" && end.message.contains("is full") && end.artifacts == 0,
+        "{end:?}"
+    );
+    trainer.has_no_mark_of(namespace, &end).await
+}
+
+#[tokio::test]
+async fn two_pods_of_the_nodes_own_network_are_captured_one_after_the_other_and_side_by_side() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("host-network").await?;
+    namespace.allow_host_folders().await?;
+    let mut trainers = Vec::new();
+    for (name, port) in [("one", JAX_PORT + 10), ("two", JAX_PORT + 11)] {
+        let mut pod = frameworks(name, "nsys.kineto.jax", 1)?;
+        pod["spec"]["hostNetwork"] = json!(true);
+        pod["spec"]["containers"][0]["args"] = json!(["1", port.to_string()]);
+        namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+    }
+    for name in ["one", "two"] {
+        trainers.push(Trainer::started(&namespace, name).await?);
+    }
+    for trainer in &trainers {
+        trainer
+            .succeeds(&namespace, &format!("alone-{}", trainer.name), "Kineto")
+            .await?;
+    }
+    let beside = |trainer: &Trainer| format!("beside-{}", trainer.name);
+    for trainer in &trainers {
+        let kineto = json!({ "profiler": { "type": "Kineto" } });
+        trainer.profile_with(&namespace, &beside(trainer), 1, kineto).await?;
+    }
+    let mut ends = Vec::new();
+    for trainer in &trainers {
+        let end = namespace.end_of(&beside(trainer)).await?;
+        ensure!(end.succeeded && end.artifacts > 0, "{}: {end:?}", trainer.name);
+        ends.push(end);
+    }
+    for (trainer, end) in trainers.iter().zip(&ends) {
+        trainer.has_no_mark_of(&namespace, end).await?;
+    }
+    namespace.delete().await
+}
