@@ -32,6 +32,9 @@ use flopwatch_toolchain::project;
 use flopwatch_toolchain::wheel::Requirements;
 use std::path::{Path, PathBuf};
 
+/// The program that does our side of the jobs.
+const PROGRAM: &str = "flopwatch-trace-bench";
+
 /// Options of the recipe.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -178,7 +181,7 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
         Some(Other::Viewer(options)) => return viewer::run(cache, options),
         None => {}
     }
-    let program = step("building the bench program", || build("release"))?;
+    let program = step("building the bench program", build)?;
     let wanted = |name: &str| options.names.is_empty() || options.names.iter().any(|wanted| wanted == name);
     let mut missed = Vec::new();
     for bench in all().iter().filter(|bench| wanted(bench.name)) {
@@ -196,13 +199,12 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
     Ok(())
 }
 
-/// The bench program in a profile.
-fn build(profile: &str) -> Result<PathBuf> {
+/// The bench program as it is measured: a release.
+fn build() -> Result<PathBuf> {
     project::cargo()?
-        .args(["build", "--quiet", "--profile", profile, "-p", "flopwatch-trace-bench"])
-        .patiently()
+        .args(["build", "--quiet", "--release", "-p", PROGRAM])
         .quiet()?;
-    Ok(project::target_directory()?.join(profile).join("flopwatch-trace-bench"))
+    Ok(project::target_directory()?.join("release").join(PROGRAM))
 }
 
 /// Both sides of a bench.

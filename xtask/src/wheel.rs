@@ -69,7 +69,12 @@ fn pack(cache: &Cache, module: &Path, output: &Path) -> Result<PathBuf> {
     remove(output)?;
     let contents = output.join("contents");
     copy(&sources.join(PACKAGE), &contents.join(PACKAGE))?;
-    std::fs::copy(module, contents.join(PACKAGE).join("_native.abi3.so"))?;
+    // Line tables are most of it, and would be packed and unpacked for each Python.
+    Run::new("strip")
+        .args(["--strip-debug", "-o"])
+        .arg(contents.join(PACKAGE).join("_native.abi3.so"))
+        .arg(module)
+        .quiet()?;
     Run::new(tools.join("maturin"))
         .args(["pep517", "write-dist-info", "--metadata-directory"])
         .arg(&contents)

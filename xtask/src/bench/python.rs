@@ -109,7 +109,7 @@ fn regions(cache: &Cache, rig: &Rig) -> Result<Vec<String>> {
 
 /// An export of ten million events, and the timeline file of it, until they are frames; gives what was missed.
 fn frames(cache: &Cache, rig: &Rig, rounds: u32) -> Result<Vec<String>> {
-    let engine = step("building the bench program", || build("release"))?;
+    let engine = step("building the bench program", build)?;
     let python = requirements!("bench-polars").environment(cache)?.join("bin/python3");
     let folder = cache.root().join("bench/python");
     let export = step("input", || convert::large().input.file(&engine, &folder))?.context("no input")?;

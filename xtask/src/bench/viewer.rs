@@ -214,7 +214,7 @@ const FILES: [File; 2] = [
 pub(crate) fn run(cache: &Cache, options: &ViewerOptions) -> Result<()> {
     debian::install(debian::BROWSER)?;
     step("building the viewer", || web::build(cache))?;
-    let program = step("building the bench program", || super::build("release"))?;
+    let program = step("building the bench program", super::build)?;
     let binaries = step("building the agent", || project::build_binaries(&[AGENT]))?;
     let agent = binaries.get(AGENT).context("cargo built no agent")?;
     let folder = cache.root().join("bench/viewer");

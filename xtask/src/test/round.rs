@@ -89,7 +89,6 @@ impl<'a> Round<'a> {
             let built = self.compile();
             // Tests wait most of their time, for a profiler or a browser; what is left of the processor does what comes later.
             let others = beside(scope, "other checks", || lint::others(cache));
-            let bench = beside(scope, "bench program", || short::compile().map(drop));
             // What unit and crate tests run.
             self.joined("PyTorch", torch);
             self.joined("helm", helm);
@@ -102,7 +101,6 @@ impl<'a> Round<'a> {
             }
             self.viewer(viewer);
             self.joined("other checks", others);
-            self.joined("bench program", bench);
             if let Some(programs) = programs {
                 self.joined("cluster's programs", programs);
             }
