@@ -93,9 +93,18 @@ fn package(value: &Value) -> Result<(PathBuf, Package)> {
     let manifest = text("manifest_path").context("a package without a manifest")?;
     let folder = Path::new(manifest).parent().context("a manifest without a folder")?;
     let declared = value.pointer(&format!("/metadata/{KEY}")).and_then(Value::as_object);
+    let targets = value.get("targets").and_then(Value::as_array);
+    let targets: Vec<&str> = targets
+        .into_iter()
+        .flatten()
+        .filter_map(|target| target.get("name")?.as_str())
+        .collect();
     let needs = declared.into_iter().flatten().map(|(target, value)| {
-        let need = need(value).with_context(|| format!("[package.metadata.{KEY}.{target}] of {name}"))?;
-        Ok((target.clone(), need))
+        let place = || format!("[package.metadata.{KEY}.{target}] of {name}");
+        if target != LIBRARY && !targets.contains(&target.as_str()) {
+            bail!("{}: the package has no such target", place());
+        }
+        Ok((target.clone(), need(value).with_context(place)?))
     });
     let needs = needs.collect::<Result<_>>()?;
     Ok((folder.to_owned(), Package { name, needs }))
@@ -140,7 +149,7 @@ mod tests {
 
     fn needs(tests: &str) -> Result<Needs> {
         Needs::parse(&format!(
-            r#"{{"packages":[{{"name":"p","manifest_path":"/w/p/Cargo.toml","metadata":{{"tests":{tests}}}}},
+            r#"{{"packages":[{{"name":"p","manifest_path":"/w/p/Cargo.toml","targets":[{{"name":"suite"}}],"metadata":{{"tests":{tests}}}}},
                 {{"name":"q","manifest_path":"/w/q/Cargo.toml","metadata":null}}]}}"#
         ))
     }
@@ -156,6 +165,15 @@ mod tests {
         assert_eq!(needs.of(Path::new("/w/p"), "other", false), Need::default());
         assert_eq!(needs.of(Path::new("/w/q"), "suite", false), Need::default());
         assert_eq!(needs.package(Path::new("/w/q")), "q");
+    }
+
+    #[test]
+    fn a_declaration_for_a_program_that_is_not_there_is_an_error() {
+        let error = needs(r#"{"suit":{"alone":true}}"#).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "[package.metadata.tests.suit] of p: the package has no such target"
+        );
     }
 
     #[test]

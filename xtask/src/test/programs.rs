@@ -159,7 +159,7 @@ mod tests {
     fn programs_are_named_by_package_and_target_and_the_longest_goes_first() {
         let metadata = r#"{"packages":[
             {"name":"a-b","manifest_path":"/w/a/Cargo.toml"},
-            {"name":"c","manifest_path":"/w/c/Cargo.toml","metadata":{"tests":{"alone":{"alone":true}}}}]}"#;
+            {"name":"c","manifest_path":"/w/c/Cargo.toml","targets":[{"name":"alone"}],"metadata":{"tests":{"alone":{"alone":true}}}}]}"#;
         let needs = Needs::parse(metadata).unwrap();
         let built = [
             test("/w/c", "alone", false),
