@@ -9,6 +9,7 @@ use flopwatch_api::requirement::Requirement;
 
 use crate::failure::Failure;
 use crate::profilers::{Profiler, State};
+use crate::sentence::names;
 
 /// A profiler, and the state with which it would collect in the container.
 #[derive(Clone, Debug)]
@@ -111,16 +112,6 @@ fn unusable(profiler: ProfilerType) -> Failure {
         profiler.as_str()
     );
     Failure::new(CaptureReason::ProfilerUnavailable, message)
-}
-
-/// Names in a sentence: `cuda_kernel`, `cuda_kernel and nvtx_range`, `cuda_kernel, nvtx_range and os_runtime`.
-pub(crate) fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<_> = names.collect();
-    match names.split_last() {
-        None => "nothing".to_owned(),
-        Some((last, [])) => (*last).to_owned(),
-        Some((last, rest)) => format!("{} and {last}", rest.join(", ")),
-    }
 }
 
 #[cfg(test)]

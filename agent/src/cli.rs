@@ -23,6 +23,7 @@ use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, FORMATS
 use crate::analysis;
 use crate::disassembly;
 use crate::fleet::FleetFiles;
+#[cfg(feature = "node")]
 use crate::node;
 use crate::source::Source;
 use crate::tools;
@@ -42,6 +43,7 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Carry out the captures of one Kubernetes node (what the DaemonSet runs).
+    #[cfg(feature = "node")]
     Run(Box<node::Options>),
     /// Profile a local command with Nsight Systems; needs no cluster.
     #[command(after_help = RECORD_HELP)]
@@ -83,6 +85,7 @@ pub enum Command {
     },
     /// Make the folder for profilers' sessions in the node's cgroups: once per node, by an init container with
     /// CAP_DAC_OVERRIDE, so that the agent needs no such capability.
+    #[cfg(feature = "node")]
     PrepareNode {
         /// The host's cgroup file systems, writable.
         #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
@@ -554,22 +557,4 @@ fn category(name: &str) -> Result<Category, String> {
         let known = Category::ALL.map(Category::name);
         format!("no such category; there are {}", known.join(", "))
     })
-}
-
-/// Reads a number of bytes: digits, with an optional unit of KiB, MiB, GiB or TiB.
-pub fn bytes(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let unit: u64 = match text.strip_prefix(digits) {
-        Some("") => 1,
-        Some("KiB") => 1 << 10,
-        Some("MiB") => 1 << 20,
-        Some("GiB") => 1 << 30,
-        Some("TiB") => 1 << 40,
-        _ => return Err("the unit must be one of KiB, MiB, GiB, TiB, or none for bytes".to_owned()),
-    };
-    let number: u64 = digits
-        .trim()
-        .parse()
-        .map_err(|_not_a_number| "must be a whole number, such as 2GiB".to_owned())?;
-    number.checked_mul(unit).ok_or_else(|| "is too large".to_owned())
 }

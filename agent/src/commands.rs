@@ -22,14 +22,17 @@ use crate::cli::{
     RecordArguments, ReportArguments, ServeArguments, SummaryArguments, SummaryFormat,
 };
 use crate::manifest::Manifest;
+#[cfg(feature = "node")]
+use crate::node;
 use crate::record::{Options, Recording, record};
 use crate::reports::Report;
 use crate::serve::Service;
-use crate::{analysis, node, source, tools, transform};
+use crate::{analysis, source, tools, transform};
 
 /// Runs a command to its end; gives the exit code of this program.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
+        #[cfg(feature = "node")]
         Command::Run(options) => {
             // Two libraries bring a provider each; rustls refuses to guess.
             rustls::crypto::ring::default_provider()
@@ -59,6 +62,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
             analysis::run(&arguments.job()?)?;
             Ok(ExitCode::SUCCESS)
         }
+        #[cfg(feature = "node")]
         Command::PrepareNode { cgroup_root } => {
             node::graft::prepare_node(&cgroup_root).map_err(anyhow::Error::msg)?;
             Ok(ExitCode::SUCCESS)

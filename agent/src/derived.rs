@@ -17,9 +17,8 @@ use futures::future::BoxFuture;
 
 use crate::analysis::Job;
 use crate::failure::chain;
-use crate::node::{spool, sweep};
-use crate::pipeline::{self, NsysFile, Wanted, nsys_steps};
-use crate::profilers::Recipe;
+use crate::folder;
+use crate::pipeline::{self, NsysFile, Recipe, Wanted, nsys_steps};
 use crate::steps::Steps;
 use crate::workplace::{self, Workplace};
 
@@ -36,7 +35,7 @@ impl DerivedArtifacts {
     /// In `folder`: what an earlier process left there is removed. Analyses are run with `steps`, raw captures are exported and
     /// transformed with those of `raw`, whose tools are as new as those that made them; the bounds of each hold.
     pub async fn open(steps: Steps, raw: Steps, folder: PathBuf) -> std::io::Result<Self> {
-        sweep::remove_folder(&folder, &steps).await;
+        folder::remove(&folder, &steps).await;
         tokio::fs::create_dir_all(&folder).await?;
         Ok(Self {
             steps,
@@ -114,7 +113,7 @@ impl Converter for DerivedArtifacts {
     fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>> {
         async {
             let folder = self.folder.join(self.next.fetch_add(1, Ordering::Relaxed).to_string());
-            let made = spool::make(&folder).map_err(|failure| failure.message);
+            let made = folder::make(&folder).map_err(|failure| failure.message);
             made.map_err(ConversionError::Failed)?;
             Ok(folder)
         }
@@ -134,7 +133,7 @@ impl Converter for DerivedArtifacts {
     }
 
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()> {
-        sweep::remove_folder(folder, &self.steps).boxed()
+        folder::remove(folder, &self.steps).boxed()
     }
 }
 

@@ -7,6 +7,7 @@ use clap::Parser;
 use flopwatch_agent::cli::Cli;
 use flopwatch_agent::{commands, reentry};
 
+#[cfg(feature = "node")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 

@@ -3,13 +3,13 @@
 //! It is the manifest that a cluster takes; only `spec.target` may be left out. Unlike the API server, which prunes what
 //! it does not know, this reader refuses unknown fields by name.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use flopwatch_api::profiler::{CaptureRange, ProfilerType, RangeTrigger, TraceCategory, is_range_name};
 use flopwatch_api::requirement::FORMER_WORDS;
 use flopwatch_api::session::{MAX_DURATION_SECONDS, ProfilingSessionSpec};
 use flopwatch_api::{GROUP, VERSION};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -55,6 +55,27 @@ pub enum Error {
     },
 }
 
+/// The fields of Kubernetes' ObjectMeta; the name alone is looked at.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Metadata {
+    annotations: Option<BTreeMap<String, String>>,
+    creation_timestamp: Option<Value>,
+    deletion_grace_period_seconds: Option<i64>,
+    deletion_timestamp: Option<Value>,
+    finalizers: Option<Vec<String>>,
+    generate_name: Option<String>,
+    generation: Option<i64>,
+    labels: Option<BTreeMap<String, String>>,
+    managed_fields: Option<Vec<Value>>,
+    name: Option<String>,
+    namespace: Option<String>,
+    owner_references: Option<Vec<Value>>,
+    resource_version: Option<String>,
+    self_link: Option<String>,
+    uid: Option<String>,
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Document {
@@ -63,7 +84,7 @@ struct Document {
     #[serde(default, rename = "kind")]
     _kind: String,
     #[serde(default)]
-    metadata: ObjectMeta,
+    metadata: Metadata,
     spec: ProfilingSessionSpec,
 }
 
@@ -286,7 +307,10 @@ mod tests {
 
     #[test]
     fn the_manifest_of_a_cluster_is_read_with_its_target() {
-        let text = format!("{HEAD}spec: {{target: {{podName: trainer}}, durationSeconds: 5, require: [nvtx_range]}}\n");
+        let metadata = "metadata: {labels: {app: a}, ownerReferences: [], uid: u, creationTimestamp: null}\n";
+        let text = format!(
+            "{HEAD}{metadata}spec: {{target: {{podName: trainer}}, durationSeconds: 5, require: [nvtx_range]}}\n"
+        );
         let manifest = Manifest::parse(&text).unwrap();
         assert_eq!(manifest.spec.target.pod_name.as_deref(), Some("trainer"));
         assert_eq!(manifest.trace(), [TraceCategory::Cuda, TraceCategory::Nvtx]);
@@ -301,6 +325,7 @@ mod tests {
                 "unknown field spec.profiler.nsys.traces",
             ),
             ("metadata: {nam: x}", "unknown field metadata.nam"),
+            ("metadata: {labels: {app: 5}}", "metadata.labels.app: invalid type"),
             ("specs: {}", "unknown field specs"),
             (
                 "spec: {durationSeconds: 0}",

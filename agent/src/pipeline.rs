@@ -15,6 +15,7 @@ use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
 use flopwatch_api::session::TransformDevice;
+use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
 use flopwatch_trace::model::{Category, Loss};
 use futures::FutureExt as _;
@@ -22,7 +23,6 @@ use tracing::warn;
 
 use crate::failure::{Failure, chain};
 use crate::fleet::{self, FleetFiles};
-use crate::profilers::Recipe;
 use crate::signs::Signs;
 use crate::status_summary::status_summary;
 use crate::steps::{self, Steps, ToolStep};
@@ -78,6 +78,24 @@ pub fn nsys_steps(
         exports.push(export);
     }
     (steps, exports)
+}
+
+/// How raw files become what the transform reads.
+#[derive(Clone, Debug, Default)]
+pub struct Recipe {
+    /// The tools that the children are; none: the agent's first, if there are any.
+    pub tools: Option<HostTools>,
+    /// The children, in their order.
+    pub steps: Vec<ToolStep>,
+    /// The exports, which become one timeline; none where the GPU samples are all there is.
+    pub exports: Vec<PathBuf>,
+    /// Names of the files in the children's folder that are published as Raw.
+    pub reports: Vec<String>,
+    /// Files that the collection itself left, each with the name under which it is published as Raw; none where children make the
+    /// report.
+    pub collected: Vec<(&'static str, PathBuf)>,
+    /// Categories of the timeline that were recorded: an empty table of one of them says "none", not "not captured".
+    pub captured: Vec<Category>,
 }
 
 /// What is made of the export, beside what the recipe says.

@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use flopwatch_api::capture::{CaptureSpec, CaptureStatus, Stage};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::session::StopMode;
+use flopwatch_api::session::{StartMode, StopMode};
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
 
 use crate::failure::Failure;
+
+/// Second tries of one capture.
+const SECOND_TRIES: u32 = 1;
 
 /// How long to wait before looking at a queued capture again when nothing else brings it up.
 pub const RECHECK: Duration = Duration::from_secs(5);
@@ -280,6 +283,14 @@ pub fn window(seen: Window, tick: Duration) -> WindowStep {
         return WindowStep::Close;
     }
     WindowStep::Stay(tick.min(seen.length.saturating_sub(seen.elapsed)))
+}
+
+/// Whether a collection is tried once more that failed with `reason` after `tries` second ones. Nobody has ended the capture, and its
+/// program is still there to be recorded: not one whose first instruction was asked for.
+pub fn tries_again(spec: &CaptureSpec, tries: u32, interrupt: Option<Interrupt>, reason: CaptureReason) -> bool {
+    let missed = matches!(reason, CaptureReason::EventsMissed | CaptureReason::CaptureTruncated);
+    let goes_on = spec.start == StartMode::Now && !spec.ends_with_program && interrupt.is_none();
+    missed && goes_on && tries < SECOND_TRIES
 }
 
 #[cfg(test)]

@@ -23,7 +23,6 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::requirement::Requirement;
-use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::process::ProcessId;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
@@ -31,7 +30,7 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::failure::Failure;
 use crate::node::Limits;
 use crate::node::containers::{Containers, Probed};
-use crate::steps::ToolStep;
+pub use crate::pipeline::Recipe;
 use crate::toolbox::Toolbox;
 use crate::transform::Samples;
 use crate::workplace::Workplace;
@@ -196,22 +195,4 @@ impl RawFiles {
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.join(name)
     }
-}
-
-/// How raw files become what the transform reads.
-#[derive(Clone, Debug, Default)]
-pub struct Recipe {
-    /// The tools that the children are; none: the agent's first, if there are any.
-    pub tools: Option<HostTools>,
-    /// The children, in their order.
-    pub steps: Vec<ToolStep>,
-    /// The exports, which become one timeline; none where the GPU samples are all there is.
-    pub exports: Vec<PathBuf>,
-    /// Names of the files in the children's folder that are published as Raw.
-    pub reports: Vec<String>,
-    /// Files that the collection itself left, each with the name under which it is published as Raw; none where children make the
-    /// report.
-    pub collected: Vec<(&'static str, PathBuf)>,
-    /// Categories of the timeline that were recorded: an empty table of one of them says "none", not "not captured".
-    pub captured: Vec<Category>,
 }

@@ -32,9 +32,8 @@ use tokio::time::{Instant, sleep};
 use crate::failure::Failure;
 use crate::gpus::Gpus;
 use crate::manifest::{self, Manifest};
-use crate::pipeline::{self, NsysFile, Stage, Wanted, nsys_steps};
-use crate::profilers::Recipe;
-use crate::profilers::nsys::options::{self, Fixed};
+use crate::nsys_options;
+use crate::pipeline::{self, NsysFile, Recipe, Stage, Wanted, nsys_steps};
 use crate::progress::Progress;
 use crate::steps::{Limits, Steps};
 use crate::transform::{SAMPLES, Samples};
@@ -204,11 +203,7 @@ pub async fn record(options: &Options) -> Result<Recording, Error> {
 fn missed(error: Error, asked: &NsysOptions) -> Error {
     match (&error, &asked.capture_range) {
         (Error::Session(SessionError::NoCapture(_)), Some(range)) => {
-            let fixed = Fixed {
-                nvtx_capture: range.name.clone(),
-                ..Fixed::default()
-            };
-            Error::RangeMissed(options::missed(range, &fixed, "").message)
+            Error::RangeMissed(nsys_options::missed(range, range.name.as_deref(), "").message)
         }
         _ => error,
     }
@@ -233,7 +228,7 @@ async fn open(
             source,
         })?;
         let error = match Session::start(tools, &name, traced, &folder, window + SESSION_GRACE).await {
-            Ok(mut session) => match session.collect(window, options::collection(traced.1)).await {
+            Ok(mut session) => match session.collect(window, nsys_options::collection(traced.1)).await {
                 Ok(()) => return Ok(session),
                 Err(error) => {
                     session.end().await;

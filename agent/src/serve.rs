@@ -17,7 +17,7 @@ use flopwatch_artifacts::{
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::{self, ProductError};
 use flopwatch_http::{ServeError, Server, ServerLimits};
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use prometheus::Registry;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;

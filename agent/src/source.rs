@@ -19,8 +19,7 @@ use flopwatch_trace::{Format, Version, nsys_report};
 use tempfile::TempDir;
 
 use crate::analysis::{self, Report};
-use crate::pipeline::{self, NsysFile, Stage, Wanted, nsys_export};
-use crate::profilers::Recipe;
+use crate::pipeline::{self, NsysFile, Recipe, Stage, Wanted, nsys_export};
 use crate::progress::Progress;
 use crate::steps::{self, Limits, Steps};
 use crate::tools;

@@ -31,7 +31,7 @@ use flopwatch_artifacts::{CaptureId, Publication, SourceFile, Store, StoreError}
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_http::is_for_this_machine;
 use futures::StreamExt as _;
-use k8s_openapi::jiff::Timestamp;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;

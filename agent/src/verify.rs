@@ -1,24 +1,19 @@
 //! No empty success: a capture holds events of everything that was asked for, or it failed.
 //!
 //! What is missing is held against signs that the profiler had no part in: a program that did nothing is told from a profiler that
-//! missed its work. The latter gets one second try.
+//! missed its work. The latter gets one second try (`plan::tries_again`).
 
-use flopwatch_api::capture::{CaptureSpec, CategoryCount};
+use flopwatch_api::capture::CategoryCount;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
-use flopwatch_api::session::StartMode;
 use flopwatch_trace::model::Category;
 
-use crate::choice::names;
 use crate::failure::Failure;
-use crate::plan::Interrupt;
+use crate::sentence::names;
 use crate::signs::Signs;
 
 /// What a program that runs in the interpreter or in a framework is likely to do whenever it has a processor.
 const ON_PROCESSORS: [Category; 2] = [Category::CpuOp, Category::PythonFunction];
-
-/// Second tries of one capture.
-const SECOND_TRIES: u32 = 1;
 
 /// Events that must be there: at least one of any of these categories.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,14 +122,6 @@ pub fn judge(required: &[Required], counts: &[CategoryCount], ends_early: bool, 
         "{missing}. Check that the program does such work within the window, or set spec.require to what it does"
     );
     Err(Failure::new(CaptureReason::RequiredEventsMissing, message))
-}
-
-/// Whether a collection is tried once more that failed with `reason` after `tries` second ones. Nobody has ended the capture, and its
-/// program is still there to be recorded: not one whose first instruction was asked for.
-pub fn tries_again(spec: &CaptureSpec, tries: u32, interrupt: Option<Interrupt>, reason: CaptureReason) -> bool {
-    let missed = matches!(reason, CaptureReason::EventsMissed | CaptureReason::CaptureTruncated);
-    let goes_on = spec.start == StartMode::Now && !spec.ends_with_program && interrupt.is_none();
-    missed && goes_on && tries < SECOND_TRIES
 }
 
 /// Events of any of these categories.
@@ -281,34 +268,5 @@ mod tests {
             &Signs::default(),
         );
         assert_eq!(judged.unwrap_err().reason, CaptureReason::CaptureTruncated);
-    }
-
-    #[test]
-    fn a_collection_that_missed_something_is_tried_once_more_while_its_program_is_there() {
-        use CaptureReason::{CaptureTruncated, EventsMissed, ImportFailed, RequiredEventsMissing};
-        let spec: CaptureSpec = serde_json::from_value(serde_json::json!({
-            "sessionRef": {"name": "s", "id": "0123abcd"}, "nodeName": "n", "podRef": {"name": "p", "uid": "u"},
-            "containerName": "main", "durationSeconds": 5, "startDeadlineSeconds": 60, "outputs": ["Timeline"],
-        }))
-        .unwrap();
-        for (reason, again) in [
-            (EventsMissed, true),
-            (CaptureTruncated, true),
-            (RequiredEventsMissing, false),
-            (ImportFailed, false),
-        ] {
-            assert_eq!(tries_again(&spec, 0, None, reason), again, "{reason}");
-            assert!(!tries_again(&spec, 1, None, reason), "{reason}");
-            assert!(!tries_again(&spec, 0, Some(Interrupt::Keep), reason), "{reason}");
-        }
-        let once = CaptureSpec {
-            ends_with_program: true,
-            ..spec.clone()
-        };
-        let from_start = CaptureSpec {
-            start: StartMode::ContainerStart,
-            ..spec
-        };
-        assert!(!tries_again(&once, 0, None, EventsMissed) && !tries_again(&from_start, 0, None, EventsMissed));
     }
 }

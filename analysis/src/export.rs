@@ -18,7 +18,7 @@ mod json;
 mod kernels;
 #[cfg(feature = "export")]
 mod nesting;
-#[cfg(feature = "export")]
+#[cfg(feature = "parquet")]
 mod parquet;
 #[cfg(feature = "export")]
 mod perfetto;
@@ -168,7 +168,7 @@ pub enum ExportError {
     #[error("the output cannot be written: {0}")]
     Write(#[from] io::Error),
     /// The Parquet writer refuses.
-    #[cfg(feature = "export")]
+    #[cfg(feature = "parquet")]
     #[error("the Parquet file cannot be written: {0}")]
     Parquet(#[from] ::parquet::errors::ParquetError),
     /// The JSON writer refuses.
@@ -178,9 +178,9 @@ pub enum ExportError {
     #[cfg(feature = "export")]
     #[error("the table cannot be written: {0}")]
     Csv(#[from] ::csv::Error),
-    /// This program was built without writers of other formats.
-    #[cfg(not(feature = "export"))]
-    #[error("this program writes no formats of other programs: run flopwatch-agent")]
+    /// This program was built without the writer of this format.
+    #[cfg(not(feature = "parquet"))]
+    #[error("this program was built without the writer of this format: run flopwatch-agent as it is built by default")]
     NotBuilt,
 }
 

@@ -1,9 +1,9 @@
 //! What can attach to a container, as the agent's probe found it.
 
-use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::profiler::ProfilerType;
+use crate::schema::KubeSchema;
 
 /// One way of profiling a container: open, or closed with the reason and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

@@ -1,19 +1,25 @@
 //! Capture: one target container's part of a session, handed to the agent of one node.
 
+#[cfg(feature = "resources")]
+mod status;
+
 use std::time::Duration;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::{CustomResource, KubeSchema};
+#[cfg(feature = "resources")]
+use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::artifact::{Artifact, Output};
-use crate::capability::Capability;
-use crate::overhead::{CaptureOverhead, CaptureProcessorTime, OverheadSpec};
-use crate::profiler::{ProfilerSpec, ProfilerType, TraceCategory};
+use crate::artifact::Output;
+use crate::overhead::OverheadSpec;
+use crate::profiler::{ProfilerSpec, TraceCategory};
 use crate::requirement::{MAX_REQUIREMENTS, Requirement};
+use crate::schema::KubeSchema;
+#[cfg(feature = "resources")]
 use crate::schema::unchanged;
 use crate::session::{MetricsSpec, StartMode, StopMode, StorageMode, TransformDevice, TransformSpec};
+#[cfg(feature = "resources")]
+pub use status::CaptureStatus;
 
 /// Least of `spec.statusIntervalSeconds`, and its default.
 pub const MIN_STATUS_INTERVAL_SECONDS: i32 = 2;
@@ -21,87 +27,91 @@ pub const MIN_STATUS_INTERVAL_SECONDS: i32 = 2;
 pub const MAX_STATUS_INTERVAL_SECONDS: i32 = 60;
 
 /// What the agent of `nodeName` is to do. Written by the operator alone, from the session.
-#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
-#[kube(
-    group = "flopwatch.dev",
-    version = "v1alpha1",
-    kind = "Capture",
-    plural = "captures",
-    singular = "capture",
-    shortname = "cap",
-    category = "profiling",
-    namespaced,
-    status = "CaptureStatus",
-    derive = "PartialEq",
-    selectable = ".spec.nodeName",
-    doc = "One container's part of a ProfilingSession. Made by the operator and carried out by the agent of spec.nodeName; create a ProfilingSession rather than one of these.",
-    printcolumn(
-        name = "Pod",
-        type_ = "string",
-        json_path = ".spec.podRef.name",
-        description = "Pod that it profiles"
-    ),
-    printcolumn(
-        name = "Container",
-        type_ = "string",
-        json_path = ".spec.containerName",
-        description = "Container that it profiles"
-    ),
-    printcolumn(
-        name = "Stage",
-        type_ = "string",
-        json_path = ".status.progress.stage",
-        description = "Where it stands"
-    ),
-    printcolumn(
-        name = "Percent",
-        type_ = "integer",
-        json_path = ".status.progress.percent",
-        description = "How far it is"
-    ),
-    printcolumn(
-        name = "Succeeded",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Succeeded\")].status",
-        description = "Unknown until the capture ended"
-    ),
-    printcolumn(
-        name = "Reason",
-        type_ = "string",
-        json_path = ".status.conditions[?(@.type==\"Succeeded\")].reason",
-        description = "Why"
-    ),
-    printcolumn(
-        name = "Overhead",
-        type_ = "string",
-        json_path = ".status.overhead.verdict",
-        description = "What the window cost its target, against the budget",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Node",
-        type_ = "string",
-        json_path = ".spec.nodeName",
-        description = "Node whose agent carries it out",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Profiler",
-        type_ = "string",
-        json_path = ".status.profiler",
-        description = "Profiler that was used",
-        priority = 1
-    ),
-    printcolumn(
-        name = "Age",
-        type_ = "date",
-        json_path = ".metadata.creationTimestamp",
-        description = "Time since it was created"
+#[cfg_attr(feature = "resources", derive(CustomResource))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[cfg_attr(
+    feature = "resources",
+    kube(
+        group = "flopwatch.dev",
+        version = "v1alpha1",
+        kind = "Capture",
+        plural = "captures",
+        singular = "capture",
+        shortname = "cap",
+        category = "profiling",
+        namespaced,
+        status = "CaptureStatus",
+        derive = "PartialEq",
+        selectable = ".spec.nodeName",
+        doc = "One container's part of a ProfilingSession. Made by the operator and carried out by the agent of spec.nodeName; create a ProfilingSession rather than one of these.",
+        printcolumn(
+            name = "Pod",
+            type_ = "string",
+            json_path = ".spec.podRef.name",
+            description = "Pod that it profiles"
+        ),
+        printcolumn(
+            name = "Container",
+            type_ = "string",
+            json_path = ".spec.containerName",
+            description = "Container that it profiles"
+        ),
+        printcolumn(
+            name = "Stage",
+            type_ = "string",
+            json_path = ".status.progress.stage",
+            description = "Where it stands"
+        ),
+        printcolumn(
+            name = "Percent",
+            type_ = "integer",
+            json_path = ".status.progress.percent",
+            description = "How far it is"
+        ),
+        printcolumn(
+            name = "Succeeded",
+            type_ = "string",
+            json_path = ".status.conditions[?(@.type==\"Succeeded\")].status",
+            description = "Unknown until the capture ended"
+        ),
+        printcolumn(
+            name = "Reason",
+            type_ = "string",
+            json_path = ".status.conditions[?(@.type==\"Succeeded\")].reason",
+            description = "Why"
+        ),
+        printcolumn(
+            name = "Overhead",
+            type_ = "string",
+            json_path = ".status.overhead.verdict",
+            description = "What the window cost its target, against the budget",
+            priority = 1
+        ),
+        printcolumn(
+            name = "Node",
+            type_ = "string",
+            json_path = ".spec.nodeName",
+            description = "Node whose agent carries it out",
+            priority = 1
+        ),
+        printcolumn(
+            name = "Profiler",
+            type_ = "string",
+            json_path = ".status.profiler",
+            description = "Profiler that was used",
+            priority = 1
+        ),
+        printcolumn(
+            name = "Age",
+            type_ = "date",
+            json_path = ".metadata.creationTimestamp",
+            description = "Time since it was created"
+        )
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "overhead", "outputs", "storage", "statusIntervalSeconds"]))
-    .message("a capture is fixed once it is created, but for spec.stop"))]
+#[cfg_attr(feature = "resources", x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "overhead", "outputs", "storage", "statusIntervalSeconds"]))
+    .message("a capture is fixed once it is created, but for spec.stop")))]
 pub struct CaptureSpec {
     /// The session that this belongs to.
     pub session_ref: SessionReference,
@@ -193,67 +203,6 @@ pub struct PodReference {
     /// UID: a pod of the same name that was created later is another pod.
     #[schemars(length(min = 1, max = 64))]
     pub uid: String,
-}
-
-/// What became of the capture. Written by the agent of `spec.nodeName`, but for the condition `Lost`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct CaptureStatus {
-    /// Generation of the spec that this status was determined from.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub observed_generation: Option<i64>,
-    /// Accepted, Attached, Captured, Transformed, Published, Stored, Succeeded, Lost.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "crate::schema::conditions")]
-    pub conditions: Vec<Condition>,
-    /// Which profilers could be used on the container, and why not.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["profiler"]))]
-    pub capabilities: Vec<Capability>,
-    /// Profiler that was chosen.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub profiler: Option<ProfilerType>,
-    /// Container that the capture was pinned to at its start, as the runtime names it (64 hexadecimal digits).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 128))]
-    pub container_id: Option<String>,
-    /// GPUs and MIG devices that the container has, and how; empty where neither the kubelet nor NVML tells.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["uuid"]))]
-    pub gpus: Vec<CaptureGpu>,
-    /// Where the capture stands. Written at most every `spec.statusIntervalSeconds`, and once more when the capture ends.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub progress: Option<Progress>,
-    /// What was published.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 16), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
-    pub artifacts: Vec<Artifact>,
-    /// Where the node's agent serves the artifacts; absent when it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 2048))]
-    pub url: Option<String>,
-    /// Where replicas of the artifacts are in the cluster's object store, as a URL without credentials; absent while there are
-    /// none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(length(max = 2048))]
-    pub store_url: Option<String>,
-    /// The result in a few lines.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary: Option<CaptureSummary>,
-    /// What the window cost the target; absent where there was no window.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub overhead: Option<CaptureOverhead>,
-    /// What the profiler and the agent took of the node's processors for it; absent where neither is known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub processor_time: Option<CaptureProcessorTime>,
-    /// When the window began.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::schema::time")]
-    pub start_time: Option<Time>,
-    /// When the capture ended.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "crate::schema::time")]
-    pub completion_time: Option<Time>,
 }
 
 /// A GPU or MIG device that a container has.

@@ -26,14 +26,18 @@ pub mod artifact;
 pub mod capability;
 pub mod capture;
 pub mod overhead;
+#[cfg(feature = "resources")]
 pub mod phase;
+#[cfg(feature = "resources")]
 pub mod pod;
 pub mod preparation;
 pub mod profiler;
 pub mod reason;
 pub mod requirement;
+#[cfg(feature = "resources")]
 pub mod schedule;
 mod schema;
+pub mod selector;
 pub mod session;
 
 /// The API group of every custom resource.

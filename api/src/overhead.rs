@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::KubeSchema;
 
 /// What the target may lose to a window, and what tells how fast it is. A basis point is a hundredth of a percent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

@@ -5,11 +5,11 @@ mod kineto;
 mod ncu;
 mod nsys;
 
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::preparation::PreparationWord;
+use crate::schema::KubeSchema;
 pub use jax::JaxOptions;
 pub use kineto::KinetoOptions;
 pub use ncu::{MAX_LAUNCHES, NcuOptions, NcuSet, ReplayMode};
@@ -73,14 +73,14 @@ impl ProfilerType {
 /// Profiler and its options: a union, discriminated by `type`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.nsys) || self.type in ['Nsys', 'Auto']")
-    .message("spec.profiler.nsys is given, so spec.profiler.type must be Nsys or Auto"))]
-#[x_kube(validation = Rule::new("!has(self.ncu) || self.type == 'Ncu'")
-    .message("spec.profiler.ncu is given, so spec.profiler.type must be Ncu"))]
-#[x_kube(validation = Rule::new("!has(self.jax) || self.type in ['Jax', 'Auto']")
-    .message("spec.profiler.jax is given, so spec.profiler.type must be Jax or Auto"))]
-#[x_kube(validation = Rule::new("!has(self.kineto) || self.type in ['Kineto', 'Auto']")
-    .message("spec.profiler.kineto is given, so spec.profiler.type must be Kineto or Auto"))]
+#[cfg_attr(feature = "resources", x_kube(validation = Rule::new("!has(self.nsys) || self.type in ['Nsys', 'Auto']")
+    .message("spec.profiler.nsys is given, so spec.profiler.type must be Nsys or Auto")))]
+#[cfg_attr(feature = "resources", x_kube(validation = Rule::new("!has(self.ncu) || self.type == 'Ncu'")
+    .message("spec.profiler.ncu is given, so spec.profiler.type must be Ncu")))]
+#[cfg_attr(feature = "resources", x_kube(validation = Rule::new("!has(self.jax) || self.type in ['Jax', 'Auto']")
+    .message("spec.profiler.jax is given, so spec.profiler.type must be Jax or Auto")))]
+#[cfg_attr(feature = "resources", x_kube(validation = Rule::new("!has(self.kineto) || self.type in ['Kineto', 'Auto']")
+    .message("spec.profiler.kineto is given, so spec.profiler.type must be Kineto or Auto")))]
 pub struct ProfilerSpec {
     /// Profiler to use. `Auto` (the default) takes the deepest one that is open for the container and falls back to
     /// `Metrics`; any other is refused with the reason and the remedy when it is closed.

@@ -123,12 +123,14 @@ impl JsonSchema for Requirement {
 }
 
 /// CEL: no requirement is a word of earlier versions.
+#[cfg(feature = "resources")]
 pub(crate) fn no_former_word() -> String {
     let words = TraceCategory::ALL.map(|word| format!("'{}'", word.as_str())).join(", ");
     format!("!has(self.require) || !self.require.exists(word, word in [{words}])")
 }
 
 /// CEL: dumps of JAX's compiler are asked for only beside the output that holds them.
+#[cfg(feature = "resources")]
 pub(crate) const DUMPS_ARE_RAW: &str =
     "!has(self.profiler.jax) || !has(self.profiler.jax.dumps) || !self.profiler.jax.dumps || 'Raw' in self.outputs";
 

@@ -5,12 +5,19 @@
 //! would replace it as a whole; see
 //! <https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md>.
 
+/// The derive of custom resources' schemas, with their rules of validation.
+#[cfg(feature = "resources")]
+pub(crate) use kube::KubeSchema;
+/// Without custom resources there are no such rules.
+#[cfg(not(feature = "resources"))]
+pub(crate) use schemars::JsonSchema as KubeSchema;
 use schemars::{Schema, SchemaGenerator, json_schema};
 
 /// CEL: none of these fields may differ from the stored object. `has` guards each, since an optional field may be absent.
 ///
 /// The whole is compared first: the API server evaluates this for each write of a status too, and each field that a rule names costs it a map of
 /// all the schema's properties (`Properties` of `apiextensions-apiserver/pkg/apiserver/schema/cel/model`), a fifth of what it allocated in a fleet.
+#[cfg(feature = "resources")]
 pub(crate) fn unchanged(fields: &[&str]) -> String {
     let same = |field: &&str| {
         format!("has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})")
@@ -20,6 +27,7 @@ pub(crate) fn unchanged(fields: &[&str]) -> String {
 }
 
 /// `status.conditions`: at most one per type, merged by type under server-side apply.
+#[cfg(feature = "resources")]
 pub(crate) fn conditions(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "description": "What is known about this object, one entry per aspect. Each reason comes from a documented, closed set.",
@@ -123,6 +131,7 @@ pub(crate) fn pod_spec(_: &mut SchemaGenerator) -> Schema {
 }
 
 /// A timestamp in RFC 3339.
+#[cfg(feature = "resources")]
 pub(crate) fn time(_: &mut SchemaGenerator) -> Schema {
     json_schema!({ "type": "string", "format": "date-time", "nullable": true })
 }

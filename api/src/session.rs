@@ -3,29 +3,38 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, LabelSelector, Time};
-use kube::{CustomResource, KubeSchema};
+#[cfg(feature = "resources")]
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
+#[cfg(feature = "resources")]
+use kube::CustomResource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
 use crate::overhead::OverheadSpec;
 use crate::profiler::ProfilerSpec;
-use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
+#[cfg(feature = "resources")]
+use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, no_former_word};
+use crate::requirement::{MAX_REQUIREMENTS, Requirement};
+use crate::schema::KubeSchema;
+#[cfg(feature = "resources")]
 use crate::schema::unchanged;
+use crate::selector::LabelSelector;
 
 /// Longest capture window in seconds: Nsight Systems supports no more than five minutes.
 pub const MAX_DURATION_SECONDS: i32 = 300;
 
 /// Why a new session with the former name of a storage mode is refused.
+#[cfg(feature = "resources")]
 const FORMER_STORAGE: &str = "spec.retention.storage: \"Copied\" is now \"Replicated\"";
 
 /// Most captures that a session's status refers to.
 pub const MAX_CAPTURE_REFERENCES: usize = 50;
 
 /// What to profile, with what, for how long, and what to keep.
-#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
-#[kube(
+#[cfg_attr(feature = "resources", derive(CustomResource))]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[cfg_attr(feature = "resources", kube(
     group = "flopwatch.dev",
     version = "v1alpha1",
     kind = "ProfilingSession",
@@ -47,9 +56,9 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp", description = "Time since it was created"),
     validation = Rule::new("size(self.metadata.name) <= 52")
         .message("metadata.name must have at most 52 characters: captures are named after the session"),
-)]
+))]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
+#[cfg_attr(feature = "resources", x_kube(
     validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "start", "startDeadlineSeconds", "metrics", "overhead", "transform", "outputs", "retention"]))
         .message("a session is fixed once it is created, but for spec.stop: delete it and create another"),
     validation = Rule::new(no_former_word()).message(FORMER_WORDS),
@@ -61,7 +70,7 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
         .message("spec.start: ContainerStart collects with Nsight Systems, so spec.profiler.type must be Auto or Nsys"),
     validation = Rule::new(DUMPS_ARE_RAW)
         .message("spec.profiler.jax.dumps are published as Raw: add Raw to spec.outputs, or leave dumps out"),
-)]
+))]
 pub struct ProfilingSessionSpec {
     /// Which pods of this namespace to profile.
     pub target: TargetSpec,
@@ -122,12 +131,12 @@ fn default_outputs() -> Vec<Output> {
 /// Pods of the session's own namespace, and which of their containers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
+#[cfg_attr(feature = "resources", x_kube(
     validation = Rule::new("(has(self.podName) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) + (has(self.podTemplate) ? 1 : 0) + (has(self.replicaOf) ? 1 : 0) == 1")
         .message("spec.target needs exactly one of podName (one pod, by name), podSelector (pods, by label), podTemplate (a pod to create) and replicaOf (a pod to copy)"),
     validation = Rule::new("(!has(self.podTemplate) && !has(self.replicaOf)) || self.maxPods == 1")
         .message("spec.target.podTemplate and replicaOf make one pod: leave maxPods out"),
-)]
+))]
 pub struct TargetSpec {
     /// Name of one pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -296,7 +305,7 @@ impl TransformDevice {
 /// How long to keep the results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.storage) || self.storage != 'Copied'").message(FORMER_STORAGE))]
+#[cfg_attr(feature = "resources", x_kube(validation = Rule::new("!has(self.storage) || self.storage != 'Copied'").message(FORMER_STORAGE)))]
 pub struct RetentionSpec {
     /// Seconds after its end at which the session, its captures and their artifacts are deleted. Default: one week.
     #[serde(default = "default_ttl_seconds")]
@@ -389,6 +398,7 @@ impl StopMode {
 }
 
 /// What became of the request. Written by the operator alone.
+#[cfg(feature = "resources")]
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProfilingSessionStatus {

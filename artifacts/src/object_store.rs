@@ -13,10 +13,13 @@
 //! [sweeps](Bucket::sweep). What is read is checked block by block before it is handed on.
 
 mod blocks;
+#[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
 mod credentials;
 mod error;
 mod fleet;
+#[cfg(feature = "cluster")]
 mod location;
 mod read;
 mod remove;
@@ -32,9 +35,11 @@ use tokio::sync::Semaphore;
 
 use crate::manifest::CaptureId;
 
+#[cfg(feature = "cluster")]
 pub use cluster::{ClusterError, cluster_name};
 pub use error::BucketError;
 pub use fleet::FleetFile;
+#[cfg(feature = "cluster")]
 pub use location::{Location, LocationError, StoreArguments};
 pub use read::{Content, Stored};
 pub use remove::Swept;
@@ -93,7 +98,8 @@ struct Inner {
 }
 
 impl Bucket {
-    pub(crate) fn new(objects: Arc<dyn ObjectStore>, name: &str, root: Path, limits: Limits) -> Self {
+    /// The part of a cluster below `root` in a store that is called `name`.
+    pub fn new(objects: Arc<dyn ObjectStore>, name: &str, root: Path, limits: Limits) -> Self {
         Self {
             inner: Arc::new(Inner {
                 objects,

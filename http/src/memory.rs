@@ -74,7 +74,7 @@ pub(crate) fn key(token: &str, question: &Question<'_>) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::review::{Grant, Verb};
+    use crate::grant::{Grant, Verb};
 
     const SESSION: Grant<'_> = Grant {
         verb: Verb::Get,

@@ -15,6 +15,7 @@ use prometheus::IntCounterVec;
 use tokio::sync::{OnceCell, Semaphore};
 use tokio::time::timeout;
 
+use crate::grant::{Denied, Grant};
 use crate::memory::{Memory, key};
 use crate::token;
 
@@ -85,47 +86,6 @@ impl fmt::Debug for Reviewer {
     }
 }
 
-/// What is done with a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// It is read.
-    Get,
-    /// It is listed with others.
-    List,
-}
-
-impl Verb {
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::List => "list",
-        }
-    }
-}
-
-/// A right that a request needs.
-#[derive(Clone, Copy, Debug)]
-pub struct Grant<'a> {
-    /// What is done.
-    pub verb: Verb,
-    /// Namespace of the session; empty for every namespace.
-    pub namespace: &'a str,
-    /// The session, or `None` for every session of the namespace.
-    pub session: Option<&'a str>,
-    /// The session's raw captures rather than the session.
-    pub raw: bool,
-}
-
-impl Grant<'_> {
-    pub(crate) fn resource(&self) -> &'static str {
-        if self.raw {
-            "profilingsessions/raw"
-        } else {
-            "profilingsessions"
-        }
-    }
-}
-
 /// What is asked about the bearer of a token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Question<'a> {
@@ -137,17 +97,6 @@ pub(crate) enum Question<'a> {
     Alerts(&'a str),
     /// Whether they may do this with a path that is no resource: the verb and the path.
     Path(&'a str, &'a str),
-}
-
-/// Why a request is not let through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Denied {
-    /// The token is not known.
-    Unauthenticated,
-    /// The caller has not the right.
-    Forbidden,
-    /// The API did not answer.
-    Unavailable,
 }
 
 /// The token of one request, and whose it turned out to be.

@@ -1,20 +1,21 @@
 //! Listens: with TLS for the cluster, without it on loopback.
 
+#[cfg(feature = "cluster")]
+mod cluster;
+
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::Router;
 use axum_server::Handle;
 use axum_server::accept::Accept;
-use axum_server::tls_rustls::RustlsAcceptor;
 use hyper_util::rt::TokioTimer;
 use prometheus::IntCounter;
 use tokio_util::sync::CancellationToken;
 
 use crate::connection::Limit;
-use crate::tls;
 
 /// What a [`Server`] answers with.
 pub trait Service {
@@ -101,57 +102,26 @@ pub struct Server {
     router: Router,
     limit: Limit,
     limits: ServerLimits,
-    tls: Option<tls::Certificates>,
-    beside: Option<Beside>,
+    #[cfg(feature = "cluster")]
+    certificates: Option<crate::tls::Certificates>,
+    #[cfg(feature = "cluster")]
+    beside: Option<cluster::Beside>,
 }
-
-/// Other routes on an address of their own.
-#[derive(Debug)]
-struct Beside {
-    listener: std::net::TcpListener,
-    address: SocketAddr,
-    routes: Router,
-    limit: Limit,
-}
-
-/// Most connections to other routes.
-const BESIDE: usize = 32;
 
 impl Server {
-    /// Whether `tls.crt` and `tls.key` of `directory` can be served with.
-    pub async fn can_serve_with(directory: &Path) -> bool {
-        tls::Certificates::load(directory).await.is_ok()
-    }
-
-    /// Listens with TLS, with `tls.crt` and `tls.key` of `directory`, which are read again when they change.
-    pub async fn bind_tls(
-        service: &impl Service,
-        address: SocketAddr,
-        directory: &Path,
-        limits: ServerLimits,
-    ) -> Result<Self, ServeError> {
-        let tls = tls::Certificates::load(directory).await?;
-        Self::bind(service, address, limits, Some(tls))
-    }
-
     /// Listens without TLS, on loopback alone.
     pub fn bind_plain_loopback(
         service: &impl Service,
         address: SocketAddr,
         limits: ServerLimits,
     ) -> Result<Self, ServeError> {
-        Self::bind(service, address, limits, None)
-    }
-
-    fn bind(
-        service: &impl Service,
-        address: SocketAddr,
-        limits: ServerLimits,
-        tls: Option<tls::Certificates>,
-    ) -> Result<Self, ServeError> {
-        if (tls.is_none() || service.is_open()) && !address.ip().is_loopback() {
+        if !address.ip().is_loopback() {
             return Err(ServeError::NotLoopback(address));
         }
+        Self::bind(service, address, limits)
+    }
+
+    fn bind(service: &impl Service, address: SocketAddr, limits: ServerLimits) -> Result<Self, ServeError> {
         let (listener, address) = listen(address)?;
         let limit = Limit::new(limits.connections, limits.stall, service.refused_connections());
         Ok(Self {
@@ -160,7 +130,9 @@ impl Server {
             router: service.router(),
             limit,
             limits,
-            tls,
+            #[cfg(feature = "cluster")]
+            certificates: None,
+            #[cfg(feature = "cluster")]
             beside: None,
         })
     }
@@ -177,55 +149,15 @@ impl Server {
         self
     }
 
-    /// Serves other routes on an address of their own, with the same certificate; that address is given back. They bring their own checks.
-    pub fn beside(mut self, address: SocketAddr, routes: Router) -> Result<(Self, SocketAddr), ServeError> {
-        let (listener, address) = listen(address)?;
-        let limit = self.limit.of_its_own(BESIDE);
-        self.beside = Some(Beside {
-            listener,
-            address,
-            routes,
-            limit,
-        });
-        Ok((self, address))
-    }
-
     /// Answers until `shutdown`, then lets what is under way finish within the limit.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), ServeError> {
-        let Self {
-            listener,
-            router,
-            limit,
-            limits,
-            tls,
-            address,
-            beside,
-        } = self;
-        tracing::info!(%address, tls = tls.is_some(), "serving");
-        match tls {
-            Some(certificates) => {
-                let config = certificates.config();
-                let acceptor = |limit: Limit| {
-                    RustlsAcceptor::new(config.clone())
-                        .handshake_timeout(limits.handshake)
-                        .acceptor(limit)
-                };
-                let reload = certificates.keep_current(shutdown.clone());
-                let others = async {
-                    let Some(beside) = beside else { return Ok(()) };
-                    tracing::info!(address = %beside.address, "serving beside");
-                    let acceptor = acceptor(beside.limit);
-                    serve(beside.listener, beside.routes, acceptor, &limits, shutdown.clone()).await
-                };
-                let served = serve(listener, router, acceptor(limit), &limits, shutdown.clone());
-                let reload = async {
-                    reload.await;
-                    Ok(())
-                };
-                tokio::try_join!(served, others, reload).map(|_ended| ())
-            }
-            None => serve(listener, router, limit, &limits, shutdown).await,
+    #[cfg_attr(not(feature = "cluster"), expect(unused_mut, reason = "certificates are taken out"))]
+    pub async fn run(mut self, shutdown: CancellationToken) -> Result<(), ServeError> {
+        #[cfg(feature = "cluster")]
+        if let Some(certificates) = self.certificates.take() {
+            return self.run_with(certificates, shutdown).await;
         }
+        tracing::info!(address = %self.address, tls = false, "serving");
+        serve(self.listener, self.router, self.limit, &self.limits, shutdown).await
     }
 }
 

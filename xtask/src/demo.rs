@@ -9,6 +9,8 @@ use flopwatch_toolchain::{debian, nsys, project};
 
 const AGENT: &str = "flopwatch-agent";
 const WORKLOAD: &str = "flopwatch-sample-workload";
+/// What is compiled for a recording; each with no more than the commands for one machine need.
+pub(crate) const PROGRAMS: [&str; 2] = [AGENT, WORKLOAD];
 const MANIFEST: &str = "examples/record.yaml";
 /// A little longer than the manifest's window, so that the program ends by itself.
 const WORKLOAD_ARGS: [&str; 5] = [
@@ -29,7 +31,7 @@ pub(crate) fn run(cache: &Cache, record_args: &[String]) -> Result<()> {
             say(format_args!("the result will be served without the viewer: {error:#}"));
         }
         let binaries = step("building the recorder and a sample workload", || {
-            project::build_quickly(&[AGENT, WORKLOAD])
+            project::build_quickly(&PROGRAMS)
         });
         (binaries, nsys.join())
     });

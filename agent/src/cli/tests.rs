@@ -8,21 +8,6 @@ fn the_command_line_is_consistent() {
 }
 
 #[test]
-fn sizes_are_read_with_and_without_units() {
-    for (text, expected) in [
-        ("0", Some(0)),
-        ("2147483648", Some(1 << 31)),
-        ("2GiB", Some(1 << 31)),
-        ("512 MiB", Some(1 << 29)),
-    ] {
-        assert_eq!(bytes(text).ok(), expected, "{text}");
-    }
-    for text in ["", "GiB", "2GB", "-1", "1.5GiB", "99999999999TiB"] {
-        assert!(bytes(text).is_err(), "{text}");
-    }
-}
-
-#[test]
 fn a_conversion_has_a_bound_in_time_and_overwrites_only_when_told() {
     let convert = |more: &[&str]| {
         let line = ["flopwatch-agent", "convert", "in.sqlite", "out.h5"];

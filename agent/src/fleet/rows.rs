@@ -8,17 +8,10 @@ use flopwatch_analysis::summary::Summary;
 use flopwatch_fleet::{CaptureRow, Limits, ReadError, Row, WriteError, read_rows, rows, write_rows};
 use flopwatch_trace::model::Timeline;
 
+use super::FleetFiles;
+
 /// Longest row of a capture that a child reads, in bytes.
 const MAX_CAPTURE_BYTES: u64 = 1 << 20;
-
-/// Files of a transform that makes rows too.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FleetFiles {
-    /// The capture's row as JSON.
-    pub capture: PathBuf,
-    /// Where its rows go.
-    pub rows: PathBuf,
-}
 
 /// Why a child made no rows.
 #[derive(Debug, thiserror::Error)]

@@ -26,9 +26,10 @@ use crate::failure::chain;
 use crate::metrics::GraftOutcome;
 use crate::node::entering::CGROUP;
 use crate::node::{Node, pods};
+use crate::nsys_options::cuda_graph_trace;
 use crate::observability::Health;
 use crate::profilers::nsys::categories::traced_categories;
-use crate::profilers::nsys::options::{Fixed, cuda_graph_trace};
+use crate::profilers::nsys::options::Fixed;
 
 /// Time between two looks for waiting launchers, where a container of a prepared pod may start or start again.
 const SCAN: Duration = Duration::from_millis(250);

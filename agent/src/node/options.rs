@@ -10,10 +10,10 @@ use flopwatch_api::session::StorageMode;
 use flopwatch_artifacts::object_store::StoreArguments;
 use flopwatch_attach::sandbox::users::{UserRange, Users};
 
-use crate::cli::bytes;
 use crate::disk::Floor;
 use crate::node::memory;
 use crate::node::recordings::Recordings;
+use crate::node::size::bytes;
 use crate::observability::LogFormat;
 use crate::steps;
 

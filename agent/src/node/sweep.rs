@@ -1,7 +1,7 @@
 //! Removes what no capture of this node owns: at start, and from time to time.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
@@ -15,9 +15,9 @@ use tokio::time::{Interval, sleep};
 use tracing::{info, warn};
 
 use crate::failure::chain;
+use crate::folder;
 use crate::node::journal;
 use crate::steps::Steps;
-use crate::workplace;
 
 /// Captures in one answer of the API server.
 const PAGE: u32 = 500;
@@ -128,44 +128,11 @@ pub(super) async fn sweep_spool(spool: &Path, steps: &Steps, keep: impl Fn(&str)
         let path = entry.path();
         info!(path = %path.display(), "swept what belongs to no capture under way");
         if path.is_dir() {
-            remove_folder(&path, steps).await;
+            folder::remove(&path, steps).await;
         } else {
             journal::remove(&path);
         }
     }
-}
-
-/// Removes a capture's folder: first, as their user, what its children left. Safe to repeat.
-pub(crate) async fn remove_folder(folder: &Path, steps: &Steps) {
-    if !folder.exists() {
-        return;
-    }
-    if let Err(error) = tokio::fs::remove_dir_all(folder).await {
-        // Without CAP_DAC_OVERRIDE even root cannot empty a folder that another user made in it.
-        for left in workplaces(folder).await {
-            if let Err(error) = steps.clear(&left).await {
-                warn!(folder = %left.display(), error = %chain(&error), "clearing a folder of children failed");
-            }
-        }
-        match tokio::fs::remove_dir_all(folder).await {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(second) => warn!(folder = %folder.display(), first = %error, error = %second, "a spool folder stays"),
-        }
-    }
-}
-
-/// Folders of children: a folder itself, in it, and in those in it.
-async fn workplaces(folder: &Path) -> Vec<PathBuf> {
-    let mut found = vec![folder.join(workplace::NAME)];
-    found.extend(folder.ends_with(workplace::NAME).then(|| folder.to_owned()));
-    if let Ok(mut entries) = tokio::fs::read_dir(folder).await {
-        while let Ok(Some(entry)) = entries.next_entry().await {
-            found.push(entry.path().join(workplace::NAME));
-        }
-    }
-    found.retain(|path| path.symlink_metadata().is_ok_and(|facts| facts.is_dir()));
-    found
 }
 
 /// How the store names a capture.

@@ -329,3 +329,28 @@ fn a_window_closes_at_its_length_or_when_the_user_keeps_it_and_aborts_otherwise(
         assert!(matches!(window(seen, tick), WindowStep::Abort(failure) if failure.reason == reason));
     }
 }
+
+#[test]
+fn a_collection_that_missed_something_is_tried_once_more_while_its_program_is_there() {
+    use CaptureReason::{CaptureTruncated, EventsMissed, ImportFailed, RequiredEventsMissing};
+    let spec = spec();
+    for (reason, again) in [
+        (EventsMissed, true),
+        (CaptureTruncated, true),
+        (RequiredEventsMissing, false),
+        (ImportFailed, false),
+    ] {
+        assert_eq!(tries_again(&spec, 0, None, reason), again, "{reason}");
+        assert!(!tries_again(&spec, 1, None, reason), "{reason}");
+        assert!(!tries_again(&spec, 0, Some(Interrupt::Keep), reason), "{reason}");
+    }
+    let once = CaptureSpec {
+        ends_with_program: true,
+        ..spec.clone()
+    };
+    let from_start = CaptureSpec {
+        start: StartMode::ContainerStart,
+        ..spec
+    };
+    assert!(!tries_again(&once, 0, None, EventsMissed) && !tries_again(&from_start, 0, None, EventsMissed));
+}

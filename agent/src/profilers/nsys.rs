@@ -30,6 +30,7 @@ use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
 use crate::node::containers::Probed;
+use crate::nsys_options;
 use crate::pipeline::{NsysFile, nsys_steps};
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
@@ -129,7 +130,7 @@ impl Profiler for Nsys {
 
     fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
         let session: Session = state.read()?;
-        let records = options::collection(&session.asked);
+        let records = nsys_options::collection(&session.asked);
         collection::start(site, &records, session.bound(site), session.min_free_bytes)
     }
 
@@ -168,7 +169,11 @@ impl Profiler for Nsys {
         let session: Session = state.read()?;
         let missed = || {
             let range = session.asked.capture_range.as_ref()?;
-            Some(options::missed(range, &session.fixed, &session.tools))
+            Some(nsys_options::missed(
+                range,
+                session.fixed.nvtx_capture.as_deref(),
+                &session.tools,
+            ))
         };
         collection::stop(site, session.bound(site), missed, goes_on)?;
         self.raw_files(&site.folder).ok_or_else(|| {

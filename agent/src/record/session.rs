@@ -24,7 +24,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::child;
-use crate::profilers::nsys::options;
+use crate::nsys_options;
 
 /// Longest time in which a session must have given its environment.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -129,7 +129,7 @@ impl Session {
         let launch = LaunchOptions {
             session: name.to_owned(),
             trace: trace.iter().map(|category| category.as_str().to_owned()).collect(),
-            cuda_graph_trace: asked.cuda_graph_trace.map(options::cuda_graph_trace),
+            cuda_graph_trace: asked.cuda_graph_trace.map(nsys_options::cuda_graph_trace),
             nvtx_capture: asked.capture_range.as_ref().and_then(|range| range.name.clone()),
             trace_fork_before_exec: false,
         };

@@ -2,7 +2,9 @@
 
 use std::io::Write;
 
-use super::{ExportError, ExportFormat, Exported, Table, chrome, csv, events, kernels, parquet, perfetto};
+#[cfg(feature = "parquet")]
+use super::parquet;
+use super::{ExportError, ExportFormat, Exported, Table, chrome, csv, events, kernels, perfetto};
 use crate::input::Input;
 use crate::model::{LossReason, Timeline};
 
@@ -28,7 +30,10 @@ pub(super) fn write<W: Write + Send>(
         ExportFormat::Chrome => chrome::write(timeline, out),
         ExportFormat::Perfetto => perfetto::write(timeline, out),
         ExportFormat::Csv => csv::write(timeline, table, out),
+        #[cfg(feature = "parquet")]
         ExportFormat::Parquet => parquet::write(timeline, table, out),
+        #[cfg(not(feature = "parquet"))]
+        ExportFormat::Parquet => Err(ExportError::NotBuilt),
         ExportFormat::Json => events::write(timeline, out),
         ExportFormat::Kernels => kernels::write(timeline, out),
     }?;

@@ -1,7 +1,8 @@
 //! JAX: what its profiler service is asked to record.
 
-use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::KubeSchema;
 
 /// Options of JAX's profiler. What is absent is as JAX has it by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

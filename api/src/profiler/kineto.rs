@@ -6,8 +6,9 @@
 )]
 
 use flopwatch_model::Category;
-use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::KubeSchema;
 
 /// Options of Kineto. Each of the first five makes the program slower while it records, and the trace larger.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

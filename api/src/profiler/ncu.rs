@@ -2,9 +2,10 @@
 
 mod arguments;
 
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::KubeSchema;
 
 /// Most launches that a session profiles: each is run again once for every pass of its metrics.
 pub const MAX_LAUNCHES: i32 = 1000;
@@ -78,10 +79,10 @@ impl ReplayMode {
 /// Options of Nsight Compute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(
+#[cfg_attr(feature = "resources", x_kube(
     validation = Rule::new("(has(self.kernelRegex) ? 1 : 0) + (has(self.kernelNames) ? 1 : 0) + (has(self.topKernelsOf) ? 1 : 0) <= 1")
         .message("spec.profiler.ncu takes one filter of kernels: kernelRegex, kernelNames or topKernelsOf"),
-)]
+))]
 pub struct NcuOptions {
     /// What is collected of each launch.
     #[serde(default)]

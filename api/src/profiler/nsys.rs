@@ -1,9 +1,10 @@
 //! Nsight Systems: its words for what it traces, and the categories of the timeline that come of each.
 
 use flopwatch_model::Category;
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::KubeSchema;
 
 /// A category that Nsight Systems can trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
@@ -123,8 +124,8 @@ impl RangeTrigger {
 /// The ranges of the program that are recorded, and nothing else of the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[x_kube(validation = Rule::new("!has(self.name) || self.trigger == 'Nvtx'")
-    .message("spec.profiler.nsys.captureRange.name is given, so trigger must be Nvtx"))]
+#[cfg_attr(feature = "resources", x_kube(validation = Rule::new("!has(self.name) || self.trigger == 'Nvtx'")
+    .message("spec.profiler.nsys.captureRange.name is given, so trigger must be Nvtx")))]
 pub struct CaptureRange {
     /// What begins and ends a range.
     pub trigger: RangeTrigger,

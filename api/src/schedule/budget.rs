@@ -1,10 +1,10 @@
 //! How much the pods of a schedule may lose, and how long those that lost too much are left alone.
 
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::overhead::{DURING_BASIS_POINTS, SignalSpec};
+use crate::schema::KubeSchema;
 
 /// How much the pods may lose. A basis point is a hundredth of a percent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

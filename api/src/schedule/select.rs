@@ -1,9 +1,10 @@
 //! Which pods a schedule profiles, and how many of them in each slot.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::KubeSchema;
 
 /// Which pods of the schedule's namespace, and how many of them in each slot. Pods are drawn at random, without replacement, in each stratum
 /// by itself.

@@ -1,11 +1,11 @@
 //! The sessions that a schedule makes.
 
-use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
 use crate::profiler::ProfilerSpec;
 use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
+use crate::schema::KubeSchema;
 use crate::session::{MetricsSpec, RetentionSpec};
 
 /// A session without its target, which is the pod that was drawn.

@@ -1,9 +1,10 @@
 //! What became of a schedule.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
-use kube::KubeSchema;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::KubeSchema;
 
 /// Most strata that a status lists.
 pub const MOST_STRATA: usize = 50;

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::KubeSchema;
 
 /// An alert that makes a session of the pod that it is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

@@ -1,7 +1,8 @@
 //! When the slots of a schedule are, and when no window is open.
 
-use kube::KubeSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::schema::KubeSchema;
 
 /// When the slots are: exactly one of the members.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

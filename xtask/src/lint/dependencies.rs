@@ -1,14 +1,32 @@
-//! Licences, sources and known vulnerabilities of the crates, by cargo-deny.
+//! Licences, sources and known vulnerabilities of the crates, by cargo-deny; and which of them the first command of the README compiles.
 
-use anyhow::{Context as _, Result};
+use crate::demo;
+use anyhow::{Context as _, Result, bail};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::progress::{human, say};
 use flopwatch_toolchain::project;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+/// What a recording on one machine does without: clients of Kubernetes and of object stores, TLS, Parquet, an allocator for programs that run
+/// for months. Each costs whoever tries Flopwatch out seconds.
+const NOT_IN_THE_DEMO: [&str; 12] = [
+    "flopwatch-fleet",
+    "flopwatch-overhead",
+    "hyper-rustls",
+    "k8s-controller",
+    "k8s-openapi",
+    "kube",
+    "oci-client",
+    "parquet",
+    "reqwest",
+    "ring",
+    "rustls",
+    "tikv-jemalloc-sys",
+];
 /// Built from its crate and its own lock file: PyPI's wheel is of 2023, and Debian has none.
 const VERSION: &str = "0.20.2";
 /// The advisories are a git repository, which not every machine reaches.
@@ -70,4 +88,39 @@ pub(super) fn advisories(cache: &Cache) -> Result<()> {
     run(cache)?
         .args(["check", "--hide-inclusion-graph", "advisories"])
         .quiet()
+}
+
+/// Fails when the demo compiles what it does without.
+pub(super) fn demo() -> Result<()> {
+    let compiled = project::crates_of(&demo::PROGRAMS)?;
+    let found = needless(&compiled);
+    let Some(first) = found.first() else {
+        return Ok(());
+    };
+    bail!(
+        "`cargo xtask demo` would compile {}: let the feature `node` of flopwatch-agent bring it (`cargo tree -p flopwatch-agent \
+         --no-default-features -i {first}` says what else does)",
+        found.join(", ")
+    )
+}
+
+fn needless(compiled: &BTreeSet<String>) -> Vec<&'static str> {
+    NOT_IN_THE_DEMO
+        .into_iter()
+        .filter(|name| compiled.contains(*name))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_demo_does_without_is_named_and_the_demo_has_none_of_it() {
+        let compiled = ["serde", "kube", "parquet"].map(str::to_owned).into();
+        assert_eq!(needless(&compiled), ["kube", "parquet"]);
+        let compiled = project::crates_of(&demo::PROGRAMS).unwrap();
+        assert!(compiled.contains("flopwatch-trace"), "the check looked at nothing");
+        assert_eq!(needless(&compiled), [""; 0]);
+    }
 }

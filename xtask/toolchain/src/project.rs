@@ -5,7 +5,7 @@ use crate::command::Run;
 use crate::{golang, kernels, ncu, node, nsys, nvdisasm, python, torch};
 use anyhow::{Context as _, Result};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// A program of tests that compiles in a moment, with a name that no other has.
@@ -142,9 +142,29 @@ pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
         .with_context(|| format!("cargo built no {name}"))
 }
 
-/// Builds the binaries of some packages as quickly as that goes: in the profile that this recipe was compiled in.
+/// Builds the binaries of some packages as quickly as that goes: without their default features, and in the profile that this recipe
+/// was compiled in, so that nothing that both need is compiled twice.
 pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
-    build(of_packages(cargo()?.args(["build", "--bins"]), packages))
+    let run = cargo()?
+        .args(["build", "--bins", "--no-default-features"])
+        // For programs that are run, and neither debugged nor changed.
+        .env("CARGO_PROFILE_DEV_DEBUG", "false")
+        .env("CARGO_INCREMENTAL", "0");
+    build(of_packages(run, packages))
+}
+
+/// Names of the crates that [`build_quickly`] compiles for some packages.
+pub fn crates_of(packages: &[&str]) -> Result<BTreeSet<String>> {
+    let run = cargo()?.args([
+        "tree",
+        "--no-default-features",
+        "--edges=normal,build",
+        "--prefix=none",
+        "--format={p}",
+    ]);
+    let tree = of_packages(run, packages).output()?;
+    let names = tree.lines().filter_map(|line| line.split_whitespace().next());
+    Ok(names.map(str::to_owned).collect())
 }
 
 /// Where the binaries of the tests' build lie, the plugin of kubectl among them.

@@ -5,8 +5,8 @@ use tracing::warn;
 use super::{Failed, Published, Work};
 use crate::adoption::{Attached, Missed};
 use crate::failure::Failure;
-use crate::node::sweep::remove_folder;
-use crate::verify::tries_again;
+use crate::folder;
+use crate::plan::tries_again;
 use flopwatch_api::capture::Stage;
 
 impl Work<'_> {
@@ -50,7 +50,7 @@ impl Work<'_> {
         self.journal.recorded = false;
         self.remember().await?;
         self.clean_container().await;
-        remove_folder(&self.spool, &self.node.steps).await;
+        folder::remove(&self.spool, &self.node.steps).await;
         self.enter(Stage::Attaching, &format!("recording once more after {reason}"));
         let collected = self.collect(&attached, None).await;
         collected.map_err(|failure| self.told_of_both(failure.into()))?;

@@ -15,6 +15,7 @@ use super::Work;
 use super::overhead::ProfilerTime;
 use crate::adoption::Attached;
 use crate::failure::Failure;
+use crate::folder;
 use crate::node::starts::Held;
 use crate::node::{pods, spool};
 use crate::overhead::{LOOK, Opened};
@@ -29,7 +30,7 @@ impl Work<'_> {
     /// Records a window and takes what it left into the capture's folder.
     pub(super) async fn collect(&mut self, attached: &Attached, held: Option<Held>) -> Result<(), Failure> {
         spool::check_free(&self.node.spool, self.node.limits.floor)?;
-        spool::make(&self.spool)?;
+        folder::make(&self.spool)?;
         self.count_before(attached).await?;
         self.profiler_time = ProfilerTime {
             before: self.profiler_time(attached).await?,

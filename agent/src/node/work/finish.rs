@@ -11,7 +11,7 @@ use tracing::{info, warn};
 use super::{CLEAN_UP, Failed, Published, REFUSED, Replication, Work, fleet};
 use crate::adoption::Ended;
 use crate::failure::Failure;
-use crate::node::sweep::remove_folder;
+use crate::folder;
 use crate::node::writer::Delivery;
 use crate::node::{journal, spool};
 
@@ -67,7 +67,7 @@ impl Work<'_> {
         let (spool, journal_file, node) = (self.spool.clone(), self.journal_file.clone(), Arc::clone(self.node));
         match self.end(ended).await {
             Delivery::Written | Delivery::Gone => {
-                remove_folder(&spool, &node.steps).await;
+                folder::remove(&spool, &node.steps).await;
                 journal::remove(&journal_file);
             }
             Delivery::Unwritten => info!("the agent that comes next says how the capture ended"),

@@ -19,7 +19,8 @@ use tracing::warn;
 use super::{Failed, Work, prelude, store_failure};
 use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
-use crate::node::sweep::{capture_id, remove_folder};
+use crate::folder;
+use crate::node::sweep::capture_id;
 use crate::pipeline::{self, SUMMARY, Wanted};
 use crate::serve::source_file;
 use crate::transform::read_summary;
@@ -178,7 +179,7 @@ fn of_summary(told: &CaptureOverhead) -> Overhead {
 /// The children's folder in the capture's own, without what the children of an earlier agent left.
 async fn make_place(work: &Work<'_>) -> Result<Workplace, Failure> {
     let folder = work.spool.join(workplace::NAME);
-    remove_folder(&folder, &work.node.steps).await;
+    folder::remove(&folder, &work.node.steps).await;
     Workplace::make(folder, &work.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
 }
 

@@ -11,8 +11,7 @@ use super::collect::{blocking, utc_ns};
 use super::{Failed, Published, Work, produce};
 use crate::adoption::{Adoption, Attached, Journal, World, adopt};
 use crate::failure::Failure;
-use crate::node::spool;
-use crate::node::sweep::remove_folder;
+use crate::folder;
 use crate::profilers::Observed;
 use crate::transform::{SAMPLES, Samples};
 
@@ -38,7 +37,7 @@ impl Work<'_> {
         }
         let attached = match (adoption, self.journal.attached.clone()) {
             (Adoption::Begin, _) | (_, None) => {
-                remove_folder(&self.spool, &self.node.steps).await;
+                folder::remove(&self.spool, &self.node.steps).await;
                 return self.begin().await;
             }
             (adoption, Some(attached)) => {
@@ -46,7 +45,7 @@ impl Work<'_> {
                     self.claim.take()?;
                 }
                 self.remember().await?;
-                spool::make(&self.spool)?;
+                folder::make(&self.spool)?;
                 match adoption {
                     Adoption::Window { left } => self.close(&attached, left).await?,
                     Adoption::Fetch => {

@@ -4,8 +4,8 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 
-use crate::choice::names;
 use crate::profilers::facts::{Facts, KINETO_IPC_SOCKET_DIR, KINETO_USE_DAEMON, closed, open};
+use crate::sentence::names;
 
 /// Decides from what the probe found.
 pub(super) fn decide(facts: &Facts) -> Capability {

@@ -9,8 +9,8 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
 use flopwatch_launcher::needed::Outdated;
 
-use crate::choice::names;
 use crate::failure::Failure;
+use crate::sentence::names;
 use crate::verify::{events, held};
 
 /// What a container's session traces, from the pod's annotation. One without a word that is known stands for the default. Tools that are too old for the

@@ -1,6 +1,6 @@
 //! A capture's deadline is counted by the clock that dated it.
 
-use k8s_openapi::jiff::SignedDuration;
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
 use super::rig::Rig;
@@ -21,7 +21,7 @@ async fn a_node_whose_clock_is_an_hour_behind_refuses_what_has_waited_too_long()
     let rig = Rig::new(&json!({}));
     rig.server.set_ahead(SignedDuration::from_hours(1));
     let capture = rig.ask("c", 1);
-    let created: k8s_openapi::jiff::Timestamp = capture["metadata"]["creationTimestamp"]
+    let created: Timestamp = capture["metadata"]["creationTimestamp"]
         .as_str()
         .unwrap()
         .parse()
