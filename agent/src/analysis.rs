@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::analyses::profiled_kernel::ProfiledKernel;
 use flopwatch_analysis::summary::TransformedOn;
-use flopwatch_analysis::{Analysis as _, AnalysisError, Input, Request, Totals};
+use flopwatch_analysis::{Analysis as _, AnalysisError, Input, Request};
 use flopwatch_api::session::TransformDevice;
+use flopwatch_model::Totals;
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Loss, Timeline};
 use flopwatch_trace::timeline_file::{self, OpenError, Part};

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use flopwatch_model::{Loss, Needs};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, schema_for};
 use serde::de::DeserializeOwned;
@@ -12,8 +13,6 @@ use crate::export::Export;
 use crate::format::Format;
 use crate::group::Group;
 use crate::input::{Input, Inputs};
-use crate::model::Loss;
-use crate::needs::Needs;
 use crate::page::{self, Document, Heading, Page};
 use crate::parameters::Parameters;
 use crate::tabular::Tabular;

@@ -30,9 +30,9 @@ mod writers;
 
 use std::io;
 
+use flopwatch_model::{Losses, Needs};
+
 use crate::definition::Definition;
-use crate::model::Losses;
-use crate::needs::Needs;
 
 #[cfg(feature = "export")]
 pub use writers::export;

@@ -4,7 +4,7 @@
 //! [`Definition`] come the command line, the paths and documents of the REST services, the types of the viewer, and the keys of kept
 //! results. A [`Request`] is a definition with parameters that were checked.
 //!
-//! The crate reads [`model::Timeline`]s and writes to [`std::io::Write`]; it opens no file and starts no process. The feature
+//! The crate reads [`flopwatch_model::Timeline`]s and writes to [`std::io::Write`]; it opens no file and starts no process. The feature
 //! `export` adds the writers of formats for other programs; without it such requests can be named and are refused when run.
 
 pub mod advice;
@@ -17,7 +17,6 @@ mod group;
 mod input;
 mod listing;
 pub mod measures;
-mod needs;
 mod not_captured;
 pub mod page;
 mod parameters;
@@ -35,14 +34,11 @@ mod testing;
 mod types;
 pub mod typescript;
 
-pub use flopwatch_model as model;
-
 pub use definition::{Analysis, AnalysisError, Definition, FileAnalysis, InputCount, NoParameters, Report, ResultType};
 pub use format::Format;
 pub use group::Group;
-pub use input::{Input, Inputs, Totals};
+pub use input::{Input, Inputs};
 pub use listing::Listing;
-pub use needs::{Needs, Selection};
 pub use not_captured::NotCaptured;
 pub use page::Page;
 pub use request::{Request, RequestError};

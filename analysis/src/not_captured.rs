@@ -2,9 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Capture, Category, gpu_work_and};
 
-use crate::measures::work::GPU_WORK;
-use crate::model::{Capture, Category};
 use crate::page::category::label;
 
 /// A part of a result that has no figures because the capture does not hold what they are made of.
@@ -31,12 +30,13 @@ impl NotCaptured {
             return None;
         }
         // Seven names for what is one thing to the reader would hide the others.
-        let is_gpu_work = GPU_WORK.iter().all(|work| categories.contains(work));
-        let gpu_work = is_gpu_work.then_some("GPU work");
+        let gpu_work: &[Category] = gpu_work_and![];
+        let is_gpu_work = gpu_work.iter().all(|work| categories.contains(work));
+        let together = is_gpu_work.then_some("GPU work");
         let others = categories
             .iter()
-            .filter(|category| !is_gpu_work || !GPU_WORK.contains(category));
-        let names: Vec<&str> = gpu_work
+            .filter(|category| !is_gpu_work || !category.is_gpu_work());
+        let names: Vec<&str> = together
             .into_iter()
             .chain(others.map(|category| label(*category)))
             .collect();
@@ -56,7 +56,6 @@ impl NotCaptured {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measures::work::gpu_work_and;
 
     #[test]
     fn all_kinds_of_gpu_work_are_named_as_one() {

@@ -10,6 +10,7 @@ mod statistics;
 mod table;
 mod tables;
 
+use flopwatch_model::{Category, Events, Loss, Source, Timeline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +21,6 @@ pub use profiled_kernels::ProfiledCount;
 pub use statistics::Statistics;
 pub use table::{Measure, Table, TableRow};
 pub use tables::{TABLES, TableDefinition};
-
-use crate::model::{Category, Events, Loss, Source, Timeline};
 
 /// Version of the JSON. Fields are added without changing it; it changes when one changes its meaning. Since 2, the events of a
 /// category that was not captured are null.

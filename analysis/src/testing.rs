@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Allocation, Category, ColumnId, Device, Event, Events, MemoryKind, Row, Timeline, Track, index};
+use flopwatch_model::{Allocation, Category, ColumnId, Device, Event, Events, MemoryKind, Row, Timeline, Track, index};
 
 /// An event that was added, so that others can refer to it before all are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@
     reason = "a test fails by panicking; helpers are outside of #[test] functions"
 )]
 
-use flopwatch_analysis::model::{Capture, Category, Event, Events, Row, Timeline, Track};
 use flopwatch_analysis::{AnalysisError, Input, Request};
+use flopwatch_model::{Capture, Category, Event, Events, Row, Timeline, Track};
 use serde_json::{Value, json};
 
 /// Kernels as a timeline holds them: name, row, start and length, in the order of their starts.

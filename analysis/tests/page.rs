@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use flopwatch_analysis::analyses::operations::profile;
-use flopwatch_analysis::model::{Loss, LossReason};
 use flopwatch_analysis::page::{
     Bars, Cell, Document, Heading, Lines, Page, Place, Roof, Roofline, RooflineArrow, RooflinePoint, Series, Setting,
     Table, Unit, html,
 };
 use flopwatch_analysis::{Format, NotCaptured};
+use flopwatch_model::{Loss, LossReason};
 
 /// Where the viewer's tests find them. `UPDATE_PAGES=1` writes them anew.
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/data");

@@ -6,6 +6,8 @@ mod grids;
 mod memory;
 mod named;
 
+use flopwatch_model::{Category, Events, Timeline, index};
+
 use crate::advice::finding::Evidence;
 use crate::analyses::idle::{IdleCause, host_wait_causes};
 use crate::measures::gap::Gap;
@@ -14,7 +16,6 @@ use crate::measures::interval::{Interval, Intervals};
 use crate::measures::iteration::{self, Iteration, IterationOptions, Iterations};
 use crate::measures::launch::{Joined, WorkCalls};
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Events, Timeline, index};
 use crate::page::{Cell, Place, Unit};
 
 pub(crate) use calls::{Call, Calls};

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Category, ColumnId, Device, Timeline, Track};
+use flopwatch_model::{Category, ColumnId, Device, Timeline, Track};
+
 use crate::testing::{Added, Trace};
 
 const US: u64 = 1000;

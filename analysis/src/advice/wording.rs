@@ -1,6 +1,7 @@
 //! Figures in sentences, as pages show them.
 
-use crate::model::approximate;
+use flopwatch_model::approximate;
+
 use crate::page::{Unit, figure};
 
 /// A length of time: `4.49 ms`.

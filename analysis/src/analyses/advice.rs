@@ -2,6 +2,7 @@
 
 mod text;
 
+use flopwatch_model::{Needs, Selection};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +10,6 @@ use crate::advice::{self, Advice, Finding, Limits, Outcome};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Table, Unit};
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +11,6 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::host_call::{HostCall, ProcessGpus, without_version};
 use crate::measures::steady_state::{PhasedCost, SteadyState};
-use crate::model::{Category, ColumnId, Timeline, index};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place, Table, Unit};
 
@@ -358,8 +357,9 @@ fn page(about: &str, result: &AllocationsResult) -> Page {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Allocation, Track};
+
     use super::*;
-    use crate::model::{Allocation, Track};
     use crate::testing::Trace;
 
     #[test]

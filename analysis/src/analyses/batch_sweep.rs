@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, index, ratio, whole, gpu_work_and};
 
 use crate::analyses::mfu::{MfuParams, MfuResult};
 use crate::definition::{Analysis, AnalysisError, InputCount};
@@ -11,9 +12,7 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::coverage::Coverage;
 use crate::measures::pace::Pace;
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, index, ratio, whole};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GpuWork;
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Page, Series, Table, Unit};
 
@@ -437,9 +436,9 @@ fn page(about: &str, result: &BatchSweepResult) -> Page {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use flopwatch_model::Track;
 
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     /// Three steps behind a first one, of 100 ns and 10 per item; a convolution of `size` images in each.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, count, index, gpu_work_and};
 
 use crate::analyses::memory::{place_of, without_allocations};
 use crate::definition::{Analysis, AnalysisError, InputCount};
@@ -18,9 +19,6 @@ use crate::measures::largest::largest;
 use crate::measures::pool::{Allocator, Buffer, Pool, PoolKey, Release};
 use crate::measures::requester::{RequesterName, Requesters};
 use crate::measures::reuse::Reuse;
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline, approximate, count, index};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
 
@@ -451,8 +449,9 @@ fn by_requester(
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Allocation, MemoryKind, Track};
+
     use super::*;
-    use crate::model::{Allocation, MemoryKind, Track};
     use crate::testing::Trace;
 
     fn change(t_ns: u64, address: u64, bytes: i64) -> Allocation {

@@ -4,6 +4,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Figures, Needs, Timeline, approximate, count, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -16,8 +17,6 @@ use crate::measures::gpu::Gpu;
 use crate::measures::interval::Intervals;
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, Figures, Timeline, approximate, count, ratio};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
 
@@ -254,7 +253,7 @@ impl CollectiveCall {
     fn of(timeline: &Timeline, found: &Found, seen: &Seen<'_>) -> Self {
         let Seen { of, gpu, hidden_ns } = *seen;
         let kernels = timeline.capture.events.get(&Category::CudaKernel);
-        let kernel = kernels.map_or("", |kernels| kernels.name_of(crate::model::index(of.at)));
+        let kernel = kernels.map_or("", |kernels| kernels.name_of(flopwatch_model::index(of.at)));
         Self {
             operation: of.operation,
             kernel: kernel.to_owned(),
@@ -423,8 +422,9 @@ fn narrow(total: u128) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::ColumnId;
+
     use super::*;
-    use crate::model::ColumnId;
     use crate::testing::{Added, Trace};
 
     fn all_reduce(trace: &mut Trace, stream: u32, start: u64, end: u64, elements: u64) -> Added {

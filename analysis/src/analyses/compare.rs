@@ -9,10 +9,7 @@ mod verdict;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-pub use comparability::{Comparability, ComparabilityFactor};
-pub use differences::{CopyDifference, GpuTimeDifference, MemoryDifference, PeakMemory, TimeDifference};
-pub use verdict::{ComparedTime, ComparedTimeKind, ComparisonVerdict};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and};
 
 use crate::analyses::compare::side::Side;
 use crate::definition::{Analysis, AnalysisError, InputCount};
@@ -20,11 +17,12 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::counterpart::Units;
 use crate::measures::iteration::IterateBy;
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
+
+pub use comparability::{Comparability, ComparabilityFactor};
+pub use differences::{CopyDifference, GpuTimeDifference, MemoryDifference, PeakMemory, TimeDifference};
+pub use verdict::{ComparedTime, ComparedTimeKind, ComparisonVerdict};
 
 /// Compares two captures, before and after.
 #[derive(Debug)]

@@ -2,14 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, Events, Needs, Selection, Timeline, ratio, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, Events, Timeline, ratio};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::category::label;
 use crate::page::{Bars, Block, Page, Series, Text, Unit};
@@ -198,9 +196,9 @@ impl Analysis for CpuGpu {
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use flopwatch_model::Track;
 
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     fn trace(events: &[(Category, u64, u64)]) -> Timeline {

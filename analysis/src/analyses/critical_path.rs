@@ -6,15 +6,14 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, index, ratio, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::critical_path::{self, PathPart, PathWindow, Segment};
 use crate::measures::interval::Interval;
 use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, Iterations};
-use crate::measures::work::{GPU_WORK, GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, index, ratio};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 

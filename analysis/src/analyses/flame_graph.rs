@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, index, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
 use crate::group::Group;
@@ -21,9 +22,7 @@ use crate::measures::flame::{
     Asked, Cut, Flame, FlameGrouping, FlameRow, FlameStacks, FlameTree, FlameWeight, FrameKind, Held, Side,
 };
 use crate::measures::interval::Interval;
-use crate::measures::work::{GPU_WORK, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, index};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GPU_WORK;
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 

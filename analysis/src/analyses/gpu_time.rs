@@ -1,5 +1,6 @@
 //! Where the time of each GPU went.
 
+use flopwatch_model::{Needs, Timeline, count, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +11,6 @@ use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
 use crate::measures::gpu::{Gpu, Window};
 use crate::measures::interval::Interval;
 use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
-use crate::model::{Timeline, count, ratio};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 
@@ -254,8 +253,9 @@ fn table(output: &GpuTimes) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Category;
+
     use super::*;
-    use crate::model::Category;
     use crate::testing::Trace;
 
     /// 0       100     150      200     220      300   ns

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use flopwatch_model::{Needs, Timeline, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,8 +12,6 @@ use crate::input::Inputs;
 use crate::measures::hlo_cost::{HloCosts, Loops};
 use crate::measures::hlo_program::{HloProgram, HloPrograms};
 use crate::measures::hlo_time::{HLO_TIME, HloTime};
-use crate::model::{Timeline, ratio};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Table, Unit};
 

@@ -2,6 +2,7 @@
 
 mod page;
 
+use flopwatch_model::{Needs, Timeline, index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +11,6 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::hlo_memory::{HloBufferUse, Life, PlannedMemory, instruction_of};
 use crate::measures::hlo_program::{HloProgram, HloProgramEntry, HloPrograms, source_of};
-use crate::model::{Timeline, index};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 

@@ -5,6 +5,7 @@ mod page;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, index, ratio, gpu_work_and};
 
 use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
@@ -14,9 +15,7 @@ use crate::measures::gpu::{Gpu, GpuStream};
 use crate::measures::interval::Interval;
 use crate::measures::launch::{Joined, LaunchCoverage, WorkCalls};
 use crate::measures::thread_activity::HostActivity;
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, index, ratio};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GpuWork;
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 

@@ -4,6 +4,7 @@ mod bubbles;
 mod detail;
 mod page;
 
+use flopwatch_model::{Category, Needs, Selection, Timeline, approximate, count, index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +19,6 @@ use crate::measures::iteration::{
 };
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Timeline, approximate, count, index};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 

@@ -1,5 +1,6 @@
 //! How the kernels of two captures differ: before and after a change.
 
+use flopwatch_model::{Category, Needs, Selection, Timeline, approximate, figures_by_key, listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +9,6 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
 use crate::measures::kernel_name;
-use crate::model::{Category, Timeline, approximate, figures_by_key, listed};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 
 /// Time, launches and mean of each kernel in two captures.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Figures, Needs, Timeline, approximate, figures_by_key, index, listed, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +13,6 @@ use crate::measures::exclusive_time::BusyByClass;
 use crate::measures::gpu::Gpu;
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
-use crate::model::{Category, Figures, Timeline, approximate, figures_by_key, index, listed, ratio};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 

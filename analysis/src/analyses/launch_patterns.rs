@@ -5,15 +5,14 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, index, gpu_work_and};
 
 use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::launch::{Joined, LaunchCoverage};
 use crate::measures::operation_name::normalised;
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Events, Timeline, index};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GpuWork;
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place, Table, Unit};
 use regions::{Regions, Sequence};

@@ -4,14 +4,13 @@ use std::cmp::Reverse;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, figures_by_key, index, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::largest::largest;
 use crate::measures::launch::{Joined, Launch, LaunchCoverage, Spread};
-use crate::measures::work::{GPU_WORK, GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, figures_by_key, index};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::{GPU_WORK, GpuWork};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place, Table, Unit};
 
@@ -369,8 +368,9 @@ fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Track;
+
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     #[test]

@@ -7,6 +7,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{CounterSeries, Needs, Selection, Timeline, index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +19,6 @@ use crate::measures::interval::Interval;
 use crate::measures::largest::largest;
 use crate::measures::pool::{Allocator, Before, Buffer, Peak, Pool, PoolPoint, Release};
 use crate::measures::requester::{REQUESTER_CATEGORIES, RequesterName, Requesters};
-use crate::model::{CounterSeries, Timeline, index};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
 
@@ -347,7 +346,7 @@ impl MemorySeries {
 
 /// A share; 0 of nothing.
 pub(crate) fn share(part: u64, of: u64) -> f64 {
-    crate::model::ratio(part, of).unwrap_or(0.0)
+    flopwatch_model::ratio(part, of).unwrap_or(0.0)
 }
 
 /// Where a buffer is in the timeline: on the row of who asked for it.

@@ -8,6 +8,7 @@ mod changes;
 mod page;
 mod tally;
 
+use flopwatch_model::{Needs, Timeline, index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,13 +16,11 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::largest::largest;
-use crate::model::{Timeline, index};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
+use tally::Tally;
 
 pub use changes::{MemoryProfileChanges, MemoryProfileChangesResult};
-use tally::Tally;
 
 /// A profile of memory.
 #[derive(Debug)]

@@ -8,18 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, count, index, ratio, whole, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::interval::Interval;
 use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, count, index, ratio, whole};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GpuWork;
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
-
 use count::Counted;
 use tally::{Peaks, Tally};
 

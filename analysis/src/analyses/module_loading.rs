@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, Needs, Selection, Timeline, index, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
@@ -11,9 +12,6 @@ use crate::input::Inputs;
 use crate::measures::host_call::{HostCall, ProcessGpus, without_version};
 use crate::measures::operation_name::normalised;
 use crate::measures::steady_state::{PhasedCost, SteadyState};
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, Timeline, index};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::category::label;
 use crate::page::{Page, Place, Table, Unit};
@@ -295,8 +293,9 @@ fn page(about: &str, result: &ModuleLoadingResult) -> Page {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Track;
+
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     #[test]

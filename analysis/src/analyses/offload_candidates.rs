@@ -8,16 +8,13 @@ mod transfers;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, index, ratio, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline, approximate, index, ratio};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
-
 use evidence::{Evidence, Found};
 use transfers::Transfers;
 

@@ -12,27 +12,26 @@ mod split;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-pub use bottleneck::{OperationBottleneck, OperationReason, OperationRule};
-pub use kind::{OperationChoice, OperationKind};
-pub use result::{
-    Operation, OperationCall, OperationCoverage, OperationKindCalls, OperationMemory, OperationName, Operations,
-};
+use flopwatch_model::{Category, ColumnId, Figures, Needs, RowMajor, Selection, Timeline, count, figures_by_key, index, ratio, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Figures, RowMajor, Timeline, count, figures_by_key, index, ratio};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GpuWork;
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 use crate::summary::Statistics;
 use calls::{Call, Calls};
 use memory::Memory;
 use split::{Parts, Splitter};
+
+pub use bottleneck::{OperationBottleneck, OperationReason, OperationRule};
+pub use kind::{OperationChoice, OperationKind};
+pub use result::{
+    Operation, OperationCall, OperationCoverage, OperationKindCalls, OperationMemory, OperationName, Operations,
+};
 
 /// Calls, time and what it was made of, per operation.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! How much of what GPUs do runs at the same time.
 
+use flopwatch_model::{Needs, Timeline, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +12,6 @@ use crate::measures::gpu::{Gpu, Window};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
-use crate::model::{Timeline, ratio};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Table, Unit};
 
@@ -344,11 +343,11 @@ fn at_once_table(output: &Overlaps) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Category;
     use proptest::prelude::*;
 
     use super::*;
     use crate::measures::exclusive_time::tests::{timeline, work};
-    use crate::model::Category;
     use crate::testing::Trace;
 
     #[test]

@@ -9,15 +9,13 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, KernelProfile, Needs, Selection, Timeline, index, ratio, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::interval::Interval;
 use crate::measures::matrix_kernel::{MatrixKernel, MatrixUnit};
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, KernelProfile, Timeline, index, ratio};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
 use crate::summary::profiled_kernels::duration_ns;

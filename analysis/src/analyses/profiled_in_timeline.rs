@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use flopwatch_model::{
+    Category, ColumnId, Events, KernelProfile, Needs, Selection, Timeline, approximate, count, index, ratio,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +14,6 @@ use crate::input::Inputs;
 use crate::measures::kernel_figures::Figures;
 use crate::measures::kernel_name;
 use crate::measures::speed_of_light::{Limiter, SpeedOfLight};
-use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, count, index, ratio};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place, Table, Unit};
 
@@ -457,8 +458,9 @@ fn joined(output: &JoinedKernels) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Device, Metric};
+
     use super::*;
-    use crate::model::{Device, Metric};
     use crate::testing::Trace;
 
     fn profile(id: u64, name: &str, blocks: u32, duration_ns: f64) -> KernelProfile {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{KernelProfile, MetricValue, Needs, OpenRange, RuleResult, Timeline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,8 +10,6 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::kernel_figures::Figures;
-use crate::model::{KernelProfile, MetricValue, OpenRange, RuleResult, Timeline};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Table, Unit};
 
@@ -227,8 +226,9 @@ fn by([x, y, z]: [u32; 3]) -> Cell {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Metric;
+
     use super::*;
-    use crate::model::Metric;
 
     fn capture() -> Timeline {
         let metric = |value, unit: &str| Metric {

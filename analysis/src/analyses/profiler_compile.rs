@@ -2,6 +2,7 @@
 //!
 //! It computes nothing of its own: `torch-compile` is said again. A figure that the captures do not hold is null.
 
+use flopwatch_model::{Needs, Timeline, approximate, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,8 +10,6 @@ use crate::analyses::torch_compile::{CompileSide, TorchCompile, TorchCompilePara
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::model::{Timeline, approximate, index};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Table, Unit};
 
@@ -186,8 +185,9 @@ fn recommendations(found: &TorchCompileResult, side: &CompileSide) -> Vec<String
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Category, Track};
+
     use super::*;
-    use crate::model::{Category, Track};
     use crate::testing::Trace;
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! It says again, of all GPUs together, what `memory` tells of each.
 
+use flopwatch_model::{Needs, Timeline, approximate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +13,6 @@ use crate::input::Inputs;
 use crate::measures::bins::Bins;
 use crate::measures::interval::Interval;
 use crate::measures::pool::{Allocator, Pool, highest, together};
-use crate::model::{Timeline, approximate};
-use crate::needs::Needs;
 use crate::page::{Lines, Page, Series, Table, Unit};
 
 /// Most points; a longer capture is sampled less often.
@@ -193,8 +192,9 @@ const LISTED: usize = 100;
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Allocation, MemoryKind};
+
     use super::*;
-    use crate::model::{Allocation, MemoryKind};
     use crate::testing::Trace;
 
     /// Two GPUs of a framework, and what the driver gave to it.

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, index, ratio, gpu_work_and};
 
 use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
@@ -10,9 +11,7 @@ use crate::measures::bins::Bins;
 use crate::measures::gpu::GpuStream;
 use crate::measures::interval::Interval;
 use crate::measures::launch::{Joined, LaunchCoverage};
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, index, ratio};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GpuWork;
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Lines, Page, Series, Table, Unit};
 
@@ -249,9 +248,9 @@ impl Analysis for QueueLength {
 mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
+    use flopwatch_model::Track;
 
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     fn params() -> QueueLengthParams {

@@ -5,6 +5,7 @@ mod rank;
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Needs, Selection, Timeline, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -17,8 +18,6 @@ use crate::measures::interval::Interval;
 use crate::measures::iteration::IterateBy;
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::GPU_WORK;
-use crate::model::{Category, Timeline, ratio};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
 

@@ -4,6 +4,7 @@ mod page;
 
 use std::collections::HashMap;
 
+use flopwatch_model::{KernelProfile, Needs, Timeline, count};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,8 +13,6 @@ use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::kernel_figures::Figures;
 use crate::measures::roofline::{Bound, DefinedBy, LaunchRoofline, MemoryLevel, Standing, WorkKind};
-use crate::model::{KernelProfile, Timeline, count};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 

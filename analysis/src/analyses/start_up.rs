@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, Needs, Selection, Timeline, index, ratio, gpu_work_and};
 
 use crate::analyses::module_loading::{CodeWork, SEEN_IN};
 use crate::definition::{Analysis, AnalysisError, InputCount};
@@ -16,9 +17,7 @@ use crate::measures::host_call::{HostCall, process_of};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::launch::Joined;
 use crate::measures::pace::Pace;
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, Timeline, index, ratio};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GpuWork;
 use crate::not_captured::NotCaptured;
 use crate::page::{Bars, Page, Place, Series, Table, Unit};
 
@@ -424,7 +423,7 @@ fn page(about: &str, result: &StartUpResult) -> Page {
         }
         page.table(kinds);
         if let Some(mean_ns) = result.mean_run_ns {
-            let ns = |ns: u64| Some(crate::model::approximate(ns.into()));
+            let ns = |ns: u64| Some(flopwatch_model::approximate(ns.into()));
             page.bars(Bars {
                 title: "Start-up beside one run".to_owned(),
                 unit: Unit::Ns,
@@ -481,8 +480,9 @@ fn sentence(result: &StartUpResult) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{ColumnId, Track};
+
     use super::*;
-    use crate::model::{ColumnId, Track};
     use crate::testing::Trace;
 
     /// Five steps of 100 ns behind a first one of 1,000 that compiles for 600 and loads for 100; each launches a kernel, the first time with a call of 50 ns.

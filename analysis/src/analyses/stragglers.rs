@@ -5,6 +5,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Figures, Needs, count, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,11 +14,8 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::collective::{CollectiveOperation, Collectives as Found, bytes_per_second};
-use crate::model::{Figures, count, ratio};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
-
 use matched::{Matched, Matching};
 
 /// Waits of ranks for each other.

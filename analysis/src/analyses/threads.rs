@@ -4,6 +4,7 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Figures, Needs, Selection, Timeline, Track, figures_by_key, index, listed, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +16,6 @@ use crate::measures::coverage::Coverage;
 use crate::measures::holder::{ThreadKey, thread_of};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::os_call::OsCall;
-use crate::model::{Category, Figures, Timeline, Track, figures_by_key, index, listed, ratio};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 

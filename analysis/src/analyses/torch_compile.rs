@@ -7,14 +7,12 @@ mod tests;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::compiled::{CompileId, CompilePhase, GivenUp, GraphBreak, Recompile};
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline, approximate};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
 

@@ -1,5 +1,6 @@
 //! How busy GPUs were over time: from their events, beside what was sampled.
 
+use flopwatch_model::{Category, ColumnId, CounterSeries, Needs, Selection, Timeline, approximate, index, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +11,6 @@ use crate::measures::exclusive_time::BusyByClass;
 use crate::measures::gpu::Gpu;
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::work::{GPU_WORK, GpuWork};
-use crate::model::{Category, ColumnId, CounterSeries, Timeline, approximate, index, ratio};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::category::label;
 use crate::page::{Cell, Lines, Page, Series, Table, Unit};

@@ -5,11 +5,12 @@
 
 use std::io::{BufWriter, Write};
 
+use flopwatch_model::{CounterSeries, LossReason, Row, Timeline, index};
+
 use super::json::Microseconds;
 use super::nesting::{ByRow, Placed, Step};
 use super::tracks::{self, ProcessKey};
 use super::{ExportError, Exported};
-use crate::model::{CounterSeries, LossReason, Row, Timeline, index};
 
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
     let mut writer = Writer {

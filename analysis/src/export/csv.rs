@@ -2,9 +2,10 @@
 
 use std::io::{BufWriter, Write};
 
+use flopwatch_model::{CounterSeries, Timeline};
+
 use super::{ExportError, Exported, Table};
 use crate::measures::record::{Cells, Kind};
-use crate::model::{CounterSeries, Timeline};
 
 /// Columns of the table of samples.
 pub(super) const SAMPLE_FIELDS: [&str; 6] = ["source", "device", "metric", "unit", "t_ns", "value"];

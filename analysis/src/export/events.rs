@@ -2,9 +2,10 @@
 
 use std::io::{BufWriter, Write};
 
+use flopwatch_model::Timeline;
+
 use super::{ExportError, Exported, MOST_EVENTS};
 use crate::measures::record::{Cells, Field, Kind};
-use crate::model::Timeline;
 
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
     up_to(timeline, MOST_EVENTS, out)
@@ -78,10 +79,10 @@ fn event<W: Write>(out: &mut W, fields: &[Field], cells: &Cells<'_>, at: usize) 
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Capture, Category, Event, Events, Row, Track};
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::model::{Capture, Category, Event, Events, Row, Track};
 
     fn timeline() -> Timeline {
         let events = |category: Category, starts: &[u64]| {

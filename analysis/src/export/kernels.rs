@@ -2,9 +2,10 @@
 
 use std::io::{BufWriter, Write};
 
+use flopwatch_model::Timeline;
+
 use super::{ExportError, Exported};
 use crate::analyses::profiled_kernels::{self, ProfiledKernelsParams};
-use crate::model::Timeline;
 
 /// Writes nothing at all where the capture has no such launch.
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {

@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::model::{Category, Events, RowMajor, Timeline};
+use flopwatch_model::{Category, Events, RowMajor, Timeline};
 
 /// How many tracks of a row are tried before an event goes by its lane, so that a file of nothing but overlaps is no attack.
 const TRIED: usize = 16;

@@ -5,6 +5,7 @@ use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 
+use flopwatch_model::{CounterSeries, Timeline};
 use parquet::basic::{Compression, GzipLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
 use parquet::file::metadata::KeyValue;
@@ -14,7 +15,6 @@ use parquet::schema::parser::parse_message_type;
 
 use super::{ExportError, Exported, SCHEMA_VERSION, Table};
 use crate::measures::record::{Cells, Field, Kind};
-use crate::model::{CounterSeries, Timeline};
 
 /// Rows per group.
 const GROUP: usize = 1 << 20;

@@ -9,11 +9,12 @@ mod fields;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
+use flopwatch_model::{Category, ColumnId, CounterSeries, Events, Timeline, index};
+
 use self::fields::{annotation, counter, event, interned, packet, process, trace, track};
 use super::nesting::{ByRow, Placed, Step};
 use super::tracks::{self, ProcessKey};
 use super::{ExportError, Exported};
-use crate::model::{Category, ColumnId, CounterSeries, Events, Timeline, index};
 use crate::protobuf::Message;
 
 /// All packets are of one sequence, which a writer of a trace numbers as it likes.

@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
+use flopwatch_model::{LossReason, Timeline};
+
 use super::{ExportError, ExportFormat, Exported, Table, chrome, csv, events, kernels, parquet, perfetto};
 use crate::input::Input;
-use crate::model::{LossReason, Timeline};
 
 /// Writes `timeline` as `format` to `out`; `table` chooses where the format is one table. After an error `out` holds a part.
 pub fn export<W: Write + Send>(

@@ -3,9 +3,10 @@
 //!
 //! A range encloses a call of its own thread that starts not before it and ends not after it.
 
+use flopwatch_model::{Category, Events, Timeline, index};
+
 use crate::measures::enclosing::Threads;
 use crate::measures::range_tree::OpenRanges;
-use crate::model::{Category, Events, Timeline, index};
 
 /// Calls `found` for each of `calls` with the ranges around it: places among the events of [`Category::NvtxRange`], the one that began first
 /// comes first, so that of nested ranges the innermost is the last. A call outside of all ranges gets none.
@@ -46,11 +47,11 @@ pub fn visit(timeline: &Timeline, calls: impl Iterator<Item = u32>, mut found: i
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Track;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     #[test]

@@ -142,7 +142,7 @@ pub fn element_bytes(element_type: &str) -> Option<u64> {
 
 /// Bytes per second of `bytes` in `duration_ns`; `None` of no time.
 pub fn bytes_per_second(bytes: u64, duration_ns: u64) -> Option<f64> {
-    use crate::model::approximate;
+    use flopwatch_model::approximate;
     (duration_ns > 0).then(|| approximate(u128::from(bytes)) * 1e9 / approximate(u128::from(duration_ns)))
 }
 

@@ -15,13 +15,13 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt;
 
+use flopwatch_model::{Category, Timeline, index};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
 use crate::measures::coverage::Coverage;
 use crate::measures::enclosing::Threads;
 use crate::measures::interval::{Interval, Intervals};
-use crate::model::{Category, Timeline, index};
 use crate::page::Place;
 
 pub use given_up::GivenUp;

@@ -21,6 +21,7 @@ mod host;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_model::{Category, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -28,8 +29,6 @@ use crate::measures::interval::{Interval, Intervals};
 use crate::measures::iteration::{Assignment, Iterations};
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, Timeline, index};
-
 use graph::{Graph, Item};
 
 /// What a part of the critical path is.

@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
+use flopwatch_model::{Category, Timeline, index};
+
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Timeline, index};
 
 /// The threads of a timeline, numbered from 0. A thread has a row per track, and all of them have its number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,7 +94,7 @@ pub struct LaunchedWork {
 }
 
 impl LaunchedWork {
-    /// Of `work`, the GPU work of `timeline`. Needs rows, the events of [`Category::CudaApi`] and [`crate::model::ColumnId::Launch`].
+    /// Of `work`, the GPU work of `timeline`. Needs rows, the events of [`Category::CudaApi`] and [`flopwatch_model::ColumnId::Launch`].
     pub fn of(timeline: &Timeline, threads: &Threads, work: &GpuWork) -> Self {
         Self::of_those(timeline, threads, work, |_| true)
     }
@@ -217,11 +218,11 @@ impl OfThread {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Track;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     #[test]
@@ -258,7 +259,7 @@ mod tests {
         let numbered = trace.thread(1, 10, Track::CudaApi);
         let stream = trace.stream(1, 0, 7);
         let mut labelled = |label: &str, track| {
-            let row = crate::model::Row {
+            let row = flopwatch_model::Row {
                 capture: 0,
                 machine: 0,
                 process: 1,

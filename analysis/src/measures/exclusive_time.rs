@@ -110,11 +110,11 @@ impl BusyByClass {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use flopwatch_model::{Category, Timeline};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Category, Timeline};
     use crate::testing::Trace;
 
     /// Kernels, collectives and copies on three streams: nested, touching, of no length, overlapping on one stream.

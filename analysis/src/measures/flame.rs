@@ -16,6 +16,7 @@ pub use tree::{FlameTree, Side};
 
 use std::cmp::Reverse;
 
+use flopwatch_model::{Category, ColumnId, Events, Row, Timeline, index};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -26,7 +27,6 @@ use crate::measures::gpu::{Gpu, GpuStream};
 use crate::measures::interval::Interval;
 use crate::measures::operation_name::normalised;
 use crate::measures::work::GPU_WORK;
-use crate::model::{Category, ColumnId, Events, Row, Timeline, index};
 
 /// Which time a flame graph is made of.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,12 +1,12 @@
 //! Gaps between pieces of GPU work, and whether the host was late.
 
+use flopwatch_model::index;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measures::interval::Interval;
 use crate::measures::launch::WorkCalls;
 use crate::measures::work::GpuWork;
-use crate::model::index;
 
 /// Longest gap before work that was launched in time which is put down to the GPU itself, in ns: HTA's `consecutive_kernel_delay`.
 pub const KERNEL_WAIT_NS: u64 = 30_000;
@@ -105,8 +105,9 @@ pub fn gaps(all: &GpuWork, gpu_ops: &[u32], calls: &WorkCalls, options: GapOptio
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Track;
+
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     #[test]
@@ -116,7 +117,7 @@ mod tests {
         let thread = trace.thread(1, 1, Track::CudaApi);
         trace.launch(
             (thread, 50, 60),
-            crate::model::Category::CudaKernel,
+            flopwatch_model::Category::CudaKernel,
             (stream, "a", 70, 80),
         );
         trace.kernel(stream, "b", 90, 95);

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::Timeline;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measures::interval::Interval;
 use crate::measures::work::GpuWork;
-use crate::model::Timeline;
 
 /// A GPU of a timeline. Ordinals are unique within a machine only, and a merged session holds captures of several machines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]

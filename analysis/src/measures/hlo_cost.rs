@@ -13,7 +13,7 @@ mod traffic;
 
 use std::collections::HashMap;
 
-use crate::model::hlo::{Instruction, Module, Place};
+use flopwatch_model::hlo::{Instruction, Module, Place};
 
 /// Work of an instruction, of a computation, or of a module.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -186,7 +186,7 @@ fn operations(module: &Module, of: &Instruction, called: impl Fn(usize) -> HloCo
     let applied = |at: usize, count: u64| HloCost { bytes: 0, ..called(at) }.times(count);
     let window = of.window.iter().map(|dimension| dimension.size);
     let window = window.fold(1, u64::saturating_mul);
-    let result = of.shape.first_array().map_or(0, crate::model::hlo::Shape::elements);
+    let result = of.shape.first_array().map_or(0, flopwatch_model::hlo::Shape::elements);
     match of.opcode.as_str() {
         opcode if TRANSCENDENTAL.contains(&opcode) => HloCost {
             transcendentals: elements,
@@ -250,7 +250,7 @@ fn operations(module: &Module, of: &Instruction, called: impl Fn(usize) -> HloCo
 }
 
 /// Elements of all arrays of a shape.
-fn arrays(shape: &crate::model::hlo::Shape) -> u64 {
+fn arrays(shape: &flopwatch_model::hlo::Shape) -> u64 {
     let parts = shape.tuple.iter().map(arrays);
     parts.fold(shape.elements(), u64::saturating_add)
 }

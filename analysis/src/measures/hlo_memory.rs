@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use crate::model::hlo::{Allocation, Buffers, HeapEventKind, HeapTrace, Instruction, LogicalBuffer, Module};
+use flopwatch_model::hlo::{Allocation, Buffers, HeapEventKind, HeapTrace, Instruction, LogicalBuffer, Module};
 
 /// What an allocation is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, schemars::JsonSchema)]
@@ -243,9 +243,10 @@ fn place_of(kind: HloBufferUse) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::hlo::HeapEventKind::{Allocate, Free, Share};
+    use flopwatch_model::hlo::{Assigned, HeapEvent};
+
     use super::*;
-    use crate::model::hlo::HeapEventKind::{Allocate, Free, Share};
-    use crate::model::hlo::{Assigned, HeapEvent};
 
     fn event(kind: HeapEventKind, buffer: u64, shared: u64) -> HeapEvent {
         HeapEvent {

@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
+use flopwatch_model::Timeline;
+use flopwatch_model::hlo::{Instruction, Module, Place};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measures::hlo_cost::{HloCosts, Loops};
-use crate::model::Timeline;
-use crate::model::hlo::{Instruction, Module, Place};
 use crate::not_captured::NotCaptured;
 use crate::page::{Table, Unit};
 

@@ -6,11 +6,9 @@
 
 use std::collections::HashMap;
 
-use crate::measures::interval::Interval;
-use crate::model::{Category, Column, ColumnId, Events, Timeline, index};
-use crate::needs::{Needs, Selection};
+use flopwatch_model::{Category, Column, ColumnId, Events, Needs, Selection, Timeline, index, gpu_work_and};
 
-use super::work::gpu_work_and;
+use crate::measures::interval::Interval;
 
 /// What [`HloTime::of`] reads.
 pub const HLO_TIME: Needs = Needs {
@@ -251,8 +249,9 @@ impl Open {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Row, Track};
+
     use super::*;
-    use crate::model::{Row, Track};
     use crate::testing::Trace;
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Events, Row, Timeline, Track, index};
+
 use crate::measures::interval::Interval;
-use crate::model::{Events, Row, Timeline, Track, index};
 
 /// A time whose surroundings are asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,8 +62,9 @@ pub fn row_on(timeline: &Timeline, track: Track) -> Vec<Option<u32>> {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Category;
+
     use super::*;
-    use crate::model::Category;
     use crate::testing::Trace;
 
     #[test]

@@ -3,13 +3,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Row, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measures::coverage::Coverage;
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::work::{GPU_WORK, GpuWork};
-use crate::model::{Category, Row, Timeline, index};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Place, Unit};
 
@@ -27,7 +27,7 @@ pub struct HostCall {
 }
 
 impl HostCall {
-    /// The events of `category` that `picks` picks by the place of their name among [`crate::model::Events::names`].
+    /// The events of `category` that `picks` picks by the place of their name among [`flopwatch_model::Events::names`].
     pub fn list(timeline: &Timeline, category: Category, picks: impl Fn(usize) -> bool) -> Vec<Self> {
         let Some(events) = timeline.capture.events.get(&category) else {
             return Vec::new();
@@ -205,8 +205,9 @@ impl CallCost {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Track;
+
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     #[test]

@@ -3,7 +3,7 @@
 //! Every length that an analysis reports (busy, idle, overlap, exposed time) is the length of a set that comes of these operations, so
 //! that parts add up to their whole exactly: `|A ∪ B| = |A| + |B| − |A ∩ B|` and `|A − B| = |A| − |A ∩ B|`.
 
-use crate::model::{Events, Timeline};
+use flopwatch_model::{Events, Timeline};
 
 /// From `start` up to, and without, `end`. Empty where `end` is not behind `start`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -12,10 +12,10 @@ mod share;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use flopwatch_model::{Category, ColumnId, Timeline, index, gpu_work_and};
 
 use crate::measures::interval::Interval;
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, index};
+use crate::measures::work::GpuWork;
 use crate::not_captured::NotCaptured;
 
 pub use assign::Assignment;

@@ -1,9 +1,8 @@
 //! Classes of GPU work: computation, communication, memory. A table of patterns decides, which reports print.
 
+use flopwatch_model::Category;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::model::Category;
 
 /// What a piece of GPU work is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::Metric;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::model::Metric;
 
 /// Figures of a launch; null is what was not measured. Shares are 0 to 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]

@@ -1,6 +1,6 @@
 //! Short names of kernels: a function's own name, without its return type, namespaces, template arguments and parameters.
 
-use crate::model::{Events, NameDetail};
+use flopwatch_model::{Events, NameDetail};
 
 /// The short name of a demangled one: `gemm` of `void lib::gemm<float, 4>(float*)`. A name that is no function's stays as it is.
 ///

@@ -1,11 +1,11 @@
 //! Pieces of GPU work with the calls that launched them.
 
+use flopwatch_model::{Category, Figures, Timeline, approximate, index, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measures::interval::Interval;
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Figures, Timeline, approximate, index, ratio};
 
 /// A piece of work and its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ pub struct Joined {
 }
 
 impl Joined {
-    /// Of `work`. Needs the events of [`Category::CudaApi`] and [`crate::model::ColumnId::Launch`].
+    /// Of `work`. Needs the events of [`Category::CudaApi`] and [`flopwatch_model::ColumnId::Launch`].
     pub fn of(timeline: &Timeline, work: &GpuWork) -> Self {
         let Some(calls) = timeline.capture.events.get(&Category::CudaApi) else {
             return Self {
@@ -110,7 +110,7 @@ impl Joined {
 pub struct WorkCalls(Vec<Option<(u32, Interval)>>);
 
 impl WorkCalls {
-    /// Of `work`. Needs the events of [`Category::CudaApi`] and [`crate::model::ColumnId::Launch`].
+    /// Of `work`. Needs the events of [`Category::CudaApi`] and [`flopwatch_model::ColumnId::Launch`].
     pub fn of(timeline: &Timeline, work: &GpuWork) -> Self {
         let calls = timeline.capture.events.get(&Category::CudaApi);
         let of = |work: &Work| {
@@ -192,8 +192,9 @@ impl FromIterator<u64> for Spread {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Track;
+
     use super::*;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     #[test]

@@ -76,7 +76,7 @@ pub const FORMULAS: &[(&str, FlopFormula)] = &[
     ),
 ];
 
-/// Types of numbers, as PyTorch's and as [`crate::model::Device::peak_flops`] name them.
+/// Types of numbers, as PyTorch's and as [`flopwatch_model::Device::peak_flops`] name them.
 const TYPES: &[(&str, &str)] = &[
     ("double", "fp64"),
     ("float", "fp32"),
@@ -107,7 +107,7 @@ impl FlopFormula {
         }
     }
 
-    /// The operations of a call with inputs of `shapes`, a JSON list as [`crate::model::ColumnId::InputShapes`] has it. `None` where the shapes do not
+    /// The operations of a call with inputs of `shapes`, a JSON list as [`flopwatch_model::ColumnId::InputShapes`] has it. `None` where the shapes do not
     /// fit the operator.
     pub fn flops(self, shapes: &str) -> Option<u64> {
         let shapes = all_dimensions(shapes)?;
@@ -130,7 +130,7 @@ impl FlopFormula {
         }
     }
 
-    /// The type of the numbers that are multiplied, from [`crate::model::ColumnId::InputTypes`]; `None` of an unknown one.
+    /// The type of the numbers that are multiplied, from [`flopwatch_model::ColumnId::InputTypes`]; `None` of an unknown one.
     pub fn element_type(self, types: &str) -> Option<&'static str> {
         let types: Vec<Value> = serde_json::from_str(types).ok()?;
         let at = match self {
@@ -175,7 +175,7 @@ fn all_dimensions(shapes: &str) -> Option<Vec<Vec<u64>>> {
     Some(shapes.collect())
 }
 
-/// Bytes of the tensors of a call, from [`crate::model::ColumnId::InputShapes`] and [`crate::model::ColumnId::InputTypes`]. Those that it reads and does not write are not told apart, and its result is
+/// Bytes of the tensors of a call, from [`flopwatch_model::ColumnId::InputShapes`] and [`flopwatch_model::ColumnId::InputTypes`]. Those that it reads and does not write are not told apart, and its result is
 /// not among them. `None` where a tensor's type is not known.
 pub fn input_bytes(shapes: &str, types: &str) -> Option<u64> {
     let shapes: Vec<Value> = serde_json::from_str(shapes).ok()?;

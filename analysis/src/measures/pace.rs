@@ -1,9 +1,10 @@
 //! How long an iteration takes once the program has warmed up.
 
+use flopwatch_model::Timeline;
+
 use crate::measures::interval::Interval;
 use crate::measures::iteration::{self, Iteration, IterationOptions};
 use crate::measures::work::GpuWork;
-use crate::model::Timeline;
 use crate::not_captured::NotCaptured;
 
 /// Iterations of the loop that has most, without the first one and without those in which code was compiled or loaded.
@@ -60,8 +61,9 @@ impl Pace {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Category, ColumnId, Track};
+
     use super::*;
-    use crate::model::{Category, ColumnId, Track};
     use crate::testing::Trace;
 
     #[test]

@@ -8,11 +8,11 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use flopwatch_model::{Allocation, MemoryKind, Timeline, Track, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measures::bins::Bins;
-use crate::model::{Allocation, MemoryKind, Timeline, Track, index};
 
 /// Who gives memory out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

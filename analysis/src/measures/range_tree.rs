@@ -1,6 +1,6 @@
 //! Which NVTX range is inside which, as `nsys stats` nests them.
 
-use crate::model::{Events, index};
+use flopwatch_model::{Events, index};
 
 /// The tree of the ranges of all threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,7 +11,7 @@ pub struct RangeTree {
 
 impl RangeTree {
     /// The tree of those of `ranges` that `nests` picks; the others have no parent and are none. Ranges must be in the order of a
-    /// [`Timeline`](crate::model::Timeline).
+    /// [`Timeline`](flopwatch_model::Timeline).
     ///
     /// The parent of a range is the shortest range of its row that encloses it. Both ends count: a range may begin and end with its
     /// parent. Of two with the same times the later one is inside; nsys takes each for the parent of the other and loses both with all that
@@ -118,8 +118,9 @@ fn set(values: &mut [u32], at: u32, value: u32) {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Category, Event};
+
     use super::*;
-    use crate::model::{Category, Event};
 
     fn ranges(spans: &[(u64, u64, u32)]) -> Events {
         let mut events = Events::new(Category::NvtxRange);

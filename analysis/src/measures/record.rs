@@ -1,6 +1,6 @@
 //! The columns of the tables: those of every event, then each column that a category may have of its own.
 
-use crate::model::{Category, ColumnId, Events, Row, Timeline, Width, index};
+use flopwatch_model::{Category, ColumnId, Events, Row, Timeline, Width, index};
 
 /// A column of the table of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,12 +4,12 @@
 
 use std::collections::HashMap;
 
+use flopwatch_model::{Allocation, Category, Events, Timeline, Track, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measures::holder::{Question, innermost, row_on};
 use crate::measures::interval::Interval;
-use crate::model::{Allocation, Category, Events, Timeline, Track, index};
 use crate::page::{Cell, Unit};
 
 /// Categories that [`Requesters::of`] reads; rows, names and correlations are needed too.
@@ -270,8 +270,9 @@ impl Questions {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::MemoryKind;
+
     use super::*;
-    use crate::model::MemoryKind;
     use crate::testing::Trace;
 
     #[test]

@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::approximate;
+
 use crate::measures::interval::Interval;
-use crate::model::approximate;
 
 /// Below this ratio keeping buffers is of no benefit: what earlier tools call near 1.0x.
 pub const NO_BENEFIT: f64 = 1.1;

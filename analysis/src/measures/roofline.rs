@@ -5,10 +5,10 @@
 
 mod measured;
 
+use flopwatch_model::KernelProfile;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::KernelProfile;
 use measured::{Measured, kind_of, level_of};
 
 /// A kind of work.
@@ -234,10 +234,10 @@ impl LaunchRoofline {
 mod tests {
     use std::collections::BTreeMap;
 
+    use flopwatch_model::{Metric, RooflineChart, RooflineSide, RooflineValue};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{Metric, RooflineChart, RooflineSide, RooflineValue};
 
     fn metrics(list: &[(&str, f64, &str)]) -> BTreeMap<String, Metric> {
         let metric = |value: f64, unit: &str| Metric {

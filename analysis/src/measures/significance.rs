@@ -3,7 +3,7 @@
 //! Iterations of one run follow each other and are no independent draws; a test on them is a guard against noise within the runs, and says
 //! nothing of what differs from run to run. Results say so where they use it.
 
-use crate::model::{Figures, approximate, index};
+use flopwatch_model::{Figures, approximate, index};
 
 /// Largest samples for which the exact distribution is used; above, the normal approximation is as good.
 const EXACT: usize = 25;

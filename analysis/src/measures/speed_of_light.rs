@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Metric, MetricValue};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::kernel_figures::share;
-use crate::model::{Metric, MetricValue};
 
 /// Most of what a unit can do: from here on nothing but less work helps.
 const NO_BOUND: f64 = 0.8;

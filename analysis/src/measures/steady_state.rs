@@ -1,11 +1,11 @@
 //! From when on a program is past its warm-up, and what calls cost before and behind that.
 
+use flopwatch_model::Timeline;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measures::host_call::{CallCost, HostCall, ProcessGpus};
 use crate::measures::iteration::{self, IterationOptions};
-use crate::model::Timeline;
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Table, Unit};
 
@@ -119,8 +119,9 @@ impl PhasedCost {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Category, ColumnId, Track};
+
     use super::*;
-    use crate::model::{Category, ColumnId, Track};
     use crate::testing::Trace;
 
     #[test]

@@ -1,12 +1,12 @@
 //! What each thread was recorded to do at any time, as far as waits of GPUs have their causes there.
 
+use flopwatch_model::{Category, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::measures::api_call::ApiCall;
 use crate::measures::enclosing::Threads;
 use crate::measures::interval::Interval;
-use crate::model::{Category, Timeline, index};
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -182,12 +182,12 @@ fn laid_under(top: Vec<Segment>, below: &[Segment]) -> Vec<Segment> {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Track;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
     use crate::measures::interval::Intervals;
-    use crate::model::Track;
     use crate::testing::Trace;
 
     const TRACKS: [(Category, Track); 3] = [

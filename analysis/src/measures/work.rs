@@ -2,27 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{gpu_work_and, Category, ColumnId, Events, Needs, Selection, Timeline, index};
+
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::kernel_class::WorkClass;
-use crate::model::{Category, ColumnId, Events, Timeline, index};
-use crate::needs::{Needs, Selection};
-
-/// The categories of GPU work and others beside them, for analyses that look at both.
-macro_rules! gpu_work_and {
-    ($($other:expr),* $(,)?) => {
-        &[
-            $crate::model::Category::CudaKernel,
-            $crate::model::Category::CudaMemcpyH2d,
-            $crate::model::Category::CudaMemcpyD2h,
-            $crate::model::Category::CudaMemcpyD2d,
-            $crate::model::Category::CudaMemcpyP2p,
-            $crate::model::Category::CudaMemcpyOther,
-            $crate::model::Category::CudaMemset,
-            $($other,)*
-        ]
-    };
-}
-pub(crate) use gpu_work_and;
 
 /// What an analysis needs so that [`GpuWork::of`] finds everything: the categories of GPU work.
 pub const GPU_WORK: &[Category] = gpu_work_and![];
@@ -157,8 +140,9 @@ impl GpuWork {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Event, Row, Track};
+
     use super::*;
-    use crate::model::{Event, Row, Track};
 
     fn row(device: u32, stream: u64) -> Row {
         Row {

@@ -1,6 +1,6 @@
 //! Names of categories for people.
 
-use crate::model::Category;
+use flopwatch_model::Category;
 
 /// The events of a category in plain words, in the plural; programs know it by [`Category::name`].
 pub(crate) const fn label(category: Category) -> &'static str {

@@ -1,12 +1,12 @@
 //! A page with what it was made by and of what: the form in which a page leaves the program.
 
+use flopwatch_model::Loss;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Page;
 use crate::input::Input;
-use crate::model::Loss;
 
 /// A page, which analysis made it, and the captures that it is about.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

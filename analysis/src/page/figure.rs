@@ -1,7 +1,8 @@
 //! Numbers as people read them. What is exact is in JSON and CSV.
 
+use flopwatch_model::approximate;
+
 use super::{Cell, Unit};
-use crate::model::approximate;
 
 /// Prefixes of a thousand each.
 const PREFIXES: [&str; 7] = ["", "k", "M", "G", "T", "P", "E"];

@@ -1,10 +1,11 @@
 //! Flame graphs of pages, made of those of captures, and as text.
 
+use flopwatch_model::{approximate, index};
+
 use super::figure::number;
 use super::printable::shortened;
 use super::{Flame, Unit};
 use crate::measures::flame::{self as measured, FlameRow, FrameKind, Side};
-use crate::model::{approximate, index};
 
 /// Most frames of a page: a wide screen shows no more at once.
 const MOST_FRAMES: usize = 20_000;

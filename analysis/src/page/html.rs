@@ -9,13 +9,13 @@ mod roofline;
 
 use std::fmt::{self, Write as _};
 
+use flopwatch_model::approximate;
 use sha2::{Digest, Sha256};
 
 use super::document::{Document, Heading};
 use super::figure::{number, shown, value_of};
 use super::printable::{printable, shortened};
 use super::{Block, Cell, Page, Table, TableColumn, TableRow, Tiles, Unit};
-use crate::model::approximate;
 
 /// Most bytes of rows in a file. With what stands around them a file stays below 5 MB.
 const MOST_ROW_BYTES: usize = 4 << 20;
@@ -464,7 +464,7 @@ fn base64(bytes: &[u8]) -> String {
         let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
         for (at, shift) in [18, 12, 6, 0].into_iter().enumerate() {
             let digit = DIGITS
-                .get(crate::model::index(bits >> shift & 63))
+                .get(flopwatch_model::index(bits >> shift & 63))
                 .copied()
                 .unwrap_or(b'=');
             out.push(if at <= chunk.len() { char::from(digit) } else { '=' });

@@ -1,11 +1,11 @@
 //! Work of GPUs.
 
+use flopwatch_model::{Category, ColumnId, Row, Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Moments, Size, answer, list, number};
-use crate::model::{Category, ColumnId, Row, Timeline, Track};
 use crate::testing::Trace;
 
 /// A piece of work: start, length, which of [`PLACES`], which of [`KINDS`].

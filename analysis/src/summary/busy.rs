@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Events, Timeline, approximate, index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::model::{Events, Timeline, approximate, index};
 
 /// How long a GPU was busy.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -2,14 +2,13 @@
 
 use std::io::Write;
 
+use flopwatch_model::{ColumnId, Needs, Selection};
 use serde_json::{Map, Value};
 
 use super::{Summary, VERSION, page, summarise};
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters, write_as};
 use crate::format::Format;
 use crate::input::Inputs;
-use crate::model::ColumnId;
-use crate::needs::{Needs, Selection};
 use crate::page::{Heading, Page};
 
 /// Rows per table of a summary that is printed for people.

@@ -1,9 +1,8 @@
 //! How much of the GPU work can be followed back to the call that launched it.
 
+use flopwatch_model::{ColumnId, Timeline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::model::{ColumnId, Timeline};
 
 /// Coverage of the join of GPU work to launches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{KernelProfile, Metric, Timeline, count};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::statistics::Statistics;
 use super::table::{Measure, Table};
-use crate::model::{KernelProfile, Metric, Timeline, count};
 
 /// Nsight Compute's duration of a launch.
 const DURATION: &str = "gpu__time_duration.sum";

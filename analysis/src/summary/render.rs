@@ -169,5 +169,5 @@ fn scaled(mut value: f64, step: f64, units: &[&str]) -> String {
 }
 
 fn precise(value: u64) -> f64 {
-    crate::model::approximate(u128::from(value))
+    flopwatch_model::approximate(u128::from(value))
 }

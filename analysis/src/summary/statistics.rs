@@ -1,9 +1,8 @@
 //! Figures of a list of integers, as `nsys stats` defines them.
 
+use flopwatch_model::{Figures, approximate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::model::{Figures, approximate};
 
 /// Figures of one name. `total`, `min` and `max` are exact.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

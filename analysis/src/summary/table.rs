@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, ColumnId, Events, Figures, Timeline, figures_by_key, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::statistics::Statistics;
-use crate::model::{Category, ColumnId, Events, Figures, Timeline, figures_by_key, ratio};
 
 /// What the figures of a table measure.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -1,7 +1,8 @@
 //! The tables of a summary, a definition each: what `summarise` fills, what is printed, and what the viewer lists.
 
+use flopwatch_model::{Category, Timeline};
+
 use super::table::{Measure, Table};
-use crate::model::{Category, Timeline};
 
 /// A table of the summary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

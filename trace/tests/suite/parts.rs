@@ -1,7 +1,8 @@
 //! Parts of a timeline file: what an analysis needs is read, and no more.
 
 use flopwatch_analysis::catalogue::CATALOGUE;
-use flopwatch_analysis::{Input, InputCount, Needs, Request, Selection, Totals};
+use flopwatch_analysis::{Input, InputCount, Request};
+use flopwatch_model::{Needs, Selection, Totals};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Category, ColumnId, CounterSeries, KernelProfile, Metric, Timeline};
 use flopwatch_trace::timeline_file::{self, Part};

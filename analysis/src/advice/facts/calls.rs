@@ -1,9 +1,10 @@
 //! The calls of the CUDA API.
 
+use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
+
 use crate::measures::api_call::ApiCall;
 use crate::measures::host_call::without_version;
 use crate::measures::interval::{Interval, Intervals};
-use crate::model::{Category, ColumnId, Events, Timeline, index};
 
 /// A call.
 #[derive(Debug, Clone, Copy)]

@@ -1,12 +1,13 @@
 //! The time of one GPU.
 
+use flopwatch_model::{Category, index};
+
 use crate::measures::gap::{Gap, GapOptions, KERNEL_WAIT_NS, gaps};
 use crate::measures::gpu::Gpu;
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::kernel_class::WorkClass;
 use crate::measures::launch::WorkCalls;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, index};
 
 /// One GPU.
 #[derive(Debug)]

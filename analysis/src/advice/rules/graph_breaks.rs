@@ -94,19 +94,19 @@ impl Rule for GraphBreaks {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(true)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(false)
     }
 }
 
 /// Two graphs of a function with 20 us between, the second inside the first's run or behind it.
 #[cfg(test)]
-fn scene(breaks: bool) -> crate::model::Timeline {
+fn scene(breaks: bool) -> flopwatch_model::Timeline {
     broken(breaks).build()
 }
 

@@ -61,12 +61,12 @@ impl Rule for IdleBetweenIterations {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(80)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(99)
     }
 }
@@ -95,7 +95,7 @@ fn between(facts: &Facts<'_>) -> Vec<(Interval, u32)> {
 
 /// Five steps of 100 us, whose kernel runs from 1 us on for `length` us.
 #[cfg(test)]
-fn scene(length: u64) -> crate::model::Timeline {
+fn scene(length: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     for number in 0..5 {
         scene.step(number, (number * 100, 100));

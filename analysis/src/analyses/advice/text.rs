@@ -85,9 +85,10 @@ fn put(out: &mut String, line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Category, Timeline, Track};
+
     use super::*;
     use crate::advice::{self, Limits};
-    use crate::model::{Category, Timeline, Track};
     use crate::testing::Trace;
 
     const LIMITS: Limits = Limits {

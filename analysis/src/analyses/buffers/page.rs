@@ -104,7 +104,7 @@ fn pools(all: &[BufferPool]) -> Table {
 }
 
 fn class(of: &LifetimeClass) -> String {
-    let shown = |ns: u64| number(crate::model::approximate(ns.into()), Unit::Ns);
+    let shown = |ns: u64| number(flopwatch_model::approximate(ns.into()), Unit::Ns);
     match of.to_ns {
         Some(to) if of.from_ns == 0 => format!("below {}", shown(to)),
         Some(to) => format!("{} to {}", shown(of.from_ns), shown(to)),
@@ -114,7 +114,7 @@ fn class(of: &LifetimeClass) -> String {
 
 fn details(page: &mut Page, pool: &BufferPool) {
     if pool.lifetimes.iter().any(|class| class.buffers > 0) {
-        let amount = |value: u64| Some(crate::model::approximate(value.into()));
+        let amount = |value: u64| Some(flopwatch_model::approximate(value.into()));
         page.bars(Bars {
             title: format!(
                 "Lifetimes of buffers of {}",

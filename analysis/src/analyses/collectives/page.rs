@@ -1,7 +1,8 @@
 //! How people read the collectives of a capture.
 
+use flopwatch_model::approximate;
+
 use super::{CollectiveCall, CollectivesResult};
-use crate::model::approximate;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 pub(super) fn page(about: &str, result: &CollectivesResult) -> Page {

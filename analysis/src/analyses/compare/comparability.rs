@@ -1,5 +1,6 @@
 //! Whether two captures can be compared: a score, and each reason for what it lacks.
 
+use flopwatch_model::approximate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -7,7 +8,6 @@ use super::differences::TimeDifference;
 use super::side::Side;
 use crate::measures::counterpart::{Presence, Units};
 use crate::measures::iteration::IterationSource;
-use crate::model::approximate;
 use crate::page::category::label;
 
 /// What is left of the score where two profilers with different costs recorded.

@@ -1,8 +1,9 @@
 //! The comparison as people read it.
 
+use flopwatch_model::approximate;
+
 use super::{ComparedUnit, Comparison, TimeDifference};
 use crate::definition::Analysis;
-use crate::model::approximate;
 use crate::page::category::label_of_name;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 

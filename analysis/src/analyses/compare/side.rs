@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, ColumnId, Events, LossReason, Timeline, index, whole};
+
 use super::{CompareParams, ComparedCapture};
 use crate::measures::counterpart::{Named, Tally};
 use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
@@ -12,7 +14,6 @@ use crate::measures::iteration::{self, Assignment, Iteration, IterationOptions, 
 use crate::measures::kernel_name;
 use crate::measures::operation_name;
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, ColumnId, Events, LossReason, Timeline, index, whole};
 use crate::page::Place;
 
 /// One of the captures.

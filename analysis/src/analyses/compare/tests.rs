@@ -1,6 +1,7 @@
+use flopwatch_model::{Allocation, Device, Track};
+
 use super::*;
 use crate::measures::counterpart::{MatchedBy, Presence};
-use crate::model::{Allocation, Device, Track};
 use crate::testing::Trace;
 
 /// A capture whose iterations have these lengths. In each the kernels `(name, length)` are launched one after the other from its start.

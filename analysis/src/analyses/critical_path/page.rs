@@ -1,8 +1,9 @@
 //! How people read a critical path.
 
+use flopwatch_model::{approximate, ratio};
+
 use super::{CriticalPath, CriticalPathResult};
 use crate::definition::Analysis;
-use crate::model::{approximate, ratio};
 use crate::page::{Bars, Page, Place, Series, Table, Unit};
 
 pub(super) fn of(result: &CriticalPathResult) -> Page {

@@ -1,5 +1,6 @@
+use flopwatch_model::Track;
+
 use super::*;
-use crate::model::Track;
 use crate::testing::Trace;
 use crate::{Input, Request};
 

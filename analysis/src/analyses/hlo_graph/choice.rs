@@ -1,11 +1,11 @@
 //! Which program the graph is of.
 
+use flopwatch_model::{Capture, Program, Timeline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::HloGraphParams;
 use crate::measures::hlo_program::{HloProgram, HloPrograms};
-use crate::model::{Capture, Program, Timeline};
 use crate::not_captured::NotCaptured;
 
 /// A stage of a program's compilation.

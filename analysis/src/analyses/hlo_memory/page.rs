@@ -1,9 +1,10 @@
 //! How people read the memory of a program.
 
+use flopwatch_model::approximate;
+
 use super::{HloBuffer, HloMemory, HloMemoryAnalysis};
 use crate::definition::Analysis;
 use crate::measures::hlo_memory::HloBufferUse;
-use crate::model::approximate;
 use crate::page::{Bars, Page, Series, Table, Unit};
 
 /// Bars of the steps; more are put together, each with its largest.

@@ -1,9 +1,10 @@
 //! How people read operations of compiled programs.
 
+use flopwatch_model::approximate;
+
 use super::HloOperationsAnalysis;
 use super::result::{HloBound, HloFigureSource, HloOperations};
 use crate::definition::Analysis;
-use crate::model::approximate;
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Operations of the bars.

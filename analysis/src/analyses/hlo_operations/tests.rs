@@ -1,7 +1,8 @@
 //! Operations whose figures can be added up by hand.
 
+use flopwatch_model::{Category, ColumnId, Device, Row, Track};
+
 use super::*;
-use crate::model::{Category, ColumnId, Device, Row, Track};
 use crate::testing::Trace;
 
 #[test]

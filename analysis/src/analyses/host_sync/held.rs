@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,7 +10,6 @@ use super::SyncKind;
 use crate::measures::holder::{Question, innermost, row_on};
 use crate::measures::host_call::{CallCost, HostCall, ProcessGpus};
 use crate::measures::operation_name::normalised;
-use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
 use crate::page::Place;
 
 /// A range, operator, annotation or function that holds waits.

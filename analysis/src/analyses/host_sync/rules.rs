@@ -1,5 +1,6 @@
 //! The rules of `nsys analyze` about synchronisation, with their conditions.
 
+use flopwatch_model::{Category, ColumnId, Row, Timeline};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -7,7 +8,6 @@ use super::HostSyncParams;
 use super::kinds::{Transfer, Transfers};
 use crate::measures::host_call::{HostCall, without_version};
 use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, Row, Timeline};
 use crate::page::Place;
 
 /// A rule and what it found.

@@ -1,7 +1,8 @@
 //! Waits of traces made by hand.
 
+use flopwatch_model::{MemoryKind, Track};
+
 use super::*;
-use crate::model::{MemoryKind, Track};
 use crate::testing::{Added, Trace};
 
 struct Host {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,7 +15,6 @@ use crate::measures::interval::Interval;
 use crate::measures::launch::WorkCalls;
 use crate::measures::thread_activity::{HostActivity, ThreadActivities};
 use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, Timeline, Track, index, ratio};
 
 /// A gap of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

@@ -1,8 +1,9 @@
 //! Idle time as people read it.
 
+use flopwatch_model::{approximate, ratio};
+
 use super::{Idle, IdleGap, IdleTime};
 use crate::definition::Analysis;
-use crate::model::{approximate, ratio};
 use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 
 pub(super) fn of(output: &IdleTime) -> Page {

@@ -1,8 +1,8 @@
+use flopwatch_model::Track;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::Track;
 use crate::testing::Trace;
 
 /// ```text

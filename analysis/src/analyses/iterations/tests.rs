@@ -1,7 +1,8 @@
 //! Iterations whose figures can be counted.
 
+use flopwatch_model::{ColumnId, Track};
+
 use super::*;
-use crate::model::{ColumnId, Track};
 use crate::testing::Trace;
 
 /// Steps 5 to 8 on one thread, the first of 400 ns, then of 100 ns. Each launches to device 0 a kernel of 30 ns and a collective of 30 ns

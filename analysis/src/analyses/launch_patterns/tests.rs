@@ -1,9 +1,9 @@
+use flopwatch_model::Track;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
 use crate::measures::interval::Interval;
-use crate::model::Track;
 use crate::testing::Trace;
 
 /// Name, how often, GPU operations at a time.

@@ -86,7 +86,7 @@ fn pools(all: &[MemoryPool]) -> Table {
 }
 
 fn amount(bytes: u64) -> f64 {
-    crate::model::approximate(bytes.into())
+    flopwatch_model::approximate(bytes.into())
 }
 
 fn chart(page: &mut Page, pool: &MemoryPool) {

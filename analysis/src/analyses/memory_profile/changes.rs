@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Needs, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -11,8 +12,6 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 use crate::measures::largest::largest;
-use crate::model::{Timeline, index};
-use crate::needs::Needs;
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 

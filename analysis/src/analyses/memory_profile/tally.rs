@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_model::{SampleKind, StackFrame, StackProfile, StackSample, Timeline, index};
+
 use super::{MemoryProfileDevice, MemoryProfileFrame, MemoryProfileStack};
-use crate::model::{SampleKind, StackFrame, StackProfile, StackSample, Timeline, index};
 use crate::not_captured::NotCaptured;
 
 /// Folders of what is installed rather than somebody's own program.

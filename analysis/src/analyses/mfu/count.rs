@@ -1,12 +1,13 @@
 //! The floating-point operations that a capture holds, call by call.
 
+use flopwatch_model::{Category, ColumnId, Events, KernelProfile, Timeline, index};
+
 use super::{FlopsSource, whole};
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::operator_flops::FlopFormula;
 use crate::measures::range_tree::innermost;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, index};
 use crate::summary::profiled_kernels::duration_ns;
 
 /// A call whose operations are known.

@@ -1,5 +1,6 @@
+use flopwatch_model::{Device, KernelProfile, Metric, Track};
+
 use super::*;
-use crate::model::{Device, KernelProfile, Metric, Track};
 use crate::testing::Trace;
 
 /// A device that does one operation per ns.

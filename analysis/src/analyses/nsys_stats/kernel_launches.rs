@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, count, figures_by_key, index, listed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,8 +14,6 @@ use super::rounding::tenths;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index, listed};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place};
 use crate::summary::Statistics;

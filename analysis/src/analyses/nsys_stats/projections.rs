@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use flopwatch_model::{Category, ColumnId, Events, Needs, Row, Selection, Timeline, approximate, count, index, gpu_work_and};
 
 use super::calls::style;
 use super::gpu::lacking;
@@ -14,9 +15,7 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::call_ranges;
 use crate::measures::range_tree::RangeTree;
-use crate::measures::work::{GPU_WORK, gpu_work_and};
-use crate::model::{Category, ColumnId, Events, Row, Timeline, approximate, count, index};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GPU_WORK;
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
 use crate::summary::Statistics;

@@ -1,5 +1,6 @@
 //! Every push/pop range with its place among the others.
 
+use flopwatch_model::{Category, ColumnId, Needs, Selection, count, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,8 +11,6 @@ use super::parameters::NsysParams;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::range_tree::RangeTree;
-use crate::model::{Category, ColumnId, count, index};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::{Page, Place};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, count, figures_by_key, index, listed};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,8 +14,6 @@ use super::parameters::NsysRangeKernelParams;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 use crate::measures::call_ranges;
-use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index, listed};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 use crate::summary::Statistics;

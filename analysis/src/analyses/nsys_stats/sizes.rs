@@ -1,5 +1,6 @@
 //! Sizes of copies and memsets.
 
+use flopwatch_model::{ColumnId, Needs, Selection, approximate, count, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,8 +11,6 @@ use super::rounding::megabytes;
 use super::times::{Group, Grouping};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::model::{ColumnId, approximate, count, index};
-use crate::needs::{Needs, Selection};
 use crate::not_captured::NotCaptured;
 use crate::page::Page;
 

@@ -1,10 +1,11 @@
 //! Tables of traces made by hand, of which every figure can be counted.
 
+use flopwatch_model::{Category, ColumnId, Device, Timeline, Track};
+
 use super::*;
 use crate::catalogue::CATALOGUE;
 use crate::definition::Analysis;
 use crate::input::{Input, Inputs};
-use crate::model::{Category, ColumnId, Device, Timeline, Track};
 use crate::page::{Block, Cell, Page};
 use crate::request::Request;
 use crate::testing::Trace;

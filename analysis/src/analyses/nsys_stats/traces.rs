@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use flopwatch_model::{Category, ColumnId, Events, MemoryKind, Needs, Row, Selection, Timeline, approximate, count, index, gpu_work_and};
 
 use super::gpu::lacking;
 use super::heads::{Head, describe, plain, table, thousandth};
@@ -10,9 +11,7 @@ use super::parameters::{NsysKernelParams, NsysParams};
 use super::rounding::megabytes;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::work::{GPU_WORK, gpu_work_and};
-use crate::model::{Category, ColumnId, Events, MemoryKind, Row, Timeline, approximate, count, index};
-use crate::needs::{Needs, Selection};
+use crate::measures::work::GPU_WORK;
 use crate::not_captured::NotCaptured;
 use crate::page::{Cell, Page, Place};
 

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use flopwatch_model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, index, whole};
+
 use super::{BoundBasis, OffloadBound};
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::Interval;
@@ -11,7 +13,6 @@ use crate::measures::kernel_name::short;
 use crate::measures::operator_flops::{FlopFormula, input_bytes};
 use crate::measures::range_tree::innermost;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, index, whole};
 use crate::page::Place;
 use crate::summary::profiled_kernels::duration_ns;
 
@@ -319,8 +320,9 @@ fn of_device_operations(timeline: &Timeline, ridge: Option<f64>) -> Vec<Found> {
             row: operations.row.get(at).copied(),
         };
         kernel.launched(time.len(), Some(place));
-        let said =
-            |values: Option<&crate::model::Values>| values.and_then(|values| values.get(at)).filter(|value| *value > 0);
+        let said = |values: Option<&flopwatch_model::Values>| {
+            values.and_then(|values| values.get(at)).filter(|value| *value > 0)
+        };
         if let Some(bytes) = said(bytes) {
             // The compiler counts no operation of what moves data only.
             kernel.moved(time.len(), bytes, Some(said(flops).unwrap_or(0)));

@@ -1,8 +1,9 @@
 //! How people read it.
 
+use flopwatch_model::approximate;
+
 use super::OffloadCandidatesResult;
 use crate::measures::kernel_name::short;
-use crate::model::approximate;
 use crate::page::{Bars, Page, Series, Table, Unit};
 
 /// Most bars.
@@ -22,7 +23,7 @@ pub(super) fn of(about: &str, result: &OffloadCandidatesResult) -> Page {
         ),
         (
             "Of that estimated",
-            crate::model::ratio(result.estimated_ns, result.memory_bound_ns).into(),
+            flopwatch_model::ratio(result.estimated_ns, result.memory_bound_ns).into(),
             Unit::Ratio,
         ),
         ("Bound not known", result.unknown_ns.into(), Unit::Ns),

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, ColumnId, Timeline, index};
+
 use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Timeline, index};
 
 /// Copies around the launches of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

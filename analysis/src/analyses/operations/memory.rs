@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::measures::interval::Interval;
-use crate::model::{Allocation, Timeline};
+use flopwatch_model::{Allocation, Timeline};
 
 use super::OperationMemory;
+use crate::measures::interval::Interval;
 
 /// Changes of memory after which the highest level is kept, so that long calls look at few numbers.
 const BLOCK: usize = 256;

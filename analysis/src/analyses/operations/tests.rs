@@ -1,5 +1,6 @@
+use flopwatch_model::Track;
+
 use super::*;
-use crate::model::Track;
 use crate::testing::Trace;
 
 /// Two threads of one process and a stream.

@@ -1,7 +1,8 @@
 //! How people read it.
 
+use flopwatch_model::ratio;
+
 use super::{PrecisionResult, TensorCoreSource};
-use crate::model::ratio;
 use crate::page::{Page, Table, Unit};
 
 pub(super) fn of(about: &str, result: &PrecisionResult) -> Page {

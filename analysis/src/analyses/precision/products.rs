@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Values, index};
+
 use super::{ALIGNMENT, MatrixProductRow, PrecisionResult, VOLTA, place};
 use crate::measures::enclosing::{LaunchedWork, Threads};
 use crate::measures::interval::Interval;
@@ -9,7 +11,6 @@ use crate::measures::matrix_kernel::{MatrixKernel, MatrixUnit};
 use crate::measures::operator_flops::{FlopFormula, MatrixProduct};
 use crate::measures::range_tree::innermost;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, Timeline, Values, index};
 
 /// Operator, shapes and types, by their places.
 type Key = (u32, Option<u64>, Option<u64>);

@@ -1,5 +1,6 @@
+use flopwatch_model::{Device, Metric, Track};
+
 use super::*;
-use crate::model::{Device, Metric, Track};
 use crate::testing::Trace;
 
 fn trace(capability: (u32, u32)) -> Timeline {

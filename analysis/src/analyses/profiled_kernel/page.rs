@@ -1,8 +1,9 @@
 //! The launch as people read it.
 
+use flopwatch_model::{RuleKind, RuleResult, Scope, whole};
+
 use super::LaunchDetails;
 use crate::measures::speed_of_light::Limiter;
-use crate::model::{RuleKind, RuleResult, Scope, whole};
 use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Most lines of code.
@@ -50,7 +51,12 @@ pub(super) fn of(details: &LaunchDetails) -> Page {
         stalls.map(|stall| (stall.reason.replace('_', " "), stall.cycles_per_instruction)),
     );
     let opcodes = details.mix.opcodes.iter().take(2 * MOST_PARTS);
-    let executed = opcodes.map(|opcode| (opcode.name.clone(), crate::model::approximate(opcode.executed.into())));
+    let executed = opcodes.map(|opcode| {
+        (
+            opcode.name.clone(),
+            flopwatch_model::approximate(opcode.executed.into()),
+        )
+    });
     bars_of(
         &mut page,
         "Instructions of warps by opcode",

@@ -1,11 +1,12 @@
 use std::collections::BTreeMap;
 
-use super::page::plain;
-use super::*;
-use crate::model::{
+use flopwatch_model::{
     Instances, InstructionText, KernelCode, KernelFunction, LineStart, Metric, RuleKind, Scope, SourceFile,
     SourcePlace, Speedup, ValueList,
 };
+
+use super::page::plain;
+use super::*;
 use crate::page::{Block, text};
 
 fn metric(value: impl Into<MetricValue>, unit: &str) -> Metric {

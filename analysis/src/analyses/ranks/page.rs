@@ -1,8 +1,9 @@
 //! The ranks as people read them.
 
+use flopwatch_model::approximate;
+
 use super::{Rank, RanksResult, SlowestRank};
 use crate::definition::Analysis;
-use crate::model::approximate;
 use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 
 pub(super) fn of(result: &RanksResult) -> Page {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_model::{Category, Timeline, index, ratio};
+
 use super::{Rank, RanksParams};
 use crate::measures::counterpart::Tally;
 use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
@@ -9,7 +11,6 @@ use crate::measures::gpu::Gpu;
 use crate::measures::interval::Interval;
 use crate::measures::iteration::{self, Assignment, IterationOptions, Iterations};
 use crate::measures::work::GpuWork;
-use crate::model::{Category, Timeline, index, ratio};
 use crate::not_captured::NotCaptured;
 use crate::page::Place;
 

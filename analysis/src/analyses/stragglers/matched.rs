@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Timeline};
+
 use super::{ClockAlignment, StragglerCall, StragglerRank};
 use crate::input::Inputs;
 use crate::measures::collective::{Collective, CollectiveOperation, Collectives};
 use crate::measures::rank_match::{RankCollective, offsets, shift};
-use crate::model::{Category, Timeline};
 use crate::not_captured::NotCaptured;
 use crate::page::Place;
 

@@ -1,8 +1,9 @@
 //! Waits of ranks in traces made by hand.
 
+use flopwatch_model::{ColumnId, Timeline};
+
 use super::*;
 use crate::input::Input;
-use crate::model::{ColumnId, Timeline};
 use crate::testing::Trace;
 
 /// A rank whose all-reduces of 4,000 bytes run at these times.

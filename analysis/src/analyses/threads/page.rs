@@ -1,7 +1,8 @@
 //! How people read what threads did.
 
+use flopwatch_model::approximate;
+
 use super::{ThreadRow, ThreadsResult};
-use crate::model::approximate;
 use crate::page::{Bars, Lines, Page, Series, Table, Unit};
 
 /// Threads in the chart of parts.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Timeline, approximate, count, index, ratio};
+
 use super::{CompileSide, CompileThread, CompiledRegion, TorchCompileResult};
 use crate::measures::compiled::{CompileId, Compiled, Run};
 use crate::measures::enclosing::{Launched, LaunchedWork, Threads};
 use crate::measures::interval::{Interval, Intervals};
 use crate::measures::pace::Pace;
 use crate::measures::work::{GPU_WORK, GpuWork};
-use crate::model::{Category, Timeline, approximate, count, index, ratio};
 use crate::not_captured::NotCaptured;
 use crate::page::Place;
 

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use flopwatch_model::{Category, Column, ColumnId, Events, Needs, Selection, Timeline, Track, index};
+
 use super::{CollectiveOperation, element_bytes};
 use crate::measures::holder::{Question, innermost, row_on};
 use crate::measures::interval::Interval;
 use crate::measures::kernel_class::WorkClass;
-use crate::model::{Category, Column, ColumnId, Events, Timeline, Track, index};
-use crate::needs::{Needs, Selection};
 
 /// A kernel of a collective, as one rank ran it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

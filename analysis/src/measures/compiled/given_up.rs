@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_model::{Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{CompileId, Compiled, Marked};
-use crate::model::{Timeline, index};
 use crate::page::Place;
 
 /// The compilation of a function, from its first trace to its guards (PyTorch 2.6 and later).

@@ -10,13 +10,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{CompileId, Compiled, Function, Mark, Marked, Run, enclosing};
 use crate::measures::enclosing::Threads;
 use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, Events, Timeline, index};
 use crate::page::Place;
 
 /// Most runs of one break that are looked at for its reason.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Compiled, Mark, Marked, TIMED, enclosing};
 use crate::measures::interval::{Interval, Intervals};
-use crate::model::{Timeline, index};
 use crate::page::Place;
 
 /// A phase of the compiler, all its events together.

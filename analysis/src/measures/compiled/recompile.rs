@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, ColumnId, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{CompileId, Compiled, Marked, Run};
 use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, Timeline, index};
 use crate::page::Place;
 
 /// Most events that are looked at for the first operator of a run.

@@ -1,8 +1,8 @@
+use flopwatch_model::{ColumnId, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{ColumnId, Track};
 use crate::testing::Trace;
 
 fn compiled(timeline: &Timeline) -> (Compiled, Threads) {

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Timeline, Track, index};
+
 use super::graph::{Edge, Graph, begin, end};
 use super::host::Host;
 use super::{Item, PathPart, PathWindow};
 use crate::measures::interval::Interval;
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Timeline, Track, index};
 
 /// GPU operations of one stream by start: item, and place among all work of the window.
 type Streams = BTreeMap<u32, Vec<u32>>;

@@ -1,8 +1,9 @@
 //! The graph, and the longest path through it.
 
+use flopwatch_model::{Category, index};
+
 use super::PathPart;
 use crate::measures::interval::Interval;
-use crate::model::{Category, index};
 
 /// An event of the graph. Its nodes are its begin and its end.
 #[derive(Debug, Clone, Copy)]

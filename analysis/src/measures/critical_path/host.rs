@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Timeline, index};
+
 use super::graph::{Edge, Graph, Node, begin, end};
 use super::{Item, PathPart, PathWindow};
 use crate::measures::interval::Interval;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, Timeline, index};
 
 /// What the GPU's part needs to know of the processor's.
 pub(super) struct Host {
@@ -45,7 +46,7 @@ pub(super) fn add(timeline: &Timeline, work: &GpuWork, window: PathWindow, graph
         .capture
         .events
         .get(&Category::CudaApi)
-        .map_or(0, crate::model::Events::len);
+        .map_or(0, flopwatch_model::Events::len);
     let mut host = Host {
         calls: vec![Host::NONE; calls],
         waits: Vec::new(),

@@ -1,7 +1,8 @@
 //! Paths that can be counted.
 
+use flopwatch_model::Track;
+
 use super::*;
-use crate::model::Track;
 use crate::testing::Trace;
 
 struct Rows {

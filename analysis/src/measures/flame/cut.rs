@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 
+use flopwatch_model::index;
+
 use super::frame::{Frame, FrameKind};
 use super::tree::{FlameTree, Side};
 use crate::measures::interval::Interval;
-use crate::model::index;
 
 /// The names of the frames that stand for others.
 pub(crate) const SMALL_KERNELS: &str = "(small kernels)";

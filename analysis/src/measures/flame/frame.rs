@@ -1,9 +1,8 @@
 //! Frames of stacks.
 
+use flopwatch_model::Category;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::model::Category;
 
 /// What a frame is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]

@@ -1,9 +1,9 @@
+use flopwatch_model::Track;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
 use crate::measures::interval::Intervals;
-use crate::model::Track;
 use crate::testing::Trace;
 
 /// `depth name total own` of each row.

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use flopwatch_model::index;
+
 use super::frame::{Frame, FrameKind};
 use crate::measures::interval::Interval;
-use crate::model::index;
 
 /// Which of two captures: a difference holds both in one tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Operations of convolutions.
 
-use crate::model::hlo::{Convolution, Instruction, Shape, WindowDimension};
+use flopwatch_model::hlo::{Convolution, Instruction, Shape, WindowDimension};
 
 /// Positions of a window that are looked at one by one; beyond them the operations are not known.
 const MOST_POSITIONS: u64 = 1 << 22;

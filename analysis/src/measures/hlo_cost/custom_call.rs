@@ -1,9 +1,9 @@
 //! Operations of functions of libraries that a program calls.
 
+use flopwatch_model::hlo::Instruction;
 use serde_json::Value;
 
 use super::convolution;
-use crate::model::hlo::Instruction;
 
 /// Operations of a call with its first two operands; `None` of a function that is not known.
 pub(super) fn flops(of: &Instruction, first: Option<&Instruction>, second: Option<&Instruction>) -> Option<u64> {

@@ -1,7 +1,8 @@
 //! Programs whose work can be counted by hand.
 
+use flopwatch_model::hlo::{Computation, Convolution, ElementType, Shape, WindowDimension};
+
 use super::*;
-use crate::model::hlo::{Computation, Convolution, ElementType, Shape, WindowDimension};
 
 fn array(element: &str, dimensions: &[u64]) -> Shape {
     Shape::array(ElementType::named(element).unwrap(), dimensions)

@@ -1,6 +1,6 @@
 //! Bytes that instructions read and write.
 
-use crate::model::hlo::{Computation, Instruction, Module, Shape};
+use flopwatch_model::hlo::{Computation, Instruction, Module, Shape};
 
 /// Elements of a constant inside a fusion that become part of its code.
 const IMMEDIATE_ELEMENTS: u64 = 8;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Timeline, index};
+
 use super::Iterations;
 use super::ranges::process;
 use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Timeline, index};
 
 /// The iteration of each piece of GPU work, and how it was found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

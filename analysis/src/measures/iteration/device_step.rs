@@ -1,9 +1,9 @@
 //! Steps of devices, as XLA's profiler derives them: the line `Steps` of a GPU or TPU.
 
-use crate::measures::interval::Interval;
-use crate::model::{Category, Row, Timeline, Track, index};
+use flopwatch_model::{Category, Row, Timeline, Track, index};
 
 use super::{Iteration, IterationSource, Iterations};
+use crate::measures::interval::Interval;
 
 /// The line's name.
 const LINE: &str = "Steps";

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Category, Timeline, index};
+
 use super::share::{median, ratio};
 use super::{Iteration, IterationSource, Iterations};
 use crate::measures::interval::Interval;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, Timeline, index};
 
 /// Least confidence of a period.
 const LEAST_CONFIDENCE: f64 = 0.6;

@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
 use rayon::prelude::*;
 
 use super::share::{median, ratio};
 use super::{Iteration, IterationSource, Iterations};
 use crate::measures::interval::Interval;
 use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, Timeline, index};
 
 /// Fewest ranges that repeat.
 const FEWEST: usize = 3;

@@ -8,5 +8,5 @@ pub(super) fn median(values: &mut [u64]) -> Option<u64> {
 
 /// A share; 0 of nothing.
 pub(super) fn ratio(part: u64, whole: u64) -> f64 {
-    crate::model::ratio(part, whole).unwrap_or(0.0)
+    flopwatch_model::ratio(part, whole).unwrap_or(0.0)
 }

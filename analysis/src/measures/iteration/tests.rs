@@ -1,7 +1,8 @@
 //! Iterations of traces made by hand.
 
+use flopwatch_model::{Row, Track};
+
 use super::*;
-use crate::model::{Row, Track};
 use crate::testing::Trace;
 
 fn times(iterations: &Iterations) -> Vec<(u64, u64)> {

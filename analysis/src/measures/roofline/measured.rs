@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Metric, RooflineChart, RooflineSide, RooflineValue};
+
 use super::super::kernel_figures::{cycles_per_second, nanoseconds, per_cycle, per_second};
 use super::{MemoryLevel, WorkKind};
-use crate::model::{Metric, RooflineChart, RooflineSide, RooflineValue};
 
 /// Metrics of a launch by name, each in the unit that is asked for.
 pub(super) struct Measured<'a>(pub(super) &'a BTreeMap<String, Metric>);

@@ -1,7 +1,8 @@
 //! Charts as inline SVG.
 
+use flopwatch_model::approximate;
+
 use super::{escape, paragraph, put, text, title};
-use crate::model::approximate;
 use crate::page::figure::number;
 use crate::page::printable::{printable, shortened};
 use crate::page::{Bars, Lines, Series, Unit};

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 
+use flopwatch_model::{Figures, approximate};
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
@@ -13,7 +14,6 @@ use super::super::{
 use super::MB;
 use crate::definition::{AnalysisError, write_as};
 use crate::format::Format;
-use crate::model::{Figures, approximate};
 use crate::page::Page;
 use crate::summary::Statistics;
 

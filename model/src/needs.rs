@@ -1,6 +1,6 @@
 //! What an analysis reads of a timeline, so that whoever opens the file reads no more.
 
-use crate::model::{Category, ColumnId};
+use crate::{Category, ColumnId};
 
 /// Some members of a closed set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ impl<T: PartialEq> Selection<T> {
     }
 }
 
-/// Parts of a timeline. A part that was not asked for is empty in the [`crate::model::Timeline`] that an analysis is given: the vectors of a
+/// Parts of a timeline. A part that was not asked for is empty in the [`crate::Timeline`] that an analysis is given: the vectors of a
 /// column, the names of a category, the list of rows.
 ///
 /// Always there: the identifier, source, window, drops and captured categories; of each selected category start, length, and (where
