@@ -13,12 +13,12 @@ mod scene;
 mod wording;
 
 use flopwatch_model::{Timeline, approximate};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Unit;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::not_captured::NotCaptured;
-use crate::page::Unit;
 use facts::Facts;
 use finding::Found;
 use rule::{About, Rule, Threshold, Verdict};

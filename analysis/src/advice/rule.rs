@@ -1,11 +1,11 @@
 //! What a rule of advice is.
 
 use flopwatch_model::Category;
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Unit;
 
 use super::facts::Facts;
 use super::finding::{Area, Found};
-use crate::not_captured::NotCaptured;
-use crate::page::Unit;
 
 /// What a rule says of itself.
 #[derive(Debug)]

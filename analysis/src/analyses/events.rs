@@ -3,13 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use flopwatch_measures::record::{Cells, Field, Kind, fields};
 use flopwatch_model::{Category, Needs, Timeline, count};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::record::{Cells, Field, Kind, fields};
 
 /// Events in the order of their starts.
 #[derive(Debug)]

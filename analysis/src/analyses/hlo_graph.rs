@@ -9,13 +9,13 @@ mod result;
 use std::io::Write;
 
 use flopwatch_model::{Needs, Timeline};
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::page::Page;
 
 pub use choice::HloStage;
 pub use result::{

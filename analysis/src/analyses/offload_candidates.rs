@@ -6,15 +6,15 @@ mod page;
 mod tests;
 mod transfers;
 
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, index, ratio, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
 use evidence::{Evidence, Found};
 use transfers::Transfers;
 

@@ -9,20 +9,23 @@ pub mod profile;
 mod result;
 mod split;
 
+use flopwatch_measures::enclosing::{LaunchedWork, Threads};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{
+    Category, ColumnId, Figures, Needs, RowMajor, Selection, Timeline, count, figures_by_key, gpu_work_and, index,
+    ratio,
+};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
+use flopwatch_summary::Statistics;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use flopwatch_model::{Category, ColumnId, Figures, Needs, RowMajor, Selection, Timeline, count, figures_by_key, index, ratio, gpu_work_and};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::enclosing::{LaunchedWork, Threads};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::GpuWork;
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
-use crate::summary::Statistics;
 use calls::{Call, Calls};
 use memory::Memory;
 use split::{Parts, Splitter};

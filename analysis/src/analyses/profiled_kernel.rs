@@ -5,17 +5,17 @@ mod memory;
 mod occupancy;
 mod page;
 
+use flopwatch_measures::kernel_figures::Figures;
+use flopwatch_measures::speed_of_light::{SpeedOfLight, StallReason, stall_reasons};
 use flopwatch_model::{KernelProfile, MetricValue, Needs, OpenRange, RuleResult, Timeline};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::kernel_figures::Figures;
-use crate::measures::speed_of_light::{SpeedOfLight, StallReason, stall_reasons};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 use code::ByAddress;
 
 pub use code::{CodeText, Instruction, InstructionMix, LineCoverage, Opcode, SourceLine};

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::kernel_figures::Figures;
 use flopwatch_model::{KernelProfile, MetricValue, Needs, OpenRange, RuleResult, Timeline};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::kernel_figures::Figures;
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Table, Unit};
 
 /// Launches that a kernel profiler measured.
 #[derive(Debug)]

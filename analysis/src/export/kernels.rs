@@ -4,8 +4,8 @@ use std::io::{BufWriter, Write};
 
 use flopwatch_model::Timeline;
 
-use super::{ExportError, Exported};
 use crate::analyses::profiled_kernels::{self, ProfiledKernelsParams};
+use flopwatch_export::{ExportError, Exported};
 
 /// Writes nothing at all where the capture has no such launch.
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {

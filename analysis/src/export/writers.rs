@@ -4,7 +4,9 @@ use std::io::Write;
 
 use flopwatch_model::{LossReason, Timeline};
 
-use super::{ExportError, ExportFormat, Exported, Table, chrome, csv, events, kernels, parquet, perfetto};
+use flopwatch_export::{ExportError, Exported, chrome, csv, events, parquet, perfetto};
+
+use super::{ExportFormat, Table, kernels};
 use crate::input::Input;
 
 /// Writes `timeline` as `format` to `out`; `table` chooses where the format is one table. After an error `out` holds a part.
@@ -28,8 +30,14 @@ pub(super) fn write<W: Write + Send>(
     let mut exported = match format {
         ExportFormat::Chrome => chrome::write(timeline, out),
         ExportFormat::Perfetto => perfetto::write(timeline, out),
-        ExportFormat::Csv => csv::write(timeline, table, out),
-        ExportFormat::Parquet => parquet::write(timeline, table, out),
+        ExportFormat::Csv => match table {
+            Table::Events => csv::events(timeline, out),
+            Table::Samples => csv::samples(timeline, out),
+        },
+        ExportFormat::Parquet => match table {
+            Table::Events => parquet::events(timeline, out),
+            Table::Samples => parquet::samples(timeline, out),
+        },
         ExportFormat::Json => events::write(timeline, out),
         ExportFormat::Kernels => kernels::write(timeline, out),
     }?;

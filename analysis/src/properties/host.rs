@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_measures::enclosing::Threads;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::thread_activity::{HostActivity, ThreadActivities};
 use flopwatch_model::{Category, Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Moments, Size, answer, list, number};
-use crate::measures::enclosing::Threads;
-use crate::measures::interval::Interval;
-use crate::measures::thread_activity::{HostActivity, ThreadActivities};
-use crate::testing::Trace;
 
 /// A call: start, length, which of [`THREADS`], which of [`CALLS`].
 type Call = (u64, u64, usize, usize);

@@ -1,10 +1,9 @@
 //! The calls of the CUDA API.
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_measures::host_call::without_version;
+use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
-
-use crate::measures::api_call::ApiCall;
-use crate::measures::host_call::without_version;
-use crate::measures::interval::{Interval, Intervals};
 
 /// A call.
 #[derive(Debug, Clone, Copy)]

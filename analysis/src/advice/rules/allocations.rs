@@ -1,12 +1,12 @@
 //! Memory that is given out and taken back while the loop runs.
 
+use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::page::Unit;
 
 /// Fires where the GPU is idle while the host allocates or frees, after the warm-up.
 #[derive(Debug)]

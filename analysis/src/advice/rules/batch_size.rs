@@ -1,10 +1,10 @@
 //! A batch that is too small for the GPU.
 
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, share};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::page::Unit;
 
 /// Fires where the GPU is little used, its kernels are short, their grids do not fill it, and its memory is half empty: all four, for each
 /// alone has other causes.

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::reuse::Reuse;
 use flopwatch_model::{Allocation, MemoryKind};
+use flopwatch_report::page::{Cell, Place, Unit};
 
 use crate::advice::wording::{bytes, share};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::reuse::Reuse;
-use crate::page::{Cell, Place, Unit};
 
 /// Fires where, after the warm-up, most requests to the driver could have been served from what was given back to it before: an allocator
 /// that keeps memory would make none of them.

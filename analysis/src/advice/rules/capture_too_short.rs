@@ -1,8 +1,9 @@
 //! A capture that is too short to stand for a run.
 
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::time;
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::page::Unit;
 
 /// Fires where the GPU's window is short.
 #[derive(Debug)]

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::collective::{Collective, CollectiveOperation, Collectives};
+use flopwatch_measures::gpu::Gpu;
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::collective::{Collective, CollectiveOperation, Collectives};
-use crate::measures::gpu::Gpu;
-use crate::page::Unit;
 
 /// Fires where the same collective takes longer on some GPUs than on the one that enters it last.
 ///

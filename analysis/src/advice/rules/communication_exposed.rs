@@ -1,12 +1,12 @@
 //! Communication while nothing computes.
 
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::work::Work;
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::Work;
-use crate::page::Unit;
 
 /// Fires where communication is not hidden behind computation.
 #[derive(Debug)]

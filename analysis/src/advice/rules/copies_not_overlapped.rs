@@ -1,12 +1,12 @@
 //! Copies between host and GPU while the GPU computes nothing.
 
+use flopwatch_measures::interval::Intervals;
+use flopwatch_measures::work::Work;
 use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, count, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::interval::Intervals;
-use crate::measures::work::Work;
-use crate::page::Unit;
 
 /// Fires where copies from and to the host are not hidden behind kernels.
 #[derive(Debug)]

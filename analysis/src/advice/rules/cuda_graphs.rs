@@ -1,12 +1,12 @@
 //! Launches that a CUDA graph would make at once.
 
+use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::facts::Calls;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::page::Unit;
 
 /// Fires where the GPU is idle while launch calls run, and no graph is used.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Copies within a GPU.
 
+use flopwatch_measures::work::Work;
 use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::work::Work;
-use crate::page::Unit;
 
 /// Fires where copies within the GPU take a part of the window.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! One kernel that takes most of the kernels' time.
 
+use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_model::{Category, index};
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{count, share, short, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::kernel_class::WorkClass;
-use crate::page::Unit;
 
 /// Fires where one kernel has half of all kernel time.
 #[derive(Debug)]

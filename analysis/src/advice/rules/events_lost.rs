@@ -1,9 +1,9 @@
 //! Events that the profiler or the reader lost.
 
 use flopwatch_model::LossReason;
+use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::{About, Area, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::page::{Cell, Unit};
 
 /// Fires where events are missing that were recorded or should have been.
 #[derive(Debug)]

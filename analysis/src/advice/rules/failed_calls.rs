@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use flopwatch_model::Category;
+use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::count;
 use crate::advice::{About, Area, Evidence, Facts, Found, Rule, Severity, Verdict};
-use crate::page::{Cell, Unit};
 
 /// Fires where calls returned an error, but for those that only ask whether work is done.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Python's garbage collector while the GPU waits.
 
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::facts::times;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::page::Unit;
 
 /// Fires where the GPU is idle while ranges run that are named after garbage collection.
 #[derive(Debug)]

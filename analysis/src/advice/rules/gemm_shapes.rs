@@ -2,14 +2,14 @@
 
 use std::collections::HashMap;
 
+use flopwatch_measures::enclosing::{LaunchedWork, Threads};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::operator_flops::FlopFormula;
 use flopwatch_model::{Category, ColumnId, Events, index};
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::enclosing::{LaunchedWork, Threads};
-use crate::measures::interval::Interval;
-use crate::measures::operator_flops::FlopFormula;
-use crate::page::Unit;
 
 /// Fires where matrices have dimensions that are not multiples of 8.
 #[derive(Debug)]

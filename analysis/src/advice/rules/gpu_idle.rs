@@ -1,11 +1,11 @@
 //! A GPU that has nothing to do.
 
+use flopwatch_measures::gap::{Gap, IdleClass};
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::gap::{Gap, IdleClass};
-use crate::page::Unit;
 
 /// Fires where the GPU is idle for a part of the window.
 #[derive(Debug)]

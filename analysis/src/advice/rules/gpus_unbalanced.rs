@@ -1,11 +1,11 @@
 //! GPUs of which some work more than others.
 
 use flopwatch_model::Category;
+use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::facts::GpuFacts;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::page::{Cell, Unit};
 
 /// Fires where the GPUs of a capture do not compute for as long as each other.
 #[derive(Debug)]

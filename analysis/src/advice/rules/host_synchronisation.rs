@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count as counted, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::page::Unit;
 
 /// Fires where the GPU runs dry while the host waits for it.
 ///

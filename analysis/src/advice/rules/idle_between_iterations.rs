@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::iteration::Assignment;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::Interval;
-use crate::measures::iteration::Assignment;
-use crate::page::Unit;
 
 /// Fires where the idle time between the last work of an iteration and the first of the next adds up.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! A GPU that waits for the next batch.
 
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::facts::times;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::page::Unit;
 
 /// Fires where the GPU is idle while data is loaded.
 #[derive(Debug)]

@@ -1,9 +1,10 @@
 //! Iterations of which some take longer than the usual one.
 
+use flopwatch_measures::iteration::Iteration;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::iteration::Iteration;
-use crate::page::Unit;
 
 /// Fires where slow iterations add up.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! A host that launches more slowly than the GPU works.
 
+use flopwatch_measures::gap::IdleClass;
+use flopwatch_measures::launch::{Launch, Spread};
+use flopwatch_measures::thread_activity::HostActivity;
 use flopwatch_model::{Category, approximate};
+use flopwatch_report::page::{Unit, figure};
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
 use crate::analyses::idle::IdleCause;
-use crate::measures::gap::IdleClass;
-use crate::measures::launch::{Launch, Spread};
-use crate::measures::thread_activity::HostActivity;
-use crate::page::{Unit, figure};
 
 /// Fires where the GPU is often idle, mostly because the next launch has not come, and launches do not queue.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! GPU work whose launch was not recorded.
 
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::share;
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::page::Unit;
 
 /// Fires where a part of the GPU's work has no launch in the capture.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! A hot kernel that keeps few warps on the multiprocessors.
 
+use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_model::{Category, ColumnId, approximate, index};
+use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::kernel_class::WorkClass;
-use crate::page::{Cell, Unit};
 
 /// Fires where a kernel with a large share of the time has a low occupancy.
 #[derive(Debug)]

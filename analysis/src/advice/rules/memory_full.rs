@@ -1,8 +1,9 @@
 //! A GPU whose memory is almost full.
 
+use flopwatch_report::page::{Cell, Place, Unit};
+
 use crate::advice::wording::{bytes, share};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::page::{Cell, Place, Unit};
 
 /// Fires where the framework has reserved most of a GPU's memory.
 #[derive(Debug)]

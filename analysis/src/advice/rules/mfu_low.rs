@@ -1,9 +1,10 @@
 //! Few of the floating-point operations that the devices could do.
 
+use flopwatch_report::page::{Cell, Place, Unit, figure};
+
 use crate::advice::wording::share;
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
 use crate::analyses::mfu::{FlopsSource, MfuParams, MfuResult};
-use crate::page::{Cell, Place, Unit, figure};
 
 /// Fires where model FLOP utilisation, as the analysis `mfu` measures it, is low.
 #[derive(Debug)]

@@ -1,12 +1,12 @@
 //! Code that is loaded or compiled for the GPU while the loop runs.
 
+use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::facts::{Named, times};
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::page::Unit;
 
 /// Fires where modules are loaded after the warm-up.
 #[derive(Debug)]

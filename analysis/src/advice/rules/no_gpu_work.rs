@@ -1,10 +1,10 @@
 //! A program that uses the GPU, in a capture without a kernel.
 
+use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::page::Unit;
 
 /// Fires where calls launched work and no kernel was recorded.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! Asynchronous copies that are none, because the host's memory is pageable.
 
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::Intervals;
+use flopwatch_measures::work::Work;
 use flopwatch_model::{Category, ColumnId, MemoryKind, index};
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::Intervals;
-use crate::measures::work::Work;
-use crate::page::Unit;
 
 /// Fires where `cudaMemcpy*Async` copies from or to pageable memory.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Time that the profiler itself took.
 
+use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::interval::{Interval, Intervals};
-use crate::page::Unit;
 
 /// Fires where the profiler's own work takes a part of the window.
 #[derive(Debug)]

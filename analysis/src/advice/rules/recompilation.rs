@@ -1,11 +1,11 @@
 //! Compilation by the framework while the loop runs.
 
 use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
 
 use crate::advice::facts::times;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::page::Unit;
 
 /// Fires where torch.compile or XLA compiles within the capture.
 #[derive(Debug)]

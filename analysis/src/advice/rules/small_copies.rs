@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::interval::Intervals;
+use flopwatch_measures::work::Work;
 use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::interval::Intervals;
-use crate::measures::work::Work;
-use crate::page::Unit;
 
 /// Fires where many small copies in one direction take time beside no kernel.
 #[derive(Debug)]

@@ -1,10 +1,10 @@
 //! Kernels that use a part of the GPU only.
 
 use flopwatch_model::{Category, index};
+use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::page::{Cell, Unit};
 
 /// Fires where compute kernels have fewer blocks than the GPU has multiprocessors, and nothing else runs beside them.
 #[derive(Debug)]

@@ -1,11 +1,11 @@
 //! Kernels so short that the GPU spends its time between them.
 
+use flopwatch_measures::gap::{IdleClass, KERNEL_WAIT_NS};
 use flopwatch_model::{Category, index};
+use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::gap::{IdleClass, KERNEL_WAIT_NS};
-use crate::page::{Cell, Unit};
 
 /// Fires where most kernels are short and the gaps between kernels add up.
 #[derive(Debug)]

@@ -1,14 +1,14 @@
 //! Copies for which the host waits.
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_measures::interval::Intervals;
+use flopwatch_measures::work::Work;
 use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_report::page::Unit;
 
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::measures::interval::Intervals;
-use crate::measures::work::Work;
-use crate::page::Unit;
 
 /// Fires where `cudaMemcpy` and its kin that are not asynchronous leave the GPU without kernels.
 #[derive(Debug)]

@@ -1,13 +1,13 @@
 //! Sets of memory for which the host waits.
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_measures::work::Work;
 use flopwatch_model::{Category, ColumnId, MemoryKind, index};
+use flopwatch_report::page::Unit;
 
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::measures::work::Work;
-use crate::page::Unit;
 
 /// Fires on nsys's rule `cuda_memset_sync`: a set that is not asynchronous, of pinned or managed memory.
 #[derive(Debug)]

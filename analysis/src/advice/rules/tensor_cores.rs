@@ -1,11 +1,11 @@
 //! Matrix multiplications that do not use tensor cores.
 
+use flopwatch_measures::matrix_kernel::MatrixKernel;
 use flopwatch_model::{Category, index};
+use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::matrix_kernel::MatrixKernel;
-use crate::page::{Cell, Unit};
 
 /// Fires where kernels of matrix multiplication or convolution work in full precision on a GPU that has tensor cores.
 #[derive(Debug)]

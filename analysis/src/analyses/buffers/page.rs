@@ -1,10 +1,11 @@
 //! The lives of buffers, as people read them.
 
+use flopwatch_measures::requester::RequesterName;
+use flopwatch_measures::reuse::NO_BENEFIT;
+use flopwatch_report::page::figure::number;
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+
 use super::{BufferLife, BufferPool, BuffersResult, LifetimeClass};
-use crate::measures::requester::RequesterName;
-use crate::measures::reuse::NO_BENEFIT;
-use crate::page::figure::number;
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Pools that have lists of their own; all are in the first table.
 const DETAILED: usize = 6;

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::measures::flame::{Flame, Side};
+use flopwatch_measures::flame::{Flame, Side};
 
 pub(super) fn write(flame: &Flame, out: &mut dyn Write) -> io::Result<()> {
     let folded: Vec<String> = flame.frames.iter().map(|frame| folded(&frame.name)).collect();

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::flame::{Flame, FrameKind, Side};
+use flopwatch_measures::interval::Interval;
 use flopwatch_model::ratio;
+use flopwatch_report::page::{Cell, Page, Place, Table, Unit};
 
+use super::drawn::drawn;
 use super::{FlameGraph, FlameWeight};
-use crate::measures::flame::{Flame, FrameKind, Side};
-use crate::measures::interval::Interval;
-use crate::page::{self, Cell, Page, Place, Table, Unit};
 
 /// Frames in the table.
 const MOST_ROWS: usize = 50;
@@ -68,7 +69,7 @@ pub(super) fn of_graph(output: &FlameGraph, about: &str) -> Page {
     if output.value == 0 {
         return page;
     }
-    page.flame(page::Flame::of(what, &output.flame, false));
+    page.flame(drawn(what, &output.flame, false));
     page.table(heaviest(output));
     page
 }

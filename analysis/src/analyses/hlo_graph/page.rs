@@ -1,11 +1,11 @@
 //! How people read the graph of a program.
 
 use flopwatch_model::{approximate, count};
+use flopwatch_report::page::{Bars, Page, Series, Table, Unit};
 
 use super::HloGraphAnalysis;
 use super::result::{HloGraph, HloGraphComputationKind};
 use crate::definition::Analysis;
-use crate::page::{Bars, Page, Series, Table, Unit};
 
 /// Opcodes of the bars, and rows of tables that would be long.
 const BARS: usize = 20;
@@ -53,7 +53,7 @@ pub(super) fn page(output: &HloGraph) -> Page {
         page.table(nodes(output));
     }
     if output.programs.len() > 1 {
-        page.table(crate::measures::hlo_program::table(&output.programs));
+        page.table(flopwatch_measures::hlo_program::table(&output.programs));
     }
     page
 }

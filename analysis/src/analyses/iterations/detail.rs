@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::work::Work;
 use flopwatch_model::{Category, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{IterationRow, IterationsParams};
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::Work;
 
 /// The kernels, copies and memsets of an iteration, the longest in all first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

@@ -1,11 +1,11 @@
 //! How people read iterations.
 
+use flopwatch_measures::iteration::IterationSource;
 use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Page, Place, Series, Table, Unit};
 
 use super::{Iterations, IterationsResult};
 use crate::definition::Analysis;
-use crate::measures::iteration::IterationSource;
-use crate::page::{Bars, Page, Place, Series, Table, Unit};
 
 /// Iterations that are drawn as bars.
 const DRAWN: usize = 60;

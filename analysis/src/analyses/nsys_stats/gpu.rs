@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::{NsysKernelParams, NsysParams};
 use super::times::{Group, Grouping, Label, NsysTimes, Shape};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 /// Copies and memsets.
 pub(super) const MEMORY: &[Category] = &[

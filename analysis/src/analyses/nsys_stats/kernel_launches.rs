@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
+use flopwatch_measures::interval::Interval;
 use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, count, figures_by_key, index, listed};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Place};
+use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,10 +17,6 @@ use super::parameters::NsysKernelParams;
 use super::rounding::tenths;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::interval::Interval;
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Place};
-use crate::summary::Statistics;
 
 /// Launches and runs of kernels by function and kernel.
 #[derive(Debug)]

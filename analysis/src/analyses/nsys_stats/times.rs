@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use flopwatch_model::{Events, Figures, count, figures_by_key, index, listed};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page};
+use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::heads::{Head, dimensions, plain, rounded, table, tenth};
 use super::rounding::percent;
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page};
-use crate::summary::Statistics;
 
 /// A summary by time, the largest total first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

@@ -1,10 +1,10 @@
 //! How people read it.
 
+use flopwatch_measures::kernel_name::short;
 use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Page, Series, Table, Unit};
 
 use super::OffloadCandidatesResult;
-use crate::measures::kernel_name::short;
-use crate::page::{Bars, Page, Series, Table, Unit};
 
 /// Most bars.
 const MOST_BARS: usize = 10;

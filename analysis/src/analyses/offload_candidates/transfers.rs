@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::work::GpuWork;
 use flopwatch_model::{Category, ColumnId, Timeline, index};
-
-use crate::measures::work::GpuWork;
 
 /// Copies around the launches of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

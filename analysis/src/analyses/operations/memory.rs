@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::interval::Interval;
 use flopwatch_model::{Allocation, Timeline};
 
 use super::OperationMemory;
-use crate::measures::interval::Interval;
 
 /// Changes of memory after which the highest level is kept, so that long calls look at few numbers.
 const BLOCK: usize = 256;
@@ -133,11 +133,11 @@ pub(super) fn over_time(timeline: &Timeline) -> Vec<OperationMemory> {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::Trace;
 
     proptest! {
         #[test]

@@ -6,6 +6,8 @@ mod read;
 use std::collections::BTreeMap;
 
 use flopwatch_model::{Needs, Timeline, approximate, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,8 +15,6 @@ use super::{Measured, NEEDS, OperationChoice, OperationKind, OperationsParams, P
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 pub use read::{LONGEST_FILE, MOST_ENTRIES, ProfileError, is_profile, read, write};
 

@@ -1,7 +1,7 @@
+use flopwatch_analysis_testing::Trace;
 use flopwatch_model::Track;
 
 use super::*;
-use crate::testing::Trace;
 
 /// Two threads of one process and a stream.
 ///

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::kernel_figures::{per_second, share};
 use flopwatch_model::Metric;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::occupancy::whole;
-use crate::measures::kernel_figures::{per_second, share};
 
 /// A cache or the device's memory. Shares are 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

@@ -1,10 +1,10 @@
 //! The launch as people read it.
 
+use flopwatch_measures::speed_of_light::Limiter;
 use flopwatch_model::{RuleKind, RuleResult, Scope, whole};
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
 
 use super::LaunchDetails;
-use crate::measures::speed_of_light::Limiter;
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Most lines of code.
 const MOST_LINES: usize = 400;

@@ -4,10 +4,10 @@ use flopwatch_model::{
     Instances, InstructionText, KernelCode, KernelFunction, LineStart, Metric, RuleKind, Scope, SourceFile,
     SourcePlace, Speedup, ValueList,
 };
+use flopwatch_report::page::{Block, text};
 
 use super::page::plain;
 use super::*;
-use crate::page::{Block, text};
 
 fn metric(value: impl Into<MetricValue>, unit: &str) -> Metric {
     Metric {

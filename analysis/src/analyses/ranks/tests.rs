@@ -1,7 +1,7 @@
+use flopwatch_analysis_testing::Trace;
 use flopwatch_model::Track;
 
 use super::*;
-use crate::testing::Trace;
 
 /// A rank that computes for so long in each of two iterations of 1000 ns and then waits in a collective until their end.
 fn rank(compute: u64, began: Option<u64>) -> Timeline {

@@ -1,10 +1,10 @@
 //! How people read it.
 
+use flopwatch_measures::compiled::{BreakReason, CompileId};
 use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
 
 use super::{CompileSide, TorchCompileResult};
-use crate::measures::compiled::{BreakReason, CompileId};
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Most bars of phases.
 const MOST_BARS: usize = 10;
