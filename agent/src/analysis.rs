@@ -7,9 +7,11 @@ use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::analyses::profiled_kernel::ProfiledKernel;
-use flopwatch_analysis::summary::TransformedOn;
-use flopwatch_analysis::{Analysis as _, AnalysisError, Input, Request, Totals};
+use flopwatch_analysis::analyses::summary as summary_analysis;
+use flopwatch_analysis::{Analysis as _, AnalysisError, Input, Request};
 use flopwatch_api::session::TransformDevice;
+use flopwatch_model::Totals;
+use flopwatch_summary::TransformedOn;
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Loss, Timeline};
 use flopwatch_trace::timeline_file::{self, OpenError, Part};
@@ -135,7 +137,7 @@ impl Job {
 
 /// Makes the result and the report.
 pub fn run(job: &Job) -> Result<(), Error> {
-    if let (flopwatch_analysis::summary::NAME, [input]) = (job.request.definition().name, job.inputs.as_slice())
+    if let (flopwatch_summary::NAME, [input]) = (job.request.definition().name, job.inputs.as_slice())
         && is_summary(input)
     {
         return pass_summary(job, input);
@@ -209,12 +211,12 @@ fn read(job: &Job, path: &Path, name: &str) -> Result<Read, Error> {
 fn pass_summary(job: &Job, input: &Path) -> Result<(), Error> {
     let summary = read_summary(File::open(input).map_err(io(input))?, input)?;
     let mut file = File::create(&job.output).map_err(io(&job.output))?;
-    summary.write_as(job.request.format(), &mut file)?;
     let report = Report {
         total_events: summary.total_events,
-        transformed_on: summary.transformed_on,
+        transformed_on: summary.transformed_on.clone(),
         ..Report::default()
     };
+    summary_analysis::write(summary, job.request.format(), &mut file)?;
     write_report(job, &report)
 }
 

@@ -6,8 +6,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use flopwatch_analysis::page::{self, Cell, Table, Unit};
-use flopwatch_analysis::{Definition, Format, Listing, Page, Request, ResultType, catalogue};
+use flopwatch_analysis::{Definition, Listing, Request, ResultType, catalogue};
+use flopwatch_report::page::{self, Cell, Table, Unit};
+use flopwatch_report::{Format, Page};
 use serde_json::Value;
 
 use crate::cli::{AnalyzeArguments, ResultFormat};
@@ -151,7 +152,7 @@ fn print_list(name: Option<&str>, format: ResultFormat) -> Result<String, Error>
 }
 
 fn line(definition: &Definition) -> [Cell; 5] {
-    let parameters = (definition.parameters)();
+    let parameters = definition.parameter_schema();
     let names = parameters.get("properties").and_then(Value::as_object);
     let names = names.into_iter().flat_map(|names| names.keys().map(String::as_str));
     [

@@ -12,11 +12,12 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use flopwatch_analysis::Request;
 use flopwatch_analysis::advice::Severity;
 use flopwatch_analysis::export::{ExportFormat, Table};
-use flopwatch_analysis::{Format, Request};
 use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, parse_capture_range};
 use flopwatch_api::session::TransformDevice;
+use flopwatch_report::Format;
 use flopwatch_trace::model::Category;
 
 use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, FORMATS, RECORD_HELP};

@@ -9,7 +9,6 @@ use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flopwatch_analysis::summary::Summary;
 use flopwatch_api::artifact::{Output, TIMELINE, report_name};
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::reason::CaptureReason;
@@ -17,6 +16,7 @@ use flopwatch_api::requirement::Requirement;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
+use flopwatch_summary::Summary;
 use flopwatch_trace::model::{Category, Loss};
 use futures::FutureExt as _;
 use tracing::warn;

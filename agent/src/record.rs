@@ -16,12 +16,12 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flopwatch_analysis::summary::Summary;
 use flopwatch_api::artifact::{Output, report_name};
 use flopwatch_api::profiler::{NsysOptions, TraceCategory};
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_launcher::copy::CopyError;
 use flopwatch_nvml::DeviceSelection;
+use flopwatch_summary::Summary;
 use flopwatch_trace::model::Category;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -40,6 +40,7 @@ use crate::transform::{SAMPLES, Samples};
 use crate::workplace::{self, Workplace};
 use dispositions::Ignored;
 use fallback::Fallback;
+
 pub use session::{Captured, Error as SessionError, Session};
 
 /// A session that outlives its window by this much ends itself.

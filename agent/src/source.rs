@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flopwatch_analysis::summary::{self, Summary};
 use flopwatch_analysis::{Request, RequestError};
 use flopwatch_api::artifact::REPORT;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
+use flopwatch_summary::Summary;
 use flopwatch_trace::{Format, Version, nsys_report};
 use tempfile::TempDir;
 
@@ -147,7 +147,7 @@ fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
 
 /// The summary of a file. `until` ends the work early.
 pub async fn summary(source: &Source, until: impl Future<Output = ()>) -> Result<Summary, Error> {
-    let request = Request::parse(summary::NAME, &serde_json::Value::Null)?;
+    let request = Request::parse(flopwatch_summary::NAME, &serde_json::Value::Null)?;
     let (result, report) = analyze(std::slice::from_ref(source), &request, until).await?;
     Ok(Summary {
         transformed_on: report.transformed_on,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_analysis::summary::Summary;
 use flopwatch_api::capture::{CaptureSummary, CategoryCount, CopiedBytes, CopyKind, KernelTime, TransformedOn};
 use flopwatch_api::session::TransformDevice;
+use flopwatch_summary::Summary;
 use flopwatch_trace::copy_category;
 use flopwatch_trace::model::{Category, LossReason};
 use flopwatch_trace::transform::choice::Device;
@@ -98,7 +98,7 @@ fn signed(value: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_analysis::summary::{GpuBusy, Statistics, Table, TableRow, summarise};
+    use flopwatch_summary::{GpuBusy, Statistics, Table, TableRow, summarise};
     use flopwatch_trace::model::{Category, Loss, Timeline};
 
     use super::*;
@@ -128,7 +128,7 @@ mod tests {
     fn the_status_says_where_the_transform_ran_and_why() {
         let mut summary = empty();
         assert_eq!(status_summary(&summary).transformed_on, None);
-        summary.transformed_on = Some(flopwatch_analysis::summary::TransformedOn {
+        summary.transformed_on = Some(flopwatch_summary::TransformedOn {
             device: Device::Cpu,
             reason: "no NVIDIA driver".to_owned(),
         });

@@ -7,10 +7,10 @@ use std::io::{BufReader, Read, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use flopwatch_analysis::summary::{self, Summary, SummaryError, summarise};
 /// Name of the window's [`Samples`] in the folder of a capture, there only when they are whole.
 pub(crate) use flopwatch_api::artifact::SAMPLES;
 use flopwatch_api::session::TransformDevice;
+use flopwatch_summary::{Summary, SummaryError, summarise};
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::model::{Capture, Category, CounterSeries, Events, LossReason, MergeError};
 use flopwatch_trace::timeline_file::{self, WriteError};
@@ -302,8 +302,8 @@ pub fn read_summary(file: File, path: &Path) -> Result<Summary, Error> {
     };
     let summary: Summary = serde_json::from_reader(BufReader::new(file.take(MAX_SUMMARY_BYTES)))
         .map_err(|error| no_summary(error.to_string()))?;
-    if summary.version > summary::VERSION {
-        let (found, known) = (summary.version, summary::VERSION);
+    if summary.version > flopwatch_summary::VERSION {
+        let (found, known) = (summary.version, flopwatch_summary::VERSION);
         return Err(no_summary(format!(
             "it is of version {found}, this program reads up to {known}"
         )));
@@ -439,7 +439,7 @@ mod tests {
         let mut summary = summarise(&flopwatch_trace::model::Timeline::default());
         write_summary(summary.clone(), &path).unwrap();
         assert!(is_summary(&path));
-        summary.version = summary::VERSION + 1;
+        summary.version = flopwatch_summary::VERSION + 1;
         write_summary(summary, &path).unwrap();
         let error = read_summary(File::open(&path).unwrap(), &path).unwrap_err().to_string();
         assert!(

@@ -12,20 +12,20 @@ mod rules;
 mod scene;
 mod wording;
 
+use flopwatch_model::{Timeline, approximate};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Unit;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::model::{Timeline, approximate};
-use crate::not_captured::NotCaptured;
-use crate::page::Unit;
-
 use facts::Facts;
 use finding::Found;
-pub use finding::{Area, Confidence, Evidence, Finding, Gain, Severity};
 use rule::{About, Rule, Threshold, Verdict};
-pub(crate) use wording::count;
 use wording::within_sentence;
+
+pub use finding::{Area, Confidence, Evidence, Finding, Gain, Severity};
+pub(crate) use wording::count;
 
 /// How much is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

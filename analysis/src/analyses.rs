@@ -44,6 +44,7 @@ pub mod ranks;
 pub mod roofline;
 pub mod start_up;
 pub mod stragglers;
+pub mod summary;
 pub mod threads;
 pub mod torch_compile;
 pub mod utilization;

@@ -45,13 +45,13 @@ use crate::analyses::ranks::Ranks;
 use crate::analyses::roofline::Roofline;
 use crate::analyses::start_up::StartUp;
 use crate::analyses::stragglers::Stragglers;
+use crate::analyses::summary::SummaryAnalysis;
 use crate::analyses::threads::Threads;
 use crate::analyses::torch_compile::TorchCompile;
 use crate::analyses::utilization::Utilization;
 use crate::definition::{Definition, ResultType};
 use crate::export::entries;
 use crate::request::{Request, RequestError};
-use crate::summary::SummaryAnalysis;
 
 /// Every analysis, in published order.
 pub static CATALOGUE: &[&Definition] = &[

@@ -2,24 +2,23 @@
 
 use std::io::{self, Write};
 
+use flopwatch_model::{Loss, Needs};
+use flopwatch_report::page::{self, Heading};
+use flopwatch_report::{Format, Page, Tabular, page_of};
 use schemars::generate::SchemaSettings;
-use schemars::{JsonSchema, Schema, schema_for};
+use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::export::Export;
-use crate::format::Format;
 use crate::group::Group;
 use crate::input::{Input, Inputs};
-use crate::model::Loss;
-use crate::needs::Needs;
-use crate::page::{self, Document, Heading, Page};
-use crate::parameters::Parameters;
-use crate::tabular::Tabular;
+use crate::outcome::{Made, Outcome, write_as};
+use crate::parameters::{Parameters, Properties};
 
 /// An analysis: a pure function of captures and parameters to a result that is written as JSON.
-pub trait Analysis {
+pub trait Analysis: 'static {
     /// Its name, in kebab case, at most [`Definition::LONGEST_NAME`] bytes. A table of another tool keeps that tool's name.
     const NAME: &'static str;
     /// Raised whenever the same inputs and parameters may give another result: by a change of the computation, of the result's
@@ -38,7 +37,7 @@ pub trait Analysis {
     /// `format` are no names: queries name captures and the form of the result by them.
     type Params: DeserializeOwned + Serialize + JsonSchema + Default;
     /// Its result. A result whose one list holds plain fields is shown as a table; see [`Tabular`].
-    type Output: Serialize + JsonSchema;
+    type Output: Serialize + JsonSchema + 'static;
 
     /// Runs it.
     fn run(inputs: &Inputs<'_>, params: &Self::Params) -> Result<Self::Output, AnalysisError>;
@@ -47,10 +46,10 @@ pub trait Analysis {
     /// any other its figures as tiles and its lists as tables.
     fn page(output: &Self::Output) -> Result<Page, AnalysisError> {
         let value = serde_json::to_value(output).map_err(AnalysisError::Json)?;
-        Ok(crate::tabular::page_of(
+        Ok(page_of(
             Self::NAME,
             Self::ABOUT,
-            &schema_of::<Self::Output>(),
+            &schema_of::<Self::Output>(SchemaSettings::default()),
             &value,
         ))
     }
@@ -147,8 +146,9 @@ impl InputCount {
 pub enum ResultType {
     /// JSON of a type.
     Json {
-        /// The type's schema (draft 2020-12).
-        schema: fn() -> Schema,
+        /// Makes the type's schema; [`Definition::result_schema`] and [`Definition::written_schema`]
+        /// are the two that are asked for.
+        schema: fn(SchemaSettings) -> Schema,
     },
     /// A file for another program.
     File {
@@ -211,13 +211,18 @@ pub enum AnalysisError {
     #[error("the output cannot be written: {0}")]
     Write(#[from] io::Error),
     /// The writer of a format for another program failed.
+    #[cfg(feature = "export")]
     #[error(transparent)]
-    Export(#[from] crate::export::ExportError),
+    Export(#[from] flopwatch_export::ExportError),
+    /// This program was built without writers of other formats.
+    #[cfg(not(feature = "export"))]
+    #[error("this program writes no formats of other programs: run flopwatch-agent")]
+    NotBuilt,
 }
 
-type Run = fn(&Inputs<'_>, &Parameters, Format, &mut (dyn Write + Send)) -> Result<Report, AnalysisError>;
+type Run = fn(&Inputs<'_>, Value) -> Result<Box<dyn Outcome>, AnalysisError>;
 
-type WriteFile = fn(&Inputs<'_>, &Parameters, &mut (dyn Write + Send)) -> Result<Report, AnalysisError>;
+type WriteFile = fn(&Inputs<'_>, Value, &mut dyn Write) -> Result<(), AnalysisError>;
 
 /// Who makes the result.
 #[derive(Debug, Clone, Copy)]
@@ -242,12 +247,9 @@ pub struct Definition {
     pub inputs: InputCount,
     /// [`Analysis::NEEDS`].
     pub needs: Needs,
-    /// Schema of the parameters: an object of plain properties.
-    pub parameters: fn() -> Schema,
     /// What comes of it.
     pub result: ResultType,
-    /// Schema of a result in JSON as readers find it: what is always written is required, which [`ResultType::Json`] does not say of what may be null.
-    pub(crate) written: Option<fn() -> Schema>,
+    parameters: fn(SchemaSettings) -> Schema,
     /// Parameters as its type reads them, defaults filled in.
     pub(crate) complete: fn(Value) -> serde_json::Result<Value>,
     maker: Maker,
@@ -270,7 +272,6 @@ impl Definition {
             result: ResultType::Json {
                 schema: schema_of::<A::Output>,
             },
-            written: Some(written_of::<A::Output>),
             complete: complete::<A::Params>,
             maker: Maker::Analysis(run::<A>),
         }
@@ -292,7 +293,6 @@ impl Definition {
                 artifact: false,
                 may_be_absent: F::MAY_BE_ABSENT,
             },
-            written: None,
             complete: complete::<F::Params>,
             maker: Maker::File(write_file::<F>),
         }
@@ -309,9 +309,40 @@ impl Definition {
             needs: export.needs(),
             parameters: schema_of::<NoParameters>,
             result,
-            written: None,
             complete: complete::<NoParameters>,
             maker: Maker::Export(export),
+        }
+    }
+
+    /// Schema of the parameters (draft 2020-12): an object of plain properties.
+    pub fn parameter_schema(&self) -> Schema {
+        (self.parameters)(SchemaSettings::default())
+    }
+
+    /// The schema of each parameter by its name, in place of a reference what it refers to.
+    pub fn parameter_schemas(&self) -> Map<String, Value> {
+        let properties = Properties::of(&self.parameter_schema());
+        let names = properties.names().into_iter();
+        names
+            .filter_map(|name| Some((name.clone(), properties.find(&name)?.schema().clone())))
+            .collect()
+    }
+
+    /// Schema of a result in JSON (draft 2020-12); `None` of a file for another program.
+    pub fn result_schema(&self) -> Option<Schema> {
+        self.schema_with(SchemaSettings::default())
+    }
+
+    /// The same as readers find a result: what is always written is required, which
+    /// [`Self::result_schema`] does not say of what may be null.
+    pub fn written_schema(&self) -> Option<Schema> {
+        self.schema_with(SchemaSettings::default().for_serialize())
+    }
+
+    fn schema_with(&self, settings: SchemaSettings) -> Option<Schema> {
+        match self.result {
+            ResultType::Json { schema } => Some(schema(settings)),
+            ResultType::File { .. } => None,
         }
     }
 
@@ -352,10 +383,7 @@ impl Definition {
 
     /// How the result is shown as a table, where it is one.
     pub fn tabular(&self) -> Option<Tabular> {
-        match self.result {
-            ResultType::Json { schema } => Tabular::of(&schema()),
-            ResultType::File { .. } => None,
-        }
+        Tabular::of(&self.result_schema()?)
     }
 
     /// Runs it on `inputs` and writes the result to `out`, which holds a part of it after an error.
@@ -373,23 +401,33 @@ impl Definition {
         };
         let accepted = Inputs::new(inputs).filter(|_| self.inputs.accepts(inputs.len()));
         let inputs = accepted.ok_or_else(wrong)?;
+        let parameters = parameters.to_value();
         match self.maker {
-            Maker::Analysis(run) => run(&inputs, parameters, format, out),
+            Maker::Analysis(run) => {
+                let outcome = run(&inputs, parameters.clone())?;
+                let headings = inputs.all().iter();
+                let headings = headings.map(|input| Heading::of(input.timeline, input.totals));
+                write_as(outcome.as_ref(), &parameters, headings.collect(), format, out)?;
+                Ok(Report {
+                    verdict: outcome.verdict().map(str::to_owned),
+                    ..Report::default()
+                })
+            }
             Maker::Export(_) | Maker::File(_) if format != Format::Json => {
                 Err(AnalysisError::NoPage { name: self.name })
             }
-            Maker::File(write) => write(&inputs, parameters, out),
-            Maker::Export(export) => Ok(export.write(inputs.first_input(), out)?),
+            Maker::File(write) => {
+                let mut out = io::BufWriter::new(out);
+                write(&inputs, parameters, &mut out)?;
+                out.flush()?;
+                Ok(Report::default())
+            }
+            Maker::Export(export) => export.write(inputs.first_input(), out),
         }
     }
 }
 
-fn schema_of<T: JsonSchema>() -> Schema {
-    schema_for!(T)
-}
-
-fn written_of<T: JsonSchema>() -> Schema {
-    let settings = SchemaSettings::default().for_serialize();
+fn schema_of<T: JsonSchema>(settings: SchemaSettings) -> Schema {
     settings.into_generator().into_root_schema_for::<T>()
 }
 
@@ -399,59 +437,16 @@ fn complete<P: DeserializeOwned + Serialize>(given: Value) -> serde_json::Result
 
 fn write_file<F: FileAnalysis>(
     inputs: &Inputs<'_>,
-    parameters: &Parameters,
-    out: &mut (dyn Write + Send),
-) -> Result<Report, AnalysisError> {
-    let wrong = |source| AnalysisError::Parameters { name: F::NAME, source };
-    let params: F::Params = serde_json::from_value(parameters.to_value()).map_err(wrong)?;
-    let mut out = io::BufWriter::new(out);
-    F::write(inputs, &params, &mut out)?;
-    out.flush()?;
-    Ok(Report::default())
-}
-
-fn run<A: Analysis>(
-    inputs: &Inputs<'_>,
-    parameters: &Parameters,
-    format: Format,
-    out: &mut (dyn Write + Send),
-) -> Result<Report, AnalysisError> {
-    let wrong = |source| AnalysisError::Parameters { name: A::NAME, source };
-    let params: A::Params = serde_json::from_value(parameters.to_value()).map_err(wrong)?;
-    let output = A::run(inputs, &params)?;
-    let headings = inputs.all().iter().map(Heading::of);
-    write_as::<A>(&output, &parameters.to_value(), headings.collect(), format, out)?;
-    Ok(Report {
-        verdict: A::verdict(&output).map(str::to_owned),
-        ..Report::default()
-    })
-}
-
-/// Writes a result of `A` on the captures `inputs` in a format.
-pub(crate) fn write_as<A: Analysis>(
-    output: &A::Output,
-    parameters: &Value,
-    inputs: Vec<Heading>,
-    format: Format,
+    parameters: Value,
     out: &mut dyn Write,
 ) -> Result<(), AnalysisError> {
-    let document = || -> Result<Document, AnalysisError> {
-        Ok(Document {
-            analysis: A::NAME.to_owned(),
-            version: A::VERSION,
-            parameters: page::settings(parameters),
-            inputs,
-            page: A::page(output)?,
-        })
-    };
-    let mut out = io::BufWriter::new(out);
-    match format {
-        Format::Json => A::write(output, &mut out)?,
-        Format::Page => serde_json::to_writer(&mut out, &document()?).map_err(AnalysisError::Json)?,
-        Format::Html => out.write_all(page::html::render(&document()?).as_bytes())?,
-        Format::Csv => out.write_all(A::csv(output)?.as_bytes())?,
-        Format::Text => out.write_all(A::text(output)?.as_bytes())?,
-    }
-    out.flush()?;
-    Ok(())
+    let wrong = |source| AnalysisError::Parameters { name: F::NAME, source };
+    let params: F::Params = serde_json::from_value(parameters).map_err(wrong)?;
+    F::write(inputs, &params, out)
+}
+
+fn run<A: Analysis>(inputs: &Inputs<'_>, parameters: Value) -> Result<Box<dyn Outcome>, AnalysisError> {
+    let wrong = |source| AnalysisError::Parameters { name: A::NAME, source };
+    let params: A::Params = serde_json::from_value(parameters).map_err(wrong)?;
+    Ok(Box::new(Made::<A>(A::run(inputs, &params)?)))
 }

@@ -1,53 +1,26 @@
-//! A timeline in the formats of other programs: Chrome trace JSON, Perfetto, CSV, Parquet; and its earliest events as plain JSON.
-//! `docs/formats.md` describes each. Each file is an entry of the catalogue; [`Export::definition`] gives it.
-//!
-//! Every event of the timeline is in each of them but the last, in integer nanoseconds; what a format cannot hold is counted in
-//! [`Exported::left_out`]. The strings are those of the timeline, which readers redacted.
+//! Files for other programs as entries of the catalogue: their names and what is read for them;
+//! [`Export::definition`] gives the entry. `flopwatch-export` writes them.
 
 pub(crate) mod entries;
 
 #[cfg(feature = "export")]
-mod chrome;
-#[cfg(feature = "export")]
-mod csv;
-#[cfg(feature = "export")]
-mod events;
-#[cfg(feature = "export")]
-mod json;
-#[cfg(feature = "export")]
 mod kernels;
-#[cfg(feature = "export")]
-mod nesting;
-#[cfg(feature = "parquet")]
-mod parquet;
-#[cfg(feature = "export")]
-mod perfetto;
-#[cfg(feature = "export")]
-mod tracks;
 mod write;
 #[cfg(feature = "export")]
 mod writers;
 
-use std::io;
+use flopwatch_model::Needs;
 
 use crate::definition::Definition;
-use crate::model::Losses;
-use crate::needs::Needs;
 
 #[cfg(feature = "export")]
 pub use writers::export;
-
-/// Most events in the document of the earliest events: a client holds it whole.
-pub const MOST_EVENTS: u64 = 100_000;
 
 /// Most launches in the document of kernel counters: a client holds it whole.
 pub const MOST_LAUNCHES: usize = 10_000;
 
 /// Version of the entries of the catalogue: raised whenever the bytes of a file change, added columns included.
 pub(crate) const VERSION: u32 = 1;
-
-/// Version of the tables' columns and of the tracks' numbering. Columns are added behind the others without a new version.
-pub const SCHEMA_VERSION: u32 = 1;
 
 /// A format of exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -60,7 +33,7 @@ pub enum ExportFormat {
     Csv,
     /// The same table in columns.
     Parquet,
-    /// The earliest events as JSON, [`MOST_EVENTS`] at most.
+    /// The earliest events as JSON, 100,000 at most.
     Json,
     /// Counters of launches that a kernel profiler measured, as JSON, [`MOST_LAUNCHES`] at most; nothing where there are none.
     Kernels,
@@ -146,42 +119,6 @@ impl Table {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|table| table.name() == name)
     }
-}
-
-/// What was written.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exported {
-    /// Events that were written.
-    pub events: u64,
-    /// Samples of series.
-    pub samples: u64,
-    /// Launches that a kernel profiler measured.
-    pub profiles: u64,
-    /// What the timeline holds and this format, or this table, does not.
-    pub left_out: Losses,
-}
-
-/// Why nothing whole was written.
-#[derive(Debug, thiserror::Error)]
-pub enum ExportError {
-    /// The output cannot be written.
-    #[error("the output cannot be written: {0}")]
-    Write(#[from] io::Error),
-    /// The Parquet writer refuses.
-    #[cfg(feature = "parquet")]
-    #[error("the Parquet file cannot be written: {0}")]
-    Parquet(#[from] ::parquet::errors::ParquetError),
-    /// The JSON writer refuses.
-    #[error("the trace cannot be written: {0}")]
-    Json(#[from] serde_json::Error),
-    /// The CSV writer refuses.
-    #[cfg(feature = "export")]
-    #[error("the table cannot be written: {0}")]
-    Csv(#[from] ::csv::Error),
-    /// This program was built without the writer of this format.
-    #[cfg(not(feature = "parquet"))]
-    #[error("this program was built without the writer of this format: run flopwatch-agent as it is built by default")]
-    NotBuilt,
 }
 
 /// Which file for another program.

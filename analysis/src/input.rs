@@ -1,35 +1,11 @@
 //! The captures that an analysis is made of.
 
-use crate::model::{Events, Timeline};
-
-/// How much a capture holds in all, read or not.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Totals {
-    /// Events of all categories.
-    pub events: u64,
-    /// Samples of all series.
-    pub samples: u64,
-    /// Launches that a kernel profiler measured.
-    pub profiles: u64,
-}
-
-impl Totals {
-    /// Of a timeline that was read whole.
-    pub fn of(timeline: &Timeline) -> Self {
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-        let capture = &timeline.capture;
-        Self {
-            events: capture.events.values().map(Events::count).sum(),
-            samples: capture.counters.iter().map(|series| count(series.t_ns.len())).sum(),
-            profiles: count(capture.profiles.len()),
-        }
-    }
-}
+use flopwatch_model::{Timeline, Totals};
 
 /// One capture.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
-    /// What was read of it: at least the analysis's [`crate::Needs`].
+    /// What was read of it: at least the analysis's [`flopwatch_model::Needs`].
     pub timeline: &'a Timeline,
     /// What it holds in all.
     pub totals: Totals,

@@ -1,14 +1,13 @@
 //! The catalogue for clients: what `analyze --list --format json` prints and the services list.
 
+use flopwatch_report::{Column, Format};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::catalogue::CATALOGUE;
-use crate::definition::{Definition, InputCount, ResultType};
-use crate::format::Format;
+use crate::definition::{Definition, InputCount};
 use crate::group::Group;
-use crate::tabular::Column;
 
 /// An entry of the catalogue.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -46,14 +45,11 @@ impl Listing {
             about: definition.about,
             group: definition.group,
             inputs: definition.inputs,
-            parameters: (definition.parameters)().to_value(),
+            parameters: definition.parameter_schema().to_value(),
             media_type: definition.media_type(),
             file_name: definition.file_name(),
             formats: definition.formats(),
-            result: match definition.result {
-                ResultType::Json { schema } => Some(schema().to_value()),
-                ResultType::File { .. } => None,
-            },
+            result: definition.result_schema().map(|schema| schema.to_value()),
             columns: definition.tabular().map(|table| table.columns),
         }
     }

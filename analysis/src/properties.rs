@@ -8,10 +8,10 @@ mod memory;
 mod ranges;
 mod steps;
 
+use flopwatch_model::Timeline;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::model::Timeline;
 use crate::{Input, Request};
 
 /// Programs that each property is tried on. An answer goes through the whole of a request, which takes its time.

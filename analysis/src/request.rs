@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 
+use flopwatch_report::Format;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::catalogue;
 use crate::definition::{AnalysisError, Definition, Report, ResultType};
-use crate::format::Format;
 use crate::input::Input;
 use crate::parameters::{Parameters, Properties};
 
@@ -125,7 +125,7 @@ impl Request {
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
     ) -> Result<Self, RequestError> {
         let definition = named(name)?;
-        let properties = Properties::of(&(definition.parameters)());
+        let properties = Properties::of(&definition.parameter_schema());
         let mut given = Map::new();
         let mut format = None;
         let repeated = |parameter: &str| RequestError::Repeated {
@@ -167,7 +167,7 @@ impl Request {
     }
 
     fn checked(definition: &'static Definition, given: Map<String, Value>) -> Result<Self, RequestError> {
-        let properties = Properties::of(&(definition.parameters)());
+        let properties = Properties::of(&definition.parameter_schema());
         for (parameter, value) in &given {
             let property = properties
                 .find(parameter)

@@ -1,6 +1,6 @@
 //! A capture as a row: who was profiled, with which probability, and what came of it.
 
-use flopwatch_analysis::summary::Summary;
+use flopwatch_summary::Summary;
 use serde::{Deserialize, Serialize};
 
 use crate::column::Column;

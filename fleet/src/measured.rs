@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_analysis::model::{Category, Events, Figures, Timeline, figures_by_key, index, whole};
-use flopwatch_analysis::summary::{Measure, Summary, TABLES, TableRow};
+use flopwatch_model::{Category, Events, Figures, Timeline, figures_by_key, index, whole};
+use flopwatch_summary::{Measure, Summary, TABLES, TableRow};
 
 use crate::capture::{CaptureRow, integer};
 use crate::name::{OTHER_NAMES, stored};
@@ -160,7 +160,7 @@ impl<'a> Measured<'a> {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_analysis::model::Event;
+    use flopwatch_model::Event;
 
     use super::*;
 

@@ -80,9 +80,7 @@ impl Sketch {
     /// down. `None` of no durations.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let last = self.count().checked_sub(1)?;
-        let rank = flopwatch_analysis::model::whole(
-            (q.clamp(0.0, 1.0) * flopwatch_analysis::model::approximate(u128::from(last))).floor(),
-        );
+        let rank = flopwatch_model::whole((q.clamp(0.0, 1.0) * flopwatch_model::approximate(u128::from(last))).floor());
         let mut below = 0_u64;
         let holds = |(_, count): &(i32, u64)| {
             below = below.saturating_add(*count);
@@ -127,8 +125,8 @@ mod tests {
         let growth = (51.0_f64 / 49.0).ln();
         let mut value = 3_u64;
         while value < 1 << 52 {
-            let exact = flopwatch_analysis::model::approximate(u128::from(value)).ln() / growth;
-            let exact = flopwatch_analysis::model::whole(exact.ceil());
+            let exact = flopwatch_model::approximate(u128::from(value)).ln() / growth;
+            let exact = flopwatch_model::whole(exact.ceil());
             assert_eq!(u64::try_from(bucket(value)).unwrap(), exact, "{value}");
             value += value / 7 + 1;
         }
@@ -190,9 +188,9 @@ mod tests {
         fn quantiles_are_within_two_percent(mut values in durations(), q in 0.0_f64..=1.0) {
             let found = of(&values).quantile(q).unwrap();
             values.sort_unstable();
-            let last = flopwatch_analysis::model::approximate(u128::from(flopwatch_analysis::model::count(values.len() - 1)));
-            let place = usize::try_from(flopwatch_analysis::model::whole((q * last).floor())).unwrap();
-            let exact = flopwatch_analysis::model::approximate(u128::from(values[place]));
+            let last = flopwatch_model::approximate(u128::from(flopwatch_model::count(values.len() - 1)));
+            let place = usize::try_from(flopwatch_model::whole((q * last).floor())).unwrap();
+            let exact = flopwatch_model::approximate(u128::from(values[place]));
             prop_assert!((found - exact).abs() <= exact * 0.02 * (1.0 + 1e-9), "{} for {}", found, exact);
         }
     }

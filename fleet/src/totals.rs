@@ -10,10 +10,11 @@ mod resample;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_model::approximate;
+
 use crate::capture::{CERTAIN_PER_BILLION, CaptureRow, Trigger};
 use crate::name::OTHER_NAMES;
 use crate::row::Row;
-use flopwatch_analysis::model::approximate;
 use group::{Part, Sums};
 use resample::Resamples;
 

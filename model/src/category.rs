@@ -2,6 +2,23 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The categories of GPU work ([`Category::is_gpu_work`]) and others beside them, for analyses that look at both.
+#[macro_export]
+macro_rules! gpu_work_and {
+    ($($other:expr),* $(,)?) => {
+        &[
+            $crate::Category::CudaKernel,
+            $crate::Category::CudaMemcpyH2d,
+            $crate::Category::CudaMemcpyD2h,
+            $crate::Category::CudaMemcpyD2d,
+            $crate::Category::CudaMemcpyP2p,
+            $crate::Category::CudaMemcpyOther,
+            $crate::Category::CudaMemset,
+            $($other,)*
+        ]
+    };
+}
+
 /// What kind of thing an event is.
 ///
 /// The order is that of the published lists.

@@ -1,4 +1,4 @@
-//! The columnar event model that every reader fills and every analysis and writer reads.
+//! The columnar event model that every reader fills and every analysis and writer reads, and what one may ask of it ([`Needs`]).
 //!
 //! Times are integer nanoseconds relative to the session's start, sizes are bytes. The crate does no I/O.
 
@@ -14,11 +14,13 @@ mod lod;
 mod losses;
 mod memory_kind;
 mod merge;
+mod needs;
 mod parents;
 mod program;
 mod row;
 mod row_major;
 mod stack_profile;
+mod totals;
 pub mod wire;
 
 pub use allocation::Allocation;
@@ -36,10 +38,12 @@ pub use lod::{Lod, LodLevel};
 pub use losses::{Loss, LossReason, Losses};
 pub use memory_kind::MemoryKind;
 pub use merge::MergeError;
+pub use needs::{Needs, Selection};
 pub use program::Program;
 pub use row::{Row, Track};
 pub use row_major::RowMajor;
 pub use stack_profile::{SampleKind, StackFrame, StackLabel, StackProfile, StackSample};
+pub use totals::Totals;
 
 use std::collections::{BTreeMap, BTreeSet};
 

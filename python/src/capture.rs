@@ -5,9 +5,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flopwatch_analysis::model::{Category, Events, Timeline};
-use flopwatch_analysis::summary::summarise;
-use flopwatch_analysis::{AnalysisError as Failed, Format, Input, Listing, Report, Request};
+use flopwatch_analysis::{AnalysisError as Failed, Input, Listing, Report, Request};
+use flopwatch_model::{Category, Events, Timeline};
+use flopwatch_report::Format;
+use flopwatch_summary::summarise;
 use flopwatch_trace::convert::{ConvertError, ConvertOptions, LOCAL_SESSION};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt32Arr
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
-use flopwatch_analysis::model::{Category, Column, Events, Row, Timeline, Values};
+use flopwatch_model::{Category, Column, Events, Row, Timeline, Values};
 
 /// What picks a column of numbers out of events.
 type Pick<T> = fn(&Events, usize) -> &[T];

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow_array::builder::{BooleanBuilder, Float64Builder, Int64Builder, StringBuilder, UInt64Builder};
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::ArrowError;
-use flopwatch_analysis::{CellType, Report, Tabular};
+use flopwatch_analysis::Report;
+use flopwatch_report::{CellType, Tabular};
 use pyo3::prelude::*;
 use serde_json::Value;
 

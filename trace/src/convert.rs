@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use flopwatch_summary::{Summary, summarise};
+
 use crate::limits::ReadLimits;
 use crate::open::{ReadError, open};
 use crate::timeline_file::{self, WriteError};
 use crate::transform::{TransformOptions, transform};
-use flopwatch_analysis::summary::{Summary, summarise};
 
 /// Session of a timeline whose source names none.
 pub const LOCAL_SESSION: &str = "local";

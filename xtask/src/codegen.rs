@@ -25,18 +25,22 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     step("custom resource definitions", || {
         example(cache, "flopwatch-api", "crds", &DEFINITIONS)
     })?;
-    step("summary schema", || {
-        example(cache, "flopwatch-analysis", "summary_schema", &[SUMMARY_SCHEMA])
-    })?;
+    step("summary schema", || generated(cache, "summary-schema", SUMMARY_SCHEMA))?;
     step("viewer's types of analyses", || {
-        example(cache, "flopwatch-analysis", "typescript", &[TYPESCRIPT])
+        generated(cache, "typescript", TYPESCRIPT)
     })?;
-    step("Python's types of analyses", || {
-        example(cache, "flopwatch-analysis", "python", &[PYTHON])
-    })?;
+    step("Python's types of analyses", || generated(cache, "python", PYTHON))?;
     step("OpenAPI document", || {
         example(cache, "flopwatch-operator", "openapi", &[OPENAPI])
     })
+}
+
+/// Runs `flopwatch-codegen`, which compiles the whole catalogue and is therefore no part of this program.
+fn generated(cache: &Cache, what: &str, path: &str) -> Result<()> {
+    let cargo = project::cargo()?.envs(project::environment(cache)?);
+    cargo
+        .args(["run", "--quiet", "--package", "flopwatch-codegen", "--", what, path])
+        .shown()
 }
 
 fn example(cache: &Cache, package: &str, name: &str, arguments: &[&str]) -> Result<()> {

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
+use flopwatch_analysis::Request;
 use flopwatch_analysis::analyses::operations::profile::{LONGEST_FILE, is_profile, write};
-use flopwatch_analysis::{Format, Request};
+use flopwatch_report::Format;
 
 use super::Error;
 

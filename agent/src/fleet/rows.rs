@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use flopwatch_analysis::summary::Summary;
 use flopwatch_fleet::{CaptureRow, Limits, ReadError, Row, WriteError, read_rows, rows, write_rows};
+use flopwatch_summary::Summary;
 use flopwatch_trace::model::Timeline;
 
 use super::FleetFiles;
@@ -132,7 +132,7 @@ fn differs(row: &Row, capture: &CaptureRow) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_analysis::summary::summarise;
+    use flopwatch_summary::summarise;
     use flopwatch_trace::model::{Capture, Category, Event, Events};
 
     use super::*;

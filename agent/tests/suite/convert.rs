@@ -4,11 +4,10 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use flopwatch_analysis::summary::Summary;
-use flopwatch_trace::ReadLimits;
+use flopwatch_summary::Summary;
 use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Track};
-use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::{ReadLimits, timeline_file};
 
 fn agent(arguments: &[&str], files: &[&Path]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_flopwatch-agent"))

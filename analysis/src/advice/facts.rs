@@ -6,16 +6,17 @@ mod grids;
 mod memory;
 mod named;
 
+use flopwatch_measures::gap::Gap;
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::iteration::{self, Iteration, IterationOptions, Iterations};
+use flopwatch_measures::launch::{Joined, WorkCalls};
+use flopwatch_measures::work::{GpuWork, Work};
+use flopwatch_model::{Category, Events, Timeline, index};
+use flopwatch_report::page::{Cell, Place, Unit};
+
 use crate::advice::finding::Evidence;
 use crate::analyses::idle::{IdleCause, host_wait_causes};
-use crate::measures::gap::Gap;
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::iteration::{self, Iteration, IterationOptions, Iterations};
-use crate::measures::launch::{Joined, WorkCalls};
-use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Events, Timeline, index};
-use crate::page::{Cell, Place, Unit};
 
 pub(crate) use calls::{Call, Calls};
 pub(crate) use gpu::GpuFacts;

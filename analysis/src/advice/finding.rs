@@ -1,9 +1,8 @@
 //! What a rule found.
 
+use flopwatch_report::page::{Cell, Place, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::page::{Cell, Place, Unit};
 
 /// Which part of the work a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]

@@ -1,10 +1,11 @@
 //! What a rule of advice is.
 
+use flopwatch_model::Category;
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Unit;
+
 use super::facts::Facts;
 use super::finding::{Area, Found};
-use crate::model::Category;
-use crate::not_captured::NotCaptured;
-use crate::page::Unit;
 
 /// What a rule says of itself.
 #[derive(Debug)]
@@ -102,11 +103,11 @@ pub(crate) trait Rule: Sync {
 
     /// A capture on which it must fire.
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline;
+    fn fires(&self) -> flopwatch_model::Timeline;
 
     /// A capture on which it must look and find nothing.
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline;
+    fn quiet(&self) -> flopwatch_model::Timeline;
 }
 
 /// What `rule` says of a capture that may lack what it needs.

@@ -85,9 +85,10 @@ pub(super) static ALL: &[&dyn Rule] = &[
 mod tests {
     use std::collections::BTreeSet;
 
+    use flopwatch_model::Timeline;
+
     use crate::advice::rule::{Verdict, judge};
     use crate::advice::{Facts, rules};
-    use crate::model::Timeline;
 
     fn verdict(rule: &dyn rules::Rule, timeline: &Timeline) -> Verdict {
         judge(rule, &Facts::of(timeline, 5))

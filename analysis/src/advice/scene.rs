@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Category, ColumnId, Device, Timeline, Track};
-use crate::testing::{Added, Trace};
+use flopwatch_analysis_testing::{Added, Trace};
+use flopwatch_model::{Category, ColumnId, Device, Timeline, Track};
 
 const US: u64 = 1000;
 

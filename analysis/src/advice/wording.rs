@@ -1,7 +1,7 @@
 //! Figures in sentences, as pages show them.
 
-use crate::model::approximate;
-use crate::page::{Unit, figure};
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Unit, figure};
 
 /// A length of time: `4.49 ms`.
 pub(super) fn time(ns: u64) -> String {
@@ -52,7 +52,7 @@ fn acronyms_stay_in_capitals() {
 /// As many letters of a kernel's name as a sentence bears.
 pub(super) fn short(name: &str) -> String {
     const MOST: usize = 60;
-    let name = crate::measures::kernel_name::short(name);
+    let name = flopwatch_measures::kernel_name::short(name);
     match name.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", name.get(..end).unwrap_or(name)),
         None => name.to_owned(),

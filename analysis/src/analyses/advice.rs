@@ -2,6 +2,9 @@
 
 mod text;
 
+use flopwatch_model::{Needs, Selection};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +12,6 @@ use crate::advice::{self, Advice, Finding, Limits, Outcome};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Table, Unit};
 
 /// What makes a capture slow, why, and what to do.
 #[derive(Debug)]

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::host_call::{HostCall, ProcessGpus, without_version};
+use flopwatch_measures::steady_state::{PhasedCost, SteadyState};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::host_call::{HostCall, ProcessGpus, without_version};
-use crate::measures::steady_state::{PhasedCost, SteadyState};
-use crate::model::{Category, ColumnId, Timeline, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place, Table, Unit};
 
 /// Allocations of memory by the CUDA API and by the framework.
 #[derive(Debug)]
@@ -183,7 +182,7 @@ impl Analysis for Allocations {
     const GROUP: Group = Group::Host;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(crate::measures::iteration::ITERATION_CATEGORIES),
+        categories: Selection::Only(flopwatch_measures::iteration::ITERATION_CATEGORIES),
         columns: Selection::Only(&[ColumnId::Launch, ColumnId::StepNumber, ColumnId::RangeStyle]),
         names: true,
         rows: true,
@@ -339,7 +338,8 @@ fn page(about: &str, result: &AllocationsResult) -> Page {
     );
     for row in &result.allocators {
         allocators.push([
-            row.device.map_or_else(|| "host".into(), crate::page::Cell::from),
+            row.device
+                .map_or_else(|| "host".into(), flopwatch_report::page::Cell::from),
             row.allocations.into(),
             row.frees.into(),
             row.allocated_bytes.into(),
@@ -358,9 +358,10 @@ fn page(about: &str, result: &AllocationsResult) -> Page {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::{Allocation, Track};
+
     use super::*;
-    use crate::model::{Allocation, Track};
-    use crate::testing::Trace;
 
     #[test]
     fn a_free_that_the_gpu_idles_in_is_counted_with_its_stall() {

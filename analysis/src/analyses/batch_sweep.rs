@@ -2,6 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::coverage::Coverage;
+use flopwatch_measures::pace::Pace;
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and, index, ratio, whole};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Bars, Page, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +15,6 @@ use crate::analyses::mfu::{MfuParams, MfuResult};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::coverage::Coverage;
-use crate::measures::pace::Pace;
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, index, ratio, whole};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Bars, Page, Series, Table, Unit};
 
 /// Captures with different batch sizes.
 #[derive(Debug)]
@@ -291,8 +290,8 @@ impl BatchSweepResult {
 
 /// When anything of torch.compile compiled.
 fn compiling(timeline: &Timeline) -> Coverage {
-    use crate::measures::compiled::Compiled;
-    use crate::measures::enclosing::Threads;
+    use flopwatch_measures::compiled::Compiled;
+    use flopwatch_measures::enclosing::Threads;
     let compiled = Compiled::of(timeline, &Threads::of(timeline));
     let times = compiled.compiling().flat_map(|(_, union)| union.as_slice());
     Coverage::of(&times.copied().collect())
@@ -436,11 +435,11 @@ fn page(about: &str, result: &BatchSweepResult) -> Page {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::Track;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Track;
-    use crate::testing::Trace;
 
     /// Three steps behind a first one, of 100 ns and 10 per item; a convolution of `size` images in each.
     fn program(size: u64) -> Timeline {

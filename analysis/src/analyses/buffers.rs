@@ -5,6 +5,15 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::iteration::{self, Iteration, IterationOptions};
+use flopwatch_measures::largest::largest;
+use flopwatch_measures::pool::{Allocator, Buffer, Pool, PoolKey, Release};
+use flopwatch_measures::requester::{RequesterName, Requesters};
+use flopwatch_measures::reuse::Reuse;
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, count, gpu_work_and, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,17 +21,6 @@ use crate::analyses::memory::{place_of, without_allocations};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::interval::Interval;
-use crate::measures::iteration::{self, Iteration, IterationOptions};
-use crate::measures::largest::largest;
-use crate::measures::pool::{Allocator, Buffer, Pool, PoolKey, Release};
-use crate::measures::requester::{RequesterName, Requesters};
-use crate::measures::reuse::Reuse;
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline, approximate, count, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
 
 /// The lives of buffers.
 #[derive(Debug)]
@@ -451,9 +449,10 @@ fn by_requester(
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::{Allocation, MemoryKind, Track};
+
     use super::*;
-    use crate::model::{Allocation, MemoryKind, Track};
-    use crate::testing::Trace;
 
     fn change(t_ns: u64, address: u64, bytes: i64) -> Allocation {
         Allocation {

@@ -4,22 +4,21 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::collective::{Collective, CollectiveOperation, Collectives as Found, bytes_per_second};
+use flopwatch_measures::coverage::Coverage;
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::Intervals;
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, Figures, Needs, Timeline, approximate, count, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::collective::{Collective, CollectiveOperation, Collectives as Found, bytes_per_second};
-use crate::measures::coverage::Coverage;
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::Intervals;
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::GpuWork;
-use crate::model::{Category, Figures, Timeline, approximate, count, ratio};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
 
 /// Message sizes, bandwidth, outliers and hidden time of the collectives of one capture.
 #[derive(Debug)]
@@ -254,7 +253,7 @@ impl CollectiveCall {
     fn of(timeline: &Timeline, found: &Found, seen: &Seen<'_>) -> Self {
         let Seen { of, gpu, hidden_ns } = *seen;
         let kernels = timeline.capture.events.get(&Category::CudaKernel);
-        let kernel = kernels.map_or("", |kernels| kernels.name_of(crate::model::index(of.at)));
+        let kernel = kernels.map_or("", |kernels| kernels.name_of(flopwatch_model::index(of.at)));
         Self {
             operation: of.operation,
             kernel: kernel.to_owned(),
@@ -423,9 +422,10 @@ fn narrow(total: u128) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::{Added, Trace};
+    use flopwatch_model::ColumnId;
+
     use super::*;
-    use crate::model::ColumnId;
-    use crate::testing::{Added, Trace};
 
     fn all_reduce(trace: &mut Trace, stream: u32, start: u64, end: u64, elements: u64) -> Added {
         let kernel = trace.kernel(stream, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", start, end);

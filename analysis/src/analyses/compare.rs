@@ -7,24 +7,22 @@ mod page;
 mod side;
 mod verdict;
 
+use flopwatch_measures::counterpart::Units;
+use flopwatch_measures::iteration::IterateBy;
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-pub use comparability::{Comparability, ComparabilityFactor};
-pub use differences::{CopyDifference, GpuTimeDifference, MemoryDifference, PeakMemory, TimeDifference};
-pub use verdict::{ComparedTime, ComparedTimeKind, ComparisonVerdict};
 
 use crate::analyses::compare::side::Side;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::counterpart::Units;
-use crate::measures::iteration::IterateBy;
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
+
+pub use comparability::{Comparability, ComparabilityFactor};
+pub use differences::{CopyDifference, GpuTimeDifference, MemoryDifference, PeakMemory, TimeDifference};
+pub use verdict::{ComparedTime, ComparedTimeKind, ComparisonVerdict};
 
 /// Compares two captures, before and after.
 #[derive(Debug)]

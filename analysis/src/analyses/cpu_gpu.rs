@@ -1,18 +1,16 @@
 //! When CPU and GPU worked, and when both did.
 
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_model::{Category, Events, Needs, Selection, Timeline, gpu_work_and, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::category::label;
+use flopwatch_report::page::{Bars, Block, Page, Series, Text, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, Events, Timeline, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::category::label;
-use crate::page::{Bars, Block, Page, Series, Text, Unit};
 
 /// Time in which the CPU, the GPU or both were active.
 #[derive(Debug)]
@@ -196,12 +194,12 @@ impl Analysis for CpuGpu {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::Track;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Track;
-    use crate::testing::Trace;
 
     fn trace(events: &[(Category, u64, u64)]) -> Timeline {
         let mut trace = Trace::new();

@@ -4,19 +4,18 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::critical_path::{self, PathPart, PathWindow, Segment};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::iteration::{self, Assignment, IterateBy, IterationOptions, Iterations};
+use flopwatch_measures::work::{GPU_WORK, GpuWork};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::critical_path::{self, PathPart, PathWindow, Segment};
-use crate::measures::interval::Interval;
-use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, Iterations};
-use crate::measures::work::{GPU_WORK, GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, index, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 /// The longest chain of work that waits for work.
 #[derive(Debug)]

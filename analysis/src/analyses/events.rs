@@ -3,14 +3,13 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
+use flopwatch_measures::record::{Cells, Field, Kind, fields};
+use flopwatch_model::{Category, Needs, Timeline, count};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::record::{Cells, Field, Kind, fields};
-use crate::model::{Category, Timeline, count};
-use crate::needs::Needs;
 
 /// Events in the order of their starts.
 #[derive(Debug)]
@@ -190,9 +189,10 @@ fn record(columns: &[Field], cells: &Cells<'_>, at: usize) -> EventRecord {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Event, Events};
+
     use super::*;
     use crate::input::Input;
-    use crate::model::{Event, Events};
 
     fn timeline() -> Timeline {
         let mut timeline = Timeline::default();

@@ -2,19 +2,19 @@
 
 use std::io::Write;
 
+use flopwatch_measures::flame::{Flame, FlameRow, FlameTree, FlameWeight, FrameKind, Side};
+use flopwatch_model::{Needs, Timeline, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::analyses::flame_graph::drawn::drawn;
 use crate::analyses::flame_graph::page::{Everywhere, everywhere};
 use crate::analyses::flame_graph::{FlameParams, NEEDS, missing, nested};
 use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::flame::{Flame, FlameRow, FlameTree, FlameWeight, FrameKind, Side};
-use crate::model::{Timeline, index};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{self, Cell, Page, Table, Unit};
 
 /// The difference of two flame graphs.
 #[derive(Debug)]
@@ -157,7 +157,7 @@ impl Analysis for FlameDifferenceAnalysis {
             ("Frames", output.frames.into(), Unit::None),
         ]);
         if output.value > 0 {
-            page.flame(page::Flame::of("Before and after", &output.flame, true));
+            page.flame(drawn("Before and after", &output.flame, true));
             page.table(changed(output));
         }
         Ok(page)
@@ -217,6 +217,6 @@ impl FileAnalysis for FlameDifferencePprof {
 
     #[cfg(not(feature = "export"))]
     fn write(_inputs: &Inputs<'_>, _params: &FlameParams, _out: &mut dyn Write) -> Result<(), AnalysisError> {
-        Err(crate::export::ExportError::NotBuilt.into())
+        Err(AnalysisError::NotBuilt)
     }
 }

@@ -1,5 +1,6 @@
 //! Where the time went, by the stack of ranges, operators and functions of Python: flame graphs, and files of them for other programs.
 
+pub(crate) mod drawn;
 mod folded;
 pub(crate) mod page;
 #[cfg(feature = "export")]
@@ -11,21 +12,20 @@ mod tests;
 use std::io::Write;
 use std::time::Duration;
 
+use flopwatch_measures::flame::{
+    Asked, Cut, Flame, FlameGrouping, FlameRow, FlameStacks, FlameTree, FlameWeight, FrameKind, Held, Side,
+};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::work::GPU_WORK;
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::flame::{
-    Asked, Cut, Flame, FlameGrouping, FlameRow, FlameStacks, FlameTree, FlameWeight, FrameKind, Held, Side,
-};
-use crate::measures::interval::Interval;
-use crate::measures::work::{GPU_WORK, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 /// A flame graph.
 #[derive(Debug)]
@@ -333,6 +333,6 @@ impl FileAnalysis for FlamePprof {
 
     #[cfg(not(feature = "export"))]
     fn write(_inputs: &Inputs<'_>, _params: &FlameParams, _out: &mut dyn Write) -> Result<(), AnalysisError> {
-        Err(crate::export::ExportError::NotBuilt.into())
+        Err(AnalysisError::NotBuilt)
     }
 }

@@ -1,19 +1,18 @@
 //! Where the time of each GPU went.
 
+use flopwatch_measures::exclusive_time::{BusyByClass, ExclusiveTime};
+use flopwatch_measures::gpu::{Gpu, Window};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
+use flopwatch_model::{Needs, Timeline, count, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
-use crate::measures::gpu::{Gpu, Window};
-use crate::measures::interval::Interval;
-use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
-use crate::model::{Timeline, count, ratio};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 
 /// Computation, exposed communication, exposed copies and idle time of each GPU.
 #[derive(Debug)]
@@ -254,9 +253,10 @@ fn table(output: &GpuTimes) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::Category;
+
     use super::*;
-    use crate::model::Category;
-    use crate::testing::Trace;
 
     /// 0       100     150      200     220      300   ns
     /// | gemm  |    nccl         |               | gemm ends at 340

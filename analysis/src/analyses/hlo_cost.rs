@@ -2,19 +2,18 @@
 
 use std::collections::HashMap;
 
+use flopwatch_measures::hlo_cost::{HloCosts, Loops};
+use flopwatch_measures::hlo_program::{HloProgram, HloPrograms};
+use flopwatch_measures::hlo_time::{HLO_TIME, HloTime};
+use flopwatch_model::{Needs, Timeline, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::hlo_cost::{HloCosts, Loops};
-use crate::measures::hlo_program::{HloProgram, HloPrograms};
-use crate::measures::hlo_time::{HLO_TIME, HloTime};
-use crate::model::{Timeline, ratio};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Table, Unit};
 
 /// Work of compiled programs.
 #[derive(Debug)]

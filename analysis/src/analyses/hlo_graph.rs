@@ -8,20 +8,19 @@ mod result;
 
 use std::io::Write;
 
+use flopwatch_model::{Needs, Timeline};
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
+use crate::group::Group;
+use crate::input::Inputs;
 
 pub use choice::HloStage;
 pub use result::{
     HloComputation, HloEdge, HloEdgeKind, HloFusion, HloGraph, HloGraphComputationKind, HloNode, HloOpcodeCount,
 };
-
-use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
-use crate::group::Group;
-use crate::input::Inputs;
-use crate::model::Timeline;
-use crate::needs::Needs;
-use crate::page::Page;
 
 /// The graph of a compiled program.
 #[derive(Debug)]

@@ -2,18 +2,17 @@
 
 mod page;
 
+use flopwatch_measures::hlo_memory::{HloBufferUse, Life, PlannedMemory, instruction_of};
+use flopwatch_measures::hlo_program::{HloProgram, HloProgramEntry, HloPrograms, source_of};
+use flopwatch_model::{Needs, Timeline, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::hlo_memory::{HloBufferUse, Life, PlannedMemory, instruction_of};
-use crate::measures::hlo_program::{HloProgram, HloProgramEntry, HloPrograms, source_of};
-use crate::model::{Timeline, index};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 /// The memory of a compiled program.
 #[derive(Debug)]

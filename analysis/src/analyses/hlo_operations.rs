@@ -4,21 +4,20 @@ mod page;
 mod result;
 mod roofline;
 
+use flopwatch_measures::hlo_program::{HloProgram, HloPrograms};
+use flopwatch_measures::hlo_time::{HLO_TIME, HloTime, MeasuredOperation};
+use flopwatch_model::{Needs, Timeline, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-pub use result::{HloBound, HloFigureSource, HloKernel, HloOperation, HloOperations};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::hlo_program::{HloProgram, HloPrograms};
-use crate::measures::hlo_time::{HLO_TIME, HloTime, MeasuredOperation};
-use crate::model::{Timeline, index, ratio};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
 use roofline::Peaks;
+
+pub use result::{HloBound, HloFigureSource, HloKernel, HloOperation, HloOperations};
 
 /// Operations of compiled programs.
 #[derive(Debug)]

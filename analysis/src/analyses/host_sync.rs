@@ -5,23 +5,21 @@ mod kinds;
 mod page;
 mod rules;
 
+use flopwatch_measures::host_call::{CallCost, HostCall, ProcessGpus, process_of};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::host_call::{CallCost, HostCall, ProcessGpus, process_of};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
+use rules::SyncRule;
 
 pub use held::SyncHolder;
 pub use kinds::SyncKind;
-use rules::SyncRule;
 
 /// Calls in which the host waits for GPUs.
 #[derive(Debug)]

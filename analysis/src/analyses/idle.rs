@@ -3,26 +3,25 @@
 mod gaps;
 mod page;
 
+use flopwatch_measures::gap::{Gap, GapOptions, KERNEL_WAIT_NS, gaps};
+use flopwatch_measures::gpu::{Gpu, GpuStream};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::launch::{Joined, LaunchCoverage, WorkCalls};
+use flopwatch_measures::thread_activity::HostActivity;
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::gap::{Gap, GapOptions, KERNEL_WAIT_NS, gaps};
-use crate::measures::gpu::{Gpu, GpuStream};
-use crate::measures::interval::Interval;
-use crate::measures::launch::{Joined, LaunchCoverage, WorkCalls};
-use crate::measures::thread_activity::HostActivity;
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, index, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 pub(crate) use self::gaps::host_wait_causes;
 pub use self::gaps::{GapHolder, GapPart, IdleGap};
-pub use crate::measures::gap::IdleClass;
+pub use flopwatch_measures::gap::IdleClass;
 
 /// Idle time of GPUs and streams, its classes, its causes on the host, and the largest gaps.
 #[derive(Debug)]

@@ -4,24 +4,23 @@ mod bubbles;
 mod detail;
 mod page;
 
+use flopwatch_measures::exclusive_time::{BusyByClass, ExclusiveTime};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::iteration::{
+    self, Assignment, ITERATION_CATEGORIES, ITERATION_COLUMNS, IterateBy, Iteration, IterationOptions, IterationSource,
+    Iterations as Found,
+};
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::work::{GpuWork, Work};
+use flopwatch_model::{Category, Needs, Selection, Timeline, approximate, count, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::iteration::{
-    self, Assignment, ITERATION_CATEGORIES, ITERATION_COLUMNS, IterateBy, Iteration, IterationOptions, IterationSource,
-    Iterations as Found,
-};
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, Timeline, approximate, count, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 pub use bubbles::PipelineBubbles;
 pub use detail::{IterationDetail, IterationKernel};
@@ -245,7 +244,7 @@ impl IterationsResult {
         if !timeline.capture.captured.iter().any(|category| category.is_gpu_work()) {
             let missing = NotCaptured::unless_any(
                 &timeline.capture,
-                crate::measures::work::GPU_WORK,
+                flopwatch_measures::work::GPU_WORK,
                 "GPU time of iterations",
             );
             result.not_captured.extend(missing);

@@ -1,16 +1,15 @@
 //! How the kernels of two captures differ: before and after a change.
 
+use flopwatch_measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
+use flopwatch_measures::kernel_name;
+use flopwatch_model::{Category, Needs, Selection, Timeline, approximate, figures_by_key, listed};
+use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
-use crate::measures::kernel_name;
-use crate::model::{Category, Timeline, approximate, figures_by_key, listed};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
 
 /// Time, launches and mean of each kernel in two captures.
 #[derive(Debug)]

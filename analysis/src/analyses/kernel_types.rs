@@ -2,20 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::exclusive_time::BusyByClass;
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
+use flopwatch_model::{Category, Figures, Needs, Timeline, approximate, figures_by_key, index, listed, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::exclusive_time::BusyByClass;
-use crate::measures::gpu::Gpu;
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
-use crate::model::{Category, Figures, Timeline, approximate, figures_by_key, index, listed, ratio};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Time of each class of GPU work, and the kernels, copies and memsets that take most of it.
 #[derive(Debug)]
@@ -352,8 +351,9 @@ fn name_table(class: &ClassOfWork) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+
     use super::*;
-    use crate::testing::Trace;
 
     fn trace() -> Timeline {
         let mut trace = Trace::new();

@@ -2,15 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_model::{Category, Needs, Selection, index};
+use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::model::{Category, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
 
 /// Launches, busy time and distinct kernels per stream.
 #[derive(Debug)]

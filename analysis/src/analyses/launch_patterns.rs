@@ -2,6 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::launch::{Joined, LaunchCoverage};
+use flopwatch_measures::operation_name::normalised;
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, gpu_work_and, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Place, Table, Unit};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,13 +15,6 @@ use serde::{Deserialize, Serialize};
 use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::launch::{Joined, LaunchCoverage};
-use crate::measures::operation_name::normalised;
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Events, Timeline, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Place, Table, Unit};
 use regions::{Regions, Sequence};
 
 mod regions;
@@ -113,7 +112,7 @@ fn numbered<'a>(timeline: &'a Timeline, joined: &Joined) -> (Vec<u32>, Vec<&'a s
         });
         of_category.insert(*category, numbers.collect());
     }
-    let number = |launch: &crate::measures::launch::Launch| {
+    let number = |launch: &flopwatch_measures::launch::Launch| {
         let name = launch.work.events(timeline)?.name.get(index(launch.work.at))?;
         of_category.get(&launch.work.category)?.get(index(*name)).copied()
     };

@@ -2,18 +2,17 @@
 
 use std::cmp::Reverse;
 
+use flopwatch_measures::largest::largest;
+use flopwatch_measures::launch::{Joined, Launch, LaunchCoverage, Spread};
+use flopwatch_measures::work::{GPU_WORK, GpuWork};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, figures_by_key, gpu_work_and, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Place, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::largest::largest;
-use crate::measures::launch::{Joined, Launch, LaunchCoverage, Spread};
-use crate::measures::work::{GPU_WORK, GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, figures_by_key, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Place, Table, Unit};
 
 /// Lengths of launching calls and of what they launched, and the delay between.
 #[derive(Debug)]
@@ -369,9 +368,10 @@ fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::Track;
+
     use super::*;
-    use crate::model::Track;
-    use crate::testing::Trace;
 
     #[test]
     fn calls_works_and_delays_are_counted_apart() {

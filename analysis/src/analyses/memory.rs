@@ -7,21 +7,20 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::bins::Bins;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::largest::largest;
+use flopwatch_measures::pool::{Allocator, Before, Buffer, Peak, Pool, PoolPoint, Release};
+use flopwatch_measures::requester::{REQUESTER_CATEGORIES, RequesterName, Requesters};
+use flopwatch_model::{CounterSeries, Needs, Selection, Timeline, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::bins::Bins;
-use crate::measures::interval::Interval;
-use crate::measures::largest::largest;
-use crate::measures::pool::{Allocator, Before, Buffer, Peak, Pool, PoolPoint, Release};
-use crate::measures::requester::{REQUESTER_CATEGORIES, RequesterName, Requesters};
-use crate::model::{CounterSeries, Timeline, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
 
 /// Memory over time.
 #[derive(Debug)]
@@ -347,7 +346,7 @@ impl MemorySeries {
 
 /// A share; 0 of nothing.
 pub(crate) fn share(part: u64, of: u64) -> f64 {
-    crate::model::ratio(part, of).unwrap_or(0.0)
+    flopwatch_model::ratio(part, of).unwrap_or(0.0)
 }
 
 /// Where a buffer is in the timeline: on the row of who asked for it.
@@ -379,7 +378,7 @@ impl MemoryPool {
             given_ns: buffer.given_ns,
             lifetime_ns: buffer.lifetime_ns(),
             release: buffer.release,
-            address: crate::measures::pool::allocation(timeline, buffer)
+            address: flopwatch_measures::pool::allocation(timeline, buffer)
                 .map_or_else(String::new, |allocation| format!("{:#x}", allocation.address)),
             place: place_of(timeline, requesters, buffer),
         });

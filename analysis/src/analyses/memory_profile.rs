@@ -8,20 +8,19 @@ mod changes;
 mod page;
 mod tally;
 
+use flopwatch_measures::largest::largest;
+use flopwatch_model::{Needs, Timeline, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::largest::largest;
-use crate::model::{Timeline, index};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
+use tally::Tally;
 
 pub use changes::{MemoryProfileChanges, MemoryProfileChangesResult};
-use tally::Tally;
 
 /// A profile of memory.
 #[derive(Debug)]

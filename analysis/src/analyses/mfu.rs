@@ -6,20 +6,20 @@ mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{
+    Category, ColumnId, Needs, Selection, Timeline, approximate, count, gpu_work_and, index, ratio, whole,
+};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::interval::Interval;
-use crate::measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, count, index, ratio, whole};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
-
 use count::Counted;
 use tally::{Peaks, Tally};
 

@@ -2,21 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::host_call::{HostCall, ProcessGpus, without_version};
+use flopwatch_measures::operation_name::normalised;
+use flopwatch_measures::steady_state::{PhasedCost, SteadyState};
+use flopwatch_model::{Category, Needs, Selection, Timeline, gpu_work_and, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::category::label;
+use flopwatch_report::page::{Page, Place, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::host_call::{HostCall, ProcessGpus, without_version};
-use crate::measures::operation_name::normalised;
-use crate::measures::steady_state::{PhasedCost, SteadyState};
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, Timeline, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::category::label;
-use crate::page::{Page, Place, Table, Unit};
 
 /// Loading and compiling of code for GPUs.
 #[derive(Debug)]
@@ -185,7 +183,7 @@ impl Analysis for ModuleLoading {
             Category::CpuOp,
             Category::Overhead
         ]),
-        columns: Selection::Only(crate::measures::iteration::ITERATION_COLUMNS),
+        columns: Selection::Only(flopwatch_measures::iteration::ITERATION_COLUMNS),
         names: true,
         rows: true,
         ..Needs::NOTHING
@@ -295,9 +293,10 @@ fn page(about: &str, result: &ModuleLoadingResult) -> Page {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::Track;
+
     use super::*;
-    use crate::model::Track;
-    use crate::testing::Trace;
 
     #[test]
     fn loading_linking_and_compiling_are_told_apart_by_names() {

@@ -6,18 +6,15 @@ mod page;
 mod tests;
 mod transfers;
 
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline, approximate, index, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
-
 use evidence::{Evidence, Found};
 use transfers::Transfers;
 

@@ -9,30 +9,32 @@ pub mod profile;
 mod result;
 mod split;
 
+use flopwatch_measures::enclosing::{LaunchedWork, Threads};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{
+    Category, ColumnId, Figures, Needs, RowMajor, Selection, Timeline, count, figures_by_key, gpu_work_and, index,
+    ratio,
+};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
+use flopwatch_summary::Statistics;
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::group::Group;
+use crate::input::Inputs;
+use calls::{Call, Calls};
+use memory::Memory;
+use split::{Parts, Splitter};
 
 pub use bottleneck::{OperationBottleneck, OperationReason, OperationRule};
 pub use kind::{OperationChoice, OperationKind};
 pub use result::{
     Operation, OperationCall, OperationCoverage, OperationKindCalls, OperationMemory, OperationName, Operations,
 };
-
-use crate::definition::{Analysis, AnalysisError, InputCount};
-use crate::group::Group;
-use crate::input::Inputs;
-use crate::measures::enclosing::{LaunchedWork, Threads};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Figures, RowMajor, Timeline, count, figures_by_key, index, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
-use crate::summary::Statistics;
-use calls::{Call, Calls};
-use memory::Memory;
-use split::{Parts, Splitter};
 
 /// Calls, time and what it was made of, per operation.
 #[derive(Debug)]

@@ -1,20 +1,19 @@
 //! How much of what GPUs do runs at the same time.
 
+use flopwatch_measures::exclusive_time::BusyByClass;
+use flopwatch_measures::gpu::{Gpu, Window};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
+use flopwatch_model::{Needs, Timeline, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::exclusive_time::BusyByClass;
-use crate::measures::gpu::{Gpu, Window};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
-use crate::model::{Timeline, ratio};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Table, Unit};
 
 /// Overlap of computation, communication and copies on each GPU.
 #[derive(Debug)]
@@ -344,12 +343,12 @@ fn at_once_table(output: &Overlaps) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_analysis_testing::mixed::{timeline, work};
+    use flopwatch_model::Category;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::measures::exclusive_time::tests::{timeline, work};
-    use crate::model::Category;
-    use crate::testing::Trace;
 
     #[test]
     fn each_combination_of_classes_has_its_own_time() {

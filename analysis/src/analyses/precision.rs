@@ -7,20 +7,18 @@ mod tests;
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::matrix_kernel::{MatrixKernel, MatrixUnit};
+use flopwatch_model::{Category, ColumnId, KernelProfile, Needs, Selection, Timeline, gpu_work_and, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
+use flopwatch_summary::duration_ns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::interval::Interval;
-use crate::measures::matrix_kernel::{MatrixKernel, MatrixUnit};
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, KernelProfile, Timeline, index, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
-use crate::summary::profiled_kernels::duration_ns;
 
 /// The first compute capability with tensor cores.
 const VOLTA: u32 = 7;

@@ -2,19 +2,20 @@
 
 use std::collections::HashMap;
 
+use flopwatch_measures::kernel_figures::Figures;
+use flopwatch_measures::kernel_name;
+use flopwatch_measures::speed_of_light::{Limiter, SpeedOfLight};
+use flopwatch_model::{
+    Category, ColumnId, Events, KernelProfile, Needs, Selection, Timeline, approximate, count, index, ratio,
+};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Place, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::kernel_figures::Figures;
-use crate::measures::kernel_name;
-use crate::measures::speed_of_light::{Limiter, SpeedOfLight};
-use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, count, index, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Place, Table, Unit};
 
 /// Joins a timeline and a report of a kernel profiler.
 #[derive(Debug)]
@@ -457,9 +458,10 @@ fn joined(output: &JoinedKernels) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::{Device, Metric};
+
     use super::*;
-    use crate::model::{Device, Metric};
-    use crate::testing::Trace;
 
     fn profile(id: u64, name: &str, blocks: u32, duration_ns: f64) -> KernelProfile {
         let metric = |value: f64, unit: &str| Metric {

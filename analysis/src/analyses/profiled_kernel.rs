@@ -5,24 +5,22 @@ mod memory;
 mod occupancy;
 mod page;
 
+use flopwatch_measures::kernel_figures::Figures;
+use flopwatch_measures::speed_of_light::{SpeedOfLight, StallReason, stall_reasons};
+use flopwatch_model::{KernelProfile, MetricValue, Needs, OpenRange, RuleResult, Timeline};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-pub use code::{CodeText, Instruction, InstructionMix, LineCoverage, Opcode, SourceLine};
-pub use memory::{Access, Cache, Link};
-pub use occupancy::{Occupancy, OccupancyLimit};
-
-use code::ByAddress;
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::kernel_figures::Figures;
-use crate::measures::speed_of_light::{SpeedOfLight, StallReason, stall_reasons};
-use crate::model::{KernelProfile, MetricValue, OpenRange, RuleResult, Timeline};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
+use code::ByAddress;
+
+pub use code::{CodeText, Instruction, InstructionMix, LineCoverage, Opcode, SourceLine};
+pub use memory::{Access, Cache, Link};
+pub use occupancy::{Occupancy, OccupancyLimit};
 
 /// A launch that a kernel profiler measured.
 #[derive(Debug)]

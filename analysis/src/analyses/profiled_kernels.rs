@@ -2,17 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::kernel_figures::Figures;
+use flopwatch_model::{KernelProfile, MetricValue, Needs, OpenRange, RuleResult, Timeline};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::kernel_figures::Figures;
-use crate::model::{KernelProfile, MetricValue, OpenRange, RuleResult, Timeline};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Table, Unit};
 
 /// Launches that a kernel profiler measured.
 #[derive(Debug)]
@@ -227,8 +226,9 @@ fn by([x, y, z]: [u32; 3]) -> Cell {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Metric;
+
     use super::*;
-    use crate::model::Metric;
 
     fn capture() -> Timeline {
         let metric = |value, unit: &str| Metric {

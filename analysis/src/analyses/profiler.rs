@@ -3,6 +3,8 @@
 //! They compute nothing of their own: `cpu-gpu`, `gpu-time` and the figures of kernels are said again, in microseconds and percent. A figure that the
 //! capture does not hold is null.
 
+use flopwatch_measures::work::NAMED_WORK;
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, figures_by_key, index, listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,9 +15,6 @@ use crate::analyses::gpu_time::GpuTimeParams;
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::work::NAMED_WORK;
-use crate::model::{Category, ColumnId, Timeline, approximate, figures_by_key, index, listed};
-use crate::needs::{Needs, Selection};
 
 /// From this share of the time in percent on idle GPUs are a bottleneck.
 const IDLE_PCT: f64 = 30.0;
@@ -284,9 +283,10 @@ fn report(timeline: &Timeline) -> HTAReport {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::Track;
+
     use super::*;
-    use crate::model::Track;
-    use crate::testing::Trace;
 
     /// A call from 0 to 4 µs; a kernel from 2 to 7 µs and NCCL from 7 to 12 µs; a call from 18 to 22 µs with a kernel of 2 µs inside.
     fn trace() -> Timeline {

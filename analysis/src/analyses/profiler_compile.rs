@@ -2,6 +2,9 @@
 //!
 //! It computes nothing of its own: `torch-compile` is said again. A figure that the captures do not hold is null.
 
+use flopwatch_model::{Needs, Timeline, approximate, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,10 +12,6 @@ use crate::analyses::torch_compile::{CompileSide, TorchCompile, TorchCompilePara
 use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::model::{Timeline, approximate, index};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Table, Unit};
 
 /// From this many runs on compilation may not pay off.
 const LATE_BREAK_EVEN: f64 = 1000.0;
@@ -136,7 +135,7 @@ fn report(timelines: &[&Timeline]) -> CompileReport {
     }
 }
 
-fn told(one: &crate::measures::compiled::GraphBreak) -> CompileReportBreak {
+fn told(one: &flopwatch_measures::compiled::GraphBreak) -> CompileReportBreak {
     let mut reason = one.reason.label().to_owned();
     if !one.seen.is_empty() {
         reason = format!("{reason}: {}", one.seen);
@@ -186,9 +185,10 @@ fn recommendations(found: &TorchCompileResult, side: &CompileSide) -> Vec<String
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::{Category, Track};
+
     use super::*;
-    use crate::model::{Category, Track};
-    use crate::testing::Trace;
 
     #[test]
     fn the_names_are_those_of_the_contract() {
@@ -206,7 +206,7 @@ mod tests {
         trace.event(Category::CpuOp, ops, "aten::item", 6_000_400, 6_000_450);
         trace.event(Category::CpuOp, ops, "Torch-Compiled Region: 1/0", 6_000_500, 6_001_000);
         let found = serde_json::to_value(report(&[&trace.build()])).unwrap();
-        let suggestion = crate::measures::compiled::BreakReason::ScalarRead.suggestion();
+        let suggestion = flopwatch_measures::compiled::BreakReason::ScalarRead.suggestion();
         let expected = serde_json::json!({
             "speedup": null, "compile_time_ms": 5.0, "total_graph_breaks": 1, "fusion_ratio": null, "ops_before_fusion": null, "ops_after_fusion": null,
             "graph_breaks": [{"reason": "Python reads a value of a tensor: aten::item", "suggestion": suggestion}],

@@ -2,6 +2,11 @@
 //!
 //! It says again, of all GPUs together, what `memory` tells of each.
 
+use flopwatch_measures::bins::Bins;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::pool::{Allocator, Pool, highest, together};
+use flopwatch_model::{Needs, Timeline, approximate};
+use flopwatch_report::page::{Lines, Page, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +14,6 @@ use crate::analyses::memory::without_allocations;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::bins::Bins;
-use crate::measures::interval::Interval;
-use crate::measures::pool::{Allocator, Pool, highest, together};
-use crate::model::{Timeline, approximate};
-use crate::needs::Needs;
-use crate::page::{Lines, Page, Series, Table, Unit};
 
 /// Most points; a longer capture is sampled less often.
 const MOST_POINTS: u64 = 100_000;
@@ -193,9 +192,10 @@ const LISTED: usize = 100;
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::{Allocation, MemoryKind};
+
     use super::*;
-    use crate::model::{Allocation, MemoryKind};
-    use crate::testing::Trace;
 
     /// Two GPUs of a framework, and what the driver gave to it.
     fn trace() -> Timeline {

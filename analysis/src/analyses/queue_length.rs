@@ -1,20 +1,19 @@
 //! How much launched work waits for each stream.
 
+use flopwatch_measures::bins::Bins;
+use flopwatch_measures::gpu::GpuStream;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::launch::{Joined, LaunchCoverage};
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Lines, Page, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::bins::Bins;
-use crate::measures::gpu::GpuStream;
-use crate::measures::interval::Interval;
-use crate::measures::launch::{Joined, LaunchCoverage};
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, ColumnId, Timeline, approximate, index, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Lines, Page, Series, Table, Unit};
 
 /// GPU operations of each stream that were launched and have not begun.
 #[derive(Debug)]
@@ -83,8 +82,8 @@ pub struct QueueOfStream {
     pub max_by_bin: Vec<u32>,
 }
 
-impl GpuStream {
-    fn queue(self, mut entered: Vec<u64>, mut left: Vec<u64>, bins: &Bins, capacity: u32) -> QueueOfStream {
+impl QueueOfStream {
+    fn of(stream: GpuStream, mut entered: Vec<u64>, mut left: Vec<u64>, bins: &Bins, capacity: u32) -> Self {
         entered.sort_unstable();
         left.sort_unstable();
         let mut max_by_bin = vec![0_u32; bins.count];
@@ -116,8 +115,8 @@ impl GpuStream {
             raise(bins, &mut max_by_bin, Interval::new(now, now), length);
         }
         let span_ns = last - first;
-        QueueOfStream {
-            stream: self,
+        Self {
+            stream,
             gpu_ops: count,
             max,
             mean: ratio(area, span_ns),
@@ -162,7 +161,7 @@ impl QueueLength {
                 let stream = GpuStream::of_row(timeline, gpu_ops.first()?.0)?;
                 let entered = gpu_ops.iter().map(|(_, enters, _)| *enters).collect();
                 let left = gpu_ops.iter().map(|(_, _, leaves)| *leaves).collect();
-                Some(stream.queue(entered, left, &bins, params.capacity))
+                Some(QueueOfStream::of(stream, entered, left, &bins, params.capacity))
             })
             .collect();
         streams.sort_by_key(|queue| (std::cmp::Reverse(queue.gpu_ops), queue.stream.row));
@@ -247,12 +246,12 @@ impl Analysis for QueueLength {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::Track;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Track;
-    use crate::testing::Trace;
 
     fn params() -> QueueLengthParams {
         QueueLengthParams {

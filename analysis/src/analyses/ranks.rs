@@ -5,6 +5,14 @@ mod rank;
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::exclusive_time::ExclusiveTime;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::iteration::IterateBy;
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::work::GPU_WORK;
+use flopwatch_model::{Category, Needs, Selection, Timeline, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +20,6 @@ use self::rank::{Found, RankCapture};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::exclusive_time::ExclusiveTime;
-use crate::measures::interval::Interval;
-use crate::measures::iteration::IterateBy;
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::GPU_WORK;
-use crate::model::{Category, Timeline, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
 
 /// Several captures of one job side by side, each GPU a rank.
 #[derive(Debug)]
@@ -164,8 +163,8 @@ impl Analysis for Ranks {
     const INPUTS: InputCount = InputCount::Many;
     const GROUP: Group = Group::Comparison;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(crate::measures::iteration::ITERATION_CATEGORIES),
-        columns: Selection::Only(crate::measures::iteration::ITERATION_COLUMNS),
+        categories: Selection::Only(flopwatch_measures::iteration::ITERATION_CATEGORIES),
+        columns: Selection::Only(flopwatch_measures::iteration::ITERATION_COLUMNS),
         rows: true,
         names: true,
         ..Needs::NOTHING

@@ -4,18 +4,17 @@ mod page;
 
 use std::collections::HashMap;
 
+use flopwatch_measures::kernel_figures::Figures;
+use flopwatch_measures::roofline::{Bound, DefinedBy, LaunchRoofline, MemoryLevel, Standing, WorkKind};
+use flopwatch_model::{KernelProfile, Needs, Timeline, count};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::kernel_figures::Figures;
-use crate::measures::roofline::{Bound, DefinedBy, LaunchRoofline, MemoryLevel, Standing, WorkKind};
-use crate::model::{KernelProfile, Timeline, count};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 /// Work per second over work per byte of profiled launches.
 #[derive(Debug)]

@@ -2,6 +2,17 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::compiled::Compiled;
+use flopwatch_measures::coverage::Coverage;
+use flopwatch_measures::enclosing::Threads;
+use flopwatch_measures::host_call::{HostCall, process_of};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::launch::Joined;
+use flopwatch_measures::pace::Pace;
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, Needs, Selection, Timeline, gpu_work_and, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Bars, Page, Place, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -9,18 +20,6 @@ use crate::analyses::module_loading::{CodeWork, SEEN_IN};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::compiled::Compiled;
-use crate::measures::coverage::Coverage;
-use crate::measures::enclosing::Threads;
-use crate::measures::host_call::{HostCall, process_of};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::launch::Joined;
-use crate::measures::pace::Pace;
-use crate::measures::work::{GpuWork, gpu_work_and};
-use crate::model::{Category, Timeline, index, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Bars, Page, Place, Series, Table, Unit};
 
 /// From this many runs on it is doubtful whether compiling pays off (the contract with earlier tools).
 const LATE: f64 = 1000.0;
@@ -142,7 +141,7 @@ impl Analysis for StartUp {
             Category::Overhead,
             Category::Derived
         ]),
-        columns: Selection::Only(crate::measures::iteration::ITERATION_COLUMNS),
+        columns: Selection::Only(flopwatch_measures::iteration::ITERATION_COLUMNS),
         names: true,
         rows: true,
         ..Needs::NOTHING
@@ -424,7 +423,7 @@ fn page(about: &str, result: &StartUpResult) -> Page {
         }
         page.table(kinds);
         if let Some(mean_ns) = result.mean_run_ns {
-            let ns = |ns: u64| Some(crate::model::approximate(ns.into()));
+            let ns = |ns: u64| Some(flopwatch_model::approximate(ns.into()));
             page.bars(Bars {
                 title: "Start-up beside one run".to_owned(),
                 unit: Unit::Ns,
@@ -481,9 +480,10 @@ fn sentence(result: &StartUpResult) -> String {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::{ColumnId, Track};
+
     use super::*;
-    use crate::model::{ColumnId, Track};
-    use crate::testing::Trace;
 
     /// Five steps of 100 ns behind a first one of 1,000 that compiles for 600 and loads for 100; each launches a kernel, the first time with a call of 50 ns.
     fn program(step_ns: u64, compiles: bool) -> Timeline {

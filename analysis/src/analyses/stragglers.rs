@@ -5,6 +5,10 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::collective::{CollectiveOperation, Collectives as Found, bytes_per_second};
+use flopwatch_model::{Figures, Needs, count, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,12 +16,6 @@ use super::collectives::median;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::collective::{CollectiveOperation, Collectives as Found, bytes_per_second};
-use crate::model::{Figures, count, ratio};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
-
 use matched::{Matched, Matching};
 
 /// Waits of ranks for each other.
@@ -208,7 +206,7 @@ impl StragglersResult {
         Self {
             not_captured: matching.not_captured.clone(),
             clocks: matching.clocks,
-            end_skew_median_ns: crate::measures::rank_match::median(&mut skews),
+            end_skew_median_ns: flopwatch_measures::rank_match::median(&mut skews),
             straggler,
             wait_ns,
             ranks,

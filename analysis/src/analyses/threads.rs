@@ -4,21 +4,20 @@ mod page;
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_measures::coverage::Coverage;
+use flopwatch_measures::holder::{ThreadKey, thread_of};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::os_call::OsCall;
+use flopwatch_model::{Category, Figures, Needs, Selection, Timeline, Track, figures_by_key, index, listed, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::api_call::ApiCall;
-use crate::measures::coverage::Coverage;
-use crate::measures::holder::{ThreadKey, thread_of};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::os_call::OsCall;
-use crate::model::{Category, Figures, Timeline, Track, figures_by_key, index, listed, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 /// Work and waits of the threads of the host.
 #[derive(Debug)]
@@ -356,8 +355,9 @@ fn not_captured(timeline: &Timeline) -> Vec<NotCaptured> {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+
     use super::*;
-    use crate::testing::Trace;
 
     #[test]
     fn working_waiting_and_unrecorded_time_add_up_to_the_window() {

@@ -5,18 +5,16 @@ mod side;
 #[cfg(test)]
 mod tests;
 
+use flopwatch_measures::compiled::{CompileId, CompilePhase, GivenUp, GraphBreak, Recompile};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::compiled::{CompileId, CompilePhase, GivenUp, GraphBreak, Recompile};
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline, approximate};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
 
 /// Diagnosis of torch.compile.
 #[derive(Debug)]

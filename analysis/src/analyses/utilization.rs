@@ -1,20 +1,19 @@
 //! How busy GPUs were over time: from their events, beside what was sampled.
 
+use flopwatch_measures::bins::Bins;
+use flopwatch_measures::exclusive_time::BusyByClass;
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::work::{GPU_WORK, GpuWork};
+use flopwatch_model::{Category, ColumnId, CounterSeries, Needs, Selection, Timeline, approximate, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::category::label;
+use flopwatch_report::page::{Cell, Lines, Page, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::bins::Bins;
-use crate::measures::exclusive_time::BusyByClass;
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::{GPU_WORK, GpuWork};
-use crate::model::{Category, ColumnId, CounterSeries, Timeline, approximate, index, ratio};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::category::label;
-use crate::page::{Cell, Lines, Page, Series, Table, Unit};
 
 /// Busy time, bytes copied and sampled series in equal parts of the capture.
 #[derive(Debug)]
@@ -420,11 +419,11 @@ fn series_table(output: &UtilizationOverTime) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_analysis_testing::mixed::{timeline, work};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::measures::exclusive_time::tests::{timeline, work};
-    use crate::testing::Trace;
 
     fn params(bins: u32) -> UtilizationParams {
         UtilizationParams {

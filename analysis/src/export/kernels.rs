@@ -2,9 +2,10 @@
 
 use std::io::{BufWriter, Write};
 
-use super::{ExportError, Exported};
+use flopwatch_model::Timeline;
+
 use crate::analyses::profiled_kernels::{self, ProfiledKernelsParams};
-use crate::model::Timeline;
+use flopwatch_export::{ExportError, Exported};
 
 /// Writes nothing at all where the capture has no such launch.
 pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {

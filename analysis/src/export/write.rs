@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
-use super::{Export, ExportError};
-use crate::definition::Report;
+use super::Export;
+use crate::definition::{AnalysisError, Report};
 use crate::input::Input;
 
 impl Export {
     /// Writes the file of `input` to `out`. After an error `out` holds a part.
     #[cfg(feature = "export")]
-    pub(crate) fn write(self, input: Input<'_>, out: &mut (dyn Write + Send)) -> Result<Report, ExportError> {
+    pub(crate) fn write(self, input: Input<'_>, out: &mut (dyn Write + Send)) -> Result<Report, AnalysisError> {
         use std::io::BufWriter;
 
         use flate2::Compression;
@@ -34,7 +34,7 @@ impl Export {
     /// Refuses: there are no writers.
     #[cfg(not(feature = "export"))]
     #[expect(clippy::unused_self, reason = "the same call as with the writers")]
-    pub(crate) fn write(self, _input: Input<'_>, _out: &mut (dyn Write + Send)) -> Result<Report, ExportError> {
-        Err(ExportError::NotBuilt)
+    pub(crate) fn write(self, _input: Input<'_>, _out: &mut (dyn Write + Send)) -> Result<Report, AnalysisError> {
+        Err(AnalysisError::NotBuilt)
     }
 }

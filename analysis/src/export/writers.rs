@@ -2,11 +2,14 @@
 
 use std::io::Write;
 
+use flopwatch_model::{LossReason, Timeline};
+
 #[cfg(feature = "parquet")]
-use super::parquet;
-use super::{ExportError, ExportFormat, Exported, Table, chrome, csv, events, kernels, perfetto};
+use flopwatch_export::parquet;
+use flopwatch_export::{ExportError, Exported, chrome, csv, events, perfetto};
+
+use super::{ExportFormat, Table, kernels};
 use crate::input::Input;
-use crate::model::{LossReason, Timeline};
 
 /// Writes `timeline` as `format` to `out`; `table` chooses where the format is one table. After an error `out` holds a part.
 pub fn export<W: Write + Send>(
@@ -29,9 +32,15 @@ pub(super) fn write<W: Write + Send>(
     let mut exported = match format {
         ExportFormat::Chrome => chrome::write(timeline, out),
         ExportFormat::Perfetto => perfetto::write(timeline, out),
-        ExportFormat::Csv => csv::write(timeline, table, out),
+        ExportFormat::Csv => match table {
+            Table::Events => csv::events(timeline, out),
+            Table::Samples => csv::samples(timeline, out),
+        },
         #[cfg(feature = "parquet")]
-        ExportFormat::Parquet => parquet::write(timeline, table, out),
+        ExportFormat::Parquet => match table {
+            Table::Events => parquet::events(timeline, out),
+            Table::Samples => parquet::samples(timeline, out),
+        },
         #[cfg(not(feature = "parquet"))]
         ExportFormat::Parquet => Err(ExportError::NotBuilt),
         ExportFormat::Json => events::write(timeline, out),

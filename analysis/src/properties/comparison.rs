@@ -1,12 +1,12 @@
 //! Captures beside each other: before and after a change, and the ranks of a job.
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Category, ColumnId, Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::{Size, answer, answer_of, list, number};
-use crate::model::{Category, ColumnId, Timeline, Track};
-use crate::testing::Trace;
 
 /// Kinds of work.
 const WORK: [(Category, &str); 5] = [

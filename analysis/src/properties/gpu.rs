@@ -1,12 +1,12 @@
 //! Work of GPUs.
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Category, ColumnId, Row, Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Moments, Size, answer, list, number};
-use crate::model::{Category, ColumnId, Row, Timeline, Track};
-use crate::testing::Trace;
 
 /// A piece of work: start, length, which of [`PLACES`], which of [`KINDS`].
 type Piece = (u64, u64, usize, usize);

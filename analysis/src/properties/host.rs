@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_measures::enclosing::Threads;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::thread_activity::{HostActivity, ThreadActivities};
+use flopwatch_model::{Category, Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Moments, Size, answer, list, number};
-use crate::measures::enclosing::Threads;
-use crate::measures::interval::Interval;
-use crate::measures::thread_activity::{HostActivity, ThreadActivities};
-use crate::model::{Category, Timeline, Track};
-use crate::testing::Trace;
 
 /// A call: start, length, which of [`THREADS`], which of [`CALLS`].
 type Call = (u64, u64, usize, usize);
@@ -251,9 +251,9 @@ proptest! {
             let end = last + both;
             for (rank, start) in starts.into_iter().enumerate() {
                 let kernel = trace.kernel(streams[rank], "ncclDevKernel_AllReduce_Sum_f32_RING_LL", start, end);
-                trace.text(kernel, crate::model::ColumnId::ElementType, "Float");
+                trace.text(kernel, flopwatch_model::ColumnId::ElementType, "Float");
                 // No two collectives that follow each other have one size, so that none is taken for the next.
-                trace.number(kernel, crate::model::ColumnId::InElements, 100 + u64::try_from(at).unwrap());
+                trace.number(kernel, flopwatch_model::ColumnId::InElements, 100 + u64::try_from(at).unwrap());
                 waits[rank] += last - start;
                 total[rank] += end - start;
             }

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Allocation, Category, ColumnId, Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Size, answer, list, number};
-use crate::model::{Allocation, Category, ColumnId, Timeline, Track};
-use crate::testing::Trace;
 
 /// A change: how long after the one before, device, address, bytes that are given out or taken back, and what the allocator has then.
 type Step = (u64, u32, u64, i64, u64);

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_measures::holder::{Question, innermost};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::range_tree::RangeTree;
+use flopwatch_model::{Category, Events, Timeline, Track, index};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Moments, Size, answer, list, nested, number};
-use crate::measures::holder::{Question, innermost};
-use crate::measures::interval::Interval;
-use crate::measures::range_tree::RangeTree;
-use crate::model::{Category, Events, Timeline, Track, index};
-use crate::testing::Trace;
 
 type Span = (u64, u64);
 

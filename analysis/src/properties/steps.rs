@@ -1,12 +1,12 @@
 //! Iterations, what bounds them, and how they use their devices.
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Category, ColumnId, Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{Moments, answer, list, number};
-use crate::model::{Category, ColumnId, Timeline, Track};
-use crate::testing::Trace;
 
 /// A launch: start of the call, which device, start of the work behind the call, length, whether it communicates.
 type Launch = (u64, u32, u64, u64, bool);

@@ -1,6 +1,6 @@
 //! Sums of one group.
 
-use flopwatch_analysis::model::approximate;
+use flopwatch_model::approximate;
 
 use super::resample::Resamples;
 use crate::row::Row;

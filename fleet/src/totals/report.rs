@@ -1,6 +1,6 @@
 //! What sums say.
 
-use flopwatch_analysis::model::ratio;
+use flopwatch_model::ratio;
 
 use super::Totals;
 use super::group::Sums;
@@ -98,9 +98,7 @@ pub(super) fn report(totals: &Totals, top: usize) -> Report {
         window_ns: counts.window_ns,
         groups: shown.iter().map(|(key, sums)| figures(key, sums, all)).collect(),
         others,
-        other_groups: totals
-            .let_go
-            .saturating_add(flopwatch_analysis::model::count(rest.len())),
+        other_groups: totals.let_go.saturating_add(flopwatch_model::count(rest.len())),
         all: figures("", all, all),
     }
 }

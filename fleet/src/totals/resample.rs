@@ -1,6 +1,6 @@
 //! How many times each resample takes a capture.
 
-use flopwatch_analysis::model::approximate;
+use flopwatch_model::approximate;
 use twox_hash::XxHash64;
 
 /// Cumulative probabilities of 0, 1, 2, ... of the Poisson distribution of mean 1, times 2^64. Beyond the last one it is less than 1e-14.
@@ -54,7 +54,7 @@ fn split_mix(state: &mut u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_analysis::model::count;
+    use flopwatch_model::count;
 
     use super::*;
 

@@ -1,10 +1,10 @@
 //! Rows of captures whose figures can be added up by hand.
 
-use flopwatch_analysis::model::{
+use flopwatch_fleet::{CaptureRow, PROFILED_KERNEL, Row, rows, write_captures, write_rows};
+use flopwatch_model::{
     Capture, Category, Device, Event, Events, KernelProfile, LossReason, Metric, Row as TimelineRow, Timeline, Track,
 };
-use flopwatch_analysis::summary::{Overhead, summarise};
-use flopwatch_fleet::{CaptureRow, PROFILED_KERNEL, Row, rows, write_captures, write_rows};
+use flopwatch_summary::{Overhead, summarise};
 
 use crate::records::capture;
 

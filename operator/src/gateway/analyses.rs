@@ -49,7 +49,7 @@ struct AnalysisItem {
     file_name: String,
     /// What `format` may be: `json` is the result itself; `page`, `html`, `csv` and `text` are its page.
     #[schema(value_type = Vec<String>)]
-    formats: &'static [flopwatch_analysis::Format],
+    formats: &'static [flopwatch_report::Format],
     /// JSON schema of its parameters; each is a parameter of the query.
     #[schema(value_type = Object)]
     parameters: serde_json::Value,
@@ -66,7 +66,7 @@ impl AnalysisItem {
             media_type: definition.media_type(),
             file_name: definition.file_name(),
             formats: definition.formats(),
-            parameters: (definition.parameters)().to_value(),
+            parameters: definition.parameter_schema().to_value(),
         }
     }
 }

@@ -6,8 +6,9 @@ mod lines;
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use flopwatch_analysis::page::Document as Page;
-use flopwatch_analysis::{Definition, Format, InputCount, ResultType, catalogue};
+use flopwatch_analysis::{Definition, InputCount, catalogue};
+use flopwatch_report::Format;
+use flopwatch_report::page::Document as Page;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, Http, HttpAuthScheme, SecurityScheme};
@@ -180,15 +181,13 @@ fn path_of(definition: &Definition, mut item: Value, schemas: &mut Schemas) -> V
 
 /// The schema of a result.
 fn schema_of(definition: &Definition, schemas: &mut Schemas) -> Value {
-    match definition.result {
-        ResultType::Json { schema } => {
-            let name = component(definition.name);
-            let schema = hoist(&name, schema().to_value(), schemas);
-            schemas.named.insert(name.clone(), schema);
-            json!({"$ref": format!("#/components/schemas/{name}")})
-        }
-        ResultType::File { .. } => json!({}),
-    }
+    let Some(schema) = definition.result_schema() else {
+        return json!({});
+    };
+    let name = component(definition.name);
+    let schema = hoist(&name, schema.to_value(), schemas);
+    schemas.named.insert(name.clone(), schema);
+    json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
 /// The content of a result, in each of its forms.
@@ -234,7 +233,7 @@ fn parameters_of(definition: &Definition, schemas: &mut Schemas) -> Vec<Value> {
         }));
     }
     let name = format!("{}Parameters", component(definition.name));
-    let schema = hoist(&name, (definition.parameters)().to_value(), schemas);
+    let schema = hoist(&name, definition.parameter_schema().to_value(), schemas);
     let properties = schema.get("properties").and_then(Value::as_object);
     for (parameter, schema) in properties.into_iter().flatten() {
         let mut schema = schema.clone();
@@ -392,7 +391,7 @@ mod tests {
             let path = TEMPLATE.replace("{name}", definition.name);
             let operation = &document["paths"][&path]["get"];
             assert_eq!(operation["summary"], definition.about, "{path}");
-            let schema = (definition.parameters)().to_value();
+            let schema = definition.parameter_schema().to_value();
             let known = schema["properties"].as_object().map_or(0, Map::len);
             let named = parameters(&document, operation);
             let of_query = named.iter().filter(|one| one["in"] == "query").count();

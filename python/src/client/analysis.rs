@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use flopwatch_analysis::{Format, Report, Request, Tabular};
+use flopwatch_analysis::{Report, Request};
 use flopwatch_cli::analysis::{Place, path, result};
+use flopwatch_report::{Format, Tabular};
 use pyo3::prelude::*;
 use serde_json::Value;
 

@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use flopwatch_analysis::model::{Category, Timeline};
-use flopwatch_analysis::{Needs, Selection};
 use flopwatch_cli::fetch::Sparse;
+use flopwatch_model::{Category, Needs, Selection, Timeline};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::timeline_file::{Layout, OpenError, read_for};
 use pyo3::prelude::*;

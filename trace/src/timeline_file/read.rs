@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use flopwatch_analysis::{Needs, Totals};
+use flopwatch_model::{Needs, Totals};
 use hdf5::Group;
 use hdf5::types::VarLenUnicode;
 

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use flopwatch_summary::{SummaryError, summarise};
 use hdf5::dataset::Layout;
 use hdf5::file::LibraryVersion;
 use hdf5::types::{H5Type, VarLenUnicode};
@@ -13,7 +14,6 @@ use hdf5::{Group, Location};
 use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION, access};
 use crate::hdf5_io::columns::{self, Columns, Store};
 use crate::model::{Capture, Category, CounterSeries, Device, Events, Lod, Timeline, index};
-use flopwatch_analysis::summary::{SummaryError, summarise};
 
 /// Bytes of a list that is stored as it is, within the file's structure: the library's deflate needs a quarter of a megabyte
 /// whatever it is given, and whoever reads the structure has the list.

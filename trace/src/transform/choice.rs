@@ -3,10 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-pub use flopwatch_analysis::summary::Device;
-use flopwatch_analysis::summary::TransformedOn;
 use flopwatch_cuda::{CudaError, Neighbours};
+use flopwatch_summary::TransformedOn;
 use serde::{Deserialize, Serialize};
+
+pub use flopwatch_summary::Device;
 
 /// What the user asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

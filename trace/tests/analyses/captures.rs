@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use flopwatch_analysis::catalogue::CATALOGUE;
-use flopwatch_analysis::{Definition, Format, Input, Request, ResultType, Selection};
+use flopwatch_analysis::{Definition, Input, Request, ResultType};
+use flopwatch_model::Selection;
+use flopwatch_report::Format;
 use flopwatch_trace::model::{Capture, Events, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};

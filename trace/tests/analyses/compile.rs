@@ -6,7 +6,7 @@ use flopwatch_analysis::analyses::offload_candidates::{BoundBasis, OffloadCandid
 use flopwatch_analysis::analyses::precision::{PrecisionParams, PrecisionResult, TensorCoreSource};
 use flopwatch_analysis::analyses::start_up::{RunSource, StartUpParams, StartUpResult};
 use flopwatch_analysis::analyses::torch_compile::{TorchCompileParams, TorchCompileResult};
-use flopwatch_analysis::measures::compiled::BreakReason;
+use flopwatch_measures::compiled::BreakReason;
 use flopwatch_trace::model::Timeline;
 use serde_json::{Value, json};
 

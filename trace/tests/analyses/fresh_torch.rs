@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use flopwatch_analysis::analyses::torch_compile::{TorchCompileParams, TorchCompileResult};
-use flopwatch_analysis::measures::compiled::BreakReason;
+use flopwatch_measures::compiled::BreakReason;
 use flopwatch_trace::model::{Category, Timeline};
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Iterations, critical path and utilisation of real captures.
 
-use flopwatch_analysis::measures::iteration::{self, IterateBy, IterationOptions, IterationSource, Iterations};
-use flopwatch_analysis::measures::work::GpuWork;
+use flopwatch_measures::iteration::{self, IterateBy, IterationOptions, IterationSource, Iterations};
+use flopwatch_measures::work::GpuWork;
 use flopwatch_trace::model::Timeline;
 
 use crate::captures::timeline;

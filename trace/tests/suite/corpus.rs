@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flopwatch_analysis::summary::summarise;
+use flopwatch_summary::summarise;
 use flopwatch_trace::model::{Category, Events, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_hdf, timeline_file};

@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bytes::Bytes;
-use flopwatch_analysis::export::{ExportFormat, Exported, Table, export};
+use flopwatch_analysis::export::{ExportFormat, Table, export};
+use flopwatch_export::Exported;
 use flopwatch_trace::model::{Capture, Category, CounterSeries, Event, Events, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read, timeline_file};

@@ -1,6 +1,6 @@
 //! The timeline file as its readers find it.
 
-use flopwatch_analysis::summary::{Summary, summarise};
+use flopwatch_summary::{Summary, summarise};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{
     Capture, Category, ColumnId, CounterSeries, Device, Event, Events, Instances, InstructionText, KernelCode,

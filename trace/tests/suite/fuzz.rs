@@ -13,12 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use flopwatch_analysis::summary::summarise;
+use flopwatch_summary::summarise;
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
-use target::{Seeds, Target};
 
 use crate::random::Random;
+use target::{Seeds, Target};
 
 /// Time for each format, and its rounds, where no more was asked for.
 const SECONDS: u64 = 6;

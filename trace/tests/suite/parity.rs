@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use flopwatch_analysis::summary::{Statistics, Summary, Table, TableRow, summarise};
+use flopwatch_summary::{Statistics, Summary, Table, TableRow, summarise};
 use flopwatch_trace::model::{Category, ColumnId, Timeline};
 
 use crate::corpus::timeline_of;

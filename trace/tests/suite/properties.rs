@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_analysis::summary::summarise;
-use flopwatch_trace::ReadLimits;
+use flopwatch_summary::summarise;
 use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Timeline, Track};
-use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::{ReadLimits, timeline_file};
 use proptest::prelude::*;
 
 /// Category, start, duration, row, name, correlation, bytes.

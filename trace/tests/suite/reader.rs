@@ -1,6 +1,6 @@
 //! The reader of nsys exports and the transform, on exports of our own making.
 
-use flopwatch_analysis::summary::summarise;
+use flopwatch_summary::summarise;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::model::{Category, ColumnId, Events, Loss, LossReason, Timeline, Track};
 use flopwatch_trace::nsys_hdf::ReadError;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flopwatch_analysis::summary::{Summary, Table, json_schema, summarise};
+use flopwatch_summary::{Summary, Table, json_schema, summarise};
 use flopwatch_trace::model::{Capture, Category, Event, Events, KernelProfile, Metric, Row, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 
@@ -11,7 +11,7 @@ use crate::sample::sample;
 
 /// Name, style, calls and total of each row.
 fn rows(table: &Table) -> Vec<(&str, Option<&str>, u64, u64)> {
-    let row = |row: &'_ flopwatch_analysis::summary::TableRow| (row.statistics.calls, row.statistics.total);
+    let row = |row: &'_ flopwatch_summary::TableRow| (row.statistics.calls, row.statistics.total);
     table
         .rows
         .iter()

@@ -5,13 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_analysis::summary::{Overhead, ProcessorTime};
 use flopwatch_api::artifact::{Output, PRELUDE, SAMPLES};
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
 use flopwatch_fleet::CaptureRow;
+use flopwatch_summary::{Overhead, ProcessorTime};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::warn;

@@ -1,9 +1,9 @@
 //! The calls of the CUDA API.
 
-use crate::measures::api_call::ApiCall;
-use crate::measures::host_call::without_version;
-use crate::measures::interval::{Interval, Intervals};
-use crate::model::{Category, ColumnId, Events, Timeline, index};
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_measures::host_call::without_version;
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
 
 /// A call.
 #[derive(Debug, Clone, Copy)]

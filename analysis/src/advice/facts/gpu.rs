@@ -1,12 +1,12 @@
 //! The time of one GPU.
 
-use crate::measures::gap::{Gap, GapOptions, KERNEL_WAIT_NS, gaps};
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::launch::WorkCalls;
-use crate::measures::work::GpuWork;
-use crate::model::{Category, index};
+use flopwatch_measures::gap::{Gap, GapOptions, KERNEL_WAIT_NS, gaps};
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::launch::WorkCalls;
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, index};
 
 /// One GPU.
 #[derive(Debug)]

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_model::{Category, ColumnId, index};
+
 use super::Facts;
-use crate::measures::kernel_class::WorkClass;
-use crate::model::{Category, ColumnId, index};
 
 /// Kernels that compute, by the size of their grids. Lengths are sums over all GPUs in ns.
 #[derive(Debug, Default)]

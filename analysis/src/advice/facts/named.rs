@@ -1,10 +1,10 @@
 //! Events that are known by their names.
 
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_model::{Category, index};
 use rayon::prelude::*;
 
 use super::Facts;
-use crate::measures::interval::{Interval, Intervals};
-use crate::model::{Category, index};
 
 /// A piece of time that a name stands for: its length, the name, when it was, and its row.
 pub(crate) type Named<'a> = (u64, &'a str, Interval, u32);

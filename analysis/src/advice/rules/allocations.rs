@@ -1,11 +1,12 @@
 //! Memory that is given out and taken back while the loop runs.
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where the GPU is idle while the host allocates or frees, after the warm-up.
 #[derive(Debug)]
@@ -67,18 +68,18 @@ impl Rule for Allocations {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene("cudaFree_v3020")
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene("cudaFreeAsync_v11020")
     }
 }
 
 #[cfg(test)]
-fn scene(call: &str) -> crate::model::Timeline {
+fn scene(call: &str) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.launch((0, 5), "gemm", (10, 400));
     scene.call(call, (420, 100));

@@ -1,9 +1,10 @@
 //! A batch that is too small for the GPU.
 
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{bytes, share};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where the GPU is little used, its kernels are short, their grids do not fill it, and its memory is half empty: all four, for each
 /// alone has other causes.
@@ -101,20 +102,20 @@ impl Rule for BatchSize {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(40_000_000_000)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(40_000_000_001)
     }
 }
 
 /// Kernels of 16 blocks on 132 multiprocessors that run 5 of 20 us, with so much of 80 GB reserved.
 #[cfg(test)]
-fn scene(reserved: u64) -> crate::model::Timeline {
-    use crate::model::{Allocation, ColumnId};
+fn scene(reserved: u64) -> flopwatch_model::Timeline {
+    use flopwatch_model::{Allocation, ColumnId};
 
     let mut scene = crate::advice::scene::Scene::new();
     scene.device((9, 0), 132);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::reuse::Reuse;
+use flopwatch_model::{Allocation, MemoryKind};
+use flopwatch_report::page::{Cell, Place, Unit};
+
 use crate::advice::wording::{bytes, share};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::reuse::Reuse;
-use crate::model::{Allocation, MemoryKind};
-use crate::page::{Cell, Place, Unit};
 
 /// Fires where, after the warm-up, most requests to the driver could have been served from what was given back to it before: an allocator
 /// that keeps memory would make none of them.
@@ -98,12 +99,12 @@ impl Rule for BufferReuse {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(true)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(false)
     }
 }
@@ -122,7 +123,7 @@ fn asked(allocation: &Allocation, reserved: &mut BTreeMap<Owner, u64>) -> Option
 
 /// Twelve buffers of 4 KiB in a second, each given back at once or kept.
 #[cfg(test)]
-fn scene(gives_back: bool) -> crate::model::Timeline {
+fn scene(gives_back: bool) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.kernel("gemm", (0, 1000));
     for at in 0..12 {

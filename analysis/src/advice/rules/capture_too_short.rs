@@ -1,8 +1,9 @@
 //! A capture that is too short to stand for a run.
 
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::time;
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::page::Unit;
 
 /// Fires where the GPU's window is short.
 #[derive(Debug)]
@@ -45,14 +46,14 @@ impl Rule for CaptureTooShort {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.kernel("gemm", (0, 19_999));
         scene.build()
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.kernel("gemm", (0, 20_000));
         scene.build()

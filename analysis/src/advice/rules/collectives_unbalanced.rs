@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::collective::{Collective, CollectiveOperation, Collectives};
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::collective::{Collective, CollectiveOperation, Collectives};
-use crate::measures::gpu::Gpu;
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where the same collective takes longer on some GPUs than on the one that enters it last.
 ///
@@ -103,19 +104,19 @@ impl Rule for CollectivesUnbalanced {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(60)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(99)
     }
 }
 
 /// Both GPUs end an all-reduce at 120 us; the second one enters it at `late` us, the first at 100 us.
 #[cfg(test)]
-fn scene(early: u64) -> crate::model::Timeline {
+fn scene(early: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     for (device, start) in [(0, 100), (1, early)] {
         scene.kernel_on((device, 7), "gemm", (0, start));

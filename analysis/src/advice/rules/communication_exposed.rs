@@ -1,11 +1,12 @@
 //! Communication while nothing computes.
 
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::work::Work;
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::Work;
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where communication is not hidden behind computation.
 #[derive(Debug)]
@@ -83,19 +84,19 @@ impl Rule for CommunicationExposed {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(90)
     }
 
     /// The same collective beside the kernel.
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(10)
     }
 }
 
 #[cfg(test)]
-fn scene(start: u64) -> crate::model::Timeline {
+fn scene(start: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.kernel("gemm", (0, 90));
     scene.kernel_on((0, 8), "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", (start, 20));

@@ -1,11 +1,12 @@
 //! Copies between host and GPU while the GPU computes nothing.
 
+use flopwatch_measures::interval::Intervals;
+use flopwatch_measures::work::Work;
+use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{bytes, count, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::interval::Intervals;
-use crate::measures::work::Work;
-use crate::model::{Category, ColumnId, index};
-use crate::page::Unit;
 
 /// Fires where copies from and to the host are not hidden behind kernels.
 #[derive(Debug)]
@@ -69,19 +70,19 @@ impl Rule for CopiesNotOverlapped {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(7)
     }
 
     /// The same copy beside the kernel.
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(20)
     }
 }
 
 #[cfg(test)]
-fn scene(start: u64) -> crate::model::Timeline {
+fn scene(start: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.copy(Category::CudaMemcpyH2d, "cudaMemcpyAsync", (0, 5), (start, 10), 1 << 20);
     scene.kernel("gemm", (17, 90));

@@ -1,11 +1,12 @@
 //! Launches that a CUDA graph would make at once.
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::facts::Calls;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where the GPU is idle while launch calls run, and no graph is used.
 #[derive(Debug)]
@@ -77,19 +78,19 @@ impl Rule for CudaGraphs {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene("cudaLaunchKernel")
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene("cudaGraphLaunch")
     }
 }
 
 /// 120 kernels of 5 us, each after a call of 10 us in which the GPU is idle.
 #[cfg(test)]
-fn scene(last: &str) -> crate::model::Timeline {
+fn scene(last: &str) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     for at in 0..120 {
         scene.launch((at * 20, 10), "add", (at * 20 + 11, 5));

@@ -1,10 +1,11 @@
 //! Copies within a GPU.
 
+use flopwatch_measures::work::Work;
+use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{bytes, count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::work::Work;
-use crate::model::{Category, ColumnId, index};
-use crate::page::Unit;
 
 /// Fires where copies within the GPU take a part of the window.
 #[derive(Debug)]
@@ -66,18 +67,18 @@ impl Rule for DeviceCopies {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(10)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(4)
     }
 }
 
 #[cfg(test)]
-fn scene(length: u64) -> crate::model::Timeline {
+fn scene(length: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.kernel("gemm", (0, 90));
     scene.copy(

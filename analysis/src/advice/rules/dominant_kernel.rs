@@ -1,10 +1,11 @@
 //! One kernel that takes most of the kernels' time.
 
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_model::{Category, index};
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{count, share, short, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::kernel_class::WorkClass;
-use crate::model::{Category, index};
-use crate::page::Unit;
 
 /// Fires where one kernel has half of all kernel time.
 #[derive(Debug)]
@@ -74,7 +75,7 @@ impl Rule for DominantKernel {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.kernel("gemm", (0, 60));
         scene.kernel("add", (60, 60));
@@ -82,7 +83,7 @@ impl Rule for DominantKernel {
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         for (at, name) in ["gemm", "add", "norm"].into_iter().enumerate() {
             scene.kernel(name, (100 * u64::try_from(at).unwrap(), 60));

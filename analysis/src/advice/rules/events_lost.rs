@@ -1,8 +1,9 @@
 //! Events that the profiler or the reader lost.
 
+use flopwatch_model::LossReason;
+use flopwatch_report::page::{Cell, Unit};
+
 use crate::advice::{About, Area, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::model::LossReason;
-use crate::page::{Cell, Unit};
 
 /// Fires where events are missing that were recorded or should have been.
 #[derive(Debug)]
@@ -61,14 +62,14 @@ impl Rule for EventsLost {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         let mut timeline = self.quiet();
         timeline.capture.drops.add(LossReason::Dropped, "CUPTI buffer", 3);
         timeline
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.kernel("gemm", (10, 5));
         let mut timeline = scene.build();

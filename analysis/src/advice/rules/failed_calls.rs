@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::Category;
+use flopwatch_report::page::{Cell, Unit};
+
 use crate::advice::wording::count;
 use crate::advice::{About, Area, Evidence, Facts, Found, Rule, Severity, Verdict};
-use crate::model::Category;
-use crate::page::{Cell, Unit};
 
 /// Fires where calls returned an error, but for those that only ask whether work is done.
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl Rule for FailedCalls {
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let says = facts
             .events(Category::CudaApi)
-            .is_none_or(|calls| calls.is_empty() || calls.column(crate::model::ColumnId::ReturnValue).is_some());
+            .is_none_or(|calls| calls.is_empty() || calls.column(flopwatch_model::ColumnId::ReturnValue).is_some());
         if !says {
             return Verdict::abstain("the source does not say what calls returned, or every call succeeded");
         }
@@ -81,21 +82,21 @@ impl Rule for FailedCalls {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         returned(OUT_OF_MEMORY)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         returned(NOT_READY)
     }
 }
 
 #[cfg(test)]
-fn returned(code: u64) -> crate::model::Timeline {
+fn returned(code: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.launch((0, 5), "gemm", (10, 5));
     let call = scene.call("cudaMalloc", (20, 5));
-    scene.number(call, crate::model::ColumnId::ReturnValue, code);
+    scene.number(call, flopwatch_model::ColumnId::ReturnValue, code);
     scene.build()
 }

@@ -1,10 +1,11 @@
 //! Python's garbage collector while the GPU waits.
 
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::facts::times;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where the GPU is idle while ranges run that are named after garbage collection.
 #[derive(Debug)]
@@ -70,18 +71,18 @@ impl Rule for GarbageCollection {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene("Python GC", (110, 30))
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene("allgcd", (110, 30))
     }
 }
 
 #[cfg(test)]
-fn scene(name: &str, collection: (u64, u64)) -> crate::model::Timeline {
+fn scene(name: &str, collection: (u64, u64)) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.launch((0, 5), "gemm", (10, 100));
     scene.range(name, collection);

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 
+use flopwatch_measures::enclosing::{LaunchedWork, Threads};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::operator_flops::FlopFormula;
+use flopwatch_model::{Category, ColumnId, Events, index};
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::enclosing::{LaunchedWork, Threads};
-use crate::measures::interval::Interval;
-use crate::measures::operator_flops::FlopFormula;
-use crate::model::{Category, ColumnId, Events, index};
-use crate::page::Unit;
 
 /// Fires where matrices have dimensions that are not multiples of 8.
 #[derive(Debug)]
@@ -114,12 +115,12 @@ impl Rule for GemmShapes {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene("[[1024,50257],[50257,768]]")
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene("[[1024,50304],[50304,768]]")
     }
 }
@@ -131,7 +132,7 @@ fn is_odd(operator: &str, shapes: &str) -> bool {
 }
 
 #[cfg(test)]
-fn scene(shapes: &str) -> crate::model::Timeline {
+fn scene(shapes: &str) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     let operator = scene.operator("aten::mm", (0, 10));
     scene.text(operator, ColumnId::InputShapes, shapes);

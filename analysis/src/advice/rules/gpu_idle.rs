@@ -1,10 +1,11 @@
 //! A GPU that has nothing to do.
 
+use flopwatch_measures::gap::{Gap, IdleClass};
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::gap::{Gap, IdleClass};
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where the GPU is idle for a part of the window.
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl Rule for GpuIdle {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.launch((0, 5), "gemm", (10, 80));
         scene.launch((95, 5), "gemm", (100, 10));
@@ -101,7 +102,7 @@ impl Rule for GpuIdle {
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.launch((0, 5), "gemm", (10, 80));
         scene.launch((5, 5), "gemm", (91, 19));

@@ -1,10 +1,11 @@
 //! GPUs of which some work more than others.
 
+use flopwatch_model::Category;
+use flopwatch_report::page::{Cell, Unit};
+
 use crate::advice::facts::GpuFacts;
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::model::Category;
-use crate::page::{Cell, Unit};
 
 /// Fires where the GPUs of a capture do not compute for as long as each other.
 #[derive(Debug)]
@@ -66,18 +67,18 @@ impl Rule for GpusUnbalanced {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(60)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(95)
     }
 }
 
 #[cfg(test)]
-fn scene(second: u64) -> crate::model::Timeline {
+fn scene(second: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.kernel_on((0, 7), "gemm", (0, 100));
     scene.kernel_on((1, 7), "gemm", (0, second));

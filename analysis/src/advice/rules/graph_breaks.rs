@@ -1,11 +1,12 @@
 //! Compiled code that the program leaves and enters again.
 
+use flopwatch_measures::compiled::{COMPILED_CATEGORIES, Compiled};
+use flopwatch_measures::enclosing::Threads;
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_report::page::{Cell, Unit};
+
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::compiled::{COMPILED_CATEGORIES, Compiled};
-use crate::measures::enclosing::Threads;
-use crate::measures::interval::{Interval, Intervals};
-use crate::page::{Cell, Unit};
 
 /// Fires where runs of what torch.compile made lie inside each other, and what ran between their graphs takes time.
 #[derive(Debug)]
@@ -94,19 +95,19 @@ impl Rule for GraphBreaks {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(true)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(false)
     }
 }
 
 /// Two graphs of a function with 20 us between, the second inside the first's run or behind it.
 #[cfg(test)]
-fn scene(breaks: bool) -> crate::model::Timeline {
+fn scene(breaks: bool) -> flopwatch_model::Timeline {
     broken(breaks).build()
 }
 

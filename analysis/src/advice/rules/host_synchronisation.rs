@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count as counted, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where the GPU runs dry while the host waits for it.
 ///
@@ -76,7 +77,7 @@ impl Rule for HostSynchronisation {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         for at in 0..5 {
             scene.launch((at * 100, 5), "gemm", (at * 100 + 8, 70));
@@ -87,7 +88,7 @@ impl Rule for HostSynchronisation {
 
     /// The host waits as long, but the next kernel is queued already.
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         for at in 0..5 {
             scene.launch((at * 5, 5), "gemm", (at * 100 + 30, 100));

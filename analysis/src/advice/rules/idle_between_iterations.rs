@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::iteration::Assignment;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::Interval;
-use crate::measures::iteration::Assignment;
-use crate::page::Unit;
 
 /// Fires where the idle time between the last work of an iteration and the first of the next adds up.
 #[derive(Debug)]
@@ -61,12 +62,12 @@ impl Rule for IdleBetweenIterations {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(80)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(99)
     }
 }
@@ -95,7 +96,7 @@ fn between(facts: &Facts<'_>) -> Vec<(Interval, u32)> {
 
 /// Five steps of 100 us, whose kernel runs from 1 us on for `length` us.
 #[cfg(test)]
-fn scene(length: u64) -> crate::model::Timeline {
+fn scene(length: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     for number in 0..5 {
         scene.step(number, (number * 100, 100));

@@ -1,10 +1,11 @@
 //! A GPU that waits for the next batch.
 
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::facts::times;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where the GPU is idle while data is loaded.
 #[derive(Debug)]
@@ -89,19 +90,19 @@ impl Rule for InputBound {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene((110, 30))
     }
 
     /// Data is loaded for as long while the GPU works.
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene((20, 30))
     }
 }
 
 #[cfg(test)]
-fn scene(load: (u64, u64)) -> crate::model::Timeline {
+fn scene(load: (u64, u64)) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.launch((0, 5), "gemm", (10, 100));
     scene.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", load);

@@ -1,9 +1,10 @@
 //! Iterations of which some take longer than the usual one.
 
+use flopwatch_measures::iteration::Iteration;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::iteration::Iteration;
-use crate::page::Unit;
 
 /// Fires where slow iterations add up.
 #[derive(Debug)]
@@ -86,19 +87,19 @@ impl Rule for IterationsUnbalanced {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(150)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(110)
     }
 }
 
 /// Six steps of 100 us, the fourth of `odd` us, each with a kernel.
 #[cfg(test)]
-fn scene(odd: u64) -> crate::model::Timeline {
+fn scene(odd: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     let mut start = 0;
     for number in 0..6 {

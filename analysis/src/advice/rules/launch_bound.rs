@@ -1,13 +1,14 @@
 //! A host that launches more slowly than the GPU works.
 
+use flopwatch_measures::gap::IdleClass;
+use flopwatch_measures::launch::{Launch, Spread};
+use flopwatch_measures::thread_activity::HostActivity;
+use flopwatch_model::{Category, approximate};
+use flopwatch_report::page::{Unit, figure};
+
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
 use crate::analyses::idle::IdleCause;
-use crate::measures::gap::IdleClass;
-use crate::measures::launch::{Launch, Spread};
-use crate::measures::thread_activity::HostActivity;
-use crate::model::{Category, approximate};
-use crate::page::{Unit, figure};
 
 /// Fires where the GPU is often idle, mostly because the next launch has not come, and launches do not queue.
 #[derive(Debug)]
@@ -94,7 +95,7 @@ impl Rule for LaunchBound {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         for at in 0..10 {
             scene.launch((at * 100, 5), "add", (at * 100 + 8, 20));
@@ -104,7 +105,7 @@ impl Rule for LaunchBound {
 
     /// As much idle time, but every kernel was launched long before.
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         for at in 0..10 {
             scene.launch((at * 5, 5), "add", (at * 100 + 100, 20));

@@ -1,9 +1,10 @@
 //! GPU work whose launch was not recorded.
 
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::share;
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where a part of the GPU's work has no launch in the capture.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ impl Rule for LaunchesUnmatched {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.launch((0, 5), "gemm", (10, 5));
         scene.kernel("gemm", (20, 5));
@@ -55,7 +56,7 @@ impl Rule for LaunchesUnmatched {
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.launch((0, 5), "gemm", (10, 5));
         scene.launch((5, 5), "gemm", (20, 5));

@@ -1,10 +1,11 @@
 //! A hot kernel that keeps few warps on the multiprocessors.
 
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_model::{Category, ColumnId, approximate, index};
+use flopwatch_report::page::{Cell, Unit};
+
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::kernel_class::WorkClass;
-use crate::model::{Category, ColumnId, approximate, index};
-use crate::page::{Cell, Unit};
 
 /// Fires where a kernel with a large share of the time has a low occupancy.
 #[derive(Debug)]
@@ -121,18 +122,18 @@ impl Rule for LowOccupancy {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(200_000)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(250_000)
     }
 }
 
 #[cfg(test)]
-fn scene(millionths: u64) -> crate::model::Timeline {
+fn scene(millionths: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     let kernel = scene.kernel("gemm", (0, 100));
     scene.number(kernel, ColumnId::AchievedOccupancy, millionths);

@@ -1,8 +1,9 @@
 //! A GPU whose memory is almost full.
 
+use flopwatch_report::page::{Cell, Place, Unit};
+
 use crate::advice::wording::{bytes, share};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::page::{Cell, Place, Unit};
 
 /// Fires where the framework has reserved most of a GPU's memory.
 #[derive(Debug)]
@@ -76,31 +77,31 @@ impl Rule for MemoryFull {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(72_000_000_000)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(71_999_999_999)
     }
 }
 
 /// A GPU of 80 GB, and a reservation.
 #[cfg(test)]
-fn scene(reserved: u64) -> crate::model::Timeline {
+fn scene(reserved: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.device((9, 0), 132);
     scene.kernel("gemm", (0, 100));
     let mut timeline = scene.build();
-    timeline.capture.allocations.push(crate::model::Allocation {
+    timeline.capture.allocations.push(flopwatch_model::Allocation {
         t_ns: 5,
         process: 1,
         device: Some(0),
         bytes: 4096,
         allocated: Some(4096),
         reserved: Some(reserved),
-        ..crate::model::Allocation::default()
+        ..flopwatch_model::Allocation::default()
     });
     timeline
 }

@@ -1,9 +1,10 @@
 //! Few of the floating-point operations that the devices could do.
 
+use flopwatch_report::page::{Cell, Place, Unit, figure};
+
 use crate::advice::wording::share;
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
 use crate::analyses::mfu::{FlopsSource, MfuParams, MfuResult};
-use crate::page::{Cell, Place, Unit, figure};
 
 /// Fires where model FLOP utilisation, as the analysis `mfu` measures it, is low.
 #[derive(Debug)]
@@ -69,7 +70,7 @@ impl Rule for MfuLow {
             );
         }
         let mfu_percent = ratio * 100.0;
-        if mfu_percent >= crate::model::approximate(MFU.value.into()) {
+        if mfu_percent >= flopwatch_model::approximate(MFU.value.into()) {
             return Verdict::Quiet;
         }
         let rows = mfu.rows.iter().take(facts.rows).filter_map(|row| {
@@ -113,27 +114,27 @@ impl Rule for MfuLow {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(29_000_000)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(30_000_000)
     }
 }
 
 /// A matrix product of 100 us with so many operations, on a device of 1 TFLOP/s, which could do 100 million.
 #[cfg(test)]
-fn scene(flops: u64) -> crate::model::Timeline {
+fn scene(flops: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     let operator = scene.operator("aten::mm", (0, 8));
-    scene.number(operator, crate::model::ColumnId::Flops, flops);
+    scene.number(operator, flopwatch_model::ColumnId::Flops, flops);
     scene.launch((1, 5), "gemm", (10, 100));
     let mut timeline = scene.build();
-    timeline.capture.devices.push(crate::model::Device {
+    timeline.capture.devices.push(flopwatch_model::Device {
         peak_flops: [("any".to_owned(), 1_000_000_000_000)].into(),
-        ..crate::model::Device::default()
+        ..flopwatch_model::Device::default()
     });
     timeline
 }

@@ -1,11 +1,12 @@
 //! Code that is loaded or compiled for the GPU while the loop runs.
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::facts::{Named, times};
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where modules are loaded after the warm-up.
 #[derive(Debug)]
@@ -70,19 +71,19 @@ impl Rule for ModuleLoading {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(500)
     }
 
     /// The same load in the first tenth of the window.
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(50)
     }
 }
 
 #[cfg(test)]
-fn scene(at: u64) -> crate::model::Timeline {
+fn scene(at: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.launch((0, 5), "gemm", (10, 30));
     scene.call("cuModuleLoadData", (at, 40));

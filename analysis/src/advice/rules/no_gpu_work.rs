@@ -1,9 +1,10 @@
 //! A program that uses the GPU, in a capture without a kernel.
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where calls launched work and no kernel was recorded.
 #[derive(Debug)]
@@ -26,7 +27,7 @@ impl Rule for NoGpuWork {
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let kernels = facts
             .events(Category::CudaKernel)
-            .map_or(0, crate::model::Events::count);
+            .map_or(0, flopwatch_model::Events::count);
         let launches = facts.calls.of_kind(ApiCall::Launch).count();
         if kernels > 0 || launches == 0 {
             return Verdict::Quiet;
@@ -47,14 +48,14 @@ impl Rule for NoGpuWork {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.call("cudaGraphLaunch_v10000", (0, 10));
         scene.build()
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         scene.launch((0, 5), "gemm", (10, 5));
         scene.build()

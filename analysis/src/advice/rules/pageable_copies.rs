@@ -1,12 +1,13 @@
 //! Asynchronous copies that are none, because the host's memory is pageable.
 
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::Intervals;
+use flopwatch_measures::work::Work;
+use flopwatch_model::{Category, ColumnId, MemoryKind, index};
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{bytes, count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::Intervals;
-use crate::measures::work::Work;
-use crate::model::{Category, ColumnId, MemoryKind, index};
-use crate::page::Unit;
 
 /// Fires where `cudaMemcpy*Async` copies from or to pageable memory.
 #[derive(Debug)]
@@ -81,12 +82,12 @@ impl Rule for PageableCopies {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(MemoryKind::Pageable)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(MemoryKind::Pinned)
     }
 }
@@ -97,7 +98,7 @@ fn call_name<'a>(facts: &Facts<'a>, work: &Work) -> Option<&'a str> {
 }
 
 #[cfg(test)]
-fn scene(kind: MemoryKind) -> crate::model::Timeline {
+fn scene(kind: MemoryKind) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     let copy = scene.copy(
         Category::CudaMemcpyH2d,

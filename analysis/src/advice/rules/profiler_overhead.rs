@@ -1,10 +1,11 @@
 //! Time that the profiler itself took.
 
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::measures::interval::{Interval, Intervals};
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where the profiler's own work takes a part of the window.
 #[derive(Debug)]
@@ -63,22 +64,22 @@ impl Rule for ProfilerOverhead {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         overhead("Buffer Flush")
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         overhead("Lazy Function Loading")
     }
 }
 
 /// A window of 1,000 us, of which an overhead of `name` takes 50 us.
 #[cfg(test)]
-fn overhead(name: &str) -> crate::model::Timeline {
+fn overhead(name: &str) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.kernel("gemm", (0, 100));
     scene.kernel("gemm", (900, 100));
-    scene.on_thread(1, crate::model::Track::Overhead, Category::Overhead, name, (200, 50));
+    scene.on_thread(1, flopwatch_model::Track::Overhead, Category::Overhead, name, (200, 50));
     scene.build()
 }

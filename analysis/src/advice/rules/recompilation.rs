@@ -1,10 +1,11 @@
 //! Compilation by the framework while the loop runs.
 
+use flopwatch_model::Category;
+use flopwatch_report::page::Unit;
+
 use crate::advice::facts::times;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::model::Category;
-use crate::page::Unit;
 
 /// Fires where torch.compile or XLA compiles within the capture.
 #[derive(Debug)]
@@ -88,18 +89,18 @@ impl Rule for Recompilation {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene("_compile.compile_inner (dynamo_timed)")
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene("TorchDynamo Cache Lookup")
     }
 }
 
 #[cfg(test)]
-fn scene(name: &str) -> crate::model::Timeline {
+fn scene(name: &str) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.launch((0, 5), "gemm", (10, 100));
     scene.operator(name, (110, 50));

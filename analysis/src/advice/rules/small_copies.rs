@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::interval::Intervals;
+use flopwatch_measures::work::Work;
+use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_report::page::Unit;
+
 use crate::advice::wording::{bytes, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::interval::Intervals;
-use crate::measures::work::Work;
-use crate::model::{Category, ColumnId, index};
-use crate::page::Unit;
 
 /// Fires where many small copies in one direction take time beside no kernel.
 #[derive(Debug)]
@@ -89,18 +90,18 @@ impl Rule for SmallCopies {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(100)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(99)
     }
 }
 
 #[cfg(test)]
-fn scene(copies: u64) -> crate::model::Timeline {
+fn scene(copies: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     for at in 0..copies {
         scene.copy(

@@ -1,9 +1,10 @@
 //! Kernels that use a part of the GPU only.
 
+use flopwatch_model::{Category, index};
+use flopwatch_report::page::{Cell, Unit};
+
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::model::{Category, index};
-use crate::page::{Cell, Unit};
 
 /// Fires where compute kernels have fewer blocks than the GPU has multiprocessors, and nothing else runs beside them.
 #[derive(Debug)]
@@ -63,12 +64,12 @@ impl Rule for SmallGrids {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(33)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(132)
     }
 }
@@ -80,8 +81,8 @@ fn name<'a>(facts: &Facts<'a>, at: u32) -> &'a str {
 }
 
 #[cfg(test)]
-fn scene(blocks: u64) -> crate::model::Timeline {
-    use crate::model::ColumnId;
+fn scene(blocks: u64) -> flopwatch_model::Timeline {
+    use flopwatch_model::ColumnId;
 
     let mut scene = crate::advice::scene::Scene::new();
     scene.device((9, 0), 132);

@@ -1,10 +1,11 @@
 //! Kernels so short that the GPU spends its time between them.
 
+use flopwatch_measures::gap::{IdleClass, KERNEL_WAIT_NS};
+use flopwatch_model::{Category, index};
+use flopwatch_report::page::{Cell, Unit};
+
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::gap::{IdleClass, KERNEL_WAIT_NS};
-use crate::model::{Category, index};
-use crate::page::{Cell, Unit};
 
 /// Fires where most kernels are short and the gaps between kernels add up.
 #[derive(Debug)]
@@ -92,7 +93,7 @@ impl Rule for SmallKernels {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         for at in 0..10 {
             scene.launch((at, 1), "add", (at * 10 + 20, 4));
@@ -101,7 +102,7 @@ impl Rule for SmallKernels {
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
         for at in 0..10 {
             scene.launch((at, 1), "gemm", (at * 110 + 20, 100));

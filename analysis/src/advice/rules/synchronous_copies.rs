@@ -1,13 +1,14 @@
 //! Copies for which the host waits.
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_measures::interval::Intervals;
+use flopwatch_measures::work::Work;
+use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_report::page::Unit;
+
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::measures::interval::Intervals;
-use crate::measures::work::Work;
-use crate::model::{Category, ColumnId, index};
-use crate::page::Unit;
 
 /// Fires where `cudaMemcpy` and its kin that are not asynchronous leave the GPU without kernels.
 #[derive(Debug)]
@@ -91,12 +92,12 @@ impl Rule for SynchronousCopies {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene("cudaMemcpy_v3020", 64_001)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene("cudaMemcpy_v3020", 64_000)
     }
 }
@@ -108,7 +109,7 @@ fn call<'a>(facts: &Facts<'a>, work: &Work) -> Option<crate::advice::facts::Call
 }
 
 #[cfg(test)]
-fn scene(call: &str, bytes: u64) -> crate::model::Timeline {
+fn scene(call: &str, bytes: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.launch((0, 5), "gemm", (10, 90));
     scene.copy(Category::CudaMemcpyH2d, call, (20, 100), (100, 18), bytes);

@@ -1,12 +1,13 @@
 //! Sets of memory for which the host waits.
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_measures::work::Work;
+use flopwatch_model::{Category, ColumnId, MemoryKind, index};
+use flopwatch_report::page::Unit;
+
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Verdict};
-use crate::measures::api_call::ApiCall;
-use crate::measures::work::Work;
-use crate::model::{Category, ColumnId, MemoryKind, index};
-use crate::page::Unit;
 
 /// Fires on nsys's rule `cuda_memset_sync`: a set that is not asynchronous, of pinned or managed memory.
 #[derive(Debug)]
@@ -62,18 +63,18 @@ impl Rule for SynchronousSets {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene(MemoryKind::Managed)
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene(MemoryKind::Device)
     }
 }
 
 #[cfg(test)]
-fn scene(kind: MemoryKind) -> crate::model::Timeline {
+fn scene(kind: MemoryKind) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     let set = scene.copy(Category::CudaMemset, "cudaMemset_v3020", (0, 50), (10, 30), 4096);
     scene.number(set, ColumnId::DstMemoryKind, kind.number().into());

@@ -1,10 +1,11 @@
 //! Matrix multiplications that do not use tensor cores.
 
+use flopwatch_measures::matrix_kernel::MatrixKernel;
+use flopwatch_model::{Category, index};
+use flopwatch_report::page::{Cell, Unit};
+
 use crate::advice::wording::{share, short, time};
 use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
-use crate::measures::matrix_kernel::MatrixKernel;
-use crate::model::{Category, index};
-use crate::page::{Cell, Unit};
 
 /// Fires where kernels of matrix multiplication or convolution work in full precision on a GPU that has tensor cores.
 #[derive(Debug)]
@@ -97,18 +98,18 @@ impl Rule for TensorCores {
     }
 
     #[cfg(test)]
-    fn fires(&self) -> crate::model::Timeline {
+    fn fires(&self) -> flopwatch_model::Timeline {
         scene("volta_sgemm_128x64_nn")
     }
 
     #[cfg(test)]
-    fn quiet(&self) -> crate::model::Timeline {
+    fn quiet(&self) -> flopwatch_model::Timeline {
         scene("ampere_sgemm_tensorop_s1688_128x64_nn")
     }
 }
 
 #[cfg(test)]
-fn scene(kernel: &str) -> crate::model::Timeline {
+fn scene(kernel: &str) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
     scene.device((8, 0), 108);
     scene.kernel(kernel, (0, 50));

@@ -1,9 +1,10 @@
 //! The advice for a terminal.
 
+use flopwatch_report::page::figure::shown;
+use flopwatch_report::page::{Cell, Unit};
+
 use super::by_reason;
 use crate::advice::{Advice, Finding, count};
-use crate::page::figure::shown;
-use crate::page::{Cell, Unit};
 
 /// The findings in their order, each with its remedy and evidence, then what could not be looked at.
 pub(super) fn render(advice: &Advice) -> String {
@@ -85,10 +86,11 @@ fn put(out: &mut String, line: &str) {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::{Category, Timeline, Track};
+
     use super::*;
     use crate::advice::{self, Limits};
-    use crate::model::{Category, Timeline, Track};
-    use crate::testing::Trace;
 
     const LIMITS: Limits = Limits {
         findings: 50,

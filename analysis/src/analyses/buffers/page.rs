@@ -1,10 +1,11 @@
 //! The lives of buffers, as people read them.
 
+use flopwatch_measures::requester::RequesterName;
+use flopwatch_measures::reuse::NO_BENEFIT;
+use flopwatch_report::page::figure::number;
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+
 use super::{BufferLife, BufferPool, BuffersResult, LifetimeClass};
-use crate::measures::requester::RequesterName;
-use crate::measures::reuse::NO_BENEFIT;
-use crate::page::figure::number;
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Pools that have lists of their own; all are in the first table.
 const DETAILED: usize = 6;
@@ -104,7 +105,7 @@ fn pools(all: &[BufferPool]) -> Table {
 }
 
 fn class(of: &LifetimeClass) -> String {
-    let shown = |ns: u64| number(crate::model::approximate(ns.into()), Unit::Ns);
+    let shown = |ns: u64| number(flopwatch_model::approximate(ns.into()), Unit::Ns);
     match of.to_ns {
         Some(to) if of.from_ns == 0 => format!("below {}", shown(to)),
         Some(to) => format!("{} to {}", shown(of.from_ns), shown(to)),
@@ -114,7 +115,7 @@ fn class(of: &LifetimeClass) -> String {
 
 fn details(page: &mut Page, pool: &BufferPool) {
     if pool.lifetimes.iter().any(|class| class.buffers > 0) {
-        let amount = |value: u64| Some(crate::model::approximate(value.into()));
+        let amount = |value: u64| Some(flopwatch_model::approximate(value.into()));
         page.bars(Bars {
             title: format!(
                 "Lifetimes of buffers of {}",

@@ -1,8 +1,9 @@
 //! How people read the collectives of a capture.
 
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+
 use super::{CollectiveCall, CollectivesResult};
-use crate::model::approximate;
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 pub(super) fn page(about: &str, result: &CollectivesResult) -> Page {
     let mut page = Page::new("Collectives", about);

@@ -1,14 +1,14 @@
 //! Whether two captures can be compared: a score, and each reason for what it lacks.
 
+use flopwatch_measures::counterpart::{Presence, Units};
+use flopwatch_measures::iteration::IterationSource;
+use flopwatch_model::approximate;
+use flopwatch_report::page::category::label;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::differences::TimeDifference;
 use super::side::Side;
-use crate::measures::counterpart::{Presence, Units};
-use crate::measures::iteration::IterationSource;
-use crate::model::approximate;
-use crate::page::category::label;
 
 /// What is left of the score where two profilers with different costs recorded.
 const OTHER_PROFILER: f64 = 0.5;

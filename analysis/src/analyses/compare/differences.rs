@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_model::{Category, approximate, ratio};
+use flopwatch_report::page::Place;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::side::{Entry, Side};
-use crate::measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
-use crate::measures::kernel_class::WorkClass;
-use crate::model::{Category, approximate, ratio};
-use crate::page::Place;
 
 /// Bytes of a megabyte in `peak_mb`.
 const MEGABYTE: f64 = 1e6;

@@ -1,10 +1,11 @@
 //! The comparison as people read it.
 
+use flopwatch_model::approximate;
+use flopwatch_report::page::category::label_of_name;
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+
 use super::{ComparedUnit, Comparison, TimeDifference};
 use crate::definition::Analysis;
-use crate::model::approximate;
-use crate::page::category::label_of_name;
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Most bars and most places of a list.
 const BARS: usize = 15;

@@ -3,17 +3,17 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use flopwatch_measures::counterpart::{Named, Tally};
+use flopwatch_measures::exclusive_time::{BusyByClass, ExclusiveTime};
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::iteration::{self, Assignment, Iteration, IterationOptions, Iterations};
+use flopwatch_measures::work::{GpuWork, Work};
+use flopwatch_measures::{kernel_name, operation_name};
+use flopwatch_model::{Category, ColumnId, Events, LossReason, Timeline, index, whole};
+use flopwatch_report::page::Place;
+
 use super::{CompareParams, ComparedCapture};
-use crate::measures::counterpart::{Named, Tally};
-use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::iteration::{self, Assignment, Iteration, IterationOptions, Iterations};
-use crate::measures::kernel_name;
-use crate::measures::operation_name;
-use crate::measures::work::{GpuWork, Work};
-use crate::model::{Category, ColumnId, Events, LossReason, Timeline, index, whole};
-use crate::page::Place;
 
 /// One of the captures.
 pub(super) struct Side<'a> {

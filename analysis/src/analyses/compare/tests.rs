@@ -1,7 +1,8 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_measures::counterpart::{MatchedBy, Presence};
+use flopwatch_model::{Allocation, Device, Track};
+
 use super::*;
-use crate::measures::counterpart::{MatchedBy, Presence};
-use crate::model::{Allocation, Device, Track};
-use crate::testing::Trace;
 
 /// A capture whose iterations have these lengths. In each the kernels `(name, length)` are launched one after the other from its start.
 fn program(lengths: &[u64], kernels: &[(&str, u64)]) -> Timeline {

@@ -1,14 +1,14 @@
 //! The time that is compared, and what its change means.
 
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::significance::{change_of_median, mann_whitney, median};
+use flopwatch_model::{approximate, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::CompareParams;
 use super::comparability::Comparability;
 use super::side::Side;
-use crate::measures::interval::Interval;
-use crate::measures::significance::{change_of_median, mann_whitney, median};
-use crate::model::{approximate, ratio};
 
 /// Least iterations a side for the test: with 4 and 4 the smallest p-value is 0.029, with 3 and 3 it is 0.1.
 const LEAST_TESTED: usize = 4;

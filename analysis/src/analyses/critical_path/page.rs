@@ -1,9 +1,10 @@
 //! How people read a critical path.
 
+use flopwatch_model::{approximate, ratio};
+use flopwatch_report::page::{Bars, Page, Place, Series, Table, Unit};
+
 use super::{CriticalPath, CriticalPathResult};
 use crate::definition::Analysis;
-use crate::model::{approximate, ratio};
-use crate::page::{Bars, Page, Place, Series, Table, Unit};
 
 pub(super) fn of(result: &CriticalPathResult) -> Page {
     let mut page = Page::new("Critical path", CriticalPath::ABOUT);

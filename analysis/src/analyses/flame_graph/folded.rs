@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use crate::measures::flame::{Flame, Side};
+use flopwatch_measures::flame::{Flame, Side};
 
 pub(super) fn write(flame: &Flame, out: &mut dyn Write) -> io::Result<()> {
     let folded: Vec<String> = flame.frames.iter().map(|frame| folded(&frame.name)).collect();
     flame.stacks(|stack, row| {
         let rows = stack.iter().filter_map(|at| flame.rows.get(*at));
-        let names = rows.filter_map(|row| folded.get(crate::model::index(row.frame)));
+        let names = rows.filter_map(|row| folded.get(flopwatch_model::index(row.frame)));
         for (at, name) in names.enumerate() {
             if at > 0 {
                 out.write_all(b";")?;

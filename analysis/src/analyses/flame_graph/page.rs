@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::flame::{Flame, FrameKind, Side};
+use flopwatch_measures::interval::Interval;
+use flopwatch_model::ratio;
+use flopwatch_report::page::{Cell, Page, Place, Table, Unit};
+
+use super::drawn::drawn;
 use super::{FlameGraph, FlameWeight};
-use crate::measures::flame::{Flame, FrameKind, Side};
-use crate::measures::interval::Interval;
-use crate::model::ratio;
-use crate::page::{self, Cell, Page, Place, Table, Unit};
 
 /// Frames in the table.
 const MOST_ROWS: usize = 50;
@@ -35,7 +37,7 @@ pub(crate) fn everywhere(flame: &Flame) -> BTreeMap<u32, Everywhere> {
     let mut frames: BTreeMap<u32, Everywhere> = BTreeMap::new();
     let mut around: Vec<u32> = Vec::new();
     for row in flame.rows.iter().skip(1) {
-        around.truncate(crate::model::index(row.depth).saturating_sub(1));
+        around.truncate(flopwatch_model::index(row.depth).saturating_sub(1));
         let sums = frames.entry(row.frame).or_default();
         add(&mut sums.own_ns, row.own_ns);
         add(&mut sums.count, row.total_count);
@@ -67,7 +69,7 @@ pub(super) fn of_graph(output: &FlameGraph, about: &str) -> Page {
     if output.value == 0 {
         return page;
     }
-    page.flame(page::Flame::of(what, &output.flame, false));
+    page.flame(drawn(what, &output.flame, false));
     page.table(heaviest(output));
     page
 }
@@ -91,7 +93,7 @@ fn heaviest(output: &FlameGraph) -> Table {
     frames.sort_by_key(|(_, frame)| std::cmp::Reverse(Side::Before.of(frame.own_ns)));
     table.left_out = u64::try_from(frames.len().saturating_sub(MOST_ROWS)).unwrap_or(u64::MAX);
     for (number, frame) in frames.into_iter().take(MOST_ROWS) {
-        let known = output.flame.frames.get(crate::model::index(number));
+        let known = output.flame.frames.get(flopwatch_model::index(number));
         let own_ns = Side::Before.of(frame.own_ns);
         let cells = [
             known.map_or("", |frame| frame.name.as_str()).into(),

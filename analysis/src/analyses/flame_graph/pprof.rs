@@ -5,9 +5,8 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-
-use crate::measures::flame::{Flame, FlameRow, FlameWeight};
-use crate::protobuf::Message;
+use flopwatch_export::protobuf::Message;
+use flopwatch_measures::flame::{Flame, FlameRow, FlameWeight};
 
 /// Fields of `Profile`.
 mod profile {

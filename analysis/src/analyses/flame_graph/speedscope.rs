@@ -3,10 +3,10 @@
 use std::convert::Infallible;
 use std::io::Write;
 
+use flopwatch_measures::flame::{Flame, FlameWeight, Side};
 use serde::Serialize;
 
 use crate::definition::AnalysisError;
-use crate::measures::flame::{Flame, FlameWeight, Side};
 
 #[derive(Serialize)]
 struct File<'a> {

@@ -1,6 +1,7 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::Track;
+
 use super::*;
-use crate::model::Track;
-use crate::testing::Trace;
 use crate::{Input, Request};
 
 /// Two launches in an operator of a function.

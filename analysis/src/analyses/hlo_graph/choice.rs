@@ -1,12 +1,12 @@
 //! Which program the graph is of.
 
+use flopwatch_measures::hlo_program::{HloProgram, HloPrograms};
+use flopwatch_model::{Capture, Program, Timeline};
+use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::HloGraphParams;
-use crate::measures::hlo_program::{HloProgram, HloPrograms};
-use crate::model::{Capture, Program, Timeline};
-use crate::not_captured::NotCaptured;
 
 /// A stage of a program's compilation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

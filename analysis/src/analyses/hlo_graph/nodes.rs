@@ -2,15 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
+use flopwatch_measures::hlo_program::HloProgram;
+use flopwatch_model::hlo::{Instruction, Module, Place};
+use flopwatch_model::{count, index};
+use flopwatch_report::NotCaptured;
+
 use super::HloGraphParams;
 use super::choice::Chosen;
 use super::result::{
     HloComputation, HloEdge, HloEdgeKind, HloFusion, HloGraph, HloGraphComputationKind, HloNode, HloOpcodeCount,
 };
-use crate::measures::hlo_program::HloProgram;
-use crate::model::hlo::{Instruction, Module, Place};
-use crate::model::{count, index};
-use crate::not_captured::NotCaptured;
 
 /// Opcodes of what a fusion holds, in its text.
 const MOST_OPCODES: usize = 8;

@@ -1,10 +1,11 @@
 //! How people read the graph of a program.
 
+use flopwatch_model::{approximate, count};
+use flopwatch_report::page::{Bars, Page, Series, Table, Unit};
+
 use super::HloGraphAnalysis;
 use super::result::{HloGraph, HloGraphComputationKind};
 use crate::definition::Analysis;
-use crate::model::{approximate, count};
-use crate::page::{Bars, Page, Series, Table, Unit};
 
 /// Opcodes of the bars, and rows of tables that would be long.
 const BARS: usize = 20;
@@ -52,7 +53,7 @@ pub(super) fn page(output: &HloGraph) -> Page {
         page.table(nodes(output));
     }
     if output.programs.len() > 1 {
-        page.table(crate::measures::hlo_program::table(&output.programs));
+        page.table(flopwatch_measures::hlo_program::table(&output.programs));
     }
     page
 }
@@ -161,7 +162,7 @@ fn nodes(output: &HloGraph) -> Table {
     table.left_out = output.nodes_left_out + count(output.nodes.len() - shown.len());
     for (at, node) in (0_u32..).zip(shown) {
         let edges = output.edges.iter().filter(|edge| edge.to == at);
-        let from = edges.filter_map(|edge| output.nodes.get(crate::model::index(edge.from)));
+        let from = edges.filter_map(|edge| output.nodes.get(flopwatch_model::index(edge.from)));
         let takes: Vec<&str> = from.map(|node| node.name.as_str()).take(8).collect();
         table.push([
             node.name.as_str().into(),

@@ -1,10 +1,9 @@
 //! What `hlo-graph` gives.
 
+use flopwatch_measures::hlo_program::HloProgramEntry;
+use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::measures::hlo_program::HloProgramEntry;
-use crate::not_captured::NotCaptured;
 
 /// The result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

@@ -1,8 +1,9 @@
 //! A program whose graph can be drawn by hand.
 
+use flopwatch_measures::hlo_program::HloProgram;
+use flopwatch_model::hlo::{Computation, ElementType, Instruction, Module, Shape};
+
 use super::*;
-use crate::measures::hlo_program::HloProgram;
-use crate::model::hlo::{Computation, ElementType, Instruction, Module, Shape};
 
 fn instruction(id: u64, opcode: &str, operands: &[u64], called: &[u64]) -> Instruction {
     Instruction {

@@ -1,10 +1,11 @@
 //! How people read the memory of a program.
 
+use flopwatch_measures::hlo_memory::HloBufferUse;
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Page, Series, Table, Unit};
+
 use super::{HloBuffer, HloMemory, HloMemoryAnalysis};
 use crate::definition::Analysis;
-use crate::measures::hlo_memory::HloBufferUse;
-use crate::model::approximate;
-use crate::page::{Bars, Page, Series, Table, Unit};
 
 /// Bars of the steps; more are put together, each with its largest.
 const BARS: usize = 40;
@@ -49,7 +50,7 @@ pub(super) fn page(output: &HloMemory) -> Page {
         page.table(all_values);
     }
     if output.programs.len() > 1 {
-        page.table(crate::measures::hlo_program::table(&output.programs));
+        page.table(flopwatch_measures::hlo_program::table(&output.programs));
     }
     page
 }

@@ -1,10 +1,11 @@
 //! How people read operations of compiled programs.
 
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+
 use super::HloOperationsAnalysis;
 use super::result::{HloBound, HloFigureSource, HloOperations};
 use crate::definition::Analysis;
-use crate::model::approximate;
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Operations of the bars.
 const BARS: usize = 15;

@@ -1,10 +1,9 @@
 //! What `hlo-operations` gives.
 
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Place;
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::not_captured::NotCaptured;
-use crate::page::Place;
 
 /// The result.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

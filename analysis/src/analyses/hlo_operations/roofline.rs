@@ -1,8 +1,9 @@
 //! Which side of a device's ridge an operation is on.
 
+use flopwatch_model::hlo::{Instruction, Module};
+use flopwatch_model::{Device, Timeline, approximate};
+
 use super::result::HloBound;
-use crate::model::hlo::{Instruction, Module};
-use crate::model::{Device, Timeline, approximate};
 
 /// Peaks of the devices of a capture.
 pub(super) struct Peaks<'a> {

@@ -1,8 +1,9 @@
 //! Operations whose figures can be added up by hand.
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Category, ColumnId, Device, Row, Track};
+
 use super::*;
-use crate::model::{Category, ColumnId, Device, Row, Track};
-use crate::testing::Trace;
 
 #[test]
 fn what_the_profiler_states_gives_rates_and_the_side_of_the_ridge() {

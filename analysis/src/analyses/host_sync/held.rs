@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::holder::{Question, innermost, row_on};
+use flopwatch_measures::host_call::{CallCost, HostCall, ProcessGpus};
+use flopwatch_measures::operation_name::normalised;
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index};
+use flopwatch_report::page::Place;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::SyncKind;
-use crate::measures::holder::{Question, innermost, row_on};
-use crate::measures::host_call::{CallCost, HostCall, ProcessGpus};
-use crate::measures::operation_name::normalised;
-use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
-use crate::page::Place;
 
 /// A range, operator, annotation or function that holds waits.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

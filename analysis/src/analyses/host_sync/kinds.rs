@@ -1,10 +1,9 @@
 //! Which calls wait, and why.
 
+use flopwatch_measures::host_call::{HostCall, without_version};
+use flopwatch_model::{Category, ColumnId, Events, MemoryKind, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::measures::host_call::{HostCall, without_version};
-use crate::model::{Category, ColumnId, Events, MemoryKind, Timeline, index};
 
 /// Why the host waits in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]

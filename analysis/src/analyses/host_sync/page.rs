@@ -1,9 +1,10 @@
 //! How people read the waits of the host.
 
+use flopwatch_measures::host_call::CallCost;
+use flopwatch_report::page::category::label;
+use flopwatch_report::page::{Page, Table, Unit};
+
 use super::HostSyncResult;
-use crate::measures::host_call::CallCost;
-use crate::page::category::label;
-use crate::page::{Page, Table, Unit};
 
 pub(super) fn page(about: &str, result: &HostSyncResult) -> Page {
     let mut page = Page::new("Waits of the host for GPUs", about);

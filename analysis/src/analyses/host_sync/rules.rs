@@ -1,14 +1,14 @@
 //! The rules of `nsys analyze` about synchronisation, with their conditions.
 
+use flopwatch_measures::host_call::{HostCall, without_version};
+use flopwatch_measures::interval::Interval;
+use flopwatch_model::{Category, ColumnId, Row, Timeline};
+use flopwatch_report::page::Place;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::HostSyncParams;
 use super::kinds::{Transfer, Transfers};
-use crate::measures::host_call::{HostCall, without_version};
-use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, Row, Timeline};
-use crate::page::Place;
 
 /// A rule and what it found.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

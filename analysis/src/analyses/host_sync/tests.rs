@@ -1,8 +1,9 @@
 //! Waits of traces made by hand.
 
+use flopwatch_analysis_testing::{Added, Trace};
+use flopwatch_model::{MemoryKind, Track};
+
 use super::*;
-use crate::model::{MemoryKind, Track};
-use crate::testing::{Added, Trace};
 
 struct Host {
     trace: Trace,

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::enclosing::Threads;
+use flopwatch_measures::gap::Gap;
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::holder::{Question, innermost, row_on};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::launch::WorkCalls;
+use flopwatch_measures::thread_activity::{HostActivity, ThreadActivities};
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{IdleCause, IdleClass};
-use crate::measures::enclosing::Threads;
-use crate::measures::gap::Gap;
-use crate::measures::gpu::Gpu;
-use crate::measures::holder::{Question, innermost, row_on};
-use crate::measures::interval::Interval;
-use crate::measures::launch::WorkCalls;
-use crate::measures::thread_activity::{HostActivity, ThreadActivities};
-use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, Timeline, Track, index, ratio};
 
 /// A gap of a GPU.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

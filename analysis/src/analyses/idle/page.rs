@@ -1,9 +1,10 @@
 //! Idle time as people read it.
 
+use flopwatch_model::{approximate, ratio};
+use flopwatch_report::page::{Bars, Cell, Page, Place, Series, Table, Unit};
+
 use super::{Idle, IdleGap, IdleTime};
 use crate::definition::Analysis;
-use crate::model::{approximate, ratio};
-use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 
 pub(super) fn of(output: &IdleTime) -> Page {
     let mut page = Page::new("Idle time", Idle::ABOUT);

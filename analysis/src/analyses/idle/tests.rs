@@ -1,9 +1,9 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::Track;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::Track;
-use crate::testing::Trace;
 
 /// ```text
 /// CPU    launch a 0-10   malloc 110-150, launch b 150-160   launch c 165-170, launch d 171-175

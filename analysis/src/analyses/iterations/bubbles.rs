@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Timeline, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{IterationRow, devices};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::GpuWork;
-use crate::model::{Timeline, ratio};
 
 /// How long one device waited for others, over all iterations without warm-up.
 ///

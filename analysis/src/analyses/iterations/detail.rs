@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::work::Work;
+use flopwatch_model::{Category, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{IterationRow, IterationsParams};
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::work::Work;
-use crate::model::{Category, Timeline, index};
 
 /// The kernels, copies and memsets of an iteration, the longest in all first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -65,7 +65,7 @@ pub(super) fn of(
             IterationDetail {
                 row: row.row,
                 number,
-                of_median_ratio: crate::model::ratio(row.time_ns, usual).unwrap_or(0.0),
+                of_median_ratio: flopwatch_model::ratio(row.time_ns, usual).unwrap_or(0.0),
                 kernels,
                 left_out: super::count(left_out),
             }

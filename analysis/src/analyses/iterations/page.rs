@@ -1,10 +1,11 @@
 //! How people read iterations.
 
+use flopwatch_measures::iteration::IterationSource;
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Page, Place, Series, Table, Unit};
+
 use super::{Iterations, IterationsResult};
 use crate::definition::Analysis;
-use crate::measures::iteration::IterationSource;
-use crate::model::approximate;
-use crate::page::{Bars, Page, Place, Series, Table, Unit};
 
 /// Iterations that are drawn as bars.
 const DRAWN: usize = 60;
@@ -29,7 +30,7 @@ pub(super) fn of(result: &IterationsResult) -> Page {
         ),
         (
             "GPU idle inside",
-            crate::model::ratio(parts.idle_ns, parts.window_ns).into(),
+            flopwatch_model::ratio(parts.idle_ns, parts.window_ns).into(),
             Unit::Ratio,
         ),
     ]);

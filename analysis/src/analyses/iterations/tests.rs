@@ -1,8 +1,9 @@
 //! Iterations whose figures can be counted.
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{ColumnId, Track};
+
 use super::*;
-use crate::model::{ColumnId, Track};
-use crate::testing::Trace;
 
 /// Steps 5 to 8 on one thread, the first of 400 ns, then of 100 ns. Each launches to device 0 a kernel of 30 ns and a collective of 30 ns
 /// that starts 10 ns before the kernel's end, and 10 ns later a copy of 10 ns: 20 ns of exposed communication, 10 of copies, 10 idle in 70.

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::measures::holder::{Question, innermost, row_on};
-use crate::measures::launch::Joined;
-use crate::model::{Category, ColumnId, Events, Timeline, Track, index};
+use flopwatch_measures::holder::{Question, innermost, row_on};
+use flopwatch_measures::launch::Joined;
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index};
 
 /// Names of GPU operations in the order in which the GPU operations began, as a sum of 128 bits. Two sequences of one sum are taken for equal: of a million
 /// sequences two different ones have one sum with a probability of 1e-27.

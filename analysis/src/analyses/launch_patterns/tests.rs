@@ -1,10 +1,10 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_measures::interval::Interval;
+use flopwatch_model::Track;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::*;
-use crate::measures::interval::Interval;
-use crate::model::Track;
-use crate::testing::Trace;
 
 /// Name, how often, GPU operations at a time.
 fn told(found: &PatternsOfLaunches) -> Vec<(&str, u64, u64)> {

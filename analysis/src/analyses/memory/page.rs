@@ -1,8 +1,9 @@
 //! Memory over time, as people read it.
 
+use flopwatch_measures::requester::RequesterName;
+use flopwatch_report::page::{Cell, Lines, Page, Series, Table, Unit};
+
 use super::{MemoryPool, MemoryResult, MemorySeries};
-use crate::measures::requester::RequesterName;
-use crate::page::{Cell, Lines, Page, Series, Table, Unit};
 
 /// Pools that have a chart and lists of their own; all are in the first table.
 const DETAILED: usize = 8;
@@ -86,7 +87,7 @@ fn pools(all: &[MemoryPool]) -> Table {
 }
 
 fn amount(bytes: u64) -> f64 {
-    crate::model::approximate(bytes.into())
+    flopwatch_model::approximate(bytes.into())
 }
 
 fn chart(page: &mut Page, pool: &MemoryPool) {
@@ -202,7 +203,7 @@ fn series(all: &[MemorySeries]) -> Table {
         ],
     );
     for one in all {
-        let shown = |value: f64| Cell::from(crate::page::figure::number(value, unit(one)));
+        let shown = |value: f64| Cell::from(flopwatch_report::page::figure::number(value, unit(one)));
         table.push([
             one.source.as_str().into(),
             one.device.as_str().into(),

@@ -1,6 +1,7 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Allocation, Category, Device, Track};
+
 use super::*;
-use crate::model::{Allocation, Category, Device, Track};
-use crate::testing::Trace;
 
 /// A GPU of 1000 bytes: 100 before the capture, then 300 for `aten::conv2d`, 200 for `aten::add`, of which the peak of 600 is made.
 fn trace() -> Timeline {

@@ -2,6 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::largest::largest;
+use flopwatch_model::{Needs, Timeline, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,11 +14,6 @@ use super::{MemoryProfileFrame, MemoryProfileParams, NEEDS, page};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::measures::largest::largest;
-use crate::model::{Timeline, index};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 /// The difference of two profiles of memory.
 #[derive(Debug)]

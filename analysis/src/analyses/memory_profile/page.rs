@@ -1,7 +1,8 @@
 //! Profiles of memory, as people read them.
 
+use flopwatch_report::page::{Cell, Page, Table, Unit};
+
 use super::{MemoryProfileChangesResult, MemoryProfileFrame, MemoryProfileResult};
-use crate::page::{Cell, Page, Table, Unit};
 
 /// Frames of a stack that a table shows: the innermost ones.
 const FRAMES: usize = 4;

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_model::{SampleKind, StackFrame, StackProfile, StackSample, Timeline, index};
+use flopwatch_report::NotCaptured;
+
 use super::{MemoryProfileDevice, MemoryProfileFrame, MemoryProfileStack};
-use crate::model::{SampleKind, StackFrame, StackProfile, StackSample, Timeline, index};
-use crate::not_captured::NotCaptured;
 
 /// Folders of what is installed rather than somebody's own program.
 const INSTALLED: [&str; 5] = ["site-packages", "dist-packages", "/lib/python", "<frozen", "jax/_src"];

@@ -1,5 +1,6 @@
+use flopwatch_model::{SampleKind, StackFrame, StackLabel, StackProfile, StackSample};
+
 use super::*;
-use crate::model::{SampleKind, StackFrame, StackLabel, StackProfile, StackSample};
 
 /// Samples of stacks of `f`, which is somebody's own, and of functions of a package; texts are numbered as they stand here.
 const TEXTS: [&str; 10] = [

@@ -1,13 +1,14 @@
 //! The floating-point operations that a capture holds, call by call.
 
+use flopwatch_measures::enclosing::{LaunchedWork, Threads};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::operator_flops::FlopFormula;
+use flopwatch_measures::range_tree::innermost;
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, ColumnId, Events, KernelProfile, Timeline, index};
+use flopwatch_summary::duration_ns;
+
 use super::{FlopsSource, whole};
-use crate::measures::enclosing::{LaunchedWork, Threads};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::operator_flops::FlopFormula;
-use crate::measures::range_tree::innermost;
-use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, index};
-use crate::summary::profiled_kernels::duration_ns;
 
 /// A call whose operations are known.
 #[derive(Debug, Clone, Copy)]

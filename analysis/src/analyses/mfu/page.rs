@@ -1,8 +1,9 @@
 //! How people read model FLOP utilisation.
 
+use flopwatch_report::page::{Page, Place, Table, Unit};
+
 use super::{Mfu, MfuResult};
 use crate::definition::Analysis;
-use crate::page::{Page, Place, Table, Unit};
 
 pub(super) fn of(result: &MfuResult) -> Page {
     let mut page = Page::new("Model FLOP utilisation", Mfu::ABOUT);

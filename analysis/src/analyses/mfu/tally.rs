@@ -1,6 +1,6 @@
 //! Operations beside the peak rates of devices.
 
-use crate::model::{Device, approximate, ratio};
+use flopwatch_model::{Device, approximate, ratio};
 
 /// Peak rates of devices, in operations per second.
 pub(super) struct Peaks<'a> {

@@ -1,6 +1,7 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Device, KernelProfile, Metric, Track};
+
 use super::*;
-use crate::model::{Device, KernelProfile, Metric, Track};
-use crate::testing::Trace;
 
 /// A device that does one operation per ns.
 fn slow_device() -> Device {

@@ -1,13 +1,13 @@
 //! Summaries by time of calls and of NVTX ranges.
 
+use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, index};
+use flopwatch_report::page::Page;
+
 use super::gpu::lacking;
 use super::parameters::NsysParams;
 use super::times::{Group, Grouping, Label, NsysTimes};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::model::{Category, ColumnId, Events, Timeline, index};
-use crate::needs::{Needs, Selection};
-use crate::page::Page;
 
 /// Times of calls of the CUDA runtime and driver.
 #[derive(Debug)]

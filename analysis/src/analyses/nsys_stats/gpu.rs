@@ -3,16 +3,15 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
+
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::{NsysKernelParams, NsysParams};
 use super::times::{Group, Grouping, Label, NsysTimes, Shape};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::work::gpu_work_and;
-use crate::model::{Category, ColumnId, Timeline};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 /// Copies and memsets.
 pub(super) const MEMORY: &[Category] = &[
@@ -103,7 +102,7 @@ fn add_kernels(
         let numbers = 0..u32::try_from(kernels.names().len()).unwrap_or(u32::MAX);
         let keys: Vec<u32> = numbers.map(|number| grouping.key(group(number, None))).collect();
         for (at, duration) in durations {
-            let key = keys.get(crate::model::index(kernels.number(at))).copied();
+            let key = keys.get(flopwatch_model::index(kernels.number(at))).copied();
             grouping.add(key.unwrap_or(0), *duration);
         }
     }

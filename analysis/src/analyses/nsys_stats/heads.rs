@@ -1,7 +1,8 @@
 //! The heads of a table as nsys's CSV has them.
 
+use flopwatch_report::page::{Cell, Table, TableColumn};
+
 use super::rounding::tenths;
-use crate::page::{Cell, Table, TableColumn};
 
 /// A column: its head, and the digits behind the point of its numbers.
 pub(super) type Head = (&'static str, Option<u8>);

@@ -2,6 +2,11 @@
 
 use std::collections::HashMap;
 
+use flopwatch_measures::interval::Interval;
+use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, count, figures_by_key, index, listed};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Place};
+use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,12 +17,6 @@ use super::parameters::NsysKernelParams;
 use super::rounding::tenths;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::interval::Interval;
-use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index, listed};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Place};
-use crate::summary::Statistics;
 
 /// Launches and runs of kernels by function and kernel.
 #[derive(Debug)]

@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use flopwatch_measures::{call_ranges, kernel_name};
+use flopwatch_model::{Category, ColumnId, Events, NameDetail, Row, Timeline, count, index};
+use flopwatch_report::NotCaptured;
+
 use super::parameters::{NsysKernelName, NsysKernelParams};
-use crate::measures::call_ranges;
-use crate::measures::kernel_name;
-use crate::model::{Category, ColumnId, Events, NameDetail, Row, Timeline, count, index};
-use crate::not_captured::NotCaptured;
 
 /// What the names of kernels are made of where ranges may stand before them.
 pub(super) const KERNELS_AND_RANGES: &[Category] = &[Category::CudaKernel, Category::CudaApi, Category::NvtxRange];

@@ -2,6 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::call_ranges;
+use flopwatch_measures::range_tree::RangeTree;
+use flopwatch_measures::work::GPU_WORK;
+use flopwatch_model::{
+    Category, ColumnId, Events, Needs, Row, Selection, Timeline, approximate, count, gpu_work_and, index,
+};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
+use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,14 +21,6 @@ use super::parameters::NsysParams;
 use super::push_pop_trace::{MOST_LEVELS, number, stack_text};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::call_ranges;
-use crate::measures::range_tree::RangeTree;
-use crate::measures::work::{GPU_WORK, gpu_work_and};
-use crate::model::{Category, ColumnId, Events, Row, Timeline, approximate, count, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
-use crate::summary::Statistics;
 
 /// Projections by range.
 #[derive(Debug)]

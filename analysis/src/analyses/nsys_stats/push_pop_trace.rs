@@ -1,5 +1,9 @@
 //! Every push/pop range with its place among the others.
 
+use flopwatch_measures::range_tree::RangeTree;
+use flopwatch_model::{Category, ColumnId, Needs, Selection, count, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,11 +13,6 @@ use super::heads::{plain, table};
 use super::parameters::NsysParams;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::range_tree::RangeTree;
-use crate::model::{Category, ColumnId, count, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Page, Place};
 
 /// Most ranges of a stack that are named: the innermost ones.
 pub(super) const MOST_LEVELS: usize = 1000;

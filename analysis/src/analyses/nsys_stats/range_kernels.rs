@@ -2,6 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use flopwatch_measures::call_ranges;
+use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, count, figures_by_key, index, listed};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
+use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,12 +17,6 @@ use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysRangeKernelParams;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::call_ranges;
-use crate::model::{Category, ColumnId, Events, Timeline, count, figures_by_key, index, listed};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
-use crate::summary::Statistics;
 
 /// Times of kernels by range, thread and kernel.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Numbers as nsys rounds them.
 
-use crate::model::approximate;
+use flopwatch_model::approximate;
 
 /// `value` to one digit behind the point, the middle between two away from zero: what SQLite's `round(value, 1)` gives, by which nsys rounds
 /// averages, medians, deviations and shares.

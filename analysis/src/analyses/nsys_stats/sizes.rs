@@ -1,5 +1,8 @@
 //! Sizes of copies and memsets.
 
+use flopwatch_model::{ColumnId, Needs, Selection, approximate, count, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,10 +13,6 @@ use super::rounding::megabytes;
 use super::times::{Group, Grouping};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::model::{ColumnId, approximate, count, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
 
 /// Sizes of copies and memsets.
 #[derive(Debug)]
@@ -80,7 +79,7 @@ impl Analysis for CudaGpuMemSizeSum {
         groups.sort_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| a.cmp(b)));
         let left_out = count(groups.len().saturating_sub(index(params.limit)));
         groups.truncate(index(params.limit));
-        let row = |(group, figures): (Group<'_>, crate::summary::Statistics)| NsysSizesRow {
+        let row = |(group, figures): (Group<'_>, flopwatch_summary::Statistics)| NsysSizesRow {
             total_bytes: figures.total,
             count: figures.calls,
             avg_bytes: figures.avg,

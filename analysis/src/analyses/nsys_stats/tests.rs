@@ -1,13 +1,14 @@
 //! Tables of traces made by hand, of which every figure can be counted.
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Category, ColumnId, Device, Timeline, Track};
+use flopwatch_report::page::{Block, Cell, Page};
+
 use super::*;
 use crate::catalogue::CATALOGUE;
 use crate::definition::Analysis;
 use crate::input::{Input, Inputs};
-use crate::model::{Category, ColumnId, Device, Timeline, Track};
-use crate::page::{Block, Cell, Page};
 use crate::request::Request;
-use crate::testing::Trace;
 
 fn run<A: Analysis>(timeline: &Timeline, params: &A::Params) -> A::Output {
     let inputs = [Input::whole(timeline)];

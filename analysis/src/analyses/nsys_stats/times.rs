@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Events, Figures, count, figures_by_key, index, listed};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page};
+use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::heads::{Head, dimensions, plain, rounded, table, tenth};
 use super::rounding::percent;
-use crate::model::{Events, Figures, count, figures_by_key, index, listed};
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page};
-use crate::summary::Statistics;
 
 /// A summary by time, the largest total first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -219,7 +219,7 @@ impl Label {
 fn row(group: Group<'_>, figures: &Statistics, total: u128) -> NsysTimesRow {
     let [grid, block] = group.shape.map_or([None; 2], |[grid, block]| [Some(grid), Some(block)]);
     NsysTimesRow {
-        share_ratio: crate::model::ratio(figures.total, total).unwrap_or(0.0),
+        share_ratio: flopwatch_model::ratio(figures.total, total).unwrap_or(0.0),
         total_ns: figures.total,
         instances: figures.calls,
         avg_ns: figures.avg,

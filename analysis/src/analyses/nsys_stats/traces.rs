@@ -1,5 +1,11 @@
 //! Every piece of GPU work and every call, in the order of their starts.
 
+use flopwatch_measures::work::GPU_WORK;
+use flopwatch_model::{
+    Category, ColumnId, Events, MemoryKind, Needs, Row, Selection, Timeline, approximate, count, gpu_work_and, index,
+};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Page, Place};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -10,11 +16,6 @@ use super::parameters::{NsysKernelParams, NsysParams};
 use super::rounding::megabytes;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
-use crate::measures::work::{GPU_WORK, gpu_work_and};
-use crate::model::{Category, ColumnId, Events, MemoryKind, Row, Timeline, approximate, count, index};
-use crate::needs::{Needs, Selection};
-use crate::not_captured::NotCaptured;
-use crate::page::{Cell, Page, Place};
 
 /// Kernels, copies and memsets in the order of their starts.
 #[derive(Debug)]

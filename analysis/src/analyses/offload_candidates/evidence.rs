@@ -2,18 +2,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use flopwatch_measures::enclosing::{LaunchedWork, Threads};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::kernel_figures::Figures;
+use flopwatch_measures::kernel_name::short;
+use flopwatch_measures::operator_flops::{FlopFormula, input_bytes};
+use flopwatch_measures::range_tree::innermost;
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, index, whole};
+use flopwatch_report::page::Place;
+use flopwatch_summary::duration_ns;
+
 use super::{BoundBasis, OffloadBound};
-use crate::measures::enclosing::{LaunchedWork, Threads};
-use crate::measures::interval::Interval;
-use crate::measures::kernel_class::WorkClass;
-use crate::measures::kernel_figures::Figures;
-use crate::measures::kernel_name::short;
-use crate::measures::operator_flops::{FlopFormula, input_bytes};
-use crate::measures::range_tree::innermost;
-use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, index, whole};
-use crate::page::Place;
-use crate::summary::profiled_kernels::duration_ns;
 
 /// Share of its peak from which on memory or compute bounds a kernel; below it ncu's rules speak of latency.
 const BUSY: f64 = 0.6;
@@ -319,8 +320,9 @@ fn of_device_operations(timeline: &Timeline, ridge: Option<f64>) -> Vec<Found> {
             row: operations.row.get(at).copied(),
         };
         kernel.launched(time.len(), Some(place));
-        let said =
-            |values: Option<&crate::model::Values>| values.and_then(|values| values.get(at)).filter(|value| *value > 0);
+        let said = |values: Option<&flopwatch_model::Values>| {
+            values.and_then(|values| values.get(at)).filter(|value| *value > 0)
+        };
         if let Some(bytes) = said(bytes) {
             // The compiler counts no operation of what moves data only.
             kernel.moved(time.len(), bytes, Some(said(flops).unwrap_or(0)));

@@ -1,9 +1,10 @@
 //! How people read it.
 
+use flopwatch_measures::kernel_name::short;
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Page, Series, Table, Unit};
+
 use super::OffloadCandidatesResult;
-use crate::measures::kernel_name::short;
-use crate::model::approximate;
-use crate::page::{Bars, Page, Series, Table, Unit};
 
 /// Most bars.
 const MOST_BARS: usize = 10;
@@ -22,7 +23,7 @@ pub(super) fn of(about: &str, result: &OffloadCandidatesResult) -> Page {
         ),
         (
             "Of that estimated",
-            crate::model::ratio(result.estimated_ns, result.memory_bound_ns).into(),
+            flopwatch_model::ratio(result.estimated_ns, result.memory_bound_ns).into(),
             Unit::Ratio,
         ),
         ("Bound not known", result.unknown_ns.into(), Unit::Ns),

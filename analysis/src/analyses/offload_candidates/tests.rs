@@ -1,6 +1,7 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Device, KernelProfile, Metric, Track};
+
 use super::*;
-use crate::model::{Device, KernelProfile, Metric, Track};
-use crate::testing::Trace;
 
 /// Copy in, addition of two vectors, product, copy out: 100 B in, 4,000 B added in 40 ns, a 64 x 64 product in 20 ns, 50 B out.
 fn trace() -> Timeline {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Timeline, index};
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, ColumnId, Timeline, index};
 
 /// Copies around the launches of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The operations that cost most, and why.
 
+use flopwatch_model::approximate;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Operation;
-use crate::model::approximate;
 
 /// An operation that costs much.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
+use flopwatch_measures::enclosing::Threads;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::operation_name::normalised;
+use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
+
 use super::OperationKind;
-use crate::measures::enclosing::Threads;
-use crate::measures::interval::Interval;
-use crate::measures::operation_name::normalised;
-use crate::model::{Category, ColumnId, Events, Timeline, index};
 
 /// [`ColumnId::RangeStyle`] of a range that nests.
 const PUSH_POP: u64 = 0;

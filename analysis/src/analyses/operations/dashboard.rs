@@ -1,8 +1,9 @@
 //! Operations as people read them: the dashboard of a capture or of a profile that a program wrote itself.
 
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Cell, Lines, Page, Place, Series, Table, Unit};
+
 use super::{Operation, OperationBottleneck, OperationCall, OperationKind, OperationMemory, Operations};
-use crate::model::approximate;
-use crate::page::{Bars, Cell, Lines, Page, Place, Series, Table, Unit};
 
 /// Bars that one can read side by side.
 const BARS: usize = 15;

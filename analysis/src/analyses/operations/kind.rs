@@ -1,9 +1,8 @@
 //! What counts as an operation.
 
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Values};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-use crate::model::{Category, ColumnId, Events, Timeline, Values};
 
 /// What operations are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::measures::interval::Interval;
-use crate::model::{Allocation, Timeline};
+use flopwatch_measures::interval::Interval;
+use flopwatch_model::{Allocation, Timeline};
 
 use super::OperationMemory;
 
@@ -133,11 +133,11 @@ pub(super) fn over_time(timeline: &Timeline) -> Vec<OperationMemory> {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_analysis_testing::Trace;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::Trace;
 
     proptest! {
         #[test]

@@ -5,19 +5,18 @@ mod read;
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Needs, Timeline, approximate, index};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
-pub use read::{LONGEST_FILE, MOST_ENTRIES, ProfileError, is_profile, read, write};
 
 use super::{Measured, NEEDS, OperationChoice, OperationKind, OperationsParams, Parts};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use crate::model::{Timeline, approximate, index};
-use crate::needs::Needs;
-use crate::not_captured::NotCaptured;
-use crate::page::Page;
+
+pub use read::{LONGEST_FILE, MOST_ENTRIES, ProfileError, is_profile, read, write};
 
 /// Bytes of a megabyte of the profile's fields: 2^20.
 const MB: f64 = 1_048_576.0;

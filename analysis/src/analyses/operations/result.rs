@@ -1,10 +1,10 @@
 //! What the analysis gives.
 
+use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{OperationBottleneck, OperationKind};
-use crate::not_captured::NotCaptured;
 
 /// The operations of a capture.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use flopwatch_measures::api_call::ApiCall;
+use flopwatch_measures::coverage::Coverage;
+use flopwatch_measures::enclosing::{LaunchedWork, Threads};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::work::{GPU_WORK, GpuWork};
+use flopwatch_model::{Category, ColumnId, Timeline, index};
+
 use super::calls::{Call, leaves_the_device};
-use crate::measures::api_call::ApiCall;
-use crate::measures::coverage::Coverage;
-use crate::measures::enclosing::{LaunchedWork, Threads};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::work::{GPU_WORK, GpuWork};
-use crate::model::{Category, ColumnId, Timeline, index};
 
 /// The parts of one call, or of all calls of an operation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -1,6 +1,7 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::Track;
+
 use super::*;
-use crate::model::Track;
-use crate::testing::Trace;
 
 /// Two threads of one process and a stream.
 ///

@@ -1,8 +1,9 @@
 //! How people read it.
 
+use flopwatch_model::ratio;
+use flopwatch_report::page::{Page, Table, Unit};
+
 use super::{PrecisionResult, TensorCoreSource};
-use crate::model::ratio;
-use crate::page::{Page, Table, Unit};
 
 pub(super) fn of(about: &str, result: &PrecisionResult) -> Page {
     let mut page = Page::new("Precision and tensor cores", about);

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
+use flopwatch_measures::enclosing::{LaunchedWork, Threads};
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::matrix_kernel::{MatrixKernel, MatrixUnit};
+use flopwatch_measures::operator_flops::{FlopFormula, MatrixProduct};
+use flopwatch_measures::range_tree::innermost;
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Values, index};
+
 use super::{ALIGNMENT, MatrixProductRow, PrecisionResult, VOLTA, place};
-use crate::measures::enclosing::{LaunchedWork, Threads};
-use crate::measures::interval::Interval;
-use crate::measures::matrix_kernel::{MatrixKernel, MatrixUnit};
-use crate::measures::operator_flops::{FlopFormula, MatrixProduct};
-use crate::measures::range_tree::innermost;
-use crate::measures::work::GpuWork;
-use crate::model::{Category, ColumnId, Events, Timeline, Values, index};
 
 /// Operator, shapes and types, by their places.
 type Key = (u32, Option<u64>, Option<u64>);

@@ -1,6 +1,7 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Device, Metric, Track};
+
 use super::*;
-use crate::model::{Device, Metric, Track};
-use crate::testing::Trace;
 
 fn trace(capability: (u32, u32)) -> Timeline {
     let mut trace = Trace::new();

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use crate::model::{
+use flopwatch_model::{
     Instances, KernelCode, KernelFunction, KernelProfile, LineStart, SourceFile, SourcePlace, ValueList, index,
 };
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// Most bytes of a line of source in the result.
 const MOST_LINE: usize = 240;
@@ -349,7 +348,7 @@ fn longest(stalls: &[(&str, u64)]) -> Option<String> {
 }
 
 fn share(part: u64, all: u64) -> Option<f64> {
-    let of = |number: u64| crate::model::approximate(number.into());
+    let of = |number: u64| flopwatch_model::approximate(number.into());
     (all > 0).then(|| of(part) / of(all))
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::kernel_figures::{per_second, share};
+use flopwatch_model::Metric;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::occupancy::whole;
-use crate::measures::kernel_figures::{per_second, share};
-use crate::model::Metric;
 
 /// A cache or the device's memory. Shares are 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -124,7 +124,7 @@ pub(super) fn accesses(metrics: &BTreeMap<String, Metric>) -> Vec<Access> {
             let sectors = has_sectors
                 .then(|| count(metrics, &named("l1tex__t_sectors", ".sum")))
                 .flatten();
-            let of = |number: u64| crate::model::approximate(number.into());
+            let of = |number: u64| flopwatch_model::approximate(number.into());
             accesses.push(Access {
                 memory: memory.to_owned(),
                 operation: operation.to_owned(),

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::kernel_figures::Figures;
+use flopwatch_measures::speed_of_light::waves;
+use flopwatch_model::{Metric, MetricValue};
 use schemars::JsonSchema;
 use serde::Serialize;
-
-use crate::measures::kernel_figures::Figures;
-use crate::measures::speed_of_light::waves;
-use crate::model::{Metric, MetricValue};
 
 /// How many warps a launch could keep on a multiprocessor. Shares are 0 to 1.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]

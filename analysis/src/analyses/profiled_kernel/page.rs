@@ -1,9 +1,10 @@
 //! The launch as people read it.
 
+use flopwatch_measures::speed_of_light::Limiter;
+use flopwatch_model::{RuleKind, RuleResult, Scope, whole};
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+
 use super::LaunchDetails;
-use crate::measures::speed_of_light::Limiter;
-use crate::model::{RuleKind, RuleResult, Scope, whole};
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Most lines of code.
 const MOST_LINES: usize = 400;
@@ -50,7 +51,12 @@ pub(super) fn of(details: &LaunchDetails) -> Page {
         stalls.map(|stall| (stall.reason.replace('_', " "), stall.cycles_per_instruction)),
     );
     let opcodes = details.mix.opcodes.iter().take(2 * MOST_PARTS);
-    let executed = opcodes.map(|opcode| (opcode.name.clone(), crate::model::approximate(opcode.executed.into())));
+    let executed = opcodes.map(|opcode| {
+        (
+            opcode.name.clone(),
+            flopwatch_model::approximate(opcode.executed.into()),
+        )
+    });
     bars_of(
         &mut page,
         "Instructions of warps by opcode",

@@ -1,12 +1,13 @@
 use std::collections::BTreeMap;
 
-use super::page::plain;
-use super::*;
-use crate::model::{
+use flopwatch_model::{
     Instances, InstructionText, KernelCode, KernelFunction, LineStart, Metric, RuleKind, Scope, SourceFile,
     SourcePlace, Speedup, ValueList,
 };
-use crate::page::{Block, text};
+use flopwatch_report::page::{Block, text};
+
+use super::page::plain;
+use super::*;
 
 fn metric(value: impl Into<MetricValue>, unit: &str) -> Metric {
     Metric {

@@ -1,9 +1,10 @@
 //! The ranks as people read them.
 
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Cell, Page, Place, Series, Table, Unit};
+
 use super::{Rank, RanksResult, SlowestRank};
 use crate::definition::Analysis;
-use crate::model::approximate;
-use crate::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 
 pub(super) fn of(result: &RanksResult) -> Page {
     let mut page = Page::new("Ranks", super::Ranks::ABOUT);

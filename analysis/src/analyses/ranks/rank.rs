@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_measures::counterpart::Tally;
+use flopwatch_measures::exclusive_time::{BusyByClass, ExclusiveTime};
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_measures::interval::Interval;
+use flopwatch_measures::iteration::{self, Assignment, IterationOptions, Iterations};
+use flopwatch_measures::work::GpuWork;
+use flopwatch_model::{Category, Timeline, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Place;
+
 use super::{Rank, RanksParams};
-use crate::measures::counterpart::Tally;
-use crate::measures::exclusive_time::{BusyByClass, ExclusiveTime};
-use crate::measures::gpu::Gpu;
-use crate::measures::interval::Interval;
-use crate::measures::iteration::{self, Assignment, IterationOptions, Iterations};
-use crate::measures::work::GpuWork;
-use crate::model::{Category, Timeline, index, ratio};
-use crate::not_captured::NotCaptured;
-use crate::page::Place;
 
 /// A capture with its iterations.
 pub(super) struct RankCapture<'a> {

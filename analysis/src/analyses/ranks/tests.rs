@@ -1,6 +1,7 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::Track;
+
 use super::*;
-use crate::model::Track;
-use crate::testing::Trace;
 
 /// A rank that computes for so long in each of two iterations of 1000 ns and then waits in a collective until their end.
 fn rank(compute: u64, began: Option<u64>) -> Timeline {
@@ -15,7 +16,7 @@ fn rank(compute: u64, began: Option<u64>) -> Timeline {
             start,
             start + 1000,
         );
-        trace.number(step, crate::model::ColumnId::StepNumber, number);
+        trace.number(step, flopwatch_model::ColumnId::StepNumber, number);
         trace.kernel(stream, "gemm", start, start + compute);
         trace.kernel(stream, "ncclDevKernel_AllReduce", start + compute, start + 1000);
     }

@@ -1,8 +1,9 @@
 //! The charts, and the figures behind them.
 
+use flopwatch_measures::roofline::{Bound, DefinedBy, MemoryLevel, WorkKind};
+use flopwatch_report::page::{Cell, Page, Roof, Roofline as Chart, RooflineArrow, RooflinePoint, Table, Unit};
+
 use super::{LaunchPoint, Rooflines};
-use crate::measures::roofline::{Bound, DefinedBy, MemoryLevel, WorkKind};
-use crate::page::{Cell, Page, Roof, Roofline as Chart, RooflineArrow, RooflinePoint, Table, Unit};
 
 /// Which kinds of work are of a chart.
 type Kinds = fn(WorkKind) -> bool;
@@ -123,7 +124,7 @@ fn performance(kind: WorkKind, value: f64) -> Cell {
     } else {
         Unit::InstructionsPerSecond
     };
-    Cell::Text(crate::page::figure::number(value, unit))
+    Cell::Text(flopwatch_report::page::figure::number(value, unit))
 }
 
 fn launches(output: &Rooflines) -> Table {

@@ -1,5 +1,6 @@
+use flopwatch_model::Metric;
+
 use super::*;
-use crate::model::Metric;
 
 /// A launch with so many FFMA per cycle and so many bytes per second.
 fn launch(id: u64, name: &str, fused: f64, bytes_per_second: f64, duration_ns: f64) -> KernelProfile {

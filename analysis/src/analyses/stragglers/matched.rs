@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::collective::{Collective, CollectiveOperation, Collectives};
+use flopwatch_measures::rank_match::{RankCollective, offsets, shift};
+use flopwatch_model::{Category, Timeline};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Place;
+
 use super::{ClockAlignment, StragglerCall, StragglerRank};
 use crate::input::Inputs;
-use crate::measures::collective::{Collective, CollectiveOperation, Collectives};
-use crate::measures::rank_match::{RankCollective, offsets, shift};
-use crate::model::{Category, Timeline};
-use crate::not_captured::NotCaptured;
-use crate::page::Place;
 
 /// A collective on all ranks of its group that were captured. Times are those of the aligned clocks.
 #[derive(Debug, Clone)]

@@ -1,7 +1,8 @@
 //! How people read which rank the others wait for.
 
+use flopwatch_report::page::{Page, Table, Unit};
+
 use super::{ClockAlignment, StragglersResult};
-use crate::page::{Page, Table, Unit};
 
 pub(super) fn page(about: &str, result: &StragglersResult) -> Page {
     let mut page = Page::new("Stragglers", about);

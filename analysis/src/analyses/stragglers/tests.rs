@@ -1,9 +1,10 @@
 //! Waits of ranks in traces made by hand.
 
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{ColumnId, Timeline};
+
 use super::*;
 use crate::input::Input;
-use crate::model::{ColumnId, Timeline};
-use crate::testing::Trace;
 
 /// A rank whose all-reduces of 4,000 bytes run at these times.
 fn rank(device: u32, times: &[(u64, u64)]) -> Timeline {

@@ -1,8 +1,9 @@
 //! How people read what threads did.
 
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Lines, Page, Series, Table, Unit};
+
 use super::{ThreadRow, ThreadsResult};
-use crate::model::approximate;
-use crate::page::{Bars, Lines, Page, Series, Table, Unit};
 
 /// Threads in the chart of parts.
 const CHARTED: usize = 20;

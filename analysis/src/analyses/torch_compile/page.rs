@@ -1,9 +1,10 @@
 //! How people read it.
 
+use flopwatch_measures::compiled::{BreakReason, CompileId};
+use flopwatch_model::approximate;
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+
 use super::{CompileSide, TorchCompileResult};
-use crate::measures::compiled::{BreakReason, CompileId};
-use crate::model::approximate;
-use crate::page::{Bars, Cell, Page, Series, Table, Unit};
 
 /// Most bars of phases.
 const MOST_BARS: usize = 10;
@@ -11,7 +12,9 @@ const MOST_BARS: usize = 10;
 pub(super) fn of(about: &str, result: &TorchCompileResult) -> Page {
     let mut page = Page::new("torch.compile", about);
     page.not_captured.clone_from(&result.not_captured);
-    let chosen = result.input.and_then(|at| result.captures.get(crate::model::index(at)));
+    let chosen = result
+        .input
+        .and_then(|at| result.captures.get(flopwatch_model::index(at)));
     let Some(side) = chosen else { return page };
     page.tiles([
         ("Compile time", known(result.compile_ns), Unit::Ns),

@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::compiled::{CompileId, Compiled, Run};
+use flopwatch_measures::enclosing::{Launched, LaunchedWork, Threads};
+use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::pace::Pace;
+use flopwatch_measures::work::{GPU_WORK, GpuWork};
+use flopwatch_model::{Category, Timeline, approximate, count, index, ratio};
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::Place;
+
 use super::{CompileSide, CompileThread, CompiledRegion, TorchCompileResult};
-use crate::measures::compiled::{CompileId, Compiled, Run};
-use crate::measures::enclosing::{Launched, LaunchedWork, Threads};
-use crate::measures::interval::{Interval, Intervals};
-use crate::measures::pace::Pace;
-use crate::measures::work::{GPU_WORK, GpuWork};
-use crate::model::{Category, Timeline, approximate, count, index, ratio};
-use crate::not_captured::NotCaptured;
-use crate::page::Place;
 
 /// What is known of a capture.
 pub(super) struct Side<'a> {

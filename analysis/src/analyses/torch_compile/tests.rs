@@ -1,7 +1,8 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_measures::compiled::BreakReason;
+use flopwatch_model::Track;
+
 use super::*;
-use crate::measures::compiled::BreakReason;
-use crate::model::Track;
-use crate::testing::Trace;
 
 /// Steps of 100 ns, the first one of 1,000 in which 800 are compiled. Each launches a kernel of Triton in a graph, one behind it in the same run, and one outside: 30, 20 and 50 ns.
 fn program(is_compiled: bool) -> Timeline {

@@ -2,9 +2,9 @@
 //! engine.
 
 use flopwatch_analysis::catalogue;
-use flopwatch_analysis::model::Timeline;
 use flopwatch_artifacts::ConversionLimits;
 use flopwatch_bucket_rig::{S3Server, SECRET_KEY};
+use flopwatch_model::Timeline;
 use flopwatch_trace::timeline_file;
 use serde_json::{Value, json};
 

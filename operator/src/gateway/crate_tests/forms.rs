@@ -5,9 +5,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flopwatch_analysis::model::Timeline;
 use flopwatch_analysis::{Input, Request, ResultType, catalogue};
 use flopwatch_artifacts::{ConversionError, Converter, RawCapture};
+use flopwatch_model::Timeline;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! What of the fleet is asked for.
 
-use flopwatch_analysis::model::Category;
 use flopwatch_fleet::GroupBy;
+use flopwatch_model::Category;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 

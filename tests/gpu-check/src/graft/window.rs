@@ -5,14 +5,13 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
-use flopwatch_analysis::summary::{Summary, summarise};
 use flopwatch_attach::graft::{Bounds, Target};
 use flopwatch_attach::nsys::{Collection, HostTools};
 use flopwatch_attach::reexec::Reexec;
 use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
-use flopwatch_trace::ReadLimits;
-use flopwatch_trace::timeline_file;
+use flopwatch_summary::{Summary, summarise};
 use flopwatch_trace::transform::{TransformOptions, transform};
+use flopwatch_trace::{ReadLimits, timeline_file};
 use serde::Serialize;
 
 use super::program::Program;
@@ -112,7 +111,7 @@ pub(crate) fn capture(
 }
 
 fn counted(summary: &Summary) -> WindowResult {
-    let calls = |table: &flopwatch_analysis::summary::Table| table.rows.iter().map(|row| row.statistics.calls).sum();
+    let calls = |table: &flopwatch_summary::Table| table.rows.iter().map(|row| row.statistics.calls).sum();
     WindowResult {
         kernels: calls(&summary.kernels),
         kernel_names: summary.kernels.rows.len(),

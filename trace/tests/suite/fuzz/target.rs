@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flopwatch_analysis::measures::hlo_program::HloPrograms;
+use flopwatch_measures::hlo_program::HloPrograms;
 use flopwatch_trace::model::{Capture, Timeline};
 use flopwatch_trace::{
     ReadLimits, hlo, kineto, ncu, nsys_hdf, nsys_sqlite, pprof, read, recorder, timeline_file, xplane,

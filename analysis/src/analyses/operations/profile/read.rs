@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 
+use flopwatch_model::{Figures, approximate};
+use flopwatch_report::Format;
+use flopwatch_report::page::Page;
+use flopwatch_summary::Statistics;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 
@@ -11,11 +15,8 @@ use super::super::{
     Operation, OperationCall, OperationKind, OperationMemory, Operations, OperationsAnalysis, bottleneck, dashboard,
 };
 use super::MB;
-use crate::definition::{AnalysisError, write_as};
-use crate::format::Format;
-use crate::model::{Figures, approximate};
-use crate::page::Page;
-use crate::summary::Statistics;
+use crate::definition::AnalysisError;
+use crate::outcome::{Made, write_as};
 
 /// Largest file in bytes.
 pub const LONGEST_FILE: usize = 256 << 20;
@@ -192,13 +193,8 @@ pub fn read(json: &[u8]) -> Result<Page, ProfileError> {
 pub fn write(json: &[u8], format: Format, out: &mut dyn Write) -> Result<(), ProfileError> {
     let operations = operations(json)?;
     let parameters = serde_json::Value::Object(serde_json::Map::new());
-    Ok(write_as::<OperationsAnalysis>(
-        &operations,
-        &parameters,
-        Vec::new(),
-        format,
-        out,
-    )?)
+    let made = Made::<OperationsAnalysis>(operations);
+    Ok(write_as(&made, &parameters, Vec::new(), format, out)?)
 }
 
 /// The operations of the profile.

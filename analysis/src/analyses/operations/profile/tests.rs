@@ -1,9 +1,9 @@
+use flopwatch_analysis_testing::Trace;
+use flopwatch_model::{Category, Track};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::{Category, Track};
-use crate::testing::Trace;
 
 /// `step` from 0 to 2 ms, which launches a kernel of 1 ms by a call of 0.5 ms; `load` from 3 to 4 ms.
 fn capture() -> Timeline {

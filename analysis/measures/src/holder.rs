@@ -1,0 +1,94 @@
+//! Which range, operator or function of a thread holds a call of the same thread.
+
+use std::collections::BTreeMap;
+
+use flopwatch_model::{Events, Row, Timeline, Track, index};
+
+use crate::interval::Interval;
+
+/// A time whose surroundings are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Question {
+    /// When it is.
+    pub time: Interval,
+    /// The row among whose events is searched; see [`row_on`].
+    pub row: u32,
+}
+
+/// For each question, the innermost event of its row that begins at or before it and ends at or behind its end, or
+/// [`Events::NO_PARENT`]. Questions must be sorted by start, and events in the order of a [`Timeline`]. Only events that `nests` picks
+/// are answers: of those that do not nest the innermost is not defined.
+pub fn innermost(events: &Events, nests: impl Fn(usize) -> bool, questions: &[Question]) -> Vec<u32> {
+    let rows = events.row.iter().max().map_or(0, |last| index(*last) + 1);
+    // Per row the events that have begun and may still hold the next question, the innermost last.
+    let mut running: Vec<Vec<u32>> = vec![Vec::new(); rows];
+    let mut next = (0_u32..).zip(&events.start_ns).zip(&events.row).peekable();
+    let mut answers = Vec::with_capacity(questions.len());
+    for question in questions {
+        while let Some(((at, start), row)) = next.next_if(|((_, start), _)| **start <= question.time.start) {
+            let Some(running) = running.get_mut(index(*row)).filter(|_| nests(index(at))) else {
+                continue;
+            };
+            while running.pop_if(|last| events.end_ns(index(*last)) <= *start).is_some() {}
+            running.push(at);
+        }
+        let around = running.get_mut(index(question.row)).and_then(|running| {
+            let over = |at: &mut u32| events.end_ns(index(*at)) <= question.time.start;
+            while running.pop_if(over).is_some() {}
+            let holds = |at: &&u32| events.end_ns(index(**at)) >= question.time.end;
+            running.iter().rev().find(holds).copied()
+        });
+        answers.push(around.unwrap_or(Events::NO_PARENT));
+    }
+    answers
+}
+
+/// What a thread is known by: capture, machine, process and thread.
+pub type ThreadKey = (u32, u32, u32, u64);
+
+/// The thread of a row; `None` of a row of a GPU.
+pub fn thread_of(row: &Row) -> Option<ThreadKey> {
+    Some((row.capture, row.machine, row.process, row.thread?))
+}
+
+/// For each row of the timeline the row of the same thread on `track`; `None` where the thread has none.
+pub fn row_on(timeline: &Timeline, track: Track) -> Vec<Option<u32>> {
+    let rows = &timeline.capture.rows;
+    let on_track = (0_u32..).zip(rows).filter(|(_, row)| row.track == track);
+    let by_thread: BTreeMap<ThreadKey, u32> = on_track.filter_map(|(at, row)| Some((thread_of(row)?, at))).collect();
+    let found = rows.iter().map(|row| by_thread.get(&thread_of(row)?).copied());
+    found.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::Category;
+
+    use super::*;
+
+    #[test]
+    fn the_innermost_range_that_holds_all_of_a_call_is_found() {
+        let mut trace = Trace::new();
+        let ranges = trace.thread(1, 11, Track::Nvtx);
+        let others = trace.thread(1, 12, Track::Nvtx);
+        let calls = trace.thread(1, 11, Track::CudaApi);
+        trace.event(Category::NvtxRange, ranges, "step", 0, 100);
+        trace.event(Category::NvtxRange, ranges, "forward", 10, 40);
+        trace.event(Category::NvtxRange, others, "other thread", 0, 200);
+        let timeline = trace.build();
+        let events = &timeline.capture.events[&Category::NvtxRange];
+        let row = row_on(&timeline, Track::Nvtx)[index(calls)].unwrap();
+        assert_eq!(row, ranges);
+        let asked = [(5, 8), (10, 20), (35, 45), (40, 41), (99, 101), (100, 120)];
+        let questions = asked.map(|(start, end)| Question {
+            time: Interval::new(start, end),
+            row,
+        });
+        let names: Vec<&str> = innermost(events, |_| true, &questions)
+            .iter()
+            .map(|at| events.name_of(index(*at)))
+            .collect();
+        assert_eq!(names, ["step", "forward", "step", "step", "", ""]);
+    }
+}

@@ -1,0 +1,156 @@
+//! From when on a program is past its warm-up, and what calls cost before and behind that.
+
+use flopwatch_model::Timeline;
+use flopwatch_report::NotCaptured;
+use flopwatch_report::page::{Cell, Table, Unit};
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::host_call::{CallCost, HostCall, ProcessGpus};
+use crate::iteration::{self, IterationOptions};
+
+/// The steady state of a program: from the second iteration of its loop on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SteadyState {
+    /// When it begins in ns; `None` where no iterations are found.
+    pub from_ns: Option<u64>,
+    /// What the iterations were found from.
+    pub found_by: String,
+    /// Why there is none.
+    pub not_found: Option<NotCaptured>,
+}
+
+impl SteadyState {
+    /// Of `timeline`: the start of the earliest second iteration of a loop. Needs what [`iteration::of`] needs.
+    pub fn of(timeline: &Timeline) -> Self {
+        let found = iteration::of(timeline, &IterationOptions::default());
+        let second = found.loops().filter_map(|one| Some(one.get(1)?.time.start)).min();
+        let not_found = second.is_none().then(|| {
+            let reason = found.not_found.as_ref().map_or_else(
+                || "the capture holds fewer than two iterations; capture for longer".to_owned(),
+                |missing| missing.reason.clone(),
+            );
+            NotCaptured::new("what happens in the steady state", reason)
+        });
+        Self {
+            from_ns: second,
+            found_by: found.name,
+            not_found,
+        }
+    }
+}
+
+/// What calls cost, in all and in the steady state.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct PhasedCost {
+    /// In all.
+    pub cost: CallCost,
+    /// Start of the first in ns; null without any.
+    pub first_ns: Option<u64>,
+    /// End of the last in ns; null without any.
+    pub last_ns: Option<u64>,
+    /// Of those that begin in the steady state; null where it is not known when that begins.
+    pub steady: Option<CallCost>,
+}
+
+impl PhasedCost {
+    /// Of `calls`.
+    pub fn of(timeline: &Timeline, gpus: &ProcessGpus, steady: &SteadyState, calls: &[HostCall]) -> Self {
+        let behind = |from: u64| {
+            let calls = calls.iter().filter(|call| call.time.start >= from);
+            gpus.cost(timeline, calls)
+        };
+        Self {
+            cost: gpus.cost(timeline, calls),
+            first_ns: calls.iter().map(|call| call.time.start).min(),
+            last_ns: calls.iter().map(|call| call.time.end).max(),
+            steady: steady.from_ns.map(behind),
+        }
+    }
+
+    /// Tiles of what `what` cost, such as calls; without values where they were not recorded.
+    pub fn tiles(&self, [what, in_steady_state]: [&'static str; 2], recorded: bool) -> [(&'static str, Cell, Unit); 5] {
+        let (cost, steady) = (self.cost, self.steady);
+        [
+            (what, recorded.then_some(cost.calls).into(), Unit::None),
+            ("Time in them", recorded.then_some(cost.held_ns).into(), Unit::Ns),
+            ("GPU idle meanwhile", cost.gpu_idle_ns.into(), Unit::Ns),
+            (in_steady_state, steady.map(|steady| steady.calls).into(), Unit::None),
+            (
+                "Time in steady state",
+                steady.map(|steady| steady.held_ns).into(),
+                Unit::Ns,
+            ),
+        ]
+    }
+
+    /// A table by kind: each kind's name, and what it cost.
+    pub fn by_kind<'a>(kinds: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Table {
+        let columns: Vec<_> = std::iter::once(("Kind", Unit::None)).chain(Self::columns()).collect();
+        let mut table = Table::new("By kind", &columns);
+        for (kind, cost) in kinds {
+            table.push(std::iter::once(kind.replace('_', " ").into()).chain(cost.cells()));
+        }
+        table
+    }
+
+    /// Columns of [`PhasedCost::cells`].
+    pub fn columns() -> Vec<(&'static str, Unit)> {
+        let more = [
+            ("First", Unit::Ns),
+            ("Last", Unit::Ns),
+            ("Calls in steady state", Unit::None),
+            ("Total in steady state", Unit::Ns),
+        ];
+        CallCost::COLUMNS.into_iter().chain(more).collect()
+    }
+
+    /// Cells of a table.
+    pub fn cells(&self) -> Vec<Cell> {
+        let more = [
+            self.first_ns.into(),
+            self.last_ns.into(),
+            self.steady.map(|steady| steady.calls).into(),
+            self.steady.map(|steady| steady.total_ns).into(),
+        ];
+        self.cost.cells().into_iter().chain(more).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_analysis_testing::Trace;
+    use flopwatch_model::{Category, ColumnId, Track};
+
+    use super::*;
+
+    #[test]
+    fn the_steady_state_begins_with_the_second_iteration() {
+        let mut trace = Trace::new();
+        let (steps, calls) = (
+            trace.thread(1, 1, Track::Annotation),
+            trace.thread(1, 1, Track::CudaApi),
+        );
+        for number in 0..3 {
+            let start = 100 + number * 100;
+            let step = trace.event(
+                Category::Step,
+                steps,
+                &format!("ProfilerStep#{number}"),
+                start,
+                start + 100,
+            );
+            trace.number(step, ColumnId::StepNumber, number);
+        }
+        for start in [10, 150, 200, 350] {
+            trace.call(calls, "cudaMalloc", start, start + 5);
+        }
+        let timeline = trace.build();
+        let steady = SteadyState::of(&timeline);
+        assert_eq!(steady.from_ns, Some(200));
+        let calls = HostCall::list(&timeline, Category::CudaApi, |_| true);
+        let cost = PhasedCost::of(&timeline, &ProcessGpus::default(), &steady, &calls);
+        assert_eq!((cost.cost.calls, cost.steady.map(|steady| steady.calls)), (4, Some(2)));
+        assert_eq!((cost.first_ns, cost.last_ns), (Some(10), Some(355)));
+    }
+}

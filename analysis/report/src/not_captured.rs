@@ -1,0 +1,78 @@
+//! What a source lacks, which is never reported as zero.
+
+use flopwatch_model::{Capture, Category, gpu_work_and};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::page::category::label;
+
+/// A part of a result that has no figures because the capture does not hold what they are made of.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NotCaptured {
+    /// What has no figures, e.g. `launch delays`.
+    pub what: String,
+    /// Why, and what to do so that the next capture has it.
+    pub reason: String,
+}
+
+impl NotCaptured {
+    /// `what` has no figures for `reason`.
+    pub fn new(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self {
+            what: what.into(),
+            reason: reason.into(),
+        }
+    }
+
+    /// `what` has no figures where none of `categories` was recorded; `None` where one was, with events or without.
+    pub fn unless_any(capture: &Capture, categories: &[Category], what: &str) -> Option<Self> {
+        if categories.iter().any(|category| capture.captured.contains(category)) {
+            return None;
+        }
+        // Seven names for what is one thing to the reader would hide the others.
+        let gpu_work: &[Category] = gpu_work_and![];
+        let is_gpu_work = gpu_work.iter().all(|work| categories.contains(work));
+        let together = is_gpu_work.then_some("GPU work");
+        let others = categories
+            .iter()
+            .filter(|category| !is_gpu_work || !category.is_gpu_work());
+        let names: Vec<&str> = together
+            .into_iter()
+            .chain(others.map(|category| label(*category)))
+            .collect();
+        let tool = if capture.source.tool.is_empty() {
+            "the profiler"
+        } else {
+            &capture.source.tool
+        };
+        let reason = format!(
+            "{tool} recorded no {}; capture with a profiler and options that record them",
+            names.join(" and no ")
+        );
+        Some(Self::new(what, reason))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_kinds_of_gpu_work_are_named_as_one() {
+        let missing = |categories| {
+            NotCaptured::unless_any(&Capture::default(), categories, "x")
+                .unwrap()
+                .reason
+        };
+        let told = missing(gpu_work_and![Category::NvtxRange]);
+        assert!(
+            told.starts_with("the profiler recorded no GPU work and no NVTX ranges;"),
+            "{told}"
+        );
+        let told = missing(&[Category::CudaKernel, Category::CudaMemset]);
+        assert!(
+            told.starts_with("the profiler recorded no kernels and no memsets;"),
+            "{told}"
+        );
+    }
+}
