@@ -11,7 +11,7 @@ mod lockfile;
 mod python;
 
 use crate::test::SYSTEM_TARGETS;
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{Run, interrupted};
 use flopwatch_toolchain::golang::HELM;
@@ -23,17 +23,23 @@ use std::collections::BTreeSet;
 pub(crate) fn run(cache: &Cache) -> Result<()> {
     let mut checks = Checks::default();
     checks.run("format", format);
-    checks.run("clippy", || clippy(cache).map(drop));
+    checks.run("clippy", || clippy(cache)?.1);
     checks.others(cache);
     checks.end()
 }
 
-/// Those that compile the workspace: all that comes later is waiting for that. Gives what was built.
-pub(crate) fn compile(cache: &Cache) -> Result<Artifacts> {
-    let format = step("format", format);
-    let built = step("clippy", || clippy(cache));
-    format?;
-    built
+/// Those that compile the workspace: all that comes later is waiting for that. Gives what was built, if it compiles, and whether
+/// there was nothing to complain of.
+pub(crate) fn compile(cache: &Cache) -> (Option<Artifacts>, Result<()>) {
+    let mut checks = Checks::default();
+    checks.run("format", format);
+    let mut built = None;
+    checks.run("clippy", || {
+        let (artifacts, verdict) = clippy(cache)?;
+        built = Some(artifacts);
+        verdict
+    });
+    (built, checks.end())
 }
 
 /// Links between the documents.
@@ -105,8 +111,8 @@ fn format() -> Result<()> {
     project::cargo()?.args(["fmt", "--all", "--check"]).shown()
 }
 
-/// Compiles all that there is, as the tests run it, and fails when that gave a warning.
-fn clippy(cache: &Cache) -> Result<Artifacts> {
+/// Compiles all that there is, as the tests run it; gives what was built, and an error where that gave a warning.
+fn clippy(cache: &Cache) -> Result<(Artifacts, Result<()>)> {
     // A library and its tests tell of the same warning.
     let mut told = BTreeSet::new();
     let mut warned = |warning: &str| {
@@ -117,8 +123,10 @@ fn clippy(cache: &Cache) -> Result<Artifacts> {
     let built = project::build_all(cache, &mut warned)?;
     // Those that run in a cluster alone are in no selection of all targets.
     project::build_tests(cache, &SYSTEM_TARGETS, &mut warned)?;
-    if told.is_empty() {
-        return Ok(built);
-    }
-    bail!("{} warnings", told.len())
+    let verdict = if told.is_empty() {
+        Ok(())
+    } else {
+        Err(anyhow!("{} warnings", told.len()))
+    };
+    Ok((built, verdict))
 }

@@ -10,7 +10,7 @@ use flopwatch_system_tests::user::{User, may_reach_gateway};
 use serde_json::json;
 use tokio::process::Command;
 
-const PROGRAM: &str = include_str!("../../programs/client.py");
+const PROGRAM: &str = include_str!("../../../programs/client.py");
 
 fn variable(name: &str) -> Result<String> {
     std::env::var(name).with_context(|| format!("{name} is not set: `cargo xtask test` sets it"))

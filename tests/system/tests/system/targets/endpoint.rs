@@ -13,7 +13,7 @@ use flopwatch_system_tests::trainer::Trainer;
 use serde_json::json;
 
 /// What a hostile process of the container runs.
-const HOSTILE: &str = include_str!("../../programs/hostile.py");
+const HOSTILE: &str = include_str!("../../../programs/hostile.py");
 /// Seconds for which it sends: from before the window until after it.
 const SENDING: &str = "12";
 /// Fewest datagrams that the endpoint must have been sent.
