@@ -97,7 +97,7 @@ pub struct RuleThreshold {
     pub source: String,
 }
 
-/// The advice on `timeline`. Needs what [`crate::Needs::EVERYTHING`] names, but for lanes and compiled programs.
+/// The advice on `timeline`. Needs what [`flopwatch_model::Needs::EVERYTHING`] names, but for lanes and compiled programs.
 pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
     let facts = Facts::of(timeline, limits.evidence);
     let mut advice = Advice {

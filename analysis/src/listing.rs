@@ -1,7 +1,7 @@
 //! The catalogue for clients: what `analyze --list --format json` prints and the services list.
 
 use flopwatch_report::{Column, Format};
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ impl Listing {
             media_type: definition.media_type(),
             file_name: definition.file_name(),
             formats: definition.formats(),
-            result: definition.result_schema().map(|schema| schema.to_value()),
+            result: definition.result_schema().map(Schema::to_value),
             columns: definition.tabular().map(|table| table.columns),
         }
     }

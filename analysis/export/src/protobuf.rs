@@ -27,6 +27,7 @@ impl Message {
     }
 
     /// A field of an integer type or an enum. Signed ones are given as the bits of 64.
+    #[must_use]
     pub fn number(mut self, field: u32, value: u64) -> Self {
         self.key(field, 0);
         self.varint(value);
@@ -34,6 +35,7 @@ impl Message {
     }
 
     /// A field `double`.
+    #[must_use]
     pub fn double(mut self, field: u32, value: f64) -> Self {
         self.key(field, 1);
         self.0.extend(value.to_le_bytes());
@@ -41,6 +43,7 @@ impl Message {
     }
 
     /// A field `fixed64`.
+    #[must_use]
     pub fn fixed(mut self, field: u32, value: u64) -> Self {
         self.key(field, 1);
         self.0.extend(value.to_le_bytes());
@@ -55,6 +58,7 @@ impl Message {
     }
 
     /// A packed field of an integer type. Signed ones are given as the bits of 64.
+    #[must_use]
     pub fn packed(self, field: u32, values: impl IntoIterator<Item = u64>) -> Self {
         let mut packed = Self::new();
         for value in values {
@@ -64,11 +68,13 @@ impl Message {
     }
 
     /// A field `string`.
+    #[must_use]
     pub fn text(self, field: u32, text: &str) -> Self {
         self.bytes(field, text.as_bytes())
     }
 
     /// A field that is a message.
+    #[must_use]
     pub fn message(self, field: u32, message: &Self) -> Self {
         self.bytes(field, &message.0)
     }

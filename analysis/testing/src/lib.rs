@@ -1,6 +1,10 @@
 //! Traces made by hand, of which every figure can be counted: for tests of measures and analyses.
 
-#![allow(clippy::unwrap_used, reason = "a mistake in a trace made by hand fails its test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a mistake in a trace made by hand fails its test"
+)]
 
 pub mod mixed;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use flopwatch_analysis::catalogue::{CATALOGUE, artifact, artifacts, find};
-use flopwatch_analysis::{Definition, InputCount, Listing, Request, RequestError, ResultType};
+use flopwatch_analysis::{Definition, Request, RequestError};
 use flopwatch_report::{CellType, Format};
 use proptest::prelude::*;
 use serde_json::{Value, json};

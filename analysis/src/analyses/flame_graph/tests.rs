@@ -104,7 +104,7 @@ fn a_capture_without_gpus_says_so() {
 #[test]
 fn the_largest_frames_are_a_tree_in_a_terminal() {
     let request = Request::parse("flame-graph", &serde_json::json!({})).unwrap();
-    let request = request.written_as(crate::Format::Text).unwrap();
+    let request = request.written_as(flopwatch_report::Format::Text).unwrap();
     let (mut out, timeline) = (Vec::new(), timeline());
     request.run(&[Input::whole(&timeline)], &mut out).unwrap();
     let text = String::from_utf8(out).unwrap();
@@ -121,7 +121,7 @@ fn a_name_of_the_capture_is_no_markup_in_the_data_of_the_page() {
     trace.kernel(stream, "</script><script>alert(1)</script>", 0, 20_000);
     let timeline = trace.build();
     let request = Request::parse("flame-graph", &serde_json::json!({})).unwrap();
-    let (mut out, request) = (Vec::new(), request.written_as(crate::Format::Html).unwrap());
+    let (mut out, request) = (Vec::new(), request.written_as(flopwatch_report::Format::Html).unwrap());
     request.run(&[Input::whole(&timeline)], &mut out).unwrap();
     let html = String::from_utf8(out).unwrap();
     assert!(!html.contains("<script>alert"), "{html}");

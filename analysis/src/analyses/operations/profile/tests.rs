@@ -86,7 +86,12 @@ fn entries_alone_and_summaries_alone_are_profiles() {
     let titles = serde_json::to_value(read(summary.to_string().as_bytes()).unwrap()).unwrap();
     assert_eq!(titles["title"], "Operations");
     let mut written = Vec::new();
-    write(summary.to_string().as_bytes(), crate::Format::Json, &mut written).unwrap();
+    write(
+        summary.to_string().as_bytes(),
+        flopwatch_report::Format::Json,
+        &mut written,
+    )
+    .unwrap();
     let written: Value = serde_json::from_slice(&written).unwrap();
     assert_eq!((&written["kind"], &written["calls"]), (&json!("profile"), &json!(10)));
 }
