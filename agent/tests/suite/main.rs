@@ -12,7 +12,6 @@ mod captures;
 mod compare;
 mod convert;
 mod diagnose;
-mod disassembly;
 mod jax;
 mod kineto;
 #[allow(dead_code, reason = "a bench shares it, and counts its steps")]

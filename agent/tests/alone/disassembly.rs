@@ -5,7 +5,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::script;
+use crate::{TURN, script};
 
 fn corpus(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -104,6 +104,7 @@ fn from_zero(text: &str, entry: u64) -> String {
 
 #[test]
 fn every_instruction_of_the_corpus_has_the_text_that_nvidias_reader_gives_it() {
+    let _turn = TURN.blocking_lock();
     let (Some(disassembler), Some(python)) = (tool("FLOPWATCH_NVDISASM"), tool("FLOPWATCH_PYTHON")) else {
         return;
     };
@@ -151,6 +152,7 @@ fn every_instruction_of_the_corpus_has_the_text_that_nvidias_reader_gives_it() {
 
 #[test]
 fn a_disassembler_that_does_not_do_its_work_costs_the_text_alone() {
+    let _turn = TURN.blocking_lock();
     let Some(report) = corpus("indexspaces/indexspaces_profile_a.ncu-rep") else {
         return;
     };
