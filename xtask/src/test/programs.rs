@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How long one program may run.
 const PROGRAM_TIMEOUT: Duration = Duration::from_mins(30);
+/// How often a program that runs for long tells how far it is.
+const PROGRESS_INTERVAL: Duration = Duration::from_mins(1);
 /// What a program is taken for that no earlier round has measured: longer than most.
 const UNKNOWN: Duration = Duration::from_mins(1);
 /// How the test harness is told how many tests to run at once.
@@ -102,6 +104,7 @@ fn one(program: &Program, machine: Machine, vars: &BTreeMap<String, String>, arg
     let begin = Instant::now();
     let mut reader = tally::Reader::default();
     let mut shown = Vec::new();
+    let mut told = begin;
     let threads = machine.threads(&program.need).to_string();
     let ended = program
         .test
@@ -114,7 +117,23 @@ fn one(program: &Program, machine: Machine, vars: &BTreeMap<String, String>, arg
         .args(REPORT_TIME)
         .args(arguments)
         .deadline(PROGRAM_TIMEOUT)
-        .watched(|line| shown.extend(reader.read(line).map(str::to_owned)));
+        .watched(|line| {
+            let line = reader.read(line);
+            if let Some(line) = line.filter(|line| line.starts_with("test ") && !line.starts_with("test result: ")) {
+                // A failure is known when it happens, not when the program ends.
+                say(format_args!("{}: {line}", program.name));
+            }
+            shown.extend(line.map(str::to_owned));
+            if told.elapsed() >= PROGRESS_INTERVAL {
+                told = Instant::now();
+                say(format_args!(
+                    "{}: {} tests after {}",
+                    program.name,
+                    reader.ended(),
+                    human(begin.elapsed())
+                ));
+            }
+        });
     let wall = begin.elapsed();
     let processor = meter::take_processor();
     let mut outcome = reader.finish(&program.name);

@@ -168,6 +168,11 @@ impl Reader {
         }
     }
 
+    /// How many tests have told of their end.
+    pub(crate) fn ended(&self) -> usize {
+        self.times.len()
+    }
+
     /// What came of the program of that name. One that gave no result fell over a test and counts as failed.
     pub(crate) fn finish(mut self, program: &str) -> Outcome {
         self.tally.failed += self.begun;
