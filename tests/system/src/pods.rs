@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use flopwatch_api::preparation::PREPARE_LABEL;
+use flopwatch_api::preparation::{PREPARE_LABEL, PREPARED_ANNOTATION};
 use flopwatch_api::session::ProfilingSession;
 use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::api::node::v1::RuntimeClass;
-use kube::Client;
 use kube::api::{Api, LogParams, PostParams};
+use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::cluster::{PATIENCE, TestNamespace, eventually, run};
@@ -94,6 +94,24 @@ impl TestNamespace {
     pub async fn create_pod(&self, manifest: Value) -> Result<Pod> {
         let pod: Pod = serde_json::from_value(manifest)?;
         Ok(self.api::<Pod>().create(&PostParams::default(), &pod).await?)
+    }
+
+    /// Waits until admission prepares pods. After a node was missed it has no endpoint for some
+    /// seconds, and pods that are created then start as they are.
+    ///
+    /// # Errors
+    /// When it does not in time.
+    pub async fn prepares_pods(&self) -> Result<()> {
+        let pod: Pod = serde_json::from_value(workload("asked", true, &[]))?;
+        let dry = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        eventually("admission to prepare pods", || async {
+            let made = self.api::<Pod>().create(&dry, &pod).await?;
+            Ok(made.annotations().contains_key(PREPARED_ANNOTATION).then_some(()))
+        })
+        .await
     }
 
     /// Waits until the pod's containers run.

@@ -52,6 +52,8 @@ async fn a_capture_outlives_an_api_server_that_is_away() -> Result<()> {
     let end = namespace.end_of("struck").await?;
     ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
     trainer.recovers(&namespace, &end).await?;
+    // Who comes next wants prepared pods.
+    namespace.prepares_pods().await?;
     namespace.delete().await
 }
 
