@@ -17,6 +17,8 @@ pub enum Group {
     Scale,
     /// They change nothing that another one needs.
     Shared,
+    /// They hold times to a bound, which tests beside them would take.
+    Timed,
     /// It strikes the release's parts.
     Soak,
     /// It gives the release an object store.

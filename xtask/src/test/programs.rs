@@ -13,7 +13,7 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 /// How long one program may run.
-const PROGRAM_TIMEOUT: Duration = Duration::from_mins(30);
+const PROGRAM_TIMEOUT: Duration = Duration::from_mins(45);
 /// How often a program that runs for long tells how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_mins(1);
 /// What a program is taken for that no earlier round has measured: longer than most.

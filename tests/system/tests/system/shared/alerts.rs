@@ -99,7 +99,7 @@ impl Setting {
 
 #[tokio::test]
 async fn an_alert_has_its_session_within_seconds() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
         return Ok(());
     };
     let setting = Setting::new(&cluster, "alerts", "Nsys").await?;

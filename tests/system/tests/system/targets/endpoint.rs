@@ -14,8 +14,8 @@ use serde_json::json;
 
 /// What a hostile process of the container runs.
 const HOSTILE: &str = include_str!("../../../programs/hostile.py");
-/// Seconds for which it sends: from before the window until after it.
-const SENDING: &str = "12";
+/// The file at whose sight it ends.
+const ENOUGH: &str = "/tmp/flopwatch-enough";
 /// Fewest datagrams that the endpoint must have been sent.
 const TAKEN: u64 = 200;
 /// Most bytes that the agent may have more afterwards: its converter is a child, and what it keeps of a capture is small.
@@ -53,11 +53,13 @@ async fn is_left_to_who_has_it(namespace: &TestNamespace, trainer: &Trainer) -> 
 async fn outlives_hostile_datagrams(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
     let agent = trainer.agent().await?.process;
     let before = agent.own_bytes()?;
-    let sender = format!("/python/bin/python3 -c '{HOSTILE}' {SENDING}");
+    let sender = format!("/python/bin/python3 -c '{HOSTILE}' {ENOUGH}");
     let (sent, ended) = tokio::join!(namespace.shell(&trainer.name, &sender), async {
         let kineto = json!({ "profiler": { "type": "Kineto" }, "require": ["cpu_op"] });
         trainer.profile_with(namespace, "hostile", 1, kineto).await?;
-        namespace.end_of("hostile").await
+        let end = namespace.end_of("hostile").await;
+        namespace.shell(&trainer.name, &format!("touch {ENOUGH}")).await?;
+        end
     });
     let (sent, end) = (sent?, ended?);
     let taken = sent.split_whitespace().find_map(|word| word.strip_prefix("taken="));
