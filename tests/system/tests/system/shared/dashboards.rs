@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_system_tests::chart;
@@ -10,6 +10,7 @@ use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::pods::{prepared_for, workload};
 use flopwatch_system_tests::prometheus::Prometheus;
+use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -107,7 +108,7 @@ async fn without_an_answer(prometheus: &Prometheus, queries: &[Query]) -> Result
 
 #[tokio::test]
 async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captures() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("boards").await?;
@@ -173,7 +174,11 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
     queries.extend(rules);
     eventually("every query to have an answer", || async {
         let empty = without_an_answer(&prometheus, &queries).await?;
-        ensure!(empty.is_empty(), "no answer yet: {empty:#?}");
+        if !empty.is_empty() {
+            let schedule = namespace.api::<ProfilingSchedule>().get("boards").await?;
+            let pod = namespace.api::<Pod>().get("counted").await?;
+            bail!("no answer yet: {empty:#?}; {:?}; {:?}", schedule.status, pod.status);
+        }
         Ok(Some(()))
     })
     .await?;

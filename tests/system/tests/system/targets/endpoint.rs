@@ -15,7 +15,7 @@ use serde_json::json;
 /// What a hostile process of the container runs.
 const HOSTILE: &str = include_str!("../../../programs/hostile.py");
 /// The file at whose sight it ends.
-const ENOUGH: &str = "/tmp/flopwatch-enough";
+const ENOUGH: &str = "/tmp/hostile-enough";
 /// Fewest datagrams that the endpoint must have been sent.
 const TAKEN: u64 = 200;
 /// Most bytes that the agent may have more afterwards: its converter is a child, and what it keeps of a capture is small.
