@@ -4,7 +4,7 @@ use crate::web;
 use anyhow::Result;
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::progress::{say, step};
-use flopwatch_toolchain::{cmake, debian, kernels, ncu, nsys, nvdisasm, project, python, torch};
+use flopwatch_toolchain::{cmake, debian, kernels, ncu, nsys, nvdisasm, python, torch};
 
 /// Installs or fetches what is absent: for building and recording.
 pub(crate) fn basic(cache: &Cache) -> Result<()> {
@@ -14,9 +14,7 @@ pub(crate) fn basic(cache: &Cache) -> Result<()> {
 /// And for the tests of the crates.
 pub(crate) fn tests(cache: &Cache) -> Result<()> {
     install(cache, &[debian::BUILD, debian::CRATE_TESTS, debian::BROWSER])?;
-    if project::corpus()?.is_some() {
-        step("newer Nsight Systems", || nsys::ensure_newer(cache))?;
-    }
+    step("newer Nsight Systems", || nsys::ensure_newer(cache))?;
     step("Nsight Compute", || ncu::ensure_any(cache))?;
     step("disassembler", || nvdisasm::ensure(cache))?;
     step("Python", || {

@@ -1,6 +1,6 @@
 //! Runs test programs side by side, as many as their needs allow.
 
-use super::need::{Need, Needs};
+use super::need::{Load, Need, Needs};
 use super::schedule::{Machine, order};
 use super::tally::{self, Failure, Outcome};
 use flopwatch_toolchain::command::interrupted;
@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 const PROGRAM_TIMEOUT: Duration = Duration::from_mins(45);
 /// How often a program that runs for long tells how far it is.
 const PROGRESS_INTERVAL: Duration = Duration::from_mins(1);
+/// Niceness of a program that computes: tests that wait for an answer hold its time to a bound, and
+/// have the processor first.
+const COMPUTING: u8 = 10;
 /// What a program is taken for that no earlier round has measured: longer than most.
 const UNKNOWN: Duration = Duration::from_mins(1);
 /// How the test harness is told how many tests to run at once.
@@ -106,7 +109,7 @@ fn one(program: &Program, machine: Machine, vars: &BTreeMap<String, String>, arg
     let mut shown = Vec::new();
     let mut told = begin;
     let threads = machine.threads(&program.need).to_string();
-    let ended = program
+    let run = program
         .test
         .run()
         // An error of ours names its own way; frames of the runtime bury it.
@@ -116,24 +119,28 @@ fn one(program: &Program, machine: Machine, vars: &BTreeMap<String, String>, arg
         .envs(vars)
         .args(REPORT_TIME)
         .args(arguments)
-        .deadline(PROGRAM_TIMEOUT)
-        .watched(|line| {
-            let line = reader.read(line);
-            if let Some(line) = line.filter(|line| line.starts_with("test ") && !line.starts_with("test result: ")) {
-                // A failure is known when it happens, not when the program ends.
-                say(format_args!("{}: {line}", program.name));
-            }
-            shown.extend(line.map(str::to_owned));
-            if told.elapsed() >= PROGRESS_INTERVAL {
-                told = Instant::now();
-                say(format_args!(
-                    "{}: {} tests after {}",
-                    program.name,
-                    reader.ended(),
-                    human(begin.elapsed())
-                ));
-            }
-        });
+        .deadline(PROGRAM_TIMEOUT);
+    let run = match program.need.load {
+        Load::Busy if !program.need.alone => run.behind(COMPUTING),
+        Load::Busy | Load::Waits => run,
+    };
+    let ended = run.watched(|line| {
+        let line = reader.read(line);
+        if let Some(line) = line.filter(|line| line.starts_with("test ") && !line.starts_with("test result: ")) {
+            // A failure is known when it happens, not when the program ends.
+            say(format_args!("{}: {line}", program.name));
+        }
+        shown.extend(line.map(str::to_owned));
+        if told.elapsed() >= PROGRESS_INTERVAL {
+            told = Instant::now();
+            say(format_args!(
+                "{}: {} tests after {}",
+                program.name,
+                reader.ended(),
+                human(begin.elapsed())
+            ));
+        }
+    });
     let wall = begin.elapsed();
     let processor = meter::take_processor();
     let mut outcome = reader.finish(&program.name);

@@ -77,7 +77,7 @@ impl<'a> Round<'a> {
             Ok(())
         })?;
         let system = options.wants(Level::System);
-        let cluster = std::thread::scope(|scope| {
+        std::thread::scope(|scope| {
             // Go's compiler works while cargo waits for its own long chains of crates.
             let programs = (system && !options.use_kubeconfig)
                 .then(|| beside(scope, "cluster's programs", || cluster::build_programs(cache)));
@@ -87,7 +87,7 @@ impl<'a> Round<'a> {
             self.step("viewer", |_| web::build(cache));
             let viewer = scope.spawn(|| step("viewer's tests", || Ok(web::test(cache))));
             let built = self.compile();
-            // Tests wait most of their time, for a profiler or a browser; what is left of the processor does what comes later.
+            // Tests wait most of their time, for a profiler or a cluster; what is left of the processor does what nothing waits for.
             let others = beside(scope, "other checks", || lint::others(cache));
             // What unit and crate tests run.
             self.joined("PyTorch", torch);
@@ -100,20 +100,20 @@ impl<'a> Round<'a> {
                 self.step("wheel", |_| wheel::of_tests(cache, &built));
             }
             self.viewer(viewer);
-            self.joined("other checks", others);
             if let Some(programs) = programs {
                 self.joined("cluster's programs", programs);
             }
-            cluster.map(|cluster| self.joined("cluster up", cluster))
+            let cluster = cluster.map(|cluster| self.joined("cluster up", cluster));
+            if system {
+                self.system(options, cluster, &[]);
+            }
+            self.joined("other checks", others);
         });
+        self.step("keeping the dependencies", |_| dependencies::keep(cache));
         // Where nothing else runs.
         self.step("benches beside their rivals", |_| {
             short::run(cache, &short::ShortOptions::TESTS)
         });
-        self.step("keeping the dependencies", |_| dependencies::keep(cache));
-        if system {
-            self.system(options, cluster, &[]);
-        }
         Ok(())
     }
 
@@ -437,7 +437,8 @@ fn up(cache: &Cache, options: &TestOptions) -> Result<()> {
 fn check_room() -> Result<()> {
     let target = project::target_directory()?;
     let free = meter::free_bytes(&target).context("cannot tell how much room the disk has")?;
-    let needed = if target.join("debug/deps").exists() {
+    // What runs this has been compiled there too.
+    let needed = if target.join("debug/flopwatch-agent").exists() {
         ROUND_BYTES / 2
     } else {
         ROUND_BYTES

@@ -13,6 +13,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+/// Niceness of work that nobody waits for yet.
+const BACKGROUND: u8 = 15;
 /// Long enough for anything a recipe runs on two cores (the cold build of the control plane among them).
 const LONGEST: Duration = Duration::from_mins(40);
 /// Between asking a program to end and making it end.
@@ -103,7 +105,13 @@ impl Run {
 
     /// Has it let everything else go first, such as tests that run meanwhile. To be said last.
     pub fn patiently(self) -> Self {
-        let mut nice = Self::new("nice").args(["-n", "15"]);
+        self.behind(BACKGROUND)
+    }
+
+    /// Runs it with a niceness of `nice`: what has a lower one goes first. To be said last.
+    pub fn behind(self, nice: u8) -> Self {
+        let level = nice.to_string();
+        let mut nice = Self::new("nice").args(["-n", &level]);
         nice.command
             .arg(self.command.get_program())
             .args(self.command.get_args());
