@@ -9,6 +9,9 @@ use tokio::sync::{Notify, OnceCell};
 /// A group of tests that may run beside each other, in the order in which groups that wait have
 /// their turns. What a group changes nobody else sees: the release is installed anew when a turn
 /// begins.
+///
+/// A group's tests are a module of its name, and groups have the order of these names: the harness
+/// begins tests in that order, and one that waits for its turn holds one of the harness's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
     /// They end the release's parts and stop the API server.
@@ -17,8 +20,6 @@ pub enum Group {
     Scale,
     /// They change nothing that another one needs.
     Shared,
-    /// They hold times to a bound, which tests beside them would take.
-    Timed,
     /// It strikes the release's parts.
     Soak,
     /// It gives the release an object store.
@@ -27,6 +28,8 @@ pub enum Group {
     Switch,
     /// They take a node away that other tests' pods may be on.
     Targets,
+    /// They hold times to a bound, which tests beside them would take.
+    Timed,
     /// It takes the release away.
     Uninstall,
     /// It replaces the release by another version.

@@ -11,5 +11,6 @@ mod soak;
 mod store;
 mod switch;
 mod targets;
+mod timed;
 mod uninstall;
 mod upgrade;

@@ -2,10 +2,9 @@
 //! another one needs, so these run beside each other.
 
 mod access;
-mod alerts;
+pub(crate) mod alerts;
 mod counting;
-mod dashboards;
-mod first_session;
+pub(crate) mod first_session;
 mod frameworks;
 mod gateway;
 mod launcher;
@@ -14,7 +13,7 @@ mod metrics;
 mod ncu;
 mod nodes;
 mod options;
-mod overhead;
+pub(crate) mod overhead;
 mod plugin;
 mod pod_template;
 mod prepared;

@@ -1,0 +1,83 @@
+//! What flight recorders hold of a program's pace before anybody asked.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_system_tests::cluster::{Cluster, Group};
+use flopwatch_system_tests::fetch::reader_token;
+use flopwatch_system_tests::pod_state::PodState;
+use flopwatch_system_tests::pods::prepared_for;
+use flopwatch_system_tests::prometheus::Prometheus;
+use flopwatch_system_tests::recordings::{heartbeat, ranges, timeline};
+use serde_json::json;
+
+use crate::shared::first_session::succeeded;
+
+#[tokio::test]
+async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_window() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("recorder").await?;
+    namespace.create_pod(prepared_for("trainer", "nsys.recorder")).await?;
+    let state = namespace.launch_state("trainer").await?;
+    ensure!(state["reason"] == "session", "{state}");
+    let before = PodState::of(&namespace, "trainer").await?;
+    namespace.has_run("trainer", Duration::from_secs(6)).await?;
+
+    let token = reader_token(&namespace, "reader", "flopwatch-viewer").await?;
+    let asked = |profiler: &str, seconds: u32| json!({ "target": { "podName": "trainer" }, "durationSeconds": seconds, "profiler": { "type": profiler }, "overhead": { "action": "Report" } });
+    namespace.create_session("recent", asked("Recorder", 5)).await?;
+    let capture = succeeded(&namespace, "recent").await?;
+    let recorded = timeline(&cluster, &token, &capture, "timeline.h5").await?;
+    ensure!(recorded.duration_ns == 5_000_000_000, "{} ns", recorded.duration_ns);
+    let (first, last, count) = ranges(&recorded)?;
+    ensure!(
+        last - first > 4_500_000_000 && count > 1_000,
+        "{count} ranges in {} ns",
+        last - first
+    );
+
+    namespace.create_session("window", asked("Nsys", 2)).await?;
+    let capture = succeeded(&namespace, "window").await?;
+    let window = timeline(&cluster, &token, &capture, "timeline.h5").await?;
+    let prelude = timeline(&cluster, &token, &capture, "prelude.h5").await?;
+    let (seen, _, in_window) = ranges(&window)?;
+    let (_, kept, in_prelude) = ranges(&prelude)?;
+    ensure!(in_window > 500 && in_prelude > 1_000, "{in_window}, {in_prelude}");
+    // The recorder was read as the window opened.
+    ensure!(
+        kept.abs_diff(seen) < 1_000_000_000,
+        "{} ns between them",
+        kept.abs_diff(seen)
+    );
+    // Three ranges of 2 ms and more are a step.
+    for (name, file, least) in [
+        ("recorded", &recorded, 3),
+        ("prelude", &prelude, 5),
+        ("window", &window, 1),
+    ] {
+        let rates = heartbeat(file, "step")?;
+        ensure!(rates.len() >= least, "{name}: {rates:?}");
+        ensure!(
+            rates.iter().all(|rate| (1.0..170.0).contains(rate)),
+            "{name}: {rates:?}"
+        );
+    }
+    let prometheus = Prometheus::start(&cluster.client).await?;
+    let whose = format!("{{namespace=\"{}\",pod=\"trainer\",container=\"main\"", namespace.name);
+    let calls = prometheus
+        .eventually(&format!("flopwatch_range_calls_total{whose},range=\"step\"}}"))
+        .await?;
+    let steps = calls.first().context("no series")?.value.1.parse::<f64>()?;
+    ensure!(steps > 500.0, "{steps} steps in more than eight seconds");
+    let left_out = prometheus
+        .eventually(&format!("flopwatch_range_names_left_out{whose}}}"))
+        .await?;
+    ensure!(
+        left_out.first().is_some_and(|one| one.value.1 == "2"),
+        "of four names two have series: {left_out:?}"
+    );
+    before.goes_on(&namespace).await?;
+    namespace.delete().await
+}
