@@ -92,17 +92,17 @@ impl<'a> Round<'a> {
             // What unit and crate tests run.
             self.joined("PyTorch", torch);
             self.joined("helm", helm);
+            // Where they are not in the cache yet, they take both processors, which tests hold answers to a bound with.
+            if let Some(programs) = programs {
+                self.joined("cluster's programs", programs);
+            }
             let mut cluster = None;
             if let Some(built) = built {
-                // It waits for the programs, which are made meanwhile.
                 cluster = system.then(|| beside(scope, "cluster up", || up(cache, options)));
                 self.programs("unit and crate tests", &built, None, &[]);
                 self.step("wheel", |_| wheel::of_tests(cache, &built));
             }
             self.viewer(viewer);
-            if let Some(programs) = programs {
-                self.joined("cluster's programs", programs);
-            }
             let cluster = cluster.map(|cluster| self.joined("cluster up", cluster));
             if system {
                 self.system(options, cluster, &[]);
