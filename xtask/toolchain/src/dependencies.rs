@@ -7,7 +7,9 @@
 //! the workspace's own packages is kept: their paths are part of what they are compiled to.
 //!
 //! Libraries are linked, not copied, since neither cargo nor rustc changes one in its place. What cargo writes
-//! in place (fingerprints, what build scripts said) is copied with its times, which cargo compares.
+//! in place (fingerprints, what build scripts said) is copied with its times, which cargo compares. Cargo
+//! compiles what is older than what it depends on, so what it has made in the new clone already, for
+//! the program that runs this, gives way to what is kept.
 
 use crate::cache::Cache;
 use crate::project;
@@ -15,6 +17,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs::{self, File, FileTimes};
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// The item's name in the cache.
@@ -64,7 +67,7 @@ impl Own {
     }
 }
 
-/// Lays what the cache has into the target folder of this clone, where nothing of it lies yet; whether it had something.
+/// Lays what the cache has into the target folder of this clone; whether it had something.
 pub fn restore(cache: &Cache) -> Result<bool> {
     let kept = cache.place(NAME, &pins()?.each_ref().map(String::as_str));
     if !kept.exists() {
@@ -105,15 +108,16 @@ fn copy_profiles(from: &Path, to: &Path, own: &Own) -> Result<()> {
     Ok(())
 }
 
-/// Copies the entries of the registry's crates that are not there yet.
+/// Copies the entries of the registry's crates, in the place of those that are there.
 fn copy_entries(from: &Path, to: &Path, own: &Own) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
         let entry = entry?;
         let name = entry.file_name();
         let place = to.join(&name);
-        let wanted = name.to_str().is_some_and(|name| !own.holds(name)) && place.symlink_metadata().is_err();
+        let wanted = name.to_str().is_some_and(|name| !own.holds(name));
         if wanted && (entry.file_type()?.is_dir() || is_kept(&entry.path())) {
+            remove(&place).with_context(|| format!("cannot replace {}", place.display()))?;
             copy(&entry.path(), &place)?;
         }
     }
@@ -124,6 +128,20 @@ fn copy_entries(from: &Path, to: &Path, own: &Own) -> Result<()> {
 fn is_kept(file: &Path) -> bool {
     let extension = file.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| extension == "d" || LINKED.contains(&extension))
+}
+
+/// Removes a file or folder, if it is there.
+fn remove(place: &Path) -> std::io::Result<()> {
+    let is_folder = match place.symlink_metadata() {
+        Ok(facts) => facts.is_dir(),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    };
+    if is_folder {
+        fs::remove_dir_all(place)
+    } else {
+        fs::remove_file(place)
+    }
 }
 
 /// Copies a file or folder with its times; libraries are linked where both lie on one disk.
@@ -182,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_laid_into_a_clone_has_its_times_and_what_is_there_already_stays() {
+    fn what_is_laid_into_a_clone_has_its_times_and_replaces_what_is_there() {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         let write = |root: &Path, file: &str, text: &str| {
@@ -209,7 +227,7 @@ mod tests {
         assert_eq!(copied.metadata().unwrap().modified().unwrap(), before);
         assert_eq!(
             fs::read_to_string(to.join("debug/build/ring-01/out/a.o")).unwrap(),
-            "there"
+            "object"
         );
         let libraries: BTreeSet<_> = fs::read_dir(to.join("debug/deps"))
             .unwrap()
@@ -218,5 +236,6 @@ mod tests {
         assert_eq!(libraries, BTreeSet::from(["libserde-01.rlib".into()]));
         // A second time finds everything there.
         copy_profiles(&from, &to, &own()).unwrap();
+        assert_eq!(copied.metadata().unwrap().modified().unwrap(), before);
     }
 }
