@@ -55,6 +55,9 @@ struct Arguments {
     /// How long to run; 0 until SIGTERM.
     #[arg(long, default_value_t = 0)]
     seconds: u64,
+    /// Ranges after which to end; 0: not by their count.
+    #[arg(long, default_value_t = 0)]
+    ranges: u64,
     /// Exit code at the end, however it comes.
     #[arg(long, default_value_t = 0)]
     fail_code: u8,
@@ -165,7 +168,7 @@ struct Seen {
     term: u32,
 }
 
-/// Reports the count until the time is over or SIGTERM came.
+/// Reports the count until the time is over, so many ranges have ended or SIGTERM came.
 fn attend(arguments: &Arguments, signals: &SignalFd, childless: bool) -> anyhow::Result<Seen> {
     let start = Instant::now();
     let mut seen = Seen::default();
@@ -191,7 +194,9 @@ fn attend(arguments: &Arguments, signals: &SignalFd, childless: bool) -> anyhow:
                 seen.term
             ))?;
         }
-        if seen.term > 0 || (arguments.seconds > 0 && start.elapsed() >= Duration::from_secs(arguments.seconds)) {
+        let is_late = arguments.seconds > 0 && start.elapsed() >= Duration::from_secs(arguments.seconds);
+        let is_done = arguments.ranges > 0 && RANGES.load(Ordering::Relaxed) >= arguments.ranges;
+        if seen.term > 0 || is_late || is_done {
             return Ok(seen);
         }
         if Instant::now() >= next {
