@@ -87,8 +87,6 @@ impl<'a> Round<'a> {
             self.step("viewer", |_| web::build(cache));
             let viewer = scope.spawn(|| step("viewer's tests", || Ok(web::test(cache))));
             let built = self.compile();
-            // Tests wait most of their time, for a profiler or a cluster; what is left of the processor does what nothing waits for.
-            let others = beside(scope, "other checks", || lint::others(cache));
             // What unit and crate tests run.
             self.joined("PyTorch", torch);
             self.joined("helm", helm);
@@ -103,6 +101,8 @@ impl<'a> Round<'a> {
                 self.step("wheel", |_| wheel::of_tests(cache, &built));
             }
             self.viewer(viewer);
+            // The system's tests wait most of their time; what they leave of the processor does what nothing waits for.
+            let others = beside(scope, "other checks", || lint::others(cache));
             let cluster = cluster.map(|cluster| self.joined("cluster up", cluster));
             if system {
                 self.system(options, cluster, &[]);
