@@ -6,6 +6,7 @@
 //! load = "waits"            # most of its time it waits: for processes, timers, a browser
 //! resources = ["profilers"] # what one program at a time may use
 //! alone = true              # nothing else may run beside it
+//! patient = true            # it holds nothing to a time, so it may run behind the system's tests
 //! threads = 8               # how many of its tests run at once, where the machine does not decide
 //! ```
 //!
@@ -48,6 +49,8 @@ pub(crate) struct Need {
     pub(crate) load: Load,
     pub(crate) resources: BTreeSet<Resource>,
     pub(crate) alone: bool,
+    /// Nothing in it is held to a time: a round runs it by what the system's tests leave of the processor.
+    pub(crate) patient: bool,
     /// How many of its tests run at once; by the load and the machine where nothing is declared.
     pub(crate) threads: Option<usize>,
 }
@@ -117,6 +120,7 @@ fn need(value: &Value) -> Result<Need> {
             ("load", Value::String(word)) if word == "waits" => need.load = Load::Waits,
             ("load", Value::String(word)) if word == "busy" => need.load = Load::Busy,
             ("alone", Value::Bool(alone)) => need.alone = *alone,
+            ("patient", Value::Bool(patient)) => need.patient = *patient,
             ("threads", Value::Number(threads)) => {
                 let threads = threads.as_u64().and_then(|threads| usize::try_from(threads).ok());
                 need.threads = Some(
@@ -156,12 +160,15 @@ mod tests {
 
     #[test]
     fn a_program_has_what_its_package_declares_and_any_other_the_default() {
-        let needs =
-            needs(r#"{"suite":{"load":"waits","resources":["profilers"],"threads":8},"lib":{"alone":true}}"#).unwrap();
+        let needs = needs(
+            r#"{"suite":{"load":"waits","resources":["profilers"],"threads":8},"lib":{"alone":true,"patient":true}}"#,
+        )
+        .unwrap();
         let suite = needs.of(Path::new("/w/p"), "suite", false);
         assert_eq!((suite.load, suite.alone, suite.threads), (Load::Waits, false, Some(8)));
         assert_eq!(suite.resources, BTreeSet::from([Resource::Profilers]));
-        assert!(needs.of(Path::new("/w/p"), "p", true).alone);
+        let library = needs.of(Path::new("/w/p"), "p", true);
+        assert!(library.alone && library.patient && !suite.patient);
         assert_eq!(needs.of(Path::new("/w/p"), "other", false), Need::default());
         assert_eq!(needs.of(Path::new("/w/q"), "suite", false), Need::default());
         assert_eq!(needs.package(Path::new("/w/q")), "q");

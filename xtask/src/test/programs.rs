@@ -120,9 +120,14 @@ fn one(program: &Program, machine: Machine, vars: &BTreeMap<String, String>, arg
         .args(REPORT_TIME)
         .args(arguments)
         .deadline(PROGRAM_TIMEOUT);
-    let run = match program.need.load {
-        Load::Busy if !program.need.alone => run.behind(COMPUTING),
-        Load::Busy | Load::Waits => run,
+    let run = match &program.need {
+        Need { patient: true, .. } => run.patiently(),
+        Need {
+            load: Load::Busy,
+            alone: false,
+            ..
+        } => run.behind(COMPUTING),
+        _ => run,
     };
     let ended = run.watched(|line| {
         let line = reader.read(line);

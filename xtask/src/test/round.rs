@@ -20,6 +20,7 @@ use flopwatch_toolchain::meter;
 use flopwatch_toolchain::progress::{human, result, say, step};
 use flopwatch_toolchain::project::{self, Artifacts};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -27,6 +28,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "flopwatch-gpu-check"];
 /// Where a library's tests that start processes or open sockets are: modules of this name. The unit level leaves them out.
 const CRATE_TESTS: &str = "crate_tests::";
+/// The step of programs that hold nothing to a time.
+const PATIENT: &str = "tests that can wait";
 /// Lines of a step's error that are said once more at the end.
 const MAX_LINES: usize = 40;
 /// What a round writes beside the caches, in bytes: cargo's target folder, images, and what tests make. Measured, and a fifth more.
@@ -95,17 +98,34 @@ impl<'a> Round<'a> {
                 self.joined("cluster's programs", programs);
             }
             let mut cluster = None;
-            if let Some(built) = built {
+            let mut patient = None;
+            let mut wheel = None;
+            if let Some(built) = built.map(Arc::new) {
                 cluster = system.then(|| beside(scope, "cluster up", || up(cache, options)));
-                self.programs("unit and crate tests", &built, None, &[]);
-                self.step("wheel", |_| wheel::of_tests(cache, &built));
+                match self.list(&built) {
+                    Ok(list) => {
+                        let (later, now) = list.into_iter().partition(|program| program.need.patient);
+                        self.run("unit and crate tests", &built, now, &[]);
+                        let built = Arc::clone(&built);
+                        let work = move || run(cache, &built, later, &[]);
+                        patient = Some(scope.spawn(move || step(PATIENT, work)));
+                    }
+                    Err(error) => drop(self.told("unit and crate tests", Err(error))),
+                }
+                wheel = Some(beside(scope, "wheel", move || wheel::of_tests(cache, &built)));
             }
-            self.viewer(viewer);
+            self.outcome("viewer's tests", viewer);
             // The system's tests wait most of their time; what they leave of the processor does what nothing waits for.
             let others = beside(scope, "other checks", || lint::others(cache));
             let cluster = cluster.map(|cluster| self.joined("cluster up", cluster));
             if system {
                 self.system(options, cluster, &[]);
+            }
+            if let Some(patient) = patient {
+                self.outcome(PATIENT, patient);
+            }
+            if let Some(wheel) = wheel {
+                self.joined("wheel", wheel);
             }
             self.joined("other checks", others);
         });
@@ -128,7 +148,7 @@ impl<'a> Round<'a> {
         if options.wants(Level::Crate) {
             self.step("viewer", |_| web::build(cache));
             let viewer = step("viewer's tests", || Ok(web::test(cache)));
-            self.outcome_of_viewer(viewer);
+            self.take("viewer's tests", viewer);
             if let Some(built) = self.compile() {
                 self.crate_tests(&built, None);
                 self.step("wheel", |_| wheel::of_tests(cache, &built));
@@ -150,7 +170,7 @@ impl<'a> Round<'a> {
         if reach.viewer && options.only != Some(Level::Unit) {
             self.step("viewer", |_| web::build(cache));
             let viewer = step("viewer's tests", || Ok(web::test(cache)));
-            self.outcome_of_viewer(viewer);
+            self.take("viewer's tests", viewer);
         }
         if !reach.packages.is_empty() {
             let unit = options.only == Some(Level::Unit);
@@ -320,39 +340,30 @@ impl<'a> Round<'a> {
     }
 
     fn run(&mut self, name: &str, built: &Artifacts, list: Vec<Program>, arguments: &[&str]) {
+        if interrupted() {
+            return;
+        }
         let cache = self.cache;
-        self.step(name, |round| {
-            let mut vars = project::environment(cache)?;
-            // Without it every program with snapshots starts cargo to ask for it.
-            vars.insert(
-                "INSTA_WORKSPACE_ROOT".to_owned(),
-                project::root()?.display().to_string(),
-            );
-            vars.extend(project::for_tests(built).unwrap_or_default());
-            let outcome = programs::run(list, &vars, arguments);
-            let failed = outcome.tally.failed;
-            round.outcome.add(outcome);
-            if failed > 0 {
-                bail!("{failed} failed");
-            }
-            Ok(())
-        });
+        let ended = step(name, || run(cache, built, list, arguments));
+        self.take(name, ended);
     }
 
-    fn viewer(&mut self, thread: ScopedJoinHandle<'_, Result<Outcome>>) {
+    /// Waits for tests that ran beside the round.
+    fn outcome(&mut self, name: &str, thread: ScopedJoinHandle<'_, Result<Outcome>>) {
         let ended = thread.join().unwrap_or_else(|_| bail!("its thread came to no end"));
-        self.outcome_of_viewer(ended);
+        self.take(name, ended);
     }
 
-    fn outcome_of_viewer(&mut self, ended: Result<Outcome>) {
+    /// Counts what became of tests.
+    fn take(&mut self, name: &str, ended: Result<Outcome>) {
         match ended {
             Ok(outcome) => {
                 if outcome.tally.failed > 0 {
-                    self.failed.push("viewer's tests".to_owned());
+                    self.failed.push(name.to_owned());
                 }
                 self.outcome.add(outcome);
             }
-            Err(error) => drop(self.told("viewer's tests", Err(error))),
+            Err(error) => drop(self.told(name, Err(error))),
         }
     }
 
@@ -407,6 +418,18 @@ impl<'a> Round<'a> {
         }
         Ok(())
     }
+}
+
+/// Runs programs of a build, each test once: what fails by chance is a fault.
+fn run(cache: &Cache, built: &Artifacts, list: Vec<Program>, arguments: &[&str]) -> Result<Outcome> {
+    let mut vars = project::environment(cache)?;
+    // Without it every program with snapshots starts cargo to ask for it.
+    vars.insert(
+        "INSTA_WORKSPACE_ROOT".to_owned(),
+        project::root()?.display().to_string(),
+    );
+    vars.extend(project::for_tests(built).unwrap_or_default());
+    Ok(programs::run(list, &vars, arguments))
 }
 
 /// Runs a step in a thread of its own.
