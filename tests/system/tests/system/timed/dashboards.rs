@@ -111,6 +111,7 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
     let Some(cluster) = Cluster::connect(Group::Timed).await? else {
         return Ok(());
     };
+    let _recorded = super::RECORDERS.read().await;
     let namespace = cluster.namespace("boards").await?;
     namespace
         .create_pod(workload("trainer", true, &["--range-micros", "2000"]))

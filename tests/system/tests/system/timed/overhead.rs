@@ -30,6 +30,7 @@ async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> 
     let Some(cluster) = Cluster::connect(Group::Timed).await? else {
         return Ok(());
     };
+    let _recorded = super::RECORDERS.read().await;
     let namespace = cluster.namespace("overhead").await?;
     namespace.create_pod(prepared_for("trainer", "nsys.recorder")).await?;
     namespace.launch_state("trainer").await?;

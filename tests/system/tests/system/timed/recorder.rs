@@ -18,6 +18,7 @@ async fn what_a_pod_did_before_anybody_asked_is_there_at_once_and_before_every_w
     let Some(cluster) = Cluster::connect(Group::Timed).await? else {
         return Ok(());
     };
+    let _alone = super::RECORDERS.write().await;
     let namespace = cluster.namespace("recorder").await?;
     namespace.create_pod(prepared_for("trainer", "nsys.recorder")).await?;
     let state = namespace.launch_state("trainer").await?;
