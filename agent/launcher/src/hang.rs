@@ -3,6 +3,8 @@
 //! The profiler's processes wait for each other within their list by looking again and again, with short sleeps between. While
 //! one of them holds the list's lock nobody else may change the list: one that polls then waits for somebody who was killed.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
@@ -13,35 +15,96 @@ use nix::sys::stat::{major, minor};
 /// Pause between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether `pid` has `file` mapped and one of its threads sleeps for a time at most looks, for as long as `time`, and `goes_on`
-/// holds at each. A process that works, or waits for the processor, does not sleep. False where it may not be looked at.
+/// Looks at which a thread that polls is asleep at least: one alone may be chance.
+const MIN_ASLEEP: u32 = 2;
+
+/// Whether `pid` has `file` mapped and one of its threads polls for as long as `time`, and `goes_on` holds at each look. False where
+/// it may not be looked at.
 #[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
 pub(crate) fn polls(pid: i32, file: &fs::Metadata, time: Duration, goes_on: impl Fn() -> bool) -> bool {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
     if !maps.lines().any(|line| maps_file(line, file)) {
         return false;
     }
-    let until = Instant::now() + time;
-    let (mut looks, mut asleep) = (0_u32, 0_u32);
-    while Instant::now() < until {
+    let began = Instant::now();
+    let before = threads(pid);
+    let mut asleep: BTreeMap<OsString, u32> = BTreeMap::new();
+    let mut looks = 0_u32;
+    while began.elapsed() < time {
         if !goes_on() {
             return false;
         }
         looks += 1;
-        asleep += u32::from(sleeps(pid));
+        for thread in sleepers(pid) {
+            *asleep.entry(thread).or_default() += 1;
+        }
         std::thread::sleep(LOOK);
     }
-    asleep * 2 > looks
+    let passed = began.elapsed();
+    let after = threads(pid);
+    asleep.into_iter().any(|(thread, asleep)| {
+        let spent = |times: &BTreeMap<OsString, Spent>| times.get(&thread).copied();
+        let spent = spent(&before).zip(spent(&after));
+        is_polling(asleep, looks, passed, spent.map(|(before, after)| after.since(before)))
+    })
 }
 
-/// Whether a thread of a process sleeps for a time.
-fn sleeps(pid: i32) -> bool {
-    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else {
-        return false;
+/// Whether a thread that was asleep for a time at so many looks polls: it sleeps for longer than it computes. The time in which it
+/// waited for a processor says nothing of it. Where nobody tells that, it is asleep at most looks.
+fn is_polling(asleep: u32, looks: u32, passed: Duration, spent: Option<Spent>) -> bool {
+    let Some(Spent { ran, waited }) = spent else {
+        return asleep * 2 > looks;
     };
-    threads
-        .filter_map(Result::ok)
-        .any(|thread| fs::read_to_string(thread.path().join("syscall")).is_ok_and(|call| is_sleep(&call)))
+    asleep >= MIN_ASLEEP && passed.saturating_sub(ran + waited) > ran
+}
+
+/// What a thread has spent its time with, as the kernel's scheduler counts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Spent {
+    /// On a processor.
+    ran: Duration,
+    /// Waiting for a processor.
+    waited: Duration,
+}
+
+impl Spent {
+    /// The first two numbers of `schedstat`, in nanoseconds.
+    fn parse(text: &str) -> Option<Self> {
+        let mut fields = text
+            .split_ascii_whitespace()
+            .map(|field| field.parse().map(Duration::from_nanos));
+        Some(Self {
+            ran: fields.next()?.ok()?,
+            waited: fields.next()?.ok()?,
+        })
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            ran: self.ran.saturating_sub(before.ran),
+            waited: self.waited.saturating_sub(before.waited),
+        }
+    }
+}
+
+/// The folders of a process's threads.
+fn tasks(pid: i32) -> impl Iterator<Item = fs::DirEntry> {
+    let folder = fs::read_dir(format!("/proc/{pid}/task"));
+    folder.into_iter().flatten().filter_map(Result::ok)
+}
+
+fn threads(pid: i32) -> BTreeMap<OsString, Spent> {
+    let spent = |thread: &fs::DirEntry| Spent::parse(&fs::read_to_string(thread.path().join("schedstat")).ok()?);
+    tasks(pid)
+        .filter_map(|thread| Some((thread.file_name(), spent(&thread)?)))
+        .collect()
+}
+
+/// The threads of a process that sleep for a time.
+fn sleepers(pid: i32) -> impl Iterator<Item = OsString> {
+    let sleeps =
+        |thread: &fs::DirEntry| fs::read_to_string(thread.path().join("syscall")).is_ok_and(|call| is_sleep(&call));
+    tasks(pid).filter(sleeps).map(|thread| thread.file_name())
 }
 
 /// The number of the call stands first; `running` for a thread that is in none.
@@ -74,6 +137,24 @@ mod tests {
         ] {
             assert!(!is_sleep(&other), "{other}");
         }
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_processor_between_its_sleeps_polls_and_one_that_computes_does_not() {
+        let passed = Duration::from_millis(1500);
+        let spent = |ran, waited| {
+            Some(Spent {
+                ran: Duration::from_millis(ran),
+                waited: Duration::from_millis(waited),
+            })
+        };
+        assert!(is_polling(60, 75, passed, spent(50, 50)), "on a machine with time");
+        assert!(is_polling(6, 75, passed, spent(100, 1200)), "behind others");
+        assert!(!is_polling(30, 75, passed, spent(900, 100)), "it computes");
+        assert!(!is_polling(1, 75, passed, spent(0, 0)), "it may be chance");
+        assert!(is_polling(40, 75, passed, None) && !is_polling(30, 75, passed, None));
+        assert_eq!(Spent::parse("7000000 9000000 3\n"), spent(7, 9));
+        assert_eq!(Spent::parse("7000000"), None);
     }
 
     #[test]
