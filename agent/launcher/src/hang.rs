@@ -18,8 +18,8 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Looks at which a thread that polls is asleep at least: one alone may be chance.
 const MIN_ASLEEP: u32 = 2;
 
-/// Whether `pid` has `file` mapped and one of its threads polls for as long as `time`, and `goes_on` holds at each look. False where
-/// it may not be looked at.
+/// Whether `pid` has `file` mapped and one of its threads polls for as long as `time`, and
+/// `goes_on` holds at each look. False where it may not be looked at.
 #[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
 pub(crate) fn polls(pid: i32, file: &fs::Metadata, time: Duration, goes_on: impl Fn() -> bool) -> bool {
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
@@ -49,8 +49,9 @@ pub(crate) fn polls(pid: i32, file: &fs::Metadata, time: Duration, goes_on: impl
     })
 }
 
-/// Whether a thread that was asleep for a time at so many looks polls: it sleeps for longer than it computes. The time in which it
-/// waited for a processor says nothing of it. Where nobody tells that, it is asleep at most looks.
+/// Whether a thread that was asleep for a time at so many looks polls: it sleeps for longer than it
+/// computes. The time in which it waited for a processor says nothing of it. Where nobody tells
+/// that, it is asleep at most looks.
 fn is_polling(asleep: u32, looks: u32, passed: Duration, spent: Option<Spent>) -> bool {
     let Some(Spent { ran, waited }) = spent else {
         return asleep * 2 > looks;

@@ -23,7 +23,8 @@ const COMPUTING: u8 = 10;
 const UNKNOWN: Duration = Duration::from_mins(1);
 /// How the test harness is told how many tests to run at once.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
-/// Has the harness tell how long each test took, an option that it keeps for unstable compilers otherwise.
+/// Has the harness tell how long each test took, an option that it keeps for unstable compilers
+/// otherwise.
 const REPORT_TIME: [&str; 3] = ["--show-output", "-Zunstable-options", "--report-time"];
 
 /// A test program, what it needs and how long it is taken for.
@@ -43,7 +44,8 @@ struct Ended {
     processor: Duration,
 }
 
-/// The programs that cargo built, the one that goes first first. `before` has the durations of earlier rounds.
+/// The programs that cargo built, the one that goes first first. `before` has the durations of
+/// earlier rounds.
 pub(crate) fn list(built: &[TestProgram], needs: &Needs, before: &BTreeMap<String, Duration>) -> Vec<Program> {
     let mut programs: Vec<Program> = built.iter().map(|test| program(test, needs, before)).collect();
     // Cargo names them in the order in which they were compiled.
@@ -67,8 +69,8 @@ fn program(test: &TestProgram, needs: &Needs, before: &BTreeMap<String, Duration
     }
 }
 
-/// Runs programs with these variables and arguments of the harness; gives what became of their tests. Whatever one of them does, the
-/// others run.
+/// Runs programs with these variables and arguments of the harness; gives what became of their
+/// tests. Whatever one of them does, the others run.
 pub(crate) fn run(programs: Vec<Program>, vars: &BTreeMap<String, String>, arguments: &[&str]) -> Outcome {
     let machine = Machine::new(available_parallelism().map_or(1, std::num::NonZero::get));
     let mut waiting = programs;

@@ -24,15 +24,18 @@ use std::sync::Arc;
 use std::thread::{Scope, ScopedJoinHandle};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Libraries, and the programs that have tests in themselves: `--bins` would take those along that no harness fits.
+/// Libraries, and the programs that have tests in themselves: `--bins` would take those along that
+/// no harness fits.
 const UNIT_TARGETS: [&str; 5] = ["--lib", "--bin", "xtask", "--bin", "flopwatch-gpu-check"];
-/// Where a library's tests that start processes or open sockets are: modules of this name. The unit level leaves them out.
+/// Where a library's tests that start processes or open sockets are: modules of this name. The unit
+/// level leaves them out.
 const CRATE_TESTS: &str = "crate_tests::";
 /// The step of programs that hold nothing to a time.
 const PATIENT: &str = "tests that can wait";
 /// Lines of a step's error that are said once more at the end.
 const MAX_LINES: usize = 40;
-/// What a round writes beside the caches, in bytes: cargo's target folder, images, and what tests make. Measured, and a fifth more.
+/// What a round writes beside the caches, in bytes: cargo's target folder, images, and what tests
+/// make. Measured, and a fifth more.
 const ROUND_BYTES: u64 = 12 << 30;
 
 /// A round that runs.
@@ -93,7 +96,8 @@ impl<'a> Round<'a> {
             // What unit and crate tests run.
             self.joined("PyTorch", torch);
             self.joined("helm", helm);
-            // Where they are not in the cache yet, they take both processors, which tests hold answers to a bound with.
+            // Where the cache has none, they take both processors, and tests hold answers to a
+            // bound.
             if let Some(programs) = programs {
                 self.joined("cluster's programs", programs);
             }
@@ -115,7 +119,8 @@ impl<'a> Round<'a> {
                 wheel = Some(beside(scope, "wheel", move || wheel::of_tests(cache, &built)));
             }
             self.outcome("viewer's tests", viewer);
-            // The system's tests wait most of their time; what they leave of the processor does what nothing waits for.
+            // The system's tests wait most of their time; what they leave of the processor does
+            // what nothing waits for.
             let others = beside(scope, "other checks", || lint::others(cache));
             let cluster = cluster.map(|cluster| self.joined("cluster up", cluster));
             if system {
@@ -305,7 +310,8 @@ impl<'a> Round<'a> {
         artifacts
     }
 
-    /// Runs the programs of a build, or those of them that a change reaches, each test once: what fails by chance is a fault.
+    /// Runs the programs of a build, or those of them that a change reaches, each test once: what
+    /// fails by chance is a fault.
     fn programs(&mut self, name: &str, built: &Artifacts, reach: Option<&Reach>, arguments: &[&str]) {
         let of = |program: &Program| reach.is_none_or(|reach| reach.holds(&self.needs, &program.test.folder));
         match self.list(built) {
@@ -317,7 +323,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// Runs the tests of the crate level: programs of `tests/`, and the modules of libraries that start processes.
+    /// Runs the tests of the crate level: programs of `tests/`, and the modules of libraries that
+    /// start processes.
     fn crate_tests(&mut self, built: &Artifacts, reach: Option<&Reach>) {
         let of = |program: &Program| reach.is_none_or(|reach| reach.holds(&self.needs, &program.test.folder));
         match self.list(built) {
@@ -367,7 +374,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The cluster, where it was not tried before, its tests, and in any case its end. `is_up` says whether the cluster came up.
+    /// The cluster, where it was not tried before, its tests, and in any case its end. `is_up` says
+    /// whether the cluster came up.
     fn system(&mut self, options: &TestOptions, is_up: Option<bool>, modules: &[&str]) {
         let cache = self.cache;
         let is_up = is_up.unwrap_or_else(|| {
@@ -395,8 +403,8 @@ impl<'a> Round<'a> {
         }
     }
 
-    /// The tests in the cluster. One that failed alone is run a second time, which tells a fault from a machine that had no time;
-    /// the ledger remembers it.
+    /// The tests in the cluster. One that failed alone is run a second time, which tells a fault
+    /// from a machine that had no time; the ledger remembers it.
     fn system_tests(&mut self, vars: &BTreeMap<String, String>, modules: &[&str]) -> Result<()> {
         let built = project::build_tests(self.cache, &SYSTEM_TARGETS, |_| ())?;
         let list = self.list(&built)?;
@@ -456,7 +464,8 @@ fn up(cache: &Cache, options: &TestOptions) -> Result<()> {
     cluster::run(cache, options.use_kubeconfig, &command)
 }
 
-/// Says how much disk a round needs, and refuses where there is less. What an earlier round left in cargo's folder is there already.
+/// Says how much disk a round needs, and refuses where there is less. What an earlier round left in
+/// cargo's folder is there already.
 fn check_room() -> Result<()> {
     let target = project::target_directory()?;
     let free = meter::free_bytes(&target).context("cannot tell how much room the disk has")?;
@@ -480,8 +489,8 @@ fn check_room() -> Result<()> {
     Ok(())
 }
 
-/// The one test that failed, if that may be chance. What failed without a name (a program that fell over) cannot be run again, and
-/// two at once are no chance.
+/// The one test that failed, if that may be chance. What failed without a name (a program that fell
+/// over) cannot be run again, and two at once are no chance.
 fn chance(outcome: &Outcome) -> Option<String> {
     match outcome.failures.as_slice() {
         [only] if outcome.tally.failed == 1 => Some(only.test.clone()),

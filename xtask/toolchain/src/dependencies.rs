@@ -6,10 +6,10 @@
 //! that an entry of the cache that does not fit costs a compilation and is never linked. Nothing of
 //! the workspace's own packages is kept: their paths are part of what they are compiled to.
 //!
-//! Libraries are linked, not copied, since neither cargo nor rustc changes one in its place. What cargo writes
-//! in place (fingerprints, what build scripts said) is copied with its times, which cargo compares. Cargo
-//! compiles what is older than what it depends on, so what it has made in the new clone already, for
-//! the program that runs this, gives way to what is kept.
+//! Libraries are linked, not copied, since neither cargo nor rustc changes one in its place. What
+//! cargo writes in place (fingerprints, what build scripts said) is copied with its times, which
+//! cargo compares. Cargo compiles what is older than what it depends on, so what it has made in the
+//! new clone already, for the program that runs this, gives way to what is kept.
 
 use crate::cache::Cache;
 use crate::project;
@@ -124,7 +124,8 @@ fn copy_entries(from: &Path, to: &Path, own: &Own) -> Result<()> {
     Ok(())
 }
 
-/// Whether a file of [`LIBRARIES`] is kept: test programs of examples and the like have no extension.
+/// Whether a file of [`LIBRARIES`] is kept: test programs of examples and the like have no
+/// extension.
 fn is_kept(file: &Path) -> bool {
     let extension = file.extension().and_then(|extension| extension.to_str());
     extension.is_some_and(|extension| extension == "d" || LINKED.contains(&extension))

@@ -240,8 +240,8 @@ pub fn ensure(cache: &Cache) -> Result<Nsys> {
     release.fetched(cache, &name(release))
 }
 
-/// Sees to it that there is an Nsight Systems of 2023: it opens reports that one of 2022 cannot, and brings the headers of NVTX that
-/// the recorder is held against.
+/// Sees to it that there is an Nsight Systems of 2023: it opens reports that one of 2022 cannot,
+/// and brings the headers of NVTX that the recorder is held against.
 pub fn ensure_newer(cache: &Cache) -> Result<()> {
     let own = ensure(cache)?;
     let message = Run::new(own.program()).arg("--version").output()?;

@@ -3,8 +3,8 @@
 
 use tokio::sync::RwLock;
 
-/// Held for writing by the test that counts how often flight recorders are read, for reading by tests whose pods have one: an agent
-/// rests in proportion to what all of its node's took.
+/// Held for writing by the test that counts how often flight recorders are read, for reading by
+/// tests whose pods have one: an agent rests in proportion to what all of its node's took.
 static RECORDERS: RwLock<()> = RwLock::const_new(());
 
 mod alerts;

@@ -79,14 +79,16 @@ impl Client {
         }
     }
 
-    /// The body of the next answer; None where none comes for several times as long as one may be late.
+    /// The body of the next answer; None where none comes for several times as long as one may be
+    /// late.
     fn answer(&self) -> Option<String> {
         let mut bytes = [0; 4096];
         let length = recv(self.0.as_raw_fd(), &mut bytes, MsgFlags::empty()).ok()?;
         Some(String::from_utf8(bytes[40..length].to_vec()).unwrap())
     }
 
-    /// Sends it again, as PyTorch's library does, until it is answered: on a busy machine an answer comes too late to be sent.
+    /// Sends it again, as PyTorch's library does, until it is answered: on a busy machine an answer
+    /// comes too late to be sent.
     fn told(&self, request: &[u8]) -> String {
         let until = Instant::now() + LONG;
         loop {

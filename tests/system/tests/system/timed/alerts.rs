@@ -44,7 +44,8 @@ async fn an_alert_has_its_session_within_seconds() -> Result<()> {
     times.sort_unstable();
     windows.sort_unstable();
     let late = times.iter().rev().take_while(|time| **time > PROMPT).count();
-    // How long a profiler takes to attach is the machine's, which other tests keep busy: told, and not held to a bound.
+    // How long a profiler takes to attach is the machine's, which other tests keep busy: told, and
+    // not held to a bound.
     println!("times to a session: {times:?}; to a window: {windows:?}");
     ensure!(late <= ALERTS / 20, "{times:?}");
     let sessions = setting.sessions().await?;
