@@ -81,7 +81,7 @@ impl Checks {
         self.run("Python", || python::check(cache));
         self.run("packages of the viewer", lockfile::check);
         self.run("licences and sources", || dependencies::check(cache));
-        self.run("crates of the demo", dependencies::demo);
+        self.run("the demo", dependencies::demo);
         self.run("advisories", || dependencies::advisories(cache));
     }
 
