@@ -124,7 +124,8 @@ fn a_range_that_is_over_before_the_deadline_costs_no_session_when_nobody_stops_i
     let Some(rig) = rig() else { return };
     let (mut container, target) = started(rig, "step", None);
     let short = Bounds {
-        limit: Duration::from_secs(3),
+        // On a machine whose processors others have, two ranges have taken more than three seconds.
+        limit: Duration::from_secs(15),
         ..LOOSE
     };
     target
