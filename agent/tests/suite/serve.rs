@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use flopwatch_test_harness::BrowserTurn;
+
 /// A timeline of 7000 events, made by `flopwatch-trace-bench`.
 const TIMELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/data/synthetic.h5");
 
@@ -321,6 +323,7 @@ fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
     // Something that is shown is the last one.
     files.push((write("last.json", &document), "\"annotation\":1"));
     let serving = Serving::bare(temporary.path());
+    let _turn = BrowserTurn::take();
     let output = Command::new(node)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/dropped.mjs"))
         .arg(serving.urls.first().unwrap())
@@ -407,6 +410,7 @@ fn the_printed_address_shows_the_timeline_in_a_browser() {
         "the program was built without the viewer: {:?}",
         serving.urls
     );
+    let _turn = BrowserTurn::take();
     let output = Command::new(node)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/served.mjs"))
         .arg(url)
@@ -440,6 +444,7 @@ fn analyses_are_shown_with_the_figures_of_their_json_on_screen_from_a_disk_and_o
         return;
     };
     let serving = Serving::of(Path::new(TIMELINE));
+    let _turn = BrowserTurn::take();
     let output = Command::new(node)
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/analyses.mjs"))
         .arg(serving.urls.first().unwrap())

@@ -13,6 +13,8 @@
 //! Clients that are programs of their own reach it on loopback ([`ApiServer::listen`]), port-forwards included
 //! ([`ApiServer::forward_to`]).
 //!
+//! Tests that drive a browser take turns ([`BrowserTurn`]).
+//!
 //! What it does not know: managed fields, defaults, and of schemas more than the bounds of numbers ([`ApiServer::define`]). A
 //! manager's later apply takes back what it applied before and leaves out now; conditions are merged by their type, other lists are
 //! replaced.
@@ -24,6 +26,7 @@
 )]
 
 mod apply;
+mod browser;
 mod fault;
 mod path;
 mod port_forward;
@@ -34,6 +37,7 @@ mod server;
 mod socket;
 mod state;
 
+pub use browser::BrowserTurn;
 pub use fault::{Fault, Verb};
 pub use reviews::{API_SERVER_AUDIENCE, Identity};
 pub use rights::Right;

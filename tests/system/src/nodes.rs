@@ -93,8 +93,16 @@ impl TestNamespace {
     /// # Errors
     /// When the API server does not answer.
     pub async fn on_kept_node(&self, pod: Value) -> Result<Value> {
-        let names = names(&self.client).await?;
+        let names = self.nodes().await?;
         Ok(on_node(pod, names.first().context("a cluster without nodes")?))
+    }
+
+    /// Names of all nodes, the one that carries the release's parts first.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub async fn nodes(&self) -> Result<Vec<String>> {
+        names(&self.client).await
     }
 }
 

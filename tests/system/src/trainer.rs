@@ -13,6 +13,7 @@ use crate::cluster::{PATIENCE, TestNamespace, eventually};
 use crate::frameworks::{JAX_PORT, frameworks};
 use crate::gate::Gate;
 use crate::node::{self, Held, Process};
+use crate::nodes::on_node;
 use crate::parts::{Running, SPOOL};
 use crate::pod_state::PodState;
 use crate::pods::workload;
@@ -36,6 +37,11 @@ pub struct Trainer {
     session: Vec<Process>,
 }
 
+/// The prepared pod of the sample workload.
+fn sample(name: &str) -> Value {
+    workload(name, true, &["--range-micros", "2000"])
+}
+
 /// How a capture ended.
 #[derive(Clone, Debug)]
 pub struct End {
@@ -57,8 +63,17 @@ impl Trainer {
     /// # Errors
     /// When it does not start, or starts plainly.
     pub async fn start(namespace: &TestNamespace, name: &str) -> Result<Self> {
-        let pod = workload(name, true, &["--range-micros", "2000"]);
+        let pod = sample(name);
         namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+        Self::started(namespace, name).await
+    }
+
+    /// The same on that node.
+    ///
+    /// # Errors
+    /// When it does not start, or starts plainly.
+    pub async fn start_on(namespace: &TestNamespace, name: &str, node: &str) -> Result<Self> {
+        namespace.create_pod(on_node(sample(name), node)).await?;
         Self::started(namespace, name).await
     }
 

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::process::Command;
 use std::time::Duration;
 
-use flopwatch_test_harness::Verb;
+use flopwatch_test_harness::{BrowserTurn, Verb};
 use serde_json::{Value, json};
 
 use super::rig::{Answer, Rig, artifacts};
@@ -244,7 +244,10 @@ async fn a_user_signs_in_profiles_and_opens_a_timeline_in_a_browser() {
     walk.arg(format!("{web}/gateway.mjs"))
         .arg(url)
         .arg(rig.agent.folder.path());
-    let driven = tokio::task::spawn_blocking(move || walk.output().unwrap());
+    let driven = tokio::task::spawn_blocking(move || {
+        let _turn = BrowserTurn::take();
+        walk.output().unwrap()
+    });
     let output = tokio::select! {
         output = driven => output.unwrap(),
         never = infer_runs(&rig) => match never {},

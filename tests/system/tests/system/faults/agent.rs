@@ -6,9 +6,9 @@ use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually}
 use flopwatch_system_tests::node::Process;
 use flopwatch_system_tests::parts::{Running, SPOOL};
 use flopwatch_system_tests::trainer::{End, Trainer};
-use tokio::sync::RwLockWriteGuard;
 
-use super::{API_SERVER, trainer_and_release};
+use super::API_SERVER;
+use super::release::{Alone, Place, trainer_and_agent};
 
 /// What an agent that was killed may make of the capture that it had: carry it on, or end it and say so. Never more.
 fn is_right(end: &End) -> Result<()> {
@@ -35,12 +35,7 @@ pub(super) async fn comes_to_its_end(namespace: &TestNamespace, killed: &Running
 }
 
 /// The agent comes back, ends the capture, and leaves nothing; the workload has seen none of it.
-async fn converges(
-    namespace: TestNamespace,
-    trainer: &Trainer,
-    killed: &Running,
-    alone: RwLockWriteGuard<'static, ()>,
-) -> Result<()> {
+async fn converges(namespace: TestNamespace, trainer: &Trainer, killed: &Running, alone: Alone) -> Result<()> {
     let end = comes_to_its_end(&namespace, killed, "struck").await?;
     let shared = alone.downgrade();
     trainer.recovers(&namespace, &end).await?;
@@ -49,13 +44,13 @@ async fn converges(
 }
 
 /// Kills the agent when somebody is about to open `file` of the capture's spool folder: a child of the agent, or itself.
-async fn is_killed_before(name: &str, file: &str, by_itself: bool) -> Result<()> {
+async fn is_killed_before(name: &str, place: Place, file: &str, by_itself: bool) -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
     let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace(name).await?;
-    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let (trainer, alone) = trainer_and_agent(&namespace, place).await?;
     let agent = trainer.agent().await?;
     let mut gate = trainer.gate_before(&namespace, "struck", file, by_itself).await?;
     let opener = gate.reached().await?;
@@ -75,7 +70,7 @@ async fn an_agent_killed_while_it_attaches_leaves_nothing() -> Result<()> {
     };
     let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("kill-attaching").await?;
-    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let (trainer, alone) = trainer_and_agent(&namespace, Place::Kept).await?;
     let agent = trainer.agent().await?;
     // Without the launcher's word the agent waits for it, and goes no further.
     let (state, hidden) = (
@@ -97,7 +92,7 @@ async fn an_agent_killed_in_the_window_leaves_nothing() -> Result<()> {
     };
     let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("kill-window").await?;
-    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     trainer.open_window(&namespace, "struck").await?;
     agent.process.signal(nix::sys::signal::Signal::SIGKILL)?;
@@ -111,7 +106,7 @@ async fn an_agent_killed_while_it_stops_the_collection_leaves_the_session_as_it_
     };
     let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("kill-stop").await?;
-    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     trainer.open_window(&namespace, "struck").await?;
     namespace.stop("struck", "Keep").await?;
@@ -124,20 +119,20 @@ async fn an_agent_killed_while_it_stops_the_collection_leaves_the_session_as_it_
 
 #[tokio::test]
 async fn an_agent_killed_while_its_importer_works_takes_it_along() -> Result<()> {
-    is_killed_before("kill-import", "capture.qdstrm", false).await
+    is_killed_before("kill-import", Place::Kept, "capture.qdstrm", false).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_while_its_exporter_works_takes_it_along() -> Result<()> {
-    is_killed_before("kill-export", "capture.nsys-rep", false).await
+    is_killed_before("kill-export", Place::Other, "capture.nsys-rep", false).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_while_its_transform_works_takes_it_along() -> Result<()> {
-    is_killed_before("kill-transform", "capture.h5", false).await
+    is_killed_before("kill-transform", Place::Kept, "capture.h5", false).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_while_it_publishes_shows_all_or_nothing() -> Result<()> {
-    is_killed_before("kill-publish", "timeline.h5", true).await
+    is_killed_before("kill-publish", Place::Other, "timeline.h5", true).await
 }

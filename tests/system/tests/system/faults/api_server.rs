@@ -13,7 +13,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
 
-use super::{API_SERVER, trainer_and_release};
+use super::API_SERVER;
+use super::release::trainer_and_release;
 
 /// Longer than a call of the agent's waits (10 s), than the controller's lease lives (15 s), and than the cluster and the
 /// controller take to give a node up whose word they miss.

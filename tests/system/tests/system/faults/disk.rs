@@ -12,7 +12,8 @@ use flopwatch_system_tests::trainer::Trainer;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use super::{API_SERVER, RELEASE, trainer_and_release};
+use super::API_SERVER;
+use super::release::{Place, shared, trainer_and_agent};
 
 /// Above what the release under test leaves free (256 MiB).
 const ROOMY: u32 = 400;
@@ -24,7 +25,7 @@ async fn an_agent_without_disk_space_refuses_before_the_window() -> Result<()> {
     };
     let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("disk-before").await?;
-    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let (trainer, alone) = trainer_and_agent(&namespace, Place::Kept).await?;
     let agent = trainer.agent().await?;
     let disk = SmallDisk::over(agent.process, Path::new(SPOOL), 16)?;
     trainer.profile(&namespace, "struck", 2).await?;
@@ -45,7 +46,7 @@ async fn an_agent_whose_disk_fills_up_in_the_import_says_so() -> Result<()> {
     };
     let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("disk-import").await?;
-    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     let disk = SmallDisk::over(agent.process, Path::new(SPOOL), ROOMY)?;
     let mut gate = trainer
@@ -70,7 +71,7 @@ async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()
         return Ok(());
     };
     let _answered = API_SERVER.read().await;
-    let shared = RELEASE.read().await;
+    let shared = shared().await;
     let namespace = cluster.namespace("disk-target").await?;
     // An init container holds the pod until its run volume is a small disk of its own.
     let mut pod = workload("trainer", true, &["--range-micros", "2000"]);

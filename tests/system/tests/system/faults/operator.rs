@@ -14,7 +14,8 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 
-use super::{API_SERVER, RELEASE, trainer_and_release};
+use super::API_SERVER;
+use super::release::{alone, shared, trainer_and_release};
 
 #[tokio::test]
 async fn a_controller_killed_before_its_session_has_targets_finds_them_later() -> Result<()> {
@@ -22,7 +23,7 @@ async fn a_controller_killed_before_its_session_has_targets_finds_them_later() -
         return Ok(());
     };
     let _answered = API_SERVER.read().await;
-    let alone = RELEASE.write().await;
+    let alone = alone().await;
     let namespace = cluster.namespace("op-waiting").await?;
     namespace
         .create_session(
@@ -62,7 +63,7 @@ async fn a_controller_killed_while_captures_run_loses_none_and_makes_none_twice(
     };
     let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("op-running").await?;
-    let shared = RELEASE.read().await;
+    let shared = shared().await;
     let collecting = Trainer::start(&namespace, "collecting").await?;
     drop(shared);
     let (importing, alone) = trainer_and_release(&namespace, "importing").await?;
@@ -96,7 +97,7 @@ async fn a_controller_killed_in_the_life_of_a_copy_removes_the_copy_later() -> R
         return Ok(());
     };
     let _answered = API_SERVER.read().await;
-    let alone = RELEASE.write().await;
+    let alone = alone().await;
     let namespace = cluster.namespace("op-copy").await?;
     namespace.allow_pod_templates().await?;
     let original = with_ncu_double(workload("trainer", false, &[]));

@@ -7,8 +7,9 @@ use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::trainer::Trainer;
 use nix::sys::signal::Signal;
 
+use super::API_SERVER;
 use super::agent::comes_to_its_end;
-use super::{API_SERVER, RELEASE};
+use super::release::{self, Place};
 
 /// Kills the agent in a window of that profiler.
 async fn is_killed_in_a_window(namespace: &TestNamespace, trainer: &Trainer, profiler: &str) -> Result<()> {
@@ -27,10 +28,10 @@ async fn an_agent_killed_in_windows_of_pytorch_and_jax_and_while_it_converts_lea
     };
     let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("kill-frameworks").await?;
-    let shared = RELEASE.read().await;
+    let shared = release::shared().await;
     let trainer = Trainer::start_frameworks(&namespace, "trainer").await?;
     drop(shared);
-    let alone = RELEASE.write().await;
+    let (_, alone) = release::agent(&namespace, Place::Kept).await?;
     is_killed_in_a_window(&namespace, &trainer, "Kineto").await?;
     is_killed_in_a_window(&namespace, &trainer, "Jax").await?;
 

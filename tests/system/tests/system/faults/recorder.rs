@@ -3,12 +3,14 @@
 use anyhow::{Result, ensure};
 use flopwatch_api::preparation::PREPARE_LABEL;
 use flopwatch_system_tests::cluster::{Cluster, Group};
+use flopwatch_system_tests::nodes::on_node;
 use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::recordings::ends_with_its_programs_last_line;
 use serde_json::json;
 
-use super::{API_SERVER, RELEASE};
+use super::API_SERVER;
+use super::release::{self, Place};
 
 #[tokio::test]
 async fn the_next_agent_keeps_what_a_container_recorded_before_and_after_its_agent_was_killed() -> Result<()> {
@@ -20,8 +22,8 @@ async fn the_next_agent_keeps_what_a_container_recorded_before_and_after_its_age
     let words = ["--range-micros", "3000", "--seconds", "45", "--exhaust-memory"];
     let mut greedy = workload("trainer", false, &words);
     greedy["metadata"]["labels"][PREPARE_LABEL] = json!("recorder");
-    let alone = RELEASE.write().await;
-    namespace.create_pod(greedy).await?;
+    let (node, alone) = release::agent(&namespace, Place::Other).await?;
+    namespace.create_pod(on_node(greedy, &node)).await?;
     let pod = namespace.running("trainer").await?;
     let agent = Running::agent_of(&namespace.client, &pod).await?;
     agent.killed(&namespace.client).await?;
