@@ -53,28 +53,49 @@ impl Gate {
         limit: Duration,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Late> {
+        let (told, answer) = sync_channel(1);
+        self.start(key, slots, work, move |found| {
+            // Nobody listens any more where it came too late.
+            told.send(found).ok();
+        })?;
+        answer.recv_timeout(limit).map_err(|error| match error {
+            std::sync::mpsc::RecvTimeoutError::Timeout => Late::Waited(limit),
+            std::sync::mpsc::RecvTimeoutError::Disconnected => Late::NoThread,
+        })
+    }
+
+    /// Begins `work` on a thread of its own and waits for nothing. `then` takes what it found, on
+    /// that thread, once the key is free again.
+    pub fn begin<T: Send + 'static>(
+        &self,
+        key: &str,
+        work: impl FnOnce() -> T + Send + 'static,
+        then: impl FnOnce(T) + Send + 'static,
+    ) -> Result<(), Late> {
+        self.start(key, 1, work, then)
+    }
+
+    fn start<T: Send + 'static>(
+        &self,
+        key: &str,
+        slots: u32,
+        work: impl FnOnce() -> T + Send + 'static,
+        then: impl FnOnce(T) + Send + 'static,
+    ) -> Result<(), Late> {
         let mut slots = (0..slots).map(|slot| match slot {
             0 => key.to_owned(),
             slot => format!("{key} {slot}"),
         });
         let slot = slots.find_map(|key| self.take(key)).ok_or(Late::Busy)?;
-        let (told, answer) = sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("flopwatch-look".into())
             .stack_size(STACK)
             .spawn(move || {
                 let found = work();
                 drop(slot);
-                // Nobody listens any more where it came too late.
-                told.send(found).ok();
+                then(found);
             });
-        if thread.is_err() {
-            return Err(Late::NoThread);
-        }
-        answer.recv_timeout(limit).map_err(|error| match error {
-            std::sync::mpsc::RecvTimeoutError::Timeout => Late::Waited(limit),
-            std::sync::mpsc::RecvTimeoutError::Disconnected => Late::NoThread,
-        })
+        if thread.is_ok() { Ok(()) } else { Err(Late::NoThread) }
     }
 
     /// Whether work for that key is under way, or was left behind.
@@ -134,6 +155,24 @@ mod tests {
             std::thread::yield_now();
         }
         assert_eq!(gate.within("hangs", Duration::from_mins(1), || 3), Ok(3));
+    }
+
+    #[test]
+    fn what_is_begun_is_not_waited_for_and_its_key_is_free_before_it_is_told() {
+        let gate = Gate::default();
+        let (release, held) = sync_channel::<()>(0);
+        let (told, answer) = sync_channel(1);
+        let of = gate.clone();
+        let begun = gate.begin(
+            "hangs",
+            move || held.recv().is_ok(),
+            move |came_back| told.send((came_back, of.is_taken("hangs"))).unwrap(),
+        );
+        assert_eq!(begun, Ok(()));
+        assert_eq!(gate.begin("hangs", || (), |()| ()), Err(Late::Busy));
+        assert_eq!(gate.begin("other", || (), |()| ()), Ok(()));
+        release.send(()).unwrap();
+        assert_eq!(answer.recv_timeout(Duration::from_mins(1)), Ok((true, false)));
     }
 
     #[test]

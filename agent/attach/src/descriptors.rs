@@ -1,4 +1,4 @@
-//! Descriptors that must not reach a command.
+//! Descriptors that must not reach a command, or work that is done in its place.
 #![allow(
     unsafe_code,
     reason = "no safe wrapper of close_range exists in the crates used here"
@@ -17,6 +17,21 @@ pub(crate) fn close_on_exec() -> io::Result<()> {
     } else {
         Err(io::Error::last_os_error())
     }
+}
+
+/// Closes every descriptor but standard output and standard error, of a process that goes on without
+/// execve. Only for one that returns to nobody who owns such a descriptor: it ends by
+/// [`exit_now`](crate::fork::exit_now).
+pub(crate) fn keep_outputs() -> io::Result<()> {
+    for (first, last) in [(0, 0), (3, nix::libc::c_uint::MAX)] {
+        // SAFETY: the call takes plain numbers. Whoever owned these descriptors is further up in this
+        // process, which never returns there, so that none is used, or closed once more.
+        let outcome = unsafe { nix::libc::close_range(first, last, 0) };
+        if outcome != 0 {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// `CLOSE_RANGE_CLOEXEC` of Linux 5.11, in the type that the call takes.

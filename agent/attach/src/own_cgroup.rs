@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::devices;
 use crate::process::Procfs;
+use crate::usage::memory::MemoryUsage;
 use crate::usage::{ContainerUsage, Hierarchies};
 
 /// What all that is started inside one container may take together.
@@ -42,23 +43,61 @@ pub struct OwnCgroup {
 const CONTROLLERS: [&str; 3] = ["cpu", "memory", "pids"];
 
 /// A folder of a cgroup in one hierarchy.
-struct CgroupFolder {
+pub(crate) struct CgroupFolder {
     /// Where the hierarchy is mounted.
     hierarchy: PathBuf,
-    folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// Whether the hierarchy is that of version 2.
-    unified: bool,
+    pub(crate) unified: bool,
 }
 
 impl CgroupFolder {
-    fn has(&self, file: &str) -> bool {
+    pub(crate) fn has(&self, file: &str) -> bool {
         self.folder.join(file).exists()
     }
 
-    fn write(&self, file: &str, value: &str) -> Result<(), String> {
-        let file = self.folder.join(file);
-        std::fs::write(&file, value).map_err(|error| format!("{} = {value}: {error}", file.display()))
+    pub(crate) fn write(&self, file: &str, value: &str) -> Result<(), String> {
+        write(&self.folder.join(file), value)
     }
+
+    /// Whether memory is counted in this hierarchy.
+    pub(crate) fn counts_memory(&self) -> bool {
+        if self.unified {
+            let controllers = std::fs::read_to_string(self.hierarchy.join("cgroup.controllers")).unwrap_or_default();
+            return controllers.split_whitespace().any(|name| name == "memory");
+        }
+        self.hierarchy.join("memory.usage_in_bytes").exists()
+    }
+
+    /// Bounds its memory, swap included; false where memory is not counted in this hierarchy.
+    pub(crate) fn bound_memory(&self, bytes: u64) -> Result<bool, String> {
+        let bytes = bytes.to_string();
+        if self.has("memory.max") {
+            self.write("memory.max", &bytes)?;
+            if self.has("memory.swap.max") {
+                self.write("memory.swap.max", "0")?;
+            }
+            return Ok(true);
+        }
+        if !self.has("memory.limit_in_bytes") {
+            return Ok(false);
+        }
+        let with_swap = self.has("memory.memsw.limit_in_bytes");
+        if with_swap {
+            // Refused where it would fall below the other limit, which is then set first below.
+            self.write("memory.memsw.limit_in_bytes", &bytes).ok();
+        }
+        self.write("memory.limit_in_bytes", &bytes)?;
+        if with_swap {
+            self.write("memory.memsw.limit_in_bytes", &bytes)?;
+        }
+        Ok(true)
+    }
+}
+
+/// Writes a file of a cgroup.
+pub(crate) fn write(file: &Path, value: &str) -> Result<(), String> {
+    std::fs::write(file, value).map_err(|error| format!("{} = {value}: {error}", file.display()))
 }
 
 fn say(path: &Path, error: &std::io::Error) -> String {
@@ -75,7 +114,7 @@ fn below_its_root(name: &str) -> Result<&Path, String> {
 }
 
 /// The folders of that name, one per hierarchy.
-fn places(root: &Path, name: &str) -> Result<Vec<CgroupFolder>, String> {
+pub(crate) fn places(root: &Path, name: &str) -> Result<Vec<CgroupFolder>, String> {
     let name = below_its_root(name)?;
     let place = |hierarchy: PathBuf| CgroupFolder {
         folder: hierarchy.join(name),
@@ -113,7 +152,8 @@ pub fn make_parent(root: &Path, name: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn make(place: &CgroupFolder) -> Result<(), String> {
+/// Makes the folder, with the controllers or the processors of those above it; what is there stays.
+pub(crate) fn make(place: &CgroupFolder) -> Result<(), String> {
     std::fs::create_dir_all(&place.folder).map_err(|error| say(&place.folder, &error))?;
     if place.unified {
         return share_controllers(place);
@@ -178,15 +218,16 @@ impl OwnCgroup {
         usage.processor_time().ok()
     }
 
+    /// The counters of its memory; none where it is not there, or nobody counts.
+    pub fn memory(&self) -> Option<MemoryUsage> {
+        let hierarchies = Hierarchies::below(&self.root)?;
+        MemoryUsage::open(&hierarchies, below_its_root(&self.name).ok()?).ok()
+    }
+
     /// Makes it, bounds it, and moves the calling process in. `pid` is a process of the container, whose devices are the most
     /// that ours may have. Fails where a bound cannot be set: nothing has entered then.
     pub(crate) fn join(&self, procfs: &Procfs, pid: i32) -> Result<(), String> {
-        // A container has a cgroup namespace: paths are told relative to it, and where those are delegated (systemd mounts it so)
-        // nobody leaves through one. The node's first process is in the outermost; where it is not to be seen, what follows says
-        // what is wrong.
-        if let Ok(outermost) = std::fs::File::open(procfs.folder(1).join("ns/cgroup")) {
-            move_into_thread_name_spaces(outermost.as_fd(), ThreadNameSpaceType::CONTROL_GROUP).ok();
-        }
+        enter_outermost(procfs);
         let places = places(&self.root, &self.name)?;
         for place in &places {
             make(place)?;
@@ -201,25 +242,8 @@ impl OwnCgroup {
 
     /// Sets the limits whose controllers are in this hierarchy.
     fn bound(&self, place: &CgroupFolder) -> Result<(), String> {
-        let memory = self.limits.memory_bytes.to_string();
         let quota = u64::from(self.limits.cpu_millis) * PERIOD_US / 1000;
-        if place.has("memory.max") {
-            place.write("memory.max", &memory)?;
-            if place.has("memory.swap.max") {
-                place.write("memory.swap.max", "0")?;
-            }
-        }
-        if place.has("memory.limit_in_bytes") {
-            let with_swap = place.has("memory.memsw.limit_in_bytes");
-            if with_swap {
-                // Refused where it would fall below the other limit, which is then set first below.
-                place.write("memory.memsw.limit_in_bytes", &memory).ok();
-            }
-            place.write("memory.limit_in_bytes", &memory)?;
-            if with_swap {
-                place.write("memory.memsw.limit_in_bytes", &memory)?;
-            }
-        }
+        place.bound_memory(self.limits.memory_bytes)?;
         if place.has("pids.max") {
             place.write("pids.max", &self.limits.processes.to_string())?;
         }
@@ -251,8 +275,19 @@ pub fn remove(root: &Path, name: &str) -> Result<bool, String> {
     Ok(gone)
 }
 
-/// Device rules are in one of the hierarchies; without them nothing enters.
-fn bound_devices(places: &[CgroupFolder], procfs: &Procfs, pid: i32) -> Result<(), String> {
+/// Enters the outermost cgroup namespace. A container has one of its own: paths are told relative
+/// to it, and where those are delegated (systemd mounts it so) nobody leaves through one. The
+/// node's first process is in the outermost; where it is not to be seen, what follows says what is
+/// wrong.
+pub(crate) fn enter_outermost(procfs: &Procfs) {
+    if let Ok(outermost) = std::fs::File::open(procfs.folder(1).join("ns/cgroup")) {
+        move_into_thread_name_spaces(outermost.as_fd(), ThreadNameSpaceType::CONTROL_GROUP).ok();
+    }
+}
+
+/// Gives a cgroup no more devices than the container of a process has. The rules are in one of the
+/// hierarchies; without them nothing enters.
+pub(crate) fn bound_devices(places: &[CgroupFolder], procfs: &Procfs, pid: i32) -> Result<(), String> {
     let devices = procfs.root().join("devices");
     let gpus = std::fs::read_to_string(&devices).map_err(|error| say(&devices, &error))?;
     let gpus: BTreeSet<u32> = devices::gpu_majors(&gpus);

@@ -9,6 +9,7 @@ use std::io::{Read, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -16,6 +17,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use crate::process::Procfs;
+use crate::sandbox::Work;
 use crate::{enter, sandbox};
 
 /// The hidden subcommands.
@@ -31,6 +33,10 @@ const GRACE: Duration = Duration::from_secs(5);
 #[derive(Debug, Clone)]
 pub struct Reexec {
     program: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<(OsString, OsString)>,
+    /// Where the command's standard output goes; none: it is kept.
+    stdout: Option<Arc<OwnedFd>>,
 }
 
 impl Default for Reexec {
@@ -44,7 +50,31 @@ impl Reexec {
     pub fn new(program: impl Into<PathBuf>) -> Self {
         Self {
             program: program.into(),
+            arguments: Vec::new(),
+            environment: Vec::new(),
+            stdout: None,
         }
+    }
+
+    /// The same with arguments before the subcommand: of an interpreter, what it runs.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: impl IntoIterator<Item = OsString>) -> Self {
+        self.arguments.extend(arguments);
+        self
+    }
+
+    /// The same with a variable; the child has no other. What it starts does not inherit it.
+    #[must_use]
+    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment.push((name.into(), value.into()));
+        self
+    }
+
+    /// The same; the command's standard output goes to `stdout`, and none of it is kept.
+    #[must_use]
+    pub fn with_stdout(mut self, stdout: OwnedFd) -> Self {
+        self.stdout = Some(Arc::new(stdout));
+        self
     }
 }
 
@@ -89,19 +119,22 @@ impl Output {
 
     /// The last line with a word of standard error, or of standard output when that is empty: what a person would be told.
     pub fn last_words(&self) -> String {
-        let text = if self.stderr.is_empty() {
+        last_words(if self.stderr.is_empty() {
             &self.stdout
         } else {
             &self.stderr
-        };
-        let text = String::from_utf8_lossy(text);
-        text.lines()
-            .rev()
-            .find(|line| line.chars().any(char::is_alphanumeric))
-            .unwrap_or_default()
-            .trim()
-            .to_owned()
+        })
     }
+}
+
+fn last_words(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    text.lines()
+        .rev()
+        .find(|line| line.chars().any(char::is_alphanumeric))
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 /// Why a command could not be run at all.
@@ -173,6 +206,16 @@ impl Report {
 
 /// Runs a hidden subcommand. `arguments` are the program's own without its name: the subcommand, then one JSON object.
 pub fn child_main(arguments: &[OsString]) -> ExitCode {
+    child(arguments, None)
+}
+
+/// The same of a program that does itself what others have a tool for: what runs in its sandbox is
+/// `work`, in a process of this program's. The process that does the work does not return from here.
+pub fn child_main_with(arguments: &[OsString], work: Work) -> ExitCode {
+    child(arguments, Some(work))
+}
+
+fn child(arguments: &[OsString], work: Option<Work>) -> ExitCode {
     let words: Option<Vec<&str>> = arguments.iter().map(|word| word.to_str()).collect();
     // The report pipe, moved away from standard input so that a command never sees it.
     let Ok(pipe) = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3) else {
@@ -184,7 +227,7 @@ pub fn child_main(arguments: &[OsString]) -> ExitCode {
             "the kernel has no close_range (Linux 5.11 or newer is needed)",
         ),
         Some(["enter", spec]) => enter::child(spec),
-        Some(["sandbox", spec]) => match sandbox::child(spec) {
+        Some(["sandbox", spec]) => match sandbox::child(spec, work) {
             Some(report) => report,
             None => return ExitCode::SUCCESS,
         },
@@ -295,17 +338,19 @@ fn run_exact(
         action: "describe",
         source: error.into(),
     })?;
-    let (reader, writer) =
-        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|source| ReexecError::Start {
-            action: "listen to",
-            source: source.into(),
-        })?;
+    let (reader, writer) = pipe()?;
+    let stdout = match &reexec.stdout {
+        Some(stdout) => Stdio::from(stdout.try_clone().map_err(start("hand its output on from"))?),
+        None => Stdio::piped(),
+    };
     let mut command = Command::new(&reexec.program);
     command
+        .args(&reexec.arguments)
         .args([subcommand, &spec])
         .env_clear()
+        .envs(reexec.environment.iter().map(|(name, value)| (name, value)))
         .stdin(Stdio::from(writer))
-        .stdout(Stdio::piped())
+        .stdout(stdout)
         .stderr(Stdio::piped());
     let mut child = command.spawn().map_err(start("start"))?;
     // Its copy of the writing end.
@@ -336,7 +381,11 @@ fn run_exact(
             end.into()
         }
         Some(Ok(Report::Failed { stage, message })) => return Err(ReexecError::Stage { stage, message }),
-        Some(Err(_)) | None => return Err(ReexecError::NoReport(status.to_string())),
+        Some(Err(_)) | None => {
+            let words = last_words(&stderr.kept);
+            let parted = if words.is_empty() { "" } else { ": " };
+            return Err(ReexecError::NoReport(format!("{status}{parted}{words}")));
+        }
     };
     Ok(Output {
         end,
@@ -345,6 +394,13 @@ fn run_exact(
         truncated,
         missing,
         processor_time,
+    })
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), ReexecError> {
+    rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|source| ReexecError::Start {
+        action: "listen to",
+        source: source.into(),
     })
 }
 
@@ -374,7 +430,11 @@ fn watch(
     cancel: Option<BorrowedFd<'_>>,
 ) -> Result<([Stream; 3], Watched), ReexecError> {
     let gone = || ReexecError::NoReport("no pipes".into());
-    let stdout = OwnedFd::from(child.stdout.take().ok_or_else(gone)?);
+    let stdout = match child.stdout.take() {
+        Some(stdout) => OwnedFd::from(stdout),
+        // It goes elsewhere: this one has no writer, and is at its end.
+        None => pipe()?.0,
+    };
     let stderr = OwnedFd::from(child.stderr.take().ok_or_else(gone)?);
     let pid = i32::try_from(child.id())
         .ok()

@@ -15,6 +15,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use crate::mount_kind::MountError;
 use crate::process::{ProcessError, ProcessId, Procfs};
 
 /// Bytes moved at a time.
@@ -38,6 +39,9 @@ pub enum RootfsError {
         /// Path in the container.
         path: PathBuf,
     },
+    /// Who answers for a file system on the way to it may never answer, or cannot be told.
+    #[error(transparent)]
+    Mount(#[from] MountError),
     /// It holds more bytes than the caller takes.
     #[error("{} holds more than {limit} bytes", path.display())]
     TooLarge {
@@ -218,46 +222,10 @@ impl ContainerRoot {
         path: &Path,
         to: &mut dyn Write,
         limit: u64,
-        mut progress: impl FnMut(u64) -> bool,
+        progress: impl FnMut(u64) -> bool,
     ) -> Result<u64, RootfsError> {
-        let (mut file, facts) = self.file(path)?;
-        let too_large = || RootfsError::TooLarge {
-            path: path.to_owned(),
-            limit,
-        };
-        if facts.bytes > limit {
-            return Err(too_large());
-        }
-        let mut block = vec![0; BLOCK];
-        let mut total = 0;
-        loop {
-            let read = match file.read(&mut block) {
-                Ok(read) => read,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(source) => {
-                    return Err(RootfsError::Io {
-                        path: path.to_owned(),
-                        action: "read",
-                        source,
-                    });
-                }
-            };
-            let Some(part) = block.get(..read).filter(|part| !part.is_empty()) else {
-                return Ok(total);
-            };
-            // It may still grow while it is read.
-            total += u64::try_from(read).unwrap_or(u64::MAX);
-            if total > limit {
-                return Err(too_large());
-            }
-            to.write_all(part).map_err(|source| RootfsError::Sink {
-                path: path.to_owned(),
-                source,
-            })?;
-            if !progress(total) {
-                return Err(RootfsError::Stopped { path: path.to_owned() });
-            }
-        }
+        let file = self.open_file(path, limit)?;
+        copy(&file, path, to, limit, progress)
     }
 
     /// Names of what lies in a folder, at most `limit` of them; none where there is no such folder.
@@ -333,6 +301,50 @@ impl ContainerRoot {
             parent
         };
         Ok((self.resolve(parent, OFlags::PATH | OFlags::DIRECTORY)?, name))
+    }
+}
+
+/// Copies an open file of a container, which lies at `path`, at most `limit` bytes; returns how
+/// many. `progress` is told the bytes so far and may return false to stop.
+pub fn copy(
+    mut file: &File,
+    path: &Path,
+    to: &mut dyn Write,
+    limit: u64,
+    mut progress: impl FnMut(u64) -> bool,
+) -> Result<u64, RootfsError> {
+    let mut block = vec![0; BLOCK];
+    let mut total = 0;
+    loop {
+        let read = match file.read(&mut block) {
+            Ok(read) => read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(source) => {
+                return Err(RootfsError::Io {
+                    path: path.to_owned(),
+                    action: "read",
+                    source,
+                });
+            }
+        };
+        let Some(part) = block.get(..read).filter(|part| !part.is_empty()) else {
+            return Ok(total);
+        };
+        // It may still grow while it is read.
+        total += u64::try_from(read).unwrap_or(u64::MAX);
+        if total > limit {
+            return Err(RootfsError::TooLarge {
+                path: path.to_owned(),
+                limit,
+            });
+        }
+        to.write_all(part).map_err(|source| RootfsError::Sink {
+            path: path.to_owned(),
+            source,
+        })?;
+        if !progress(total) {
+            return Err(RootfsError::Stopped { path: path.to_owned() });
+        }
     }
 }
 

@@ -6,30 +6,34 @@
 //! process of the new PID namespace (`init`) goes into a root folder of its own (`root`), gives up its rights and starts the
 //! tool. When that first process ends, for whatever reason, the kernel ends everything in there.
 
+mod cgroup;
 mod init;
 mod namespaces;
 pub mod product;
 mod root;
 mod supervise;
 pub mod users;
+mod work;
 
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::reexec::{self, Output, Reexec, ReexecError, Report};
+pub use cgroup::ToolCgroups;
+pub use work::Work;
 
 /// A tool to run and its bounds.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sandboxed {
-    /// Absolute path and arguments.
+    /// Absolute path and arguments; of [`Work`] the words that it gets.
     pub command: Vec<String>,
     /// The whole environment.
     pub environment: Vec<(String, String)>,
     /// Working folder, an absolute path: the only folder of the machine's that the tool may write to. It stands at the same path
-    /// in there.
+    /// in there. [`Work`] has an empty one in memory there, so that no file below it can be shown.
     pub directory: PathBuf,
     /// Files and folders that the tool may read beside the system's libraries and programs, as absolute paths that are the same in
     /// there. What does not exist is left out. Links are followed: name nothing that another tool could have made. A folder may hold the tool's own, which stays
@@ -42,9 +46,13 @@ pub struct Sandboxed {
     pub user: u32,
     /// Memory in bytes.
     pub memory_bytes: u64,
-    /// What of the memory is bounded.
+    /// What of the memory of each of its processes is bounded.
     #[serde(default)]
     pub memory: MemoryBound,
+    /// Where the tool gets a cgroup of its own, in which all of its processes together may take
+    /// that much memory; none: it stays in the caller's.
+    #[serde(default)]
+    pub cgroups: Option<ToolCgroups>,
     /// Largest file in bytes.
     pub file_bytes: u64,
     /// Most processes and threads at once.
@@ -78,19 +86,34 @@ fn at<E: std::fmt::Display>(stage: &'static str) -> impl FnOnce(E) -> Stage {
 /// Runs the tool and waits for its end. What could not be applied (where the caller lacks rights) is listed in
 /// [`Output::missing`].
 pub fn run(reexec: &Reexec, sandboxed: &Sandboxed) -> Result<Output, ReexecError> {
-    reexec::run_asking(reexec, "sandbox", sandboxed, sandboxed.deadline, None)
+    run_and_clear(reexec, sandboxed, None)
 }
 
 /// The same, but the tool is killed and reaped ([`reexec::End::Cancelled`]) as soon as `cancel`, the reading end of a pipe, can
 /// be read or lost its last writer.
 pub fn run_until(reexec: &Reexec, sandboxed: &Sandboxed, cancel: &OwnedFd) -> Result<Output, ReexecError> {
-    reexec::run_asking(reexec, "sandbox", sandboxed, sandboxed.deadline, Some(cancel.as_fd()))
+    run_and_clear(reexec, sandboxed, Some(cancel.as_fd()))
+}
+
+/// Runs the tool to its end, and removes its cgroup.
+fn run_and_clear(
+    reexec: &Reexec,
+    sandboxed: &Sandboxed,
+    cancel: Option<BorrowedFd<'_>>,
+) -> Result<Output, ReexecError> {
+    let ran = reexec::run_asking(reexec, "sandbox", sandboxed, sandboxed.deadline, cancel);
+    if let Some(cgroups) = &sandboxed.cgroups {
+        cgroups.remove(sandboxed.user);
+    }
+    ran
 }
 
 /// The child's side; nothing to report where another process has reported.
-pub(crate) fn child(spec: &str) -> Option<Report> {
+pub(crate) fn child(spec: &str, work: Option<Work>) -> Option<Report> {
     match serde_json::from_str(spec) {
-        Ok(sandboxed) => supervise::run(&sandboxed).unwrap_or_else(|(stage, error)| Some(Report::failed(stage, error))),
+        Ok(sandboxed) => {
+            supervise::run(&sandboxed, work).unwrap_or_else(|(stage, error)| Some(Report::failed(stage, error)))
+        }
         Err(error) => Some(Report::failed("read the request", error)),
     }
 }

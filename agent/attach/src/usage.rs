@@ -2,6 +2,8 @@
 //!
 //! A container's cgroup is found from above, in the host's tree of cgroups: no process of it has to be looked at.
 
+pub mod memory;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;

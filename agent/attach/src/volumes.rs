@@ -10,6 +10,7 @@ use std::path::Path;
 use flopwatch_launcher::run_dir::{DEFAULT_RUN_DIR, DEFAULT_TOOLS_DIR, TARGET_FOLDER};
 use serde::{Deserialize, Serialize};
 
+use crate::mounts::{Mount, mounts};
 use crate::process::Procfs;
 
 /// How the kubelet names the folder of a pod's emptyDirs.
@@ -66,29 +67,6 @@ enum MountedBy {
     Node,
     /// The process itself: it is in a user namespace of its own.
     Anyone,
-}
-
-/// A line of `/proc/PID/mountinfo`.
-struct Mount<'a> {
-    device: &'a str,
-    root: &'a str,
-    point: &'a str,
-    options: &'a str,
-    kind: &'a str,
-}
-
-fn mounts(mountinfo: &str) -> impl Iterator<Item = Mount<'_>> {
-    mountinfo.lines().filter_map(|line| {
-        let mut words = line.split(' ').skip(2);
-        Some(Mount {
-            device: words.next()?,
-            root: words.next()?,
-            point: words.next()?,
-            options: words.next()?,
-            // Behind optional fields and a dash.
-            kind: words.skip_while(|word| *word != "-").nth(1)?,
-        })
-    })
 }
 
 impl Mount<'_> {

@@ -1,17 +1,20 @@
-//! The folder within a container that a program writes its traces to: made and removed in the name of the container's user, so
-//! that the program can write there and nobody needs a right beyond that user's.
+//! The folder within a container that a program writes its traces to: made, read and removed in the
+//! name of the container's user, so that the program can write there and nobody needs a right
+//! beyond that user's.
 
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
-
+use crate::mount_kind::{self, MountKind};
 use crate::process::{ProcessId, Procfs};
-use crate::rootfs::{ContainerRoot, RootfsError, Volume};
+use crate::rootfs::{self, RootfsError, Volume};
+use crate::user_files::UserFiles;
 
 /// Beginning of the names of such folders; the UID of the capture follows.
 const PREFIX: &str = "flopwatch-";
+/// Digits of the parts of a UID, between which it has dashes.
+const UID_DIGITS: [usize; 5] = [8, 4, 4, 4, 12];
 /// Names of a folder that are looked at.
 const LISTED: usize = 4096;
 
@@ -20,9 +23,21 @@ pub fn folder_name(capture: &str) -> String {
     format!("{PREFIX}{capture}")
 }
 
-/// The capture that a folder of that name belongs to; none for any other name.
+/// The capture that a folder of that name belongs to; none for any other name. What a workload
+/// calls its own may begin alike.
 fn owner(name: &str) -> Option<&str> {
-    name.strip_prefix(PREFIX)
+    name.strip_prefix(PREFIX).filter(|uid| is_uid(uid))
+}
+
+/// Whether a text is a UID as the API server makes them.
+fn is_uid(text: &str) -> bool {
+    let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let mut parts = text.split('-');
+    let whole = UID_DIGITS.into_iter().all(|digits| {
+        let part = parts.next();
+        part.is_some_and(|part| part.len() == digits && part.bytes().all(is_digit))
+    });
+    whole && parts.next().is_none()
 }
 
 /// A folder for traces in the container of a process.
@@ -44,29 +59,34 @@ impl TraceFolder {
         &self.path
     }
 
-    fn root(&self) -> Result<ContainerRoot, RootfsError> {
-        ContainerRoot::open(&self.procfs, self.process)
+    fn files(&self) -> Result<UserFiles, RootfsError> {
+        UserFiles::open(&self.procfs, self.process)
     }
 
     /// Room of the file system that it is to be on.
     pub fn volume(&self) -> Result<Volume, RootfsError> {
-        self.root()?.volume(self.path.parent().unwrap_or(Path::new("/")))
+        self.files()?.volume(self.path.parent().unwrap_or(Path::new("/")))
+    }
+
+    /// Whether what is written there takes memory of the container.
+    pub fn is_in_memory(&self) -> Result<bool, RootfsError> {
+        let parent = self.path.parent().unwrap_or(Path::new("/"));
+        Ok(mount_kind::kind(&self.procfs, self.process, parent)? == MountKind::Memory)
     }
 
     /// Makes it, which must not be there.
     pub fn make(&self) -> Result<(), RootfsError> {
-        let root = self.root()?;
-        self.as_user(|| root.make_folder(&self.path))
+        self.files()?.make_folder(&self.path)
     }
 
     /// Names of what lies in it; none where it is not there.
     pub fn names(&self) -> Result<Vec<OsString>, RootfsError> {
-        self.root()?.list(&self.path, LISTED)
+        self.files()?.list(&self.path, LISTED)
     }
 
     /// Whether a file of that name is there.
     pub fn has(&self, name: &str) -> Result<bool, RootfsError> {
-        Ok(self.root()?.has(&self.path.join(name)))
+        self.files()?.has(&self.path.join(name))
     }
 
     /// Copies a file of it out, at most `limit` bytes; `progress` is told the bytes so far and may return false to stop.
@@ -77,47 +97,25 @@ impl TraceFolder {
         limit: u64,
         progress: impl FnMut(u64) -> bool,
     ) -> Result<u64, RootfsError> {
-        self.root()?.copy_out(&self.path.join(name), to, limit, progress)
+        let path = self.path.join(name);
+        let file = self.files()?.open_file(&path, limit)?;
+        rootfs::copy(&file, &path, to, limit, progress)
     }
 
     /// Removes it with the files in it; true when it was there. Safe to run twice.
     pub fn remove(&self) -> Result<bool, RootfsError> {
-        let root = self.root()?;
-        self.as_user(|| {
-            for name in root.list(&self.path, LISTED)? {
-                root.remove(&self.path.join(name))?;
-            }
-            root.remove_folder(&self.path)
-        })
-    }
-
-    /// Does that as the container's user, on a thread that ends with it.
-    fn as_user<T: Send>(&self, work: impl FnOnce() -> Result<T, RootfsError> + Send) -> Result<T, RootfsError> {
-        let owner = self.procfs.owner(self.process)?;
-        let as_owner = || {
-            // The group first: without the right to take on any, the user's own is all that is left.
-            setfsgid(Gid::from_raw(owner.gid));
-            setfsuid(Uid::from_raw(owner.uid));
-            work()
-        };
-        let failed = |source: io::Error| RootfsError::Io {
-            path: self.path.clone(),
-            action: "become the user for",
-            source,
-        };
-        std::thread::scope(|scope| {
-            let thread = std::thread::Builder::new().name("flopwatch-user".into());
-            let thread = thread.spawn_scoped(scope, as_owner).map_err(failed)?;
-            thread
-                .join()
-                .unwrap_or_else(|_panic| Err(failed(io::ErrorKind::Other.into())))
-        })
+        let files = self.files()?;
+        for name in files.list(&self.path, LISTED)? {
+            files.remove(&self.path.join(name))?;
+        }
+        files.remove_folder(&self.path)
     }
 }
 
-/// The captures whose folders lie in a folder of the container.
+/// The captures after which folders in a folder of the container are named. Whoever made them, so
+/// that it says nothing of whose they are.
 pub fn captures_in(procfs: &Procfs, process: ProcessId, folder: &Path) -> Result<Vec<String>, RootfsError> {
-    let names = ContainerRoot::open(procfs, process)?.list(folder, LISTED)?;
+    let names = UserFiles::open(procfs, process)?.list(folder, LISTED)?;
     let captures = names.iter().filter_map(|name| Some(owner(name.to_str()?)?.to_owned()));
     Ok(captures.collect())
 }
@@ -128,10 +126,12 @@ mod tests {
 
     use super::*;
 
+    const UID: &str = "0a1b2c3d-1111-2222-3333-444455556666";
+
     fn folder(at: &Path) -> TraceFolder {
         let procfs = Procfs::default();
         let own = procfs.identify(i32::try_from(std::process::id()).unwrap()).unwrap();
-        TraceFolder::new(procfs, own, at.join(folder_name("uid")))
+        TraceFolder::new(procfs, own, at.join(folder_name(UID)))
     }
 
     #[test]
@@ -150,9 +150,56 @@ mod tests {
         assert_eq!(traces.copy_out("trace_7.json", &mut copy, 2, |_| true).unwrap(), 2);
         assert!(traces.copy_out("link", &mut copy, 1 << 20, |_| true).is_err());
         let procfs = Procfs::default();
-        assert_eq!(captures_in(&procfs, traces.process, temporary.path()).unwrap(), ["uid"]);
+        assert_eq!(captures_in(&procfs, traces.process, temporary.path()).unwrap(), [UID]);
         assert!(traces.remove().unwrap());
         assert!(!traces.remove().unwrap());
         assert!(Path::new("/etc/passwd").exists());
+    }
+
+    #[test]
+    fn n3_a_trace_that_the_containers_user_may_not_read_stays_in_its_folder() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: a file of another user needs root");
+            return;
+        }
+        let temporary = tempfile::tempdir().unwrap();
+        let traces = folder(temporary.path());
+        traces.make().unwrap();
+        let planted = traces.path().join("trace_7.json");
+        std::fs::write(&planted, "another user's").unwrap();
+        std::os::unix::fs::chown(&planted, Some(41_001), Some(41_001)).unwrap();
+        std::fs::set_permissions(&planted, std::fs::Permissions::from_mode(0o600)).unwrap();
+        let mut copy = Vec::new();
+        let refused = traces.copy_out("trace_7.json", &mut copy, 1 << 20, |_| true);
+        assert!(matches!(refused, Err(RootfsError::Io { .. })), "{refused:?}");
+        assert!(copy.is_empty());
+        assert!(traces.remove().unwrap());
+    }
+
+    #[test]
+    fn n3_a_folder_that_may_never_answer_is_not_opened() {
+        let traces = folder(Path::new("/proc"));
+        assert!(matches!(traces.volume(), Err(RootfsError::Mount(_))));
+        assert!(!traces.is_in_memory().unwrap());
+        assert!(matches!(traces.make(), Err(RootfsError::Mount(_))));
+        assert!(matches!(traces.names(), Err(RootfsError::Mount(_))));
+    }
+
+    #[test]
+    fn n7_a_folder_is_a_captures_where_its_name_ends_with_a_uid() {
+        assert_eq!(owner(&folder_name(UID)), Some(UID));
+        for name in [
+            "flopwatch-results",
+            "flopwatch-serve-Ab12Cd",
+            "flopwatch-",
+            "flopwatch-0a1b2c3d",
+            "flopwatch-0A1B2C3D-1111-2222-3333-444455556666",
+            "flopwatch-0a1b2c3d-1111-2222-3333-444455556666.bak",
+            "flopwatch-0a1b2c3d-1111-2222-3333-444455556666-",
+            "flopwatch-0a1b2c3d-1111-2222-3333-44445555666g",
+            "0a1b2c3d-1111-2222-3333-444455556666",
+        ] {
+            assert_eq!(owner(name), None, "{name}");
+        }
     }
 }

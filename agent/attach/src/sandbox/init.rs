@@ -7,11 +7,12 @@ use nix::sys::signal::SigSet;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{
-    DumpableBehavior, Resource, Rlimit, Signal, WaitOptions, set_dumpable_behavior, set_parent_process_death_signal,
-    setrlimit, wait,
+    DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, getrlimit, set_dumpable_behavior,
+    set_parent_process_death_signal, setrlimit, wait,
 };
 
 use super::namespaces::Space;
+use super::work::{self, Work};
 use super::{MemoryBound, Sandboxed, Stage, at, root};
 use crate::privilege;
 use crate::reexec::{Report, ToolEnd};
@@ -20,26 +21,23 @@ use crate::seccomp::{self, Profile};
 /// Files that a tool may have open.
 const OPEN_FILES: u64 = 4096;
 
-/// Runs the tool to its end. `parent` is the process outside.
-pub(super) fn run(sandboxed: &Sandboxed, space: &Space, mut missing: Vec<String>, parent: &OwnedFd) -> Report {
-    if let Err((stage, error)) = confine(sandboxed, space, &mut missing, parent) {
-        return Report::failed(stage, error);
-    }
-    let Some((program, arguments)) = sandboxed.command.split_first() else {
-        return Report::failed("start the tool", "it is empty");
-    };
-    let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .env_clear()
-        .envs(sandboxed.environment.iter().map(|(name, value)| (name, value)))
-        .current_dir(&sandboxed.directory)
-        .stdin(Stdio::null());
-    let tool = match command.spawn() {
+/// Runs the tool, or the work, to its end. `parent` is the process outside.
+pub(super) fn run(
+    sandboxed: &Sandboxed,
+    work: Option<Work>,
+    space: &Space,
+    mut missing: Vec<String>,
+    parent: &OwnedFd,
+) -> Report {
+    let confined = confine(sandboxed, work, space, &mut missing, parent);
+    let started = confined.and_then(|()| match work {
+        Some(work) => work::start(work, &sandboxed.command),
+        None => start(sandboxed),
+    });
+    let tool = match started {
         Ok(tool) => tool,
-        Err(error) => return Report::failed("start the tool", format!("{program}: {error}")),
+        Err((stage, error)) => return Report::failed(stage, error),
     };
-    let tool = i32::try_from(tool.id()).ok().and_then(rustix::process::Pid::from_raw);
     loop {
         match wait(WaitOptions::empty()) {
             Ok(Some((ended, status))) if Some(ended) == tool => {
@@ -56,9 +54,36 @@ pub(super) fn run(sandboxed: &Sandboxed, space: &Space, mut missing: Vec<String>
     }
 }
 
-fn confine(sandboxed: &Sandboxed, space: &Space, missing: &mut Vec<String>, parent: &OwnedFd) -> Result<(), Stage> {
+/// Starts the tool.
+fn start(sandboxed: &Sandboxed) -> Result<Option<Pid>, Stage> {
+    let stage = "start the tool";
+    let (program, arguments) = sandboxed
+        .command
+        .split_first()
+        .ok_or_else(|| (stage, "it is empty".to_owned()))?;
+    let mut command = Command::new(program);
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(sandboxed.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir(&sandboxed.directory)
+        .stdin(Stdio::null());
+    let tool = command
+        .spawn()
+        .map_err(|error| (stage, format!("{program}: {error}")))?;
+    Ok(i32::try_from(tool.id()).ok().and_then(Pid::from_raw))
+}
+
+fn confine(
+    sandboxed: &Sandboxed,
+    work: Option<Work>,
+    space: &Space,
+    missing: &mut Vec<String>,
+    parent: &OwnedFd,
+) -> Result<(), Stage> {
     if space.mounts {
-        match root::enter(sandboxed, missing) {
+        let covered = work.map_or(Ok(()), |_| work::cover(&sandboxed.directory));
+        match covered.and_then(|()| root::enter(sandboxed, missing)) {
             Ok(()) => nix::unistd::sethostname("sandbox").map_err(at("take a host name"))?,
             Err((stage, error)) if space.privileged => return Err((stage, error)),
             Err((stage, error)) => missing.push(format!("files of its own: cannot {stage}: {error}")),
@@ -103,7 +128,7 @@ fn limit(sandboxed: &Sandboxed) -> Result<(), Stage> {
         (memory, sandboxed.memory_bytes),
         (Resource::Fsize, sandboxed.file_bytes),
         (Resource::Cpu, sandboxed.cpu_seconds),
-        (Resource::Nofile, OPEN_FILES.min(most_open())),
+        (Resource::Nofile, OPEN_FILES),
         (Resource::Core, 0),
     ];
     limits
@@ -111,14 +136,10 @@ fn limit(sandboxed: &Sandboxed) -> Result<(), Stage> {
         .try_for_each(|(resource, limit)| bound(resource, limit))
 }
 
-/// How many files the caller may leave open to others.
-fn most_open() -> u64 {
-    rustix::process::getrlimit(Resource::Nofile)
-        .maximum
-        .unwrap_or(OPEN_FILES)
-}
-
+/// Bounds a resource, or leaves the caller's own bound where that is less: it cannot be raised.
 fn bound(resource: Resource, limit: u64) -> Result<(), Stage> {
+    let most = getrlimit(resource).maximum;
+    let limit = most.map_or(limit, |most| limit.min(most));
     let limit = Rlimit {
         current: Some(limit),
         maximum: Some(limit),

@@ -1,9 +1,13 @@
 //! Leaves the machine's namespaces, as far as the caller's rights allow.
 
+use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::ForkResult;
 use rustix::thread::{CapabilitySet, capabilities};
 
 use super::{Stage, at};
+use crate::fork::{exit_now, fork};
 
 /// What was reached.
 #[derive(Debug)]
@@ -45,10 +49,15 @@ pub(super) fn leave(missing: &mut Vec<String>) -> Result<Space, Stage> {
     // In a user namespace even an ordinary user may leave the others, where the system allows those. There root stays root only
     // with the right to give files rights, and a namespace is not left again.
     let stays = !user.is_root() || held.effective.contains(CapabilitySet::SETFCAP);
-    let left = if stays {
+    let maps = [
+        ("setgroups", "deny".to_owned()),
+        ("uid_map", format!("{0} {0} 1", user.as_raw())),
+        ("gid_map", format!("{0} {0} 1", group.as_raw())),
+    ];
+    let left = if stays && keeps_its_user(&maps) {
         unshare(CloneFlags::CLONE_NEWUSER | all)
     } else {
-        Err(nix::errno::Errno::EPERM)
+        Err(Errno::EPERM)
     };
     if let Err(error) = left {
         missing.push(format!("processes, files and a network of its own: {}", error.desc()));
@@ -58,17 +67,35 @@ pub(super) fn leave(missing: &mut Vec<String>) -> Result<Space, Stage> {
             processes: false,
         });
     }
-    let maps = [
-        ("setgroups", "deny".to_owned()),
-        ("uid_map", format!("{0} {0} 1", user.as_raw())),
-        ("gid_map", format!("{0} {0} 1", group.as_raw())),
-    ];
-    for (file, text) in maps {
-        std::fs::write(format!("/proc/self/{file}"), text).map_err(at("keep the user in a namespace of its own"))?;
-    }
+    write(&maps).map_err(at("keep the user in a namespace of its own"))?;
     Ok(Space {
         privileged: false,
         mounts: true,
         processes: true,
     })
+}
+
+/// Whether this user is itself in a user namespace of its own. A system may give out namespaces in
+/// which nobody has a right (AppArmor on Ubuntu 24.04), and none is left again: another process
+/// tries.
+fn keeps_its_user(maps: &[(&str, String)]) -> bool {
+    let child = match fork() {
+        Ok(ForkResult::Child) => {
+            let kept = unshare(CloneFlags::CLONE_NEWUSER).is_ok() && write(maps).is_ok();
+            exit_now(i32::from(!kept))
+        }
+        Ok(ForkResult::Parent { child }) => child,
+        Err(_) => return false,
+    };
+    loop {
+        match waitpid(child, None) {
+            Err(Errno::EINTR) => {}
+            ended => return matches!(ended, Ok(WaitStatus::Exited(_, 0))),
+        }
+    }
+}
+
+fn write(maps: &[(&str, String)]) -> std::io::Result<()> {
+    maps.iter()
+        .try_for_each(|(file, text)| std::fs::write(format!("/proc/self/{file}"), text))
 }

@@ -12,6 +12,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use rustix::fs::{FileType, Mode, OFlags};
 
 use super::{Sandboxed, Stage, at};
+use crate::mounts;
 
 /// What programs need of any system, where it is there: a link stays a link.
 const SYSTEM: [&str; 13] = [
@@ -292,18 +293,17 @@ fn protect(base: &Path, own: &Path) -> Result<(), Stage> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(at("read the mounts"))?;
     let own = below(base, own);
     let keep = [base, &base.join("proc")];
-    let mounts: Vec<_> = table
-        .lines()
-        .filter_map(parse_mount)
-        .filter(|(place, _)| place.starts_with(base))
+    let mounts: Vec<_> = mounts::reached(&table)
+        .filter(|reached| reached.point.starts_with(base))
+        .map(|reached| (flags(reached.mount.options), reached.point))
         .collect();
-    if !mounts.iter().any(|(place, _)| *place == own) {
+    if !mounts.iter().any(|(_, place)| *place == own) {
         return Err((
             "make the root read-only",
             "its mounts are not in the table of mounts".to_owned(),
         ));
     }
-    for (place, flags) in mounts {
+    for (flags, place) in mounts {
         if keep.iter().any(|kept| place == **kept) {
             continue;
         }
@@ -319,11 +319,9 @@ fn protect(base: &Path, own: &Path) -> Result<(), Stage> {
     Ok(())
 }
 
-/// Place and flags of a mount: the fifth and sixth field of a line of `mountinfo`. Flags that are there have to be named again.
-fn parse_mount(line: &str) -> Option<(PathBuf, MsFlags)> {
-    let mut words = line.split(' ').skip(4);
-    let place = unescape(words.next()?);
-    let flags = words.next()?.split(',').fold(MsFlags::empty(), |flags, word| {
+/// The flags of a mount's own options, which have to be named again when it is mounted anew.
+fn flags(options: &str) -> MsFlags {
+    options.split(',').fold(MsFlags::empty(), |flags, word| {
         flags
             | match word {
                 "nosuid" => MsFlags::MS_NOSUID,
@@ -334,27 +332,7 @@ fn parse_mount(line: &str) -> Option<(PathBuf, MsFlags)> {
                 "relatime" => MsFlags::MS_RELATIME,
                 _ => MsFlags::empty(),
             }
-    });
-    Some((place, flags))
-}
-
-/// Blanks, tabs, line ends and backslashes are written as three octal digits.
-fn unescape(word: &str) -> PathBuf {
-    use std::os::unix::ffi::OsStringExt;
-    let mut bytes = Vec::with_capacity(word.len());
-    let mut rest = word.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let octal = (*first == b'\\').then(|| after.get(..3)).flatten();
-        let octal = octal.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        if let Some(byte) = octal {
-            bytes.push(byte);
-            rest = after.get(3..).unwrap_or_default();
-        } else {
-            bytes.push(*first);
-            rest = after;
-        }
-    }
-    PathBuf::from(std::ffi::OsString::from_vec(bytes))
+    })
 }
 
 /// Puts the new root over the old one.
@@ -371,12 +349,8 @@ mod tests {
 
     #[test]
     fn a_mount_is_read_with_the_flags_that_it_has() {
-        let line =
-            r"36 35 98:0 /mnt1 /mnt\0402\134 rw,nosuid,noexec,relatime master:1 - ext3 /dev/root rw,errors=continue";
-        let (place, flags) = parse_mount(line).unwrap();
-        assert_eq!(place, Path::new(r"/mnt 2\"));
-        assert_eq!(flags, MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC | MsFlags::MS_RELATIME);
-        assert!(parse_mount("36 35").is_none());
+        let expected = MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC | MsFlags::MS_RELATIME;
+        assert_eq!(flags("rw,nosuid,noexec,relatime"), expected);
     }
 
     #[test]

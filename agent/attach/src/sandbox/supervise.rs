@@ -13,14 +13,14 @@ use rustix::process::{
     pidfd_send_signal, set_parent_process_death_signal, setpriority_process, setsid, waitpid,
 };
 
-use super::{Sandboxed, Stage, at, init, namespaces};
+use super::{Sandboxed, Stage, Work, at, init, namespaces};
 use crate::reexec::{Report, ToolEnd};
 
 /// Lowest niceness of a tool: what else runs on the node comes first.
 const NICE: i32 = 10;
 
-/// Runs the tool. In the process that it forks, this returns what that reports; here it returns nothing where that one reported.
-pub(super) fn run(sandboxed: &Sandboxed) -> Result<Option<Report>, Stage> {
+/// Runs the tool, or the work. In the process that it forks, this returns what that reports; here it returns nothing where that one reported.
+pub(super) fn run(sandboxed: &Sandboxed, work: Option<Work>) -> Result<Option<Report>, Stage> {
     // A group of its own, so that whoever started this can end all of it; and no terminal.
     setsid().map_err(at("start a session"))?;
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow the agent's end"))?;
@@ -28,7 +28,13 @@ pub(super) fn run(sandboxed: &Sandboxed) -> Result<Option<Report>, Stage> {
     let nice = getpriority_process(None).map_err(at("ask for the priority"))?;
     setpriority_process(None, nice.max(NICE)).map_err(at("lower the priority"))?;
     let mut missing = Vec::new();
-    // Where the container's memory runs short in spite of the limit, this one goes, not the agent.
+    // Before the namespaces are left: from there the machine's cgroups are not to be seen.
+    if let Some(cgroups) = &sandboxed.cgroups {
+        cgroups.join(sandboxed).map_err(at("join the cgroup"))?;
+    }
+    // Where the machine's memory runs short, this one goes before the agent and any workload. In a
+    // cgroup with the agent it would not help: of a container whose cgroup has `memory.oom.group` the
+    // kernel ends everything.
     if let Err(error) = std::fs::write("/proc/self/oom_score_adj", "1000") {
         missing.push(format!("the first place when memory runs short: {error}"));
     }
@@ -41,7 +47,7 @@ pub(super) fn run(sandboxed: &Sandboxed) -> Result<Option<Report>, Stage> {
     match fork().map_err(at("start the first process"))? {
         ForkResult::Child => {
             drop(asked);
-            Ok(Some(init::run(sandboxed, &space, missing, &own)))
+            Ok(Some(init::run(sandboxed, work, &space, missing, &own)))
         }
         ForkResult::Parent { child } => {
             let child = Pid::from_raw(child.as_raw()).ok_or(("watch the first process", "no PID".to_owned()))?;

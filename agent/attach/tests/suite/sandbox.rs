@@ -3,7 +3,9 @@
 //!
 //! Needs root; says so and passes without.
 
+mod memory;
 mod rig;
+mod work;
 
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt as _;

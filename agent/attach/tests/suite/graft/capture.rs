@@ -211,6 +211,7 @@ pub(crate) fn sandboxed(command: Vec<String>, environment: Vec<(String, String)>
         user: 4321,
         memory_bytes: 4 << 30,
         memory: sandbox::MemoryBound::AddressSpace,
+        cgroups: None,
         file_bytes: 1 << 30,
         processes: 256,
         cpu_seconds: 60,

@@ -124,6 +124,7 @@ impl Rig {
             user: USER,
             memory_bytes: 4 << 30,
             memory: MemoryBound::AddressSpace,
+            cgroups: None,
             file_bytes: 1 << 30,
             processes: 64,
             cpu_seconds: 60,
