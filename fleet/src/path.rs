@@ -1,4 +1,5 @@
-//! Where the file of a capture lies: folders as Hive names them, so that readers skip dates without opening files.
+//! Where the file of a capture lies: folders as Hive names them, so that readers skip dates and
+//! tenants without opening files.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -8,6 +9,8 @@ use crate::table::{SCHEMA_VERSION, Table};
 
 /// Most bytes of a capture's UID.
 const LONGEST_UID: usize = 64;
+/// Most bytes of a namespace's name.
+const LONGEST_NAMESPACE: usize = 63;
 
 /// Why there is no such path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -15,6 +18,9 @@ pub enum PathError {
     /// The UID cannot be a file's name.
     #[error("the UID {0:?} of a capture must be 1 to 64 letters, digits and hyphens")]
     Uid(String),
+    /// The namespace cannot be a folder's name.
+    #[error("the namespace {0:?} of a capture must be 1 to 63 small letters, digits and hyphens")]
+    Namespace(String),
     /// The time has no date.
     #[error("{0} ns since 1970 is no time that has a date")]
     Time(i64),
@@ -27,26 +33,37 @@ pub struct FilePath {
     pub table: Table,
     /// The day on which the window began, in UTC.
     pub date: Date,
+    /// Namespace of the capture. What is summed up for one tenant reads the files of no other.
+    pub namespace: String,
     /// UID of the capture.
     pub capture_uid: String,
 }
 
 impl FilePath {
     /// Where a table's part of a capture lies, whose window began so many nanoseconds after 1970.
-    pub fn new(table: Table, window_start: i64, capture_uid: &str) -> Result<Self, PathError> {
+    pub fn new(table: Table, window_start: i64, namespace: &str, capture_uid: &str) -> Result<Self, PathError> {
         if !is_uid(capture_uid) {
             return Err(PathError::Uid(capture_uid.to_owned()));
+        }
+        if !is_namespace(namespace) {
+            return Err(PathError::Namespace(namespace.to_owned()));
         }
         Ok(Self {
             table,
             date: date(window_start)?,
+            namespace: namespace.to_owned(),
             capture_uid: capture_uid.to_owned(),
         })
     }
 
-    /// The folder of a table's day, with a slash behind it: what a gateway lists.
-    pub fn folder(table: Table, date: Date) -> String {
-        format!("fleet/v{SCHEMA_VERSION}/table={}/date={date}/", table.as_str())
+    /// The folder of a table's day, or of that of one namespace, with a slash behind it: what a
+    /// gateway lists.
+    pub fn folder(table: Table, date: Date, namespace: Option<&str>) -> String {
+        let day = format!("fleet/v{SCHEMA_VERSION}/table={}/date={date}/", table.as_str());
+        match namespace {
+            None => day,
+            Some(namespace) => format!("{day}tenant={namespace}/"),
+        }
     }
 
     /// The days that windows which began in `from..until` lie in, the earliest first; at most `most`, the latest ones.
@@ -79,13 +96,16 @@ impl FilePath {
         let table = parts.next()?.strip_prefix("table=")?;
         let table = Table::ALL.into_iter().find(|known| known.as_str() == table)?;
         let date = parts.next()?.strip_prefix("date=")?;
+        let namespace = parts.next()?.strip_prefix("tenant=")?;
         let capture_uid = parts.next()?.strip_suffix(".parquet")?;
         let found = Self {
             table,
             date: date.parse().ok()?,
+            namespace: namespace.to_owned(),
             capture_uid: capture_uid.to_owned(),
         };
-        let ours = version == SCHEMA_VERSION.to_string() && parts.next().is_none() && is_uid(capture_uid);
+        let named = is_namespace(namespace) && is_uid(capture_uid);
+        let ours = version == SCHEMA_VERSION.to_string() && parts.next().is_none() && named;
         // One way to write each path, so that no file is there twice.
         (ours && found.to_string() == path).then_some(found)
     }
@@ -93,13 +113,21 @@ impl FilePath {
 
 impl std::fmt::Display for FilePath {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}{}.parquet", Self::folder(self.table, self.date), self.capture_uid)
+        let folder = Self::folder(self.table, self.date, Some(&self.namespace));
+        write!(f, "{folder}{}.parquet", self.capture_uid)
     }
 }
 
 fn is_uid(uid: &str) -> bool {
     let fits = (1..=LONGEST_UID).contains(&uid.len());
     fits && uid.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+}
+
+/// A DNS label, as the API server names namespaces.
+fn is_namespace(name: &str) -> bool {
+    let is_label = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let ends_well = !name.starts_with('-') && !name.ends_with('-');
+    (1..=LONGEST_NAMESPACE).contains(&name.len()) && ends_well && name.bytes().all(is_label)
 }
 
 fn date(ns: i64) -> Result<Date, PathError> {
@@ -116,15 +144,19 @@ mod tests {
 
     #[test]
     fn a_path_is_written_as_it_is_read() {
-        let path = FilePath::new(Table::Rows, LATE, "5a3e9c1e-0b7d-4c2a-9d8e-1f2a3b4c5d6e").unwrap();
+        let path = FilePath::new(Table::Rows, LATE, "ml-team", "5a3e9c1e-0b7d-4c2a-9d8e-1f2a3b4c5d6e").unwrap();
         let text = path.to_string();
         assert_eq!(
             text,
-            "fleet/v1/table=rows/date=2026-11-25/5a3e9c1e-0b7d-4c2a-9d8e-1f2a3b4c5d6e.parquet"
+            "fleet/v1/table=rows/date=2026-11-25/tenant=ml-team/5a3e9c1e-0b7d-4c2a-9d8e-1f2a3b4c5d6e.parquet"
         );
         assert_eq!(FilePath::parse(&text), Some(path));
-        let next = FilePath::new(Table::Captures, LATE + 1, "a").unwrap();
-        assert_eq!(next.to_string(), "fleet/v1/table=captures/date=2026-11-26/a.parquet");
+        let next = FilePath::new(Table::Captures, LATE + 1, "b", "a").unwrap();
+        let text = next.to_string();
+        assert_eq!(text, "fleet/v1/table=captures/date=2026-11-26/tenant=b/a.parquet");
+        let [day, tenant] = [None, Some("b")].map(|namespace| FilePath::folder(next.table, next.date, namespace));
+        assert_eq!(day, "fleet/v1/table=captures/date=2026-11-26/");
+        assert!(text.starts_with(&tenant) && tenant.starts_with(&day) && tenant.ends_with('/'));
     }
 
     #[test]
@@ -132,19 +164,27 @@ mod tests {
         for text in [
             "",
             "fleet",
-            "fleet/v2/table=rows/date=2026-11-25/a.parquet",
-            "fleet/v1/table=kernels/date=2026-11-25/a.parquet",
-            "fleet/v1/table=rows/date=2026-11-31/a.parquet",
-            "fleet/v1/table=rows/date=20261125/a.parquet",
-            "fleet/v1/table=rows/date=2026-11-25/a.parquet/b",
-            "fleet/v1/table=rows/date=2026-11-25/.parquet",
-            "fleet/v1/table=rows/date=2026-11-25/a.csv",
-            "/fleet/v1/table=rows/date=2026-11-25/a.parquet",
+            "fleet/v2/table=rows/date=2026-11-25/tenant=b/a.parquet",
+            "fleet/v1/table=kernels/date=2026-11-25/tenant=b/a.parquet",
+            "fleet/v1/table=rows/date=2026-11-31/tenant=b/a.parquet",
+            "fleet/v1/table=rows/date=20261125/tenant=b/a.parquet",
+            "fleet/v1/table=rows/date=2026-11-25/a.parquet",
+            "fleet/v1/table=rows/date=2026-11-25/b/a.parquet",
+            "fleet/v1/table=rows/date=2026-11-25/tenant=/a.parquet",
+            "fleet/v1/table=rows/date=2026-11-25/tenant=B/a.parquet",
+            "fleet/v1/table=rows/date=2026-11-25/tenant=b/a.parquet/b",
+            "fleet/v1/table=rows/date=2026-11-25/tenant=b/.parquet",
+            "fleet/v1/table=rows/date=2026-11-25/tenant=b/a.csv",
+            "/fleet/v1/table=rows/date=2026-11-25/tenant=b/a.parquet",
         ] {
             assert_eq!(FilePath::parse(text), None, "{text}");
         }
         for uid in ["", "../a", "a/b", "a.b", "é", &"a".repeat(65)] {
-            assert!(FilePath::new(Table::Rows, LATE, uid).is_err(), "{uid}");
+            assert!(FilePath::new(Table::Rows, LATE, "b", uid).is_err(), "{uid}");
+        }
+        for namespace in ["", "..", "a/b", "a.b", "A", "-a", "a-", &"a".repeat(64)] {
+            let refused = FilePath::new(Table::Rows, LATE, namespace, "a");
+            assert_eq!(refused, Err(PathError::Namespace(namespace.to_owned())));
         }
     }
 

@@ -19,6 +19,7 @@ mod parents;
 mod program;
 mod row;
 mod row_major;
+pub mod spreadsheet;
 mod stack_profile;
 mod totals;
 pub mod wire;

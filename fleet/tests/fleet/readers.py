@@ -39,7 +39,7 @@ def of_pyarrow():
 
 
 def of_duckdb():
-    table = lambda name: f"read_parquet('{folder}/table={name}/*/*.parquet', hive_partitioning = true)"
+    table = lambda name: f"read_parquet('{folder}/table={name}/*/*/*.parquet', hive_partitioning = true)"
     rows, captures = table("rows"), table("captures")
     one = lambda sql: duckdb.sql(sql).fetchall()[0]
     every = lambda sql: [row[0] for row in duckdb.sql(sql).fetchall()]

@@ -123,7 +123,7 @@ fn pyarrow_duckdb_and_polars_read_the_same() {
             (Table::Rows, write_rows(rows).unwrap()),
         ];
         for (table, bytes) in files {
-            let path = FilePath::new(table, capture.window_start, &capture.capture_uid)
+            let path = FilePath::new(table, capture.window_start, &capture.namespace, &capture.capture_uid)
                 .unwrap()
                 .to_string();
             let path = folder.path().join(path);

@@ -43,14 +43,14 @@ export function figure(row: SummaryRow, key: Exclude<Figure, "name">, unit: "ns"
 /** The rows as CSV with exact figures, by RFC 4180. */
 export function csvOf(rows: readonly SummaryRow[], unit: string): string {
   const titles = FIGURES.map(({ key }) => (["share_of_table", "calls", "name"].includes(key) ? key : `${key}_${unit}`));
-  const lines = rows.map((row) => FIGURES.map(({ key }) => quoted(String(row[key]))).join(","));
+  const lines = rows.map((row) => FIGURES.map(({ key }) => cell(row[key])).join(","));
   return `${[titles.join(","), ...lines].join("\r\n")}\r\n`;
 }
 
 /** Any rows as CSV with exact figures, by RFC 4180; what is not known is empty. The heads are the columns' names where no others are given. */
 export function csvOfRows(columns: readonly string[], rows: readonly Readonly<Record<string, unknown>>[], heads: readonly string[] = columns): string {
-  const lines = rows.map((row) => columns.map((column) => quoted(String(row[column] ?? ""))).join(","));
-  return `${[heads.map(quoted).join(","), ...lines].join("\r\n")}\r\n`;
+  const lines = rows.map((row) => columns.map((column) => cell(row[column])).join(","));
+  return `${[heads.map(cell).join(","), ...lines].join("\r\n")}\r\n`;
 }
 
 /** Has the browser keep a text as a file. */
@@ -67,8 +67,12 @@ export function keep(name: string, content: Blob): void {
   URL.revokeObjectURL(link.href);
 }
 
-function quoted(text: string): string {
-  // Spreadsheets take texts that begin so for formulas.
-  const safe = /^[=+\-@]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text;
+/** First characters by which spreadsheets take a text for a formula; the engine's CSV knows the same (`flopwatch_model::spreadsheet`). */
+const FORMULA = ["=", "+", "-", "@", "\t", "\r", "\0"];
+
+/** A value as a field: a number is as it is, and a text is no formula. */
+function cell(value: unknown): string {
+  const text = String(value ?? "");
+  const safe = typeof value !== "number" && FORMULA.some((first) => text.startsWith(first)) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

@@ -6,7 +6,7 @@ import { describe } from "./fields";
 import { chosen, goalBefore, listUrl } from "./prelude";
 import type { Summary, SummaryRow } from "./summary";
 import { tablesOf } from "./tables";
-import { csvOf, filtered, sorted } from "./table";
+import { csvOf, csvOfRows, filtered, sorted } from "./table";
 
 test("an address comes back as it was written", () => {
   const address = {
@@ -70,6 +70,15 @@ test("CSV has exact figures, quotes what needs it, and is no formula", () => {
   expect(lines[1]).toBe('0.5,12345678901,2,1,1,1,1,0,"k<""a"", b>"');
   expect(lines[2]).toContain("'=SUM(A1)");
   expect(lines[2]).toContain(",-1,");
+});
+
+test.each(["=1", "+1", "-1", "@A1", "\t=1", "\0=1"])("n12: the text %j is no formula in CSV, also where it reads as a number", (text) => {
+  expect(csvOfRows(["name"], [{ name: text }, { name: -1 }, { name: null }, { name: "a=b" }])).toBe(`name\r\n'${text}\r\n-1\r\n\r\na=b\r\n`);
+  expect(csvOfRows(["0"], [], [text])).toBe(`'${text}\r\n`);
+});
+
+test("n12: a text that begins with a carriage return is quoted and no formula", () => {
+  expect(csvOfRows(["name"], [{ name: "\r=1" }])).toBe("name\r\n\"'\r=1\"\r\n");
 });
 
 test("an event's columns are put into words, and what stands for none is left out", () => {

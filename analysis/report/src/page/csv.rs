@@ -1,6 +1,8 @@
-//! A page's tables as CSV (RFC 4180): exact numbers, in the unit that the head says.
+//! A page's tables as CSV (RFC 4180): exact numbers, in the unit that the head says, and texts that are no formulas.
 
 use std::borrow::Cow;
+
+use flopwatch_model::spreadsheet::inert;
 
 use super::{Block, Cell, Page, Table, TableColumn, Unit};
 
@@ -21,7 +23,7 @@ pub fn render(page: &Page) -> String {
                 if at > 0 {
                     out.push('\n');
                 }
-                record(&mut out, [table.title.as_str()]);
+                record(&mut out, [inert(&table.title)]);
                 write(&mut out, &table);
             }
         }
@@ -45,7 +47,7 @@ fn figures(out: &mut String, page: &Page) {
                 record(
                     out,
                     [
-                        tile.label.clone(),
+                        inert(&tile.label).into_owned(),
                         exact(&tile.value, None),
                         symbol(tile.unit).to_owned(),
                     ],
@@ -58,12 +60,13 @@ fn figures(out: &mut String, page: &Page) {
 /// A column's head: the name that programs know it by, or its title with the unit of its numbers.
 fn head(column: &TableColumn) -> String {
     let unit = symbol(column.unit);
-    if !column.name.is_empty() {
-        column.name.clone()
-    } else if unit.is_empty() || column.title.ends_with(')') {
-        column.title.clone()
+    let (name, title) = (inert(&column.name), inert(&column.title));
+    if !name.is_empty() {
+        name.into_owned()
+    } else if unit.is_empty() || title.ends_with(')') {
+        title.into_owned()
     } else {
-        format!("{} ({unit})", column.title)
+        format!("{title} ({unit})")
     }
 }
 
@@ -87,7 +90,7 @@ fn exact(cell: &Cell, decimals: Option<u8>) -> String {
         (Cell::Integer(value), _) => value.to_string(),
         (Cell::Number(value), Some(digits)) => format!("{value:.*}", usize::from(digits)),
         (Cell::Number(value), None) => serde_json::to_string(value).unwrap_or_default(),
-        (Cell::Text(text), _) => text.clone(),
+        (Cell::Text(text), _) => inert(text).into_owned(),
     }
 }
 
@@ -128,6 +131,21 @@ mod tests {
         page.table(one);
         let expected = "Name,Busy (ns),Time (%)\n\"a,\"\"b\"\"\n\",1500,33.3\n,0.30000000000000004,true\n";
         assert_eq!(render(&page), expected);
+    }
+
+    #[test]
+    fn n12_a_text_is_no_formula_and_a_number_is_as_it_was() {
+        let mut one = Table::new("", &[("=Name", Unit::None), ("Change", Unit::Ns)]);
+        one.push(["=1+1".into(), Cell::Integer(-1)]);
+        one.push(["\t=1".into(), Cell::Number(-0.5)]);
+        one.push(["-a,b".into(), Cell::Nothing]);
+        let mut page = Page::new("t", "a");
+        page.table(one.clone());
+        let rows = "'=Name,Change (ns)\n'=1+1,-1\n'\t=1,-0.5\n\"'-a,b\",\n";
+        assert_eq!(render(&page), rows);
+        one.title = "@b".to_owned();
+        page.table(one);
+        assert_eq!(render(&page), format!("\n{rows}\n'@b\n{rows}"), "titles too");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A summary's tables as CSV (RFC 4180), for spreadsheets and scripts: one heading, one line per row.
 
+use flopwatch_model::spreadsheet::inert;
+
 use super::printable;
 use crate::{Summary, TableRow};
 
@@ -31,8 +33,8 @@ pub(crate) fn csv(summary: &Summary, top: usize) -> String {
                 name.to_owned(),
                 status.to_owned(),
                 table.unit.unit().to_owned(),
-                figure(|row| row.style.clone().unwrap_or_default()),
-                figure(|row| row.name.chars().map(printable).collect()),
+                figure(|row| inert(row.style.as_deref().unwrap_or_default()).into_owned()),
+                figure(|row| inert(&row.name).chars().map(printable).collect()),
                 figure(|row| row.share_of_table.to_string()),
                 figure(|row| row.statistics.calls.to_string()),
                 figure(|row| row.statistics.total.to_string()),
@@ -64,4 +66,29 @@ fn record<const N: usize>(out: &mut String, fields: [String; N]) {
     });
     out.push_str(&fields.join(","));
     out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_model::{Capture, Category, Event, Events, Timeline};
+
+    use super::*;
+    use crate::summarise;
+
+    #[test]
+    fn n12_the_name_of_a_range_is_no_formula() {
+        let mut ranges = Events::new(Category::NvtxRange);
+        ranges.names = vec!["=1+1".to_owned()];
+        ranges.push(Event::default(), &[]);
+        let timeline = Timeline {
+            capture: Capture {
+                captured: [Category::NvtxRange].into(),
+                events: [(Category::NvtxRange, ranges)].into(),
+                ..Capture::default()
+            },
+            ..Timeline::default()
+        };
+        let text = csv(&summarise(&timeline), 9);
+        assert!(text.contains("\nnvtx,captured,ns,PushPop,'=1+1,"), "{text}");
+    }
 }
