@@ -45,8 +45,9 @@ pub const UNPREPARED_ANNOTATION: &str = "flopwatch.dev/unprepared";
 /// Annotation set by admission: version of Flopwatch that prepared the pod.
 pub const PREPARED_VERSION_ANNOTATION: &str = "flopwatch.dev/prepared-version";
 
-/// Annotation set by admission on a pod whose ephemeral storage is limited: bytes of it that the run folder of one prepared
-/// container may take, so that a capture does not get its own pod evicted. Absent where nothing limits the pod.
+/// Annotation set by admission on a pod whose ephemeral storage is limited: bytes of it that captures of one container may
+/// take that was prepared for a profiler which writes there, so that none gets its own pod evicted. Absent where nothing
+/// limits the pod.
 pub const CAPTURE_BYTES_ANNOTATION: &str = "flopwatch.dev/prepared-capture-bytes";
 
 /// Annotation set by the operator on pods that a session made, with the value `true`: a container stays for its capture

@@ -95,6 +95,10 @@ closed_set! {
         /// The session's own pod would not be prepared, or was not; the message says why. Nothing of it ran, or
         /// it was deleted.
         PodNotPrepared,
+        /// The session says that an alert made it (annotation `flopwatch.dev/trigger`), and no
+        /// ProfilingSchedule would have asked for it so; the message says why. Leave the annotation
+        /// out.
+        Refused,
         /// The session of `profiler.ncu.topKernelsOf` is absent, has not ended or saw no kernels; the message says which.
         NoTopKernels,
         /// The session's own pod ended or was deleted before a capture could be made.
@@ -198,8 +202,10 @@ closed_set! {
         TransformFailed,
         /// The window holds none of the events that the session requires. The message says which categories are empty.
         RequiredEventsMissing,
-        /// The window slowed the target beyond `overhead.duringBasisPoints` and was ended. What it recorded is published. Trace less, raise
-        /// the budget, or set `overhead.action: Report`.
+        /// The window slowed the target beyond `overhead.duringBasisPoints`, or took so much memory that the target or its node came
+        /// near the end of theirs, and was ended; the message says which. What it recorded is published. A window that would do so
+        /// and could not be ended is not begun, and there is nothing to publish. Trace less, or for a shorter
+        /// time; raise the budget or set `overhead.action: Report`, which holds for the pace alone; or raise the memory limit.
         OverBudget,
         /// The window holds none of the events that the session requires, though the driver's or the kernel's own account says that
         /// the program did such work, or the program was told to record and did not: the profiler missed it, in a second window too

@@ -11,6 +11,11 @@
 //!
 //! Nodes' agents [publish](Bucket::publish) and [remove](Bucket::remove), the gateway [reads](Bucket::read), the controller
 //! [sweeps](Bucket::sweep). What is read is checked block by block before it is handed on.
+//!
+//! All nodes may have one credential, so that root on any of them can write in every place. The
+//! chain of digests begins outside of the bucket therefore: the capture's status, which its own
+//! node's agent alone can write, has the SHA-256 of the manifest, and the manifest those of the
+//! blocks. Whatever another writer puts there is [refused](Bucket::find).
 
 mod blocks;
 #[cfg(feature = "cluster")]

@@ -40,9 +40,12 @@ use crate::store::{Source, Store, StoreError};
 ///   `If-Range` and `If-None-Match` are understood. The entity tag is the SHA-256.
 /// - Likewise `timeline.h5` of a capture of which only the raw one was published, and under the file name of an export of the
 ///   [catalogue], where there is a [`Converter`]: it is made on the first request and kept for a time.
-/// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/analyses/{name}?{parameter}={value}`: the result of any analysis of
-///   the catalogue; further captures are named by `with=NAMESPACE/CAPTURE/UID`.
-/// - A capture of another node, with its UID as `?uid=`, is read from the object store, where there is one.
+/// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/analyses/{name}?{parameter}={value}`:
+///   the result of any analysis of the catalogue; further captures are named by
+///   `with=NAMESPACE/CAPTURE/UID` or `with=NAMESPACE/CAPTURE/UID/STORED`.
+/// - A capture of another node, with its UID as `?uid=`, is read from the object store, where there
+///   is one: with `stored=`, the SHA-256 of its manifest there, as the status of the Capture says
+///   (`storeSha256`). Without it nothing of the store is believed.
 /// - `PUT /v1/inputs/{namespace}/{capture}/{uid}`: the gateway hands over a timeline of another node's capture.
 /// - `GET /healthz`.
 ///
@@ -65,6 +68,7 @@ struct Inner {
 #[derive(Debug, Deserialize)]
 struct Which {
     uid: Option<String>,
+    stored: Option<String>,
 }
 
 /// The list of a capture's artifacts.
@@ -245,12 +249,19 @@ async fn fetch(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Path((namespace, capture, name)) = path.map_err(Problem::BadPath)?;
-    let Query(Which { uid }) = which.map_err(Problem::BadQuery)?;
+    let Query(Which { uid, stored }) = which.map_err(Problem::BadQuery)?;
     check_name("artifact", &name).map_err(Problem::BadName)?;
     let export = catalogue::artifact(&name);
     let may_be_made = export.is_some() || name == TIMELINE;
     let found = match uid.filter(|_| may_be_made) {
-        Some(uid) => find_anywhere(&inner, &namespace, &capture, uid).await,
+        Some(uid) => {
+            let capture = CaptureId {
+                namespace: namespace.clone(),
+                name: capture,
+                uid,
+            };
+            find_anywhere(&inner, &capture, stored.as_deref()).await
+        }
         None => find(&inner, &namespace, &capture).await,
     };
     let (manifest, source, _) = open(&inner, &headers, &namespace, found, Wanted::Artifact(&name)).await?;
@@ -348,27 +359,23 @@ async fn find(inner: &Inner, namespace: &str, capture: &str) -> Found {
     Ok(manifest.map(|manifest| (manifest, Source::Node)))
 }
 
-/// Looks for the capture of that UID: here, among what was handed over, and then in the object store.
-async fn find_anywhere(inner: &Inner, namespace: &str, capture: &str, uid: String) -> Found {
-    check_name("uid", &uid)?;
-    let here = find(inner, namespace, capture).await?;
+/// Looks for a capture: here, among what was handed over, and then in the object store, where its
+/// manifest must have the SHA-256 `stored`.
+async fn find_anywhere(inner: &Inner, capture: &CaptureId, stored: Option<&str>) -> Found {
+    check_name("uid", &capture.uid)?;
+    let here = find(inner, &capture.namespace, &capture.name).await?;
     if let Some((manifest, source)) = here
-        && manifest.capture.uid == uid
+        && manifest.capture.uid == capture.uid
     {
         return Ok(Some((manifest, source)));
     }
-    let capture = CaptureId {
-        namespace: namespace.to_owned(),
-        name: capture.to_owned(),
-        uid,
-    };
-    if let Some((manifest, content)) = inner.store.received(&capture) {
+    if let Some((manifest, content)) = inner.store.received(capture) {
         return Ok(Some((manifest, Source::Received(content))));
     }
-    let Some(bucket) = &inner.bucket else {
+    let (Some(bucket), Some(sha256)) = (&inner.bucket, stored) else {
         return Ok(None);
     };
-    let stored = bucket.find(&capture).await?;
+    let stored = bucket.find(capture, sha256).await?;
     Ok(stored.map(|stored| {
         (
             stored.manifest.clone(),

@@ -31,9 +31,13 @@ pub struct ReviewerOptions {
     pub deadline: Duration,
     /// How long a permission is remembered.
     pub lifetime: Duration,
+    /// How long it is remembered that a right is missing: one that was just granted works so much
+    /// later at most.
+    pub denial_lifetime: Duration,
     /// How long it is remembered that a token is none.
     pub refusal_lifetime: Duration,
-    /// Permissions that are remembered at most, and as many tokens that are none.
+    /// Permissions that are remembered at most, as many missing rights, and as many tokens that are
+    /// none.
     pub capacity: usize,
     /// Questions that may be open at once.
     pub concurrency: usize,
@@ -52,13 +56,15 @@ impl ReviewerOptions {
 }
 
 impl Default for ReviewerOptions {
-    /// 5 s for an answer, 10 s of memory, 5 s for tokens that are none, 4096 of each, 16 questions at once.
+    /// 5 s for an answer, 10 s of memory, 1 s for missing rights, 5 s for tokens that are none,
+    /// 4096 of each, 16 questions at once.
     fn default() -> Self {
         Self {
             audiences: Vec::new(),
             service_audience: None,
             deadline: Duration::from_secs(5),
             lifetime: Duration::from_secs(10),
+            denial_lifetime: Duration::from_secs(1),
             refusal_lifetime: Duration::from_secs(5),
             capacity: 4096,
             concurrency: 16,
@@ -70,8 +76,11 @@ impl Default for ReviewerOptions {
 pub struct Reviewer {
     client: Client,
     options: ReviewerOptions,
-    /// Permissions that were given, and to whom. That a right is missing is never remembered: one that was just granted works at once.
+    /// Permissions that were given, and to whom.
     permissions: Memory<Arc<str>>,
+    /// Rights that are missing. Nobody needs one to be asked about, so each question of a token
+    /// would cost the API server a review.
+    denials: Memory<()>,
     /// Tokens that are none.
     refusals: Memory<()>,
     open: Semaphore,
@@ -122,6 +131,7 @@ impl Reviewer {
         Self {
             client,
             permissions: Memory::new(options.lifetime, options.capacity),
+            denials: Memory::new(options.denial_lifetime, options.capacity),
             refusals: Memory::new(options.refusal_lifetime, options.capacity),
             open: Semaphore::new(options.concurrency.max(1)),
             reviews,
@@ -160,11 +170,18 @@ impl Reviewer {
         if let Some(name) = self.permissions.get(&place, Instant::now()) {
             return Ok(name);
         }
+        if self.denials.get(&place, Instant::now()).is_some() {
+            return Err(Denied::Forbidden);
+        }
         let user = credentials
             .user
             .get_or_try_init(|| self.authenticate(credentials.token))
             .await?;
-        self.authorize(user, question).await?;
+        let authorized = self.authorize(user, question).await;
+        if matches!(authorized, Err(Denied::Forbidden)) {
+            self.denials.put(place, (), Instant::now());
+        }
+        authorized?;
         let name: Arc<str> = user.username.as_deref().unwrap_or_default().into();
         self.permissions.put(place, Arc::clone(&name), Instant::now());
         Ok(name)

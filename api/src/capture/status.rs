@@ -52,6 +52,11 @@ pub struct CaptureStatus {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 2048))]
     pub store_url: Option<String>,
+    /// SHA-256 of the manifest beside those replicas, 64 lower-case hexadecimal digits: readers
+    /// serve none that this manifest does not describe. Absent while there are no replicas.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(regex(pattern = "^[0-9a-f]{64}$"))]
+    pub store_sha256: Option<String>,
     /// The result in a few lines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<CaptureSummary>,

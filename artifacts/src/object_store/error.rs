@@ -47,6 +47,11 @@ pub enum BucketError {
         /// What was found.
         reason: String,
     },
+    /// Nothing says what a capture's objects must be, so that none of them is believed.
+    #[error(
+        "nothing says what belongs at {0}: the capture's status has no storeSha256, which its node's agent writes with the next copy of it"
+    )]
+    Unverified(String),
     /// What was to be stored is not what its manifest says, or cannot be read.
     #[error("{name} cannot be stored: {reason}")]
     Source {

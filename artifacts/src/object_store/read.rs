@@ -22,11 +22,14 @@ use crate::manifest::{CaptureId, MAX_MANIFEST_BYTES, Manifest};
 /// Content of an object, in order; every piece has been checked.
 pub type Content = BoxStream<'static, Result<Bytes, BucketError>>;
 
-/// What the bucket holds of a capture.
+/// What the bucket holds of a capture, as the manifest describes it that the capture's status
+/// names.
 #[derive(Clone, Debug)]
 pub struct Stored {
     /// What belongs to the capture.
     pub manifest: Manifest,
+    /// SHA-256 of the manifest's text.
+    pub sha256: String,
     blocks: Arc<BTreeMap<String, Blocks>>,
 }
 
@@ -37,7 +40,10 @@ struct WithBlocks {
 
 impl Bucket {
     /// What is stored of a capture; None before its upload was complete, and after its removal.
-    pub async fn find(&self, capture: &CaptureId) -> Result<Option<Stored>, BucketError> {
+    /// `sha256` is that of its manifest, as the capture's status says: every node may write to the
+    /// bucket, and only the capture's own node writes that status. Another manifest in its place is
+    /// [`BucketError::Corrupt`].
+    pub async fn find(&self, capture: &CaptureId, sha256: &str) -> Result<Option<Stored>, BucketError> {
         let inner = &self.inner;
         let key = inner.folder(capture).join(MANIFEST);
         let found = match inner.within(READING, inner.objects.get(&key)).await {
@@ -56,6 +62,12 @@ impl Bucket {
             )));
         }
         let text = inner.within(READING, found.bytes()).await?;
+        let digest = hex(&Sha256::digest(&text));
+        if digest != sha256 {
+            return Err(corrupt(format!(
+                "it has the SHA-256 {digest}, and the capture's status says {sha256}: something else than the capture's node wrote it"
+            )));
+        }
         let manifest =
             Manifest::parse(&text, &capture.namespace, &capture.name).map_err(|error| corrupt(error.to_string()))?;
         let WithBlocks { blocks } = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
@@ -67,8 +79,20 @@ impl Bucket {
         }
         Ok(Some(Stored {
             manifest,
+            sha256: digest,
             blocks: Arc::new(blocks),
         }))
+    }
+
+    /// Whether a manifest of the capture is there, whoever wrote it.
+    pub async fn has_manifest(&self, capture: &CaptureId) -> Result<bool, BucketError> {
+        let inner = &self.inner;
+        let key = inner.folder(capture).join(MANIFEST);
+        match inner.within(READING, inner.objects.head(&key)).await {
+            Ok(_there) => Ok(true),
+            Err(BucketError::Missing(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// The bytes `range` of an artifact of `stored`, which must lie within it. The first block is checked before this returns;

@@ -10,9 +10,10 @@ use futures::stream::BoxStream;
 use object_store::path::Path;
 use object_store::{ObjectStoreExt as _, WriteMultipart};
 use serde::Serialize;
+use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
-use super::blocks::{Blocks, Digester};
+use super::blocks::{Blocks, Digester, hex};
 use super::error::{BucketError, READING, REMOVING, WRITING};
 use super::{Bucket, Inner, MANIFEST};
 use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, ManifestError};
@@ -40,9 +41,11 @@ struct Written<'a> {
 }
 
 impl Bucket {
-    /// Uploads the artifacts of a capture and then the manifest that names them: until it stands nobody sees anything of it.
-    /// What an earlier try has brought there already is not sent again. Safe to repeat.
-    pub async fn publish(&self, manifest: &Manifest, contents: &dyn Contents) -> Result<(), BucketError> {
+    /// Uploads the artifacts of a capture and then the manifest that names them: until it stands
+    /// nobody sees anything of it. What an earlier try has brought there already is not sent again.
+    /// Safe to repeat. Gives the SHA-256 of the manifest's text, by which readers know it: it
+    /// belongs into the capture's status, which no other node can write.
+    pub async fn publish(&self, manifest: &Manifest, contents: &dyn Contents) -> Result<String, BucketError> {
         let inner = &self.inner;
         manifest.validate()?;
         let _turn = inner.uploads.acquire().await;
@@ -62,9 +65,10 @@ impl Bucket {
         if u64::try_from(text.len()).map_or(true, |bytes| bytes > MAX_MANIFEST_BYTES) {
             return Err(ManifestError::TooLarge.into());
         }
+        let sha256 = hex(&Sha256::digest(&text));
         let key = folder.join(MANIFEST);
         inner.within(WRITING, inner.objects.put(&key, text.into())).await?;
-        Ok(())
+        Ok(sha256)
     }
 }
 
@@ -74,7 +78,9 @@ impl Inner {
         let key = folder.clone().join(artifact.sha256.as_str());
         let there = match self.objects.head(&key).await {
             Ok(meta) => i64::try_from(meta.size) == Ok(artifact.bytes),
-            Err(object_store::Error::NotFound { .. }) => false,
+            // A credential that may only write is not told what is there: it is sent again. One
+            // that may not even write hears so then.
+            Err(object_store::Error::NotFound { .. } | object_store::Error::PermissionDenied { .. }) => false,
             Err(error) => return Err(BucketError::of(READING, &self.name, &error)),
         };
         let mut source = Source {

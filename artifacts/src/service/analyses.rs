@@ -19,8 +19,10 @@ use crate::problem::Problem;
 struct Asked {
     /// UID of the first capture.
     uid: Option<String>,
-    /// Further captures, in order.
-    with: Vec<CaptureId>,
+    /// SHA-256 of its manifest in the object store.
+    stored: Option<String>,
+    /// Further captures, in order, each with that of its own.
+    with: Vec<(CaptureId, Option<String>)>,
     /// Everything else is a parameter of the analysis.
     parameters: Vec<(String, String)>,
 }
@@ -31,6 +33,7 @@ impl Asked {
         for (name, value) in query {
             match name.as_str() {
                 "uid" => asked.uid = Some(value),
+                "stored" => asked.stored = Some(value),
                 "with" => asked.with.push(capture_of(&value)?),
                 _ => asked.parameters.push((name, value)),
             }
@@ -39,16 +42,22 @@ impl Asked {
     }
 }
 
-/// A capture as `NAMESPACE/NAME/UID`.
-fn capture_of(text: &str) -> Result<CaptureId, ManifestError> {
-    let mut parts = text.split('/').map(str::to_owned);
-    match (parts.next(), parts.next(), parts.next(), parts.next()) {
-        (Some(namespace), Some(name), Some(uid), None) => Ok(CaptureId { namespace, name, uid }),
-        _ => Err(ManifestError::Name {
-            what: "capture NAMESPACE/NAME/UID",
-            value: text.chars().take(256).collect(),
-        }),
-    }
+/// A capture as `NAMESPACE/NAME/UID`, or with the SHA-256 of its manifest in the object store
+/// behind that.
+fn capture_of(text: &str) -> Result<(CaptureId, Option<String>), ManifestError> {
+    let parts: Vec<&str> = text.split('/').collect();
+    let (namespace, name, uid, stored) = match parts.as_slice() {
+        [namespace, name, uid] => (namespace, name, uid, None),
+        [namespace, name, uid, stored] => (namespace, name, uid, Some((*stored).to_owned())),
+        _ => {
+            return Err(ManifestError::Name {
+                what: "capture NAMESPACE/NAME/UID",
+                value: text.chars().take(256).collect(),
+            });
+        }
+    };
+    let [namespace, name, uid] = [namespace, name, uid].map(|part| (*part).to_owned());
+    Ok((CaptureId { namespace, name, uid }, stored))
 }
 
 pub(super) async fn analyse(
@@ -59,9 +68,21 @@ pub(super) async fn analyse(
 ) -> Result<Response, Problem> {
     let Path((namespace, capture, name)) = path.map_err(Problem::BadPath)?;
     let Query(query) = query.map_err(Problem::BadQuery)?;
-    let Asked { uid, with, parameters } = Asked::read(query).map_err(Problem::BadName)?;
+    let Asked {
+        uid,
+        stored,
+        with,
+        parameters,
+    } = Asked::read(query).map_err(Problem::BadName)?;
     let found = match uid {
-        Some(uid) => find_anywhere(&inner, &namespace, &capture, uid).await,
+        Some(uid) => {
+            let capture = CaptureId {
+                namespace: namespace.clone(),
+                name: capture,
+                uid,
+            };
+            find_anywhere(&inner, &capture, stored.as_deref()).await
+        }
         None => find(&inner, &namespace, &capture).await,
     };
     let timeline = Wanted::Artifact(TIMELINE);
@@ -74,8 +95,8 @@ pub(super) async fn analyse(
     }
     let first = input(manifest, source)?;
     let (mut others, mut missing) = (Vec::new(), Vec::new());
-    for other in with {
-        let found = find_anywhere(&inner, &other.namespace, &other.name, other.uid.clone()).await;
+    for (other, stored) in with {
+        let found = find_anywhere(&inner, &other, stored.as_deref()).await;
         let is_absent = matches!(found, Ok(None));
         match open(&inner, &headers, &other.namespace, found, timeline).await {
             Ok((manifest, source, _)) => others.push(input(manifest, source)?),
@@ -94,13 +115,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_capture_is_named_by_three_parts() {
-        let capture = capture_of("team/train/u-1").unwrap();
-        assert_eq!(
-            (capture.namespace.as_str(), capture.name.as_str(), capture.uid.as_str()),
-            ("team", "train", "u-1")
-        );
-        for text in ["", "team", "team/train", "team/train/u/x"] {
+    fn a_capture_is_named_by_three_parts_and_perhaps_by_what_the_store_has_of_it() {
+        let parts = |text: &str| {
+            let (capture, stored) = capture_of(text).unwrap();
+            [Some(capture.namespace), Some(capture.name), Some(capture.uid), stored]
+        };
+        let texts = |parts: [Option<&str>; 4]| parts.map(|part| part.map(str::to_owned));
+        let three = [Some("team"), Some("train"), Some("u-1"), None];
+        assert_eq!(parts("team/train/u-1"), texts(three));
+        let four = [Some("team"), Some("train"), Some("u-1"), Some("0a")];
+        assert_eq!(parts("team/train/u-1/0a"), texts(four));
+        for text in ["", "team", "team/train", "team/train/u/0a/x"] {
             assert!(capture_of(text).is_err(), "{text}");
         }
     }

@@ -11,8 +11,9 @@ use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use super::{Store, StoreError};
 
 impl Store {
-    /// Uploads the artifacts of a capture, which stay here too. Safe to repeat.
-    pub async fn copy_to(&self, bucket: &Bucket, manifest: &Manifest) -> Result<(), StoreError> {
+    /// Uploads the artifacts of a capture, which stay here too. Safe to repeat. Gives the SHA-256
+    /// of the manifest in the bucket, which differs from the one here.
+    pub async fn copy_to(&self, bucket: &Bucket, manifest: &Manifest) -> Result<String, StoreError> {
         Ok(bucket.publish(manifest, self).await?)
     }
 }

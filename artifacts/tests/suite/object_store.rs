@@ -14,6 +14,7 @@ use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{FutureExt as _, StreamExt as _, TryStreamExt as _};
 use jiff::Timestamp;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 #[derive(Parser)]
@@ -72,24 +73,31 @@ fn id(name: &str) -> CaptureId {
     }
 }
 
+fn sha256_of(content: &[u8]) -> String {
+    Sha256::digest(content)
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
+}
+
+fn artifact(name: &str, type_: Output, content: &[u8]) -> Artifact {
+    Artifact {
+        name: name.to_owned(),
+        type_,
+        bytes: i64::try_from(content.len()).unwrap(),
+        sha256: sha256_of(content),
+        media_type: "application/octet-stream".to_owned(),
+        sensitive: false,
+    }
+}
+
 /// A capture with a timeline of several parts and a small summary.
 fn capture(name: &str) -> (Manifest, Files) {
     let files = [
         ("timeline.h5", Output::Timeline, content(20_000_000)),
         ("summary.json", Output::Summary, b"{}".to_vec()),
     ];
-    let artifact = |name: &str, type_: Output, content: &[u8]| Artifact {
-        name: name.to_owned(),
-        type_,
-        bytes: i64::try_from(content.len()).unwrap(),
-        sha256: Sha256::digest(content)
-            .iter()
-            .flat_map(|byte| [byte >> 4, byte & 15])
-            .filter_map(|digit| char::from_digit(digit.into(), 16))
-            .collect(),
-        media_type: "application/octet-stream".to_owned(),
-        sensitive: false,
-    };
     let manifest = Manifest {
         version: MANIFEST_VERSION,
         capture: id(name),
@@ -128,10 +136,12 @@ async fn what_was_published_is_read_back_whole_and_in_parts() {
     let server = S3Server::start().await;
     let bucket = bucket(&server);
     let (manifest, files) = capture("a");
-    assert!(bucket.find(&id("a")).await.unwrap().is_none());
-    bucket.publish(&manifest, &files).await.unwrap();
-    let stored = bucket.find(&id("a")).await.unwrap().unwrap();
-    assert_eq!(stored.manifest, manifest);
+    assert!(!bucket.has_manifest(&id("a")).await.unwrap());
+    assert!(bucket.find(&id("a"), &"0".repeat(64)).await.unwrap().is_none());
+    let sha256 = bucket.publish(&manifest, &files).await.unwrap();
+    assert!(bucket.has_manifest(&id("a")).await.unwrap());
+    let stored = bucket.find(&id("a"), &sha256).await.unwrap().unwrap();
+    assert_eq!((&stored.manifest, &stored.sha256), (&manifest, &sha256));
     let whole = &files.0["timeline.h5"];
     let bytes = u64::try_from(whole.len()).unwrap();
     for range in [
@@ -173,25 +183,25 @@ async fn nobody_sees_a_capture_whose_upload_broke_off_and_the_next_try_goes_on_w
     let broken = bucket.publish(&manifest, &files).await.unwrap_err();
     assert!(broken.is_passing(), "{broken}");
     server.recover();
-    assert!(bucket.find(&id("a")).await.unwrap().is_none());
+    assert!(!bucket.has_manifest(&id("a")).await.unwrap());
     // The timeline arrives, the manifest does not.
     server.fail_after(8);
     bucket.publish(&manifest, &files).await.unwrap_err();
     server.recover();
-    assert!(bucket.find(&id("a")).await.unwrap().is_none());
+    assert!(!bucket.has_manifest(&id("a")).await.unwrap());
     server.stop();
     let down = bucket.publish(&manifest, &files).await.unwrap_err();
     assert!(down.is_passing(), "{down}");
     server.start_again().await;
     let before = server.writes();
-    bucket.publish(&manifest, &files).await.unwrap();
+    let sha256 = bucket.publish(&manifest, &files).await.unwrap();
     // Of what had arrived nothing was sent again: at most the summary and the manifest were.
     assert!(server.writes() - before <= 2, "{} writes", server.writes() - before);
-    let stored = bucket.find(&id("a")).await.unwrap().unwrap();
+    let stored = bucket.find(&id("a"), &sha256).await.unwrap().unwrap();
     let bytes = u64::try_from(files.0["timeline.h5"].len()).unwrap();
     assert!(read(&bucket, &stored, 0..bytes).await.0 == files.0["timeline.h5"]);
     let again = server.writes();
-    bucket.publish(&manifest, &files).await.unwrap();
+    assert_eq!(bucket.publish(&manifest, &files).await.unwrap(), sha256);
     assert_eq!(server.writes() - again, 1, "only the manifest is written again");
 }
 
@@ -200,8 +210,8 @@ async fn a_corrupt_object_is_told_and_never_handed_on_as_good() {
     let server = S3Server::start().await;
     let bucket = bucket(&server);
     let (manifest, files) = capture("a");
-    bucket.publish(&manifest, &files).await.unwrap();
-    let stored = bucket.find(&id("a")).await.unwrap().unwrap();
+    let sha256 = bucket.publish(&manifest, &files).await.unwrap();
+    let stored = bucket.find(&id("a"), &sha256).await.unwrap().unwrap();
     let whole = &files.0["timeline.h5"];
     let bytes = u64::try_from(whole.len()).unwrap();
     let file = server.object(&manifest.artifacts[0].sha256);
@@ -249,7 +259,104 @@ async fn a_corrupt_object_is_told_and_never_handed_on_as_good() {
         "{ended:?}"
     );
     std::fs::write(server.object("manifest.json"), "{").unwrap();
-    assert!(matches!(bucket.find(&id("a")).await, Err(BucketError::Corrupt { .. })));
+    assert!(matches!(
+        bucket.find(&id("a"), &sha256).await,
+        Err(BucketError::Corrupt { .. })
+    ));
+}
+
+/// Object and manifest of `victim`, whose timeline becomes `content`, as somebody writes them who
+/// may write everywhere: the artifacts stay as the capture's status names them, or else fit the
+/// content too.
+async fn forge(server: &S3Server, bucket: &Bucket, victim: &Manifest, content: &[u8], also_artifacts: bool) {
+    let (mut forged, mut files) = capture("forged");
+    files.0.insert("timeline.h5".to_owned(), content.to_vec());
+    forged.artifacts[0] = artifact("timeline.h5", Output::Timeline, content);
+    bucket.publish(&forged, &files).await.unwrap();
+    let place = |capture: &CaptureId, object: &str| server.object(&format!("/{}/{object}", capture.uid));
+    let read = |capture: &CaptureId| -> Value {
+        serde_json::from_slice(&std::fs::read(place(capture, "manifest.json")).unwrap()).unwrap()
+    };
+    let (mut text, with_digests) = (read(&victim.capture), read(&forged.capture));
+    let (right, wrong) = (&victim.artifacts[0].sha256, &forged.artifacts[0].sha256);
+    let object = place(&victim.capture, right);
+    let blocks = with_digests["blocks"][wrong].clone();
+    if also_artifacts {
+        text["artifacts"][0] = with_digests["artifacts"][0].clone();
+        text["blocks"][wrong] = blocks;
+        std::fs::write(object.with_file_name(wrong), content).unwrap();
+    } else {
+        text["blocks"][right] = blocks;
+        std::fs::write(object, content).unwrap();
+    }
+    std::fs::write(place(&victim.capture, "manifest.json"), text.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn n6_objects_and_a_manifest_that_fits_them_are_refused_where_another_wrote_them() {
+    for also_artifacts in [false, true] {
+        let server = S3Server::start().await;
+        let bucket = bucket(&server);
+        let (manifest, files) = capture("a");
+        let sha256 = bucket.publish(&manifest, &files).await.unwrap();
+        let mut content = files.0["timeline.h5"].clone();
+        content[0] ^= 1;
+        forge(&server, &bucket, &manifest, &content, also_artifacts).await;
+        let refused = bucket.find(&id("a"), &sha256).await.unwrap_err();
+        assert!(
+            matches!(&refused, BucketError::Corrupt { reason, .. } if reason.contains("status"))
+                && !refused.is_passing(),
+            "{refused}"
+        );
+        // It holds together: by itself it cannot be told from a right one.
+        let text = std::fs::read(server.object("/uid-of-a/manifest.json")).unwrap();
+        let forged = bucket.find(&id("a"), &sha256_of(&text)).await.unwrap().unwrap();
+        assert_eq!(read(&bucket, &forged, 0..1).await.0, content[..1]);
+        // Its own node writes the manifest again: what it describes is served, and nothing else.
+        assert_eq!(bucket.publish(&manifest, &files).await.unwrap(), sha256);
+        let stored = bucket.find(&id("a"), &sha256).await.unwrap().unwrap();
+        let (found, ended) = read(&bucket, &stored, 0..1).await;
+        if also_artifacts {
+            assert_eq!(found, files.0["timeline.h5"][..1]);
+        } else {
+            assert!(
+                found.is_empty() && matches!(ended, Err(BucketError::Corrupt { .. })),
+                "{ended:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn n6_a_nodes_credential_may_be_one_that_can_only_write() {
+    let server = S3Server::start().await;
+    let node = arguments(&server).open_with("cluster", limits(), S3Server::writer_credentials);
+    let node = node.unwrap().unwrap();
+    let (manifest, files) = capture("a");
+    let sha256 = node.publish(&manifest, &files).await.unwrap();
+    assert_eq!(node.publish(&manifest, &files).await.unwrap(), sha256);
+    let rows = "fleet/v1/table=rows/x.parquet";
+    node.put_fleet_file(rows, Bytes::from_static(b"rows")).await.unwrap();
+    // What it wrote itself, and so what others did, it can neither read nor list nor remove.
+    let listed: Result<Vec<_>, _> = node.list_fleet_files("fleet/v1/").try_collect().await;
+    for (what, refused) in [
+        ("find", node.find(&id("a"), &sha256).await.map(drop)),
+        ("has_manifest", node.has_manifest(&id("a")).await.map(drop)),
+        ("remove", node.remove(&id("a")).await),
+        ("get_fleet_file", node.get_fleet_file(rows, 9).await.map(drop)),
+        ("list_fleet_files", listed.map(drop)),
+    ] {
+        assert!(
+            matches!(refused, Err(BucketError::Refused { .. })),
+            "{what}: {refused:?}"
+        );
+    }
+    let reader = bucket(&server);
+    let stored = reader.find(&id("a"), &sha256).await.unwrap().unwrap();
+    let bytes = u64::try_from(files.0["timeline.h5"].len()).unwrap();
+    assert!(read(&reader, &stored, 0..bytes).await.0 == files.0["timeline.h5"]);
+    reader.remove(&id("a")).await.unwrap();
+    assert!(!reader.has_manifest(&id("a")).await.unwrap());
 }
 
 #[tokio::test]
@@ -264,7 +371,7 @@ async fn what_is_not_what_its_manifest_says_is_not_stored() {
             matches!(refused, BucketError::Source { .. }) && !refused.is_passing(),
             "{refused}"
         );
-        assert!(bucket.find(&id("a")).await.unwrap().is_none());
+        assert!(!bucket.has_manifest(&id("a")).await.unwrap());
     }
     assert!(
         server.objects().iter().all(|(key, _)| !key.contains("captures/")),
@@ -296,7 +403,7 @@ async fn credentials_that_are_refused_and_a_bucket_that_is_missing_have_reasons_
             !message.contains("wrong-secret") && !message.contains("rig-access-key"),
             "{message}"
         );
-        let unread = bucket.find(&id("a")).await.unwrap_err();
+        let unread = bucket.find(&id("a"), &"0".repeat(64)).await.unwrap_err();
         assert!(matches!(unread, BucketError::Refused { .. }), "{unread}");
     }
     server.remove_bucket();
@@ -361,7 +468,7 @@ async fn a_capture_that_is_removed_leaves_nothing() {
     }
     for _ in 0..2 {
         bucket.remove(&id("a")).await.unwrap();
-        assert!(bucket.find(&id("a")).await.unwrap().is_none());
+        assert!(!bucket.has_manifest(&id("a")).await.unwrap());
     }
     let keys: Vec<String> = server.objects().into_iter().map(|(key, _)| key).collect();
     assert!(
@@ -419,5 +526,5 @@ async fn a_sweep_removes_what_has_no_capture_and_nothing_else() {
             "{what}: {left:?}"
         );
     }
-    assert!(bucket.find(&id("live")).await.unwrap().is_some());
+    assert!(bucket.has_manifest(&id("live")).await.unwrap());
 }
