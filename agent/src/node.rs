@@ -138,6 +138,8 @@ pub struct Limits {
     pub captures: usize,
     /// Bytes of one raw capture.
     pub capture_bytes: u64,
+    /// Bytes of memory that a window may take which cannot be ended.
+    pub window_memory_bytes: u64,
     /// Disk space to leave free.
     pub floor: Floor,
 }
@@ -148,6 +150,7 @@ impl Limits {
         Self {
             captures: usize::from(options.max_captures),
             capture_bytes: options.max_capture_bytes,
+            window_memory_bytes: options.max_window_memory_bytes,
             floor: options.floor(),
         }
     }
@@ -227,7 +230,7 @@ impl Node {
 /// Runs the agent until it is told to stop.
 pub async fn run(options: Options) -> Result<(), Error> {
     start(&options);
-    let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
+    let [stop, give_up, pods_known] = [(); 3].map(|()| CancellationToken::new());
 
     let (registry, health) = (Registry::new(), Health::default());
     let metrics = Metrics::register(&registry)?;
@@ -267,7 +270,8 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let mut serving = tokio::spawn(server.run(give_up.clone()));
 
     let entering = Entering::new(&options, procfs.clone(), Reexec::default());
-    let host = Host::new(&options, entering.clone(), procfs.clone(), Arc::clone(&toolbox), gpus);
+    let pod_of = resolver(procfs.clone(), pods.clone());
+    let host = Host::new(&options, &entering, &procfs, &toolbox, gpus, pod_of);
     let node = Arc::new(Node {
         name: options.node_name.clone(),
         client,
@@ -301,7 +305,6 @@ pub async fn run(options: Options) -> Result<(), Error> {
         tokio::spawn(recordings::run(Arc::clone(&node))),
     ];
     let (captures, control) = Captures::new(Arc::clone(&node));
-    let pods_known = CancellationToken::new();
     let controlling = tokio::spawn(control_once_known(pods, pods_known.clone(), control));
     let keeping = tokio::spawn(keep_stored(Arc::clone(&node), Arc::clone(&captures)));
     let forgetting = tokio::spawn(Arc::clone(&captures).end_gone());
@@ -480,7 +483,7 @@ async fn make_steps(options: &Options, limits: steps::Limits) -> Result<(Steps, 
     Ok((Steps::new(own, toolbox.first().cloned(), limits), Arc::new(toolbox)))
 }
 
-/// Finds the container of a process for GPU metrics.
+/// Finds the container of a process on a GPU.
 fn resolver(procfs: Procfs, pods: Pods) -> Resolver {
     Arc::new(move |pid| {
         let cgroup = procfs.container(i32::try_from(pid).ok()?)?;
@@ -557,13 +560,15 @@ async fn ready_and_sweep(
                 }
                 sweep::sweep_store(&node.store, &listed.all).await;
                 sweep::sweep_remote_captures(&node.store, node.storage.bucket()).await;
-                let keep = |uid: &str| listed.undecided.contains(uid) || captures.is_live(uid);
-                let unsettled = fleet::recover(&node, keep).await;
+                let ours = sweep::ours(&node.spool, &listed.all).await;
+                let (watched, undecided) = (Arc::clone(&captures), Arc::new(listed.undecided));
+                let keep = move |uid: &str| undecided.contains(uid) || watched.is_live(uid);
+                // By what journals name, so that it is looked for again where this agent ends
+                // meanwhile.
+                orphans::sweep(&node, ours, keep.clone()).await;
+                let unsettled = fleet::recover(&node, &keep).await;
                 let keep = |uid: &str| keep(uid) || unsettled.contains(uid);
                 sweep::sweep_spool(&node.spool, &node.steps, keep).await;
-                let (watched, undecided) = (Arc::clone(&captures), listed.undecided);
-                let keep = move |uid: &str| undecided.contains(uid) || watched.is_live(uid);
-                orphans::sweep(&node, keep).await;
             }
             Err(error) => {
                 warn!(error = %chain(&error), "the node's captures cannot be listed");

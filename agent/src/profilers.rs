@@ -38,6 +38,10 @@ use facts::Facts;
 pub use registry::Registry;
 pub use state::State;
 
+/// How long a profiler may take to stop, where it does not say otherwise: longer than any of them
+/// waits for what its program writes.
+pub const STOP_TIMEOUT: Duration = Duration::from_mins(15);
+
 /// One way to profile a container. Every call may block, but is bounded.
 pub trait Profiler: fmt::Debug + Send + Sync {
     /// Its name in requests, statuses and journals.
@@ -123,8 +127,32 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Bytes of memory that a window may take before it is seen to take too much and has ended:
+    /// they must be left for it to begin.
+    fn memory_to_begin(&self, _state: &State) -> Result<u64, Failure> {
+        Ok(0)
+    }
+
+    /// Bytes of the program's memory that the end of a window takes at the most, for each byte that
+    /// the window took.
+    fn memory_to_end(&self) -> u64 {
+        0
+    }
+
+    /// The window that a collection was prepared with, where it is shorter than was asked for: its
+    /// profiler cannot be ended, and there is no room for more.
+    fn shortened(&self, _state: &State) -> Result<Option<Shortened>, Failure> {
+        Ok(None)
+    }
+
     /// What [`Profiler::stop`] does, for the capture's status.
     fn stopping(&self) -> &'static str;
+
+    /// How long [`Profiler::stop`] may take. What waits beyond that is left behind, and the capture
+    /// fails.
+    fn stop_timeout(&self, _state: &State) -> Result<Duration, Failure> {
+        Ok(STOP_TIMEOUT)
+    }
 
     /// Ends the collection and brings its raw files into the capture's folder, while `goes_on` says so.
     fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure>;
@@ -163,6 +191,15 @@ pub struct Site {
     pub pod_room: Option<u64>,
     /// Length of the window.
     pub length: Duration,
+}
+
+/// A window that is shorter than was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shortened {
+    /// Its length.
+    pub length: Duration,
+    /// Why, with the figures.
+    pub why: String,
 }
 
 /// Where a collection stands.

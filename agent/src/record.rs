@@ -161,7 +161,7 @@ pub async fn record(options: &Options) -> Result<Recording, Error> {
     let program = find_program(&options.command)?;
     std::fs::create_dir_all(&options.output).map_err(io(&options.output))?;
     let spool = tempfile::Builder::new()
-        .prefix("flopwatch-")
+        .prefix(".flopwatch-record-")
         .tempdir()
         .map_err(io(&std::env::temp_dir()))?;
     options.manifest.check()?;

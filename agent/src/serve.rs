@@ -99,7 +99,7 @@ impl Service {
             source,
         };
         let folder = tempfile::Builder::new()
-            .prefix("flopwatch-serve-")
+            .prefix(".flopwatch-serve-")
             .tempdir()
             .map_err(io)?;
         let metrics = ArtifactMetrics::register(&Registry::new())?;

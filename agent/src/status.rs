@@ -229,6 +229,7 @@ impl Draft {
         self.status.artifacts.clear();
         self.status.url = None;
         self.status.store_url = None;
+        self.status.store_sha256 = None;
     }
 
     /// The artifacts are on the node though the capture failed.
@@ -254,11 +255,12 @@ impl Draft {
         self.set(CaptureCondition::Stored, status, reason, "");
     }
 
-    /// Records that the object store holds the artifacts.
-    pub fn stored(&mut self, url: String) {
+    /// Records that the object store holds the artifacts, and the SHA-256 of the manifest there, by which readers know them.
+    pub fn stored(&mut self, url: String, sha256: String) {
         let (status, reason) = (ConditionStatus::True, CaptureReason::Stored);
         self.set(CaptureCondition::Stored, status, reason, "");
         self.status.store_url = Some(url);
+        self.status.store_sha256 = Some(sha256);
     }
 
     /// The object store did not take them.
@@ -270,7 +272,8 @@ impl Draft {
     /// The node removed the artifacts to keep within its limits. Without replicas elsewhere they are lost, and it says so.
     pub fn evict(&mut self, message: &str) {
         self.status.url = None;
-        if self.status.store_url.is_none() {
+        // Without the digest of their manifest nobody believes them.
+        if self.status.store_sha256.is_none() {
             self.status.artifacts.clear();
             let status = ConditionStatus::False;
             self.set(CaptureCondition::Published, status, CaptureReason::Evicted, message);
@@ -464,7 +467,7 @@ mod tests {
         assert_eq!(draft.status().artifacts.len(), 1);
 
         let mut copied = draft.clone();
-        copied.stored("s3://b/x".to_owned());
+        copied.stored("s3://b/x".to_owned(), "0a".repeat(32));
         copied.evict("full");
         assert_eq!((copied.status().artifacts.len(), &copied.status().url), (1, &None));
         assert!(words(&copied).contains(&"Stored=True/Stored".to_owned()));
@@ -476,6 +479,7 @@ mod tests {
             (copied.status().artifacts.len(), &copied.status().store_url),
             (0, &None)
         );
+        assert_eq!(copied.status().store_sha256, None);
     }
 
     #[test]

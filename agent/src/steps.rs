@@ -1,15 +1,17 @@
 //! From a raw capture to the published files, in three sandboxed child processes: import, export, transform.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::{HostTools, failed_at_random, parse_version};
 use flopwatch_attach::reexec::{End, Output, Reexec, ReexecError};
 use flopwatch_attach::sandbox::users::Users;
-use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
+use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed, ToolCgroups};
 use flopwatch_trace::transform::device::others;
 use nix::libc::SIGXFSZ;
+use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 use crate::analysis;
@@ -49,7 +51,12 @@ pub struct Limits {
     pub users: Users,
     /// Whether a child that lacks one of its protections is not run.
     pub whole: bool,
-    /// Address space of a child in bytes.
+    /// Where each child gets a cgroup of its own; none: children stay in the caller's.
+    pub cgroups: Option<ToolCgroups>,
+    /// Turns of children: no more live at once than there is memory for.
+    pub turns: Arc<Semaphore>,
+    /// Memory of a child in bytes: the address space of each of its processes, and what its cgroup may
+    /// take.
     pub memory_bytes: u64,
     /// Largest file that a child writes, in bytes; what the disk has free above the floor may be less.
     pub file_bytes: u64,
@@ -64,12 +71,15 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 4 GiB of address space, files of 16 GiB on any disk, 10 minutes each, as the calling user.
+    /// 4 GiB of address space, files of 16 GiB on any disk, 10 minutes each, as the calling user and in
+    /// its cgroup, and as many at once as are asked for.
     fn default() -> Self {
         let long = Duration::from_mins(10);
         Self {
             users: Users::caller(),
             whole: false,
+            cgroups: None,
+            turns: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             memory_bytes: 4 << 30,
             file_bytes: 16 << 30,
             floor: Floor::default(),
@@ -423,6 +433,12 @@ impl Steps {
             // Where the transform looks for its kernels, beside the system's folders.
             readable.push(self.own.with_file_name(KERNELS));
         }
+        let mut until = std::pin::pin!(until);
+        // Those that wait take no memory; what they wait for has its deadline.
+        let turn = tokio::select! {
+            turn = Arc::clone(&self.limits.turns).acquire_owned() => turn.map_err(|_closed| Error::Interrupted { step })?,
+            () = &mut until => return Err(Error::Interrupted { step }),
+        };
         let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let processors = u64::try_from(processors).unwrap_or(u64::MAX);
         let space = Space::new(directory.clone(), floor);
@@ -441,6 +457,7 @@ impl Steps {
             } else {
                 MemoryBound::AddressSpace
             },
+            cgroups: self.limits.cgroups.clone(),
             file_bytes,
             processes: processors.saturating_mul(PROCESSES_EACH).saturating_add(PROCESSES),
             // One processor for the whole time, and as much again for a tool with threads.
@@ -454,8 +471,12 @@ impl Steps {
         let (cancelled, cancel) = std::io::pipe().map_err(|source| Error::Pipe { step, source })?;
         let cancelled = std::os::fd::OwnedFd::from(cancelled);
         let mut cancel = Some(cancel);
-        let mut ran = tokio::task::spawn_blocking(move || sandbox::run_until(&reexec, &sandboxed, &cancelled));
-        let mut until = std::pin::pin!(until);
+        let mut ran = tokio::task::spawn_blocking(move || {
+            let ran = sandbox::run_until(&reexec, &sandboxed, &cancelled);
+            // The child is gone only here, whoever waited for it.
+            drop(turn);
+            ran
+        });
         let mut short = None;
         let ran = loop {
             tokio::select! {

@@ -134,13 +134,14 @@ fn measure(plan: &Plan) -> (Vec<Seen>, f64) {
 /// Reads as the agent does, until it is to stop; the share of a core that it took.
 fn read(heartbeats: &Heartbeats, stop: &AtomicBool) -> f64 {
     let (begin, clock) = (Instant::now(), ProcessorClock::start());
-    let mut next = begin;
+    let (mut next, mut reading) = (begin, Duration::ZERO);
     while !stop.load(Ordering::Relaxed) {
-        heartbeats.read();
+        // Files are read on threads of their own.
+        reading += heartbeats.read();
         next = (next + BEAT).max(Instant::now());
         wait_until(next);
     }
-    clock.elapsed().as_secs_f64() / begin.elapsed().as_secs_f64()
+    (clock.elapsed() + reading).as_secs_f64() / begin.elapsed().as_secs_f64()
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no runtime")]

@@ -44,9 +44,10 @@ pub(super) fn busy<'a>(
         .map(|(gpu, lease)| (gpu.as_str(), lease))
 }
 
-/// The GPUs of a container, by what its runtime was told (`NVIDIA_VISIBLE_DEVICES`): UUIDs of GPUs or of their partitions, else the
-/// whole node. The value is the container's to choose, so nothing but a UUID's letters is taken.
-pub fn gpus(visible: Option<&str>) -> BTreeSet<String> {
+/// What is leased for a container that has GPUs of these names: they themselves where all are UUIDs
+/// of GPUs or of their partitions, else the whole node. The names become those of files, so nothing
+/// but a UUID's letters is taken.
+pub fn gpus<'a>(devices: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
     let is_uuid = |name: &&str| {
         (name.starts_with("GPU-") || name.starts_with("MIG-"))
             && name.len() <= 64
@@ -54,8 +55,8 @@ pub fn gpus(visible: Option<&str>) -> BTreeSet<String> {
                 .chars()
                 .all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
     };
-    let names: Vec<&str> = visible.unwrap_or_default().split(',').map(str::trim).collect();
-    if names.len() <= MOST && names.iter().all(is_uuid) {
+    let names: BTreeSet<&str> = devices.into_iter().collect();
+    if (1..=MOST).contains(&names.len()) && names.iter().all(is_uuid) {
         names.into_iter().map(str::to_owned).collect()
     } else {
         BTreeSet::from([NODE.to_owned()])
@@ -68,19 +69,17 @@ mod tests {
 
     #[test]
     fn a_containers_gpus_are_uuids_or_the_whole_node() {
-        let named = |visible| gpus(visible).into_iter().collect::<Vec<_>>();
-        assert_eq!(named(Some("GPU-b, GPU-a")), ["GPU-a", "GPU-b"]);
-        assert_eq!(named(Some("MIG-0-1")), ["MIG-0-1"]);
-        for unknown in [
-            None,
-            Some(""),
-            Some("all"),
-            Some("0,1"),
-            Some("GPU-a,../x"),
-            Some("GPU-a,"),
-        ] {
-            assert_eq!(named(unknown), ["node"], "{unknown:?}");
+        let leased = |names: &[&str]| gpus(names.iter().copied()).into_iter().collect::<Vec<_>>();
+        assert_eq!(leased(&["GPU-b", "GPU-a", "GPU-b"]), ["GPU-a", "GPU-b"]);
+        assert_eq!(leased(&["MIG-0-1"]), ["MIG-0-1"]);
+        for unknown in [&[][..], &[""], &["nvidia0"], &["GPU-a", "../x"], &["GPU-a", ""]] {
+            assert_eq!(leased(unknown), ["node"], "{unknown:?}");
         }
+        let many: Vec<String> = (0..=MOST).map(|at| format!("GPU-{at}")).collect();
+        assert_eq!(
+            gpus(many.iter().map(String::as_str)),
+            BTreeSet::from(["node".to_owned()])
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use flopwatch_attach::usage::memory::MemoryUsage;
 use flopwatch_nvml::ContainerIdentity;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
@@ -48,6 +49,11 @@ pub trait Containers: fmt::Debug + Send + Sync {
 
     /// Processor time that its processes have used so far; none where that cannot be read. Reads procfs.
     fn processor_time(&self, container_id: &str) -> Option<Duration>;
+
+    /// The container's memory; none where nobody counts it.
+    fn memory(&self, _container_id: &str) -> Option<MemoryUsage> {
+        None
+    }
 
     /// The container's first process; none when it ended.
     fn first_process(&self, container_id: &str) -> Option<ProcessId>;

@@ -215,7 +215,7 @@ fn keep(spool: &Spool, floor: Floor, row: CaptureRow, status: &CaptureStatus, ro
     let content = has_rows.then(|| std::fs::read(rows).ok()).flatten();
     let row = concluded(row, status, content.is_some());
     captures::check_free(spool.folder(), floor).map_err(|failure| Error::Full(failure.message))?;
-    let path = |table| FilePath::new(table, row.window_start, &row.capture_uid);
+    let path = |table| FilePath::new(table, row.window_start, &row.namespace, &row.capture_uid);
     let mut files = Vec::new();
     if let Some(content) = content {
         files.push((path(Table::Rows)?, content));
@@ -226,7 +226,7 @@ fn keep(spool: &Spool, floor: Floor, row: CaptureRow, status: &CaptureStatus, ro
         Err(SpoolError::TooLarge { bytes, most }) if files.len() > 1 => {
             warn!(bytes, most, "the rows of a capture are too large to wait and are lost");
             let row = concluded(row, status, false);
-            let path = FilePath::new(Table::Captures, row.window_start, &row.capture_uid)?;
+            let path = FilePath::new(Table::Captures, row.window_start, &row.namespace, &row.capture_uid)?;
             Ok(spool.add(&[(path, write_captures(&[row])?)])? + 1)
         }
         other => Ok(other?),

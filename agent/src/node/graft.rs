@@ -25,7 +25,7 @@ use tracing::{debug, info, warn};
 use crate::failure::chain;
 use crate::metrics::GraftOutcome;
 use crate::node::entering::CGROUP;
-use crate::node::{Node, pods};
+use crate::node::{Node, memory, pods};
 use crate::nsys_options::cuda_graph_trace;
 use crate::observability::Health;
 use crate::profilers::nsys::categories::traced_categories;
@@ -52,10 +52,12 @@ const STUCK: Duration = Duration::from_secs(30);
 /// Time between two removals of empty cgroups, and their least age.
 const CGROUPS: Duration = Duration::from_mins(1);
 
-/// Makes the folder of our cgroups in each hierarchy. The roots of cgroup file systems are closed even to their owner, so
-/// this takes CAP_DAC_OVERRIDE; safe to repeat.
+/// Makes the folders of our cgroups in each hierarchy: of sessions in containers, and of the agent's
+/// own children. The roots of cgroup file systems are closed even to their owner, so this takes
+/// CAP_DAC_OVERRIDE; safe to repeat.
 pub fn prepare_node(root: &Path) -> Result<(), String> {
-    own_cgroup::make_parent(root, CGROUP)
+    own_cgroup::make_parent(root, CGROUP)?;
+    own_cgroup::make_parent(root, memory::CGROUP)
 }
 
 /// A session to start.

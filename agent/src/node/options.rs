@@ -2,13 +2,18 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use flopwatch_api::session::StorageMode;
+use flopwatch_artifacts::ConversionLimits;
 use flopwatch_artifacts::object_store::StoreArguments;
+use flopwatch_attach::sandbox::ToolCgroups;
 use flopwatch_attach::sandbox::users::{UserRange, Users};
+use tokio::sync::Semaphore;
+use tracing::warn;
 
 use crate::disk::Floor;
 use crate::node::memory;
@@ -95,6 +100,11 @@ pub struct Options {
     /// Address of the DCGM host engine that is paused [default: that of dcgmi].
     #[arg(long, env = "FLOPWATCH_DCGM_HOST", value_name = "HOST:PORT", requires = "dcgmi")]
     pub dcgm_host: Option<String>,
+    /// Namespace whose pods are believed to be services of the node's GPUs when their processes
+    /// have names of DCGM or of the Multi-Process Service; may be given again. What runs in no pod
+    /// is believed anyway [default: none].
+    #[arg(long, value_name = "NAMESPACE")]
+    pub gpu_service_namespace: Vec<String>,
     /// Socket at which the kubelet says which container has which GPUs (below its root folder: pod-resources/kubelet.sock)
     /// [default: none, and it is not asked].
     #[arg(long, value_name = "FILE")]
@@ -111,6 +121,11 @@ pub struct Options {
     /// Largest raw capture: bytes, or a number with KiB, MiB, GiB.
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes)]
     pub max_capture_bytes: u64,
+    /// Most memory that what a window records may take in the programs, where the window cannot be
+    /// ended (PyTorch's Kineto): a window that would take more is shortened. What a container's limit
+    /// leaves, and half of what the node has free, may be less.
+    #[arg(long, value_name = "BYTES", default_value = "32GiB", value_parser = bytes)]
+    pub max_window_memory_bytes: u64,
     /// Disk space to leave free on the node, if the share below is not more.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     pub min_free_bytes: u64,
@@ -161,7 +176,9 @@ pub struct Options {
     /// Users and groups of the child processes that read captures, one for each: numbers that nothing else on the node has.
     #[arg(long, value_name = "FIRST-LAST", default_value_t)]
     pub child_users: UserRange,
-    /// Address space of such a child; never more than three quarters of the container's own memory limit.
+    /// Memory of such a child. All that live at once take three quarters of the container's own
+    /// memory limit at most; they take turns where that is too little for --max-captures and a
+    /// conversion.
     #[arg(long, value_name = "BYTES", default_value = "1536MiB", value_parser = bytes)]
     pub child_memory_bytes: u64,
     /// Format of the log.
@@ -197,13 +214,31 @@ impl Options {
         }
     }
 
-    /// Bounds of the children that read captures. Their users are given out by what this returns: ask once.
+    /// Children that may have work at once: each capture that is processed has one at a time, and
+    /// so has each conversion.
+    pub(super) fn children_at_once(&self) -> usize {
+        usize::from(self.max_captures).saturating_add(ConversionLimits::default().at_once)
+    }
+
+    /// Bounds of the children that read captures. Their users and their turns are given out by what
+    /// this returns: ask once, where no other agent of the node has children.
     pub fn children(&self) -> steps::Limits {
         let seconds = |seconds: u32| Duration::from_secs(u64::from(seconds));
+        let (asked, wanted) = (self.child_memory_bytes, self.children_at_once());
+        let shares = memory::shares(asked, memory::own_limit(Path::new(OWN_CGROUP)), wanted);
+        if shares.at_once < wanted || shares.each_bytes < asked {
+            warn!(
+                at_once = shares.at_once,
+                each_bytes = shares.each_bytes,
+                "the agent's memory limit has no room for all its children at once: they take turns"
+            );
+        }
         steps::Limits {
             users: Users::range(self.child_users.0.clone()),
             whole: true,
-            memory_bytes: memory::child_bytes(self.child_memory_bytes, memory::own_limit(Path::new(OWN_CGROUP))),
+            cgroups: Some(ToolCgroups::open(&self.proc, &self.cgroup_root, memory::CGROUP)),
+            turns: Arc::new(Semaphore::new(shares.at_once)),
+            memory_bytes: shares.each_bytes,
             // An export is larger than its capture; a file that outgrows even this is a runaway.
             file_bytes: self.max_capture_bytes.saturating_mul(4),
             floor: self.floor(),

@@ -5,6 +5,7 @@
 
 mod traces;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -31,9 +32,15 @@ struct Found {
     captures: Vec<String>,
 }
 
-/// Looks into every prepared container of the node once; `keep` says whether a capture of that UID is still to be taken. A container
-/// whose files do not answer is left for the next time, and holds up no other.
-pub(super) async fn sweep(node: &Arc<Node>, keep: impl Fn(&str) -> bool + Send + Sync + 'static) {
+/// Looks into every prepared container of the node once; `keep` says whether a capture of that UID
+/// is still to be taken. In the pod's volume for the profiler everything is Flopwatch's; elsewhere
+/// nothing goes but what belonged to captures of `ours`, those of this node by their UIDs. A
+/// container whose files do not answer is left for the next time, and holds up no other.
+pub(super) async fn sweep(
+    node: &Arc<Node>,
+    ours: HashSet<String>,
+    keep: impl Fn(&str) -> bool + Send + Sync + 'static,
+) {
     let containers: Vec<String> = node
         .pods
         .state()
@@ -45,7 +52,9 @@ pub(super) async fn sweep(node: &Arc<Node>, keep: impl Fn(&str) -> bool + Send +
         })
         .collect();
     let keep = Arc::new(keep);
-    sweep_traces(node, &keep).await;
+    let kept = Arc::clone(&keep);
+    let is_orphan = move |uid: &str| ours.contains(uid) && !kept(uid);
+    sweep_traces(node, &Arc::new(is_orphan)).await;
     let sweeps = containers.into_iter().map(|id| {
         let (node, keep) = (Arc::clone(node), Arc::clone(&keep));
         async move {
@@ -66,16 +75,16 @@ pub(super) async fn sweep(node: &Arc<Node>, keep: impl Fn(&str) -> bool + Send +
 }
 
 /// Looks into every container that was prepared for Kineto.
-async fn sweep_traces(node: &Arc<Node>, keep: &Arc<impl Fn(&str) -> bool + Send + Sync + 'static>) {
+async fn sweep_traces(node: &Arc<Node>, is_orphan: &Arc<impl Fn(&str) -> bool + Send + Sync + 'static>) {
     for pod in node.pods.state() {
         let prepared = pod::prepared_for_anything(&pod)
             .filter(|name| pod::prepared_for(&pod, name).contains(PreparationWord::Kineto));
         for id in prepared.filter_map(|name| pods::running_container_id(&pod, name)) {
-            let (node, keep) = (Arc::clone(node), Arc::clone(keep));
+            let (node, is_orphan) = (Arc::clone(node), Arc::clone(is_orphan));
             let looked = tokio::task::spawn_blocking(move || {
                 if let Some(process) = node.containers.first_process(&id) {
                     let (procfs, gate) = (node.containers.procfs(), &node.entering.gate);
-                    traces::sweep_container(&procfs, gate, &id, process, move |capture| keep(capture));
+                    traces::sweep_container(&procfs, gate, &id, process, move |capture| is_orphan(capture));
                 }
             });
             if let Err(error) = looked.await {

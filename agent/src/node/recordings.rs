@@ -1,45 +1,36 @@
 //! The flight recorders' files of the node's containers: each goes with its pod, so it is held open while the container runs. Its heartbeat is read
 //! meanwhile, and it is copied when the container ended abnormally.
+//!
+//! A file is its container's to write, and so is what lies in its place. It is opened where it lies
+//! in memory alone, so that nobody but the kernel answers for it, and every look at one is on a
+//! thread that may be left behind: a container whose file does not answer keeps no other waiting.
 
+mod hold;
+mod keep;
 mod shelf;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::path::Path;
+use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flopwatch_api::pod;
-use flopwatch_api::preparation::{PreparationWord, RECORDER_BYTES, RECORDER_DIR, RECORDER_FILE};
-use flopwatch_attach::rootfs::ContainerRoot;
+use flopwatch_api::preparation::PreparationWord;
+use flopwatch_attach::bounded::{Gate, Late};
 use flopwatch_nvml::ContainerIdentity;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt as _;
-use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::Node;
 use super::heartbeats::BEAT;
 use super::work::utc_ns;
-use crate::failure::chain;
 pub(crate) use shelf::Ended;
 pub use shelf::Recordings;
 
-/// Time between two looks at the node's pods.
-const LOOK: Duration = Duration::from_secs(1);
-/// Time until a container's file is looked for again that was not there.
-const AGAIN: Duration = Duration::from_secs(5);
-/// Longest time between two sweeps of what is kept, which is swept too when something was added.
-const SWEEP: Duration = Duration::from_mins(1);
-/// How long a container's files are waited for.
-const FILES: Duration = Duration::from_secs(5);
-/// Most files that are held open.
+/// Most files that are held open, and most that wait to be kept.
 const MOST: usize = 256;
-/// How the agent is named on Events.
-const CONTROLLER: &str = "flopwatch-agent";
-/// Their reason.
-const KEPT: &str = "RecordingKept";
 
 /// What is to be done about a container, by the ID that the runtime gave it.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,150 +117,52 @@ fn ended(pod: &Pod, container: &str, id: &str, terminated: &ContainerStateTermin
 
 /// Holds files until the node is told to stop.
 pub(crate) async fn run(node: Arc<Node>) {
-    let mut held: BTreeMap<String, Arc<File>> = BTreeMap::new();
-    let mut absent: BTreeMap<String, Instant> = BTreeMap::new();
-    let mut swept: Option<Instant> = None;
+    // Of its own, so that what is left behind here takes no place of what looks at containers
+    // elsewhere.
+    let gate = Gate::default();
+    let (holds, held) = watch::channel(false);
+    let (ended, to_keep) = mpsc::channel(MOST);
+    tokio::join!(
+        beat(&node, held),
+        hold::run(&node, &gate, &holds, &ended),
+        keep::run(&node, &gate, to_keep),
+    );
+}
+
+/// Reads heartbeats while a file is held.
+async fn beat(node: &Arc<Node>, mut held: watch::Receiver<bool>) {
     let mut ticks = interval(BEAT);
-    let mut looked: Option<Instant> = None;
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let mut pods_changed = node.pods_changed.subscribe();
-    pods_changed.mark_changed();
     loop {
-        let reads = !held.is_empty();
-        // Without a file there is nothing to read, and a pod that comes brings one.
         let due = async {
-            if reads {
-                ticks.tick().await;
-            } else {
-                let pause = if absent.is_empty() { SWEEP } else { AGAIN };
-                timeout(pause, pods_changed.changed()).await.ok();
-            }
+            let is_held = held.wait_for(|held| *held).await.is_ok();
+            ticks.tick().await;
+            is_held
         };
-        if node.stop.run_until_cancelled(due).await.is_none() {
+        if node.stop.run_until_cancelled(due).await != Some(true) {
             return;
         }
-        absent.retain(|_, since| since.elapsed() < AGAIN);
-        let steps = if !reads || looked.is_none_or(|then| then.elapsed() >= LOOK) {
-            looked = Some(Instant::now());
-            let ids = held.keys().cloned().collect();
-            steps(&node.pods.state(), &ids)
-        } else {
-            Vec::new()
-        };
-        for (id, step) in steps {
-            match step {
-                Step::Open(_) if absent.contains_key(&id) || held.len() >= MOST => {}
-                Step::Open(whose) => match open(&node, id.clone()).await {
-                    Some(file) => {
-                        let file = Arc::new(file);
-                        node.heartbeats.begin(&id, whose, Arc::clone(&file));
-                        held.insert(id, file);
-                    }
-                    None => drop(absent.insert(id, Instant::now())),
-                },
-                Step::Keep(ended) => {
-                    node.heartbeats.end(&id);
-                    if let Some(file) = held.remove(&id).filter(|_| node.recordings.is_on()) {
-                        keep(&node, file, ended).await;
-                        swept = None;
-                    }
-                }
-                Step::Forget => {
-                    node.heartbeats.end(&id);
-                    held.remove(&id);
-                }
-            }
-        }
-        let sweep = swept.is_none_or(|then| then.elapsed() >= SWEEP);
-        if sweep {
-            swept = Some(Instant::now());
-        }
-        if !sweep && held.is_empty() {
-            continue;
-        }
-        let of = Arc::clone(&node);
-        let looked = tokio::task::spawn_blocking(move || {
-            of.heartbeats.read();
-            if sweep {
-                of.recordings.sweep(utc_ns());
-            }
-        });
-        if let Err(error) = looked.await {
+        let heartbeats = node.heartbeats.clone();
+        if let Err(error) = tokio::task::spawn_blocking(move || heartbeats.read()).await {
             warn!(%error, "a look at the flight recorders' files ended early");
         }
     }
 }
 
-/// The recorder's file of a container that runs; none where it is not there yet.
-async fn open(node: &Node, id: String) -> Option<File> {
-    let (containers, gate) = (Arc::clone(&node.containers), node.entering.gate.clone());
-    let opened = tokio::task::spawn_blocking(move || {
-        let process = containers.first_process(&id)?;
-        let procfs = containers.procfs();
-        let path = Path::new(RECORDER_DIR).join(RECORDER_FILE);
-        let opened = gate.within(&id, FILES, move || {
-            ContainerRoot::open(&procfs, process)?.open_file(&path, *RECORDER_BYTES.end())
-        });
-        opened.ok()?.ok()
-    });
-    opened.await.ok().flatten()
-}
-
-/// Copies a file, and says on the pod how to get it.
-async fn keep(node: &Node, file: Arc<File>, ended: Ended) {
-    let (recordings, of) = (node.recordings.clone(), ended.clone());
-    let kept = tokio::task::spawn_blocking(move || recordings.keep(&of, &file)).await;
-    let why = match kept {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(chain(&error)),
-        Err(error) => Some(chain(&error)),
-    };
-    let (pod, container) = (&ended.pod, &ended.container);
-    if let Some(why) = why {
-        warn!(pod, container, why, "what the flight recorder held is not kept");
-        return;
-    }
-    info!(
-        pod,
-        container,
-        code = ended.exit_code,
-        "kept what the flight recorder held"
-    );
-    let reason = if ended.reason.is_empty() {
-        String::new()
-    } else {
-        format!(" ({})", ended.reason)
-    };
-    let event = Event {
-        type_: EventType::Normal,
-        reason: KEPT.to_owned(),
-        note: Some(format!(
-            "container {container} ended with code {}{reason}; what its flight recorder held is kept on the node for {} h: kubectl flopwatch \
-             recent pod/{pod} -n {} -c {container}",
-            ended.exit_code,
-            node.recordings.hours(),
-            ended.namespace
-        )),
-        action: "Record".to_owned(),
-        secondary: None,
-    };
-    let reporter = Reporter {
-        controller: CONTROLLER.to_owned(),
-        instance: Some(node.name.clone()),
-    };
-    let about = k8s_openapi::api::core::v1::ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Pod".to_owned()),
-        name: Some(ended.pod.clone()),
-        namespace: Some(ended.namespace.clone()),
-        uid: Some(ended.pod_uid.clone()),
-        ..k8s_openapi::api::core::v1::ObjectReference::default()
-    };
-    let published = Recorder::new(node.client.clone(), reporter)
-        .publish(&event, &about)
-        .await;
-    if let Err(error) = published {
-        warn!(error = %chain(&error), pod, "the pod has no Event of what is kept");
+/// Has `work` done on a thread of its own, and waits for it, at most `limit`.
+async fn within<T: Send + 'static>(
+    gate: &Gate,
+    key: &str,
+    limit: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Late> {
+    let (told, answer) = oneshot::channel();
+    // Nobody listens any more where it came too late.
+    gate.begin(key, work, move |found| drop(told.send(found)))?;
+    match timeout(limit, answer).await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(_ended)) => Err(Late::NoThread),
+        Err(_late) => Err(Late::Waited(limit)),
     }
 }
 
@@ -340,5 +233,23 @@ mod tests {
         let mut deleted = Pod::clone(&pod("recorder", &terminated("new", 137), &json!({})));
         deleted.metadata.deletion_timestamp = serde_json::from_value(json!("2026-11-24T00:00:00Z")).unwrap();
         assert_eq!(steps(&[Arc::new(deleted)], &held(&["new"])), forgotten);
+    }
+
+    #[tokio::test]
+    async fn n1_a_look_that_never_comes_back_is_waited_for_without_a_thread_of_the_runtime() {
+        let gate = Gate::default();
+        let (release, held) = std::sync::mpsc::sync_channel::<()>(0);
+        let limit = Duration::from_millis(50);
+        // There is one thread for all of this.
+        let (late, quick) = tokio::join!(
+            within(&gate, "hangs", limit, move || held.recv().is_ok()),
+            within(&gate, "other", Duration::from_mins(1), || 1),
+        );
+        assert_eq!((late, quick), (Err(Late::Waited(limit)), Ok(1)));
+        let again = within(&gate, "hangs", limit, || true).await;
+        assert_eq!(again, Err(Late::Busy));
+        release.send(()).unwrap();
+        let ended = within(&gate, "ends", Duration::from_mins(1), || panic!("on purpose")).await;
+        assert_eq!(ended, Err::<(), _>(Late::NoThread));
     }
 }

@@ -163,9 +163,10 @@ pub(super) fn too_slow() -> Failure {
     Failure::new(CaptureReason::ObjectStoreUnavailable, message)
 }
 
-/// Whether replicas of a capture are still to be made.
+/// Whether replicas of a capture are still to be made: those of which the status has no digest are read by nobody.
 fn is_due(status: &CaptureStatus, mode: StorageMode) -> bool {
-    mode != StorageMode::Node && !status.artifacts.is_empty() && status.store_url.is_none() && status.url.is_some()
+    let stored = status.store_url.is_some() && status.store_sha256.is_some();
+    mode != StorageMode::Node && !status.artifacts.is_empty() && !stored && status.url.is_some()
 }
 
 /// Copies what is to be copied, keeps the limits, and keeps addresses right, until the node is told to stop.
@@ -213,7 +214,7 @@ async fn evict(node: &Node, captures: &Captures, ended: &[Arc<Capture>]) {
     }
     let copied = ended.iter().filter(|capture| {
         let status = capture.status.as_ref();
-        status.is_some_and(|status| status.store_url.is_some())
+        status.is_some_and(|status| status.store_sha256.is_some())
     });
     let copied: HashSet<CaptureId> = copied.map(|capture| capture_id(capture.as_ref())).collect();
     match node.store.evict_captures(limits, &copied, &captures.busy()).await {
@@ -270,28 +271,27 @@ async fn copy_one(node: &Node, bucket: &Bucket, capture: &Capture) {
             return;
         }
     };
-    let copied = timeout(COPY, node.store.copy_to(bucket, &manifest)).await;
-    let failure = match copied {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(failure_of(&error).0),
-        Err(_) => Some(too_slow()),
+    let copied = match timeout(COPY, node.store.copy_to(bucket, &manifest)).await {
+        Ok(Ok(sha256)) => Ok(sha256),
+        Ok(Err(error)) => Err(failure_of(&error).0),
+        Err(_) => Err(too_slow()),
     };
-    node.metrics.upload(failure.as_ref().map(|failure| failure.reason));
-    let told = match &failure {
-        None => {
+    node.metrics.upload(copied.as_ref().err().map(|failure| failure.reason));
+    let told = match &copied {
+        Ok(sha256) => {
             info!(
                 namespace = id.namespace,
                 capture = id.name,
                 "copied to the object store"
             );
-            change(node, capture, |draft| draft.stored(bucket.place(&id))).await
+            change(node, capture, |draft| draft.stored(bucket.place(&id), sha256.clone())).await
         }
-        Some(failure) => {
+        Err(failure) => {
             warn!(capture = id.name, reason = %failure.reason, why = failure.message, "the object store did not take a capture");
             change(node, capture, |draft| draft.not_stored(failure)).await
         }
     };
-    if !told && failure.is_none() {
+    if !told && copied.is_ok() {
         // Deleted meanwhile: whoever deleted it may have found nothing to remove yet.
         node.storage.forget(&id).await;
     }
@@ -398,9 +398,15 @@ mod tests {
         let artifact = json!([{"name": "a", "type": "Summary", "bytes": 1, "sha256": "0", "mediaType": "x"}]);
         let status = |value: serde_json::Value| -> CaptureStatus { serde_json::from_value(value).unwrap() };
         let here = status(json!({"artifacts": artifact, "url": "https://10.0.0.1:8443/x"}));
-        let there = status(json!({"artifacts": artifact, "url": "https://10.0.0.1:8443/x", "storeUrl": "s3://b/x"}));
-        let gone = status(json!({"artifacts": artifact, "storeUrl": "s3://b/x"}));
+        let there = status(json!({
+            "artifacts": artifact, "url": "https://10.0.0.1:8443/x", "storeUrl": "s3://b/x", "storeSha256": "0a".repeat(32)
+        }));
+        let gone = status(json!({"artifacts": artifact, "storeUrl": "s3://b/x", "storeSha256": "0a".repeat(32)}));
+        // As an earlier version left it.
+        let unverified =
+            status(json!({"artifacts": artifact, "url": "https://10.0.0.1:8443/x", "storeUrl": "s3://b/x"}));
         assert!(is_due(&here, StorageMode::Replicated) && is_due(&here, StorageMode::Durable));
+        assert!(is_due(&unverified, StorageMode::Replicated));
         assert!(!is_due(&here, StorageMode::Node) && !is_due(&there, StorageMode::Replicated));
         assert!(!is_due(&gone, StorageMode::Replicated) && !is_due(&CaptureStatus::default(), StorageMode::Replicated));
     }

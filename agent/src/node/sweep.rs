@@ -75,6 +75,24 @@ pub(super) async fn list_captures(client: &Client, node: &str) -> Result<Listed,
     }
 }
 
+/// UIDs of the captures that are or were this node's: of `all` that exist, and of those that the
+/// spool still has something of.
+pub(super) async fn ours(spool: &Path, all: &HashSet<CaptureId>) -> HashSet<String> {
+    let mut ours: HashSet<String> = all.iter().map(|capture| capture.uid.clone()).collect();
+    let mut entries = match tokio::fs::read_dir(spool).await {
+        Ok(entries) => entries,
+        Err(error) => {
+            warn!(spool = %spool.display(), %error, "whose captures the journals name is not known");
+            return ours;
+        }
+    };
+    while let Ok(Some(entry)) = entries.next_entry().await {
+        let name = entry.file_name();
+        ours.extend(name.to_str().map(|name| journal::owner(name).to_owned()));
+    }
+    ours
+}
+
 /// Sweeps the store once; a failure is tried again with the next sweep.
 pub(super) async fn sweep_store(store: &Store, live: &HashSet<CaptureId>) {
     match store.sweep(live).await {
@@ -102,7 +120,7 @@ pub(super) async fn sweep_remote_captures(store: &Store, bucket: Option<&Bucket>
     };
     for remote in remote_captures {
         // What cannot be told goes when it is too old.
-        if matches!(bucket.find(&remote).await, Ok(None))
+        if matches!(bucket.has_manifest(&remote).await, Ok(false))
             && let Err(error) = store.forget_remote_capture(&remote).await
         {
             warn!(capture = remote.name, error = %chain(&error), "derived artifacts of another node's capture stay for now");
@@ -166,6 +184,21 @@ mod tests {
             listed.undecided,
             HashSet::from(["uid-a".to_owned(), "uid-b".to_owned()])
         );
+    }
+
+    #[tokio::test]
+    async fn n7_a_nodes_captures_are_those_of_the_list_and_of_its_journals() {
+        let spool = tempfile::tempdir().unwrap();
+        std::fs::write(spool.path().join("uid-gone.json"), "{}").unwrap();
+        std::fs::create_dir(spool.path().join("uid-gone")).unwrap();
+        // Listed for this node alone.
+        let server = api_server(&[stored("a"), stored("b")]);
+        let listed = list_captures(&server.client("team"), "n").await.unwrap();
+        let ours = ours(spool.path(), &listed.all).await;
+        let expected = ["uid-a", "uid-b", "uid-gone"].map(str::to_owned);
+        assert_eq!(ours, HashSet::from(expected));
+        let none = super::ours(&spool.path().join("absent"), &HashSet::new()).await;
+        assert_eq!(none, HashSet::new());
     }
 
     #[tokio::test]

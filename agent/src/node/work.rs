@@ -9,6 +9,7 @@ mod attribute;
 mod collect;
 mod finish;
 mod fleet;
+mod memory;
 mod overhead;
 mod prelude;
 mod probe;
@@ -49,6 +50,7 @@ use crate::node::{Node, journal, pods};
 use crate::plan::Interrupt;
 use crate::profilers::{Profiler, Site};
 use crate::status::Draft;
+use memory::MemoryWatch;
 use overhead::{Pace, ProfilerTime};
 use produce::Produced;
 
@@ -85,8 +87,8 @@ enum Replication {
     None,
     /// There are to be some, by and by.
     Due,
-    /// They are there.
-    Stored(String),
+    /// They are there: where, and the SHA-256 of their manifest.
+    Stored { url: String, sha256: String },
 }
 
 /// A capture that did not, and what it held all the same.
@@ -123,6 +125,8 @@ struct Work<'a> {
     journal: Journal,
     journal_file: PathBuf,
     pace: Pace,
+    /// None while no window is open, and where it is not to be ended for memory.
+    memory: Option<MemoryWatch>,
     profiler_time: ProfilerTime,
 }
 
@@ -137,6 +141,12 @@ pub async fn run(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, cl
 pub async fn adopt(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, claim: Claim) {
     let kept = journal::read(&journal::path(&node.spool, &capture.uid().unwrap_or_default()));
     let mut work = Work::new(node, capture, (interrupts, claim), kept.clone());
+    let open = kept
+        .as_ref()
+        .filter(|kept| kept.opened_utc_ns.is_some() && !kept.recorded);
+    if let Some(attached) = open.and_then(|kept| kept.attached.as_ref()) {
+        work.watch_memory(attached).await;
+    }
     let ended = work.resume(kept.as_ref()).await;
     work.finish(ended).await;
 }
@@ -169,6 +179,7 @@ impl<'a> Work<'a> {
             journal: kept.unwrap_or_default(),
             journal_file: journal::path(&node.spool, &uid),
             pace: Pace::default(),
+            memory: None,
             profiler_time: ProfilerTime::default(),
         }
     }
@@ -231,8 +242,8 @@ impl<'a> Work<'a> {
             Err(failure) => return self.attach_to_kept(failure),
         };
         let prepared = pod::is_prepared(&pod, &spec.container_name);
-        let probed = self.node.containers.probe(&container_id, prepared).await?;
-        self.attribute(&probed).await;
+        let mut probed = self.node.containers.probe(&container_id, prepared).await?;
+        self.attribute(&mut probed).await;
         let mut capabilities = self.node.profilers.capabilities(&probed.facts);
         probe::explain_unprepared(&mut capabilities, &pod, &spec.container_name);
         let attached = self.pick(&container_id, &probed, capabilities, Some(&pod))?;
@@ -336,6 +347,10 @@ impl<'a> Work<'a> {
         if !attached.note.is_empty() {
             message.push_str("; not deeper because ");
             message.push_str(&attached.note);
+        }
+        if let Some(shortened) = self.profiler(attached)?.shortened(&attached.profiler)? {
+            message.push_str("; ");
+            message.push_str(&shortened.why);
         }
         if let Some(missed) = &self.journal.missed {
             message.push_str("; of a second window, after ");

@@ -22,17 +22,14 @@ pub const KINETO_IPC_SOCKET_DIR: &str = "KINETO_IPC_SOCKET_DIR";
 pub const TMPDIR: &str = "TMPDIR";
 /// Set in clients of the Multi-Process Service.
 const CUDA_MPS_PIPE_DIRECTORY: &str = "CUDA_MPS_PIPE_DIRECTORY";
-/// Set by device plugins: the GPUs that the container's runtime shows to it.
-pub const NVIDIA_VISIBLE_DEVICES: &str = "NVIDIA_VISIBLE_DEVICES";
 /// Variables that a probe reads from the environment of a container's first process.
-pub const VARIABLES: [&str; 10] = [
+pub const VARIABLES: [&str; 9] = [
     KINETO_USE_DAEMON,
     KINETO_IPC_SOCKET_DIR,
     TMPDIR,
     "CUDA_INJECTION64_PATH",
     "NSYS_PROFILING_SESSION_ID",
     CUDA_MPS_PIPE_DIRECTORY,
-    NVIDIA_VISIBLE_DEVICES,
     XLA_FLAGS,
     JAX_DUMP_IR_TO,
     FLOPWATCH_RECORDER_DIR,

@@ -3,10 +3,16 @@
 use std::collections::BTreeSet;
 
 use flopwatch_api::capability::Capability;
+use flopwatch_api::capture::CaptureGpu;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 
 use super::facts::closed;
+use crate::attribution;
+
+/// Beginnings of the UUIDs of GPUs and of their partitions. A device plugin may name them
+/// otherwise.
+const UUIDS: [&str; 2] = ["GPU-", "MIG-"];
 
 /// What was found of a container's GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -15,12 +21,24 @@ pub struct GpuFacts {
     pub counters_restricted: bool,
     /// Whether the container's first process is an administrator of the node (CAP_SYS_ADMIN).
     pub administrator: bool,
-    /// Programs of the node that hold the GPUs' counters.
+    /// Services of the node that hold the GPUs' counters.
     pub counter_holders: BTreeSet<&'static str>,
-    /// Whether a server of the Multi-Process Service runs on one of the container's GPUs, or on any where its GPUs are not known.
-    pub mps_server: bool,
+    /// GPUs and partitions of the node on which a server of the Multi-Process Service runs.
+    pub mps_servers: Vec<MpsServer>,
     /// GPUs and partitions on which its processes are.
     pub devices: Vec<DeviceFacts>,
+    /// Ids of those that the kubelet gave it, as their device plugin names them; empty where it
+    /// cannot be asked.
+    pub assigned: Vec<String>,
+}
+
+/// A GPU or partition on which a server of the Multi-Process Service runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MpsServer {
+    /// `GPU-...`, or `MIG-...` for a partition.
+    pub uuid: String,
+    /// Whether it is a service of the node. Another one may be any program by that name.
+    pub of_node: bool,
 }
 
 /// What was found of one GPU or MIG partition.
@@ -55,6 +73,25 @@ impl Obstacle {
 }
 
 impl GpuFacts {
+    /// The GPUs and partitions that the container has, by the kubelet's word and by what NVML
+    /// shows. Its own environment, which is its to write, says nothing of it.
+    pub(crate) fn gpus(&self) -> Vec<CaptureGpu> {
+        attribution::gpus(&self.assigned, &self.devices)
+    }
+
+    /// Whether a server of the Multi-Process Service is on one of the container's GPUs; on any of
+    /// the node, where these are not known, if it is a service of the node: no pod closes the
+    /// counters of its neighbors.
+    fn has_mps_server(&self) -> bool {
+        let gpus = self.gpus();
+        let has_uuid = |gpu: &CaptureGpu| UUIDS.iter().any(|uuid| gpu.uuid.starts_with(uuid));
+        let known = !gpus.is_empty() && gpus.iter().all(has_uuid);
+        self.mps_servers.iter().any(|server| {
+            let is_own = gpus.iter().any(|gpu| gpu.uuid == server.uuid);
+            is_own || !known && server.of_node
+        })
+    }
+
     /// Why the container's own program could not read hardware counters. `mps_client`: it was started as a client of the
     /// Multi-Process Service. What only an administrator can change goes first, what ends by itself last.
     pub(crate) fn counters_closed(&self, mps_client: bool) -> Option<Obstacle> {
@@ -68,7 +105,7 @@ impl GpuFacts {
                          container of the node may read counters then. Nsight Systems' traces and metrics need none.",
             });
         }
-        if mps_client || self.mps_server {
+        if mps_client || self.has_mps_server() {
             let found = if mps_client {
                 "The program is a client of the Multi-Process Service (CUDA_MPS_PIPE_DIRECTORY is set)."
             } else {
@@ -124,6 +161,13 @@ mod tests {
         facts
     }
 
+    fn server(uuid: &str, of_node: bool) -> MpsServer {
+        MpsServer {
+            uuid: uuid.to_owned(),
+            of_node,
+        }
+    }
+
     #[test]
     fn counters_are_open_unless_something_is_found_that_closes_them() {
         let mps = |facts: &mut Facts| {
@@ -147,7 +191,7 @@ mod tests {
                 "client of the Multi-Process Service",
             ),
             (
-                facts(|facts| facts.gpu.mps_server = true),
+                facts(|facts| facts.gpu.mps_servers = vec![server("GPU-1", true)]),
                 Some("MultiProcessService"),
                 "runs on its GPU",
             ),
@@ -167,9 +211,32 @@ mod tests {
     }
 
     #[test]
+    fn n11_a_program_by_the_name_of_mps_closes_no_counters_of_gpus_that_it_is_not_on() {
+        let closed = |assigned: &[&str], servers: &[MpsServer]| {
+            let gpu = GpuFacts {
+                assigned: assigned.iter().map(|id| (*id).to_owned()).collect(),
+                mps_servers: servers.to_vec(),
+                ..GpuFacts::default()
+            };
+            gpu.counters_closed(false).is_some()
+        };
+        let (of_node, of_pod) = (server("GPU-1", true), server("GPU-1", false));
+        for of_either in [&of_node, &of_pod] {
+            assert!(closed(&["GPU-1::3"], std::slice::from_ref(of_either)), "{of_either:?}");
+            assert!(!closed(&["GPU-2"], std::slice::from_ref(of_either)), "{of_either:?}");
+        }
+        // Where its GPUs are not known, or a device plugin names them otherwise, any may be its
+        // own.
+        for unknown in [&[][..], &["nvidia0"], &["GPU-2", "nvidia0"]] {
+            assert!(closed(unknown, std::slice::from_ref(&of_node)), "{unknown:?}");
+            assert!(!closed(unknown, std::slice::from_ref(&of_pod)), "{unknown:?}");
+        }
+    }
+
+    #[test]
     fn what_lasts_is_said_before_what_can_be_paused() {
         let mut facts = facts(|facts| facts.gpu.counter_holders = BTreeSet::from(["dcgm-exporter"]));
-        facts.gpu.mps_server = true;
+        facts.gpu.mps_servers = vec![server("GPU-1", true)];
         assert_eq!(
             facts.counters_closed().unwrap().reason,
             CaptureReason::MultiProcessService

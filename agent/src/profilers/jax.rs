@@ -32,7 +32,8 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
-use super::facts::{Facts, closed, open};
+use super::facts::{Facts, TMPDIR, closed, open};
+use super::kineto::temporary_folder;
 use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::disk::Space;
 use crate::failure::{Failure, chain};
@@ -40,7 +41,7 @@ use crate::grpc::CallError;
 use crate::node::containers::Probed;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
-use dumps::Sink;
+use dumps::{Places, Sink};
 use exchange::{Errand, Exchange, ExchangeError};
 use service::{LOOK, Service};
 
@@ -53,6 +54,23 @@ const PARTIAL_DUMPS: &str = "dumps.partial";
 /// How long a look into the container, and a copy out of it, may take.
 const FILES: Duration = Duration::from_secs(10);
 const COPY: Duration = Duration::from_mins(3);
+/// Bytes of the program's memory that its service takes at the most to put a profile together, for
+/// each byte that it recorded.
+///
+/// By the source of XLA: an event of the host's tracer is recorded in 48 bytes and its name, one of
+/// Python's in 56, and nothing bounds their number. When the window ends each becomes a message of
+/// some 90 bytes, and of 50 to 100 more for each value that its name held; the messages of all
+/// tracers of the host are copied into one list before the first ones go, and then the answer is
+/// written, of some 20 bytes for each. What an event was recorded in goes meanwhile. An event of 48
+/// bytes with one value so takes 340.
+pub const TAKEN_TOGETHER: u64 = 6;
+/// Bytes that a window may record in a second, of which nothing is known before it has begun:
+/// events of the host's tracer, some half a million, and calls of Python functions, some four
+/// million.
+const HOST_PACE_BYTES: u64 = 50 << 20;
+const PYTHON_PACE_BYTES: u64 = 200 << 20;
+/// How long it takes at the most to see what a window records, and to end it.
+const UNTIL_ENDED: Duration = Duration::from_millis(400);
 /// The port of the examples of JAX's documentation.
 const REMEDY: &str = "Call jax.profiler.start_server(9012) once in the program, before its work, and start it anew.";
 
@@ -60,9 +78,17 @@ const REMEDY: &str = "Call jax.profiler.start_server(9012) once in the program, 
 #[derive(Debug, Default)]
 pub struct Jax {
     /// Requests that are under way, by the UID of their capture.
-    exchanges: Mutex<HashMap<String, Exchange>>,
+    exchanges: Mutex<HashMap<String, Running>>,
     /// Work on containers' files that may not come back, by capture.
     gate: Gate,
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+struct Running {
+    exchange: Exchange,
+    /// The process whose service was asked.
+    process: ProcessId,
 }
 
 /// What the journal keeps of a collection.
@@ -79,6 +105,10 @@ struct Door {
     /// Folders of the container whose files are taken too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dumps: Vec<PathBuf>,
+    /// The folder for temporary files that the container's environment names; none in the journal
+    /// of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    temporary: Option<PathBuf>,
 }
 
 impl Door {
@@ -107,7 +137,7 @@ impl Door {
 }
 
 impl Jax {
-    fn exchanges(&self) -> MutexGuard<'_, HashMap<String, Exchange>> {
+    fn exchanges(&self) -> MutexGuard<'_, HashMap<String, Running>> {
         // An entry is put in and taken out whole.
         self.exchanges.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -131,7 +161,7 @@ impl Jax {
     }
 
     /// Takes what the compiler wrote in the container, beside a result of `taken` bytes.
-    fn take_dumps(&self, site: &Site, service: Service, folders: Vec<PathBuf>, taken: u64) -> Result<(), Failure> {
+    fn take_dumps(&self, site: &Site, service: Service, places: Places, taken: u64) -> Result<(), Failure> {
         let collected = |error: std::io::Error| Failure::because(CaptureReason::CollectionFailed)(error);
         let partial = site.folder.join(PARTIAL_DUMPS);
         let file = File::create(&partial).map_err(collected)?;
@@ -145,7 +175,7 @@ impl Jax {
         };
         let procfs = site.containers.procfs();
         let packed = self.gate.within(&site.capture, COPY, move || {
-            dumps::pack(&procfs, service.process, &folders, sink)
+            dumps::pack(&procfs, service.process, &places, sink)
         });
         let index = packed
             .map_err(silent)?
@@ -190,14 +220,16 @@ impl Profiler for Jax {
     fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
         let annotated = pod.and_then(|pod| pod::annotation(pod, JAX_PORT_ANNOTATION));
         let options = spec.jax.clone().unwrap_or_default();
+        let variable = |name: &str| probed.facts.variables.get(name).map(String::as_str);
         let door = Door {
             services: probed.facts.jax.clone(),
             annotated: annotated.and_then(|port| port.trim().parse().ok()),
             dumps: if options.dumps == Some(true) {
-                dumps::folders(|name| probed.facts.variables.get(name).map(String::as_str))
+                dumps::folders(variable)
             } else {
                 Vec::new()
             },
+            temporary: Some(temporary_folder(variable(TMPDIR)).into()),
             options,
         };
         State::of(self.type_(), &door)
@@ -250,13 +282,18 @@ impl Profiler for Jax {
             space: Space::new(site.folder.clone(), site.limits.floor),
         };
         let exchange = Exchange::begin(errand).map_err(Failure::because(CaptureReason::AttachFailed))?;
-        self.exchanges().insert(site.capture.clone(), exchange);
+        let running = Running {
+            exchange,
+            process: service.process,
+        };
+        self.exchanges().insert(site.capture.clone(), running);
         Ok(())
     }
 
     fn check(&self, site: &Site, _state: &State) -> Result<(), Failure> {
         let mut exchanges = self.exchanges();
-        let failure = exchanges.get_mut(&site.capture).and_then(Exchange::failure);
+        let running = exchanges.get_mut(&site.capture);
+        let failure = running.and_then(|running| running.exchange.failure());
         failure.map_or(Ok(()), |error| Err(failed(error)))
     }
 
@@ -265,12 +302,20 @@ impl Profiler for Jax {
         Ok(Observed::Gone(None))
     }
 
+    fn memory_to_begin(&self, state: &State) -> Result<u64, Failure> {
+        Ok(memory_to_begin(&state.read::<Door>()?.options))
+    }
+
+    fn memory_to_end(&self) -> u64 {
+        TAKEN_TOGETHER
+    }
+
     fn stopping(&self) -> &'static str {
         "waiting for the program's answer"
     }
 
     fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
-        let exchange = self.exchanges().remove(&site.capture).ok_or_else(|| {
+        let Running { exchange, process } = self.exchanges().remove(&site.capture).ok_or_else(|| {
             let message = "the request to the program's profiler service is not under way any more";
             Failure::new(CaptureReason::CollectionFailed, message)
         })?;
@@ -286,7 +331,7 @@ impl Profiler for Jax {
         let service = door.service()?;
         if taken == 0 {
             let left = self.take_left(site, service, &result);
-            self.clean(site, service.process);
+            self.clean(site, process);
             taken = left?;
         }
         if taken == 0 {
@@ -294,7 +339,11 @@ impl Profiler for Jax {
             return Err(Failure::new(CaptureReason::CollectionFailed, message));
         }
         if !door.dumps.is_empty() {
-            self.take_dumps(site, service, door.dumps, taken)?;
+            let places = Places {
+                folders: door.dumps,
+                temporary: door.temporary,
+            };
+            self.take_dumps(site, service, places, taken)?;
         }
         std::fs::remove_file(&answer).map_err(collected(CaptureReason::CollectionFailed))?;
         std::fs::rename(&partial, site.folder.join(XPLANE)).map_err(collected(CaptureReason::CollectionFailed))?;
@@ -310,8 +359,8 @@ impl Profiler for Jax {
 
     fn discard(&self, site: &Site) {
         // The service stops recording when its caller goes away.
-        self.exchanges().remove(&site.capture);
-        self.clean(site, site.process);
+        let running = self.exchanges().remove(&site.capture);
+        self.clean(site, running.map_or(site.process, |running| running.process));
     }
 
     fn steps(&self, _state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
@@ -323,6 +372,23 @@ impl Profiler for Jax {
             ..Recipe::default()
         })
     }
+}
+
+/// Bytes of memory that a window may take before it is seen to take too much and has ended.
+fn memory_to_begin(options: &JaxOptions) -> u64 {
+    let is_on = |level: Option<i32>, otherwise: bool| level.map_or(otherwise, |level| level > 0);
+    let tracers = [
+        (is_on(options.host_tracer_level, true), HOST_PACE_BYTES),
+        (is_on(options.python_tracer_level, false), PYTHON_PACE_BYTES),
+    ];
+    let pace: u64 = tracers
+        .into_iter()
+        .filter(|(is_on, _)| *is_on)
+        .map(|(_, pace)| pace)
+        .sum();
+    let ms = u64::try_from(UNTIL_ENDED.as_millis()).unwrap_or(u64::MAX);
+    let recorded = pace.saturating_mul(ms) / 1000;
+    recorded.saturating_mul(1 + TAKEN_TOGETHER)
 }
 
 /// The container's files did not answer in time.
@@ -384,6 +450,22 @@ mod tests {
     }
 
     #[test]
+    fn what_a_window_may_take_before_it_can_be_ended_is_by_what_it_is_to_record() {
+        let mebibytes = |host: Option<i32>, python: Option<i32>| {
+            let options = JaxOptions {
+                host_tracer_level: host,
+                python_tracer_level: python,
+                ..JaxOptions::default()
+            };
+            memory_to_begin(&options) >> 20
+        };
+        assert_eq!(mebibytes(None, None), 140, "the host's tracer is on by default");
+        assert_eq!(mebibytes(Some(0), None), 0);
+        assert_eq!(mebibytes(None, Some(1)), 700);
+        assert_eq!(mebibytes(Some(0), Some(1)), 560);
+    }
+
+    #[test]
     fn the_port_of_the_session_goes_before_that_of_the_pod_and_that_before_the_lowest() {
         let rows = [
             (&[9012, 9013, 9014][..], None, None, Some(9012)),
@@ -402,6 +484,7 @@ mod tests {
                     ..JaxOptions::default()
                 },
                 dumps: Vec::new(),
+                temporary: None,
             };
             let found = door.service().map(|service| service.port);
             match expected {

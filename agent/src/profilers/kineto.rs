@@ -1,17 +1,25 @@
 //! PyTorch's Kineto on demand: a program that was started with `KINETO_USE_DAEMON` asks every 5 s what to record, and writes
 //! a trace for each of its processes.
 //!
-//! Nothing enters the container. The library keeps to the window by itself, so that a window that no agent ends does end; it
-//! cannot be ended earlier either.
+//! Nothing enters the container. The library keeps to the window by itself, so that a window that
+//! no agent ends does end; it cannot be ended earlier either. What it records lies in the program's
+//! memory, so that each window is preceded by one of a fraction of a second, by which its length is
+//! decided ([`budget`]).
 
+mod budget;
 mod capability;
 mod collection;
+mod pack;
+mod place;
+mod probe;
 mod recorders;
 mod request;
+mod room;
+mod tally;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flopwatch_api::capability::Capability;
@@ -20,13 +28,15 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::kineto::{Endpoints, folder_name};
+use flopwatch_attach::process::ProcessId;
 use flopwatch_launcher::run_dir::unix_ms;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
+use tracing::info;
 
 use super::facts::{Facts, TMPDIR};
-use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site, State};
 use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
 use crate::node::containers::Probed;
@@ -34,15 +44,22 @@ use crate::sentence::names;
 use crate::signs::milliseconds;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
+use budget::Asked;
 use collection::Running;
+use place::Place;
+use probe::Seen;
+use recorders::Recorders;
 pub(crate) use request::temporary_folder;
 use request::{LEAD, Request};
+use room::Room;
 
 /// The traces of all processes, in the capture's folder.
 use flopwatch_api::artifact::TRACES as RAW;
 
 /// How long a capture waits for processes that record for one that was given up.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a collection's stop may take, from the window's end on.
+const STOP_TIMEOUT: Duration = Duration::from_mins(4);
 
 /// PyTorch's Kineto.
 #[derive(Debug, Default)]
@@ -71,6 +88,12 @@ struct Collection {
     /// What the traces may have; none before the collection is prepared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     bound: Option<Bound>,
+    /// The processes that are told; none where each is that asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    only: Option<BTreeSet<ProcessId>>,
+    /// Why the window is shorter than was asked for; none where it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    shortened: Option<String>,
 }
 
 impl Collection {
@@ -94,6 +117,25 @@ impl Collection {
     fn until_end(&self) -> Duration {
         let end = UNIX_EPOCH + Duration::from_millis(self.end_ms());
         end.duration_since(SystemTime::now()).unwrap_or_default()
+    }
+
+    /// The first window before this one, of that length.
+    fn first(&self, start_ms: u64, length: Duration) -> Self {
+        let mut first = self.clone();
+        // One by iterations ends when the program wants.
+        first.request.options.iterations = None;
+        first.request.start_ms = start_ms;
+        first.request.length_ms = milliseconds(length);
+        first
+    }
+
+    fn asked(&self, length: Duration) -> Asked {
+        let options = &self.request.options;
+        Asked {
+            length,
+            detailed: options.stacks || options.shapes || options.memory || options.flops || options.modules,
+            by_iterations: options.iterations.is_some(),
+        }
     }
 
     fn records(&self) -> Vec<Category> {
@@ -120,6 +162,46 @@ impl Kineto {
 
     fn running(&self) -> MutexGuard<'_, BTreeMap<String, Running>> {
         lock(&self.running)
+    }
+
+    /// When the container's processes can be told of a window, in ms since the Unix epoch.
+    fn free_ms(&self, site: &Site, collection: &Collection) -> Result<u64, Failure> {
+        let now = unix_ms();
+        let free = collection
+            .busy_until_ms
+            .max(self.forgotten(&site.container_id))
+            .max(now);
+        let wait = Duration::from_millis(free.saturating_sub(now));
+        if wait <= PATIENCE {
+            return Ok(free);
+        }
+        let message = format!(
+            "the container's processes record for {} s more: the window of a session that was given up, which PyTorch cannot be told \
+             to end; create the session again then",
+            milliseconds(wait).div_ceil(1000)
+        );
+        Err(Failure::new(CaptureReason::ContainerBusy, message))
+    }
+
+    /// Has a collection's processes told from now on, in the place of those of the window before.
+    /// The pod's programs are heard all the time between both.
+    fn begin(&self, site: &Site, collection: &Collection, after: Duration) -> Result<Arc<Recorders>, Failure> {
+        let running = Running::begin(&self.endpoints, &self.gate, site, collection, after)?;
+        let recorders = running.recorders();
+        let before = self.running().insert(site.capture.clone(), running);
+        drop(before);
+        collection::await_start(&recorders, site, collection)?;
+        Ok(recorders)
+    }
+
+    /// Records the first window, once the processes are free.
+    fn probe(&self, site: &Site, collection: &Collection, room: &Room) -> Result<Seen, Failure> {
+        let free_ms = self.free_ms(site, collection)?;
+        let processes = probe::processes(&self.gate, site, collection)?;
+        let length = budget::probe_length(room.means(site).memory, processes)?;
+        let first = collection.first(free_ms.saturating_add(milliseconds(LEAD)), length);
+        let recorders = self.begin(site, &first, probe::HEARD)?;
+        probe::read(&self.gate, &recorders, site, &first, room)
     }
 }
 
@@ -149,6 +231,8 @@ impl Profiler for Kineto {
             cuda: probed.uses_cuda,
             busy_until_ms: 0,
             bound: None,
+            only: None,
+            shortened: None,
         };
         State::of(self.type_(), &collection)
     }
@@ -186,32 +270,27 @@ impl Profiler for Kineto {
 
     fn prepare(&self, site: &Site, state: State) -> Result<State, Failure> {
         let mut collection: Collection = state.read()?;
-        collection.bound = Some(collection::bound(&self.gate, site, &collection)?);
-        let now = unix_ms();
-        let free = collection
-            .busy_until_ms
-            .max(self.forgotten(&site.container_id))
-            .max(now);
-        let wait = Duration::from_millis(free.saturating_sub(now));
-        if wait > PATIENCE {
-            let message = format!(
-                "the container's processes record for {} s more: the window of a session that was given up, which PyTorch cannot be told \
-                 to end; create the session again then",
-                milliseconds(wait).div_ceil(1000)
-            );
-            return Err(Failure::new(CaptureReason::ContainerBusy, message));
-        }
-        collection.request.start_ms = free.saturating_add(milliseconds(LEAD));
-        collection.request.length_ms = milliseconds(site.length);
+        let room = Room::look(&self.gate, site, &collection)?;
+        let seen = self.probe(site, &collection, &room)?;
+        // What the first window took is not there any more.
+        let window = budget::window(collection.asked(site.length), &seen.probe, &room.means(site))?;
+        info!(probe = ?seen.probe, ?window, "decided how long the window is");
+        collection.bound = Some(room.traces);
+        collection.only = Some(seen.asked);
+        collection.shortened = window.shortened;
+        collection.request.start_ms = unix_ms().saturating_add(milliseconds(LEAD));
+        collection.request.length_ms = milliseconds(window.length);
         State::of(self.type_(), &collection)
     }
 
     fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
+        self.begin(site, &state.read()?, Duration::ZERO).map(drop)
+    }
+
+    fn shortened(&self, state: &State) -> Result<Option<Shortened>, Failure> {
         let collection: Collection = state.read()?;
-        let running = Running::begin(&self.endpoints, &self.gate, site, &collection)?;
-        let recorders = running.recorders();
-        self.running().insert(site.capture.clone(), running);
-        collection::await_start(&recorders, site, &collection)
+        let length = Duration::from_millis(collection.request.length_ms);
+        Ok(collection.shortened.map(|why| Shortened { length, why }))
     }
 
     fn starts_again(&self, site: &Site) -> bool {
@@ -235,6 +314,11 @@ impl Profiler for Kineto {
         "waiting for the traces"
     }
 
+    fn stop_timeout(&self, state: &State) -> Result<Duration, Failure> {
+        let collection: Collection = state.read()?;
+        Ok(collection.until_end().saturating_add(STOP_TIMEOUT))
+    }
+
     fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         let collection: Collection = state.read()?;
         // Stays where it is until the traces are here: what ends in between is discarded with it.
@@ -253,10 +337,12 @@ impl Profiler for Kineto {
 
     fn discard(&self, site: &Site) {
         let running = self.running().remove(&site.capture);
-        if let Some(end_ms) = running.as_ref().and_then(Running::still_recorded) {
+        let Some(running) = running else { return };
+        if let Some(end_ms) = running.still_recorded() {
             lock(&self.forgotten).insert(site.container_id.clone(), end_ms);
         }
-        collection::discard(&self.gate, site, running.as_ref().map(Running::folder));
+        let path = running.folder().to_owned();
+        collection::discard(&Place::at(&self.gate, site, path, CaptureReason::AttachFailed));
     }
 
     fn steps(&self, state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {

@@ -22,7 +22,7 @@ use flopwatch_launcher::run_dir::unix_ms;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
-use super::facts::{Facts, NVIDIA_VISIBLE_DEVICES};
+use super::facts::Facts;
 use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::counters::{self, Counters, Lease};
 use crate::failure::{Failure, chain};
@@ -92,9 +92,10 @@ impl Profiler for Ncu {
 
     fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
         let options = pod.map(report::options).unwrap_or_default();
+        let gpus = probed.facts.gpu.gpus();
         let kept = Kept {
             replays_any: replays_any(&options),
-            gpus: counters::gpus(probed.facts.variables.get(NVIDIA_VISIBLE_DEVICES).map(String::as_str)),
+            gpus: counters::gpus(gpus.iter().map(|gpu| gpu.uuid.as_str())),
             pauses: !probed.facts.gpu.counter_holders.is_empty(),
         };
         State::of(self.type_(), &kept)
@@ -183,7 +184,52 @@ fn replays_any(options: &NcuOptions) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_attach::process::ProcessId;
+
     use super::*;
+    use crate::profilers::gpu_facts::DeviceFacts;
+
+    /// What a capture of a container leases whose environment names another one's GPU.
+    fn leased(assigned: &[&str], seen: &[&str]) -> Vec<String> {
+        let mut facts = Facts::default();
+        let variable = ("NVIDIA_VISIBLE_DEVICES".to_owned(), "GPU-b".to_owned());
+        facts.variables.extend([variable]);
+        facts.gpu.assigned = assigned.iter().map(|id| (*id).to_owned()).collect();
+        facts.gpu.devices = seen
+            .iter()
+            .map(|uuid| DeviceFacts {
+                uuid: (*uuid).to_owned(),
+                ..DeviceFacts::default()
+            })
+            .collect();
+        let probed = Probed {
+            facts,
+            process: ProcessId { pid: 7, start_time: 1 },
+            uses_cuda: true,
+            tools: String::new(),
+        };
+        let state = Ncu::default().attach(&ProfilerSpec::default(), &probed, None).unwrap();
+        state.read::<Kept>().unwrap().gpus.into_iter().collect()
+    }
+
+    #[test]
+    fn n11_a_container_with_gpu_a_whose_environment_names_b_leases_a() {
+        for (assigned, seen, expected) in [
+            (&["GPU-a"][..], &[][..], &["GPU-a"][..]),
+            (&[], &["GPU-a"], &["GPU-a"]),
+            (
+                &["GPU-a::3", "GPU-a::4", "MIG-c"],
+                &["GPU-d"],
+                &["GPU-a", "GPU-d", "MIG-c"],
+            ),
+            // Nobody knows, or a device plugin names it otherwise.
+            (&[], &[], &["node"]),
+            (&["nvidia0"], &[], &["node"]),
+            (&["GPU-a", "../x"], &[], &["node"]),
+        ] {
+            assert_eq!(leased(assigned, seen), expected, "{assigned:?} {seen:?}");
+        }
+    }
 
     #[test]
     fn nccl_ends_a_capture_that_would_replay_any_kernel_and_no_other() {

@@ -22,7 +22,7 @@ impl Fallback {
     /// Writes the library. It goes when this is dropped, unless [`Fallback::stay`] was called.
     pub(super) fn install() -> Result<Self, CopyError> {
         let folder = tempfile::Builder::new()
-            .prefix("flopwatch-fallback-")
+            .prefix(".flopwatch-fallback-")
             .tempdir()
             .map_err(|source| CopyError::new("make a folder in", &std::env::temp_dir(), source))?;
         // The command may start programs as another user.

@@ -2,6 +2,7 @@
 //! make, as in a pod.
 
 mod hostile;
+mod memory;
 mod program;
 mod real;
 mod rig;

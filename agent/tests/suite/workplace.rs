@@ -2,9 +2,10 @@
 //!
 //! Needs root, as the node's agent has it; says so and passes without.
 
-use std::future::pending;
+use std::future::{pending, ready};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_agent::steps::{Limits, Steps};
@@ -12,6 +13,7 @@ use flopwatch_agent::workplace::Workplace;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::users::Users;
 use tempfile::TempDir;
+use tokio::sync::Semaphore;
 
 use crate::script;
 
@@ -25,6 +27,11 @@ struct Rig {
 impl Rig {
     /// With a script in the importer's place: `$2` is what it reads, `$4` what it makes.
     fn new(importer: &str) -> Option<Self> {
+        Self::with_turns(importer, Semaphore::MAX_PERMITS)
+    }
+
+    /// The same, in which so many children live at once at most.
+    fn with_turns(importer: &str, turns: usize) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             println!("skipped: changing users needs root");
             return None;
@@ -48,6 +55,7 @@ impl Rig {
         let limits = Limits {
             users: users.clone(),
             whole: true,
+            turns: Arc::new(Semaphore::new(turns)),
             ..Limits::default()
         };
         let own = PathBuf::from(env!("CARGO_BIN_EXE_flopwatch-agent"));
@@ -157,4 +165,39 @@ async fn an_importer_that_fails_at_random_twice_fails_with_its_last_words() {
     let Some(rig) = Rig::new(says) else { return };
     let error = rig.import(&rig.place("work")).await.unwrap_err().to_string();
     assert!(error.ends_with("AnalysisStatus::SetNextState(StateType)\""), "{error}");
+}
+
+#[tokio::test]
+async fn n5_children_for_which_there_is_no_memory_together_live_one_after_the_other() {
+    let script = "date +%s%N > begun; sleep 0.3; date +%s%N > ended; echo report > \"$4\"";
+    let Some(rig) = Rig::with_turns(script, 1) else { return };
+    let places = ["a", "b", "c"].map(|name| rig.place(name));
+    let [a, b, c] = &places;
+    let (a, b, c) = tokio::join!(rig.import(a), rig.import(b), rig.import(c));
+    for made in [a, b, c] {
+        made.unwrap();
+    }
+    let mut lives = places.map(|place| {
+        ["begun", "ended"].map(|name| -> u64 {
+            let text = std::fs::read_to_string(place.at(name)).unwrap();
+            text.trim().parse().unwrap()
+        })
+    });
+    lives.sort_unstable();
+    let overlap = lives.windows(2).any(|pair| pair[0][1] > pair[1][0]);
+    assert!(!overlap, "{lives:?}");
+}
+
+#[tokio::test]
+async fn n5_whoever_ends_a_capture_waits_for_no_turn_of_its_child() {
+    let Some(rig) = Rig::with_turns("echo report > \"$4\"", 1) else {
+        return;
+    };
+    let place = rig.place("work");
+    let other = Arc::clone(&rig.steps.limits().turns).try_acquire_owned().unwrap();
+    let (raw, report) = (rig.at("spool/capture.qdstrm"), place.at("capture.nsys-rep"));
+    let ended = rig.steps.import(&place, &raw, &report, ready(())).await;
+    assert!(ended.unwrap_err().to_string().contains("was interrupted"));
+    drop(other);
+    rig.import(&place).await.unwrap();
 }

@@ -181,7 +181,7 @@ mod tests {
     const DAY: i64 = 86_400_000_000_000;
 
     fn path(table: Table, uid: &str) -> FilePath {
-        FilePath::new(table, 20_000 * DAY, uid).unwrap()
+        FilePath::new(table, 20_000 * DAY, "team", uid).unwrap()
     }
 
     /// Rows of ten bytes and the capture's of ten.

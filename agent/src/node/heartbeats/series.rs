@@ -7,7 +7,7 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{CounterVec, IntCounterVec, IntGaugeVec, Opts};
 
-use super::Heartbeats;
+use super::{Heartbeats, lock};
 
 /// Labels of a range's series.
 const RANGE: [&str; 4] = ["namespace", "pod", "container", "range"];
@@ -92,21 +92,22 @@ impl Collector for RangeCollector {
     fn collect(&self) -> Vec<MetricFamily> {
         // The names were accepted when the collector was made.
         let Ok(series) = Series::new() else { return Vec::new() };
-        let held = self.heartbeats.held();
+        let beats = self.heartbeats.all();
         let mut left_out: BTreeMap<[&str; 3], i64> = BTreeMap::new();
-        for beat in held.beats.values() {
+        for beat in &beats {
             let whose = [beat.whose.namespace.as_str(), &beat.whose.pod, &beat.whose.container];
             let [namespace, pod, container] = whose;
+            let (longest, names) = lock(&beat.rates).longest(self.names);
             for NamedRanges {
                 name, calls, total_ns, ..
-            } in beat.counted.iter().take(self.names)
+            } in &longest
             {
                 let labels = [namespace, pod, container, name];
                 series.calls.with_label_values(&labels).inc_by(*calls);
                 let seconds = std::time::Duration::from_nanos(*total_ns).as_secs_f64();
                 series.seconds.with_label_values(&labels).inc_by(seconds);
             }
-            let without = beat.counted.len().saturating_sub(self.names);
+            let without = names.saturating_sub(self.names);
             *left_out.entry(whose).or_default() += i64::try_from(without).unwrap_or(i64::MAX);
         }
         for (labels, names) in left_out {

@@ -1,5 +1,8 @@
 //! Folders of traces in containers that belong to no capture any more: an agent died, and its captures were gone before the next
 //! one came.
+//!
+//! A folder for temporary files is the workload's, and may be on a volume that several nodes share.
+//! So nothing goes by its name alone: the capture must have been this node's.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,36 +20,38 @@ use crate::profilers::kineto::temporary_folder;
 /// How long a container's files are waited for.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// Removes them in one container; `keep` says whether a capture of that UID is still at work.
+/// Removes them in one container; `is_orphan` says whether a capture of that UID was this node's
+/// and is at work no more.
 pub(super) fn sweep_container(
     procfs: &Procfs,
     gate: &Gate,
     id: &str,
     process: ProcessId,
-    keep: impl Fn(&str) -> bool + Send + 'static,
+    is_orphan: impl Fn(&str) -> bool + Send + 'static,
 ) {
     let key = format!("{id} traces");
     let (pid, procfs) = (process.pid, procfs.clone());
-    match gate.within(&key, LOOK, move || remove(&procfs, process, &keep)) {
+    match gate.within(&key, LOOK, move || remove(&procfs, process, &is_orphan)) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(pid, error = %chain(&error), "a container cannot be looked into for orphaned traces"),
         Err(error) => warn!(pid, %error, "a container's files do not answer; orphaned traces in it stay for now"),
     }
 }
 
-fn remove(procfs: &Procfs, process: ProcessId, keep: &impl Fn(&str) -> bool) -> Result<(), RootfsError> {
+fn remove(procfs: &Procfs, process: ProcessId, is_orphan: &impl Fn(&str) -> bool) -> Result<(), RootfsError> {
+    let pid = process.pid;
     let variables = procfs.variables(process, &[TMPDIR])?;
     let temporary = Path::new(temporary_folder(variables.get(TMPDIR).map(String::as_str)));
-    for capture in captures_in(procfs, process, temporary)? {
-        if keep(&capture) {
-            continue;
-        }
+    let captures = captures_in(procfs, process, temporary)?;
+    for capture in captures.into_iter().filter(|capture| is_orphan(capture)) {
         let folder = temporary.join(folder_name(&capture));
-        let removed = TraceFolder::new(procfs.clone(), process, folder).remove()?;
-        info!(
-            pid = process.pid,
-            capture, removed, "found traces in a container that belong to no capture"
-        );
+        match TraceFolder::new(procfs.clone(), process, folder).remove() {
+            Ok(removed) => info!(
+                pid,
+                capture, removed, "found traces in a container that belong to no capture"
+            ),
+            Err(error) => debug!(pid, capture, error = %chain(&error), "orphaned traces stay for now"),
+        }
     }
     Ok(())
 }
@@ -57,8 +62,12 @@ mod tests {
 
     use super::*;
 
+    const ORPHAN: &str = "0a1b2c3d-0000-0000-0000-000000000001";
+    const AT_WORK: &str = "0a1b2c3d-0000-0000-0000-000000000002";
+    const OF_ANOTHER_NODE: &str = "0a1b2c3d-0000-0000-0000-000000000003";
+
     #[test]
-    fn what_belongs_to_a_capture_stays_and_what_belongs_to_none_goes() {
+    fn n7_nothing_of_the_workloads_goes_nor_of_another_nodes_captures() {
         let temporary = tempfile::tempdir().unwrap();
         let mut program = Command::new("sleep")
             .arg("60")
@@ -67,15 +76,54 @@ mod tests {
             .unwrap();
         let procfs = Procfs::default();
         let process = procfs.identify(i32::try_from(program.id()).unwrap()).unwrap();
-        for name in ["flopwatch-kept", "flopwatch-gone", "other"] {
+        let captures = [ORPHAN, AT_WORK, OF_ANOTHER_NODE].map(folder_name);
+        let names = captures.iter().map(String::as_str);
+        for name in names.chain(["flopwatch-results", "flopwatch-serve-Ab12Cd", "other"]) {
             std::fs::create_dir(temporary.path().join(name)).unwrap();
+            std::fs::write(temporary.path().join(name).join("x"), "{").unwrap();
         }
-        std::fs::write(temporary.path().join("flopwatch-gone/trace_7.json.tmp"), "{").unwrap();
-        sweep_container(&procfs, &Gate::default(), "id", process, |capture| capture == "kept");
+        // This node knows the first two.
+        sweep_container(&procfs, &Gate::default(), "id", process, |capture| {
+            [ORPHAN, AT_WORK].contains(&capture) && capture != AT_WORK
+        });
         let entries = std::fs::read_dir(temporary.path()).unwrap();
-        let mut left: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        let mut left: Vec<_> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         left.sort();
-        assert_eq!(left, ["flopwatch-kept", "other"]);
+        let [_, at_work, of_another_node] = captures;
+        let expected = [
+            at_work.as_str(),
+            of_another_node.as_str(),
+            "flopwatch-results",
+            "flopwatch-serve-Ab12Cd",
+            "other",
+        ];
+        assert_eq!(left, expected);
+        for name in left {
+            assert!(temporary.path().join(&name).join("x").exists(), "{name} was emptied");
+        }
+        program.kill().unwrap();
+        program.wait().unwrap();
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_removed_keeps_no_other() {
+        let temporary = tempfile::tempdir().unwrap();
+        let mut program = Command::new("sleep")
+            .arg("60")
+            .env("TMPDIR", temporary.path())
+            .spawn()
+            .unwrap();
+        let procfs = Procfs::default();
+        let process = procfs.identify(i32::try_from(program.id()).unwrap()).unwrap();
+        // What a service of JAX leaves is deeper, and is removed with its capture.
+        for name in [format!("{}/deep/er", folder_name(AT_WORK)), folder_name(ORPHAN)] {
+            std::fs::create_dir_all(temporary.path().join(name)).unwrap();
+        }
+        sweep_container(&procfs, &Gate::default(), "id", process, |_| true);
+        assert!(!temporary.path().join(folder_name(ORPHAN)).exists());
+        assert!(temporary.path().join(folder_name(AT_WORK)).exists());
         program.kill().unwrap();
         program.wait().unwrap();
     }

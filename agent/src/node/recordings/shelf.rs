@@ -1,15 +1,20 @@
-//! Kept recordings on the node's disk: a copy of the recorder's file and what is known of its container, in a folder that has a bound in bytes
-//! and in time. The latest of a container replaces an earlier one.
+//! Kept recordings on the node's disk: a copy of the recorder's file and what is known of its
+//! container, in a folder that has a bound in bytes and in time. The latest of a container replaces
+//! an earlier one. A copy without what is known of it was never finished: an agent was killed while
+//! it kept something, and a sweep removes it.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::recorder::{self, snapshot};
 use serde::{Deserialize, Serialize};
 use tracing::warn;
+
+/// Age of a file that was not finished at which nobody writes it any more.
+const LEFT: Duration = Duration::from_mins(10);
 
 /// A container that ended abnormally.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -83,8 +88,10 @@ impl Recordings {
     /// Copies the file of a container that ended.
     pub(crate) fn keep(&self, ended: &Ended, from: &File) -> Result<(), ShelfError> {
         fs::create_dir_all(&self.folder)?;
-        let place = |ending| self.place(&ended.pod_uid, &ended.container, ending);
-        let partial = place("partial");
+        let place = |ending: &str| self.place(&ended.pod_uid, &ended.container, ending);
+        // An earlier life's copy may still be under way.
+        let life: String = ended.container_id.chars().filter(char::is_ascii_hexdigit).collect();
+        let partial = place(&format!("{life}.partial"));
         let mut copy = File::create(&partial)?;
         let copied = snapshot(from, &mut copy, &ReadLimits::default())
             .map_err(ShelfError::from)
@@ -102,6 +109,8 @@ impl Recordings {
             fs::remove_file(&partial)?;
             return Err(error);
         }
+        // Of what is there, never one life's copy with another's end.
+        remove(&place("json"))?;
         fs::rename(&partial, place("ring"))?;
         let text = serde_json::to_vec(ended).map_err(io::Error::from)?;
         fs::write(&partial, text)?;
@@ -115,15 +124,23 @@ impl Recordings {
         ring.is_file().then_some((ring, ended))
     }
 
-    /// Removes what is too old, and the oldest of what is too much.
+    /// Removes what is too old, the oldest of what is too much, and what was never finished.
     pub(crate) fn sweep(&self, now_utc_ns: u64) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             // Nothing was kept yet.
             return;
         };
         let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-        let described = paths.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+        let (described, others): (Vec<PathBuf>, Vec<PathBuf>) = paths.partition(|path| ends(path, "json"));
+        for path in others {
+            let is_finished = ends(&path, "ring") && path.with_extension("json").exists();
+            let is_ours = ends(&path, "ring") || ends(&path, "partial");
+            if is_ours && !is_finished && is_left(&path, now_utc_ns) {
+                sweep_away(&path);
+            }
+        }
         let mut kept: Vec<(u64, u64, PathBuf)> = described
+            .into_iter()
             .map(|path| {
                 let bytes = fs::metadata(path.with_extension("ring")).map_or(0, |metadata| metadata.len());
                 (read(&path).map_or(0, |ended| ended.at_utc_ns), bytes, path)
@@ -138,11 +155,34 @@ impl Recordings {
             }
             all = all.saturating_sub(bytes);
             for file in [path.with_extension("ring"), path] {
-                if let Err(error) = fs::remove_file(&file) {
-                    warn!(file = %file.display(), %error, "a kept recording cannot be removed");
-                }
+                sweep_away(&file);
             }
         }
+    }
+}
+
+fn ends(path: &Path, ending: &str) -> bool {
+    path.extension().is_some_and(|found| found == ending)
+}
+
+/// Whether a file was last written so long ago that nobody does any more.
+fn is_left(path: &Path, now_utc_ns: u64) -> bool {
+    let written = fs::metadata(path).and_then(|metadata| metadata.modified());
+    let now = UNIX_EPOCH + Duration::from_nanos(now_utc_ns);
+    written.is_ok_and(|written: SystemTime| now.duration_since(written).is_ok_and(|age| age >= LEFT))
+}
+
+/// Removes a file; one that is not there is no failure.
+fn remove(file: &Path) -> io::Result<()> {
+    match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn sweep_away(file: &Path) {
+    if let Err(error) = remove(file) {
+        warn!(file = %file.display(), %error, "a kept recording cannot be removed");
     }
 }
 
@@ -213,5 +253,53 @@ mod tests {
         let refused = of(1000).keep(&ended("another", 300), &ring).unwrap_err();
         assert!(matches!(refused, ShelfError::TooLarge { .. }), "{refused}");
         assert!(!of(1000).is_on() || of(1).find("another", "main").is_none());
+    }
+
+    /// A file of the folder, which was last written so long before `now`.
+    fn left(folder: &Path, name: &str, age: Duration, now: SystemTime) -> PathBuf {
+        let path = folder.join(name);
+        let file = File::create(&path).unwrap();
+        file.set_modified(now - age).unwrap();
+        path
+    }
+
+    #[test]
+    fn n12_what_a_killed_agent_did_not_finish_is_swept_and_what_is_being_written_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = folder.path().join("recordings");
+        let recordings = Recordings::new(shelf.clone(), 1 << 20, Duration::from_hours(1));
+        let now = SystemTime::now();
+        let now_utc_ns = u64::try_from(now.duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap();
+        let ended = ended("u", now_utc_ns / SECOND);
+        recordings.keep(&ended, &ring(folder.path())).unwrap();
+        let (soon, late) = (LEFT.saturating_sub(Duration::from_secs(1)), LEFT);
+        let kept = shelf.join("u_main.ring");
+        File::options()
+            .write(true)
+            .open(&kept)
+            .unwrap()
+            .set_modified(now - late)
+            .unwrap();
+        let stay = [
+            left(&shelf, "v_main.abc.partial", soon, now),
+            left(&shelf, "v_main.ring", soon, now),
+            left(&shelf, "somebody's", late, now),
+            kept,
+        ];
+        let go = [
+            left(&shelf, "w_main.abc.partial", late, now),
+            left(&shelf, "w_main.partial", late, now),
+            left(&shelf, "w_main.ring", late, now),
+        ];
+        for _twice in 0..2 {
+            recordings.sweep(now_utc_ns);
+            for path in &stay {
+                assert!(path.exists(), "{}", path.display());
+            }
+            for path in &go {
+                assert!(!path.exists(), "{}", path.display());
+            }
+        }
+        assert_eq!(recordings.find("u", "main").unwrap().1, ended);
     }
 }

@@ -8,7 +8,7 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 use tracing::info;
 
 use super::Work;
@@ -57,11 +57,15 @@ impl Work<'_> {
         self.close(&attached, self.length()).await
     }
 
-    /// Goes on with an open window for the time that is `left`, and takes what it recorded.
+    /// Goes on with an open window for the time that is `left` of what was asked for, and takes
+    /// what it recorded.
     pub(super) async fn close(&mut self, attached: &Attached, left: Duration) -> Result<(), Failure> {
         let profiler = self.profiler(attached)?;
         let begin = self.processor_time(attached).await;
-        let mut samples = self.open_window(attached, left).await?;
+        let shortened = profiler.shortened(&attached.profiler)?;
+        let length = shortened.map_or(self.length(), |shortened| shortened.length);
+        let done = self.length().saturating_sub(left);
+        let mut samples = self.open_window(attached, length, done).await?;
         self.pace.closed(utc_ns());
         let uses_cuda = attached.uses_cuda || self.node.containers.uses_cuda(&attached.container_id).await;
         let processor = (begin, self.processor_time(attached).await);
@@ -107,6 +111,8 @@ impl Work<'_> {
             attached.profiler.clone_from(&prepared);
         }
         self.remember().await?;
+        // Some profilers take their time to prepare.
+        self.interrupted()?;
         blocking(CaptureReason::AttachFailed, move || profiler.start(&site, &prepared)).await
     }
 
@@ -138,10 +144,17 @@ impl Work<'_> {
             interrupts.borrow().and_then(Interrupt::failure).is_none()
                 && spool::check_free(&folder, limits.floor).is_ok()
         };
-        let fetched = blocking(CaptureReason::CollectionFailed, move || {
+        let limit = profiler.stop_timeout(&state)?;
+        let stopped = blocking(CaptureReason::CollectionFailed, move || {
             profiler.stop(&site, &state, &goes_on)
-        })
-        .await;
+        });
+        let fetched = timeout(limit, stopped).await.unwrap_or_else(|_elapsed| {
+            let message = format!(
+                "the collection did not end, or its files did not come, within {} s; what waits for them is left behind",
+                limit.as_secs()
+            );
+            Err(Failure::new(CaptureReason::CollectionFailed, message))
+        });
         // A copy that stopped because the capture was ended is no reason of its own.
         fetched
             .map(drop)
@@ -179,8 +192,8 @@ impl Work<'_> {
         }
     }
 
-    /// Keeps the window open for the time that is `left`, or aborts it.
-    async fn open_window(&mut self, attached: &Attached, left: Duration) -> Result<Samples, Failure> {
+    /// Keeps the window open for its `length` but for what is `done` of it, or aborts it.
+    async fn open_window(&mut self, attached: &Attached, length: Duration, done: Duration) -> Result<Samples, Failure> {
         let window_start_utc_ns = self.journal.opened_utc_ns.unwrap_or_else(utc_ns);
         // Nothing but for a window that another agent opened.
         let before = Duration::from_nanos(utc_ns().saturating_sub(window_start_utc_ns));
@@ -193,8 +206,6 @@ impl Work<'_> {
             .window_opened(Timestamp::from_nanosecond(start).unwrap_or_else(|_out_of_range| Timestamp::now()));
         self.enter(Stage::Collecting, "recording");
         let (profiler, site) = (self.profiler(attached)?, self.site_of(attached));
-        let length = self.length();
-        let done = length.saturating_sub(left);
         let opened = Instant::now();
         let mut looked = opened;
         loop {
@@ -224,7 +235,7 @@ impl Work<'_> {
                 WindowStep::Close => break,
                 WindowStep::Abort(failure) => return Err(failure),
                 WindowStep::Stay(time) => {
-                    let message = format!("recording, {} of {} s", seen.elapsed.as_secs(), length.as_secs());
+                    let message = format!("recording, {} of {} s", seen.elapsed.as_secs(), length.as_secs_f64());
                     self.advance((seen.elapsed.as_millis(), length.as_millis()), &message);
                     tokio::select! {
                         () = sleep(time) => {}

@@ -128,7 +128,7 @@ impl Work<'_> {
         match storage {
             Replication::None => {}
             Replication::Due => self.draft.storing(),
-            Replication::Stored(place) => self.draft.stored(place),
+            Replication::Stored { url, sha256 } => self.draft.stored(url, sha256),
         }
     }
 

@@ -1,4 +1,5 @@
-//! What the window costs its target: who counts the target's work, the watch while the window is open, and the verdict beside the results.
+//! What the window costs its target: who counts the target's work, the watches while the window is
+//! open, and the verdict beside the results.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use tracing::info;
 
 use super::Work;
 use super::collect::{blocking, utc_ns};
+use super::memory::MemoryWatch;
 use super::produce::Produced;
 use super::scrape::Scraper;
 use crate::adoption::Attached;
@@ -114,8 +116,11 @@ impl Pace {
 }
 
 impl Work<'_> {
-    /// Reads the counter that the session names for some time before the profiler attaches.
+    /// Looks at the memory of the target before the profiler attaches, and reads the counter that
+    /// the session names for some time.
     pub(super) async fn count_before(&mut self, attached: &Attached) -> Result<(), Failure> {
+        self.watch_memory(attached).await;
+        self.check_memory(attached)?;
         let signal = self.capture.spec.overhead.signal.as_ref();
         let Some(signal) = signal.and_then(|signal| signal.prometheus.clone()) else {
             return Ok(());
@@ -196,17 +201,23 @@ impl Work<'_> {
 
     /// Whether the window costs more than it may, and is to be ended for that.
     pub(super) fn exceeds_budget(&mut self, attached: &Attached) -> bool {
-        self.pace.follow(self.node, &attached.container_id);
-        let Pace::Watched { watch, .. } = &mut self.pace else {
+        let slowed = self.slowed(attached);
+        let Some(why) = slowed.or_else(|| self.memory.as_ref().and_then(MemoryWatch::found)) else {
             return false;
         };
-        if watch.look().is_none() {
-            return false;
-        }
-        let told = watch.judge();
-        info!(why = told.message, "the window is ended");
-        self.journal.over_budget = Some(told.message);
+        info!(why, "the window is ended");
+        self.journal.over_budget = Some(why);
         true
+    }
+
+    /// Why the window is to be ended, by how fast the target is.
+    fn slowed(&mut self, attached: &Attached) -> Option<String> {
+        self.pace.follow(self.node, &attached.container_id);
+        let Pace::Watched { watch, .. } = &mut self.pace else {
+            return None;
+        };
+        watch.look()?;
+        Some(watch.judge().message)
     }
 
     /// Says what the capture cost, in the status and in the summary that is published.
@@ -237,6 +248,7 @@ impl Work<'_> {
 
     /// What is counted from the window's end on, apart from the rest of the capture.
     pub(super) fn counting(&mut self) -> Counting {
+        self.memory = None;
         let attached = self.journal.attached.as_ref();
         Counting {
             node: Arc::clone(self.node),

@@ -13,8 +13,9 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::{GraftError, LauncherState, Target, speaks};
 use flopwatch_attach::nsys::SessionState;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use flopwatch_attach::usage::memory::MemoryUsage;
 use flopwatch_launcher::state::Reason;
-use flopwatch_nvml::{ContainerIdentity, DeviceSelection, GpuState};
+use flopwatch_nvml::{ContainerIdentity, DeviceSelection, GpuState, Resolver};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
@@ -61,6 +62,8 @@ pub struct Host {
     gpus: Gpus,
     /// Who knows which container was given which of them; none where nobody is to be asked.
     pod_resources: Option<PodResources>,
+    /// What of the node serves its GPUs.
+    services: gpu::Services,
 }
 
 impl Containers for Host {
@@ -95,6 +98,12 @@ impl Containers for Host {
             .into_iter()
             .filter_map(|process| self.procfs.processor_time(process).ok());
         times.reduce(Duration::saturating_add)
+    }
+
+    fn memory(&self, container_id: &str) -> Option<MemoryUsage> {
+        MemoryUsage::find(&self.entering.cgroup_root, container_id, &self.procfs)
+            .inspect_err(|error| debug!(%error, "nobody counts the container's memory"))
+            .ok()
     }
 
     fn first_process(&self, container_id: &str) -> Option<ProcessId> {
@@ -138,14 +147,22 @@ impl Containers for Host {
 }
 
 impl Host {
-    /// The machine whose processes `procfs` shows.
-    pub fn new(options: &Options, entering: Entering, procfs: Procfs, toolbox: Arc<Toolbox>, gpus: Gpus) -> Self {
+    /// The machine whose processes `procfs` shows, and whose pods `resolver` finds by these.
+    pub fn new(
+        options: &Options,
+        entering: &Entering,
+        procfs: &Procfs,
+        toolbox: &Arc<Toolbox>,
+        gpus: Gpus,
+        resolver: Resolver,
+    ) -> Self {
         Self {
-            procfs,
-            entering,
-            toolbox,
+            procfs: procfs.clone(),
+            entering: entering.clone(),
+            toolbox: Arc::clone(toolbox),
             gpus,
             pod_resources: options.pod_resources.clone().map(PodResources::new),
+            services: gpu::Services::new(options.gpu_service_namespace.clone(), resolver),
         }
     }
 
@@ -166,6 +183,7 @@ pub(in crate::node) fn grafted(node: &Node, container_id: &str) -> Option<Target
 struct Own {
     nvml: bool,
     gpus: Vec<GpuState>,
+    services: gpu::Services,
     toolbox: Arc<Toolbox>,
 }
 
@@ -174,6 +192,7 @@ impl Own {
         Self {
             nvml: host.gpus.is_available(),
             gpus: host.gpus.states(),
+            services: host.services.clone(),
             toolbox: Arc::clone(&host.toolbox),
         }
     }
@@ -317,7 +336,7 @@ fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Ow
         detail: prepared.detail,
         mapped,
         variables,
-        gpu: gpu::look(procfs, processes, &own.gpus),
+        gpu: gpu::look(procfs, processes, &own.gpus, &own.services),
         jax,
         nvml: own.nvml,
         tools: !own.toolbox.is_empty(),

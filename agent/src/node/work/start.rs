@@ -106,8 +106,8 @@ impl Work<'_> {
         let spec = &self.capture.spec;
         let namespace = self.capture.namespace().unwrap_or_default();
         let pod = pods::find(&self.node.pods, &namespace, &spec.pod_ref);
-        let probed = self.node.containers.probe_held(&held.container_id).await?;
-        self.attribute(&probed).await;
+        let mut probed = self.node.containers.probe_held(&held.container_id).await?;
+        self.attribute(&mut probed).await;
         let capabilities = self.node.profilers.capabilities(&probed.facts);
         let attached = self.pick(&held.container_id, &probed, capabilities, pod.as_deref())?;
         if !attached.profiler.type_.needs_preparation() {

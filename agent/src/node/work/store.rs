@@ -37,9 +37,10 @@ impl Work<'_> {
                 () = self.aborted() => return Err(self.interrupted().err().unwrap_or_else(too_slow)),
             };
             let (failure, passing) = match tried {
-                Ok(Ok(())) => {
+                Ok(Ok(sha256)) => {
                     self.node.metrics.upload(None);
-                    return Ok(Replication::Stored(bucket.place(&manifest.capture)));
+                    let url = bucket.place(&manifest.capture);
+                    return Ok(Replication::Stored { url, sha256 });
                 }
                 Ok(Err(error)) => failure_of(&error),
                 Err(_elapsed) => (too_slow(), false),

@@ -1,16 +1,20 @@
 //! What XLA and JAX wrote of the programs that they compiled, in the folders that the program's environment names, and whatever else the
 //! program put there: HLO, StableHLO, profiles of device memory.
 //!
-//! The folders are the container's, so that everything in them is untrusted: only plain files are taken, within bounds of number and size,
-//! and what is left out is listed.
+//! The folders are the container's, so that everything in them is untrusted: only plain files are
+//! taken, within bounds of number and size, and what is left out is listed. They are read as the
+//! program's user, and of the files of other users only those below `TMPDIR` are taken: whoever may
+//! read what a session records gets nothing that the program itself would not have given away.
 
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use flopwatch_api::preparation::{JAX_DUMP_IR_TO, XLA_DUMP_TO, XLA_FLAGS};
 use flopwatch_attach::process::{ProcessId, Procfs};
-use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
+use flopwatch_attach::rootfs::{self, RootfsError};
+use flopwatch_attach::user_files::{Entry, Kind, UserFiles};
 use flopwatch_trace::model::count;
 use serde::Serialize;
 use tar::{Builder, Header};
@@ -37,6 +41,20 @@ pub(super) enum DumpsError {
     /// The archive, or the file that each dump is copied to first, cannot be written.
     #[error("the archive of the dumps cannot be written")]
     Archive(#[from] io::Error),
+}
+
+/// Why a file is not in an archive.
+#[derive(Debug, thiserror::Error)]
+enum NotTaken {
+    /// It cannot be read.
+    #[error(transparent)]
+    Unread(#[from] RootfsError),
+    /// It cannot be looked at.
+    #[error("it cannot be looked at")]
+    Unseen(#[from] io::Error),
+    /// It is another user's.
+    #[error("it belongs to user {owner} and lies outside of TMPDIR; the program's user is {user}")]
+    Foreign { owner: u32, user: u32 },
 }
 
 /// The folders that a program's variables name, none twice. Only plain absolute paths are taken.
@@ -100,15 +118,25 @@ pub(super) struct Sink {
     pub(super) limit: u64,
 }
 
+/// Where dumps are looked for.
+#[derive(Debug)]
+pub(super) struct Places {
+    /// The folders.
+    pub(super) folders: Vec<PathBuf>,
+    /// The folder for the program's temporary files, which are its own whoever wrote them.
+    pub(super) temporary: Option<PathBuf>,
+}
+
 /// Writes the files of those folders, and of the folders in them, to an archive.
-pub(super) fn pack(procfs: &Procfs, process: ProcessId, folders: &[PathBuf], sink: Sink) -> Result<Index, DumpsError> {
-    let root = ContainerRoot::open(procfs, process).map_err(DumpsError::Root)?;
-    Packing::new(&root, sink).pack(folders)
+pub(super) fn pack(procfs: &Procfs, process: ProcessId, places: &Places, sink: Sink) -> Result<Index, DumpsError> {
+    let files = UserFiles::open(procfs, process).map_err(DumpsError::Root)?;
+    Packing::new(&files, places, sink).pack()
 }
 
 /// An archive that is being written.
 struct Packing<'a> {
-    root: &'a ContainerRoot,
+    files: &'a UserFiles,
+    places: &'a Places,
     archive: Builder<File>,
     /// A file as it was copied out: one that changes meanwhile has another size than it was looked up with.
     copy: File,
@@ -118,30 +146,32 @@ struct Packing<'a> {
 }
 
 impl<'a> Packing<'a> {
-    fn new(root: &'a ContainerRoot, sink: Sink) -> Self {
+    fn new(files: &'a UserFiles, places: &'a Places, sink: Sink) -> Self {
         Self {
-            root,
+            files,
+            places,
             archive: Builder::new(sink.archive),
             copy: sink.copy,
             left: sink.limit,
             names: 0,
-            index: Index::default(),
+            index: Index {
+                folders: places.folders.clone(),
+                ..Index::default()
+            },
         }
     }
 
-    fn pack(mut self, folders: &[PathBuf]) -> Result<Index, DumpsError> {
-        self.index.folders = folders.to_vec();
-        for folder in folders {
-            for path in self.entries(folder) {
-                match self.root.stat(&path) {
-                    Ok(_) => self.add(&path)?,
+    fn pack(mut self) -> Result<Index, DumpsError> {
+        let places = self.places;
+        for folder in &places.folders {
+            for entry in self.entries(folder) {
+                if matches!(entry.kind, Ok(Kind::Folder)) {
                     // A folder of one module.
-                    Err(_) if self.root.volume(&path).is_ok() => {
-                        for path in self.entries(&path) {
-                            self.add(&path)?;
-                        }
+                    for entry in self.entries(&entry.path) {
+                        self.add(entry)?;
                     }
-                    Err(error) => self.index.leave_out(&path, chain(&error)),
+                } else {
+                    self.add(entry)?;
                 }
             }
         }
@@ -157,23 +187,21 @@ impl<'a> Packing<'a> {
         Ok(self.index)
     }
 
-    /// Paths of what lies in a folder, in their order; those beyond the bound are left out.
-    fn entries(&mut self, folder: &Path) -> Vec<PathBuf> {
+    /// What lies in a folder, in its order; what is beyond the bound is left out.
+    fn entries(&mut self, folder: &Path) -> Vec<Entry> {
         let most = FILES.min(NAMES.saturating_sub(self.names));
         if most == 0 {
             self.index.leave_out(folder, format!("{NAMES} names were looked at"));
             return Vec::new();
         }
-        match self.root.list(folder, most) {
-            Ok(names) => {
-                self.names = self.names.saturating_add(names.len());
-                if names.len() == most {
+        match self.files.entries(folder, most) {
+            Ok(entries) => {
+                self.names = self.names.saturating_add(entries.len());
+                if entries.len() == most {
                     self.index
                         .leave_out(folder, format!("only its first {most} names were looked at"));
                 }
-                let mut paths: Vec<_> = names.into_iter().map(|name| folder.join(name)).collect();
-                paths.sort_unstable();
-                paths
+                entries
             }
             Err(error) => {
                 self.index.leave_out(folder, chain(&error));
@@ -182,22 +210,31 @@ impl<'a> Packing<'a> {
         }
     }
 
-    fn add(&mut self, path: &Path) -> Result<(), DumpsError> {
+    /// Adds a file, or lists what is none.
+    fn add(&mut self, Entry { path, kind }: Entry) -> Result<(), DumpsError> {
+        let path = path.as_path();
+        match kind {
+            Ok(Kind::File) => {}
+            Ok(Kind::Folder) => {
+                self.index.leave_out(path, "it is a folder in a folder".to_owned());
+                return Ok(());
+            }
+            Err(error) => {
+                self.index.leave_out(path, chain(&error));
+                return Ok(());
+            }
+        }
         if self.index.files >= FILES {
             self.index.leave_out(path, format!("an archive holds {FILES} files"));
             return Ok(());
         }
         self.copy.set_len(0)?;
         self.copy.rewind()?;
-        let copied = self.root.stat(path).and_then(|facts| {
-            let bytes = self.root.copy_out(path, &mut self.copy, self.left, |_| true)?;
-            Ok((bytes, facts.modified_unix))
-        });
-        let (bytes, modified) = match copied {
+        let (bytes, modified) = match self.copy_out(path) {
             Ok(copied) => copied,
-            Err(RootfsError::Sink { source, .. }) => return Err(source.into()),
-            Err(error) => {
-                self.index.leave_out(path, chain(&error));
+            Err(NotTaken::Unread(RootfsError::Sink { source, .. })) => return Err(source.into()),
+            Err(why) => {
+                self.index.leave_out(path, chain(&why));
                 return Ok(());
             }
         };
@@ -208,6 +245,20 @@ impl<'a> Packing<'a> {
         self.index.files = self.index.files.saturating_add(1);
         self.index.bytes = self.index.bytes.saturating_add(bytes);
         Ok(())
+    }
+
+    /// Copies a file out; its bytes, and when it was last changed.
+    fn copy_out(&mut self, path: &Path) -> Result<(u64, i64), NotTaken> {
+        let file = self.files.open_file(path, self.left)?;
+        // Of the file that is open, so that nobody puts another one in its place.
+        let facts = file.metadata()?;
+        let (owner, user) = (facts.uid(), self.files.user().uid());
+        let temporary = self.places.temporary.as_deref();
+        if owner != user && temporary.is_none_or(|temporary| !path.starts_with(temporary)) {
+            return Err(NotTaken::Foreign { owner, user });
+        }
+        let bytes = rootfs::copy(&file, path, &mut self.copy, self.left, |_| true)?;
+        Ok((bytes, facts.mtime()))
     }
 }
 
@@ -226,11 +277,24 @@ fn append(
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
+    use std::fs::Permissions;
     use std::io::Read as _;
+    use std::os::unix::fs::{PermissionsExt as _, chown};
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    use flopwatch_attach::container_user::ContainerUser;
 
     use super::*;
+
+    /// The user of the process with that PID.
+    pub(in crate::profilers::jax) fn user_of(pid: u32) -> ContainerUser {
+        let procfs = Procfs::default();
+        let process = procfs.identify(i32::try_from(pid).unwrap()).unwrap();
+        ContainerUser::of(&procfs, process).unwrap()
+    }
 
     #[test]
     fn folders_are_those_that_the_variables_name() {
@@ -250,15 +314,22 @@ mod tests {
 
     /// Name and content of each file of an archive of those folders.
     fn packed(root: &Path, folders: &[&str], limit: u64) -> (Index, BTreeMap<String, String>) {
-        let folders: Vec<_> = folders.iter().map(PathBuf::from).collect();
+        packed_as(root, user_of(std::process::id()), folders, limit)
+    }
+
+    fn packed_as(root: &Path, user: ContainerUser, folders: &[&str], limit: u64) -> (Index, BTreeMap<String, String>) {
+        let places = Places {
+            folders: folders.iter().map(PathBuf::from).collect(),
+            temporary: Some("/tmp".into()),
+        };
         let file = tempfile::NamedTempFile::new().unwrap();
-        let root = ContainerRoot::of_folder(root).unwrap();
+        let files = UserFiles::of_folder(root, user).unwrap();
         let sink = Sink {
             archive: file.reopen().unwrap(),
             copy: tempfile::tempfile().unwrap(),
             limit,
         };
-        let index = Packing::new(&root, sink).pack(&folders).unwrap();
+        let index = Packing::new(&files, &places, sink).pack().unwrap();
         let mut archive = tar::Archive::new(file.reopen().unwrap());
         let files = archive.entries().unwrap().map(|entry| {
             let mut entry = entry.unwrap();
@@ -306,6 +377,52 @@ mod tests {
         );
         assert_eq!(index.left_out_count, left_out.len());
         assert!(files[INDEX].contains("\"leftOutCount\": 5"), "{}", files[INDEX]);
+    }
+
+    #[test]
+    fn n3_files_that_the_programs_user_may_not_read_or_that_are_not_its_own_are_left_out() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("skipped: files of several users need root");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["", "home", "home/.ssh", "tmp"] {
+            let folder = root.path().join(folder);
+            std::fs::create_dir_all(&folder).unwrap();
+            std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        }
+        let file = |path: &str, owner: u32, mode: u32| {
+            let path = root.path().join(path);
+            std::fs::write(&path, "content").unwrap();
+            chown(&path, Some(owner), Some(owner)).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+        };
+        file("home/own.txt", 1000, 0o600);
+        file("home/of-root", 0, 0o600);
+        file("home/of-root-for-all", 0, 0o644);
+        file("home/.ssh/id_ed25519", 0, 0o600);
+        file("tmp/of-root-for-all", 0, 0o644);
+        file("tmp/of-root", 0, 0o600);
+        let mut program = Command::new("sleep").arg("60").uid(1000).gid(1000).spawn().unwrap();
+        let user = user_of(program.id());
+        program.kill().unwrap();
+        program.wait().unwrap();
+
+        let (index, files) = packed_as(root.path(), user, &["/home", "/tmp"], 1 << 20);
+        let names: Vec<_> = files.keys().map(String::as_str).collect();
+        assert_eq!(names, ["home/own.txt", INDEX, "tmp/of-root-for-all"]);
+        let left_out: Vec<_> = index.left_out.iter().map(|left| left.path.to_str().unwrap()).collect();
+        let expected = [
+            "/home/.ssh/id_ed25519",
+            "/home/of-root",
+            "/home/of-root-for-all",
+            "/tmp/of-root",
+        ];
+        assert_eq!(left_out, expected);
+        let why: Vec<_> = index.left_out.iter().map(|left| left.why.as_str()).collect();
+        assert!(why[1].contains("Permission denied"), "{why:?}");
+        assert!(why[2].contains("belongs to user 0"), "{why:?}");
+        assert!(files[INDEX].contains("/home/of-root"), "{}", files[INDEX]);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use crate::grpc::{CallError, Channel};
 const PROFILE: &str = "/tensorflow.ProfilerService/Profile";
 /// How long a service may take from the end of its window to the end of its answer: a full one has some 300 MB.
 const ANSWER: Duration = Duration::from_mins(3);
-/// How long a service that was asked to end is waited for before it is told to: its window may be about to end.
+/// How long a service is waited for before it is told to end: its window may have begun just now, or be about to end.
 const NEARLY: Duration = Duration::from_millis(300);
 /// Bytes between two looks at the free disk space.
 const LOOK_EVERY: usize = 16 << 20;
@@ -164,10 +164,19 @@ async fn converse(errand: Errand, orders: watch::Receiver<Order>) -> Result<(), 
         }
         file.write_all(part)
     };
+    let begun = Instant::now();
     let answered = channel.call(PROFILE, &errand.request, errand.limit, keep);
     let told_to_end = async {
         told(orders.clone(), Order::End).await;
-        sleep(NEARLY).await;
+        // A window that is ended for what it takes is ended at once, but not before its service can know of it.
+        let recorded = begun.elapsed();
+        let is_about_to_end = errand.length.saturating_sub(recorded) <= NEARLY;
+        let wait = if is_about_to_end {
+            NEARLY
+        } else {
+            NEARLY.saturating_sub(recorded)
+        };
+        sleep(wait).await;
         let session = message::terminate(&errand.session).into_bytes();
         let ended = channel.call(TERMINATE, &session, u64::from(u16::MAX), |_| Ok(()));
         match timeout(LOOK, ended).await {

@@ -1,10 +1,12 @@
-//! The result of a service of an earlier version, which writes it to the program's own disk instead of answering with it.
+//! The result of a service of an earlier version, which writes it to the program's own disk instead
+//! of answering with it. It is read and removed as the program's user.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use flopwatch_attach::process::{ProcessId, Procfs};
-use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
+use flopwatch_attach::rootfs::{self, RootfsError};
+use flopwatch_attach::user_files::UserFiles;
 use tracing::debug;
 
 use crate::failure::chain;
@@ -41,55 +43,64 @@ pub(super) fn take(
     to: &mut dyn Write,
     limit: u64,
 ) -> Result<u64, RootfsError> {
-    let root = ContainerRoot::open(procfs, process)?;
+    let files = UserFiles::open(procfs, process)?;
     for place in places(capture) {
-        match root.copy_out(&place.join(format!("{HOST}.xplane.pb")), to, limit, |_| true) {
-            Err(RootfsError::NotFound { .. }) => {}
-            taken => return taken,
-        }
+        let path = place.join(format!("{HOST}.xplane.pb"));
+        let file = match files.open_file(&path, limit) {
+            Err(RootfsError::NotFound { .. }) => continue,
+            opened => opened?,
+        };
+        return rootfs::copy(&file, &path, to, limit, |_| true);
     }
     Ok(0)
 }
 
 /// Removes what a service wrote for the capture. Safe to run twice; what does not work is logged.
 pub(super) fn clean(procfs: &Procfs, process: ProcessId, capture: &str) {
-    match ContainerRoot::open(procfs, process).and_then(|root| clear(&root, capture)) {
+    match UserFiles::open(procfs, process).and_then(|files| clear(&files, capture)) {
         Ok(()) => {}
         Err(error) => debug!(error = %chain(&error), "what the program's service wrote cannot be removed"),
     }
 }
 
-fn clear(root: &ContainerRoot, capture: &str) -> Result<(), RootfsError> {
+fn clear(files: &UserFiles, capture: &str) -> Result<(), RootfsError> {
     let folder = folder(capture);
     for place in places(capture) {
-        for name in root.list(&place, FILES)? {
-            root.remove(&place.join(name))?;
+        for name in files.list(&place, FILES)? {
+            files.remove(&place.join(name))?;
         }
         // Up to the folder itself: each is empty once what was in it is gone.
         for emptied in place.ancestors().take_while(|emptied| emptied.starts_with(&folder)) {
             if emptied != folder {
-                root.remove_folder(emptied)?;
+                files.remove_folder(emptied)?;
             }
         }
     }
-    root.remove_folder(Path::new(&folder)).map(drop)
+    files.remove_folder(&folder).map(drop)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use super::super::dumps::tests::user_of;
     use super::*;
+
+    fn files(container: &Path) -> UserFiles {
+        UserFiles::of_folder(container, user_of(std::process::id())).unwrap()
+    }
 
     #[test]
     fn all_that_a_service_made_for_a_capture_goes_and_nothing_else() {
         let container = tempfile::tempdir().unwrap();
-        let root = ContainerRoot::of_folder(container.path()).unwrap();
+        let files = files(container.path());
         let inside = |path: &Path| container.path().join(path.strip_prefix("/").unwrap());
         for place in places("0-1").into_iter().chain(places("0-2")) {
             std::fs::create_dir_all(inside(&place)).unwrap();
             std::fs::write(inside(&place).join("flopwatch.xplane.pb"), "profile").unwrap();
         }
-        clear(&root, "0-1").unwrap();
-        clear(&root, "0-1").unwrap();
+        clear(&files, "0-1").unwrap();
+        clear(&files, "0-1").unwrap();
         assert!(!inside(&folder("0-1")).exists());
         for place in places("0-2") {
             assert!(inside(&place).join("flopwatch.xplane.pb").exists());
@@ -99,13 +110,13 @@ mod tests {
     #[test]
     fn a_link_in_the_place_of_the_folder_leads_nowhere() {
         let container = tempfile::tempdir().unwrap();
-        let root = ContainerRoot::of_folder(container.path()).unwrap();
+        let files = files(container.path());
         let elsewhere = container.path().join("elsewhere").join(session("0-1"));
         std::fs::create_dir_all(&elsewhere).unwrap();
         std::fs::write(elsewhere.join("flopwatch.xplane.pb"), "theirs").unwrap();
         std::fs::create_dir(container.path().join("tmp")).unwrap();
         std::os::unix::fs::symlink("../elsewhere", container.path().join("tmp/flopwatch-0-1")).unwrap();
-        assert!(clear(&root, "0-1").is_err());
+        assert!(clear(&files, "0-1").is_err());
         assert!(elsewhere.join("flopwatch.xplane.pb").exists());
     }
 }

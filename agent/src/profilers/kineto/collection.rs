@@ -1,6 +1,5 @@
 //! One collection: its folder in the container, the processes that are told, and their traces.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,31 +7,27 @@ use std::time::{Duration, Instant};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::kineto::{Audience, EndpointError, Endpoints, Membership, TraceFolder};
-use flopwatch_attach::rootfs::RootfsError;
-use flopwatch_trace::kineto::LOSSES;
 use flopwatch_trace::model::{Loss, LossReason, Losses, count};
 use tracing::{debug, info, warn};
 
+use super::Collection;
+use super::pack::{Contents, pack};
+use super::place::Place;
 use super::recorders::Recorders;
 use super::request::LATEST;
-use super::{Collection, RAW};
-use crate::bound::Bound;
-use crate::disk::Short;
 use crate::failure::{Failure, chain};
 use crate::profilers::{Observed, Site};
 
-/// How long a container's files are waited for.
-const LOOK: Duration = Duration::from_secs(10);
 /// Time between two looks.
 const TICK: Duration = Duration::from_millis(200);
 /// How long the processes may take to write their traces, from the window's end on.
 const WRITING: Duration = Duration::from_mins(3);
 /// How long a process may take to begin with that.
 const BEGINNING: Duration = Duration::from_secs(10);
+/// How long all that follows a window's end may take: the traces, and their copies.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(230);
 /// Free bytes below which a disk is full: from then on no more comes of a trace that is not whole.
 const FULL: u64 = 64 << 10;
-/// Most traces of a container.
-const MOST: usize = 256;
 
 /// A collection that this agent began.
 #[derive(Debug)]
@@ -45,37 +40,41 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Makes the folder, and has the container's processes told from now on.
+    /// Makes the folder, and has the container's processes told from now on. From the window's
+    /// start on nobody is told any more; who asks is heard for `after` all the same, because one
+    /// that nobody hears asks again after longer and longer pauses.
     pub(super) fn begin(
         endpoints: &Endpoints,
         gate: &Gate,
         site: &Site,
         collection: &Collection,
+        after: Duration,
     ) -> Result<Self, Failure> {
-        let folder = collection.folder(&site.capture);
-        let configuration = collection.request.configuration(&folder.to_string_lossy());
-        in_container(gate, site, &folder, |folder| {
-            // That of an agent that was killed before its window.
+        let place = Place::of(gate, site, collection, CaptureReason::AttachFailed);
+        let folder = place.folder();
+        let configuration = collection.request.configuration(&folder.path().to_string_lossy());
+        place.look(|folder| {
+            // That of an agent that was killed before its window, or of the first window.
             folder.remove()?;
             folder.make()
         })?;
         let latest = Instant::now() + collection.until_start().saturating_sub(LATEST);
         let (containers, id) = (Arc::clone(&site.containers), site.container_id.clone());
-        let recorders = Arc::new(Recorders::new(containers, id, configuration, latest));
+        let only = collection.only.clone();
+        let recorders = Arc::new(Recorders::new(containers, id, configuration, latest, only));
         let told = Arc::clone(&recorders);
         let audience: Arc<dyn Audience> = told;
-        // Nobody is told any more once the window is open.
-        let limit = collection.until_start();
+        let limit = collection.until_start() + after;
         let joined = endpoints.join(&site.containers.procfs(), site.process, &audience, limit);
         match joined {
             Ok(membership) => Ok(Self {
                 recorders,
-                folder,
+                folder: folder.path().to_owned(),
                 end_ms: collection.end_ms(),
                 membership,
             }),
             Err(error) => {
-                discard(gate, site, Some(&folder));
+                discard(&place);
                 Err(refused(&error))
             }
         }
@@ -111,24 +110,6 @@ fn refused(error: &EndpointError) -> Failure {
     Failure::new(CaptureReason::AttachFailed, chain(error))
 }
 
-/// What the traces may have.
-pub(super) fn bound(gate: &Gate, site: &Site, collection: &Collection) -> Result<Bound, Failure> {
-    let folder = collection.folder(&site.capture);
-    let volume = in_container(gate, site, &folder, TraceFolder::volume)?;
-    let above = site.limits.floor.above(volume).map_err(|short| {
-        let Short { free, floor } = short;
-        let message = format!(
-            "the disk of {} in the container has {free} bytes free and the agent must leave {floor} (--min-free-bytes, \
-             --min-free-percent): free some space there, or set TMPDIR of the program to a larger volume",
-            collection.temporary
-        );
-        Failure::new(CaptureReason::DiskSpace, message)
-    })?;
-    let bound = Bound::of(site.limits.capture_bytes, site.pod_room, above);
-    bound.check()?;
-    Ok(bound)
-}
-
 /// Waits for the window's start. Fails where no process has asked by then.
 pub(super) fn await_start(recorders: &Recorders, site: &Site, collection: &Collection) -> Result<(), Failure> {
     loop {
@@ -158,8 +139,7 @@ pub(super) fn await_start(recorders: &Recorders, site: &Site, collection: &Colle
 
 /// Where a collection stands that an earlier agent began: the library goes on without any.
 pub(super) fn observe(gate: &Gate, site: &Site, collection: &Collection) -> Result<Observed, Failure> {
-    let folder = collection.folder(&site.capture);
-    let names = in_container(gate, site, &folder, TraceFolder::names)?;
+    let names = Place::of(gate, site, collection, CaptureReason::AttachFailed).look(TraceFolder::names)?;
     let names: Vec<_> = names.iter().filter_map(|name| name.to_str()).collect();
     let request = &collection.request;
     if !names
@@ -184,38 +164,73 @@ pub(super) fn fetch(
     collection: &Collection,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
-    let folder = collection.folder(&site.capture);
-    let traces = await_traces(gate, recorders, site, collection, goes_on)?;
-    let bound = collection.bound(site);
-    // An agent that came later knows of no process that was told.
-    let losses = recorders.map_or_else(Vec::new, |recorders| missing(recorders, traces.len()));
-    let made = pack(site, &folder, &traces, &losses, bound, goes_on);
-    discard(gate, site, Some(&folder));
+    let end = Instant::now() + collection.until_end() + FETCH_TIMEOUT;
+    let place = Place::of(gate, site, collection, CaptureReason::CollectionFailed);
+    let waiting = Waiting {
+        limit: WRITING,
+        goes_on,
+        look: &mut || {},
+    };
+    let traces = await_traces(&place, recorders, site, collection, waiting)?.whole;
+    let contents = Contents {
+        losses: missing(recorders, collection, traces.len()),
+        traces,
+        bound: collection.bound(site),
+    };
+    let left = end.saturating_duration_since(Instant::now());
+    let made = pack(&place, site, contents, left, goes_on);
+    discard(&place);
     made
 }
 
-/// The processes of which there is no trace.
-fn missing(recorders: &Recorders, traces: usize) -> Vec<Loss> {
+/// What the traces do not hold: of processes, and of the time that was asked for.
+fn missing(recorders: Option<&Recorders>, collection: &Collection, traces: usize) -> Vec<Loss> {
     let mut losses = Losses::default();
-    let silent = recorders.processes().len().saturating_sub(traces);
-    losses.add(LossReason::Dropped, "processes that wrote no trace", count(silent));
-    losses.add(
-        LossReason::Dropped,
-        "processes that asked too late what to record",
-        recorders.left_out(),
-    );
+    // An agent that came later knows of no process that was told.
+    if let Some(recorders) = recorders {
+        let silent = recorders.processes().len().saturating_sub(traces);
+        losses.add(LossReason::Dropped, "processes that wrote no trace", count(silent));
+        losses.add(
+            LossReason::Dropped,
+            "processes that asked too late what to record",
+            recorders.left_out(),
+        );
+    }
+    if let Some(why) = &collection.shortened {
+        losses.add(LossReason::Truncated, &format!("window: {why}"), 1);
+    }
     losses.list()
 }
 
-/// Names of the traces that are whole, once no other is to come.
-fn await_traces(
-    gate: &Gate,
+/// How traces are waited for.
+pub(super) struct Waiting<'a> {
+    /// How long at most, from the window's end on.
+    pub(super) limit: Duration,
+    /// Whether they still are.
+    pub(super) goes_on: &'a dyn Fn() -> bool,
+    /// Called again and again meanwhile.
+    pub(super) look: &'a mut dyn FnMut(),
+}
+
+/// Traces that were waited for.
+#[derive(Debug)]
+pub(super) struct Written {
+    /// Names of those that are whole.
+    pub(super) whole: Vec<String>,
+    /// Whether more were being written when the time was over.
+    pub(super) is_late: bool,
+}
+
+/// The traces that are whole, once no other is to come. Fails where there is none.
+pub(super) fn await_traces(
+    place: &Place<'_>,
     recorders: Option<&Recorders>,
     site: &Site,
     collection: &Collection,
-    goes_on: &dyn Fn() -> bool,
-) -> Result<Vec<String>, Failure> {
-    let (folder, request) = (collection.folder(&site.capture), &collection.request);
+    waiting: Waiting<'_>,
+) -> Result<Written, Failure> {
+    let Waiting { limit, goes_on, look } = waiting;
+    let request = &collection.request;
     let end = Instant::now() + collection.until_end();
     let told = recorders.map(Recorders::processes);
     loop {
@@ -225,7 +240,8 @@ fn await_traces(
                 "interrupted while waiting for the traces",
             ));
         }
-        let names = in_container(gate, site, &folder, TraceFolder::names)?;
+        look();
+        let names = place.look(TraceFolder::names)?;
         let names: Vec<_> = names.iter().filter_map(|name| name.to_str()).collect();
         let whole: Vec<_> = names
             .iter()
@@ -234,7 +250,7 @@ fn await_traces(
             .collect();
         // By then whoever records has begun to write: the library drops a window that it hears of too late, and says so to nobody.
         let begun = Instant::now() >= end + BEGINNING;
-        let is_over = match &told {
+        let is_written = match &told {
             Some(told) => told.iter().all(|(process, inner_pid)| {
                 let has_begun = names.contains(&request.partial_name(*inner_pid).as_str());
                 let is_whole = names.contains(&request.trace_name(*inner_pid).as_str());
@@ -244,8 +260,9 @@ fn await_traces(
             None => !names.iter().any(|name| request.is_partial(name)) && begun,
         };
         let alive = site.containers.is_alive(site.process);
-        let full = alive && begun && is_full(gate, site, &folder)?;
-        if is_over || full || !alive || Instant::now() >= end + WRITING {
+        let full = alive && begun && is_full(place)?;
+        let is_over = is_written || full || !alive;
+        if is_over || Instant::now() >= end + limit {
             let wanted = told.map_or(whole.len(), |told| told.len());
             if whole.len() < wanted {
                 warn!(wanted, whole = whole.len(), "some processes wrote no trace");
@@ -253,7 +270,8 @@ fn await_traces(
             return if whole.is_empty() {
                 Err(no_trace(collection, alive, full))
             } else {
-                Ok(whole)
+                let is_late = !is_over;
+                Ok(Written { whole, is_late })
             };
         }
         pause(TICK);
@@ -261,8 +279,8 @@ fn await_traces(
 }
 
 /// Whether the disk that the processes write to has no room.
-fn is_full(gate: &Gate, site: &Site, folder: &Path) -> Result<bool, Failure> {
-    Ok(in_container(gate, site, folder, TraceFolder::volume)?.free < FULL)
+fn is_full(place: &Place<'_>) -> Result<bool, Failure> {
+    Ok(place.look(TraceFolder::volume)?.free < FULL)
 }
 
 fn no_trace(collection: &Collection, alive: bool, full: bool) -> Failure {
@@ -293,90 +311,15 @@ fn no_trace(collection: &Collection, alive: bool, full: bool) -> Failure {
     Failure::new(reason, message)
 }
 
-/// Copies the traces out, one after the other, into one archive, with a list of what is missing where something is.
-fn pack(
-    site: &Site,
-    folder: &Path,
-    traces: &[String],
-    losses: &[Loss],
-    bound: Bound,
-    goes_on: &dyn Fn() -> bool,
-) -> Result<(), Failure> {
-    let failed = || Failure::because(CaptureReason::CollectionFailed);
-    let (partial, one) = (site.folder.join("capture.partial"), site.folder.join("trace.partial"));
-    let mut archive = tar::Builder::new(File::create(&partial).map_err(failed())?);
-    let mut left = bound.bytes;
-    for name in traces.iter().take(MOST) {
-        let mut copy = File::create(&one).map_err(failed())?;
-        let folder = trace_folder(site, folder);
-        match folder.copy_out(name, &mut copy, left, |_| goes_on()) {
-            Ok(bytes) => left = left.saturating_sub(bytes),
-            Err(RootfsError::TooLarge { .. }) => return Err(outgrown(bound)),
-            Err(RootfsError::Stopped { .. }) => {
-                let message = "interrupted, or short of free disk space, while the traces were taken out";
-                return Err(Failure::new(CaptureReason::DiskSpace, message));
-            }
-            Err(error) => return Err(Failure::new(CaptureReason::CollectionFailed, chain(&error))),
-        }
-        drop(copy);
-        archive.append_path_with_name(&one, name).map_err(failed())?;
-    }
-    std::fs::remove_file(&one).map_err(failed())?;
-    if !losses.is_empty() {
-        let list = serde_json::to_vec(losses)
-            .map_err(std::io::Error::from)
-            .map_err(failed())?;
-        let mut header = tar::Header::new_gnu();
-        header.set_size(count(list.len()));
-        header.set_mode(0o644);
-        archive.append_data(&mut header, LOSSES, &list[..]).map_err(failed())?;
-    }
-    archive
-        .into_inner()
-        .and_then(|file| file.sync_data())
-        .map_err(failed())?;
-    std::fs::rename(&partial, site.folder.join(RAW)).map_err(failed())
-}
-
-fn outgrown(bound: Bound) -> Failure {
-    let failure = bound.outgrown();
-    let message = format!("{}; stacks and shapes make traces larger", failure.message);
-    Failure::new(failure.reason, message)
-}
-
 /// Removes what a collection has in the container. Says only in the log what did not work.
-pub(super) fn discard(gate: &Gate, site: &Site, folder: Option<&Path>) {
-    let Some(folder) = folder else { return };
-    match in_container(gate, site, folder, TraceFolder::remove) {
+pub(super) fn discard(place: &Place<'_>) {
+    match place.look(TraceFolder::remove) {
         Ok(removed) => debug!(removed, "removed the folder of the traces"),
         Err(failure) => warn!(
             error = failure.message,
             "the folder of the traces stays in the container until a sweep"
         ),
     }
-}
-
-fn trace_folder(site: &Site, folder: &Path) -> TraceFolder {
-    TraceFolder::new(site.containers.procfs(), site.process, folder.to_owned())
-}
-
-/// Does that with the files of the container, on a thread that may be left behind.
-fn in_container<T: Send + 'static>(
-    gate: &Gate,
-    site: &Site,
-    folder: &Path,
-    work: impl FnOnce(&TraceFolder) -> Result<T, RootfsError> + Send + 'static,
-) -> Result<T, Failure> {
-    let folder = trace_folder(site, folder);
-    let done = gate.within(&site.container_id, LOOK, move || work(&folder));
-    let done = done.map_err(Failure::because(CaptureReason::AttachFailed))?;
-    done.map_err(|error| {
-        if site.containers.is_alive(site.process) {
-            return Failure::new(CaptureReason::AttachFailed, chain(&error));
-        }
-        let message = "the container has ended, and what it had written of its traces with it";
-        Failure::new(CaptureReason::TargetNotRunning, message)
-    })
 }
 
 #[expect(

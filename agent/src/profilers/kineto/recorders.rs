@@ -27,13 +27,15 @@ pub(super) struct Recorders {
     configuration: String,
     /// From then on a process would be told too late.
     latest: Instant,
+    /// Those that are told; none where each is that asks.
+    only: Option<BTreeSet<ProcessId>>,
     told: Mutex<Told>,
 }
 
 #[derive(Debug, Default)]
 struct Told {
     processes: BTreeMap<ProcessId, Recorder>,
-    /// Those that asked too late, or were too many.
+    /// Those that asked too late, were too many, or were not to be told.
     left_out: BTreeSet<ProcessId>,
 }
 
@@ -52,12 +54,14 @@ impl Recorders {
         container_id: String,
         configuration: String,
         latest: Instant,
+        only: Option<BTreeSet<ProcessId>>,
     ) -> Self {
         Self {
             containers,
             container_id,
             configuration,
             latest,
+            only,
             told: Mutex::default(),
         }
     }
@@ -74,6 +78,12 @@ impl Recorders {
     /// How many asked and were not told.
     pub(super) fn left_out(&self) -> u64 {
         count(self.told().left_out.len())
+    }
+
+    /// Those that asked.
+    pub(super) fn asked(&self) -> BTreeSet<ProcessId> {
+        let told = self.told();
+        told.processes.keys().chain(&told.left_out).copied().collect()
     }
 
     fn told(&self) -> MutexGuard<'_, Told> {
@@ -96,7 +106,8 @@ impl Audience for Recorders {
         }
         // Who asks again later may not have taken the answer. The library keeps one request and passes over another until its window.
         let full = before.is_none() && told.processes.len() >= MOST;
-        if full || now >= self.latest {
+        let is_other = self.only.as_ref().is_some_and(|only| !only.contains(&process));
+        if full || is_other || now >= self.latest {
             if before.is_none() && told.left_out.len() < MOST {
                 told.left_out.insert(process);
             }

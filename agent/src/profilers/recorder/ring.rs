@@ -7,6 +7,7 @@ use std::time::Duration;
 use flopwatch_api::preparation::RECORDER_BYTES;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::{Gate, Late};
+use flopwatch_attach::mount_kind::{self, MountError};
 use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::recorder::{self, snapshot};
@@ -29,6 +30,11 @@ pub(crate) enum RingError {
     /// The container's files do not answer.
     #[error(transparent)]
     Late(#[from] Late),
+    /// The file lies where nobody may ever answer for it, or where it lies cannot be told.
+    #[error(
+        "the flight recorder's file is not opened: its folder (FLOPWATCH_RECORDER_DIR) must lie in memory or on a disk of the node"
+    )]
+    Mount(#[from] MountError),
     /// The file cannot be opened.
     #[error(transparent)]
     Rootfs(RootfsError),
@@ -53,7 +59,7 @@ impl From<RingError> for Failure {
     fn from(error: RingError) -> Self {
         let reason = match &error {
             RingError::NotThere => CaptureReason::RequiredEventsMissing,
-            RingError::Late(_) | RingError::Rootfs(_) => CaptureReason::AttachFailed,
+            RingError::Late(_) | RingError::Mount(_) | RingError::Rootfs(_) => CaptureReason::AttachFailed,
             RingError::Snapshot(_) => CaptureReason::CollectionFailed,
             RingError::Copy(_) => CaptureReason::StoreFailed,
         };
@@ -68,6 +74,7 @@ pub(crate) fn take(gate: &Gate, site: &Site, ring: PathBuf, name: &str) -> Resul
     let (procfs, process) = (site.containers.procfs(), site.process);
     let limit = (*RECORDER_BYTES.end()).min(site.limits.capture_bytes);
     gate.within(&site.container_id, LOOK, move || {
+        mount_kind::check_readable(&procfs, process, &ring)?;
         let file = ContainerRoot::open(&procfs, process)?.open_file(&ring, limit)?;
         snapshot(&file, &mut copy, &ReadLimits::default())?;
         Ok::<_, RingError>(copy.sync_data()?)

@@ -1,6 +1,6 @@
 //! A node whose captures are carried out in this process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -98,6 +98,7 @@ impl Rig {
             limits: Limits {
                 captures: 2,
                 capture_bytes: 2 << 30,
+                window_memory_bytes: 32 << 30,
                 floor: Floor::default(),
             },
             profilers: Profilers::default(),
@@ -117,6 +118,11 @@ impl Rig {
         let rig = Self::new(&annotations);
         rig.containers.inside().nsys = true;
         rig
+    }
+
+    /// In the place of the node's procfs, with its tree of cgroups in the folder `cgroup`.
+    pub(crate) fn machine(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Folder of captures under way.
@@ -226,11 +232,13 @@ impl Rig {
     pub(crate) async fn live(&self) -> Life {
         let (stop, give_up) = (CancellationToken::new(), CancellationToken::new());
         let client = self.server.client("team");
+        let cgroups = format!("--cgroup-root={}", self.machine().join("cgroup").display());
         let line = [
             "flopwatch-agent",
             "run",
             "--node-name=n1",
             "--advertise-address=127.0.0.1",
+            cgroups.as_str(),
         ];
         let Command::Run(options) = Cli::parse_from(line).command else {
             unreachable!("it says run");

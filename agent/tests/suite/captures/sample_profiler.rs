@@ -1,14 +1,15 @@
 //! A profiler of the least: it writes one trace of PyTorch's format, and needs neither a prepared pod nor tools.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flopwatch_agent::failure::Failure;
 use flopwatch_agent::node::containers::Probed;
 use flopwatch_agent::profilers::facts::{Facts, open};
-use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, STOP_TIMEOUT, Shortened, Site, State};
 use flopwatch_agent::steps::ToolStep;
 use flopwatch_agent::toolbox::Toolbox;
 use flopwatch_agent::workplace::Workplace;
@@ -43,6 +44,11 @@ pub(crate) struct Sample {
     pub(crate) uses: Option<u64>,
     /// Looks at that.
     pub(crate) looks: Arc<AtomicU32>,
+    /// What the next stop waits for, and how long it may.
+    pub(crate) stuck: Arc<Mutex<Option<Receiver<()>>>>,
+    pub(crate) stop_timeout: Option<Duration>,
+    /// The window that it has instead of what was asked for.
+    pub(crate) shortened: Option<Shortened>,
     /// Tools whose importer is run on the trace before anything else; none where there is nothing to import.
     pub(crate) importer: Option<HostTools>,
 }
@@ -107,12 +113,25 @@ impl Profiler for Sample {
         Some(Duration::from_millis(self.uses?) * looks)
     }
 
+    fn shortened(&self, _: &State) -> Result<Option<Shortened>, Failure> {
+        Ok(self.shortened.clone())
+    }
+
     fn stopping(&self) -> &'static str {
         "waiting for the trace"
     }
 
+    fn stop_timeout(&self, _: &State) -> Result<Duration, Failure> {
+        Ok(self.stop_timeout.unwrap_or(STOP_TIMEOUT))
+    }
+
     fn stop(&self, site: &Site, state: &State, _: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         self.records.store(false, Ordering::SeqCst);
+        let stuck = self.stuck.lock().unwrap().take();
+        if let Some(stuck) = stuck {
+            // Until the test lets it go.
+            stuck.recv().ok();
+        }
         let Kept { operator } = state.read()?;
         let event = |cat: &str, name: &str| {
             serde_json::json!({"ph": "X", "cat": cat, "name": name, "pid": 7, "tid": 7, "ts": 10.0, "dur": 5.0,

@@ -2,6 +2,7 @@
 
 Usage: program.py FIRST_PORT PROCESSES. Each process multiplies matrices, and appends when each step began and ended (monotonic
 seconds) to the file steps.PORT of the working folder. Where JAX_DUMP_IR_TO is set, a profile of the device's memory goes there too.
+CALLS is how many functions each step calls within an annotation of their own; none without.
 """
 
 import fcntl
@@ -27,6 +28,10 @@ def run(port):
     def step(x):
         return jnp.tanh(x @ x).sum()
 
+    def call():
+        pass
+
+    calls = int(os.environ.get("CALLS", "0"))
     x = jnp.ones((64, 64))
     step(x).block_until_ready()
     if "JAX_DUMP_IR_TO" in os.environ:
@@ -35,6 +40,9 @@ def run(port):
         while True:
             begun = time.monotonic()
             step(x).block_until_ready()
+            for number in range(calls):
+                with jax.profiler.TraceAnnotation("call", n=number):
+                    call()
             time.sleep(0.002)
             steps.write(f"{begun:.6f} {time.monotonic():.6f}\n")
 

@@ -28,6 +28,12 @@ impl Program {
         Self::start_with(first_port, processes, tempfile::tempdir().unwrap(), &[])
     }
 
+    /// Starts one whose steps call so many functions each, in an annotation of its own.
+    pub(crate) fn start_calling(port: u16, calls: u32) -> Option<Self> {
+        let variables = [("CALLS", calls.to_string())];
+        Self::start_with(port, 1, tempfile::tempdir().unwrap(), &variables)
+    }
+
     /// Starts one whose compiler writes its programs to a folder, and the variables that say so.
     pub(crate) fn start_dumping(port: u16) -> Option<(Self, [(&'static str, String); 2])> {
         let folder = tempfile::tempdir().unwrap();

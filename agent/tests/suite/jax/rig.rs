@@ -146,6 +146,7 @@ impl Rig {
             limits: Limits {
                 captures: 1,
                 capture_bytes: 64 << 20,
+                window_memory_bytes: 32 << 30,
                 floor: Floor::default(),
             },
             pod_room: None,

@@ -85,20 +85,15 @@ impl Pod {
 
     /// What is known of it, for a capture of that name.
     pub(crate) fn site(&self, capture: &str, folder: &Path, seconds: u64) -> Site {
-        Site {
-            containers: Arc::new(Shown(Procfs::default())),
-            container_id: self.process.pid.to_string(),
-            process: self.process,
-            capture: capture.to_owned(),
-            folder: folder.to_owned(),
-            limits: Limits {
-                captures: 1,
-                capture_bytes: 1 << 30,
-                floor: Floor::default(),
-            },
-            pod_room: None,
-            length: Duration::from_secs(seconds),
-        }
+        site(self.process, capture, folder, seconds)
+    }
+
+    /// Bytes of memory that the first process holds.
+    pub(crate) fn held_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.pid)).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        let kibibytes: u64 = line.split_whitespace().next().unwrap().parse().unwrap();
+        kibibytes << 10
     }
 
     /// The longest step since it was asked last, in ms.
@@ -146,6 +141,25 @@ impl Pod {
             assert!(Instant::now() < until, "the program is still there");
             std::thread::sleep(Duration::from_millis(10));
         }
+    }
+}
+
+/// What is known of a process, for a capture of that name.
+pub(crate) fn site(process: ProcessId, capture: &str, folder: &Path, seconds: u64) -> Site {
+    Site {
+        containers: Arc::new(Shown(Procfs::default())),
+        container_id: process.pid.to_string(),
+        process,
+        capture: capture.to_owned(),
+        folder: folder.to_owned(),
+        limits: Limits {
+            captures: 1,
+            capture_bytes: 1 << 30,
+            window_memory_bytes: 32 << 30,
+            floor: Floor::default(),
+        },
+        pod_room: None,
+        length: Duration::from_secs(seconds),
     }
 }
 

@@ -1,0 +1,270 @@
+//! Opens the files of containers that run, and holds them until their containers have ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flopwatch_api::preparation::{RECORDER_BYTES, RECORDER_DIR, RECORDER_FILE};
+use flopwatch_attach::bounded::{Gate, Late};
+use flopwatch_attach::mount_kind::{self, MountError};
+use flopwatch_attach::process::{ProcessId, Procfs};
+use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
+use flopwatch_nvml::ContainerIdentity;
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use tokio::sync::{mpsc, watch};
+use tokio::time::{sleep, timeout};
+use tracing::{debug, warn};
+
+use super::keep::Recorded;
+use super::{MOST, Node, Step, steps, within};
+use crate::failure::chain;
+
+/// Time between two looks at the node's pods while a file is held.
+const LOOK: Duration = Duration::from_secs(1);
+/// Longest time between two otherwise.
+const LOOK_AT_LEAST: Duration = Duration::from_mins(1);
+/// Time until a container's file is looked for again that was not there.
+const AGAIN: Duration = Duration::from_secs(5);
+/// Time until one is that did not lie in memory, or does not answer.
+const REFUSED: Duration = Duration::from_mins(1);
+/// How long a container's files are waited for.
+const FILES: Duration = Duration::from_secs(5);
+/// Files that are looked for at once.
+const AT_ONCE: usize = 16;
+
+/// Why a file is not held.
+#[derive(Debug, thiserror::Error)]
+enum OpenError {
+    /// It is not to be opened.
+    #[error(transparent)]
+    Mount(#[from] MountError),
+    /// It cannot be opened.
+    #[error(transparent)]
+    Rootfs(#[from] RootfsError),
+    /// Something was mounted over it meanwhile.
+    #[error("what was opened does not lie in memory")]
+    NotInMemory,
+    /// The kernel does not say where it lies.
+    #[error("the kernel does not say where it lies")]
+    Unknown(#[from] io::Error),
+}
+
+/// What a look for a file found.
+struct Looked {
+    id: String,
+    whose: ContainerIdentity,
+    /// The file; else in how long it is looked for again.
+    found: Result<File, Duration>,
+}
+
+/// The files that are held and looked for, by container.
+#[derive(Debug, Default)]
+struct Files {
+    held: BTreeMap<String, Arc<File>>,
+    looked_for: BTreeSet<String>,
+    /// Those that are not looked for before that.
+    absent: BTreeMap<String, Instant>,
+}
+
+impl Files {
+    /// Whether one more may be looked for.
+    fn has_room(&self, id: &str) -> bool {
+        let all = self.held.len() + self.looked_for.len();
+        !self.absent.contains_key(id) && self.looked_for.len() < AT_ONCE && all < MOST
+    }
+
+    /// Those of which nothing is to be opened.
+    fn known(&self) -> BTreeSet<String> {
+        self.held.keys().chain(&self.looked_for).cloned().collect()
+    }
+
+    /// Until the next look at pods, unless they change before that and no file is held.
+    fn pause(&self) -> Duration {
+        if self.absent.is_empty() { LOOK_AT_LEAST } else { AGAIN }
+    }
+}
+
+/// Holds files until the node is told to stop. `holds` hears whether there are any; what ended
+/// abnormally goes to `ended`.
+pub(super) async fn run(node: &Arc<Node>, gate: &Gate, holds: &watch::Sender<bool>, ended: &mpsc::Sender<Recorded>) {
+    let mut files = Files::default();
+    let mut looks = FuturesUnordered::new();
+    let mut pods_changed = node.pods_changed.subscribe();
+    pods_changed.mark_changed();
+    loop {
+        let (pause, is_held) = (files.pause(), !files.held.is_empty());
+        // Without a file there is nothing to do until a pod comes.
+        let look = async {
+            if is_held {
+                sleep(LOOK).await;
+            } else {
+                timeout(pause, pods_changed.changed()).await.ok();
+            }
+        };
+        let due = async {
+            tokio::select! {
+                Some(looked) = looks.next() => Some(looked),
+                () = look => None,
+            }
+        };
+        let Some(looked) = node.stop.run_until_cancelled(due).await else {
+            return;
+        };
+        if let Some(looked) = looked {
+            take_in(node, &mut files, looked);
+        } else {
+            for (id, whose) in look_at_pods(node, &mut files, ended) {
+                looks.push(look_for(node, gate, id, whose));
+            }
+        }
+        let is_held = !files.held.is_empty();
+        holds.send_if_modified(|holds| std::mem::replace(holds, is_held) != is_held);
+    }
+}
+
+/// Holds a file that was looked for, if it was there.
+fn take_in(node: &Node, files: &mut Files, looked: Looked) {
+    let Looked { id, whose, found } = looked;
+    files.looked_for.remove(&id);
+    match found {
+        Ok(file) => {
+            let file = Arc::new(file);
+            node.heartbeats.begin(&id, whose, Arc::clone(&file));
+            files.held.insert(id, file);
+        }
+        Err(pause) => drop(files.absent.insert(id, Instant::now() + pause)),
+    }
+}
+
+/// Lets go of what ended, and returns the containers whose files are to be looked for.
+fn look_at_pods(node: &Node, files: &mut Files, to_keep: &mpsc::Sender<Recorded>) -> Vec<(String, ContainerIdentity)> {
+    files.absent.retain(|_, until| *until > Instant::now());
+    let mut absent = Vec::new();
+    for (id, step) in steps(&node.pods.state(), &files.known()) {
+        match step {
+            Step::Open(whose) => {
+                if files.has_room(&id) {
+                    files.looked_for.insert(id.clone());
+                    absent.push((id, whose));
+                }
+            }
+            Step::Keep(ended) => {
+                node.heartbeats.end(&id);
+                if let Some(file) = files.held.remove(&id).filter(|_| node.recordings.is_on())
+                    && let Err(error) = to_keep.try_send(Recorded { file, ended })
+                {
+                    warn!(container = id, %error, "what the flight recorder held is not kept");
+                }
+            }
+            Step::Forget => {
+                node.heartbeats.end(&id);
+                files.held.remove(&id);
+            }
+        }
+    }
+    absent
+}
+
+/// Looks for the recorder's file of a container that runs.
+async fn look_for(node: &Arc<Node>, gate: &Gate, id: String, whose: ContainerIdentity) -> Looked {
+    let (containers, of) = (Arc::clone(&node.containers), id.clone());
+    let open = move || {
+        let process = containers.first_process(&of)?;
+        Some(in_memory(&containers.procfs(), process))
+    };
+    let (container, pod) = (&whose.container, &whose.pod);
+    let found = match within(gate, &id, FILES, open).await {
+        Ok(Some(Ok(file))) => Ok(file),
+        Ok(Some(Err(error))) => {
+            let why = chain(&error);
+            if error.will_last() {
+                warn!(pod, container, why, "a flight recorder's file is not read");
+                Err(REFUSED)
+            } else {
+                debug!(pod, container, why, "a flight recorder's file is not there yet");
+                Err(AGAIN)
+            }
+        }
+        Ok(None) => Err(AGAIN),
+        Err(late) => {
+            warn!(pod, container, %late, "a container's files do not answer");
+            Err(if late == Late::Busy { REFUSED } else { AGAIN })
+        }
+    };
+    Looked { id, whose, found }
+}
+
+impl OpenError {
+    /// Whether another look would find the same.
+    fn will_last(&self) -> bool {
+        match self {
+            Self::Mount(MountError::Gone { .. } | MountError::Unread(_)) | Self::Rootfs(_) | Self::Unknown(_) => false,
+            Self::Mount(_) | Self::NotInMemory => true,
+        }
+    }
+}
+
+/// The recorder's file of a container, where it lies in memory.
+fn in_memory(procfs: &Procfs, process: ProcessId) -> Result<File, OpenError> {
+    let path = Path::new(RECORDER_DIR).join(RECORDER_FILE);
+    mount_kind::check_memory(procfs, process, &path)?;
+    let file = ContainerRoot::open(procfs, process)?.open_file(&path, *RECORDER_BYTES.end())?;
+    if mount_kind::is_in_memory(&file)? {
+        Ok(file)
+    } else {
+        Err(OpenError::NotInMemory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_files_are_looked_for_at_once_and_one_that_was_absent_rests() {
+        let mut files = Files::default();
+        assert!(files.has_room("a") && files.pause() == LOOK_AT_LEAST);
+        files.absent.insert("a".to_owned(), Instant::now() + AGAIN);
+        assert!(!files.has_room("a") && files.has_room("b") && files.pause() == AGAIN);
+        files.looked_for = (0..AT_ONCE).map(|number| number.to_string()).collect();
+        assert!(!files.has_room("b"));
+        files.looked_for.clear();
+        let file = Arc::new(tempfile::tempfile().unwrap());
+        let held = (0..MOST).map(|number| (number.to_string(), Arc::clone(&file)));
+        files.held = held.collect();
+        assert!(!files.has_room("b"));
+        assert_eq!(files.known().len(), MOST);
+    }
+
+    #[test]
+    fn n1_a_file_on_a_file_system_that_may_never_answer_is_not_looked_for_all_the_time() {
+        let unanswered = MountError::Unanswered {
+            path: RECORDER_DIR.into(),
+            point: RECORDER_DIR.into(),
+            kind: "nfs4".to_owned(),
+        };
+        assert!(OpenError::from(unanswered).will_last() && OpenError::NotInMemory.will_last());
+        let path = RECORDER_DIR.into();
+        assert!(!OpenError::from(RootfsError::NotFound { path }).will_last());
+        assert!(!OpenError::from(MountError::Gone { pid: 1 }).will_last());
+    }
+
+    #[test]
+    fn n1_without_a_volume_in_memory_nothing_is_opened() {
+        let procfs = Procfs::default();
+        let own = procfs.identify(i32::try_from(std::process::id()).unwrap()).unwrap();
+        // This process has its own root there, which is no memory or has no such file.
+        let refused = in_memory(&procfs, own).unwrap_err();
+        assert!(
+            matches!(
+                refused,
+                OpenError::Mount(MountError::NotMemory { .. }) | OpenError::Rootfs(RootfsError::NotFound { .. })
+            ),
+            "{refused}"
+        );
+    }
+}

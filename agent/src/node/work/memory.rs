@@ -1,0 +1,166 @@
+//! The memory of the target and of its node while a window is open.
+//!
+//! What a profiler records lies in the memory of the programs that it records until it is taken
+//! out, and nobody knows before how much that is. So the container and the node are looked at all
+//! the time, and a window is ended before the kernel ends the program or the kubelet evicts a pod.
+
+mod alarm;
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use flopwatch_api::profiler::ProfilerType;
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_api::session::StartMode;
+use flopwatch_attach::process::Procfs;
+use flopwatch_attach::usage::memory::{MemoryUsage, of_node};
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
+use tracing::debug;
+
+use super::Work;
+use crate::adoption::Attached;
+use crate::failure::Failure;
+use crate::overhead::LOOK;
+use alarm::{Alarm, Seen};
+
+/// Time between two looks at a window whose end takes memory itself: the sooner it is ended, the
+/// less.
+const QUICK_LOOK: Duration = Duration::from_millis(50);
+
+/// Watches until it is dropped, or until it has found that the window is to be ended.
+#[derive(Debug)]
+pub(super) struct MemoryWatch {
+    opened: Seen,
+    found: Arc<OnceLock<String>>,
+    _task: AbortOnDropHandle<()>,
+}
+
+/// Whether a window of that profiler can be ended for the memory that it takes. The library of
+/// Kineto cannot be told to stop: how long its windows are is decided before. The flight recorder
+/// has no window. Under Nsight Compute the program begins with the window and ends with it.
+const fn can_be_ended(profiler: ProfilerType) -> bool {
+    !matches!(
+        profiler,
+        ProfilerType::Kineto | ProfilerType::Recorder | ProfilerType::Ncu
+    )
+}
+
+/// What is read at each look.
+#[derive(Debug)]
+struct Sources {
+    container: MemoryUsage,
+    /// The profiler's own processes in the container; none where it has none.
+    session: Option<MemoryUsage>,
+    procfs: Procfs,
+}
+
+impl Sources {
+    /// Looks for a container's counters in the tree of cgroups; none where it is not there.
+    fn find(root: &Path, container_id: &str, session: Option<MemoryUsage>, procfs: Procfs) -> Option<Self> {
+        let container = MemoryUsage::find(root, container_id, &procfs)
+            .inspect_err(|error| debug!(%error, "nobody counts the container's memory"))
+            .ok()?;
+        Some(Self {
+            container,
+            session,
+            procfs,
+        })
+    }
+
+    /// What is held and left now; none when the container is gone.
+    fn read(&self) -> Option<Seen> {
+        let container = self.container.read().ok()?;
+        let session = self.session.as_ref().and_then(|session| session.read().ok());
+        let session_bytes = session.map_or(0, |session| session.used_bytes);
+        Some(Seen {
+            container_bytes: container.used_bytes,
+            held_bytes: container.used_bytes.saturating_add(session_bytes),
+            container: container.room,
+            node: of_node(&self.procfs),
+        })
+    }
+}
+
+impl MemoryWatch {
+    /// Watches from what was `opened` before the profiler attached, whose window's end takes so
+    /// many bytes for each byte that it took.
+    fn start(sources: Sources, opened: Seen, to_end: u64) -> Self {
+        let found = Arc::new(OnceLock::new());
+        let tell = Arc::clone(&found);
+        let task = tokio::spawn(async move {
+            let (begin, sources) = (Instant::now(), Arc::new(sources));
+            let mut alarm = Alarm::new(opened, to_end);
+            let pause = if to_end > 0 { QUICK_LOOK } else { LOOK };
+            loop {
+                sleep(pause).await;
+                let sources = Arc::clone(&sources);
+                let Ok(Some(seen)) = spawn_blocking(move || sources.read()).await else {
+                    return;
+                };
+                if let Some(shortage) = alarm.look(begin.elapsed(), seen) {
+                    tell.set(shortage.to_string()).ok();
+                    return;
+                }
+            }
+        });
+        Self {
+            opened,
+            found,
+            _task: AbortOnDropHandle::new(task),
+        }
+    }
+
+    /// Why the window is to be ended.
+    pub(super) fn found(&self) -> Option<String> {
+        self.found.get().cloned()
+    }
+}
+
+impl Work<'_> {
+    /// Watches the memory of the target and of the node from now on, where the window could be
+    /// ended. Of a program that begins with its window all growth is its own.
+    pub(super) async fn watch_memory(&mut self, attached: &Attached) {
+        self.memory = None;
+        let begins = self.capture.spec.start == StartMode::ContainerStart;
+        if begins || !can_be_ended(attached.profiler.type_) {
+            return;
+        }
+        let entering = &self.node.entering;
+        let session = entering.target(&attached.container_id, attached.process).cgroup;
+        let (root, procfs) = (entering.cgroup_root.clone(), self.node.procfs.clone());
+        let id = attached.container_id.clone();
+        let looked = spawn_blocking(move || {
+            let session = session.and_then(|session| session.memory());
+            let sources = Sources::find(&root, &id, session, procfs)?;
+            let opened = sources.read()?;
+            Some((sources, opened))
+        });
+        let found = looked.await.ok().flatten();
+        let to_end = self.profiler(attached).map_or(0, |profiler| profiler.memory_to_end());
+        self.memory = found.map(|(sources, opened)| MemoryWatch::start(sources, opened, to_end));
+    }
+
+    /// Fails where less memory is left than a window takes before it can be ended.
+    pub(super) fn check_memory(&self, attached: &Attached) -> Result<(), Failure> {
+        let Some(watch) = &self.memory else { return Ok(()) };
+        let needed = self.profiler(attached)?.memory_to_begin(&attached.profiler)?;
+        let lack = watch.opened.lack(needed);
+        lack.map_or(Ok(()), |why| Err(Failure::new(CaptureReason::OverBudget, why)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_windows_whose_end_gives_memory_back_are_ended() {
+        use ProfilerType::{Jax, Kineto, Metrics, Ncu, Nsys, Recorder};
+        let all = [Nsys, Ncu, Kineto, Jax, Metrics, Recorder];
+        let ended: Vec<_> = all.into_iter().filter(|type_| can_be_ended(*type_)).collect();
+        assert_eq!(ended, [Nsys, Jax, Metrics]);
+    }
+}

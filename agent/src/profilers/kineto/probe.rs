@@ -1,0 +1,110 @@
+//! The first window, of a fraction of a second: what each process of a container records in it, and
+//! what that takes of the container's memory.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::bounded::Gate;
+use flopwatch_attach::process::ProcessId;
+use flopwatch_attach::rootfs::RootfsError;
+use flopwatch_trace::model::count;
+
+use super::Collection;
+use super::budget::{Probe, Trace};
+use super::collection::{Waiting, await_traces};
+use super::pack::outgrown;
+use super::place::Place;
+use super::recorders::Recorders;
+use super::room::Room;
+use super::tally::Tally;
+use crate::failure::Failure;
+use crate::profilers::Site;
+
+/// How long the processes may take to write the traces of the first window, from its end on.
+const WRITING_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long who asks is heard after the first window's start: until the next one begins.
+pub(super) const HEARD: Duration = Duration::from_mins(2);
+
+/// What is known after the first window.
+#[derive(Debug)]
+pub(super) struct Seen {
+    /// What was recorded.
+    pub(super) probe: Probe,
+    /// The processes that asked what to record. Of any other nothing is known.
+    pub(super) asked: BTreeSet<ProcessId>,
+}
+
+/// How many processes of the container may record: those that have PyTorch.
+pub(super) fn processes(gate: &Gate, site: &Site, collection: &Collection) -> Result<u64, Failure> {
+    let (procfs, id) = (site.containers.procfs(), site.container_id.clone());
+    Place::of(gate, site, collection, CaptureReason::AttachFailed).look(move |_folder| {
+        let all = procfs.of_container(&id).unwrap_or_default();
+        let with_torch = all
+            .into_iter()
+            .filter(|process| procfs.mapped(*process).is_ok_and(|mapped| mapped.torch));
+        Ok(count(with_torch.count()))
+    })
+}
+
+/// Waits for the traces of a first window that has begun, and counts what is in them.
+pub(super) fn read(
+    gate: &Gate,
+    recorders: &Recorders,
+    site: &Site,
+    first: &Collection,
+    room: &Room,
+) -> Result<Seen, Failure> {
+    let place = Place::of(gate, site, first, CaptureReason::CollectionFailed);
+    let before = room.held_bytes();
+    let mut most = before;
+    let written = await_traces(
+        &place,
+        Some(recorders),
+        site,
+        first,
+        Waiting {
+            limit: WRITING_TIMEOUT,
+            goes_on: &|| true,
+            look: &mut || most = most.max(room.held_bytes()),
+        },
+    )?;
+    let length = Duration::from_millis(first.request.length_ms);
+    if written.is_late {
+        let message = format!(
+            "a process had not written its trace of a first window of {} ms within {} s: its machine is too busy, or the process is; ask \
+             for less (stacks, shapes)",
+            length.as_millis(),
+            WRITING_TIMEOUT.as_secs()
+        );
+        return Err(Failure::new(CaptureReason::CollectionFailed, message));
+    }
+    let mut traces = Vec::new();
+    for name in written.whole {
+        traces.push(tally(&place, name, room)?);
+        most = most.max(room.held_bytes());
+    }
+    let asked = recorders.asked();
+    let grown_bytes = before.zip(most).map(|(before, most)| most.saturating_sub(before));
+    Ok(Seen {
+        probe: Probe {
+            length,
+            unknown: count(asked.len().saturating_sub(traces.len())),
+            traces,
+            grown_bytes,
+        },
+        asked,
+    })
+}
+
+fn tally(place: &Place<'_>, name: String, room: &Room) -> Result<Trace, Failure> {
+    let limit = room.traces.bytes;
+    let found = place.look(move |folder| {
+        let mut tally = Tally::default();
+        match folder.copy_out(&name, &mut tally, limit, |_| true) {
+            Err(RootfsError::TooLarge { .. }) => Ok(None),
+            copied => copied.map(|_bytes| Some(tally.trace())),
+        }
+    })?;
+    found.ok_or_else(|| outgrown(room.traces))
+}
