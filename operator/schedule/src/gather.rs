@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::reason::{ScheduleCondition, ScheduleReason};
-use flopwatch_api::schedule::{ProfilingSchedule, ProfilingScheduleSpec, SCHEDULE_LABEL};
+use flopwatch_api::schedule::{ProfilingSchedule, ProfilingScheduleSpec, SCHEDULE_LABEL, TRIGGER_ANNOTATION, Trigger};
 use flopwatch_api::session::ProfilingSession;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod as RunningPod;
@@ -20,7 +20,9 @@ use crate::facts::Facts;
 use crate::history::History;
 use crate::identity::Identity;
 use crate::ledger::Ledger;
+use crate::name::of_trigger;
 use crate::pod::Pod;
+use crate::random::Draws;
 use crate::slot::seconds_later;
 use crate::world::ScheduleError;
 
@@ -62,13 +64,8 @@ impl Gathered {
     /// Reads the objects. `now` is when the plan is made.
     pub fn new(objects: &Objects<'_>, now: Timestamp) -> Result<Self, ScheduleError> {
         let schedule = objects.schedule;
-        let created = schedule.creation_timestamp().map_or(now, |Time(created)| created);
-        let identity = Identity {
-            name: schedule.name_any(),
-            uid: schedule.uid().unwrap_or_default(),
-            created,
-        };
-        let ledger_since = ledger_since(schedule, created, now);
+        let identity = identity(schedule, now);
+        let ledger_since = ledger_since(schedule, identity.created, now);
         let found = pods::matching(objects)?;
         let sessions = objects.sessions.iter().map(AsRef::as_ref);
         let own: BTreeMap<String, &ProfilingSession> = sessions
@@ -108,6 +105,15 @@ impl Gathered {
     }
 }
 
+/// Which schedule it is. One without a time of its creation is taken for one of `now`.
+fn identity(schedule: &ProfilingSchedule, now: Timestamp) -> Identity {
+    Identity {
+        name: schedule.name_any(),
+        uid: schedule.uid().unwrap_or_default(),
+        created: schedule.creation_timestamp().map_or(now, |Time(created)| created),
+    }
+}
+
 /// Until when slots are decided. While no sessions are made nobody writes it, and what passes then is not caught up.
 fn planned_until(schedule: &ProfilingSchedule, now: Timestamp) -> Option<Timestamp> {
     let status = schedule.status.as_ref()?;
@@ -130,8 +136,28 @@ fn ledger_since(schedule: &ProfilingSchedule, created: Timestamp, now: Timestamp
     }
 }
 
+/// The trigger of a schedule that made a session, by what the session says of itself: its alert has
+/// the trigger's name, and its own name is that of the trigger's session of its number. None where
+/// the schedule has no such trigger, or the session is not its own.
+pub fn trigger_of_session<'a>(schedule: &'a ProfilingSchedule, session: &ProfilingSession) -> Option<&'a Trigger> {
+    let (alert, _) = session.annotations().get(TRIGGER_ANNOTATION)?.rsplit_once('/')?;
+    let now = Timestamp::UNIX_EPOCH;
+    let number = sessions::triggered(session, now)?.number;
+    let identity = identity(schedule, now);
+    let draws = Draws::of(&identity.uid);
+    let name = session.name_any();
+    let made =
+        |trigger: &&Trigger| trigger.alert.name == alert && of_trigger(&identity, &draws, trigger, number) == name;
+    schedule
+        .spec
+        .triggers
+        .iter()
+        .find(made)
+        .filter(|_| is_of(schedule, session))
+}
+
 /// Whether that very schedule made a session; one of the same name that was deleted had another UID.
-fn is_of(schedule: &ProfilingSchedule, session: &ProfilingSession) -> bool {
+pub fn is_of(schedule: &ProfilingSchedule, session: &ProfilingSession) -> bool {
     let named = session.labels().get(SCHEDULE_LABEL) == schedule.metadata.name.as_ref();
     let uid = schedule.metadata.uid.as_deref();
     let owned = || {

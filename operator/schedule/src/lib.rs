@@ -52,7 +52,7 @@ pub use cron::CronError;
 pub use draw::Verdict;
 pub use explain::{Explanation, PodVerdict, explain};
 pub use facts::Facts;
-pub use gather::{Gathered, Objects, hardware};
+pub use gather::{Gathered, Objects, hardware, is_of, trigger_of_session};
 pub use history::{History, Session, SessionState, Triggered, surplus};
 pub use identity::Identity;
 pub use ledger::{Account, Ledger, Outcome, Slowdown};

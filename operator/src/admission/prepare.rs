@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use flopwatch_api::pod;
 use flopwatch_api::preparation::{
     CAPTURE_BYTES_ANNOTATION, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, PREPARED_VERSION_ANNOTATION,
-    PreparedFor, UNPREPARED_ANNOTATION, UnknownWord,
+    PreparationWord, PreparedFor, UNPREPARED_ANNOTATION, UnknownWord,
 };
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, RemoveOperation};
@@ -317,11 +317,13 @@ fn annotate(pod: &Pod, options: &PrepareOptions, preparation: &mut Preparation) 
         prepared_for,
         unprepared,
     } = preparation;
+    let writing = prepared_for.iter().filter(|(_, words)| writes(words)).count();
+    let tools = (!prepared.is_empty()).then_some(options);
     let capture_bytes = pod
         .spec
         .as_ref()
-        .filter(|_| !prepared.is_empty())
-        .and_then(|spec| capture_bytes::of_each(spec, prepared.len(), options));
+        .filter(|_| writing > 0)
+        .and_then(|spec| capture_bytes::of_each(spec, writing, tools));
     let words: Vec<String> = prepared_for
         .iter()
         .map(|(name, words)| format!("{name}: {words}"))
@@ -354,6 +356,15 @@ fn annotate(pod: &Pod, options: &PrepareOptions, preparation: &mut Preparation) 
             _ => {}
         }
     }
+}
+
+/// Whether captures of a container that is prepared for these words write into its pod. The flight
+/// recorder's file has a volume of its own, in memory and of a size that does not change.
+fn writes(words: &PreparedFor) -> bool {
+    words.words().any(|word| match word {
+        PreparationWord::Nsys | PreparationWord::Ncu | PreparationWord::Kineto | PreparationWord::Jax => true,
+        PreparationWord::Recorder => false,
+    })
 }
 
 fn add(path: &[&str], value: Value) -> PatchOperation {

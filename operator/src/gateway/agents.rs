@@ -7,7 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::header::{AUTHORIZATION, CONTENT_LENGTH, HOST, IF_NONE_MATCH, IF_RANGE, RANGE};
+use axum::http::header::{
+    ACCEPT_RANGES, AUTHORIZATION, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE,
+    ETAG, HOST, IF_NONE_MATCH, IF_RANGE, RANGE,
+};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use flopwatch_api::agent_server_name;
 use flopwatch_api::reason::ArtifactReason;
@@ -175,6 +178,19 @@ const TRIED: usize = 3;
 
 /// Headers of a request that the agent decides on.
 const ASKED: [HeaderName; 3] = [RANGE, IF_RANGE, IF_NONE_MATCH];
+/// Headers of an agent's answer that are passed on: those that say what an artifact is, and which
+/// part of it came. With any other, such as `Set-Cookie`, a node would speak to browsers in the
+/// gateway's name.
+const GIVEN: [HeaderName; 8] = [
+    ACCEPT_RANGES,
+    CACHE_CONTROL,
+    CONTENT_DISPOSITION,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    CONTENT_TYPE,
+    ETAG,
+    HeaderName::from_static("repr-digest"),
+];
 
 impl Agents {
     /// `client` is the gateway's own.
@@ -415,9 +431,9 @@ async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result
         });
     }
     let (mut head, body) = answer.into_parts();
-    for name in ["connection", "transfer-encoding", "keep-alive", "date"] {
-        head.headers.remove(name);
-    }
+    let given = GIVEN.into_iter();
+    let given = given.filter_map(|name| head.headers.remove(&name).map(|value| (name, value)));
+    let headers: HeaderMap = given.collect();
     let pieces = BodyDataStream::new(body).map_err(std::io::Error::other);
     let pieces = futures::stream::try_unfold((Box::pin(pieces), turn), async |(mut pieces, turn)| {
         match timeout(STALL, pieces.try_next()).await {
@@ -427,5 +443,8 @@ async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result
             Err(_elapsed) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),
         }
     });
-    Ok(Response::from_parts(head, Body::from_stream(pieces)))
+    let mut passed = Response::new(Body::from_stream(pieces));
+    *passed.status_mut() = status;
+    *passed.headers_mut() = headers;
+    Ok(passed)
 }

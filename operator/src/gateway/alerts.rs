@@ -2,6 +2,9 @@
 //!
 //! The token must have a right of its own, `create` on `profilingschedules/alerts`, in the schedule's namespace. What is in a namespace without
 //! that right is not told: the answer depends on the alert's own labels alone.
+//!
+//! Whoever has any token may send a body. What that costs the API server is bounded by what there
+//! is to trigger, not by what the body names.
 
 mod desk;
 mod known;
@@ -28,22 +31,44 @@ use crate::gateway::alerts::webhook::Told;
 use crate::gateway::problem::{Guarded, Problem, ProblemDetails};
 use crate::gateway::request::is_namespace;
 use crate::gateway::routes::{Gateway, body};
+use crate::gateway::slots::{Full, Slots};
 use crate::gateway::token::Token;
 
 /// Largest body.
 pub(crate) const MOST_BYTES: usize = 1 << 20;
-/// Most namespaces that the alerts of a body name: each costs a review.
+/// Most namespaces that the alerts of a body name, and most of them that are asked about whether or
+/// not a schedule there has a trigger.
 const MOST_NAMESPACES: usize = 256;
+const MOST_ASKED: usize = 8;
+/// Bodies that are answered at once, and those of one user: each may cost a review for every
+/// namespace with a trigger.
+const MOST_BODIES: usize = 32;
+const MOST_BODIES_EACH: usize = 8;
 /// Reviews at once, and schedules at once.
 const AT_ONCE: usize = 8;
 /// Label with an alert's namespace where no trigger says otherwise.
 const NAMESPACE_LABEL: &str = "namespace";
 
+/// Stands for every namespace, as the API server has it.
+const EVERYWHERE: &str = "";
+
 /// Where a token may tell of alerts.
 struct Rights {
     /// Whose it is.
     user: Arc<str>,
+    /// [`EVERYWHERE`] may be among them.
     namespaces: BTreeSet<String>,
+}
+
+impl Rights {
+    fn has(&self, namespace: &str) -> bool {
+        [namespace, EVERYWHERE].iter().any(|one| self.namespaces.contains(*one))
+    }
+}
+
+/// Places for bodies that are answered.
+pub(crate) fn places() -> Slots {
+    Slots::new(MOST_BODIES, MOST_BODIES_EACH)
 }
 
 /// Takes Alertmanager's webhook: each alert that fires makes at most one session for each schedule with a trigger for it. Needs `create` on
@@ -61,7 +86,11 @@ pub(crate) async fn alerts(
     told: Result<Json<Webhook>, JsonRejection>,
 ) -> Result<Json<AlertAnswer>, Problem> {
     let credentials = Credentials::new(&token.0);
-    gateway.reviewer.identify(&credentials).await?;
+    let user = gateway.reviewer.identify(&credentials).await?;
+    let _place = gateway.alerts.places.take(&user).map_err(|full| match full {
+        Full::All => Problem::AlertsBusy,
+        Full::Own => Problem::AlertsBusyCaller,
+    })?;
     let told = body(told)?.alerts();
     let told = told.map_err(|error| Problem::BadRequest(error.to_string()))?;
     let schedules = gateway.alerts.schedules();
@@ -73,7 +102,8 @@ pub(crate) async fn alerts(
         );
         return Err(Problem::BadRequest(words));
     }
-    let rights = rights(&gateway.reviewer, &credentials, named).await?;
+    let asked = asked_about(named, &namespaces_with_triggers(&schedules));
+    let rights = rights(&gateway.reviewer, &credentials, asked).await?;
     answer(&gateway.alerts, &schedules, &labels, &told, &rights)
         .await
         .map(Json)
@@ -100,18 +130,36 @@ fn namespaces_of(told: &[Told], labels: &BTreeSet<String>) -> BTreeSet<String> {
         .collect()
 }
 
-/// Those of the namespaces for which the token has the right. Without any it is asked about all, so that an alert without a namespace tells
-/// nobody more than one with a namespace.
+fn namespaces_with_triggers(schedules: &[Arc<ProfilingSchedule>]) -> BTreeSet<String> {
+    schedules.iter().filter_map(|schedule| schedule.namespace()).collect()
+}
+
+/// The namespaces about which the API server is asked: of few that are named all, of many those
+/// with something to trigger and one question more, which is about all namespaces.
+///
+/// A right where nothing is triggered makes no session: it decides only whether an alert hears that
+/// it is not allowed or that there is no trigger. Which of the named namespaces have triggers shows
+/// in no answer to who lacks the right there: such alerts are not allowed either way.
+fn asked_about(named: BTreeSet<String>, with_triggers: &BTreeSet<String>) -> BTreeSet<String> {
+    let everywhere = || EVERYWHERE.to_owned();
+    match named.len() {
+        // So that an alert without a namespace tells nobody more than one with a namespace.
+        0 => BTreeSet::from([everywhere()]),
+        1..=MOST_ASKED => named,
+        _ => with_triggers
+            .intersection(&named)
+            .cloned()
+            .chain([everywhere()])
+            .collect(),
+    }
+}
+
+/// Those of the namespaces for which the token has the right.
 async fn rights(
     reviewer: &Reviewer,
     credentials: &Credentials<'_>,
-    named: BTreeSet<String>,
+    asked: BTreeSet<String>,
 ) -> Result<Rights, Problem> {
-    let asked = if named.is_empty() {
-        BTreeSet::from([String::new()])
-    } else {
-        named
-    };
     let mut reviews = Vec::new();
     for namespace in asked {
         reviews.push(async move {
@@ -203,7 +251,7 @@ async fn answer(
 fn without_schedule(told: &Told, labels: &BTreeSet<String>, rights: &Rights) -> AlertResult {
     let mut namespaces = namespaces_of_alert(&told.alert, labels).peekable();
     let names_any = namespaces.peek().is_some();
-    if names_any && !namespaces.any(|namespace| rights.namespaces.contains(namespace)) {
+    if names_any && !namespaces.any(|namespace| rights.has(namespace)) {
         AlertResult::NotAllowed
     } else if told.is_firing {
         AlertResult::NoTrigger

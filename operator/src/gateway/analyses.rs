@@ -221,8 +221,10 @@ fn target(request: &Request, inputs: &[Chosen], parameters: &[(String, String)])
         if at == 0 {
             path = analysis_path(&namespace, &capture, request.definition().name);
             query.append_pair("uid", &chosen.uid());
+            query.extend_pairs(chosen.stored().map(|stored| ("stored", stored)));
         } else {
-            query.append_pair("with", &format!("{namespace}/{capture}/{}", chosen.uid()));
+            let stored = chosen.stored().map(|stored| format!("/{stored}")).unwrap_or_default();
+            query.append_pair("with", &format!("{namespace}/{capture}/{}{stored}", chosen.uid()));
         }
     }
     query.extend_pairs(parameters);

@@ -12,11 +12,13 @@ use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_http::Verb;
 use kube::ResourceExt as _;
+use url::form_urlencoded::Serializer;
 
 use crate::gateway::agents::AgentError;
 use crate::gateway::directory::AgentAddress;
 use crate::gateway::problem::Problem;
 use crate::gateway::routes::{Gateway, published, source_of_timeline};
+use crate::gateway::store::stored_sha256;
 use crate::gateway::token::Token;
 
 /// A capture that an answer is made of: the caller may read its session, and its raw captures where its timeline is as sensitive.
@@ -40,6 +42,12 @@ impl Chosen {
     fn has_copy(&self) -> bool {
         let status = self.capture.status.as_ref();
         status.is_some_and(|status| status.store_url.is_some())
+    }
+
+    /// By what an agent of another node knows its copy in the object store: the SHA-256 of the
+    /// manifest.
+    pub(crate) fn stored(&self) -> Option<&str> {
+        stored_sha256(&self.capture)
     }
 }
 
@@ -95,8 +103,12 @@ impl Gateway {
             artifacts_path(&chosen.namespace(), &chosen.capture.name_any())
         );
         let answer = if is_made {
+            let copy = Serializer::new(String::new())
+                .append_pair("uid", &chosen.uid())
+                .extend_pairs(chosen.stored().map(|stored| ("stored", stored)))
+                .finish();
             let paths = ResultPath {
-                elsewhere: format!("{path}?uid={}", chosen.uid()),
+                elsewhere: format!("{path}?{copy}"),
                 at_home: path,
             };
             self.result(&[chosen], &paths, &method, headers).await?
@@ -155,6 +167,9 @@ impl Gateway {
                 }
             }
             _ => {}
+        }
+        if let Some(store) = &self.store {
+            store.manifest_of(&first.capture)?;
         }
         let mut last = AgentError::Nobody("there is no other".to_owned());
         for agent in self.agents.others(&first.uid(), place.as_ref()).await? {

@@ -23,10 +23,12 @@ use crate::gateway::fleet::read::{Asked, read};
 use crate::gateway::problem::{Guarded, Problem, ProblemDetails};
 use crate::gateway::request::is_namespace;
 use crate::gateway::routes::{Gateway, query};
+use crate::gateway::slots::Slots;
 use crate::gateway::token::Token;
 
-/// Requests whose files are read at once.
-const AT_ONCE: usize = 2;
+/// Requests whose files are read at once, and those of one user.
+const AT_ONCE: usize = 4;
+const AT_ONCE_EACH: usize = 1;
 /// Longest reading of the files of one request: clients wait a minute for an answer to begin.
 const LONGEST: Duration = Duration::from_secs(50);
 /// Longest time that is asked for, in days.
@@ -41,11 +43,19 @@ pub(crate) use problem::FleetProblem;
 
 /// Turns of those who have the fleet's rows read.
 #[derive(Debug)]
-pub(crate) struct FleetTurns(Semaphore);
+pub(crate) struct FleetTurns {
+    turns: Slots,
+    /// The turn of whoever reads a large file: one at a time, as each may take as much memory as
+    /// the small ones of all.
+    large: Arc<Semaphore>,
+}
 
 impl Default for FleetTurns {
     fn default() -> Self {
-        Self(Semaphore::new(AT_ONCE))
+        Self {
+            turns: Slots::new(AT_ONCE, AT_ONCE_EACH),
+            large: Arc::new(Semaphore::new(1)),
+        }
     }
 }
 
@@ -106,9 +116,9 @@ pub(crate) async fn top(
     }
     let (since, until) = period(since.as_deref(), until.as_deref(), Timestamp::now())?;
     let asked_namespace = namespace.as_deref().unwrap_or_default();
-    gateway.allow(&token, Verb::List, asked_namespace, None, false).await?;
+    let user = gateway.allow(&token, Verb::List, asked_namespace, None, false).await?;
     let store = gateway.store.as_ref().ok_or(FleetProblem::NoObjectStore)?;
-    let _turn = gateway.fleet.0.try_acquire().map_err(|_taken| FleetProblem::Busy)?;
+    let _turn = gateway.fleet.turns.take(&user).map_err(FleetProblem::from)?;
     let sums = Sums {
         group_by: by.group(),
         categories: [by.category().name().to_owned()].into(),
@@ -121,7 +131,8 @@ pub(crate) async fn top(
         sums: sums.clone(),
     };
     let totals = Totals::new(sums, Bounds::default());
-    let found = timeout(LONGEST, read(store.bucket(), asked, totals)).await;
+    let reading = read(store.bucket(), asked, totals, &gateway.fleet.large);
+    let found = timeout(LONGEST, reading).await;
     let found = found.map_err(|_elapsed| FleetProblem::Slow)??;
     let about = answer::About {
         by,

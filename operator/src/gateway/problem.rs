@@ -55,6 +55,10 @@ pub(crate) enum Problem {
     Busy,
     /// As many of the caller's as may be.
     BusyCaller,
+    /// As many bodies of alerts as may be are being answered.
+    AlertsBusy,
+    /// As many of the caller's as may be.
+    AlertsBusyCaller,
     /// The gateway itself failed; says how.
     Own(String),
     /// The node's agent did not answer as it should.
@@ -178,12 +182,24 @@ impl Problem {
                 "Busy",
                 "As many of your clients as may be are listening; end one, or look at the session from time to time.".to_owned(),
             ),
+            Self::AlertsBusy => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Busy",
+                "As many requests with alerts as may be are being answered; send it again.".to_owned(),
+            ),
+            Self::AlertsBusyCaller => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "Busy",
+                "As many of your requests with alerts as may be are being answered; send it again. The service accounts of a namespace count \
+                 as one user."
+                    .to_owned(),
+            ),
             Self::Own(what) => (StatusCode::INTERNAL_SERVER_ERROR, "Gateway", what.clone()),
             Self::Agent(error) => (error.status(), error.reason(), error.to_string()),
             Self::Fleet(problem) => problem.describe(),
             Self::Store(error) => {
                 let (status, reason) = match error {
-                    BucketError::Corrupt { .. } => (StatusCode::BAD_GATEWAY, "Corrupt"),
+                    BucketError::Corrupt { .. } | BucketError::Unverified(_) => (StatusCode::BAD_GATEWAY, "Corrupt"),
                     BucketError::Missing(_) => (StatusCode::NOT_FOUND, "NotFound"),
                     BucketError::Slow { .. } => (StatusCode::GATEWAY_TIMEOUT, "ObjectStoreSlow"),
                     _ => (StatusCode::SERVICE_UNAVAILABLE, "ObjectStore"),

@@ -23,7 +23,7 @@ pub(super) struct Seat(Arc<Mutex<Slot>>);
 
 impl Seat {
     /// Takes a place of the user's own, unless it has one, and gives that of a visitor free.
-    pub(super) fn change(&self, slots: &Slots, user: &Arc<str>) -> Result<(), Problem> {
+    pub(super) fn change(&self, slots: &Slots, user: &str) -> Result<(), Problem> {
         let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !slots.has(&slot, user) {
             *slot = slots.take(user)?;
@@ -58,11 +58,11 @@ async fn of_visitor(gateway: &Gateway, token: Option<&str>, peer: Option<IpAddr>
     if let Some(token) = token
         && let Ok(user) = gateway.reviewer.identify(&Credentials::new(token)).await
     {
-        return gateway.listeners.take(&user);
+        return Ok(gateway.listeners.take(&user)?);
     }
     // Clients show their tokens after the handshake; until then there are addresses.
     let whose = peer.map(|peer| peer.to_string()).unwrap_or_default();
-    gateway.visitors.take(&whose.into())
+    Ok(gateway.visitors.take(&whose)?)
 }
 
 #[cfg(test)]

@@ -20,11 +20,25 @@ use crate::gateway::problem::Problem;
 /// Captures whose manifests are remembered.
 const REMEMBERED: usize = 64;
 
+fn id_of(capture: &Capture) -> CaptureId {
+    CaptureId {
+        namespace: capture.namespace().unwrap_or_default(),
+        name: capture.name_any(),
+        uid: capture.uid().unwrap_or_default(),
+    }
+}
+
+/// SHA-256 of the manifest of a capture's replicas, as its status says.
+pub(crate) fn stored_sha256(capture: &Capture) -> Option<&str> {
+    capture.status.as_ref()?.store_sha256.as_deref()
+}
+
 /// The way to the object store.
 #[derive(Debug)]
 pub(crate) struct ObjectStore {
     bucket: Bucket,
-    /// Manifests by the UID of their capture. Objects are named by their content: what a manifest says of them stays true.
+    /// Manifests by the UID of their capture, each as the capture's status named it. Objects are
+    /// named by their content: what a manifest says of them stays true.
     manifests: Mutex<BTreeMap<String, Stored>>,
     reads: IntCounterVec,
 }
@@ -44,6 +58,12 @@ impl ObjectStore {
         &self.bucket
     }
 
+    /// SHA-256 of the manifest of a capture's replicas, without which none of them is believed.
+    pub(crate) fn manifest_of<'a>(&self, capture: &'a Capture) -> Result<&'a str, Problem> {
+        stored_sha256(capture)
+            .ok_or_else(|| Problem::Store(BucketError::Unverified(self.bucket.place(&id_of(capture)))))
+    }
+
     /// Answers a request for an artifact as an agent does; `turn` ends with the body.
     pub(crate) async fn fetch(
         &self,
@@ -56,7 +76,7 @@ impl ObjectStore {
         let answered = self.answer(capture, artifact, method, asked, turn).await;
         let result = match &answered {
             Ok(_) | Err(Problem::Range(_)) => "served",
-            Err(Problem::Store(BucketError::Corrupt { .. })) => "corrupt",
+            Err(Problem::Store(BucketError::Corrupt { .. } | BucketError::Unverified(_))) => "corrupt",
             Err(_) => "failed",
         };
         self.reads.with_label_values(&[result]).inc();
@@ -100,12 +120,16 @@ impl ObjectStore {
         Ok(response)
     }
 
-    /// What the store holds of a capture; it must hold the artifact that the capture's status names.
+    /// What the store holds of a capture: the manifest that the capture's status names, and none
+    /// that another node wrote in its place. It must hold the artifact that the status names.
     async fn find(&self, capture: &Capture, artifact: &Artifact) -> Result<Stored, Problem> {
         let uid = capture.uid().unwrap_or_default();
+        let id = id_of(capture);
+        let sha256 = self.manifest_of(capture)?;
         let holds = |stored: &Stored| {
             let found = stored.manifest.artifact(&artifact.name);
-            found.is_some_and(|found| found.sha256 == artifact.sha256 && found.bytes == artifact.bytes)
+            let same = |found: &Artifact| found.sha256 == artifact.sha256 && found.bytes == artifact.bytes;
+            stored.sha256 == sha256 && found.is_some_and(same)
         };
         let known = self
             .manifests
@@ -116,12 +140,7 @@ impl ObjectStore {
         if let Some(stored) = known.filter(holds) {
             return Ok(stored);
         }
-        let id = CaptureId {
-            namespace: capture.namespace().unwrap_or_default(),
-            name: capture.name_any(),
-            uid: uid.clone(),
-        };
-        let stored = self.bucket.find(&id).await.map_err(Problem::Store)?;
+        let stored = self.bucket.find(&id, sha256).await.map_err(Problem::Store)?;
         let stored = stored.ok_or_else(|| Problem::Store(BucketError::Missing(self.bucket.place(&id))))?;
         if !holds(&stored) {
             let other = BucketError::Corrupt {

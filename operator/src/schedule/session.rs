@@ -32,14 +32,8 @@ pub(super) fn session(schedule: &ProfilingSchedule, run: &Run, class: &Class, no
         (HARDWARE_ANNOTATION, class.hardware.clone()),
     ];
     let owner = schedule.controller_owner_ref(&());
-    made(
-        schedule,
-        &run.session_name,
-        &run.pod_name,
-        patience,
-        &annotations,
-        owner,
-    )
+    let spec = spec(schedule, &run.pod_name, patience);
+    made(schedule, &run.session_name, spec, &annotations, owner)
 }
 
 /// The session of an alert that `user` told of.
@@ -64,47 +58,53 @@ pub(crate) fn triggered(
         block_owner_deletion: None,
         ..owner
     });
-    let patience = schedule.spec.starting_deadline_seconds;
-    made(schedule, &run.session_name, &pod.name, patience, &annotations, owner)
+    let spec = triggered_spec(schedule, &pod.name);
+    made(schedule, &run.session_name, spec, &annotations, owner)
 }
 
-/// A session of a schedule, of one pod.
+/// What a schedule asks for when an alert is about that pod.
+pub(crate) fn triggered_spec(schedule: &ProfilingSchedule, pod: &str) -> ProfilingSessionSpec {
+    spec(schedule, pod, schedule.spec.starting_deadline_seconds)
+}
+
+/// What a schedule asks for of a pod, to begin within `patience` seconds.
+fn spec(schedule: &ProfilingSchedule, pod: &str, patience: i32) -> ProfilingSessionSpec {
+    let spec = &schedule.spec;
+    let wanted = &spec.session;
+    ProfilingSessionSpec {
+        target: TargetSpec {
+            pod_name: Some(pod.to_owned()),
+            max_pods: 1,
+            ..TargetSpec::default()
+        },
+        profiler: wanted.profiler.clone(),
+        start: StartMode::Now,
+        duration_seconds: wanted.duration_seconds,
+        require: wanted.require.clone(),
+        start_deadline_seconds: patience,
+        metrics: wanted.metrics.clone(),
+        overhead: OverheadSpec {
+            during_basis_points: spec.budget.during_basis_points,
+            action: OverheadAction::Stop,
+            after_seconds: AFTER_SECONDS,
+            signal: spec.budget.signal.clone(),
+        },
+        transform: TransformSpec::default(),
+        outputs: wanted.outputs.clone(),
+        retention: wanted.retention.clone(),
+        stop: None,
+    }
+}
+
+/// A session of a schedule.
 fn made(
     schedule: &ProfilingSchedule,
     name: &str,
-    pod: &str,
-    patience: i32,
+    spec: ProfilingSessionSpec,
     annotations: &[(&str, String)],
     owner: Option<OwnerReference>,
 ) -> ProfilingSession {
-    let spec = &schedule.spec;
-    let wanted = &spec.session;
-    let mut session = ProfilingSession::new(
-        name,
-        ProfilingSessionSpec {
-            target: TargetSpec {
-                pod_name: Some(pod.to_owned()),
-                max_pods: 1,
-                ..TargetSpec::default()
-            },
-            profiler: wanted.profiler.clone(),
-            start: StartMode::Now,
-            duration_seconds: wanted.duration_seconds,
-            require: wanted.require.clone(),
-            start_deadline_seconds: patience,
-            metrics: wanted.metrics.clone(),
-            overhead: OverheadSpec {
-                during_basis_points: spec.budget.during_basis_points,
-                action: OverheadAction::Stop,
-                after_seconds: AFTER_SECONDS,
-                signal: spec.budget.signal.clone(),
-            },
-            transform: TransformSpec::default(),
-            outputs: wanted.outputs.clone(),
-            retention: wanted.retention.clone(),
-            stop: None,
-        },
-    );
+    let mut session = ProfilingSession::new(name, spec);
     let labels = [
         (SCHEDULE_LABEL, schedule.name_any()),
         ("app.kubernetes.io/managed-by", "flopwatch".to_owned()),

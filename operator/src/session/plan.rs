@@ -31,6 +31,7 @@ use crate::session::quota::Quota;
 use crate::session::replica::ReplicaError;
 use crate::session::summary::{Summary, shorten};
 use crate::session::targets::{Lives, Selection, Target, left_out, not_prepared, select};
+use crate::session::triggered::Forged;
 
 /// Longest time between two looks at a session that has not ended: heals an event that a watch missed.
 const RESYNC: Duration = Duration::from_mins(1);
@@ -67,6 +68,8 @@ pub struct World<'a> {
     pub replica: Option<&'a Result<PodTemplate, ReplicaError>>,
     /// The kernels that another session found, for one that asks for them; or why there are none.
     pub top_kernels: Result<&'a [String], &'a str>,
+    /// What speaks against a session that says that an alert made it; None where nothing does.
+    pub forged: Option<&'a Forged>,
     /// An id that no session of the cluster has.
     pub fresh_id: &'a str,
 }
@@ -115,7 +118,10 @@ pub fn plan(session: &ProfilingSession, world: &World<'_>) -> Plan {
             .map(|user| user.chars().take(512).collect());
     }
     if step.status.id.is_none() {
-        return step.begin();
+        return match world.forged {
+            Some(forged) => step.refuse(forged),
+            None => step.begin(),
+        };
     }
     let chosen = is_true(&step.status, SessionCondition::TargetsFound);
     if chosen || (session.spec.stop.is_some() && !world.captures.is_empty()) {
@@ -182,6 +188,19 @@ impl Step<'_> {
             again: Some(RESYNC),
             ..Plan::default()
         }
+    }
+
+    /// Ends a session that is not what it says it is.
+    fn refuse(mut self, forged: &Forged) -> Plan {
+        self.status.id = Some(self.world.fresh_id.to_owned());
+        let (reason, message) = (SessionReason::Refused, forged.to_string());
+        self.set(
+            SessionCondition::Accepted,
+            ConditionStatus::False,
+            reason,
+            message.clone(),
+        );
+        self.end_without_captures(reason, SessionReason::Failed, &message)
     }
 
     /// Looks for targets.

@@ -23,7 +23,7 @@ use crate::session::own_pod::{self, Attempt};
 use crate::session::plan::{Plan, World, is_choosing, plan};
 use crate::session::quota::Quota;
 use crate::session::replica::{self, ReplicaError};
-use crate::session::top_kernels;
+use crate::session::{claims, top_kernels, triggered};
 
 /// One pass over a session.
 pub async fn reconcile(session: Arc<ProfilingSession>, context: Arc<Context>) -> Action {
@@ -46,6 +46,7 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         // Whether there is one decides whether one is made: the cache may lag behind that.
         pods.extend(own_pod::find(session, context).await?);
     }
+    let forged = triggered::forged(session, &pods, context).await?;
     let replica = if pods.is_empty() && is_choosing(session) {
         replica(session, context).await?
     } else {
@@ -70,6 +71,7 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         attempt: None,
         replica: replica.as_ref(),
         top_kernels: top_kernels.as_deref().map_err(String::as_str),
+        forged: forged.as_ref(),
         fresh_id: &fresh_id,
     };
     let step = plan(session, &world);
@@ -137,7 +139,9 @@ async fn replica(
     };
     let original = own_pod::original(session, name, context).await?;
     let namespace = session.namespace().unwrap_or_default();
-    Ok(Some(replica::of(name, &namespace, original.as_ref())))
+    let mounted = original.as_ref().map(replica::claims_of).unwrap_or_default();
+    let claims = claims::read(&mounted, &namespace, context).await?;
+    Ok(Some(replica::of(name, &namespace, original.as_ref(), &claims)))
 }
 
 /// The kernels of another session of the namespace, whose captures are all here.
@@ -170,8 +174,10 @@ fn candidates(session: &ProfilingSession, pods: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
     let target = &session.spec.target;
     let own = target.makes_pod().then(|| own_pod::name(session));
     let name = target.pod_name.as_deref().or(own.as_deref());
+    let uid = triggered::pod_uid(session);
     pods.iter()
         .filter(|pod| name.is_none_or(|name| pod.metadata.name.as_deref() == Some(name)))
+        .filter(|pod| uid.is_none_or(|uid| pod.metadata.uid.as_deref() == Some(uid)))
         .cloned()
         .collect()
 }

@@ -5,6 +5,7 @@
 //! original is mounted so that it can be read alone.
 
 use flopwatch_api::preparation::{JAX_PORT_ANNOTATION, REPLICA_OF_ANNOTATION};
+use flopwatch_api::reason::SessionReason;
 use flopwatch_api::session::{PodTemplate, PodTemplateMetadata};
 use flopwatch_api::{SESSION_LABEL, pod};
 use k8s_openapi::api::core::v1::Pod;
@@ -13,6 +14,7 @@ use kube::core::DynamicObject;
 use serde_json::{Map, Value, json};
 
 use crate::admission::prepare::restore;
+use crate::session::claims::{Access, Claims, MAX_CLAIMS};
 
 /// Why a pod is not copied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -54,15 +56,62 @@ pub enum ReplicaError {
         /// The container.
         container: String,
     },
+    /// It mounts a claim that pods of one node may have at a time.
+    #[error(
+        "pod {name} mounts claim {claim} ({modes}), which pods of one node may have at a time: while a copy holds it, \
+         the pod cannot move to another node; profile it with spec.target.podName"
+    )]
+    ClaimOfOneNode {
+        /// Its name.
+        name: String,
+        /// The claim.
+        claim: String,
+        /// The claim's access modes.
+        modes: String,
+    },
+    /// It has a disk that one node may have at a time.
+    #[error(
+        "volume {volume} of pod {name} is a disk that one node may have at a time: while a copy holds it, the pod \
+         cannot move to another node; profile it with spec.target.podName"
+    )]
+    DiskOfOneNode {
+        /// Its name.
+        name: String,
+        /// The volume.
+        volume: String,
+    },
+    /// It mounts a claim that the controller may not read.
+    #[error(
+        "the controller may not read claim {claim} of pod {name}, and a claim of one node cannot be copied: the \
+         namespace's administrator binds ClusterRole flopwatch-pod-templates there"
+    )]
+    ClaimUnread {
+        /// Its name.
+        name: String,
+        /// The claim.
+        claim: String,
+    },
+    /// It mounts more claims than are read.
+    #[error("pod {name} mounts {claims} claims; a pod with more than {MAX_CLAIMS} is not copied")]
+    TooManyClaims {
+        /// Its name.
+        name: String,
+        /// How many it mounts.
+        claims: usize,
+    },
     /// It has no specification that could be read.
     #[error("the manifest of pod {0} cannot be read")]
     Unreadable(String),
 }
 
 impl ReplicaError {
-    /// Whether trying again may help.
-    pub const fn may_help(&self) -> bool {
-        matches!(self, Self::Absent { .. })
+    /// What a session that may try again waits with; None where that cannot help.
+    pub const fn waits(&self) -> Option<SessionReason> {
+        match self {
+            Self::Absent { .. } => Some(SessionReason::WaitingForTargets),
+            Self::ClaimUnread { .. } => Some(SessionReason::PodsNotAllowed),
+            _ => None,
+        }
     }
 }
 
@@ -99,13 +148,35 @@ const OWN_VOLUMES: [&str; 8] = [
     "image",
     "gitRepo",
 ];
+/// Volumes that are disks, which one node may have at a time.
+const DISKS: [&str; 5] = [
+    "awsElasticBlockStore",
+    "azureDisk",
+    "cinder",
+    "gcePersistentDisk",
+    "vsphereVolume",
+];
 /// Prefix of the volumes with the token of the pod's service account, which admission adds to every pod.
 const TOKEN_VOLUME_PREFIX: &str = "kube-api-access-";
 /// Lists of containers that run, in their order.
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
-/// The copy of `source`, the pod `name` of `namespace` as the API server has it now.
-pub fn of(name: &str, namespace: &str, source: Option<&DynamicObject>) -> Result<PodTemplate, ReplicaError> {
+/// Names of the claims that a pod mounts.
+pub fn claims_of(source: &DynamicObject) -> Vec<String> {
+    let spec = source.data.get("spec").and_then(Value::as_object);
+    let volumes = spec.into_iter().flat_map(|spec| list(spec, "volumes"));
+    let claims = volumes.filter_map(|volume| volume.get("persistentVolumeClaim")?.get("claimName")?.as_str());
+    claims.map(str::to_owned).collect()
+}
+
+/// The copy of `source`, the pod `name` of `namespace` as the API server has it now. `claims` are those
+/// that it mounts.
+pub fn of(
+    name: &str,
+    namespace: &str,
+    source: Option<&DynamicObject>,
+    claims: &Claims,
+) -> Result<PodTemplate, ReplicaError> {
     let source = source.ok_or_else(|| ReplicaError::Absent {
         name: name.to_owned(),
         namespace: namespace.to_owned(),
@@ -125,6 +196,7 @@ pub fn of(name: &str, namespace: &str, source: Option<&DynamicObject>) -> Result
         .cloned()
         .ok_or_else(unreadable)?;
     refuse(name, &spec)?;
+    refuse_held(name, &spec, &claims_of(source), claims)?;
     restore::restore(&mut spec);
     for field in PLACE {
         spec.remove(field);
@@ -180,6 +252,32 @@ fn refuse(name: &str, spec: &Map<String, Value>) -> Result<(), ReplicaError> {
     Ok(())
 }
 
+/// What a copy would hold so that the original could not have it on another node.
+fn refuse_held(name: &str, spec: &Map<String, Value>, mounted: &[String], claims: &Claims) -> Result<(), ReplicaError> {
+    let name = || name.to_owned();
+    let is_disk = |volume: &&Map<String, Value>| DISKS.iter().any(|kind| volume.contains_key(*kind));
+    if let Some(volume) = list(spec, "volumes").find(is_disk) {
+        let volume = text(volume, "name").to_owned();
+        return Err(ReplicaError::DiskOfOneNode { name: name(), volume });
+    }
+    if mounted.len() > MAX_CLAIMS {
+        let claims = mounted.len();
+        return Err(ReplicaError::TooManyClaims { name: name(), claims });
+    }
+    for claim in mounted {
+        let (name, claim) = (name(), claim.clone());
+        match claims.get(&claim) {
+            Some(Access::OneNode { modes }) => {
+                let modes = modes.clone();
+                return Err(ReplicaError::ClaimOfOneNode { name, claim, modes });
+            }
+            Some(Access::Unread) => return Err(ReplicaError::ClaimUnread { name, claim }),
+            Some(Access::ManyNodes) | None => {}
+        }
+    }
+    Ok(())
+}
+
 /// Names of the volumes with the account's token, and of those that outlive the pod.
 fn classify(spec: &Map<String, Value>) -> (Vec<String>, Vec<String>) {
     let (mut tokens, mut outliving) = (Vec::new(), Vec::new());
@@ -230,153 +328,4 @@ fn remove_named(of: &mut Map<String, Value>, key: &str, goes: impl Fn(&str) -> b
 }
 
 #[cfg(test)]
-mod tests {
-    use flopwatch_api::preparation::{PREPARE_LABEL, PREPARED_ANNOTATION};
-
-    use super::*;
-
-    fn source(metadata: &Value, spec: &Value) -> DynamicObject {
-        let mut full = json!({"name": "train", "namespace": "team", "uid": "u-1"});
-        json_patch::merge(&mut full, metadata);
-        serde_json::from_value(json!({"metadata": full, "spec": spec, "status": {"phase": "Running"}})).unwrap()
-    }
-
-    fn copied(metadata: &Value, spec: &Value) -> Result<Value, ReplicaError> {
-        of("train", "team", Some(&source(metadata, spec))).map(|copy| json!(copy))
-    }
-
-    #[test]
-    fn a_copy_runs_the_same_and_takes_nothing_of_the_originals_place() {
-        let spec = json!({
-            "nodeName": "n1", "hostname": "train-0", "subdomain": "train", "priority": 1000, "priorityClassName": "high",
-            "preemptionPolicy": "PreemptLowerPriority", "restartPolicy": "Always", "serviceAccountName": "trainer",
-            "nodeSelector": {"gpu": "h100"}, "tolerations": [{"key": "gpu"}], "fieldOfTomorrow": 1,
-            "topologySpreadConstraints": [{"maxSkew": 1}],
-            "affinity": {"nodeAffinity": {"a": 1}, "podAntiAffinity": {"b": 2}},
-            "containers": [{
-                "name": "main", "image": "train:1", "command": ["python", "train.py"], "env": [{"name": "A", "value": "1"}],
-                "resources": {"limits": {"nvidia.com/gpu": "2"}}, "ports": [{"containerPort": 80, "hostPort": 80}],
-                "livenessProbe": {"tcpSocket": {"port": 80}}, "readinessProbe": {}, "startupProbe": {}, "lifecycle": {"preStop": {}}
-            }]
-        });
-        let labels = json!({"labels": {"app": "train"}, "annotations": {"a": "b", "flopwatch.dev/jax-port": "9012"}});
-        let copy = copied(&labels, &spec).unwrap();
-        assert_eq!(
-            copy,
-            json!({
-                "metadata": {"annotations": {
-                    "flopwatch.dev/replica-of": "train/u-1", "flopwatch.dev/jax-port": "9012"
-                }},
-                "spec": {
-                    "serviceAccountName": "trainer", "nodeSelector": {"gpu": "h100"}, "tolerations": [{"key": "gpu"}],
-                    "fieldOfTomorrow": 1, "affinity": {"nodeAffinity": {"a": 1}},
-                    "containers": [{
-                        "name": "main", "image": "train:1", "command": ["python", "train.py"],
-                        "env": [{"name": "A", "value": "1"}], "resources": {"limits": {"nvidia.com/gpu": "2"}}
-                    }]
-                }
-            })
-        );
-    }
-
-    #[test]
-    fn what_outlives_the_original_can_be_read_and_the_accounts_token_is_given_anew() {
-        let mount = |name: &str| json!({"name": name, "mountPath": format!("/{name}")});
-        let mut shared = mount("checkpoints");
-        shared["mountPropagation"] = json!("Bidirectional");
-        let token = "kube-api-access-x7k2p";
-        let spec = json!({
-            "volumes": [
-                {"name": "checkpoints", "persistentVolumeClaim": {"claimName": "c"}},
-                {"name": "data", "hostPath": {"path": "/data"}},
-                {"name": "lustre", "csi": {"driver": "lustre"}},
-                {"name": "scratch", "emptyDir": {}},
-                {"name": "work", "ephemeral": {"volumeClaimTemplate": {}}},
-                {"name": token, "projected": {"sources": []}}
-            ],
-            "initContainers": [{"name": "fetch", "volumeMounts": [mount("data")]}],
-            "containers": [{
-                "name": "main",
-                "volumeMounts": [shared, mount("lustre"), mount("scratch"), mount("work"), mount(token)]
-            }]
-        });
-        let copy = copied(&json!({}), &spec).unwrap();
-        let mounts = &copy["spec"]["containers"][0]["volumeMounts"];
-        let of = |name: &str| mounts.as_array().unwrap().iter().find(|mount| mount["name"] == name);
-        for name in ["checkpoints", "lustre"] {
-            assert_eq!(of(name).unwrap()["readOnly"], true, "{name}");
-        }
-        for name in ["scratch", "work"] {
-            assert_eq!(of(name).unwrap().get("readOnly"), None, "{name}");
-        }
-        assert_eq!(of("checkpoints").unwrap().get("mountPropagation"), None);
-        assert_eq!(of(token), None);
-        assert_eq!(copy["spec"]["initContainers"][0]["volumeMounts"][0]["readOnly"], true);
-        assert_eq!(
-            copy["spec"]["volumes"].as_array().unwrap().len(),
-            5,
-            "all but the token"
-        );
-    }
-
-    #[test]
-    fn a_prepared_pod_is_copied_as_it_was_before_its_preparation() {
-        let metadata = json!({"labels": {PREPARE_LABEL: "nsys"}, "annotations": {PREPARED_ANNOTATION: "main"}});
-        let spec = json!({
-            "volumes": [{"name": "flopwatch-tools", "emptyDir": {}}, {"name": "flopwatch-run-0", "emptyDir": {}}],
-            "initContainers": [{"name": "flopwatch-launcher"}, {"name": "flopwatch-tools"}],
-            "containers": [{
-                "name": "main", "command": ["/flopwatch/tools/launcher", "run", "--", "python", "train.py"],
-                "volumeMounts": [{"name": "flopwatch-tools", "mountPath": "/flopwatch/tools"}]
-            }]
-        });
-        let copy = copied(&metadata, &spec).unwrap();
-        assert_eq!(
-            copy["spec"],
-            json!({"containers": [{"name": "main", "command": ["python", "train.py"]}]})
-        );
-        assert_eq!(copy["metadata"].get("labels"), None);
-    }
-
-    #[test]
-    fn a_pod_whose_copy_would_meet_it_is_refused_and_only_an_absent_one_is_waited_for() {
-        let main = json!([{"name": "main"}]);
-        let block = json!([{"name": "main", "volumeDevices": [{"name": "d", "devicePath": "/dev/d"}]}]);
-        let claim = json!([{"name": "gpu", "resourceClaimName": "shared"}]);
-        let templated = json!([{"name": "gpu", "resourceClaimTemplateName": "own"}]);
-        let deleted = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
-        let rows = [
-            (
-                json!({}),
-                json!({"containers": main, "hostNetwork": true}),
-                "hostNetwork",
-            ),
-            (json!({}), json!({"containers": main, "hostPID": true}), "hostPID"),
-            (json!({}), json!({"containers": main, "hostIPC": true}), "hostIPC"),
-            (
-                json!({}),
-                json!({"containers": main, "resourceClaims": claim}),
-                "resourceClaimTemplateName",
-            ),
-            (json!({}), json!({"containers": block}), "block devices"),
-            (
-                json!({"labels": {SESSION_LABEL: "first"}}),
-                json!({"containers": main}),
-                "made by a session",
-            ),
-            (deleted, json!({"containers": main}), "being deleted"),
-            (json!({}), json!({"containers": 7}), "cannot be read"),
-        ];
-        for (metadata, spec, words) in rows {
-            let error = copied(&metadata, &spec).unwrap_err();
-            assert!(error.to_string().contains(words) && !error.may_help(), "{error}");
-        }
-        let absent = of("train", "team", None).unwrap_err();
-        assert!(absent.may_help() && absent.to_string().contains("no pod train in namespace team"));
-        copied(
-            &json!({}),
-            &json!({"containers": main, "hostNetwork": false, "resourceClaims": templated}),
-        )
-        .unwrap();
-    }
-}
+mod tests;

@@ -88,7 +88,7 @@ fn one(session: &ProfilingSession, captures: &[&Capture]) -> Option<Session> {
 }
 
 /// The alert that made a session.
-fn triggered(session: &ProfilingSession, made: Timestamp) -> Option<Triggered> {
+pub(super) fn triggered(session: &ProfilingSession, made: Timestamp) -> Option<Triggered> {
     let annotations = session.annotations();
     let (_, fingerprint) = annotations.get(TRIGGER_ANNOTATION)?.rsplit_once('/')?;
     Some(Triggered {

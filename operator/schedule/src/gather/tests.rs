@@ -326,3 +326,43 @@ fn what_passed_while_no_sessions_were_made_is_decided() {
     assert_eq!(of("Scheduled").to_string(), "2026-11-25T08:00:00Z");
     assert_eq!((of("Suspended"), of("CapturesSuspended")), (now(), now()));
 }
+
+#[test]
+fn the_trigger_of_an_alerts_session_is_found_by_the_sessions_name_and_no_other_session_has_one() {
+    let mut schedule = schedule(&Value::Null);
+    schedule.spec.triggers = parsed(json!([{"alert": {"name": "Stalled"}}, {"alert": {"name": "Slow"}}]));
+    let slow = schedule.spec.triggers[1].clone();
+    let own = identity(&schedule, now());
+    let name = of_trigger(&own, &Draws::of(&own.uid), &slow, 3);
+    let session = |change: &dyn Fn(&mut Value)| -> ProfilingSession {
+        let mut session = json!({
+            "metadata": {
+                "name": name, "namespace": "team", "uid": "s", "labels": {"flopwatch.dev/schedule": "always"},
+                "annotations": {
+                    "flopwatch.dev/trigger": "Slow/0badcafe", "flopwatch.dev/trigger-number": "3",
+                    "flopwatch.dev/alert-started": "2026-11-25T11:00:00Z"
+                },
+                "ownerReferences": [{
+                    "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "name": "always",
+                    "uid": "schedule"
+                }]
+            },
+            "spec": {"target": {"podName": "p"}}
+        });
+        change(&mut session["metadata"]);
+        parsed(session)
+    };
+    assert_eq!(trigger_of_session(&schedule, &session(&|_| {})), Some(&slow));
+    let others: [&dyn Fn(&mut Value); 6] = [
+        &|of| of["name"] = json!("always-0123456789abcdef"),
+        &|of| of["annotations"]["flopwatch.dev/trigger"] = json!("Stalled/0badcafe"),
+        &|of| of["annotations"]["flopwatch.dev/trigger-number"] = json!("4"),
+        &|of| of["annotations"]["flopwatch.dev/alert-started"] = json!("soon"),
+        &|of| of["ownerReferences"][0]["uid"] = json!("an earlier one of the same name"),
+        &|of| of["labels"] = json!({}),
+    ];
+    for change in others {
+        let session = session(change);
+        assert_eq!(trigger_of_session(&schedule, &session), None, "{:?}", session.metadata);
+    }
+}

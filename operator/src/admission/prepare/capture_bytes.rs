@@ -37,16 +37,18 @@ pub(super) fn needed(options: &PrepareOptions) -> u128 {
     u128::from(options.tools_bytes) + WORKLOAD + CAPTURE
 }
 
-/// Bytes that the run folder of each of `prepared` containers may take; none where nothing limits it.
-pub(super) fn of_each(spec: &PodSpec, prepared: usize, options: &PrepareOptions) -> Option<u128> {
+/// Bytes that captures of each of `writing` containers may take; none where nothing limits them.
+/// `tools` are those that are put into the pod, with run folders beside them; none where there are
+/// none, and captures lie where the container's own files do.
+pub(super) fn of_each(spec: &PodSpec, writing: usize, tools: Option<&PrepareOptions>) -> Option<u128> {
     let of_pod = limit(spec).map(|limit| {
-        let rest = limit.saturating_sub(options.tools_bytes.into());
-        let shares = u128::try_from(prepared.max(1)).unwrap_or(u128::MAX);
+        let tools_bytes = tools.map_or(0, |options| options.tools_bytes);
+        let rest = limit.saturating_sub(tools_bytes.into());
+        let shares = u128::try_from(writing.max(1)).unwrap_or(u128::MAX);
         rest.saturating_sub(WORKLOAD.max(rest / 2)) / shares
     });
-    let of_volume = options
-        .run_size_limit
-        .as_deref()
+    let of_volume = tools
+        .and_then(|options| options.run_size_limit.as_deref())
         .and_then(quantity::bytes)
         .map(|limit| limit.saturating_sub(CONTROL));
     of_pod.into_iter().chain(of_volume).min()
@@ -76,7 +78,18 @@ mod tests {
             run_size_limit: run_size_limit.map(str::to_owned),
             ..options()
         };
-        of_each(&spec, prepared, &options).map(|bytes| bytes / MEBIBYTE)
+        let found = of_each(&spec, prepared, Some(&options));
+        found.map(|bytes| bytes / MEBIBYTE)
+    }
+
+    #[test]
+    fn n4_where_no_tools_come_into_the_pod_captures_get_half_of_the_limit() {
+        let limits = json!({"limits": {"ephemeral-storage": "300Mi"}});
+        let spec: PodSpec =
+            serde_json::from_value(json!({"containers": [{"name": "c", "resources": limits}]})).unwrap();
+        let room = |writing| of_each(&spec, writing, None).map(|bytes| bytes / MEBIBYTE);
+        assert_eq!((room(1), room(2)), (Some(150), Some(75)));
+        assert_eq!(of_each(&PodSpec::default(), 1, None), None);
     }
 
     #[test]

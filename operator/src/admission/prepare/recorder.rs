@@ -7,7 +7,7 @@ use flopwatch_api::preparation::{
     RECORDER_BYTES, RECORDER_BYTES_ANNOTATION, RECORDER_BYTES_DEFAULT, RECORDER_DIR, RECORDER_LIBRARY,
     RECORDER_VOLUME_PREFIX,
 };
-use k8s_openapi::api::core::v1::{Container, Pod};
+use k8s_openapi::api::core::v1::{Container, Pod, Volume};
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
@@ -19,6 +19,8 @@ use crate::admission::refusal::Refusal;
 const PAGE: u64 = 4096;
 /// What the volume holds beside the file.
 const BESIDE: u64 = 1 << 20;
+/// The medium of its volume.
+const MEMORY: &str = "Memory";
 /// The file counts towards the container's memory: at most one part of so many of its limit.
 const SHARE: u128 = 8;
 
@@ -48,16 +50,18 @@ pub(super) fn of(
 
 fn recorder(pod: &Pod, index: usize, container: &Container) -> Result<Recorder, Refusal> {
     let name = format!("{RECORDER_VOLUME_PREFIX}{index}");
+    let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    let volume = volumes.find(|volume| volume.name == name);
     let mut mounts = container.volume_mounts.iter().flatten();
-    if mounts.any(|mount| mount.name == name && mount.mount_path == RECORDER_DIR) {
-        return Ok(Recorder::There);
+    let is_mounted = mounts.any(|mount| mount.name == name && mount.mount_path == RECORDER_DIR);
+    match volume {
+        // The file is read from outside: nobody but the kernel may answer for it.
+        Some(volume) if is_mounted && is_in_memory(volume) => return there(container),
+        Some(_) => return Err(Refusal::NameTaken(name)),
+        None => {}
     }
     if let Some(refusal) = candidates::refuse_paths(container) {
         return Err(refusal);
-    }
-    let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
-    if volumes.any(|volume| volume.name == name) {
-        return Err(Refusal::NameTaken(name));
     }
     if environment::set(container, NVTX_INJECTION64_PATH).is_some() {
         return Err(Refusal::VariableKept {
@@ -75,7 +79,7 @@ fn recorder(pod: &Pod, index: usize, container: &Container) -> Result<Recorder, 
     let limit = bytes.saturating_add(BESIDE).to_string();
     let variable = |name: &str, value: &str| json!({"name": name, "value": value});
     Ok(Recorder::Added {
-        volume: json!({"name": name, "emptyDir": {"medium": "Memory", "sizeLimit": limit}}),
+        volume: json!({"name": name, "emptyDir": {"medium": MEMORY, "sizeLimit": limit}}),
         mount: json!({"name": name, "mountPath": RECORDER_DIR}),
         variables: vec![
             variable(NVTX_INJECTION64_PATH, RECORDER_LIBRARY),
@@ -83,6 +87,23 @@ fn recorder(pod: &Pod, index: usize, container: &Container) -> Result<Recorder, 
             variable(FLOPWATCH_RECORDER_BYTES, &bytes.to_string()),
         ],
     })
+}
+
+/// What an earlier pass added, unless something else is mounted in it or around it.
+fn there(container: &Container) -> Result<Recorder, Refusal> {
+    let mut paths = container.volume_mounts.iter().flatten().map(|mount| &mount.mount_path);
+    let taken = paths.find(|path| {
+        let path = path.trim_end_matches('/');
+        let below = path.strip_prefix(RECORDER_DIR);
+        path == "/flopwatch" || below.is_some_and(|below| below.starts_with('/'))
+    });
+    taken.map_or(Ok(Recorder::There), |path| Err(Refusal::PathTaken(path.clone())))
+}
+
+/// Whether a volume is of the kind that is added here.
+fn is_in_memory(volume: &Volume) -> bool {
+    let folder = volume.empty_dir.as_ref();
+    folder.is_some_and(|folder| folder.medium.as_deref() == Some(MEMORY))
 }
 
 /// The file's size, rounded down to whole pages.
@@ -95,4 +116,87 @@ fn bytes(pod: &Pod) -> Result<u64, Refusal> {
     bytes
         .map(|bytes| bytes / PAGE * PAGE)
         .ok_or_else(|| Refusal::RecorderBytes(text.clone()))
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_api::preparation::{PREPARE_LABEL, PREPARED_FOR_ANNOTATION, UNPREPARED_ANNOTATION};
+
+    use super::*;
+    use crate::admission::prepare::tests::options;
+    use crate::admission::prepare::{Entrypoints, prepare};
+
+    /// A pod that asks for the recorder and has this volume and these mounts already.
+    fn asked(volume: &Value, mounts: &[(&str, &str)]) -> Value {
+        let mounts: Vec<Value> = mounts
+            .iter()
+            .map(|(name, path)| json!({"name": name, "mountPath": path}))
+            .collect();
+        json!({
+            "metadata": {"name": "p", "namespace": "team", "labels": {PREPARE_LABEL: "recorder"}},
+            "spec": {
+                "volumes": [volume, {"name": "mine", "emptyDir": {}}],
+                "containers": [{"name": "main", "image": "train:1", "volumeMounts": mounts}]
+            }
+        })
+    }
+
+    /// The pod's annotations: what it is prepared for, and why it is not.
+    fn told(pod: &Value) -> (Option<String>, Option<String>) {
+        let preparation = prepare(
+            &serde_json::from_value(pod.clone()).unwrap(),
+            &options(),
+            &Entrypoints::new(),
+        );
+        let mut patched = pod.clone();
+        json_patch::patch(&mut patched, &preparation.operations).unwrap();
+        let annotation = |key: &str| Some(patched["metadata"]["annotations"][key].as_str()?.to_owned());
+        let told = (annotation(PREPARED_FOR_ANNOTATION), annotation(UNPREPARED_ANNOTATION));
+        if told.0.is_none() {
+            assert_eq!(patched["spec"], pod["spec"], "it stays as it was");
+        }
+        told
+    }
+
+    const OURS: (&str, &str) = ("flopwatch-recorder-0", "/flopwatch/recorder");
+
+    #[test]
+    fn n1_a_volume_of_the_recorders_name_that_is_not_in_memory_is_not_taken_for_ours() {
+        let server = json!({"server": "files.example.com", "path": "/"});
+        for source in [
+            json!({"nfs": server}),
+            json!({"csi": {"driver": "fuse.example.com"}}),
+            json!({"hostPath": {"path": "/home"}}),
+            json!({"persistentVolumeClaim": {"claimName": "data"}}),
+            json!({"emptyDir": {}}),
+            json!({"emptyDir": {"medium": "HugePages"}}),
+        ] {
+            let mut volume = source.clone();
+            volume["name"] = json!(OURS.0);
+            let (prepared, why) = told(&asked(&volume, &[OURS]));
+            assert_eq!(prepared, None, "{source}");
+            let refusal = Refusal::NameTaken(OURS.0.to_owned());
+            assert_eq!(why, Some(format!("main: {refusal}")), "{source}");
+        }
+    }
+
+    #[test]
+    fn n1_what_is_mounted_in_the_recorders_folder_or_around_it_is_told() {
+        let ours = json!({"name": OURS.0, "emptyDir": {"medium": "Memory", "sizeLimit": "9Mi"}});
+        for path in [
+            "/flopwatch/recorder/recorder.ring",
+            "/flopwatch/recorder/x/",
+            "/flopwatch",
+            "/flopwatch/",
+        ] {
+            let (prepared, why) = told(&asked(&ours, &[OURS, ("mine", path)]));
+            assert_eq!(prepared, None, "{path}");
+            let refusal = Refusal::PathTaken(path.to_owned());
+            assert_eq!(why, Some(format!("main: {refusal}")));
+        }
+        let elsewhere = told(&asked(&ours, &[OURS, ("mine", "/flopwatch/recorder-of-mine")]));
+        assert_eq!(elsewhere, (Some("main: recorder".to_owned()), None), "it is there");
+        let unmounted = told(&asked(&ours, &[]));
+        assert_eq!(unmounted.0, None, "the name is taken");
+    }
 }

@@ -16,6 +16,8 @@ use tokio::sync::Mutex;
 use crate::deadline::{CallError, bounded};
 use crate::gateway::alerts::known::{Known, LookError};
 use crate::gateway::alerts::outcome::{AlertResult, Outcome};
+use crate::gateway::alerts::places;
+use crate::gateway::slots::Slots;
 use crate::schedule::session::triggered;
 
 /// How often an alert is decided anew because somebody else made a session meanwhile.
@@ -31,6 +33,8 @@ pub(crate) struct Desk {
     client: Client,
     schedules: Store<ProfilingSchedule>,
     turns: BlockingMutex<HashMap<String, Turn>>,
+    /// Places for bodies that are answered.
+    pub(crate) places: Slots,
     /// `flopwatch_alerts_total`.
     pub(crate) results: IntCounterVec,
 }
@@ -42,6 +46,7 @@ impl Desk {
             client,
             schedules,
             turns: BlockingMutex::default(),
+            places: places(),
             results,
         }
     }

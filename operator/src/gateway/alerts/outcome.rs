@@ -16,7 +16,8 @@ pub(crate) enum AlertResult {
     AlreadyMade,
     /// It does not fire any more.
     Resolved,
-    /// The token has no right for the namespaces that it names.
+    /// The token has no right for the namespaces that it names; or no schedule there has a trigger,
+    /// and the body names so many namespaces that nobody was asked about these.
     NotAllowed,
     /// No schedule has a trigger for it.
     NoTrigger,

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::SessionReference;
@@ -48,6 +48,8 @@ pub(super) struct Agent {
     /// What it published.
     pub(super) manifest: Manifest,
     pub(super) stop: CancellationToken,
+    /// SHA-256 of the manifest in the object store, of what it copied there last.
+    stored: Mutex<Option<String>>,
     registry: Registry,
 }
 
@@ -111,6 +113,7 @@ impl Agent {
             store,
             manifest,
             stop,
+            stored: Mutex::default(),
             registry,
         }
     }
@@ -150,7 +153,14 @@ impl Agent {
 
     /// Copies what it published to the object store.
     pub(super) async fn copy_to(&self, bucket: &Bucket) {
-        self.store.copy_to(bucket, &self.manifest).await.unwrap();
+        let sha256 = self.store.copy_to(bucket, &self.manifest).await.unwrap();
+        *self.stored.lock().unwrap() = Some(sha256);
+    }
+
+    /// What a status says of its copy: the SHA-256 of the manifest there, or that of none.
+    pub(super) fn stored(&self) -> String {
+        let stored = self.stored.lock().unwrap().clone();
+        stored.unwrap_or_else(|| "0".repeat(64))
     }
 }
 

@@ -202,6 +202,94 @@ async fn whoever_has_no_right_to_tell_of_alerts_makes_nothing_and_learns_nothing
     assert_eq!(made(&rig), Vec::<Value>::new());
 }
 
+/// An alert of each of so many namespaces that there are not.
+fn of_foreign_namespaces(count: u64) -> Vec<Value> {
+    let alerts = (0..count).map(|number| {
+        let mut alert = firing(number, "llm-0");
+        alert["labels"]["namespace"] = json!(format!("foreign-{number}"));
+        alert
+    });
+    alerts.collect()
+}
+
+fn reviews(rig: &Rig) -> usize {
+    let calls = rig.cluster.server.calls().into_iter();
+    calls
+        .filter(|call| call.path.ends_with("/subjectaccessreviews"))
+        .count()
+}
+
+#[tokio::test]
+async fn n9_a_body_costs_no_more_reviews_than_namespaces_have_triggers_however_many_it_names() {
+    let rig = rig().await;
+    let refused = rig.post(PATH, "stranger", &body(&of_foreign_namespaces(256))).await;
+    assert_eq!(refused.status, 403, "{refused:?}");
+    // One namespace has a schedule with a trigger.
+    assert_eq!(reviews(&rig), 1);
+    // Of few names each is asked about; that a right is missing is remembered for a moment.
+    let (few, began) = (body(&of_foreign_namespaces(8)), Instant::now());
+    for _ in 0..3 {
+        let refused = rig.post(PATH, "stranger", &few).await;
+        assert_eq!(refused.status, 403, "{refused:?}");
+    }
+    let (asked, seconds) = (reviews(&rig) - 1, began.elapsed().as_secs());
+    let most = 8 * (1 + usize::try_from(seconds).unwrap());
+    assert!((8..=most).contains(&asked), "{asked} within {seconds} s");
+}
+
+#[tokio::test]
+async fn n9_among_many_namespaces_those_with_triggers_are_served_and_the_others_are_told_apart_for_nobody() {
+    let rig = rig().await;
+    let mut alerts = of_foreign_namespaces(255);
+    alerts.push(firing(1_000, "llm-0"));
+    let told = tell(&rig, &alerts).await;
+    assert_eq!(reviews(&rig), 2, "of `team` and of all");
+    assert_eq!(told["made"], 1, "{told}");
+    let results = results(&told);
+    assert_eq!(results[255], "Made");
+    assert!(
+        results[..255].iter().all(|result| *result == "NotAllowed"),
+        "{results:?}"
+    );
+    // Whoever may tell every namespace hears that there is no trigger.
+    let told = rig.post(PATH, "admin", &body(&of_foreign_namespaces(255))).await.json();
+    assert!(
+        self::results(&told).iter().all(|result| *result == "NoTrigger"),
+        "{told}"
+    );
+    // A namespace with triggers and one without are the same to whoever lacks the right in both.
+    let with = |namespace: &str| {
+        let mut alerts = of_foreign_namespaces(20);
+        alerts[7]["labels"]["namespace"] = json!(namespace);
+        body(&alerts)
+    };
+    let there = rig.post(PATH, "reader", &with("team")).await;
+    let nowhere = rig.post(PATH, "reader", &with("nowhere")).await;
+    assert_eq!((there.status, &there.body), (403, &nowhere.body));
+}
+
+#[tokio::test]
+async fn n9_one_user_takes_no_place_of_another() {
+    let rig = rig().await;
+    let server = &rig.cluster.server;
+    server.fail(usize::MAX, Verb::Create, "subjectaccessreviews", Fault::Hang);
+    let alerts = body(&[firing(7, "llm-0")]);
+    let of_stranger = (0..9).map(|_| rig.post(PATH, "stranger", &alerts));
+    let (of_stranger, of_other) = tokio::join!(
+        futures::future::join_all(of_stranger),
+        rig.post(PATH, "alertmanager", &alerts)
+    );
+    let reasons = |answers: &[Answer], reason: &str| answers.iter().filter(|answer| answer.reason() == reason).count();
+    // Eight waited for the API server, the ninth had no place; another user has places of its own.
+    assert_eq!(
+        (reasons(&of_stranger, "ApiServer"), reasons(&of_stranger, "Busy")),
+        (8, 1)
+    );
+    assert_eq!((of_other.status, of_other.reason().as_str()), (503, "ApiServer"));
+    server.heal();
+    assert_eq!(results(&tell(&rig, &[firing(7, "llm-0")]).await), ["Made"]);
+}
+
 #[tokio::test]
 async fn alerts_of_namespaces_without_the_right_are_left_out_and_counted() {
     let rig = rig().await;

@@ -1,8 +1,10 @@
 //! What the fleet spends its time on, out of a real server of S3, for those who may list the sessions that it came of.
 
+use flopwatch_api::GROUP;
 use flopwatch_artifacts::object_store::Bucket;
 use flopwatch_bucket_rig::{S3Server, SECRET_KEY};
 use flopwatch_fleet::{CaptureRow, FilePath, Row, Sketch, Table, name_hash, write_captures, write_rows};
+use flopwatch_test_harness::{Identity, Right};
 use serde_json::{Value, json};
 
 use super::rig::Rig;
@@ -54,26 +56,22 @@ fn row(capture: &CaptureRow, category: &str, name: &str, total_ns: i64) -> Row {
     }
 }
 
-async fn put(bucket: &Bucket, table: Table, uid: &str, at: i64, content: Vec<u8>) {
-    let path = FilePath::new(table, at, uid).unwrap().to_string();
-    bucket.put_fleet_file(&path, content.into()).await.unwrap();
+async fn put(bucket: &Bucket, path: &FilePath, content: Vec<u8>) {
+    bucket.put_fleet_file(&path.to_string(), content.into()).await.unwrap();
+}
+
+fn place(table: Table, capture: &CaptureRow) -> FilePath {
+    FilePath::new(table, capture.window_start, &capture.namespace, &capture.capture_uid).unwrap()
 }
 
 async fn put_capture(bucket: &Bucket, capture: &CaptureRow) {
     let content = write_captures(std::slice::from_ref(capture)).unwrap();
-    put(
-        bucket,
-        Table::Captures,
-        &capture.capture_uid,
-        capture.window_start,
-        content,
-    )
-    .await;
+    put(bucket, &place(Table::Captures, capture), content).await;
 }
 
 async fn put_rows(bucket: &Bucket, capture: &CaptureRow, rows: &[Row]) {
     let content = write_rows(rows).unwrap();
-    put(bucket, Table::Rows, &capture.capture_uid, capture.window_start, content).await;
+    put(bucket, &place(Table::Rows, capture), content).await;
 }
 
 async fn put_both(bucket: &Bucket, (capture, rows): &(CaptureRow, Vec<Row>)) {
@@ -165,8 +163,8 @@ async fn nobody_sees_what_came_of_sessions_that_they_may_not_list() {
     // Rows that claim another namespace than their capture has.
     let (posing, mut rows) = capture("team", "posing");
     rows[0].namespace = "other".to_owned();
-    rows[0].name = "posing".to_owned();
-    rows[0].name_hash = name_hash("posing");
+    rows[0].name = "posed".to_owned();
+    rows[0].name_hash = name_hash("posed");
     put_rows(&bucket, &posing, &rows).await;
     put_capture(&bucket, &posing).await;
     let own = top(&rig, "by=images&namespace=team", "reader").await;
@@ -176,7 +174,7 @@ async fn nobody_sees_what_came_of_sessions_that_they_may_not_list() {
         "{own}"
     );
     let text = own.to_string();
-    for foreign in ["registry/other", "foreign", "posing"] {
+    for foreign in ["registry/other", "foreign", "posed"] {
         assert!(!text.contains(foreign), "{foreign}: {text}");
     }
     assert_eq!(
@@ -217,6 +215,56 @@ async fn nobody_sees_what_came_of_sessions_that_they_may_not_list() {
 }
 
 #[tokio::test]
+async fn n9_sums_of_a_namespace_read_and_tell_nothing_of_another() {
+    let (server, rig, bucket) = fleet().await;
+    put_both(&bucket, &capture("team", "own")).await;
+    for number in 0..20 {
+        put_both(&bucket, &capture("other", &format!("foreign-{number}"))).await;
+    }
+    // What cannot be read, rows alone, and what is there twice: of the other.
+    let mut twice = capture("other", "foreign-0").0;
+    twice.window_start += HOUR * 13;
+    put_capture(&bucket, &twice).await;
+    put_rows(&bucket, &capture("other", "alone").0, &capture("other", "alone").1).await;
+    std::fs::write(server.object("foreign-1.parquet"), "x").unwrap();
+    // As many requests as the namespace's own files need: two days of two tables are listed, and
+    // two files are read.
+    let days = "since=2026-11-25T00:00:00Z&until=2026-11-27T00:00:00Z";
+    server.fail_after(6);
+    let answer = rig
+        .get(&format!("/api/fleet/top?by=kernels&namespace=team&{days}"), "reader")
+        .await;
+    server.recover();
+    let found = answer.json();
+    assert_eq!((answer.status, &found["captures"]), (200, &json!(1)), "{found}");
+    for of_all in ["repeated", "rows_without_capture", "captures_without_rows"] {
+        assert_eq!(found[of_all], 0, "{of_all}: {found}");
+    }
+    assert_eq!(found["unread"], json!([]), "{found}");
+    let all = rig
+        .get(&format!("/api/fleet/top?by=kernels&{days}"), "admin")
+        .await
+        .json();
+    assert_eq!((&all["captures"], &all["repeated"]), (&json!(20), &json!(1)), "{all}");
+}
+
+#[tokio::test]
+async fn n9_a_capture_in_the_folder_of_another_namespace_counts_in_neither() {
+    let (_server, rig, bucket) = fleet().await;
+    put_both(&bucket, &capture("team", "own")).await;
+    let (planted, rows) = capture("other", "planted");
+    let wrong = |table| FilePath::new(table, NOON, "team", "planted").unwrap();
+    put(&bucket, &wrong(Table::Rows), write_rows(&rows).unwrap()).await;
+    let content = write_captures(&[planted]).unwrap();
+    put(&bucket, &wrong(Table::Captures), content).await;
+    for (namespace, user, captures, unread) in [("team", "reader", 1, 1), ("other", "admin", 0, 0)] {
+        let found = top(&rig, &format!("by=kernels&namespace={namespace}"), user).await;
+        let files = found["unread"].as_array().unwrap().len();
+        assert_eq!((&found["captures"], files), (&json!(captures), unread), "{found}");
+    }
+}
+
+#[tokio::test]
 async fn files_that_are_damaged_missing_or_of_another_are_told_and_never_count() {
     let (server, rig, bucket) = fleet().await;
     put_both(&bucket, &capture("team", "good")).await;
@@ -227,10 +275,10 @@ async fn files_that_are_damaged_missing_or_of_another_are_told_and_never_count()
     put_rows(&bucket, &absent, &rows).await;
     // Cut, under another's name, twice, and nothing of ours.
     put_both(&bucket, &capture("team", "cut")).await;
-    let cut = server.object("table=rows/date=2026-11-25/cut.parquet");
+    let cut = server.object("table=rows/date=2026-11-25/tenant=team/cut.parquet");
     std::fs::write(&cut, &std::fs::read(&cut).unwrap()[..100]).unwrap();
     let renamed = write_captures(&[capture("team", "good").0]).unwrap();
-    put(&bucket, Table::Captures, "renamed", NOON, renamed).await;
+    put(&bucket, &place(Table::Captures, &capture("team", "renamed").0), renamed).await;
     let mut twice = capture("team", "twice");
     put_both(&bucket, &twice).await;
     twice.0.window_start += 24 * HOUR;
@@ -267,7 +315,7 @@ async fn files_that_are_damaged_missing_or_of_another_are_told_and_never_count()
             .as_array()
             .unwrap()
             .iter()
-            .all(|unread| unread.get("example").is_none()),
+            .all(|unread| unread["example"].as_str().unwrap().contains("/tenant=team/")),
         "{found}"
     );
 }
@@ -310,19 +358,54 @@ async fn what_cannot_be_had_says_what_helps() {
     assert_eq!(rig.get(&path, "reader").await.json()["captures"], 1);
 }
 
+/// Status and reason of an answer to whoever asks while the store does not answer.
+fn slow() -> (u16, String) {
+    (504, "ObjectStoreSlow".to_owned())
+}
+
 #[tokio::test]
-async fn a_store_that_does_not_answer_keeps_two_requests_waiting_and_no_more() {
+async fn n9_one_user_takes_no_turn_of_another() {
     let (mut server, rig, bucket) = fleet().await;
     put_both(&bucket, &capture("team", "own")).await;
     let silent = server.silence().await;
     let path = format!("/api/fleet/top?by=kernels&namespace=team&{DAY}");
-    let ask = || rig.get(&path, "reader");
-    let (one, two, three) = tokio::join!(ask(), ask(), ask());
+    let ask = |user| rig.get(&path, user);
+    let (one, two, three, other) = tokio::join!(ask("reader"), ask("reader"), ask("reader"), ask("admin"));
     let mut told = [one, two, three].map(|answer| (answer.status, answer.reason()));
     told.sort();
-    let slow = || (504, "ObjectStoreSlow".to_owned());
-    assert_eq!(told, [(503, "Busy".to_owned()), slow(), slow()]);
+    let busy = || (503, "Busy".to_owned());
+    assert_eq!(told, [busy(), busy(), slow()]);
+    // It had its turn, and the store gave it nothing.
+    assert_eq!((other.status, other.reason()), slow());
     drop(silent);
     server.start_again().await;
-    assert_eq!(ask().await.json()["captures"], 1);
+    let (one, two) = tokio::join!(ask("reader"), ask("admin"));
+    assert_eq!(
+        (&one.json()["captures"], &two.json()["captures"]),
+        (&json!(1), &json!(1))
+    );
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_keeps_four_users_waiting_and_no_more() {
+    let (mut server, rig, _bucket) = fleet().await;
+    let users = ["u0", "u1", "u2", "u3", "u4"];
+    for user in users {
+        rig.cluster.server.add_token(user, Identity::new(user));
+        let list = Right::resource("list", GROUP, "profilingsessions").in_namespace("team");
+        rig.cluster.server.allow(user, list);
+    }
+    let silent = server.silence().await;
+    let path = format!("/api/fleet/top?by=kernels&namespace=team&{DAY}");
+    let asked = users.map(|user| rig.get(&path, user));
+    let mut told: Vec<_> = futures::future::join_all(asked)
+        .await
+        .into_iter()
+        .map(|answer| (answer.status, answer.reason()))
+        .collect();
+    told.sort();
+    assert_eq!(told, [(503, "Busy".to_owned()), slow(), slow(), slow(), slow()]);
+    drop(silent);
+    server.start_again().await;
+    assert_eq!(rig.get(&path, "u4").await.status, 200);
 }

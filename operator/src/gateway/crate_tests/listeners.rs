@@ -70,7 +70,7 @@ async fn m5_a_change_is_made_into_one_notice_however_many_listen() {
     let id = "00000007";
     let slots = Slots::new(CLIENTS, CLIENTS);
     let listen = || -> Ears {
-        let slot = slots.take(&"reader".into()).unwrap();
+        let slot = slots.take("reader").unwrap();
         let snapshot = sessions.watch(id).unwrap();
         Box::pin(
             Listener {

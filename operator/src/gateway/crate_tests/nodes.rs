@@ -1,6 +1,10 @@
-//! What the gateway shows to the agents of several nodes.
+//! What the gateway shows to the agents of several nodes, and what it takes from them.
 
+use axum::Router;
 use flopwatch_bucket_rig::{S3Server, SECRET_KEY};
+use flopwatch_http::{Server, ServerLimits, Service};
+use prometheus::IntCounter;
+use tokio_util::sync::CancellationToken;
 
 use super::rig::{NODE, OTHER_NODE, Rig, artifacts, finished};
 use super::stored::bucket;
@@ -56,4 +60,53 @@ async fn the_agent_that_makes_a_form_of_a_copy_is_shown_a_token_of_its_own_node(
     let form = "/api/profiling/session/0badcafe/artifacts/timeline.csv";
     assert_eq!(rig.get(form, "reader").await.status, 200);
     assert_eq!(rig.cluster.audiences(), [audience(OTHER_NODE)]);
+}
+
+/// What a node serves in its agent's place, with its agent's certificate, once somebody else is
+/// root there.
+struct Usurper;
+
+/// Headers that no agent sends, and what the usurper says in them.
+const FOREIGN: [(&str, &str); 6] = [
+    ("set-cookie", "__Host-flopwatch=theirs; Path=/; Secure; HttpOnly"),
+    ("clear-site-data", "\"cookies\""),
+    ("refresh", "0; url=https://usurper.example/"),
+    ("link", "<https://usurper.example/x.css>; rel=stylesheet"),
+    ("access-control-allow-origin", "https://usurper.example"),
+    ("x-anything", "else"),
+];
+
+impl Service for Usurper {
+    fn router(&self) -> Router {
+        let own = [("etag", "\"0a\""), ("content-type", "application/json")];
+        Router::new().fallback(move || async move { (FOREIGN, own, "{}") })
+    }
+
+    fn is_open(&self) -> bool {
+        false
+    }
+
+    fn refused_connections(&self) -> IntCounter {
+        IntCounter::new("refused", "Connections that were refused.").unwrap()
+    }
+}
+
+#[tokio::test]
+async fn n12a_a_node_puts_no_cookie_into_a_browser_and_no_other_header_that_agents_do_not_send() {
+    let rig = Rig::new().await;
+    let any = ([127, 0, 0, 1], 0).into();
+    let bound = Server::bind_tls(&Usurper, any, rig.agent.folder.path(), ServerLimits::default()).await;
+    let (server, stop) = (bound.unwrap(), CancellationToken::new());
+    rig.capture("train-a", &format!("https://{}/x", server.local_addr()), &artifacts());
+    tokio::spawn(server.run(stop.clone()));
+    let answer = rig.get(SUMMARY, "reader").await;
+    stop.cancel();
+    assert_eq!((answer.status, answer.body.as_slice()), (200, &b"{}"[..]), "{answer:?}");
+    assert_eq!(
+        (answer.header("etag"), answer.header("content-type")),
+        ("\"0a\"", "application/json")
+    );
+    for (name, _) in FOREIGN {
+        assert_eq!(answer.header(name), "", "{answer:?}");
+    }
 }

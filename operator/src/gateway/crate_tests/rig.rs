@@ -248,6 +248,7 @@ impl Rig {
         let artifacts = serde_json::to_value(&self.agent.manifest.artifacts).unwrap();
         let mut status = finished("", &artifacts);
         (status["url"], status["storeUrl"]) = (json!(url), json!(store_url));
+        status["storeSha256"] = json!(store_url.map(|_| self.agent.stored()));
         self.capture_of("train", "0badcafe", "train-a", &status);
     }
 

@@ -1,13 +1,14 @@
 //! Artifacts whose node is gone, out of a real server of S3.
 
 use clap::Parser;
-use flopwatch_artifacts::CaptureId;
 use flopwatch_artifacts::object_store::{Bucket, Limits, StoreArguments};
+use flopwatch_artifacts::{CaptureId, Manifest};
 use flopwatch_bucket_rig::{BUCKET, S3Server};
+use serde_json::{Value, json};
 use std::time::Duration;
 
 use super::client::Answer;
-use super::rig::{Rig, timeline_content};
+use super::rig::{Rig, finished, timeline_content};
 
 const TIMELINE: &str = "/api/profiling/timeline/0badcafe.h5";
 const SUMMARY: &str = "/api/profiling/session/0badcafe/artifacts/summary.json";
@@ -160,6 +161,65 @@ async fn a_copy_that_is_damaged_is_told_and_never_served_as_good() {
     assert_eq!(told(&rig.get(TIMELINE, "reader").await), (502, "Corrupt".to_owned()));
     std::fs::remove_file(server.object("manifest.json")).unwrap();
     assert_eq!(told(&rig.get(RAW, "raw-reader").await), (404, "NotFound".to_owned()));
+}
+
+/// Puts `content` in the place of the capture's timeline, of the same length, with a manifest that
+/// has the digests of its blocks: what whoever has a node's credential for the store can do. Every
+/// artifact stays in it as the capture's status says.
+async fn forge(server: &S3Server, rig: &Rig, bucket: &Bucket, content: &[u8]) {
+    let forged = rig.agent.publish(content, "forged", ("train", "0badcafe")).await;
+    rig.agent.store.copy_to(bucket, &forged).await.unwrap();
+    let read = |uid: &str| -> Value {
+        let file = server.object(&format!("/{uid}/manifest.json"));
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    };
+    let (mut own, with_digests) = (read("uid-of-train-a"), read("uid-of-forged"));
+    let sha256 = |manifest: &Manifest| manifest.artifact("timeline.h5").unwrap().sha256.clone();
+    let (right, wrong) = (sha256(&rig.agent.manifest), sha256(&forged));
+    own["blocks"][&right] = with_digests["blocks"][&wrong].clone();
+    std::fs::write(server.object(&format!("/uid-of-train-a/{right}")), content).unwrap();
+    std::fs::write(server.object("/uid-of-train-a/manifest.json"), own.to_string()).unwrap();
+}
+
+#[tokio::test]
+async fn n6_what_another_node_writes_in_the_place_of_a_copy_is_refused() {
+    let server = S3Server::start().await;
+    let (rig, bucket) = copied(&server).await;
+    rig.agent.stop();
+    let mut content = timeline_content();
+    content[7] ^= 1;
+    forge(&server, &rig, &bucket, &content).await;
+    let parts: [&[(&str, &str)]; 2] = [&[("Range", "bytes=0-9")], &[]];
+    for headers in parts {
+        let answer = rig.ask("GET", TIMELINE, Some("reader"), headers, "").await;
+        assert_eq!(answer.status, 502, "{} bytes: {headers:?}", answer.body.len());
+        assert_eq!(answer.reason(), "Corrupt");
+        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("status"), "{detail}");
+    }
+    // Nor is anything made of it on another node.
+    let form = "/api/profiling/session/0badcafe/artifacts/timeline.csv";
+    let made = rig.get(form, "reader").await;
+    assert_eq!(told(&made), (502, "Agent".to_owned()));
+    // With the next copy its own node's manifest is back, and what is whole is served.
+    rig.agent.copy_to(&bucket).await;
+    assert_eq!(rig.get(SUMMARY, "reader").await.body, b"{}");
+}
+
+#[tokio::test]
+async fn n6_a_copy_of_which_the_status_says_no_manifest_is_not_believed() {
+    let server = S3Server::start().await;
+    let (rig, bucket) = copied(&server).await;
+    rig.agent.stop();
+    let mut status = finished("", &serde_json::to_value(&rig.agent.manifest.artifacts).unwrap());
+    (status["url"], status["storeUrl"]) = (Value::Null, json!(bucket.place(&capture())));
+    rig.capture_of("train", "0badcafe", "train-a", &status);
+    for path in [SUMMARY, "/api/profiling/session/0badcafe/artifacts/timeline.csv"] {
+        let answer = rig.get(path, "reader").await;
+        assert_eq!(told(&answer), (502, "Corrupt".to_owned()), "{path}");
+        let detail = answer.json()["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("storeSha256"), "{detail}");
+    }
 }
 
 #[tokio::test]

@@ -49,7 +49,7 @@ pub(crate) struct FleetTop {
     captures_without_rows: u64,
     /// Files of rows whose capture is not there yet, or was lost before; they do not count.
     rows_without_capture: u64,
-    /// Files that could not be read, by reason; they do not count, whichever namespace they are of.
+    /// Files that could not be read, by reason; they do not count.
     unread: Vec<FleetUnread>,
     /// The largest groups, the largest first.
     groups: Vec<FleetGroup>,
@@ -68,9 +68,8 @@ pub(crate) struct FleetUnread {
     reason: String,
     /// How many.
     files: u64,
-    /// One of them; absent where captures of one namespace were asked for, as it may be of another.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    example: Option<String>,
+    /// One of them.
+    example: String,
 }
 
 /// Figures of one group.
@@ -129,11 +128,10 @@ impl FleetTop {
             other_groups,
             all,
         } = found.totals.report(limit);
-        let everywhere = about.namespace.is_none();
         let unread = found
             .unread
             .iter()
-            .map(|(reason, unread)| FleetUnread::of(reason, unread, everywhere));
+            .map(|(reason, unread)| FleetUnread::of(reason, unread));
         Self {
             by: about.by,
             namespace: about.namespace,
@@ -159,11 +157,11 @@ impl FleetTop {
 }
 
 impl FleetUnread {
-    fn of(reason: &str, unread: &Unread, everywhere: bool) -> Self {
+    fn of(reason: &str, unread: &Unread) -> Self {
         Self {
             reason: reason.to_owned(),
             files: unread.files,
-            example: everywhere.then(|| unread.example.clone()),
+            example: unread.example.clone(),
         }
     }
 }

@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use flopwatch_artifacts::object_store::BucketError;
 
 use crate::gateway::problem::Problem;
+use crate::gateway::slots::Full;
 
 /// Why there are none.
 #[derive(Debug)]
@@ -12,6 +13,8 @@ pub(crate) enum FleetProblem {
     NoObjectStore,
     /// As many requests as may be have rows of the fleet read.
     Busy,
+    /// The caller has some read already.
+    BusyCaller,
     /// The rows were not read in time.
     Slow,
     /// The rows cannot be listed.
@@ -21,6 +24,15 @@ pub(crate) enum FleetProblem {
 impl From<FleetProblem> for Problem {
     fn from(problem: FleetProblem) -> Self {
         Self::Fleet(problem)
+    }
+}
+
+impl From<Full> for FleetProblem {
+    fn from(full: Full) -> Self {
+        match full {
+            Full::All => Self::Busy,
+            Full::Own => Self::BusyCaller,
+        }
     }
 }
 
@@ -38,6 +50,11 @@ impl FleetProblem {
             Self::Busy => (
                 (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
                 "As many requests as may be have rows of the fleet read; try again in a moment.".to_owned(),
+            ),
+            Self::BusyCaller => (
+                (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
+                "You have rows of the fleet read already; try again when that is answered. The service accounts of a namespace count as one user."
+                    .to_owned(),
             ),
             Self::Slow => (
                 slow,

@@ -26,15 +26,16 @@ const IN_ONE_GO: usize = 32;
 const MOST_FILES: usize = 50_000;
 /// Most days that a time touches.
 const MOST_DAYS: usize = 100;
-/// Memory of files of one request that are under way, in KiB.
-const BUDGET_KIB: u32 = 48 << 10;
+/// Memory of files of one request that are under way, in KiB. A file that takes more has the turn
+/// for such files, of which there is one for all requests.
+const BUDGET_KIB: u32 = 16 << 10;
 /// How much more memory a file takes while it is read than in the store.
 const EXPANSION: u64 = 8;
 
 /// Whose files count, and which.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
-    /// Captures of this namespace alone; none: of all.
+    /// Captures of this namespace alone, whose files are read and no others; none: of all.
     pub(super) namespace: Option<String>,
     /// What is added up.
     pub(super) sums: Sums,
@@ -75,8 +76,35 @@ impl Found {
     }
 }
 
-/// Files of a table by day and capture, with their bytes.
-type Files = BTreeMap<(Date, String), u64>;
+/// Where a capture's files lie, in every table.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Place {
+    date: Date,
+    namespace: String,
+    capture_uid: String,
+}
+
+impl Place {
+    fn of(path: FilePath) -> Self {
+        Self {
+            date: path.date,
+            namespace: path.namespace,
+            capture_uid: path.capture_uid,
+        }
+    }
+
+    fn path(&self, table: Table) -> FilePath {
+        FilePath {
+            table,
+            date: self.date,
+            namespace: self.namespace.clone(),
+            capture_uid: self.capture_uid.clone(),
+        }
+    }
+}
+
+/// Files of a table by their places, with their bytes.
+type Files = BTreeMap<Place, u64>;
 
 /// Why a file was not read. Says nothing of whose it is.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +115,7 @@ enum Unreadable {
     /// It is no table of the fleet, or too large.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It is of another capture or day than its name says.
+    /// It is of another capture, namespace or day than its name says.
     #[error("the file holds something else than its name says")]
     Other,
     /// Reading it ended early.
@@ -115,14 +143,27 @@ struct Read {
     without_rows: bool,
     /// A file that was not read.
     unread: Option<(Table, Unreadable)>,
-    /// The capture's place.
-    place: (Date, String),
+    place: Place,
     /// Its memory.
     _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads what is asked for, and adds it to the totals.
-pub(super) async fn read(bucket: &Bucket, asked: Asked, totals: Totals) -> Result<Found, Problem> {
+/// Where files of a request have their memory from.
+#[derive(Clone, Debug)]
+struct Budget {
+    /// Its own, in KiB.
+    own: Arc<Semaphore>,
+    /// The turn for large files, which all requests share.
+    large: Arc<Semaphore>,
+}
+
+/// Reads what is asked for, and adds it to the totals. `large` is the turn for large files.
+pub(super) async fn read(
+    bucket: &Bucket,
+    asked: Asked,
+    totals: Totals,
+    large: &Arc<Semaphore>,
+) -> Result<Found, Problem> {
     let days = FilePath::days(asked.sums.from_ns, asked.sums.until_ns, MOST_DAYS);
     let days = days.map_err(|error| Problem::BadRequest(error.to_string()))?;
     let mut found = Found {
@@ -133,24 +174,28 @@ pub(super) async fn read(bucket: &Bucket, asked: Asked, totals: Totals) -> Resul
         rows_without_capture: 0,
         unread: BTreeMap::new(),
     };
-    let captures = list(bucket, Table::Captures, &days, &mut found).await?;
-    let rows = list(bucket, Table::Rows, &days, &mut found).await?;
+    let namespace = asked.namespace.as_deref();
+    let captures = list(bucket, Table::Captures, &days, namespace, &mut found).await?;
+    let rows = list(bucket, Table::Rows, &days, namespace, &mut found).await?;
     let lonely = rows.keys().filter(|place| !captures.contains_key(*place)).count();
     found.rows_without_capture = u64::try_from(lonely).unwrap_or(u64::MAX);
     let mut known = BTreeSet::new();
     let mut once = Vec::new();
     for (place, bytes) in captures {
-        if known.insert(place.1.clone()) {
+        if known.insert(place.capture_uid.clone()) {
             let bytes_of_rows = rows.get(&place).copied();
             once.push((place, bytes, bytes_of_rows));
         } else {
             found.repeated += 1;
         }
     }
-    let budget = Arc::new(Semaphore::new(usize::try_from(BUDGET_KIB).unwrap_or(usize::MAX)));
+    let budget = Budget {
+        own: Arc::new(Semaphore::new(usize::try_from(BUDGET_KIB).unwrap_or(usize::MAX))),
+        large: Arc::clone(large),
+    };
     let asked = Arc::new(asked);
     let reads = futures::stream::iter(once).map(|(place, bytes, bytes_of_rows)| {
-        let (bucket, asked, budget) = (bucket.clone(), Arc::clone(&asked), Arc::clone(&budget));
+        let (bucket, asked, budget) = (bucket.clone(), Arc::clone(&asked), budget.clone());
         async move { read_one(&bucket, &asked, &budget, place, bytes, bytes_of_rows).await }
     });
     let mut reads = pin!(reads.buffer_unordered(AT_ONCE).ready_chunks(IN_ONE_GO));
@@ -169,15 +214,22 @@ pub(super) async fn read(bucket: &Bucket, asked: Asked, totals: Totals) -> Resul
     Ok(found)
 }
 
-/// The files of a table on those days. What lies there and is none is counted as unread.
-async fn list(bucket: &Bucket, table: Table, days: &[Date], found: &mut Found) -> Result<Files, Problem> {
-    let folders = days.iter().map(|day| FilePath::folder(table, *day));
+/// The files of a table on those days, of the namespace or of all. What lies there and is none is
+/// counted as unread.
+async fn list(
+    bucket: &Bucket,
+    table: Table,
+    days: &[Date],
+    namespace: Option<&str>,
+    found: &mut Found,
+) -> Result<Files, Problem> {
+    let folders = days.iter().map(|day| FilePath::folder(table, *day, namespace));
     let lists: Vec<_> = folders.map(|folder| bucket.list_fleet_files(&folder)).collect();
     let mut listed = futures::stream::iter(lists).flatten_unordered(DAYS_AT_ONCE);
     let mut files = Files::new();
     while let Some(file) = listed.try_next().await.map_err(FleetProblem::Store)? {
         match FilePath::parse(&file.path).filter(|path| path.table == table) {
-            Some(path) => drop(files.insert((path.date, path.capture_uid), file.bytes)),
+            Some(path) => drop(files.insert(Place::of(path), file.bytes)),
             None => found.unread(Unreadable::Other.to_string(), file.path),
         }
         if files.len() > MOST_FILES {
@@ -192,8 +244,8 @@ async fn list(bucket: &Bucket, table: Table, days: &[Date], found: &mut Found) -
 async fn read_one(
     bucket: &Bucket,
     asked: &Asked,
-    budget: &Arc<Semaphore>,
-    place: (Date, String),
+    budget: &Budget,
+    place: Place,
     bytes: u64,
     bytes_of_rows: Option<u64>,
 ) -> Read {
@@ -239,11 +291,15 @@ async fn read_one(
     read
 }
 
-/// Room for files of so many bytes while they are read. One that is larger than all of it waits until there is nothing else.
-async fn room(budget: &Arc<Semaphore>, bytes: u64) -> Option<OwnedSemaphorePermit> {
+/// Room for files of so many bytes while they are read.
+async fn room(budget: &Budget, bytes: u64) -> Option<OwnedSemaphorePermit> {
     let kib = bytes.saturating_mul(EXPANSION) >> 10;
-    let kib = u32::try_from(kib).unwrap_or(BUDGET_KIB).clamp(1, BUDGET_KIB);
-    Arc::clone(budget).acquire_many_owned(kib).await.ok()
+    let own = u32::try_from(kib).ok().filter(|kib| *kib <= BUDGET_KIB);
+    let room = match own {
+        Some(kib) => Arc::clone(&budget.own).acquire_many_owned(kib.max(1)).await,
+        None => Arc::clone(&budget.large).acquire_owned().await,
+    };
+    room.ok()
 }
 
 /// A capture whose rows are not here counts as one in which nothing was captured: as one in which nothing ran it would make sums too low.
@@ -252,42 +308,36 @@ fn without_rows(mut capture: CaptureRow) -> CaptureRow {
     capture
 }
 
-/// Whether a capture is of the namespace and the time.
+/// Whether a capture is of the time.
 fn takes(asked: &Asked, capture: &CaptureRow) -> bool {
-    let here = asked
-        .namespace
-        .as_ref()
-        .is_none_or(|namespace| *namespace == capture.namespace);
-    here && (asked.sums.from_ns..asked.sums.until_ns).contains(&capture.window_start)
+    (asked.sums.from_ns..asked.sums.until_ns).contains(&capture.window_start)
 }
 
-async fn content(bucket: &Bucket, table: Table, (date, uid): &(Date, String)) -> Result<Bytes, Unreadable> {
-    let path = FilePath {
-        table,
-        date: *date,
-        capture_uid: uid.clone(),
-    };
+async fn content(bucket: &Bucket, table: Table, place: &Place) -> Result<Bytes, Unreadable> {
+    let path = place.path(table).to_string();
     let most = u64::try_from(Limits::default().file_bytes).unwrap_or(u64::MAX);
-    Ok(bucket.get_fleet_file(&path.to_string(), most).await?)
+    Ok(bucket.get_fleet_file(&path, most).await?)
 }
 
-async fn capture(bucket: &Bucket, place: &(Date, String)) -> Result<CaptureRow, Unreadable> {
+/// The capture at a place; what it says of itself must be what the place says.
+async fn capture(bucket: &Bucket, place: &Place) -> Result<CaptureRow, Unreadable> {
     let content = content(bucket, Table::Captures, place).await?;
     let read = spawn_blocking(move || read_captures(content, &Limits::default())).await;
     let [capture] =
         <[CaptureRow; 1]>::try_from(read.map_err(|_ended| Unreadable::Ended)??).map_err(|_many| Unreadable::Other)?;
-    let path = FilePath::new(Table::Captures, capture.window_start, &capture.capture_uid);
-    let right = path.is_ok_and(|path| (path.date, path.capture_uid) == *place);
+    let CaptureRow {
+        window_start,
+        namespace,
+        capture_uid,
+        ..
+    } = &capture;
+    let path = FilePath::new(Table::Captures, *window_start, namespace, capture_uid);
+    let right = path.is_ok_and(|path| Place::of(path) == *place);
     right.then_some(capture).ok_or(Unreadable::Other)
 }
 
 /// The rows of a capture that are added up.
-async fn rows(
-    bucket: &Bucket,
-    asked: &Asked,
-    place: &(Date, String),
-    capture: &CaptureRow,
-) -> Result<Vec<Row>, Unreadable> {
+async fn rows(bucket: &Bucket, asked: &Asked, place: &Place, capture: &CaptureRow) -> Result<Vec<Row>, Unreadable> {
     let content = content(bucket, Table::Rows, place).await?;
     let read = spawn_blocking(move || read_rows(content, &Limits::default())).await;
     let mut rows = read.map_err(|_ended| Unreadable::Ended)??;
@@ -301,13 +351,7 @@ async fn rows(
 
 fn add(found: &mut Found, asked: &Asked, read: Read) {
     if let Some((table, error)) = read.unread {
-        let (date, capture_uid) = read.place;
-        let path = FilePath {
-            table,
-            date,
-            capture_uid,
-        };
-        found.unread(error.to_string(), path.to_string());
+        found.unread(error.to_string(), read.place.path(table).to_string());
     }
     let Some((capture, rows)) = read.capture else { return };
     let drawn = capture.trigger == Trigger::Schedule.as_str();

@@ -62,12 +62,12 @@ impl Step<'_> {
     fn make_own_pod(self) -> Plan {
         let template = match (&self.session.spec.target.pod_template, self.world.replica) {
             (Some(template), _) | (None, Some(Ok(template))) => template,
-            (None, Some(Err(why))) if why.may_help() => {
-                return self.wait(SessionReason::WaitingForTargets, why.to_string());
-            }
             (None, Some(Err(why))) => {
-                let reason = SessionReason::PodRefused;
-                return self.end_without_captures(reason, SessionReason::Failed, &why.to_string());
+                let (message, refused) = (why.to_string(), SessionReason::PodRefused);
+                return match why.waits() {
+                    Some(reason) => self.wait(reason, message),
+                    None => self.end_without_captures(refused, SessionReason::Failed, &message),
+                };
             }
             (None, None) => return self.choose(),
         };

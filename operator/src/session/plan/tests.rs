@@ -45,6 +45,7 @@ fn world<'a>(pods: &'a [Arc<Pod>], captures: &'a [Arc<Capture>]) -> World<'a> {
         attempt: None,
         replica: None,
         top_kernels: Ok(&[]),
+        forged: None,
         fresh_id: "00c0ffee",
     }
 }

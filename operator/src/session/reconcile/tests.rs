@@ -1,7 +1,9 @@
 //! Against an API server in memory.
 
+mod copies;
 mod merged;
 mod side_by_side;
+mod triggered;
 
 use flopwatch_api::reason::SessionReason;
 use flopwatch_test_harness::{ApiServer, Call, Fault, Right, Verb};

@@ -26,6 +26,38 @@ fn words_that_need_variables_alone_change_nothing_else() {
 }
 
 #[test]
+fn n4_a_pod_with_limited_storage_says_how_much_of_it_captures_of_each_word_that_writes_may_take() {
+    let room = |words: &str, limit: Option<&str>, forged: Option<&str>| {
+        let mut container = json!({"name": "main", "image": "train:1", "command": ["train"]});
+        if let Some(limit) = limit {
+            container["resources"] = json!({"limits": {"ephemeral-storage": limit}});
+        }
+        let mut asked = labelled(words, container);
+        if let Some(forged) = forged {
+            asked["metadata"]["annotations"] = json!({CAPTURE_BYTES_ANNOTATION: forged});
+        }
+        let (patched, preparation) = stored(&asked, &options(), &Entrypoints::new());
+        assert_eq!(preparation.unprepared, [], "{words}");
+        let annotations = &patched["metadata"]["annotations"];
+        annotations.get(CAPTURE_BYTES_ANNOTATION).cloned()
+    };
+    let mebibytes = |count: u64| Some(json!((count << 20).to_string()));
+    for words in ["kineto", "jax", "kineto.recorder"] {
+        assert_eq!(room(words, Some("300Mi"), None), mebibytes(150), "{words}");
+        assert_eq!(
+            room(words, Some("300Mi"), Some("999999999999")),
+            mebibytes(150),
+            "{words}"
+        );
+        assert_eq!(room(words, None, Some("1")), None, "{words}: nothing limits it");
+    }
+    // Beside the tools, which take 200 MiB.
+    assert_eq!(room("nsys.kineto", Some("300Mi"), None), mebibytes(36));
+    // Its file has a volume of its own.
+    assert_eq!(room("recorder", Some("300Mi"), None), None);
+}
+
+#[test]
 fn words_combine_and_one_that_is_refused_leaves_the_others() {
     let (patched, _) = stored(
         &labelled("kineto.nsys", gpu_container()),
