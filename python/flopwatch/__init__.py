@@ -18,7 +18,7 @@ from ._native import (
     WriteError,
     __version__,
 )
-from .capture import Capture, Result, Table, analyze, catalogue, compare, convert, open
+from .capture import Capture, ReaderWarning, Result, Table, analyze, catalogue, compare, convert, open
 from .cluster import Artifact, AsyncClient, AsyncRemoteCapture, Client, RemoteCapture, RemoteFile, Session, SessionCapture
 from .notebook import View, view
 from .regions import GPUProfiler, ProfileEntry, ProfileSummary, get_profiler
@@ -55,6 +55,7 @@ __all__ = [
     "ProfileSession",
     "ProfileSummary",
     "ReadError",
+    "ReaderWarning",
     "RemoteCapture",
     "RemoteFile",
     "RequestError",

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
+import pathlib
+import sys
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -23,8 +27,20 @@ Native = TypeVar("Native", _native.Capture, _native.RemoteCapture)
 
 Path = str | os.PathLike[str]
 
+#: What the process that reads files runs, and the engine that it loads; known before the program may go to another folder.
+_SCRIPT = str(pathlib.Path(__file__).with_name("_reader.py").absolute())
+_ENGINE = str(pathlib.Path(_native.__file__).absolute())
+#: How many MiB of memory that process may take, where it is not to be half of what is free, and 8 GiB at the most.
+_MEMORY = "FLOPWATCH_READER_MEMORY_MIB"
+#: What it lacks wherever the caller is an ordinary user, or root: these protect nothing that the others do not.
+_USUAL = ("a user of its own:", "a bound on processes:", "a /proc of its own processes:", "the first place when memory runs short:")
+
 #: Events as a table that polars, pyarrow, pandas and DuckDB take without a copy: ``polars.DataFrame(table)``.
 Table = _native.Table
+
+
+class ReaderWarning(RuntimeWarning):
+    """The process that reads files lacks protections here. Limits on memory and time, and the filter of system calls, hold wherever a file is read."""
 
 
 class Result:
@@ -220,28 +236,54 @@ class Capture(BaseCapture[_native.Capture]):
         return written(self)
 
 
-def open(path: Path) -> Capture:
+def open(path: Path, *, trusted: bool = False) -> Capture:
     """Reads a file: an export of Nsight Systems, a Chrome trace of Kineto, an XPlane of JAX, a report of Nsight Compute, a pprof profile, a flight
     recorder's file, or a timeline file. The file is found out by its content.
 
-    A file from a stranger is best converted by ``flopwatch-agent convert`` first, which reads it in a process of its own.
+    It is read by a process of its own, in a sandbox: a file that breaks its reader, or wants more memory than that may have, raises an error.
 
-    :raises ReadError: with what is wrong with the file.
+    :param trusted: reads it in this process, which is faster by the start of another one and has no bound: for files of one's own.
+    :raises ReadError: with what is wrong with the file, or how its reader ended.
     """
     name = os.fspath(path)
     with Progress(f"reading {name}") as progress:
-        return Capture(_native.open(name, progress.tick), name)
+        native = _native.open(name, progress.tick, _child(trusted=trusted))
+    _tell(tuple(native.missing))
+    return Capture(native, name)
 
 
-def convert(source: Path, target: Path, *, overwrite: bool = False) -> dict[str, Any]:
-    """Makes a timeline file of a file of any format; gives its summary.
+def convert(source: Path, target: Path, *, overwrite: bool = False, trusted: bool = False) -> dict[str, Any]:
+    """Makes a timeline file of a file of any format, which is read as by :func:`open`; gives its summary.
 
     :raises FileExistsError: where something is there already.
     """
     with Progress(f"converting {os.fspath(source)}") as progress:
-        made = _native.convert(os.fspath(source), os.fspath(target), overwrite, progress.tick)
+        made, missing = _native.convert(os.fspath(source), os.fspath(target), overwrite, progress.tick, _child(trusted=trusted))
+    _tell(tuple(missing))
     summary: dict[str, Any] = json.loads(made)
     return summary
+
+
+def _child(*, trusted: bool) -> tuple[str, str, str, str | None, int | None] | None:
+    """How the process is started that reads a file; none where this one does."""
+    if trusted:
+        return None
+    if not sys.executable or getattr(sys, "frozen", False):
+        msg = "no process can be started to read the file: this program is no Python that would run another script; `trusted=True` reads it in this one"
+        raise _native.ReadError(msg)
+    memory = os.environ.get(_MEMORY)
+    if memory and not memory.isdecimal():
+        msg = f"{_MEMORY}={memory!r}: is no number of MiB"
+        raise _native.RequestError(msg)
+    return sys.executable, _SCRIPT, _ENGINE, os.environ.get("LD_LIBRARY_PATH"), int(memory) if memory else None
+
+
+@functools.cache
+def _tell(missing: tuple[str, ...]) -> None:
+    """Says once what the process lacks that reads files."""
+    told = [what for what in missing if not what.startswith(_USUAL)]
+    if told:
+        warnings.warn(f"the process that reads files lacks protections here: {'; '.join(told)}", ReaderWarning, stacklevel=3)
 
 
 @signatures.of_captures

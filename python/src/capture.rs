@@ -9,9 +9,9 @@ use flopwatch_analysis::{AnalysisError as Failed, Input, Listing, Report, Reques
 use flopwatch_model::{Category, Events, Timeline};
 use flopwatch_report::Format;
 use flopwatch_summary::summarise;
-use flopwatch_trace::convert::{ConvertError, ConvertOptions, LOCAL_SESSION};
+use flopwatch_trace::convert::LOCAL_SESSION;
+use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
-use flopwatch_trace::{ReadLimits, timeline_file};
 use pyo3::exceptions::PyFileExistsError;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -19,6 +19,7 @@ use tempfile::NamedTempFile;
 
 use super::errors::{AnalysisError, FlopwatchError, ReadError, RequestError, WriteError};
 use super::events;
+use super::foreign::{self, Cancel, Found, Start};
 use super::result::Outcome;
 use super::table::Table;
 use super::work;
@@ -27,53 +28,91 @@ use super::work;
 #[pyclass(frozen, module = "flopwatch._native")]
 pub(crate) struct Capture {
     timeline: Arc<Timeline>,
+    /// Protections that the child lacked which read it.
+    missing: Vec<String>,
 }
 
-/// Reads a file of any format that the engine knows. `tick` is called some twenty times a second meanwhile.
+/// Reads a file of any format that the engine knows: in a child that is started so, or without one in
+/// this process. `tick` is called some twenty times a second meanwhile.
 #[pyfunction]
-#[pyo3(signature = (path, tick = None))]
-pub(crate) fn open(py: Python<'_>, path: PathBuf, tick: Option<&Bound<'_, PyAny>>) -> PyResult<Capture> {
-    let read = work::run(py, tick, move || {
-        let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-        flopwatch_trace::open(&path, &ReadLimits::default()).map(|opened| {
-            let session_id = opened
-                .session_id
-                .or(file_name)
-                .unwrap_or_else(|| LOCAL_SESSION.to_owned());
-            transform(opened.capture, TransformOptions { session_id })
-        })
-    })?;
-    let timeline = read.map_err(|error| ReadError::new_err(error.to_string()))?;
-    Ok(Capture {
-        timeline: Arc::new(timeline),
+#[pyo3(signature = (path, tick = None, child = None))]
+pub(crate) fn open(
+    py: Python<'_>,
+    path: PathBuf,
+    tick: Option<&Bound<'_, PyAny>>,
+    child: Option<Start>,
+) -> PyResult<Capture> {
+    let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+    read(py, path, tick, child, |Found { opened, missing }| {
+        let session_id = opened.session_id.or(file_name);
+        let session_id = session_id.unwrap_or_else(|| LOCAL_SESSION.to_owned());
+        let timeline = transform(opened.capture, TransformOptions { session_id });
+        Capture {
+            timeline: Arc::new(timeline),
+            missing,
+        }
     })
 }
 
-/// Makes a timeline file of a file of any format; gives its summary as JSON.
+/// Makes a timeline file of a file of any format; gives its summary as JSON, and the protections that
+/// the child lacked.
 #[pyfunction]
-#[pyo3(signature = (source, target, overwrite = false, tick = None))]
+#[pyo3(signature = (source, target, overwrite = false, tick = None, child = None))]
 pub(crate) fn convert(
     py: Python<'_>,
     source: PathBuf,
     target: PathBuf,
     overwrite: bool,
     tick: Option<&Bound<'_, PyAny>>,
-) -> PyResult<String> {
-    let made = work::run(py, tick, move || {
-        let options = ConvertOptions {
-            overwrite,
-            ..ConvertOptions::default()
-        };
-        flopwatch_trace::convert::convert(&source, &target, &options, |_| ())
-    })?;
-    let summary = made.map_err(|error| match error {
-        ConvertError::Exists { .. } => PyFileExistsError::new_err(error.to_string()),
-        ConvertError::Read(_) => ReadError::new_err(error.to_string()),
-        ConvertError::Write(_) => WriteError::new_err(error.to_string()),
-    })?;
-    summary
+    child: Option<Start>,
+) -> PyResult<(String, Vec<String>)> {
+    let exists = PyFileExistsError::new_err(format!("{}: is there already", target.display()));
+    if is_in_the_way(&target, overwrite) {
+        return Err(exists);
+    }
+    let write = move |Found { opened, missing }| -> Result<_, timeline_file::WriteError> {
+        let session_id = opened.session_id.unwrap_or_else(|| LOCAL_SESSION.to_owned());
+        let timeline = transform(opened.capture, TransformOptions { session_id });
+        // The work took a while.
+        if is_in_the_way(&target, overwrite) {
+            return Ok(None);
+        }
+        timeline_file::write_unsynced(&timeline, &target)?;
+        Ok(Some((summarise(&timeline), missing)))
+    };
+    let made = read(py, source, tick, child, write)?;
+    let made = made.map_err(|error| WriteError::new_err(error.to_string()))?;
+    let (summary, missing) = made.ok_or(exists)?;
+    let json = summary
         .to_json()
-        .map_err(|error| AnalysisError::new_err(error.to_string()))
+        .map_err(|error| AnalysisError::new_err(error.to_string()))?;
+    Ok((json, missing))
+}
+
+fn is_in_the_way(target: &Path, overwrite: bool) -> bool {
+    !overwrite && target.symlink_metadata().is_ok()
+}
+
+/// Reads a file and makes something of it.
+fn read<T: Send + 'static>(
+    py: Python<'_>,
+    path: PathBuf,
+    tick: Option<&Bound<'_, PyAny>>,
+    child: Option<Start>,
+    make: impl FnOnce(Found) -> T + Send + 'static,
+) -> PyResult<T> {
+    let read = match child {
+        None => work::run(py, tick, move || foreign::trusted(&path).map(make)),
+        Some(start) => {
+            let cancel = Cancel::new()?;
+            let waiting = cancel.clone();
+            let read = work::run(py, tick, move || foreign::open(&path, &start, &cancel).map(make));
+            // Where nobody waits any longer, the child ends, and with it the work.
+            waiting.now();
+            read
+        }
+    };
+    read?.map_err(ReadError::new_err)
 }
 
 /// The catalogue of analyses as JSON.
@@ -164,7 +203,7 @@ fn into_file(request: &Request, inputs: &[Input<'_>], target: &Path, overwrite: 
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     let exists = || Refused::Exists(target.to_owned());
-    if !overwrite && target.symlink_metadata().is_ok() {
+    if is_in_the_way(target, overwrite) {
         return Err(exists());
     }
     let mut file = NamedTempFile::with_prefix_in(".flopwatch-", folder).map_err(write)?;
@@ -202,6 +241,12 @@ impl Capture {
     #[getter]
     fn session_id(&self) -> &str {
         &self.timeline.session_id
+    }
+
+    /// Protections that the process lacked which read it; none where that was this one.
+    #[getter]
+    fn missing(&self) -> Vec<String> {
+        self.missing.clone()
     }
 
     /// Length of the window in ns.
@@ -245,7 +290,7 @@ impl Capture {
     /// Writes the capture as a timeline file, which appears whole or not at all.
     #[pyo3(signature = (target, overwrite = false))]
     fn save(&self, py: Python<'_>, target: PathBuf, overwrite: bool) -> PyResult<()> {
-        if !overwrite && target.symlink_metadata().is_ok() {
+        if is_in_the_way(&target, overwrite) {
             return Err(PyFileExistsError::new_err(format!(
                 "{}: is there already",
                 target.display()

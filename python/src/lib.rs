@@ -2,12 +2,14 @@
 //! an entry of `flopwatch_analysis`' catalogue, a session of a cluster is what `flopwatch_cli`, the kubectl plugin's library, makes of it, and the viewer
 //! is that of `flopwatch_viewer`.
 //!
-//! Whatever takes long runs without the interpreter's lock, in a thread that the caller's Ctrl-C leaves behind ([`work`]).
+//! A file of a stranger is read by a child ([`foreign`]). Whatever takes long runs without the
+//! interpreter's lock, in a thread that the caller's Ctrl-C leaves behind ([`work`]).
 
 mod capture;
 mod client;
 mod errors;
 mod events;
+mod foreign;
 mod marks;
 mod ranges;
 mod result;
@@ -29,6 +31,8 @@ mod _native {
         AnalysisError, ClientError, FlopwatchError, ForbiddenError, NotFoundError, ReadError, RequestError,
         SessionFailedError, WriteError,
     };
+    #[pymodule_export]
+    use super::foreign::child::read_alone;
     #[pymodule_export]
     use super::marks::{Mark, Marks};
     #[pymodule_export]

@@ -7,9 +7,11 @@ import functools
 import inspect
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -247,6 +249,23 @@ def test_without_pytorch_it_is_said_who_needs_it(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ImportError, match=r"^TorchCompileAnalyzer needs PyTorch"):
         flopwatch.TorchCompileAnalyzer().analyze(print, 1)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_n7_a_traces_temporary_folder_is_not_named_as_the_agent_names_its_own(trace: Path) -> None:
+    class Profile:
+        """What PyTorch gives."""
+
+        profiler = SimpleNamespace(kineto_results=SimpleNamespace(trace_start_ns=lambda: 1))
+        folder = ""
+
+        def export_chrome_trace(self, path: str) -> None:
+            self.folder = Path(path).parent.name
+            shutil.copy(trace, path)
+
+    profile = Profile()
+    flopwatch.TimelineGenerator().from_profiler(profile)
+    assert profile.folder
+    assert not profile.folder.startswith("flopwatch-")
 
 
 def test_wrong_calls_are_told(trace: Path, tmp_path: Path) -> None:

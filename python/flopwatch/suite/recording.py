@@ -102,7 +102,8 @@ class Recording:
             if self._folder is not None:
                 self.path = _publish(made, self._folder.absolute(), stem)
                 made = self.path
-            return open(made)
+            # This process made it.
+            return open(made, trusted=True)
 
 
 class _Step:
@@ -166,9 +167,11 @@ def of_profile(profile: Any) -> Capture:
         raise TypeError(msg)
     known = _of_profiles.get(profile)
     if known is None:
-        with tempfile.TemporaryDirectory(prefix="flopwatch-") as folder:
+        # The agent of a node looks after folders that are named flopwatch-UID.
+        with tempfile.TemporaryDirectory(prefix=".flopwatch-") as folder:
             made = Path(folder) / "trace.json"
             _write(profile, made)
-            known = open(made)
+            # This process made it.
+            known = open(made, trusted=True)
         _of_profiles[profile] = known
     return known
