@@ -25,6 +25,10 @@ pub(crate) use tally::{Failure, Outcome, Tally};
 /// The tests that need a cluster. They are selected in the whole workspace: selecting their package
 /// alone would compile every dependency once more, with fewer features.
 pub(crate) const SYSTEM_TARGETS: [&str; 2] = ["--test", "system"];
+/// All modules of their program, as filters of its harness.
+const EVERY_MODULE: &[&str] = &[];
+/// The module of pods that turn against their node, its agent or other tenants.
+const HOSTILE: &[&str] = &["hostile::"];
 /// The second one is what tests lose.
 pub(crate) const NODES: u8 = 2;
 
@@ -57,13 +61,24 @@ pub(crate) enum Level {
     Crate,
     /// Whole system in a real cluster.
     System,
+    /// Those of the whole system whose pods turn against their node, its agent or other tenants.
+    Hostile,
 }
 
 impl TestOptions {
+    /// Whether the tests of a level that needs no cluster are wanted.
     fn wants(&self, level: Level) -> bool {
+        self.only.is_none_or(|only| only == level)
+    }
+
+    /// The modules of the system's tests that are wanted, as filters of their program; None where
+    /// nothing in a cluster is.
+    fn system(&self) -> Option<&'static [&'static str]> {
         match self.only {
-            Some(only) => only == level,
-            None => level != Level::System || !self.skip_cluster,
+            Some(Level::Unit | Level::Crate) => None,
+            Some(Level::System) => Some(EVERY_MODULE),
+            Some(Level::Hostile) => Some(HOSTILE),
+            None => (!self.skip_cluster).then_some(EVERY_MODULE),
         }
     }
 }
@@ -93,4 +108,42 @@ pub(crate) fn system_environment(cache: &Cache, use_kubeconfig: bool) -> Result<
     more.extend(project::for_tests(&project::build_all(cache, |_| ())?)?);
     more.extend(nsys::ensure(cache)?.environment());
     Ok(more)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        options: TestOptions,
+    }
+
+    fn options(words: &[&str]) -> TestOptions {
+        Command::parse_from([&["test"][..], words].concat()).options
+    }
+
+    #[test]
+    fn hostile_tests_are_the_module_of_that_name_of_the_systems_program_and_need_nothing_else() {
+        let hostile = options(&["--only", "hostile"]);
+        assert_eq!(hostile.system(), Some(&["hostile::"][..]));
+        assert!(!hostile.wants(Level::Unit) && !hostile.wants(Level::Crate));
+        let program = project::root().unwrap().join("tests/system/tests/system");
+        let modules = std::fs::read_to_string(program.join("main.rs")).unwrap();
+        assert!(modules.contains("\nmod hostile;\n") && program.join("hostile.rs").is_file());
+    }
+
+    #[test]
+    fn a_round_has_all_of_the_systems_tests_unless_it_has_no_cluster_or_another_level() {
+        let everything = Some(EVERY_MODULE);
+        assert_eq!(options(&[]).system(), everything);
+        assert_eq!(options(&["--only", "system"]).system(), everything);
+        assert_eq!(options(&["--changed"]).system(), everything);
+        for words in [&["--skip-cluster"][..], &["--only", "unit"], &["--only", "crate"]] {
+            assert_eq!(options(words).system(), None, "{words:?}");
+        }
+    }
 }

@@ -44,6 +44,7 @@ pub(crate) fn run(events: u64) -> Result<ChildResult> {
         user: USER,
         memory_bytes: limits.memory_bytes,
         memory: MemoryBound::Data,
+        cgroups: None,
         file_bytes: limits.file_bytes,
         processes: 4096,
         cpu_seconds: 2 * DEADLINE.as_secs(),

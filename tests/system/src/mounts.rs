@@ -1,7 +1,8 @@
-//! A small file system over a folder that one process sees, so that its disk can be filled and the machine's stays as it is.
+//! File systems over a folder that one process sees: a small one, so that its disk can be filled and
+//! the machine's stays as it is, and one for which nobody answers.
 
 use std::fs::File;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -84,6 +85,48 @@ impl Drop for SmallDisk {
         let folder = self.folder.clone();
         // The namespace may be gone with its last process; so is the mount then.
         within(&self.namespace, move || Ok(umount2(&folder, MntFlags::MNT_DETACH)?)).ok();
+    }
+}
+
+/// A file system of FUSE over a folder that one process sees, for which nobody answers. What waits
+/// for it comes back with an error when this value ends.
+#[derive(Debug)]
+pub struct Unanswered {
+    namespace: File,
+    folder: PathBuf,
+    fuse: Option<File>,
+}
+
+impl Unanswered {
+    /// Mounts it over `folder` as `process` sees it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn over(process: Process, folder: &Path) -> Result<Self> {
+        let namespace = File::open(format!("/proc/{}/ns/mnt", process.pid))?;
+        let fuse = File::options().read(true).write(true).open("/dev/fuse")?;
+        let descriptor = fuse.as_raw_fd();
+        within(&namespace, || {
+            let options = format!("fd={descriptor},rootmode=40000,user_id=0,group_id=0,allow_other");
+            let (kind, none) = (Some("fuse"), MsFlags::empty());
+            Ok(mount(Some("nobody"), folder, kind, none, Some(options.as_str()))?)
+        })
+        .with_context(|| format!("mounting over {}", folder.display()))?;
+        Ok(Self {
+            namespace,
+            folder: folder.to_owned(),
+            fuse: Some(fuse),
+        })
+    }
+}
+
+impl Drop for Unanswered {
+    fn drop(&mut self) {
+        // The connection ends with its descriptor.
+        drop(self.fuse.take());
+        let folder = &self.folder;
+        // The namespace may be gone with its last process; so is the mount then.
+        within(&self.namespace, || Ok(umount2(folder, MntFlags::MNT_DETACH)?)).ok();
     }
 }
 

@@ -161,13 +161,21 @@ impl Running {
         self.process.root().join(inside.trim_start_matches('/'))
     }
 
-    /// Processes of its pod beside itself: the tools that it runs on captures. Those of the pod's sandbox do not count.
+    /// Processes of its pod beside itself, and its children in cgroups of their own: the tools that it runs on captures. Those of the pod's sandbox do not count.
     ///
     /// # Errors
     /// When `/proc` cannot be read.
     pub fn children(&self) -> Result<Vec<Process>> {
         let mut all = node::of_pod(&self.pod)?;
         all.retain(|process| *process != self.process && !process.runs("pause"));
+        // Where cgroups are of version 2, the agent's children are in none of its pod.
+        let is_own = |process: &Process| {
+            let mut above = std::iter::successors(process.parent(), |process| process.parent());
+            above.any(|process| process == self.process)
+        };
+        all.extend(node::in_cgroup("/flopwatch-children/")?.into_iter().filter(is_own));
+        all.sort_unstable();
+        all.dedup();
         Ok(all)
     }
 }

@@ -16,6 +16,8 @@ use tokio::sync::{Notify, OnceCell};
 pub enum Group {
     /// They end the release's parts and stop the API server.
     Faults,
+    /// Their pods turn against the node, its agent and others, and harm nobody beside them.
+    Hostile,
     /// A fleet keeps the API server busy, and it ends the API server.
     Scale,
     /// They change nothing that another one needs.

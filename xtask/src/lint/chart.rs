@@ -12,7 +12,13 @@ use std::path::PathBuf;
 /// Namespace of the rendered release.
 const NAMESPACE: &str = "flopwatch-system";
 /// Values with which every right of the chart is rendered.
-const EVERY_RIGHT: [&str; 2] = ["store.url=s3://profiles/x", "controller.podTemplates.namespaces={team}"];
+const EVERY_RIGHT: [&str; 3] = [
+    "store.url=s3://profiles/x",
+    "controller.podTemplates.namespaces={team}",
+    "metrics.podMonitor.enabled=true",
+];
+/// What a rule of a role may say; the table is made of all of it.
+const OF_RULES: [&str; 5] = ["apiGroups", "resources", "resourceNames", "nonResourceURLs", "verbs"];
 /// Port of liveness and readiness. No policy opens it: a node's own traffic to its pods passes every one of them.
 const PROBES: u64 = 9465;
 /// The one token that is made: the gateway's own, for one node's agent.
@@ -125,23 +131,38 @@ fn rights(objects: &[Value]) -> BTreeSet<Right> {
             reference["name"].as_str().unwrap(),
         );
         for rule in role["rules"].as_array().unwrap() {
-            let mut names = words(&rule["resourceNames"]).join(", ");
-            if !names.is_empty() {
-                names = format!(": {names}");
-            }
-            for group in words(&rule["apiGroups"]) {
-                for resource in words(&rule["resources"]) {
-                    let dot = if group.is_empty() { "" } else { "." };
-                    let what = format!("{resource}{dot}{group}{names}");
-                    let verbs = words(&rule["verbs"]).join(", ");
-                    for account in &accounts {
-                        rights.insert([(*account).to_owned(), place.to_owned(), what.clone(), verbs.clone()]);
-                    }
+            let verbs = words(&rule["verbs"]).join(", ");
+            for what in subjects_of(rule) {
+                for account in &accounts {
+                    rights.insert([(*account).to_owned(), place.to_owned(), what.clone(), verbs.clone()]);
                 }
             }
         }
     }
     rights
+}
+
+/// What a rule gives rights to: resources with their names, and paths that are no resources.
+fn subjects_of(rule: &Value) -> Vec<String> {
+    let said = rule.as_object().unwrap().keys();
+    let unknown: Vec<&String> = said.filter(|key| !OF_RULES.contains(&key.as_str())).collect();
+    assert!(unknown.is_empty(), "{unknown:?} of {rule} is in no table");
+    let mut names = words(&rule["resourceNames"]).join(", ");
+    if !names.is_empty() {
+        names = format!(": {names}");
+    }
+    let mut subjects: Vec<String> = words(&rule["nonResourceURLs"]).into_iter().map(str::to_owned).collect();
+    for group in words(&rule["apiGroups"]) {
+        for resource in words(&rule["resources"]) {
+            let dot = if group.is_empty() { "" } else { "." };
+            subjects.push(format!("{resource}{dot}{group}{names}"));
+        }
+    }
+    assert!(
+        !subjects.is_empty() && !words(&rule["verbs"]).is_empty(),
+        "{rule} gives a right to nothing"
+    );
+    subjects
 }
 
 /// The cells of the table in SECURITY.md that begins after that line.
@@ -182,6 +203,29 @@ fn security_md_lists_every_right_of_every_service_account_with_its_reason() {
     assert!(
         missing.is_empty() && gone.is_empty(),
         "SECURITY.md lacks:\n{missing}\nand lists what the chart does not give:\n{gone}"
+    );
+}
+
+#[test]
+fn a_rule_of_paths_is_a_right_as_one_of_resources_is() {
+    let account = json!({"kind": "ServiceAccount", "name": "one"});
+    let objects = [
+        json!({"kind": "ClusterRole", "metadata": {"name": "r"}, "rules": [
+            {"nonResourceURLs": ["/v1/inputs", "/metrics"], "verbs": ["put"]},
+            {"apiGroups": ["", "g"], "resources": ["things"], "resourceNames": ["a"], "verbs": ["get", "patch"]}
+        ]}),
+        json!({"kind": "ClusterRoleBinding", "metadata": {"name": "b"},
+            "roleRef": {"kind": "ClusterRole", "name": "r"}, "subjects": [account]}),
+    ];
+    let expected = [
+        ["one", "cluster", "/metrics", "put"],
+        ["one", "cluster", "/v1/inputs", "put"],
+        ["one", "cluster", "things.g: a", "get, patch"],
+        ["one", "cluster", "things: a", "get, patch"],
+    ];
+    assert_eq!(
+        rights(&objects),
+        BTreeSet::from(expected.map(|right| right.map(str::to_owned)))
     );
 }
 
@@ -360,6 +404,43 @@ fn the_gateway_makes_sessions_of_alerts_and_no_others() {
     let without = render(&["gateway.enabled=false"]).unwrap();
     let policies: Vec<&Value> = of_kind(&without, "ValidatingAdmissionPolicy").collect();
     assert!(!policies.is_empty() && !json!(policies).to_string().contains("flopwatch-gateway"));
+}
+
+#[test]
+fn n12_an_agent_writes_one_kind_of_event_and_in_the_name_of_its_own_node() {
+    let Some(objects) = render(&[]) else { return };
+    let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-agent-events");
+    let binding = named(&objects, "ValidatingAdmissionPolicyBinding", "flopwatch-agent-events");
+    assert_eq!(policy["spec"]["failurePolicy"], "Fail");
+    assert_eq!(binding["spec"]["validationActions"], json!(["Deny"]));
+    assert_eq!(
+        policy["spec"]["matchConstraints"]["resourceRules"],
+        json!([{
+            "apiGroups": ["events.k8s.io"], "apiVersions": ["v1"], "operations": ["CREATE", "UPDATE"], "resources": ["events"]
+        }])
+    );
+    let agent = format!("system:serviceaccount:{NAMESPACE}:flopwatch-agent");
+    assert_eq!(
+        policy["spec"]["matchConditions"][0]["expression"],
+        format!("request.userInfo.username == '{agent}'")
+    );
+    let node_policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-agent-node");
+    assert_eq!(
+        policy["spec"]["variables"],
+        json!([node_policy["spec"]["variables"][0]]),
+        "the node is the one that the token is bound to, as for captures"
+    );
+    let held = policy["spec"]["validations"].as_array().unwrap();
+    let held: Vec<&str> = held.iter().filter_map(|one| one["expression"].as_str()).collect();
+    for rule in [
+        "variables.tokenNode != ''",
+        "request.operation == 'CREATE'",
+        "object.reportingInstance == variables.tokenNode",
+        "object.reason == 'RecordingKept'",
+        "object.regarding.kind == 'Pod'",
+    ] {
+        assert!(held.iter().any(|one| one.contains(rule)), "{rule}: {held:?}");
+    }
 }
 
 /// The pods that the chart's workloads make: kind, labels, ports.

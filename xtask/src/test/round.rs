@@ -82,10 +82,10 @@ impl<'a> Round<'a> {
             });
             Ok(())
         })?;
-        let system = options.wants(Level::System);
+        let system = options.system();
         std::thread::scope(|scope| {
             // Go's compiler works while cargo waits for its own long chains of crates.
-            let programs = (system && !options.use_kubeconfig)
+            let programs = (system.is_some() && !options.use_kubeconfig)
                 .then(|| beside(scope, "cluster's programs", || cluster::build_programs(cache)));
             let helm = beside(scope, "helm", || HELM.build(cache).map(drop));
             let torch = beside(scope, "PyTorch", || setup::pytorch(cache));
@@ -105,7 +105,7 @@ impl<'a> Round<'a> {
             let mut patient = None;
             let mut wheel = None;
             if let Some(built) = built.map(Arc::new) {
-                cluster = system.then(|| beside(scope, "cluster up", || up(cache, options)));
+                cluster = system.map(|_| beside(scope, "cluster up", || up(cache, options)));
                 match self.list(&built) {
                     Ok(list) => {
                         let (later, now) = list.into_iter().partition(|program| program.need.patient);
@@ -123,8 +123,8 @@ impl<'a> Round<'a> {
             // what nothing waits for.
             let others = beside(scope, "other checks", || lint::others(cache));
             let cluster = cluster.map(|cluster| self.joined("cluster up", cluster));
-            if system {
-                self.system(options, cluster, &[]);
+            if let Some(modules) = system {
+                self.system(options, cluster, modules);
             }
             if let Some(patient) = patient {
                 self.outcome(PATIENT, patient);
@@ -159,8 +159,8 @@ impl<'a> Round<'a> {
                 self.step("wheel", |_| wheel::of_tests(cache, &built));
             }
         }
-        if options.wants(Level::System) {
-            self.system(options, None, &[]);
+        if let Some(modules) = options.system() {
+            self.system(options, None, modules);
         }
     }
 
@@ -189,14 +189,18 @@ impl<'a> Round<'a> {
                     None => self.programs("tests", &built, Some(&reach), &[]),
                     Some(Level::Unit) => self.programs("unit tests", &built, Some(&reach), &["--skip", CRATE_TESTS]),
                     Some(Level::Crate) => self.crate_tests(&built, Some(&reach)),
-                    Some(Level::System) => {}
+                    Some(Level::System | Level::Hostile) => {}
                 }
             }
         }
-        if reach.system.is_empty() || !matches!(options.only, None | Some(Level::System)) {
+        let Some(wanted) = options.system().filter(|_| !reach.system.is_empty()) else {
             return Ok(());
-        }
-        let modules: Vec<&str> = reach.system.iter().map(String::as_str).collect();
+        };
+        let modules: Vec<&str> = if wanted.is_empty() {
+            reach.system.iter().map(String::as_str).collect()
+        } else {
+            wanted.to_vec()
+        };
         if options.use_kubeconfig || options.only.is_some() || cluster::is_up(cache)? {
             self.system(options, None, &modules);
         } else {

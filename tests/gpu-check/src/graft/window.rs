@@ -136,5 +136,6 @@ fn sandboxed(tools: &HostTools, command: Vec<String>, scratch: &Path) -> Sandbox
         cpu_seconds: 2 * DEADLINE.as_secs(),
         deadline: DEADLINE,
         whole: false,
+        cgroups: None,
     }
 }

@@ -72,6 +72,7 @@ impl Program {
             limits: Limits {
                 captures: 1,
                 capture_bytes: 2 << 30,
+                window_memory_bytes: 32 << 30,
                 floor: Floor::default(),
             },
             pod_room: None,

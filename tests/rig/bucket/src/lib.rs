@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use http::header::ETAG;
+use http::header::{AUTHORIZATION, ETAG};
 use http::{HeaderValue, Method, Request, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -33,6 +33,11 @@ use tokio_util::sync::CancellationToken;
 pub const ACCESS_KEY: &str = "rig-access-key";
 /// The secret of that key.
 pub const SECRET_KEY: &str = "rig-secret-key";
+/// Access key that may write and do nothing else: `PutObject` and `AbortMultipartUpload`, as a
+/// policy of the bucket gives it to nodes.
+pub const WRITER_KEY: &str = "rig-writer-key";
+/// The secret of that key.
+pub const WRITER_SECRET: &str = "rig-writer-secret";
 /// Name of the bucket that it has at the start.
 pub const BUCKET: &str = "profiles";
 
@@ -90,6 +95,15 @@ impl S3Server {
         match name {
             "AWS_ACCESS_KEY_ID" => Some(ACCESS_KEY.to_owned()),
             "AWS_SECRET_ACCESS_KEY" => Some(SECRET_KEY.to_owned()),
+            _ => None,
+        }
+    }
+
+    /// What the environment of a client holds that may only write.
+    pub fn writer_credentials(name: &str) -> Option<String> {
+        match name {
+            "AWS_ACCESS_KEY_ID" => Some(WRITER_KEY.to_owned()),
+            "AWS_SECRET_ACCESS_KEY" => Some(WRITER_SECRET.to_owned()),
             _ => None,
         }
     }
@@ -162,7 +176,9 @@ impl S3Server {
 
     fn serve(&mut self, listener: TcpListener) {
         let mut builder = S3ServiceBuilder::new(FileSystem::new(self.folder.path()).unwrap());
-        builder.set_auth(SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY));
+        let mut keys = SimpleAuth::from_single(ACCESS_KEY, SECRET_KEY);
+        keys.register(WRITER_KEY.to_owned(), WRITER_SECRET.into());
+        builder.set_auth(keys);
         let service = builder.build();
         self.running = CancellationToken::new();
         let (running, counts) = (self.running.clone(), Arc::clone(&self.counts));
@@ -196,6 +212,9 @@ async fn answer(service: &S3Service, counts: &Counts, request: Request<Incoming>
     if left == Err(0) {
         return Ok(refusal(StatusCode::SERVICE_UNAVAILABLE, "SlowDown"));
     }
+    if is_of_the_writer(&request) && !is_write(&request) {
+        return Ok(refusal(StatusCode::FORBIDDEN, "AccessDenied"));
+    }
     // The server over a folder would make the bucket; others do not.
     let path = request.uri().path().trim_start_matches('/');
     let bucket = path.split('/').next().unwrap_or_default();
@@ -213,6 +232,26 @@ async fn answer(service: &S3Service, counts: &Counts, request: Request<Incoming>
             .insert(ETAG, HeaderValue::from_static("\"unknown\""));
     }
     Ok(response)
+}
+
+/// Whether a request is signed with the key that may only write.
+fn is_of_the_writer(request: &Request<Incoming>) -> bool {
+    let signed = request.headers().get(AUTHORIZATION);
+    let signed = signed.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    signed.contains(&format!("Credential={WRITER_KEY}/"))
+}
+
+/// Whether a request is one of `PutObject`, which has those of uploads in parts with it, or
+/// `AbortMultipartUpload`.
+fn is_write(request: &Request<Incoming>) -> bool {
+    let query = request.uri().query().unwrap_or_default();
+    let has = |name: &str| query.split('&').any(|pair| pair.split('=').next() == Some(name));
+    match *request.method() {
+        Method::PUT => true,
+        Method::POST => !has("delete"),
+        Method::DELETE => has("uploadId"),
+        _ => false,
+    }
 }
 
 fn refusal(status: StatusCode, code: &str) -> HttpResponse {

@@ -5,6 +5,7 @@
 //! after the other: see `flopwatch_system_tests::cluster::Group`.
 
 mod faults;
+mod hostile;
 mod scale;
 mod shared;
 mod soak;

@@ -80,7 +80,8 @@ async fn copies(namespace: &TestNamespace, session: &str, status: &str) -> Resul
         let capture = namespace.only_capture(session).await?;
         let stored = capture_condition(&capture, "Stored").with_context(|| format!("{:?}", capture.status))?;
         ensure!(stored.status == status, "{stored:?}");
-        let named = capture.status.as_ref().is_some_and(|status| status.store_url.is_some());
+        let status_of = capture.status.as_ref();
+        let named = status_of.is_some_and(|status| status.store_url.is_some() && status.store_sha256.is_some());
         ensure!(named == (status == "True"), "{:?}", capture.status);
         Ok(Some(()))
     })
@@ -118,7 +119,7 @@ async fn stored(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
     copies(namespace, "copied", "True").await?;
 
     let user = reader_token(namespace, "user", "flopwatch-user").await?;
-    survives_its_node(cluster, namespace, &user).await?;
+    survives_its_node(cluster, namespace, &user, &server).await?;
     fleet::are_kept_and_told(namespace, &server, &user).await?;
 
     for session in ["durable", "copied"] {
@@ -140,7 +141,7 @@ async fn stored(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
 
 /// What the gateway serves stays the same when the node has lost its copy. Forms of copies need the
 /// names of agents, and the local cluster has no DNS: crate tests have them.
-async fn survives_its_node(cluster: &Cluster, namespace: &TestNamespace, user: &str) -> Result<()> {
+async fn survives_its_node(cluster: &Cluster, namespace: &TestNamespace, user: &str, server: &S3Server) -> Result<()> {
     let session = namespace.api::<ProfilingSession>().get("durable").await?;
     let id = session
         .status
@@ -156,9 +157,18 @@ async fn survives_its_node(cluster: &Cluster, namespace: &TestNamespace, user: &
     let trainer = namespace.api::<Pod>().get("trainer").await?;
     let agent = Running::agent_of(&cluster.client, &trainer).await?;
     let capture = namespace.only_capture("durable").await?;
+    let uid = capture.metadata.uid.context("a capture without a UID")?;
     let name = capture.metadata.name.context("a capture without a name")?;
     let manifest = format!("/var/lib/flopwatch/artifacts/captures/{}/{name}.json", namespace.name);
     std::fs::remove_file(agent.path(&manifest)).with_context(|| manifest.clone())?;
+
+    // N6: whoever has a node's credential writes a manifest that holds together in the place of the capture's own.
+    let stored = server.object(&format!("/{uid}/manifest.json"));
+    let own = std::fs::read(&stored)?;
+    std::fs::write(&stored, [own.as_slice(), b" "].concat())?;
+    let forged = fetch(&[]).await?;
+    ensure!(forged.status == 502, "{forged:?}");
+    std::fs::write(&stored, &own)?;
 
     let again = fetch(&[]).await?;
     ensure!(again.status == 200 && again.body == first.body, "{:?}", again.headers);

@@ -38,7 +38,7 @@ async fn planted(namespace: &TestNamespace, plant: &str) -> Result<(Trainer, End
 
 /// The capture failed with that reason, and nothing stays.
 async fn is_refused(name: &str, plant: &str, reason: &str) -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace(name).await?;
@@ -62,7 +62,7 @@ async fn a_pipe_in_the_captures_place_holds_nobody_up() -> Result<()> {
 
 #[tokio::test]
 async fn a_capture_that_grows_without_end_is_too_large() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("endless").await?;
@@ -109,7 +109,7 @@ fn append(file: &Path, block: &[u8]) -> std::io::Result<()> {
 
 #[tokio::test]
 async fn a_damaged_capture_fails_its_import_and_not_the_agent() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("damaged").await?;
@@ -124,7 +124,7 @@ async fn a_damaged_capture_fails_its_import_and_not_the_agent() -> Result<()> {
 
 #[tokio::test]
 async fn an_importer_that_hangs_is_stopped_with_its_session() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("hanging").await?;
@@ -147,7 +147,7 @@ async fn an_importer_that_hangs_is_stopped_with_its_session() -> Result<()> {
 
 #[tokio::test]
 async fn an_importer_that_is_killed_fails_its_capture_alone() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("importer").await?;
@@ -168,7 +168,7 @@ async fn an_importer_that_is_killed_fails_its_capture_alone() -> Result<()> {
 
 #[tokio::test]
 async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_own_limit() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("hungry").await?;
@@ -202,7 +202,7 @@ async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_o
 
 #[tokio::test]
 async fn h1_an_importer_sees_neither_the_agents_secrets_nor_anybody_else() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("apart").await?;
@@ -309,7 +309,7 @@ fn memory_limit(pod: &Pod) -> Result<u64> {
 
 #[tokio::test]
 async fn a_session_killed_in_the_window_leaves_the_workload_alone() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("session").await?;

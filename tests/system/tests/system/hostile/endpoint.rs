@@ -25,7 +25,7 @@ const ROOMY: u32 = 320;
 
 #[tokio::test]
 async fn a_capture_of_pytorch_leaves_a_taken_name_alone_and_outlives_hostile_datagrams_and_a_full_disk() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("endpoint").await?;
@@ -97,7 +97,7 @@ async fn says_that_the_disk_is_full(namespace: &TestNamespace, trainer: &Trainer
 
 #[tokio::test]
 async fn two_pods_of_the_nodes_own_network_are_captured_one_after_the_other_and_side_by_side() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("host-network").await?;

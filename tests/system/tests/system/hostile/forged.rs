@@ -39,10 +39,10 @@ async fn forge(namespace: &TestNamespace, name: &str, node: &str) -> Result<()> 
 
 #[tokio::test]
 async fn c1_an_agent_executes_nothing_that_a_container_names() -> Result<()> {
-    let Some((cluster, nodes)) = Cluster::with_two_nodes(Group::Targets).await? else {
+    let Some((cluster, nodes)) = Cluster::with_two_nodes(Group::Hostile).await? else {
         return Ok(());
     };
-    let _every_node = super::EVERY_NODE.read().await;
+    let _every_node = crate::targets::EVERY_NODE.read().await;
     let namespace = cluster.namespace("forged").await?;
     for node in &nodes {
         forge(&namespace, &format!("on-{node}"), node).await?;
@@ -60,7 +60,7 @@ async fn c1_an_agent_executes_nothing_that_a_container_names() -> Result<()> {
 
 #[tokio::test]
 async fn c1_a_session_in_a_container_is_bounded_and_filtered() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Targets).await? else {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("bounded").await?;

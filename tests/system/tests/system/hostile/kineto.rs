@@ -1,0 +1,248 @@
+//! Kineto, whose windows nobody can end: one that would take all of its program's memory (item 1),
+//! one that would get its pod evicted (finding N4), and traces that nobody answers for (finding
+//! N2).
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_api::capture::Stage;
+use flopwatch_api::preparation::CAPTURE_BYTES_ANNOTATION;
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
+use flopwatch_system_tests::frameworks::frameworks;
+use flopwatch_system_tests::mounts::Unanswered;
+use flopwatch_system_tests::node::{self, Process};
+use flopwatch_system_tests::trainer::{End, Trainer};
+use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::ResourceExt as _;
+use kube::api::Api;
+use nix::sys::signal::Signal;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+/// A loop of some 60,000 small layers a second, or of fewer.
+const LAYERS: &str = include_str!("../../../programs/layers.py");
+/// Pauses of its steps in seconds, with which it goes through some 3,000 a second, and through as
+/// many as it can.
+const STEADY: &str = "0.0002";
+const TIGHT: &str = "0";
+/// Longer than the kubelet takes to look at a pod's volumes again (a minute), and to evict it then.
+const KUBELET: Duration = Duration::from_secs(80);
+/// Most bytes that the loop may ever have had, of its limit of 6 GiB.
+const MOST_BYTES: u64 = 5 << 30;
+/// How long a capture may wait for traces that do not come.
+const GIVEN_UP: Duration = Duration::from_mins(4);
+
+/// The loop in its pod. It ends with this: the pod of a test that fails stays, and would take a
+/// processor from all that come next.
+struct Loop(Process);
+
+impl std::ops::Deref for Loop {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.0
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.0.signal(Signal::SIGKILL).ok();
+    }
+}
+
+/// A pod that runs the loop, and the loop once it goes.
+async fn layers(
+    namespace: &TestNamespace,
+    name: &str,
+    pause: &str,
+    change: impl FnOnce(&mut Value) + Send,
+) -> Result<(Pod, Loop)> {
+    let mut pod = frameworks(name, "kineto", 1)?;
+    let container = &mut pod["spec"]["containers"][0];
+    container["command"] = json!(["/python/bin/python3", "-c", LAYERS]);
+    container["args"] = json!([pause]);
+    change(&mut pod);
+    let made = namespace.create_pod(namespace.on_kept_node(pod).await?).await?;
+    eventually("the loop to go", || async {
+        Ok(namespace.logs(name).await?.contains("ranges=").then_some(()))
+    })
+    .await?;
+    let program = node::first_process(&namespace.running(name).await?)?;
+    Ok((made, Loop(program)))
+}
+
+fn asked(pod: &str, seconds: u32, options: &Value) -> Value {
+    json!({
+        "target": { "podName": pod }, "durationSeconds": seconds, "require": ["cpu_op"],
+        "profiler": { "type": "Kineto", "kineto": options }
+    })
+}
+
+async fn end_of(namespace: &TestNamespace, session: &str, spec: Value) -> Result<End> {
+    namespace.create_session(session, spec).await?;
+    namespace.end_of(session).await
+}
+
+/// The window was as long as it may be, or there was none, and the capture says so with the
+/// figures.
+fn is_bounded(end: &End) -> Result<()> {
+    let shortened = end.succeeded && end.message.contains("of the 60 s that were asked for");
+    let reasons = ["OverBudget", "CaptureTooLarge"];
+    let refused = reasons.contains(&end.reason.as_str()) && end.message.contains("not even a window of 0.5 s fits");
+    ensure!(shortened || refused, "{end:?}");
+    ensure!(end.message.contains("events a second"), "{end:?}");
+    Ok(())
+}
+
+/// The node of a pod is ready.
+async fn its_node_is_ready(namespace: &TestNamespace, pod: &str) -> Result<()> {
+    let spec = namespace.running(pod).await?.spec.context("no spec")?;
+    let name = spec.node_name.context("no node")?;
+    let node = Api::<Node>::all(namespace.client.clone()).get(&name).await?;
+    let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+    let ready = conditions.iter().find(|one| one.type_ == "Ready");
+    ensure!(ready.is_some_and(|ready| ready.status == "True"), "{name}: {ready:?}");
+    Ok(())
+}
+
+#[tokio::test]
+async fn item1_a_window_of_a_minute_leaves_a_tight_loop_its_memory_and_says_that_it_was_shortened() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("kineto-memory").await?;
+    namespace.allow_host_folders().await?;
+    let (_, tight) = layers(&namespace, "tight", TIGHT, |_| {}).await?;
+    for (session, options) in [
+        ("names", json!({})),
+        ("detailed", json!({ "stacks": true, "shapes": true })),
+    ] {
+        let end = end_of(&namespace, session, asked("tight", 60, &options)).await?;
+        is_bounded(&end)?;
+        ensure!(tight.is_alive(), "{session} took its program's memory: {end:?}");
+        let peak = tight.peak_bytes()?;
+        ensure!(peak < MOST_BYTES, "{session}: {peak} of 6 GiB; {end:?}");
+    }
+
+    // Memory is what it comes to the end of.
+    let (_, steady) = layers(&namespace, "steady", STEADY, |pod| {
+        pod["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("1Gi");
+    })
+    .await?;
+    let end = end_of(&namespace, "steady", asked("steady", 60, &json!({}))).await?;
+    ensure!(end.succeeded, "{end:?}");
+    is_bounded(&end)?;
+    ensure!(end.message.contains("its limit of 1024 MiB"), "{end:?}");
+    ensure!(steady.is_alive(), "the window took its program's memory");
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn item1_a_window_of_a_minute_of_a_pod_without_a_memory_limit_leaves_its_node_ready() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("kineto-node").await?;
+    namespace.allow_host_folders().await?;
+    let (_, tight) = layers(&namespace, "tight", TIGHT, |pod| {
+        let resources = &mut pod["spec"]["containers"][0]["resources"];
+        *resources = json!({ "requests": resources["requests"] });
+    })
+    .await?;
+    let options = json!({ "stacks": true, "shapes": true });
+    let end = end_of(&namespace, "detailed", asked("tight", 60, &options)).await?;
+    is_bounded(&end)?;
+    ensure!(tight.is_alive(), "the program ended: {end:?}");
+    its_node_is_ready(&namespace, "tight").await?;
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn n2_traces_that_nobody_answers_for_fail_their_capture_and_keep_no_other() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("kineto-hangs").await?;
+    namespace.allow_host_folders().await?;
+    let (_, hostile) = layers(&namespace, "hostile", STEADY, |_| {}).await?;
+    let other = Trainer::start_frameworks(&namespace, "other").await?;
+
+    let unanswered = Unanswered::over(*hostile, Path::new("/tmp"))?;
+    let end = end_of(&namespace, "before", asked("hostile", 2, &json!({}))).await?;
+    ensure!(
+        end.reason == "AttachFailed" && end.message.contains("of the kind fuse"),
+        "{end:?}"
+    );
+    drop(unanswered);
+
+    namespace
+        .create_session("within", asked("hostile", 4, &json!({})))
+        .await?;
+    namespace.in_stage("within", Stage::Collecting).await?;
+    let unanswered = Unanswered::over(*hostile, Path::new("/tmp"))?;
+    let begin = Instant::now();
+    // As many as the node has turns for, but for that one.
+    other.succeeds(&namespace, "beside", "Kineto").await?;
+    let end = namespace.end_of("within").await?;
+    ensure!(
+        end.reason == "CollectionFailed" && end.message.contains("of the kind fuse"),
+        "{end:?}"
+    );
+    ensure!(begin.elapsed() < GIVEN_UP, "{:?}", begin.elapsed());
+    drop(unanswered);
+    ensure!(hostile.is_alive(), "the program ended");
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn n4_two_windows_with_stacks_get_no_pod_evicted_that_has_little_storage() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("kineto-storage").await?;
+    namespace.allow_host_folders().await?;
+    let (made, small) = layers(&namespace, "small", STEADY, |pod| {
+        pod["spec"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] = json!("300Mi");
+    })
+    .await?;
+    let room = made.annotations().get(CAPTURE_BYTES_ANNOTATION);
+    ensure!(room == Some(&(150 << 20).to_string()), "{room:?}");
+    for session in ["first", "second"] {
+        let end = end_of(&namespace, session, asked("small", 60, &json!({ "stacks": true }))).await?;
+        is_bounded(&end)?;
+        ensure!(end.message.contains("ephemeral-storage limit"), "{end:?}");
+    }
+    sleep(KUBELET).await;
+    let pod = namespace.running("small").await?;
+    let status = pod.status.context("a pod without a status")?;
+    ensure!(
+        status.phase.as_deref() == Some("Running") && small.is_alive(),
+        "the pod did not outlive its captures: {status:?}"
+    );
+    namespace.delete().await
+}
+
+#[tokio::test]
+async fn n4_traces_in_memory_leave_their_program_its_memory() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("kineto-in-memory").await?;
+    namespace.allow_host_folders().await?;
+    let (_, small) = layers(&namespace, "small", STEADY, |pod| {
+        let volumes = pod["spec"]["volumes"].as_array_mut().into_iter().flatten();
+        for volume in volumes.filter(|volume| volume["name"] == "tmp") {
+            volume["emptyDir"] = json!({ "medium": "Memory" });
+        }
+        pod["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("1Gi");
+    })
+    .await?;
+    for session in ["first", "second"] {
+        let end = end_of(&namespace, session, asked("small", 60, &json!({ "stacks": true }))).await?;
+        is_bounded(&end)?;
+        ensure!(end.message.contains("each and the traces take"), "{end:?}");
+        ensure!(small.is_alive(), "{session} took its program's memory: {end:?}");
+    }
+    namespace.delete().await
+}
