@@ -58,7 +58,7 @@ pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Err
         one(&session, &captures, arguments.capture.as_deref())?;
     }
     let folder = tempfile::Builder::new()
-        .prefix("flopwatch-open-")
+        .prefix(".flopwatch-open-")
         .tempdir()
         .map_err(|source| OpenError::Folder {
             path: std::env::temp_dir(),

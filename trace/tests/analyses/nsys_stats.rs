@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use flopwatch_analysis::{Input, Request};
+use flopwatch_trace::model::spreadsheet::inert;
 use flopwatch_trace::model::{Category, Timeline};
 use serde_json::json;
 
@@ -197,13 +198,21 @@ fn stats(nsys: &Path, source: &Path, reports: &[&str]) -> BTreeMap<String, Rows>
     found.collect()
 }
 
+/// Our table, without the quotes that keep spreadsheets from taking a text for a formula; nsys's have none.
 fn ours(report: &Report, timeline: &Timeline) -> Rows {
     let parameters = [("format", "csv"), ("limit", "10000000")];
     let parameters = parameters.into_iter().chain(report.parameters.iter().copied());
     let request = Request::from_pairs(report.table, parameters).unwrap();
     let mut out = Vec::new();
     request.run(&[Input::whole(timeline)], &mut out).unwrap();
-    Rows::read(&String::from_utf8(out).unwrap())
+    let mut rows = Rows::read(&String::from_utf8(out).unwrap());
+    for cell in rows.rows.iter_mut().flatten() {
+        let text = cell.strip_prefix('\'').filter(|text| *cell == inert(text));
+        if let Some(text) = text.map(str::to_owned) {
+            *cell = text;
+        }
+    }
+    rows
 }
 
 /// What we say otherwise than nsys, made the same. The document says of each who is right.
