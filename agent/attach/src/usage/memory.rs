@@ -72,12 +72,12 @@ impl Level {
     fn used_bytes(&self, caches: [&str; 2]) -> io::Result<u64> {
         let mut buffer = [0; FILE];
         let usage = number(read(&self.usage, &mut buffer)?)?;
-        let parts = read(&self.stat, &mut buffer)?;
-        let cached = caches.iter().filter_map(|cache| {
-            let line = parts.lines().find_map(|line| line.strip_prefix(*cache));
+        let statistics = read(&self.stat, &mut buffer)?;
+        let of_files = caches.iter().filter_map(|cache| {
+            let line = statistics.lines().find_map(|line| line.strip_prefix(*cache));
             line.and_then(|value| value.trim().parse::<u64>().ok())
         });
-        Ok(cached.fold(usage, u64::saturating_sub))
+        Ok(of_files.fold(usage, u64::saturating_sub))
     }
 
     /// Its limit; none where it has none.
