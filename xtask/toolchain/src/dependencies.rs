@@ -90,10 +90,19 @@ pub fn keep(cache: &Cache) -> Result<()> {
         .map(drop)
 }
 
-/// The texts of [`PINS`]; that of a file which is absent is empty.
+/// The texts of [`PINS`], of the lock file what is not ours; that of a file which is absent is empty.
 fn pins() -> Result<[String; 4]> {
     let root = project::root()?;
-    Ok(PINS.map(|file| fs::read_to_string(root.join(file)).unwrap_or_default()))
+    let [lock, others @ ..] = PINS.map(|file| fs::read_to_string(root.join(file)).unwrap_or_default());
+    let [manifest, toolchain, configuration] = others;
+    Ok([foreign(&lock), manifest, toolchain, configuration])
+}
+
+/// The packages of a lock file that come from elsewhere: a package of ours that uses another one of
+/// them changes none.
+fn foreign(lock: &str) -> String {
+    let packages = lock.split("[[package]]").skip(1);
+    packages.filter(|package| package.contains("\nsource = ")).collect()
 }
 
 fn copy_profiles(from: &Path, to: &Path, own: &Own) -> Result<()> {
@@ -198,6 +207,15 @@ mod tests {
         for file in ["serde-0123", "libserde_json-0123.rmeta", "our-api-client-0123"] {
             assert!(!own.holds(file), "{file}");
         }
+    }
+
+    #[test]
+    fn what_packages_of_ours_depend_on_does_not_change_what_is_kept() {
+        let serde = "[[package]]\nname = \"serde\"\nversion = \"1.0.0\"\nsource = \"registry\"\n\n";
+        let ours = "[[package]]\nname = \"our-api\"\nversion = \"0.1.0\"\ndependencies = [\n \"serde\",\n]\n";
+        let lock = |packages: &[&str]| foreign(&format!("version = 4\n\n{}", packages.concat()));
+        assert_eq!(lock(&[serde, ours]), lock(&[serde]));
+        assert_ne!(lock(&[serde]), lock(&[&serde.replace("1.0.0", "1.0.1")]));
     }
 
     #[test]
