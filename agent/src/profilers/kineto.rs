@@ -4,7 +4,7 @@
 //! Nothing enters the container. The library keeps to the window by itself, so that a window that
 //! no agent ends does end; it cannot be ended earlier either. What it records lies in the program's
 //! memory, so that each window is preceded by one of a fraction of a second, by which its length is
-//! decided ([`budget`]).
+//! decided (`budget.rs`).
 
 mod budget;
 mod capability;
