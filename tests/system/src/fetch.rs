@@ -193,7 +193,14 @@ pub async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) 
 /// # Errors
 /// When the API server refuses one of these.
 pub async fn account_token(account: &str, role: &str, audience: Option<&str>) -> Result<String> {
-    let namespace = chart::NAMESPACE;
+    account_token_in(chart::NAMESPACE, account, role, audience).await
+}
+
+/// The same for an account of that namespace.
+///
+/// # Errors
+/// When the API server refuses it.
+pub async fn account_token_in(namespace: &str, account: &str, role: &str, audience: Option<&str>) -> Result<String> {
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": { "name": account },
         "roleRef": { "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role },

@@ -17,7 +17,7 @@ use flopwatch_api::capture::Capture;
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually, run};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually, run};
 use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::prometheus::Prometheus;
 use flopwatch_system_tests::sessions::condition_of;
@@ -99,6 +99,8 @@ struct Fleet {
     machines: Machines,
     client: Client,
     heard: Arc<Heard>,
+    /// Those of the listeners' accounts.
+    namespaces: Vec<TestNamespace>,
     stop: CancellationToken,
     tasks: TaskTracker,
 }
@@ -115,7 +117,7 @@ impl Fleet {
         }
         let heard = Arc::new(Heard::default());
         let gateway = Gateway::find(&client).await?;
-        let tokens = listener::tokens(LISTENERS).await?;
+        let (namespaces, tokens): (Vec<_>, Vec<_>) = listener::tokens(cluster, LISTENERS).await?.into_iter().unzip();
         // One that goes in the moment in which it is let in must keep no place.
         for token in tokens.iter().cycle().take(GONE) {
             drop(gateway.ask(token).await);
@@ -138,6 +140,7 @@ impl Fleet {
             machines,
             client,
             heard,
+            namespaces,
             stop,
             tasks,
         })
@@ -204,10 +207,14 @@ impl Fleet {
         Ok(())
     }
 
-    async fn end(self) {
+    async fn end(self) -> Result<()> {
         self.stop.cancel();
         self.tasks.close();
         self.tasks.wait().await;
+        for namespace in self.namespaces {
+            namespace.delete().await?;
+        }
+        Ok(())
     }
 }
 
@@ -347,7 +354,7 @@ async fn measure(cluster: &Cluster, size: Size) -> Result<()> {
     let next = next.bytes();
     println!("most memory of the controller that came next: {next:?} bytes of its own");
     fleet.delete_sessions().await?;
-    fleet.end().await;
+    fleet.end().await?;
 
     ensure!(beyond <= BEYOND, "{beyond} s beyond the window");
     ensure!(with_session <= WRITES, "{with_session:.1} writes per capture");

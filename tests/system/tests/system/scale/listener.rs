@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use flopwatch_system_tests::fetch::{ArtifactClient, account_token, gateway};
+use flopwatch_system_tests::cluster::{Cluster, TestNamespace};
+use flopwatch_system_tests::fetch::{ArtifactClient, account_token_in, gateway};
 use futures::{SinkExt as _, StreamExt as _};
 use kube::Client;
 use rustls::pki_types::pem::PemObject as _;
@@ -113,11 +114,15 @@ async fn text(socket: &mut WebSocketStream<TlsStream<TcpStream>>) -> Result<Stri
     }
 }
 
-/// Tokens of users who may list all sessions, enough for so many listeners.
-pub(crate) async fn tokens(listeners: usize) -> Result<Vec<String>> {
+/// Tokens of users who may list all sessions, enough for so many listeners, each with the namespace of its account: those of
+/// one namespace have the places of one user.
+pub(crate) async fn tokens(cluster: &Cluster, listeners: usize) -> Result<Vec<(TestNamespace, String)>> {
     let mut tokens = Vec::new();
     for number in 0..listeners.div_ceil(OF_A_USER) {
-        tokens.push(account_token(&format!("fleet-listener-{number}"), "flopwatch-viewer", None).await?);
+        let account = format!("fleet-listener-{number}");
+        let namespace = cluster.namespace("listener").await?;
+        let token = account_token_in(&namespace.name, &account, "flopwatch-viewer", None).await?;
+        tokens.push((namespace, token));
     }
     Ok(tokens)
 }
