@@ -406,7 +406,8 @@ fn n4_a_window_is_as_long_as_its_pod_has_room_for_traces() {
     pod.tells_steps(1);
     let folder = tempfile::tempdir().unwrap();
     let mut site = pod.site("tight", folder.path(), 60);
-    // A third of it is the bound: some seconds of the program, whose pace other work does not change much meanwhile.
+    // A third of it is the bound: some seconds of the program, whose pace other work does not
+    // change much meanwhile.
     site.pod_room = Some(15 << 20);
     let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
     let shortened = kineto.shortened(&state).unwrap().unwrap();

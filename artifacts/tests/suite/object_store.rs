@@ -43,7 +43,7 @@ impl Contents for Files {
 fn limits() -> Limits {
     Limits {
         upload: Duration::from_secs(20),
-        answer: Duration::from_secs(1),
+        answer: Duration::from_secs(20),
         ..Limits::default()
     }
 }
@@ -56,6 +56,16 @@ fn arguments(server: &S3Server) -> StoreArguments {
 
 fn bucket(server: &S3Server) -> Bucket {
     let opened = arguments(server).open_with("cluster", limits(), S3Server::credentials);
+    opened.unwrap().unwrap()
+}
+
+/// The same for who waits until a server that is away does not answer.
+fn hasty_bucket(server: &S3Server) -> Bucket {
+    let hasty = Limits {
+        answer: Duration::from_secs(1),
+        ..limits()
+    };
+    let opened = arguments(server).open_with("cluster", hasty, S3Server::credentials);
     opened.unwrap().unwrap()
 }
 
@@ -176,7 +186,7 @@ async fn what_was_published_is_read_back_whole_and_in_parts() {
 #[tokio::test]
 async fn nobody_sees_a_capture_whose_upload_broke_off_and_the_next_try_goes_on_with_it() {
     let mut server = S3Server::start().await;
-    let bucket = bucket(&server);
+    let bucket = hasty_bucket(&server);
     let (manifest, files) = capture("a");
     // The head of the first object, the beginning of its upload, and one part.
     server.fail_after(3);
@@ -417,7 +427,7 @@ async fn credentials_that_are_refused_and_a_bucket_that_is_missing_have_reasons_
 #[tokio::test]
 async fn files_of_the_fleet_lie_beside_captures_and_no_sweep_removes_them() {
     let mut server = S3Server::start().await;
-    let bucket = bucket(&server);
+    let bucket = hasty_bucket(&server);
     let path = "fleet/v1/table=rows/date=2026-11-25/uid-1.parquet";
     for _ in 0..2 {
         bucket.put_fleet_file(path, Bytes::from_static(b"rows")).await.unwrap();
@@ -461,7 +471,7 @@ async fn files_of_the_fleet_lie_beside_captures_and_no_sweep_removes_them() {
 #[tokio::test]
 async fn a_capture_that_is_removed_leaves_nothing() {
     let server = S3Server::start().await;
-    let bucket = bucket(&server);
+    let bucket = hasty_bucket(&server);
     for name in ["a", "b"] {
         let (manifest, files) = capture(name);
         bucket.publish(&manifest, &files).await.unwrap();

@@ -198,7 +198,8 @@ fn stats(nsys: &Path, source: &Path, reports: &[&str]) -> BTreeMap<String, Rows>
     found.collect()
 }
 
-/// Our table, without the quotes that keep spreadsheets from taking a text for a formula; nsys's have none.
+/// Our table, without the quotes that keep spreadsheets from taking a text for a formula; nsys's
+/// have none.
 fn ours(report: &Report, timeline: &Timeline) -> Rows {
     let parameters = [("format", "csv"), ("limit", "10000000")];
     let parameters = parameters.into_iter().chain(report.parameters.iter().copied());

@@ -90,7 +90,8 @@ pub fn keep(cache: &Cache) -> Result<()> {
         .map(drop)
 }
 
-/// The texts of [`PINS`], of the lock file what is not ours; that of a file which is absent is empty.
+/// The texts of [`PINS`], of the lock file what is not ours; that of a file which is absent is
+/// empty.
 fn pins() -> Result<[String; 4]> {
     let root = project::root()?;
     let [lock, others @ ..] = PINS.map(|file| fs::read_to_string(root.join(file)).unwrap_or_default());

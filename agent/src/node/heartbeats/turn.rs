@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use flopwatch_trace::recorder::{Extent, Failure, Heartbeat, NamedRanges};
 
 /// Readings of which one looks at the whole table of names; each container has its own turn.
-const TURNS: usize = 4;
+const MAX_TURNS: usize = 4;
 
 /// What reads a file.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ impl Turn {
     /// The reader, and how much it is to look at; none while it reads.
     pub(super) fn take(&mut self, nothing_known: bool) -> Option<(Reader, Extent)> {
         let reader = self.reader.take()?;
-        let whole = nothing_known || self.readings.is_multiple_of(TURNS);
+        let whole = nothing_known || self.readings.is_multiple_of(MAX_TURNS);
         self.readings = self.readings.wrapping_add(1);
         Some((reader, if whole { Extent::Whole } else { Extent::Known }))
     }

@@ -23,18 +23,18 @@ use super::keep::Recorded;
 use super::{MOST, Node, Step, steps, within};
 use crate::failure::chain;
 
-/// Time between two looks at the node's pods while a file is held.
-const LOOK: Duration = Duration::from_secs(1);
-/// Longest time between two otherwise.
-const LOOK_AT_LEAST: Duration = Duration::from_mins(1);
+/// Time between two checks of the node's pods while a file is held.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest time between two checks otherwise.
+const MAX_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 /// Time until a container's file is looked for again that was not there.
-const AGAIN: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Time until one is that did not lie in memory, or does not answer.
-const REFUSED: Duration = Duration::from_mins(1);
+const REFUSED_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 /// How long a container's files are waited for.
-const FILES: Duration = Duration::from_secs(5);
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Files that are looked for at once.
-const AT_ONCE: usize = 16;
+const MAX_OPENS: usize = 16;
 
 /// Why a file is not held.
 #[derive(Debug, thiserror::Error)]
@@ -74,7 +74,7 @@ impl Files {
     /// Whether one more may be looked for.
     fn has_room(&self, id: &str) -> bool {
         let all = self.held.len() + self.looked_for.len();
-        !self.absent.contains_key(id) && self.looked_for.len() < AT_ONCE && all < MOST
+        !self.absent.contains_key(id) && self.looked_for.len() < MAX_OPENS && all < MOST
     }
 
     /// Those of which nothing is to be opened.
@@ -84,7 +84,11 @@ impl Files {
 
     /// Until the next look at pods, unless they change before that and no file is held.
     fn pause(&self) -> Duration {
-        if self.absent.is_empty() { LOOK_AT_LEAST } else { AGAIN }
+        if self.absent.is_empty() {
+            MAX_CHECK_INTERVAL
+        } else {
+            RETRY_INTERVAL
+        }
     }
 }
 
@@ -100,7 +104,7 @@ pub(super) async fn run(node: &Arc<Node>, gate: &Gate, holds: &watch::Sender<boo
         // Without a file there is nothing to do until a pod comes.
         let look = async {
             if is_held {
-                sleep(LOOK).await;
+                sleep(CHECK_INTERVAL).await;
             } else {
                 timeout(pause, pods_changed.changed()).await.ok();
             }
@@ -177,22 +181,26 @@ async fn look_for(node: &Arc<Node>, gate: &Gate, id: String, whose: ContainerIde
         Some(in_memory(&containers.procfs(), process))
     };
     let (container, pod) = (&whose.container, &whose.pod);
-    let found = match within(gate, &id, FILES, open).await {
+    let found = match within(gate, &id, OPEN_TIMEOUT, open).await {
         Ok(Some(Ok(file))) => Ok(file),
         Ok(Some(Err(error))) => {
             let why = chain(&error);
             if error.will_last() {
                 warn!(pod, container, why, "a flight recorder's file is not read");
-                Err(REFUSED)
+                Err(REFUSED_RETRY_INTERVAL)
             } else {
                 debug!(pod, container, why, "a flight recorder's file is not there yet");
-                Err(AGAIN)
+                Err(RETRY_INTERVAL)
             }
         }
-        Ok(None) => Err(AGAIN),
+        Ok(None) => Err(RETRY_INTERVAL),
         Err(late) => {
             warn!(pod, container, %late, "a container's files do not answer");
-            Err(if late == Late::Busy { REFUSED } else { AGAIN })
+            Err(if late == Late::Busy {
+                REFUSED_RETRY_INTERVAL
+            } else {
+                RETRY_INTERVAL
+            })
         }
     };
     Looked { id, whose, found }
@@ -227,10 +235,10 @@ mod tests {
     #[test]
     fn so_many_files_are_looked_for_at_once_and_one_that_was_absent_rests() {
         let mut files = Files::default();
-        assert!(files.has_room("a") && files.pause() == LOOK_AT_LEAST);
-        files.absent.insert("a".to_owned(), Instant::now() + AGAIN);
-        assert!(!files.has_room("a") && files.has_room("b") && files.pause() == AGAIN);
-        files.looked_for = (0..AT_ONCE).map(|number| number.to_string()).collect();
+        assert!(files.has_room("a") && files.pause() == MAX_CHECK_INTERVAL);
+        files.absent.insert("a".to_owned(), Instant::now() + RETRY_INTERVAL);
+        assert!(!files.has_room("a") && files.has_room("b") && files.pause() == RETRY_INTERVAL);
+        files.looked_for = (0..MAX_OPENS).map(|number| number.to_string()).collect();
         assert!(!files.has_room("b"));
         files.looked_for.clear();
         let file = Arc::new(tempfile::tempfile().unwrap());

@@ -28,7 +28,7 @@ use alarm::{Alarm, Seen};
 
 /// Time between two looks at a window whose end takes memory itself: the sooner it is ended, the
 /// less.
-const QUICK_LOOK: Duration = Duration::from_millis(50);
+const QUICK_READ_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Watches until it is dropped, or until it has found that the window is to be ended.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl MemoryWatch {
         let task = tokio::spawn(async move {
             let (begin, sources) = (Instant::now(), Arc::new(sources));
             let mut alarm = Alarm::new(opened, to_end);
-            let pause = if to_end > 0 { QUICK_LOOK } else { LOOK };
+            let pause = if to_end > 0 { QUICK_READ_INTERVAL } else { LOOK };
             loop {
                 sleep(pause).await;
                 let sources = Arc::clone(&sources);

@@ -21,7 +21,8 @@ use crate::grpc::{CallError, Channel};
 const PROFILE: &str = "/tensorflow.ProfilerService/Profile";
 /// How long a service may take from the end of its window to the end of its answer: a full one has some 300 MB.
 const ANSWER: Duration = Duration::from_mins(3);
-/// How long a service is waited for before it is told to end: its window may have begun just now, or be about to end.
+/// How long a service is waited for before it is told to end: its window may have begun just now,
+/// or be about to end.
 const NEARLY: Duration = Duration::from_millis(300);
 /// Bytes between two looks at the free disk space.
 const LOOK_EVERY: usize = 16 << 20;
@@ -168,7 +169,8 @@ async fn converse(errand: Errand, orders: watch::Receiver<Order>) -> Result<(), 
     let answered = channel.call(PROFILE, &errand.request, errand.limit, keep);
     let told_to_end = async {
         told(orders.clone(), Order::End).await;
-        // A window that is ended for what it takes is ended at once, but not before its service can know of it.
+        // A window that is ended for what it takes is ended at once, but not before its service can
+        // know of it.
         let recorded = begun.elapsed();
         let is_about_to_end = errand.length.saturating_sub(recorded) <= NEARLY;
         let wait = if is_about_to_end {

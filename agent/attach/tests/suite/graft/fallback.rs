@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
+use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::Mode;
 use nix::unistd::Pid;
@@ -154,9 +155,7 @@ fn a_session_that_does_not_answer_does_not_hold_a_program_up_for_ever() {
     let Some(rig) = rig() else { return };
     let mut container = grafted(rig);
     let init = container.init().pid;
-    for pid in members(init) {
-        kill(Pid::from_raw(pid), Signal::SIGSTOP).unwrap();
-    }
+    stand_still(init);
     let environment = std::fs::read(format!("/proc/{init}/environ")).unwrap();
     let output = beside(init, &["--net"], &environment, &["/bin/echo", "started"]);
     assert_eq!(output, "started\n");
@@ -165,6 +164,26 @@ fn a_session_that_does_not_answer_does_not_hold_a_program_up_for_ever() {
     }
     release_held(&container);
     assert_eq!(container.end().code(), Some(6));
+}
+
+/// Stops whatever lives in the container beside its first process, also what one of these starts meanwhile.
+fn stand_still(init: i32) {
+    let mut stopped = Vec::new();
+    loop {
+        let mut found = members(init);
+        found.sort_unstable();
+        if found == stopped {
+            return;
+        }
+        for pid in &found {
+            match kill(Pid::from_raw(*pid), Signal::SIGSTOP) {
+                // It ended by itself.
+                Ok(()) | Err(Errno::ESRCH) => {}
+                Err(error) => panic!("{error}"),
+            }
+        }
+        stopped = found;
+    }
 }
 
 #[test]

@@ -23,7 +23,7 @@ const SPAN: Duration = Duration::from_secs(1);
 /// Spans that pass until a window that is ended grows no more.
 const SPANS_TO_END: u64 = 2;
 /// Looks, one after the other, that must find too little left.
-const LOOKS: u32 = 2;
+const MIN_SHORT_READINGS: u32 = 2;
 /// Growth below which nothing is ended, in bytes: what any program takes and gives back.
 const LEAST_GROWTH_BYTES: u64 = 64 << 20;
 /// The part of what is lost that the window must have taken, as a divisor.
@@ -193,7 +193,7 @@ impl Course {
         } else if !by_window || ahead >= floor.saturating_add(floor / PART_OF_FLOOR) {
             self.short = 0;
         }
-        (self.short >= LOOKS).then_some(kept)
+        (self.short >= MIN_SHORT_READINGS).then_some(kept)
     }
 
     /// Bytes that will be lost in the time that ending the window takes, as in the last span: by

@@ -5,7 +5,8 @@ use flopwatch_system_tests::cluster::TestNamespace;
 use flopwatch_system_tests::trainer::Trainer;
 use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// The release as it serves the pods of each node. Whoever needs several nodes takes them in this order.
+/// The release as it serves the pods of each node. Whoever needs several nodes takes them in this
+/// order.
 static NODES: [RwLock<()>; 2] = [RwLock::const_new(()), RwLock::const_new(())];
 
 /// A node of the cluster; where it has one alone, both are that.

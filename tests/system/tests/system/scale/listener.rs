@@ -114,8 +114,8 @@ async fn text(socket: &mut WebSocketStream<TlsStream<TcpStream>>) -> Result<Stri
     }
 }
 
-/// Tokens of users who may list all sessions, enough for so many listeners, each with the namespace of its account: those of
-/// one namespace have the places of one user.
+/// Tokens of users who may list all sessions, enough for so many listeners, each with the namespace
+/// of its account: those of one namespace have the places of one user.
 pub(crate) async fn tokens(cluster: &Cluster, listeners: usize) -> Result<Vec<(TestNamespace, String)>> {
     let mut tokens = Vec::new();
     for number in 0..listeners.div_ceil(OF_A_USER) {
