@@ -12,6 +12,18 @@ use serde::{Deserialize, Serialize};
 use crate::bounded::{Gate, Late};
 use crate::cgroup::{self, ContainerCgroup};
 
+/// Most threads of a process whose times are read.
+const MAX_THREADS: usize = 1024;
+
+/// What threads have done with the time in which they had something to do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Scheduled {
+    /// They ran on a processor.
+    pub ran: Duration,
+    /// They waited for one.
+    pub waited: Duration,
+}
+
 /// Why a process could not be looked at.
 #[derive(Debug, thiserror::Error)]
 pub enum ProcessError {
@@ -298,6 +310,26 @@ impl Procfs {
             .fold(0, u64::saturating_add);
         let second = procfs::ticks_per_second().max(1);
         Ok(Duration::from_millis(ticks.saturating_mul(1000) / second))
+    }
+
+    /// What the threads of the process that live have done with their time, by the kernel's
+    /// scheduler; of a process with more than 1,024 of them, what so many have.
+    pub fn scheduled(&self, process: ProcessId) -> Result<Scheduled, ProcessError> {
+        let pid = process.pid;
+        let opened = self.open(pid, "task")?;
+        let start_time = opened.stat().map_err(|source| error(pid, "stat", source))?.starttime;
+        if start_time != process.start_time {
+            return Err(ProcessError::Gone { pid });
+        }
+        let threads = opened.tasks().map_err(|source| error(pid, "task", source))?;
+        // One that ends meanwhile is left out.
+        let times = threads
+            .take(MAX_THREADS)
+            .filter_map(|thread| thread.ok()?.schedstat().ok());
+        Ok(times.fold(Scheduled::default(), |sum, times| Scheduled {
+            ran: sum.ran.saturating_add(Duration::from_nanos(times.sum_exec_runtime)),
+            waited: sum.waited.saturating_add(Duration::from_nanos(times.run_delay)),
+        }))
     }
 
     /// The name of the process, which the kernel cuts to 15 bytes; none when it is gone.

@@ -1,12 +1,12 @@
 //! The first window, of a fraction of a second: what each process of a container records in it, and
 //! what that takes of the container's memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
-use flopwatch_attach::process::ProcessId;
+use flopwatch_attach::process::{ProcessId, Scheduled};
 use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_trace::model::count;
 
@@ -56,6 +56,7 @@ pub(super) fn read(
     room: &Room,
 ) -> Result<Seen, Failure> {
     let place = Place::of(gate, site, first, CaptureReason::CollectionFailed);
+    let scheduled_before = scheduled(site);
     let before = room.held_bytes();
     let mut most = before;
     let written = await_traces(
@@ -85,6 +86,7 @@ pub(super) fn read(
         most = most.max(room.held_bytes());
     }
     let asked = recorders.asked();
+    let scheduled = meanwhile(&scheduled_before, &scheduled(site));
     let grown_bytes = before.zip(most).map(|(before, most)| most.saturating_sub(before));
     Ok(Seen {
         probe: Probe {
@@ -92,8 +94,28 @@ pub(super) fn read(
             unknown: count(asked.len().saturating_sub(traces.len())),
             traces,
             grown_bytes,
+            scheduled,
         },
         asked,
+    })
+}
+
+/// What the processes of the container have done with their time until now.
+fn scheduled(site: &Site) -> BTreeMap<ProcessId, Scheduled> {
+    let procfs = site.containers.procfs();
+    let all = procfs.of_container(&site.container_id).unwrap_or_default();
+    let times = |process: ProcessId| Some((process, procfs.scheduled(process).ok()?));
+    all.into_iter().filter_map(times).collect()
+}
+
+/// What those processes did together that were there from before until after.
+fn meanwhile(before: &BTreeMap<ProcessId, Scheduled>, after: &BTreeMap<ProcessId, Scheduled>) -> Scheduled {
+    let both = after
+        .iter()
+        .filter_map(|(process, after)| Some((before.get(process)?, after)));
+    both.fold(Scheduled::default(), |sum, (before, after)| Scheduled {
+        ran: sum.ran.saturating_add(after.ran.saturating_sub(before.ran)),
+        waited: sum.waited.saturating_add(after.waited.saturating_sub(before.waited)),
     })
 }
 

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use flopwatch_attach::process::Scheduled;
 use flopwatch_trace::model::count;
 
 /// Fewest bytes of memory that an event takes. The loop that took 2.2 GB in 2 s (issue 37) went
@@ -25,6 +26,10 @@ const LEAST_EVENTS: u64 = 1_000;
 /// Fewest bytes of traces in a second that a process is taken for: of so many events, with 400
 /// bytes each.
 const LEAST_TRACE_BYTES: u64 = LEAST_EVENTS * 400;
+
+/// How many times as quick a process is taken for at the most than it was, where it waited for a
+/// processor.
+const MAX_DISTURBED: u32 = 16;
 
 /// What one process wrote of the first window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,6 +53,8 @@ pub(in crate::profilers::kineto) struct Probe {
     pub(in crate::profilers::kineto) unknown: u64,
     /// Bytes by which the container's memory grew; none where nobody counts them.
     pub(in crate::profilers::kineto) grown_bytes: Option<u64>,
+    /// What the processes did with their time, from the first window until their traces were there.
+    pub(in crate::profilers::kineto) scheduled: Scheduled,
 }
 
 /// What processes do in a second.
@@ -78,8 +85,9 @@ impl Pace {
 
         let each = probe.traces.iter().map(|trace| trace.pace(probe.length));
         let (events, bytes): (Vec<u64>, Vec<u64>) = each.unzip();
-        let events = of_all(&events, probe.unknown, LEAST_EVENTS);
-        let trace_bytes = of_all(&bytes, probe.unknown, LEAST_TRACE_BYTES);
+        let undisturbed = |pace: u64| undisturbed(pace, probe.scheduled);
+        let events = undisturbed(of_all(&events, probe.unknown, LEAST_EVENTS));
+        let trace_bytes = undisturbed(of_all(&bytes, probe.unknown, LEAST_TRACE_BYTES));
         let in_memory = if traces_in_memory { trace_bytes } else { 0 };
         Self {
             processes: count(probe.traces.len()).saturating_add(probe.unknown),
@@ -105,6 +113,15 @@ impl Trace {
             in_a_second(self.bytes).max(LEAST_TRACE_BYTES),
         )
     }
+}
+
+/// A pace as it may become when nobody else wants the processors: in the first window the processes
+/// may have waited for them for most of the time.
+fn undisturbed(pace: u64, scheduled: Scheduled) -> u64 {
+    let Scheduled { ran, waited } = scheduled;
+    let all = ran.saturating_add(waited).min(ran.saturating_mul(MAX_DISTURBED));
+    let exact = (u128::from(pace) * all.as_nanos()).checked_div(ran.as_nanos());
+    exact.map_or(pace, |exact| u64::try_from(exact).unwrap_or(u64::MAX))
 }
 
 /// The sum of what those do of whom something is known, and of others, of whom each does as much as

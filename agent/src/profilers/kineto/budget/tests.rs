@@ -1,3 +1,4 @@
+use flopwatch_attach::process::Scheduled;
 use flopwatch_attach::usage::memory::Room;
 
 use super::*;
@@ -31,6 +32,7 @@ fn probe(processes: usize, events: u64, grown_bytes: Option<u64>) -> Probe {
         traces: vec![trace; processes],
         unknown: 0,
         grown_bytes,
+        scheduled: Scheduled::default(),
     }
 }
 
@@ -163,6 +165,21 @@ fn a_late_begin_and_a_burst_are_told_apart_within_bounds() {
     assert_eq!(of(PROBE / 2), whole / 2, "it began late");
     assert_eq!(of(Duration::ZERO), whole / 2, "a burst");
     assert_eq!(of(PROBE * 100) / 2, whole, "it ended late");
+}
+
+#[test]
+fn who_waited_for_a_processor_is_taken_for_as_quick_as_without_waiting() {
+    let memory = Memory::of(None, None, 8 * GIB);
+    let of = |ran, waited| {
+        let mut probe = probe(1, 50_000, None);
+        let [ran, waited] = [ran, waited].map(Duration::from_millis);
+        probe.scheduled = Scheduled { ran, waited };
+        given(asked(300), &probe, &means(memory)).as_millis()
+    };
+    let alone = of(100, 0);
+    assert_eq!(of(0, 0), alone, "nobody knows");
+    assert_eq!(of(100, 300), alone / 4);
+    assert_eq!(of(1, 300_000), alone / 16, "within a bound");
 }
 
 #[test]
