@@ -2,7 +2,7 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
-use flopwatch_system_tests::cluster::{Cluster, Group, run};
+use flopwatch_system_tests::cluster::{Cluster, Group, eventually, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token, token};
 use flopwatch_system_tests::pods::workload;
 use kube::api::{Api, Patch, PatchParams};
@@ -85,12 +85,13 @@ async fn artifacts_are_read_only_by_those_who_may_get_the_session() -> Result<()
         ],
     )
     .await?;
-    let answer = client.request(&raw, Some(&viewer), &[]).await?;
-    ensure!(
-        answer.status == 200,
-        "the raw report with its own right: {}",
-        answer.status
-    );
+    // That a right is missing is remembered for a second.
+    eventually("the raw report to be read with its own right", || async {
+        let answer = client.request(&raw, Some(&viewer), &[]).await?;
+        ensure!([200, 403].contains(&answer.status), "{}", answer.status);
+        Ok((answer.status == 200).then_some(()))
+    })
+    .await?;
 
     serves_as_a_file_server_should(&client, &url, &viewer).await?;
     namespace.delete().await
