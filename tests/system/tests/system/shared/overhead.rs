@@ -1,20 +1,18 @@
-//! Windows that cost their target too much, and programs that count for themselves.
+//! Windows that cost their target too much.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::{Capture, Stage};
-use flopwatch_api::overhead::{CaptureOverhead, OverheadReason, OverheadVerdict, SignalSource};
-use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
+use flopwatch_api::overhead::{CaptureOverhead, OverheadReason, OverheadVerdict};
+use flopwatch_system_tests::cluster::{Cluster, Group};
 use flopwatch_system_tests::node::{self, Process};
 use flopwatch_system_tests::pod_state::PodState;
-use flopwatch_system_tests::pods::{prepared_for, workload};
+use flopwatch_system_tests::pods::prepared_for;
 use flopwatch_system_tests::sessions::capture_condition;
 use nix::sys::signal::Signal;
 use serde_json::json;
 use tokio::time::sleep;
-
-use super::first_session::succeeded;
 
 /// Time for which a program runs before it is profiled.
 pub(crate) const BEFORE: Duration = Duration::from_secs(20);
@@ -80,47 +78,4 @@ async fn slowed(program: Process) -> Result<()> {
         sleep(Duration::from_millis(100)).await;
     }
     Ok(())
-}
-
-#[tokio::test]
-async fn a_counter_of_the_program_is_read_and_a_port_of_nobody_is_not() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
-        return Ok(());
-    };
-    let namespace = cluster.namespace("overhead-counter").await?;
-    let mut pod = workload("counted", false, &["--range-micros", "2000", "--metrics-port", "9400"]);
-    pod["spec"]["containers"][0]["ports"] = json!([{ "containerPort": 9400 }]);
-    namespace.create_pod(pod).await?;
-    namespace.running("counted").await?;
-    let counter = told(&namespace, "counter", 9400).await?;
-    let signal = counter.signal.as_ref().context("no signal")?;
-    ensure!(
-        signal.source == SignalSource::Prometheus && signal.name == "sample_steps_total",
-        "{counter:?}"
-    );
-    ensure!(
-        counter.verdict != OverheadVerdict::Blind && counter.bins.is_some_and(|bins| bins.during > 8),
-        "{counter:?}"
-    );
-    // The API server's own port, which the program does not listen at.
-    let nobody = told(&namespace, "nobody", 6443).await?;
-    ensure!(nobody.verdict == OverheadVerdict::Blind, "{nobody:?}");
-    ensure!(
-        nobody.message.contains("no process of the container listens"),
-        "{}",
-        nobody.message
-    );
-    namespace.delete().await
-}
-
-async fn told(namespace: &TestNamespace, name: &str, port: u16) -> Result<CaptureOverhead> {
-    let spec = json!({
-        "target": { "podName": "counted", "containerNames": ["main"] }, "durationSeconds": 6, "profiler": { "type": "Metrics" },
-        "overhead": { "action": "Report", "signal": { "prometheus": {
-            "port": port, "counter": "sample_steps_total", "labels": { "worker": "all" }, "baselineSeconds": 6,
-        } } },
-    });
-    namespace.create_session(name, spec).await?;
-    let capture = succeeded(namespace, name).await?;
-    overhead(&capture).cloned()
 }

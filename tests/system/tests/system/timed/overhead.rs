@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_api::overhead::{OverheadVerdict, SignalSource};
-use flopwatch_system_tests::cluster::{Cluster, Group, run};
+use flopwatch_api::overhead::{CaptureOverhead, OverheadVerdict, SignalSource};
+use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, run};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
-use flopwatch_system_tests::pods::prepared_for;
+use flopwatch_system_tests::pods::{prepared_for, workload};
 use flopwatch_system_tests::workload::{Count, counts};
 use serde_json::{Value, json};
 
@@ -93,4 +93,47 @@ async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> 
     let said = run(&plugin, &["describe", "measured", "-n", &namespace.name]).await?;
     ensure!(said.contains("Cost:") && said.contains("the NVTX range"), "{said}");
     namespace.delete().await
+}
+
+#[tokio::test]
+async fn a_counter_of_the_program_is_read_and_a_port_of_nobody_is_not() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
+        return Ok(());
+    };
+    let namespace = cluster.namespace("overhead-counter").await?;
+    let mut pod = workload("counted", false, &["--range-micros", "2000", "--metrics-port", "9400"]);
+    pod["spec"]["containers"][0]["ports"] = json!([{ "containerPort": 9400 }]);
+    namespace.create_pod(pod).await?;
+    namespace.running("counted").await?;
+    let counter = told(&namespace, "counter", 9400).await?;
+    let signal = counter.signal.as_ref().context("no signal")?;
+    ensure!(
+        signal.source == SignalSource::Prometheus && signal.name == "sample_steps_total",
+        "{counter:?}"
+    );
+    ensure!(
+        counter.verdict != OverheadVerdict::Blind && counter.bins.is_some_and(|bins| bins.during > 8),
+        "{counter:?}"
+    );
+    // The API server's own port, which the program does not listen at.
+    let nobody = told(&namespace, "nobody", 6443).await?;
+    ensure!(nobody.verdict == OverheadVerdict::Blind, "{nobody:?}");
+    ensure!(
+        nobody.message.contains("no process of the container listens"),
+        "{}",
+        nobody.message
+    );
+    namespace.delete().await
+}
+
+async fn told(namespace: &TestNamespace, name: &str, port: u16) -> Result<CaptureOverhead> {
+    let spec = json!({
+        "target": { "podName": "counted", "containerNames": ["main"] }, "durationSeconds": 6, "profiler": { "type": "Metrics" },
+        "overhead": { "action": "Report", "signal": { "prometheus": {
+            "port": port, "counter": "sample_steps_total", "labels": { "worker": "all" }, "baselineSeconds": 6,
+        } } },
+    });
+    namespace.create_session(name, spec).await?;
+    let capture = succeeded(namespace, name).await?;
+    overhead(&capture).cloned()
 }
