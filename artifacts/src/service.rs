@@ -253,17 +253,8 @@ async fn fetch(
     check_name("artifact", &name).map_err(Problem::BadName)?;
     let export = catalogue::artifact(&name);
     let may_be_made = export.is_some() || name == TIMELINE;
-    let found = match uid.filter(|_| may_be_made) {
-        Some(uid) => {
-            let capture = CaptureId {
-                namespace: namespace.clone(),
-                name: capture,
-                uid,
-            };
-            find_anywhere(&inner, &capture, stored.as_deref()).await
-        }
-        None => find(&inner, &namespace, &capture).await,
-    };
+    let uid = uid.filter(|_| may_be_made);
+    let found = find_named(&inner, &namespace, capture, uid, stored.as_deref()).await;
     let (manifest, source, _) = open(&inner, &headers, &namespace, found, Wanted::Artifact(&name)).await?;
     match (manifest.artifact(&name), export) {
         (Some(artifact), _) if matches!(source, Source::Node) => {
@@ -357,6 +348,19 @@ type Found = Result<Option<(Manifest, Source)>, StoreError>;
 async fn find(inner: &Inner, namespace: &str, capture: &str) -> Found {
     let manifest = inner.store.get(namespace, capture).await?;
     Ok(manifest.map(|manifest| (manifest, Source::Node)))
+}
+
+/// Looks for a capture: everywhere for that of a UID, and here for the one that has the name now.
+async fn find_named(inner: &Inner, namespace: &str, name: String, uid: Option<String>, stored: Option<&str>) -> Found {
+    let Some(uid) = uid else {
+        return find(inner, namespace, &name).await;
+    };
+    let capture = CaptureId {
+        namespace: namespace.to_owned(),
+        name,
+        uid,
+    };
+    find_anywhere(inner, &capture, stored).await
 }
 
 /// Looks for a capture: here, among what was handed over, and then in the object store, where its

@@ -9,7 +9,7 @@ use axum::response::Response;
 use flopwatch_analysis::Request;
 use flopwatch_api::artifact::TIMELINE;
 
-use super::{Inner, Wanted, find, find_anywhere, input, open, serve_result};
+use super::{Inner, Wanted, find_anywhere, find_named, input, open, serve_result};
 use crate::input::Inputs;
 use crate::manifest::{CaptureId, ManifestError};
 use crate::problem::Problem;
@@ -74,17 +74,7 @@ pub(super) async fn analyse(
         with,
         parameters,
     } = Asked::read(query).map_err(Problem::BadName)?;
-    let found = match uid {
-        Some(uid) => {
-            let capture = CaptureId {
-                namespace: namespace.clone(),
-                name: capture,
-                uid,
-            };
-            find_anywhere(&inner, &capture, stored.as_deref()).await
-        }
-        None => find(&inner, &namespace, &capture).await,
-    };
+    let found = find_named(&inner, &namespace, capture, uid, stored.as_deref()).await;
     let timeline = Wanted::Artifact(TIMELINE);
     let (manifest, source, _) = open(&inner, &headers, &namespace, found, timeline).await?;
     let pairs = parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
