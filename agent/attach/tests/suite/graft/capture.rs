@@ -159,22 +159,17 @@ impl Capture {
 
     /// Checks, for each process, that between its first and its last report inside the capture it holds what the process
     /// counted. The workload counts a step's four ranges when the step ends: at either edge four per thread are under way.
+    /// Each process begins to record when it sees the session's request, so its own ranges bound what it can hold.
     pub(crate) fn agrees_with(&self, counts: &[Count], processes: usize, threads: u64) {
-        let first = self
-            .ranges
-            .iter()
-            .map(|range| range.end)
-            .min()
-            .expect("a capture with ranges");
-        let last = self
-            .ranges
-            .iter()
-            .map(|range| range.end)
-            .max()
-            .expect("a capture with ranges");
         let pids: BTreeSet<u64> = counts.iter().map(|count| count.pid).collect();
         assert_eq!(pids.len(), processes);
         for pid in pids {
+            let ends = || {
+                let own = self.ranges.iter().filter(|range| range.pid == pid);
+                own.map(|range| range.end)
+            };
+            let first = ends().min().expect("a capture with ranges of each process");
+            let last = ends().max().expect("a capture with ranges of each process");
             let inside = counts
                 .iter()
                 .filter(|count| count.pid == pid && count.t > first && count.t < last);
