@@ -8,6 +8,7 @@ mod dependencies;
 mod documentation;
 mod links;
 mod lockfile;
+mod paths;
 mod python;
 
 use crate::test::SYSTEM_TARGETS;
@@ -42,9 +43,10 @@ pub(crate) fn compile(cache: &Cache) -> (Option<Artifacts>, Result<()>) {
     (built, checks.end())
 }
 
-/// Links between the documents.
+/// Links between the documents, and the paths that they name.
 pub(crate) fn links() -> Result<()> {
-    links::check()
+    links::check()?;
+    paths::check()
 }
 
 /// All others, which nothing waits for.
@@ -64,6 +66,7 @@ impl Checks {
     fn others(&mut self, cache: &Cache) {
         self.run("documentation", || documentation::check(cache));
         self.run("links between the documents", links::check);
+        self.run("paths in the documents", paths::check);
         self.run("chart", || {
             let chart = project::root()?.join("charts/flopwatch");
             let helm = HELM.build(cache)?.join("helm");
