@@ -159,7 +159,8 @@ impl CaptureRow {
         let busy = summary.gpus.iter().map(|gpu| gpu.busy_ns);
         self.gpu_busy_ns = gpu_work.then(|| integer(busy.fold(0, u64::saturating_add)));
         self.events = Some(integer(summary.total_events));
-        let lost = summary.drops.iter().map(|loss| loss.count);
+        let lost = summary.drops.iter().filter(|loss| loss.is_of_something());
+        let lost = lost.map(|loss| loss.count);
         self.dropped = Some(integer(lost.fold(0, u64::saturating_add)));
         let mut models: Vec<&str> = summary.gpus.iter().map(|gpu| gpu.name.as_str()).collect();
         models.retain(|model| !model.is_empty());

@@ -95,7 +95,7 @@ fn of_category(
             row.total_ns = i64::try_from(figures.total).unwrap_or(i64::MAX);
             row.min_ns = integer(figures.min);
             row.max_ns = integer(figures.max);
-            row.median_ns = integer(u64::midpoint(figures.lower_median, figures.upper_median));
+            row.median_ns = integer(figures.whole_median());
             row.sketch = Some(measured.sketch);
             rows.push(row);
         }

@@ -8,6 +8,7 @@ macro_rules! gpu_work_and {
     ($($other:expr),* $(,)?) => {
         &[
             $crate::Category::CudaKernel,
+            $crate::Category::CudaGraph,
             $crate::Category::CudaMemcpyH2d,
             $crate::Category::CudaMemcpyD2h,
             $crate::Category::CudaMemcpyD2d,
@@ -27,6 +28,9 @@ macro_rules! gpu_work_and {
 pub enum Category {
     /// A kernel on the GPU.
     CudaKernel,
+    /// A launch of a CUDA graph that was recorded as a whole, from its first node to its last: what
+    /// its nodes are is not known.
+    CudaGraph,
     /// A copy from host to device.
     CudaMemcpyH2d,
     /// A copy from device to host.
@@ -35,10 +39,14 @@ pub enum Category {
     CudaMemcpyD2d,
     /// A copy between devices.
     CudaMemcpyP2p,
-    /// A copy of any other kind: arrays, host to host, unified memory, kinds unknown to this version.
+    /// A copy of any other kind: arrays, host to host, kinds unknown to this version.
     CudaMemcpyOther,
     /// A memset on the GPU.
     CudaMemset,
+    /// A migration of pages of unified memory between host and device, or between devices. No call
+    /// launches it and no stream orders it: it is no GPU work, and a GPU that only migrates is
+    /// idle.
+    CudaMigration,
     /// A synchronisation as the GPU saw it (event, stream, context, stream wait).
     CudaSync,
     /// A call of the CUDA runtime or driver API.
@@ -91,7 +99,7 @@ pub enum ColumnId {
     SharedStatic,
     /// Dynamic shared memory per block in bytes.
     SharedDynamic,
-    /// Bytes moved or set.
+    /// Bytes moved or set; [`ColumnId::NO_SIZE`] for none.
     Bytes,
     /// Index of the launching call in `cuda_api`, or [`ColumnId::NO_LAUNCH`]. Filled by the transform.
     Launch,
@@ -113,6 +121,16 @@ pub enum ColumnId {
     PythonParent,
     /// Node of the CUDA graph that launched the work; 0 for none.
     GraphNode,
+    /// Number of the CUDA graph that a launch was instantiated from, in its process; 0 for none.
+    GraphId,
+    /// Number of the executable CUDA graph that was launched, in its process; 0 for none.
+    GraphExec,
+    /// Stream of the record of the event that a synchronisation waits for; [`ColumnId::NO_STREAM`]
+    /// for none.
+    WaitOnStream,
+    /// Correlation of the call that recorded the event that a synchronisation waits for; 0 for
+    /// none.
+    WaitOnRecord,
     /// Floating-point operations that the source says the operation does.
     Flops,
     /// Blocks of the launch per multiprocessor of the device, in thousandths; [`ColumnId::NOT_SAID`] for none.
@@ -177,8 +195,20 @@ impl ColumnId {
     pub const NO_LAUNCH: u32 = u32::MAX;
     /// Value of [`ColumnId::Sequence`] for an operator that has none.
     pub const NO_SEQUENCE: u64 = u64::MAX;
+    /// Value of [`ColumnId::WaitOnStream`] for a synchronisation of which the source does not say
+    /// it. 0 is an ordinary stream.
+    pub const NO_STREAM: u64 = u64::MAX;
+    /// Value of [`ColumnId::Bytes`] for work whose size the source does not say.
+    pub const NO_SIZE: u64 = u64::MAX;
     /// Value of columns in which 0 is an ordinary value, for an event of which the source does not say it.
     pub const NOT_SAID: u32 = u32::MAX;
+
+    /// The column of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let of = |category: Category| category.columns().iter().chain(category.optional_columns());
+        let mut all = Category::ALL.into_iter().flat_map(of);
+        all.find(|id| id.name() == name).copied()
+    }
 
     /// Name of the dataset in the timeline file.
     pub const fn name(self) -> &'static str {
@@ -203,6 +233,10 @@ impl ColumnId {
             Self::PythonId => "python_id",
             Self::PythonParent => "python_parent",
             Self::GraphNode => "graph_node",
+            Self::GraphId => "graph_id",
+            Self::GraphExec => "graph_exec",
+            Self::WaitOnStream => "wait_on_stream",
+            Self::WaitOnRecord => "wait_on_record",
             Self::Flops => "flops",
             Self::BlocksPerSm => "blocks_per_sm_milli",
             Self::WarpsPerSm => "warps_per_sm_milli",
@@ -240,6 +274,7 @@ impl ColumnId {
             | Self::PythonId
             | Self::PythonParent
             | Self::GraphNode
+            | Self::WaitOnStream
             | Self::Flops
             | Self::InElements
             | Self::OutElements
@@ -275,6 +310,8 @@ impl ColumnId {
             | Self::AchievedOccupancy
             | Self::TheoreticalOccupancy => 0xFFFF_FFFF,
             Self::Sequence => Self::NO_SEQUENCE,
+            Self::WaitOnStream => Self::NO_STREAM,
+            Self::Bytes => Self::NO_SIZE,
             _ => 0,
         }
     }
@@ -308,6 +345,16 @@ const KERNEL_OPTIONAL: &[ColumnId] = &[
     ColumnId::ElementType,
     ColumnId::ProcessGroup,
     ColumnId::GroupRanks,
+    ColumnId::HloOp,
+    ColumnId::HloModule,
+    ColumnId::TfOp,
+];
+
+const GRAPH_OPTIONAL: &[ColumnId] = &[
+    ColumnId::ExternalId,
+    ColumnId::GraphId,
+    ColumnId::GraphExec,
+    ColumnId::ProgramId,
     ColumnId::HloOp,
     ColumnId::HloModule,
     ColumnId::TfOp,
@@ -359,14 +406,16 @@ const DEVICE_OPTIONAL: &[ColumnId] = &[
 
 impl Category {
     /// Every category, in published order.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 22] = [
         Self::CudaKernel,
+        Self::CudaGraph,
         Self::CudaMemcpyH2d,
         Self::CudaMemcpyD2h,
         Self::CudaMemcpyD2d,
         Self::CudaMemcpyP2p,
         Self::CudaMemcpyOther,
         Self::CudaMemset,
+        Self::CudaMigration,
         Self::CudaSync,
         Self::CudaApi,
         Self::NvtxRange,
@@ -383,14 +432,16 @@ impl Category {
     ];
 
     /// Everything that CUDA does and that a program asks of it.
-    pub const CUDA: [Self; 9] = [
+    pub const CUDA: [Self; 11] = [
         Self::CudaKernel,
+        Self::CudaGraph,
         Self::CudaMemcpyH2d,
         Self::CudaMemcpyD2h,
         Self::CudaMemcpyD2d,
         Self::CudaMemcpyP2p,
         Self::CudaMemcpyOther,
         Self::CudaMemset,
+        Self::CudaMigration,
         Self::CudaSync,
         Self::CudaApi,
     ];
@@ -408,12 +459,14 @@ impl Category {
     pub const fn name(self) -> &'static str {
         match self {
             Self::CudaKernel => "cuda_kernel",
+            Self::CudaGraph => "cuda_graph",
             Self::CudaMemcpyH2d => "cuda_memcpy_h2d",
             Self::CudaMemcpyD2h => "cuda_memcpy_d2h",
             Self::CudaMemcpyD2d => "cuda_memcpy_d2d",
             Self::CudaMemcpyP2p => "cuda_memcpy_p2p",
             Self::CudaMemcpyOther => "cuda_memcpy_other",
             Self::CudaMemset => "cuda_memset",
+            Self::CudaMigration => "cuda_migration",
             Self::CudaSync => "cuda_sync",
             Self::CudaApi => "cuda_api",
             Self::NvtxRange => "nvtx_range",
@@ -439,6 +492,8 @@ impl Category {
     pub const fn columns(self) -> &'static [ColumnId] {
         match self {
             Self::CudaKernel => KERNEL,
+            Self::CudaGraph => &[ColumnId::Launch],
+            Self::CudaMigration => &[ColumnId::Bytes],
             Self::CudaMemcpyH2d
             | Self::CudaMemcpyD2h
             | Self::CudaMemcpyD2d
@@ -465,12 +520,15 @@ impl Category {
     pub const fn optional_columns(self) -> &'static [ColumnId] {
         match self {
             Self::CudaKernel => KERNEL_OPTIONAL,
+            Self::CudaGraph => GRAPH_OPTIONAL,
             Self::CudaMemcpyH2d
             | Self::CudaMemcpyD2h
             | Self::CudaMemcpyD2d
             | Self::CudaMemcpyP2p
             | Self::CudaMemcpyOther
-            | Self::CudaMemset => MEMORY_OPTIONAL,
+            | Self::CudaMemset
+            | Self::CudaMigration => MEMORY_OPTIONAL,
+            Self::CudaSync => &[ColumnId::WaitOnStream, ColumnId::WaitOnRecord],
             Self::CudaApi => &[ColumnId::ExternalId, ColumnId::ReturnValue],
             Self::Annotation => ANNOTATION_OPTIONAL,
             Self::NvtxRange => &[ColumnId::RangeCategory],
@@ -485,8 +543,8 @@ impl Category {
         matches!(self, Self::GpuAnnotation | Self::Derived)
     }
 
-    /// Whether its events keep a GPU busy: kernels, copies and memsets.
+    /// Whether its events keep a GPU busy: kernels, whole graphs, copies and memsets.
     pub fn is_gpu_work(self) -> bool {
-        self == Self::CudaKernel || self == Self::CudaMemset || Self::MEMCPY.contains(&self)
+        matches!(self, Self::CudaKernel | Self::CudaGraph | Self::CudaMemset) || Self::MEMCPY.contains(&self)
     }
 }

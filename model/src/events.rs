@@ -240,6 +240,26 @@ impl Events {
         }
     }
 
+    /// Keeps the events whose place in `keep` says so, and those behind its end.
+    pub fn retain(&mut self, keep: &[bool]) {
+        fn of<T>(values: &mut Vec<T>, keep: &[bool]) {
+            let mut keep = keep.iter();
+            values.retain(|_| keep.next().copied().unwrap_or(true));
+        }
+        of(&mut self.start_ns, keep);
+        of(&mut self.duration_ns, keep);
+        of(&mut self.row, keep);
+        of(&mut self.lane, keep);
+        of(&mut self.name, keep);
+        of(&mut self.correlation, keep);
+        for column in &mut self.columns {
+            match &mut column.values {
+                Values::U32(values) => of(values, keep),
+                Values::U64(values) => of(values, keep),
+            }
+        }
+    }
+
     /// Appends an event; `own` are the values of `columns` in their order, those behind its end become
     /// [`ColumnId::missing`].
     pub fn push(&mut self, event: Event, own: &[u64]) {
@@ -260,6 +280,13 @@ impl Events {
             .iter()
             .find(|column| column.id == id)
             .map(|column| &column.values)
+    }
+
+    /// What the event at `at` says in a column of numbers; `None` where there is no such column, or
+    /// where the event does not say it and 0 would be an ordinary value.
+    pub fn number(&self, id: ColumnId, at: usize) -> Option<u64> {
+        let value = self.column(id)?.get(at)?;
+        (id.missing() == 0 || value != id.missing()).then_some(value)
     }
 
     /// The same, to fill.

@@ -29,13 +29,14 @@ impl Figures {
     where
         u64: From<T>,
     {
-        let count = values.len();
-        let Some(middle) = count.checked_sub(1).map(|last| last / 2) else {
+        let Some((lower, upper)) = middles(values) else {
             return Self::default();
         };
         let mut figures = Self {
-            count: u64::try_from(count).unwrap_or(u64::MAX),
+            count: u64::try_from(values.len()).unwrap_or(u64::MAX),
             min: u64::MAX,
+            lower_median: u64::from(lower),
+            upper_median: u64::from(upper),
             ..Self::default()
         };
         for value in values.iter().copied().map(u64::from) {
@@ -45,15 +46,28 @@ impl Figures {
             figures.min = figures.min.min(value);
             figures.max = figures.max.max(value);
         }
-        let (_, lower, above) = values.select_nth_unstable(middle);
-        figures.lower_median = u64::from(*lower);
-        figures.upper_median = if count % 2 == 1 {
-            figures.lower_median
-        } else {
-            u64::from(above.iter().copied().min().unwrap_or(*lower))
-        };
         figures
     }
+
+    /// The median: the middle one of the sorted values, or the mean of both where there are two; `None` of no values.
+    pub fn median(&self) -> Option<f64> {
+        let middle = |value: u64| approximate(value.into());
+        (self.count > 0).then(|| f64::midpoint(middle(self.lower_median), middle(self.upper_median)))
+    }
+
+    /// The same rounded down to an integer; 0 of no values.
+    pub fn whole_median(&self) -> u64 {
+        self.lower_median.midpoint(self.upper_median)
+    }
+}
+
+/// The middle ones of the sorted values, which are reordered: the same one twice where their number is odd; `None` of no values.
+pub fn middles<T: Copy + Ord>(values: &mut [T]) -> Option<(T, T)> {
+    let is_odd = values.len() % 2 == 1;
+    let middle = values.len().checked_sub(1)? / 2;
+    let (_, lower, above) = values.select_nth_unstable(middle);
+    let upper = if is_odd { None } else { above.iter().copied().min() };
+    Some((*lower, upper.unwrap_or(*lower)))
 }
 
 /// Figures by `key` of the values that belong to it, each told by its position: one per key below `keys`, zeros for a key that does
@@ -134,6 +148,21 @@ mod tests {
                 "{values:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_median_of_an_even_number_is_the_mean_of_both_middles() {
+        let of = |values: &mut [u64]| {
+            let figures = Figures::of(values);
+            (figures.median(), figures.whole_median())
+        };
+        assert_eq!(of(&mut []), (None, 0));
+        assert_eq!(of(&mut [3, 1, 2]), (Some(2.0), 2));
+        assert_eq!(of(&mut [1, 4, 9, 2]), (Some(3.0), 3));
+        assert_eq!(of(&mut [1, 2]), (Some(1.5), 1));
+        assert_eq!(of(&mut [u64::MAX, u64::MAX]).1, u64::MAX);
+        assert_eq!(middles(&mut [-8_i64, 4, -3, 1]), Some((-3, 1)));
+        assert_eq!(middles::<i64>(&mut []), None);
     }
 
     #[test]

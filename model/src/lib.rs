@@ -2,6 +2,7 @@
 //!
 //! Times are integer nanoseconds relative to the session's start, sizes are bytes. The crate does no I/O.
 
+mod about;
 mod allocation;
 mod category;
 mod counter;
@@ -24,11 +25,12 @@ mod stack_profile;
 mod totals;
 pub mod wire;
 
+pub use about::TraceAbout;
 pub use allocation::Allocation;
 pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
 pub use events::{Column, Event, Events, NameDetail, Values, count, index};
-pub use figures::{Figures, approximate, figures_by_key, listed, ratio, whole};
+pub use figures::{Figures, approximate, figures_by_key, listed, middles, ratio, whole};
 pub use groups::Groups;
 pub use kernel_profile::{
     FocusMetric, Instances, InstructionText, KernelCode, KernelFunction, KernelProfile, LineStart, Metric, MetricValue,
@@ -127,16 +129,22 @@ impl Capture {
         self.counters.extend(series);
     }
 
-    /// Says that `categories` were recorded, for a caller that knows what it asked the profiler for. A lazy export leaves out
-    /// tables without rows, so that a file alone cannot always tell "nothing happened" from "not captured".
+    /// Says that `categories` were recorded, for a caller that knows what it asked the profiler
+    /// for. A lazy export leaves out tables without rows, so that a file alone cannot always tell
+    /// "nothing happened" from "not captured". Where graphs were recorded as a whole, nothing of
+    /// other GPU work may be in them: what is not there is then not known to be none.
     pub fn declare_captured(&mut self, categories: impl IntoIterator<Item = Category>) {
-        self.captured.extend(categories);
+        let hidden = self.events.contains_key(&Category::CudaGraph);
+        let known = categories.into_iter();
+        self.captured
+            .extend(known.filter(|category| !hidden || !category.is_gpu_work()));
     }
 }
 
 /// A capture in its published form: events sorted by start, names sorted and unique, rows in order, lanes assigned.
 ///
-/// The same events in any input order give an equal timeline.
+/// The same events in any input order give an equal timeline, where those of one category, row,
+/// start and length keep theirs: of operators of one time the source has the outer one first.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Timeline {
     /// The session's identifier, as the caller named it.

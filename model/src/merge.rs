@@ -12,21 +12,22 @@ pub enum MergeError {
 
 impl Capture {
     /// One capture of all of `captures`, on the clock of the one that began first. Time that none of them covers has no events.
+    /// One that says of no time at all, such as that of a process that did nothing, needs no place
+    /// among the others: it adds what it says beside its events.
     ///
     /// A device, a program or a series that several of them have is there once, and so is a row after the transform: a process or a device
     /// means the same in all of them. One capture stays as it is, and of none there is an empty one.
-    pub fn merge(mut captures: Vec<Self>) -> Result<Self, MergeError> {
-        if captures.len() < 2 {
-            return Ok(captures.pop().unwrap_or_default());
-        }
-        if let Some(at) = captures
+    pub fn merge(captures: Vec<Self>) -> Result<Self, MergeError> {
+        let without_start = captures
             .iter()
-            .position(|capture| capture.session_start_utc_ns.is_none())
-        {
+            .position(|capture| capture.session_start_utc_ns.is_none() && capture.has_times());
+        let is_placed = |capture: &Self| capture.session_start_utc_ns.is_some() || capture.has_times();
+        let (mut placed, timeless): (Vec<_>, Vec<_>) = captures.into_iter().partition(is_placed);
+        if let Some(at) = without_start.filter(|_| placed.len() > 1) {
             return Err(MergeError::NoStart(at));
         }
-        captures.sort_by_key(|capture| capture.session_start_utc_ns);
-        let mut captures = captures.into_iter();
+        placed.sort_by_key(|capture| capture.session_start_utc_ns);
+        let mut captures = placed.into_iter().chain(timeless);
         let mut merged = captures.next().unwrap_or_default();
         for capture in captures {
             merged.append(capture);
@@ -34,7 +35,15 @@ impl Capture {
         Ok(merged)
     }
 
-    /// Adds a capture that began no earlier.
+    /// Whether anything in it has a time.
+    pub fn has_times(&self) -> bool {
+        self.duration_ns > 0
+            || self.events.values().any(|events| !events.is_empty())
+            || self.counters.iter().any(|series| !series.t_ns.is_empty())
+            || !self.allocations.is_empty()
+    }
+
+    /// Adds a capture that began no earlier, or has no times.
     fn append(&mut self, other: Self) {
         let later = other
             .session_start_utc_ns
@@ -178,7 +187,7 @@ impl Column {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Category, ColumnId, Event, NameDetail, Row, Track};
+    use crate::{Category, ColumnId, Event, LossReason, NameDetail, Row, Track};
 
     fn row(process: u32) -> Row {
         Row {
@@ -245,6 +254,29 @@ mod tests {
         assert_eq!(Capture::merge(Vec::new()), Ok(Capture::default()));
         let several = vec![capture(Some(0), 7, "a"), alone];
         assert_eq!(Capture::merge(several), Err(MergeError::NoStart(1)));
+    }
+
+    #[test]
+    fn a_capture_without_times_needs_no_start_and_adds_what_it_says_of_losses() {
+        let mut silent = Capture::default();
+        silent.drops.add(LossReason::Dropped, "buffers", 2);
+        for start in [Some(1_000), None] {
+            let worker = capture(start, 7, "a");
+            for captures in [
+                vec![silent.clone(), worker.clone()],
+                vec![worker.clone(), silent.clone()],
+            ] {
+                let merged = Capture::merge(captures).unwrap();
+                assert_eq!(ranges(&merged), [(5, "a", 7)]);
+                assert_eq!((merged.session_start_utc_ns, merged.duration_ns), (start, 20));
+                assert_eq!(merged.drops, silent.drops);
+            }
+        }
+        let two = vec![silent.clone(), capture(None, 7, "a"), capture(Some(0), 8, "b")];
+        assert_eq!(Capture::merge(two), Err(MergeError::NoStart(1)));
+        let nothing = Capture::merge(vec![silent.clone(), silent]).unwrap();
+        assert!(!nothing.has_times());
+        assert_eq!(nothing.drops.list()[0].count, 4);
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Track {
 /// A row: a stream of a GPU or a thread, of one process.
 ///
 /// The order of rows in a file is the order of these fields.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Row {
     /// Which capture of a merged session, 0 when there is one.
     pub capture: u32,

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::gzip::{self, Members};
 use crate::{hlo, kineto, model, ncu, nsys_report, pprof, recorder, xplane};
 
 /// Bytes of the begin of a file, inflated where it is gzip, that tell its format.
@@ -62,7 +63,7 @@ fn of(begin: &[u8]) -> Option<Format> {
     if let Some((_, format)) = own {
         return Some(format);
     }
-    if begin.starts_with(b"\x1f\x8b") {
+    if begin.starts_with(gzip::MAGIC) {
         let text = inflated(begin)?;
         let is_profile = || pprof::begins_like_a_profile(&text).then_some(Format::Pprof);
         return is_json(&text).then_some(Format::Kineto).or_else(is_profile);
@@ -83,10 +84,7 @@ fn of(begin: &[u8]) -> Option<Format> {
 fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     // The begin of a file is no whole stream, so that reading it ends in an error behind the text that is there.
-    match flate2::read::MultiGzDecoder::new(bytes)
-        .take(BEGIN)
-        .read_to_end(&mut text)
-    {
+    match Members::new(bytes).take(BEGIN).read_to_end(&mut text) {
         Err(_) if text.is_empty() => None,
         _ => Some(text),
     }

@@ -80,10 +80,12 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
         proto.extend(plan);
     }
     let mut redactions = 0;
-    if is_text {
-        (proto, redactions) = publishable(&String::from_utf8_lossy(&proto));
-    } else if redact::redact(&String::from_utf8_lossy(&proto)).1 > 0 {
-        return Err(ReadError::Secret { path });
+    // Most programs hold no secret: one look at the whole says so.
+    match (is_text, redact::holds_secret(&proto)) {
+        (true, true) => (proto, redactions) = publishable(&String::from_utf8_lossy(&proto)),
+        (true, false) => proto = String::from_utf8_lossy(&proto).into_owned().into_bytes(),
+        (false, true) => return Err(ReadError::Secret { path }),
+        (false, false) => {}
     }
     let module = match hlo::read(&proto) {
         Ok(module) => module,

@@ -7,7 +7,11 @@
 //! Only strings that an event refers to are kept, redacted: names of events, of processes and of threads, shapes and types of
 //! inputs, and what collectives say of themselves. Call stacks, concrete inputs, `traceName` and other members of the file are not.
 //!
-//! GPU work names its device where calls name their process, so it is given to the process that made the most CUDA calls.
+//! GPU work names its device where calls name their process: of several processes in one trace, what
+//! else the trace says tells whose the work is, which is told among the capture's losses
+//! ([`LossReason::Inferred`](crate::model::LossReason::Inferred)). A trace that our own writer made comes
+//! back as the capture that it was made of.
+//!
 //! Kineto gives the sum of static and dynamic shared memory; it stands in the column of the dynamic one. What
 //! allocators of memory say becomes [`Capture::allocations`]; how much is in use by then, and counters, become series.
 
@@ -24,7 +28,12 @@ mod gather;
 mod guide;
 mod input;
 mod json;
+mod own;
+mod owners;
+mod pairs;
 mod part;
+mod ranges;
+mod rows;
 mod series;
 mod split;
 
@@ -73,6 +82,16 @@ pub enum ReadError {
         path: PathBuf,
         /// What they lack.
         source: MergeError,
+    },
+    /// It is an archive of traces in which nothing happened.
+    #[error(
+        "{path}: none of its {processes} traces holds an event: their processes did nothing in the window that PyTorch records"
+    )]
+    Idle {
+        /// Path of the archive.
+        path: PathBuf,
+        /// How many processes there are.
+        processes: u64,
     },
     /// A member beside the events is longer than one may be.
     #[error("{path}: the member at byte {offset} is longer than {limit} bytes")]

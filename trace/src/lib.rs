@@ -8,7 +8,8 @@
 //! Every format has a module of its own with the same entry: `read(path, &ReadLimits) -> Result<Capture, ReadError>`, where
 //! `ReadError` is that module's enum and each of its messages names the file. A reader
 //! - copies only strings that an event refers to, through [`redact::redact`], and counts the hits in `Capture::redactions`;
-//! - keeps every event, in any order, with names and rows in any order and not necessarily unique;
+//! - keeps every event whose times can be (by the one rule of `times`), in any order but for those of one row and time, which stay
+//!   in the source's; names and rows are in any order and not necessarily unique;
 //! - says in `Capture::captured` what the source recorded, also where there is none of it;
 //! - counts in `Capture::drops` what it could not keep unchanged;
 //! - puts what is sampled into `Capture::counters`, what repeats the time of other events into categories that are
@@ -50,7 +51,9 @@
 
 #[cfg(feature = "hdf5")]
 pub mod convert;
+mod copy_direction;
 mod detect;
+mod gzip;
 #[cfg(feature = "hdf5")]
 mod hdf5_io;
 pub mod hlo;
@@ -72,6 +75,7 @@ pub mod redact;
 mod sqlite_io;
 #[cfg(feature = "hdf5")]
 pub mod timeline_file;
+mod times;
 pub mod transform;
 mod version;
 
@@ -79,11 +83,10 @@ pub mod xplane;
 
 #[cfg(feature = "hdf5")]
 pub use convert::convert;
+pub use copy_direction::copy_category;
 pub use detect::{Format, detect};
 pub use flopwatch_model as model;
 use flopwatch_model::wire;
 pub use limits::ReadLimits;
-#[cfg(feature = "hdf5")]
-pub use nsys::copy_category;
 pub use open::{Opened, ReadError, open, open_between, read};
 pub use version::Version;

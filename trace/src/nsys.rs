@@ -14,6 +14,7 @@ mod names;
 mod peaks;
 mod tables;
 mod target;
+mod waits;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,7 +25,7 @@ use rayon::prelude::*;
 use crate::hdf5_io::{StringBudget, TableError, TableLimits};
 use crate::limits::ReadLimits;
 use crate::model::{Capture, Category, Events, LossReason, Row, Track};
-pub use gpu::copy_category;
+use crate::times;
 use names::Names;
 use tables::Table;
 pub(crate) use tables::Tables;
@@ -201,6 +202,12 @@ impl RowKey {
     }
 }
 
+/// The tables whose events are read.
+fn event_tables() -> impl Iterator<Item = &'static str> {
+    let tables = [gpu::TABLES, cpu::TABLES, metrics::TABLES, memory::TABLES, waits::TABLES];
+    tables.into_iter().flatten().copied()
+}
+
 struct Reader<'a> {
     tables: &'a Tables,
     limits: &'a ReadLimits,
@@ -230,6 +237,7 @@ impl<'a> Reader<'a> {
     fn read(&mut self) -> Result<Capture, Failure> {
         self.read_source()?;
         self.read_kernels()?;
+        self.read_graphs()?;
         self.read_copies()?;
         self.read_memsets()?;
         self.read_synchronisations()?;
@@ -244,10 +252,13 @@ impl<'a> Reader<'a> {
         }
         self.label_rows()?;
         self.read_devices()?;
+        let window = self.window()?.map(|length| BIAS..BIAS.saturating_add(length));
+        let emptied = times::sift(&mut self.capture, BIAS, window);
         self.rebase();
         self.read_gpu_metrics()?;
         self.read_memory_usage()?;
         self.read_window()?;
+        self.capture.captured.retain(|category| !emptied.contains(category));
         Ok(std::mem::take(&mut self.capture))
     }
 
@@ -306,12 +317,7 @@ impl<'a> Reader<'a> {
 
     /// Counts the rows of tables that hold events of kinds this version does not show.
     fn count_unread_tables(&mut self) {
-        let read = gpu::TABLES
-            .iter()
-            .chain(cpu::TABLES)
-            .chain(metrics::TABLES)
-            .chain(memory::TABLES);
-        let read: Vec<&str> = read.copied().collect();
+        let read: Vec<&str> = event_tables().collect();
         let others = self
             .tables
             .names()

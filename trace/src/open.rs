@@ -1,6 +1,7 @@
 //! Opens a file of any format that is read.
 
-use std::io;
+use std::fs::{DirEntry, File};
+use std::io::{self, Read as _};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,15 @@ use crate::{hlo, kineto, ncu, nsys_report, pprof, recorder, xplane};
 #[cfg(feature = "hdf5")]
 use crate::{nsys_hdf, timeline_file};
 
+/// First bytes of tables in Parquet and Arrow.
+const TABLES: [&[u8]; 2] = [b"PAR1", b"ARROW1"];
+
+/// How their files' names end.
+const TABLE_ENDINGS: [&str; 2] = ["parquet", "arrow"];
+
+/// Files of a folder that are looked at; an export has some hundred tables.
+const MOST_ENTRIES: usize = 1000;
+
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
@@ -24,6 +34,21 @@ pub enum ReadError {
         path: PathBuf,
         /// What the operating system said.
         source: io::Error,
+    },
+    /// It is a folder.
+    #[error("{path}: is a folder: name one of the files in it")]
+    Folder {
+        /// Path of what was to be read, as the caller gave it.
+        path: PathBuf,
+    },
+    /// It is a file or a folder of tables that another program exported.
+    #[error(
+        "{path}: tables in Parquet or Arrow, which are not read: name the report or the timeline that they were exported \
+         of; of a report `nsys export --type sqlite` makes a file that is read"
+    )]
+    Tables {
+        /// Path of what was to be read, as the caller gave it.
+        path: PathBuf,
     },
     /// It is of no format that is known here.
     #[error(
@@ -90,6 +115,24 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// Why the folder at `path` is not read: one of tables says so
+    /// (`nsys export --type parquetdir|arrowdir`).
+    pub fn of_folder(path: PathBuf) -> Self {
+        let entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
+        let is_named_so = |entry: DirEntry| {
+            let name = PathBuf::from(entry.file_name());
+            name.extension()
+                .is_some_and(|ending| TABLE_ENDINGS.iter().any(|one| ending == *one))
+        };
+        if entries.take(MOST_ENTRIES).any(is_named_so) {
+            Self::Tables { path }
+        } else {
+            Self::Folder { path }
+        }
+    }
+}
+
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Opened {
@@ -109,6 +152,9 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
 
 /// The same; of a flight recorder's file, which holds whatever came before it was taken, what ran in a window in ns since the Unix epoch.
 pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>) -> Result<Opened, ReadError> {
+    if path.is_dir() {
+        return Err(ReadError::of_folder(path.to_owned()));
+    }
     let format = detect(path).map_err(|source| ReadError::Open {
         path: path.to_owned(),
         source,
@@ -142,6 +188,7 @@ pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>
         Some(Format::Hdf5) => return Err(left_out(path, "hdf5")),
         #[cfg(not(feature = "sqlite"))]
         Some(Format::Sqlite) => return Err(left_out(path, "sqlite")),
+        None if is_table(path) => return Err(ReadError::Tables { path: path.to_owned() }),
         None => return Err(ReadError::Unknown { path: path.to_owned() }),
     };
     Ok(Opened {
@@ -153,6 +200,12 @@ pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>
 /// What the file at `path` holds, whatever it is; see [`open`].
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     Ok(open(path, limits)?.capture)
+}
+
+fn is_table(path: &Path) -> bool {
+    let mut begin = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(8).read_to_end(&mut begin));
+    read.is_ok() && TABLES.iter().any(|magic| begin.starts_with(magic))
 }
 
 fn nsys_report(path: &Path) -> ReadError {

@@ -11,8 +11,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use flate2::read::MultiGzDecoder;
-
+use crate::gzip::{self, Members};
 use crate::limits::{ReadLimits, read_at_most};
 use crate::model::{Capture, StackProfile};
 use crate::wire::{Damage, Message};
@@ -20,8 +19,6 @@ use table::Table;
 
 /// Bytes of a message that is read: those of large servers have some 10 MB.
 const LONGEST: u64 = 1 << 30;
-
-const GZIP: &[u8] = b"\x1f\x8b";
 
 /// Why a profile cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -107,9 +104,9 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     let too_long = || Failure::TooMany { what: "bytes", limit }.at(path);
     let file = File::open(path).map_err(open_error)?;
     let mut bytes = read_at_most(file, limit).map_err(open_error)?.ok_or_else(too_long)?;
-    if bytes.starts_with(GZIP) {
+    if bytes.starts_with(gzip::MAGIC) {
         let mut inflated = Vec::new();
-        let read = MultiGzDecoder::new(bytes.as_slice())
+        let read = Members::new(bytes.as_slice())
             .take(limit.saturating_add(1))
             .read_to_end(&mut inflated);
         if u64::try_from(inflated.len()).unwrap_or(u64::MAX) > limit {

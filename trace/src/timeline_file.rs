@@ -63,8 +63,11 @@ pub use layout::{Columns, Layout};
 pub use read::{OpenError, Part, is_one, read, read_for};
 pub use write::{WriteError, overwrite, write, write_unsynced};
 
-/// Version of the layout, attribute `schema_version` of `/meta`. Additions do not change it.
-pub const SCHEMA_VERSION: u32 = 1;
+/// Version of the layout, attribute `schema_version` of `/meta`. Additions do not change it, but
+/// for work that keeps a GPU busy: whoever does not know it would tell that the GPU was idle. Since
+/// 2 there are whole graphs (`cuda_graph`), migrations of unified memory that are no copies
+/// (`cuda_migration`), and copies whose size is not known.
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// Events per chunk.
 const CHUNK: usize = 1 << 16;

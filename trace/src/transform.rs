@@ -1,7 +1,7 @@
 //! From a capture as read to a timeline as published: canonical order, lanes, levels of detail, launches joined to GPU work.
 //!
-//! The outcome depends on the events alone: not on the order in which the source held them, and not on the engine that did the
-//! heavy steps ([`engine`] says what these are).
+//! The outcome depends on the events, and on the order in which the source held those of one time and row; not on the order of
+//! any others, and not on the engine that did the heavy steps ([`engine`] says what these are).
 
 #[cfg(feature = "cuda")]
 pub mod choice;
@@ -165,7 +165,7 @@ fn put_back(events: &mut Events, mut sorted: Sorted) -> Sorted {
     events.row = row;
     events.name = name;
     events.lane = std::mem::take(&mut sorted.lane);
-    if let Some(order) = settled(events, sorted.order.take()) {
+    if let Some(order) = sorted.order.take() {
         order::gather(&mut events.correlation, &order);
         for column in &mut events.columns {
             match &mut column.values {
@@ -175,44 +175,4 @@ fn put_back(events: &mut Events, mut sorted: Sorted) -> Sorted {
         }
     }
     sorted
-}
-
-/// The engine leaves events that are equal in start, length, row and name in the order of the input: the remaining columns,
-/// which still are in that order, decide, so that nothing depends on it. `None` where everything is in its place.
-fn settled(events: &Events, order: Option<Vec<u32>>) -> Option<Vec<u32>> {
-    let same = |a: usize, b: usize| {
-        events.start_ns.get(a) == events.start_ns.get(b)
-            && events.duration_ns.get(a) == events.duration_ns.get(b)
-            && events.row.get(a) == events.row.get(b)
-            && events.name.get(a) == events.name.get(b)
-    };
-    let behind = |a: u32, b: u32| {
-        let (a, b) = (index(a), index(b));
-        let own = || {
-            let columns = events.columns.iter();
-            columns
-                .map(|column| column.values.get(a).cmp(&column.values.get(b)))
-                .find(|order| order.is_ne())
-        };
-        let correlation = events.correlation.get(a).cmp(&events.correlation.get(b));
-        correlation.then_with(|| own().unwrap_or(std::cmp::Ordering::Equal))
-    };
-    let places: Vec<usize> = (1..events.start_ns.len())
-        .into_par_iter()
-        .with_min_len(order::PIECE)
-        .filter(|at| same(at - 1, *at))
-        .collect();
-    if places.is_empty() {
-        return order;
-    }
-    let count = u32::try_from(events.start_ns.len()).unwrap_or(u32::MAX);
-    let mut order = order.unwrap_or_else(|| (0..count).collect());
-    for run in places.chunk_by(|a, b| a + 1 == *b) {
-        if let (Some(first), Some(last)) = (run.first(), run.last())
-            && let Some(run) = order.get_mut(first - 1..=*last)
-        {
-            run.sort_by(|a, b| behind(*a, *b));
-        }
-    }
-    Some(order)
 }

@@ -28,7 +28,7 @@ pub struct TableColumns<'a> {
     pub name: &'a [u32],
 }
 
-/// A table on the device, sorted by start, length (the longest first), row and name, stable.
+/// A table on the device, sorted by start, length (the longest first) and row, stable.
 pub struct Table<M: Memory> {
     count: usize,
     order: Indices<M>,
@@ -164,14 +164,13 @@ impl<'a, M: Memory> Steps<'a, M> {
         let mut calls = self.calls(count)?;
         let mut order = calls.sequence(count)?;
         // From the last criterion to the first: each sort is stable.
-        let name = self.memory.upload(columns.name)?;
-        order = by(&mut calls, &name, order, Direction::Rising)?;
         let row = self.memory.upload(columns.row)?;
         order = by(&mut calls, &row, order, Direction::Rising)?;
         let duration = self.memory.upload(columns.duration_ns)?;
         order = by(&mut calls, &duration, order, Direction::Falling)?;
         let start = self.memory.upload(columns.start_ns)?;
         order = by(&mut calls, &start, order, Direction::Rising)?;
+        let name = self.memory.upload(columns.name)?;
         Ok(Table {
             count,
             start: calls.gather(&start, &order)?,

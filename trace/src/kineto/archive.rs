@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{ReadError, read_text};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Events, Loss};
+use crate::model::{Capture, Category, Events, Loss, LossReason, count};
 
 /// Most files of an archive.
 const MOST: usize = 4096;
@@ -14,6 +14,8 @@ const MOST: usize = 4096;
 pub const LOSSES: &str = "losses.json";
 /// Longest of these in bytes; a longer one is no list.
 const MOST_LOSSES: u64 = 64 << 10;
+/// Beginning of the names of spans in which Kineto says when it recorded.
+const SPANS: &str = "PyTorch Profiler";
 /// Where the format's name is in the header of an archive's first file.
 const MAGIC_AT: usize = 257;
 const MAGIC: &[u8] = b"ustar";
@@ -24,6 +26,8 @@ pub(crate) fn begins_like_an_archive(begin: &[u8]) -> bool {
 }
 
 /// Reads the traces in the archive at `path` as one capture, and what [`LOSSES`] says. What is no regular file in it is passed over.
+/// The traces of processes that did nothing are counted ([`Loss::IDLE_PROCESSES`]); that all of
+/// them are such is an error.
 pub fn read_archive(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     let open = |source| ReadError::Open {
         path: path.to_owned(),
@@ -39,7 +43,7 @@ pub fn read_archive(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadErr
     for entry in archive.entries_with_seek().map_err(open)? {
         let mut entry = entry.map_err(open)?;
         if places.len() >= MOST {
-            return Err(too_many("files", crate::model::count(MOST)));
+            return Err(too_many("files", count(MOST)));
         }
         if let Some(list) = listed_losses(&mut entry) {
             losses.extend(list);
@@ -53,6 +57,7 @@ pub fn read_archive(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadErr
     // Together they may hold what one may.
     let mut left = *limits;
     let mut captures = Vec::with_capacity(places.len());
+    let mut idle: usize = 0;
     for (position, size) in places {
         let mut file = File::open(path).map_err(open)?;
         file.seek(SeekFrom::Start(position)).map_err(open)?;
@@ -60,18 +65,41 @@ pub fn read_archive(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadErr
         let events: u64 = capture.events.values().map(Events::count).sum();
         left.max_events = left.max_events.saturating_sub(events);
         left.max_text_bytes = left.max_text_bytes.saturating_sub(size);
+        idle += usize::from(is_idle(&capture));
         captures.push(capture);
+    }
+    if idle == captures.len() {
+        return Err(ReadError::Idle {
+            path: path.to_owned(),
+            processes: count(idle),
+        });
     }
     let merged = Capture::merge(captures).map_err(|source| ReadError::Merge {
         path: path.to_owned(),
         source,
     });
     merged.map(|mut capture| {
+        capture.drops.add(LossReason::Idle, Loss::IDLE_PROCESSES, count(idle));
         for loss in losses {
             capture.drops.add(loss.reason, &loss.what, loss.count);
         }
         capture
     })
+}
+
+/// Whether a trace is of a process that did nothing: it holds at most what the profiler says of
+/// itself, and lost nothing, for what it lost may have been the process's work.
+fn is_idle(capture: &Capture) -> bool {
+    let is_of_profiler = |(category, events): (&Category, &Events)| match category {
+        Category::Overhead => true,
+        Category::Other => events.names.iter().all(|name| name.starts_with(SPANS)),
+        _ => events.is_empty(),
+    };
+    let lost = |loss: &Loss| loss.is_of_something() && loss.reason != LossReason::Unsupported;
+    capture.events.iter().all(is_of_profiler)
+        && capture.counters.is_empty()
+        && capture.allocations.is_empty()
+        && !capture.drops.list().iter().any(lost)
 }
 
 /// The list of a file that is [`LOSSES`]; none of any other, which may be a trace of that name.

@@ -73,7 +73,7 @@ impl<'a> Columns<'a> {
         };
         let at = u32::try_from(at).unwrap_or(u32::MAX);
         for (id, message) in further {
-            if !category.optional_columns().contains(id) {
+            if !category.optional_columns().contains(id) && !category.columns().contains(id) {
                 continue;
             }
             let place = self.sparse.iter().position(|sparse| sparse.id == *id);

@@ -71,11 +71,16 @@ impl Gather<'_> {
     }
 }
 
-/// The text: escapes resolved, or JSON without the spaces between its parts.
+/// The text: escapes resolved, and JSON without the spaces between its parts, also where it stood
+/// in quotes.
 fn plain(raw: &[u8]) -> String {
     if !matches!(raw.first(), Some(b'[' | b'{')) {
         return unescape(raw);
     }
+    let quote = memchr::memchr(b'"', raw).and_then(|at| at.checked_sub(1));
+    let was_quoted = quote.is_some_and(|before| raw.get(before) == Some(&b'\\'));
+    let unquoted = was_quoted.then(|| unescape(raw));
+    let raw = unquoted.as_deref().map_or(raw, str::as_bytes);
     let mut kept = Vec::with_capacity(raw.len());
     let (mut quoted, mut escaped) = (false, false);
     for byte in raw {
@@ -97,6 +102,7 @@ mod tests {
         for (raw, text) in [
             ("[[2, 3], [ ]]", "[[2,3],[]]"),
             (r#"["signed char", "a\" b", ""]"#, r#"["signed char","a\" b",""]"#),
+            (r#"[\"signed char\", \"a\\\" b\"]"#, r#"["signed char","a\" b"]"#),
             ("all reduce", "all reduce"),
             (r#"say \"hi\""#, "say \"hi\""),
         ] {

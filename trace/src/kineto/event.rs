@@ -84,33 +84,6 @@ impl Arguments<'_> {
     pub(super) fn of_allocator(&self) -> bool {
         self.change.is_some() || self.allocated.is_some() || self.reserved.is_some()
     }
-
-    /// The numbers alone, which outlive the text.
-    pub(super) fn unnamed(&self) -> Arguments<'static> {
-        Arguments {
-            correlation: self.correlation,
-            external_id: self.external_id,
-            device: self.device,
-            context: self.context,
-            stream: self.stream,
-            bytes: self.bytes,
-            registers: self.registers,
-            shared: self.shared,
-            grid: self.grid,
-            block: self.block,
-            graph_node: self.graph_node,
-            sequence: self.sequence,
-            forward_thread: self.forward_thread,
-            python_id: self.python_id,
-            python_parent: self.python_parent,
-            change: self.change,
-            address: self.address,
-            allocated: self.allocated,
-            reserved: self.reserved,
-            device_type: self.device_type,
-            name: &[],
-        }
-    }
 }
 
 /// One event of `traceEvents`.
@@ -126,8 +99,13 @@ pub(super) struct Event<'a> {
     pub(super) start: Option<i64>,
     /// Length in ns.
     pub(super) duration: Option<i64>,
+    /// Whether it says a length that is no number of ns.
+    pub(super) has_no_length: bool,
+    /// What an arrow's two ends have in common.
+    pub(super) flow: Option<i64>,
     pub(super) arguments: Arguments<'a>,
-    /// The text of `args` of a counter, whose members have names of their own.
+    /// The text of `args` of a counter, whose members have names of their own, and of a
+    /// description.
     pub(super) members: &'a [u8],
 }
 
@@ -141,6 +119,7 @@ enum Member {
     Thread,
     Start,
     Duration,
+    Flow,
     Arguments,
     Other,
 }
@@ -155,6 +134,7 @@ impl Member {
             b"tid" => Self::Thread,
             b"ts" => Self::Start,
             b"dur" => Self::Duration,
+            b"id" => Self::Flow,
             b"args" => Self::Arguments,
             _ => Self::Other,
         }
@@ -180,7 +160,7 @@ impl Argument {
             b"External id" | b"external id" => Number(|of| &mut of.external_id),
             b"device" | b"Device Id" => Number(|of| &mut of.device),
             b"context" => Number(|of| &mut of.context),
-            b"stream" => Number(|of| &mut of.stream),
+            b"stream" | b"sycl queue" => Number(|of| &mut of.stream),
             b"bytes" => Number(|of| &mut of.bytes),
             b"registers per thread" => Number(|of| &mut of.registers),
             b"shared memory" => Number(|of| &mut of.shared),
@@ -207,11 +187,19 @@ impl Argument {
             b"Process Group Ranks" => Further(ColumnId::GroupRanks, 0),
             b"dtype" => Further(ColumnId::ElementType, 0),
             b"flops" => Further(ColumnId::Flops, 0),
+            // Negative where the record was made before the capture began.
+            b"wait_on_stream" => Further(ColumnId::WaitOnStream, 0),
+            b"wait_on_cuda_event_record_corr_id" | b"wait_on_record" => Further(ColumnId::WaitOnRecord, 0),
             b"blocks per SM" => Further(ColumnId::BlocksPerSm, 3),
             b"warps per SM" => Further(ColumnId::WarpsPerSm, 3),
             // The second one is of 2020; it was renamed since it estimates what is achieved.
             b"est. achieved occupancy %" | b"theoretical occupancy %" => Further(ColumnId::AchievedOccupancy, 4),
-            _ => Self::Other,
+            own => std::str::from_utf8(own)
+                .ok()
+                .and_then(ColumnId::from_name)
+                // The transform finds it anew.
+                .filter(|id| *id != ColumnId::Launch)
+                .map_or(Self::Other, |id| Further(id, 0)),
         }
     }
 }
@@ -242,7 +230,11 @@ pub(super) fn event<'a>(
             Member::Process => event.process = Id::read(cursor)?,
             Member::Thread => event.thread = Id::read(cursor)?,
             Member::Start => event.start = decimal::read(cursor, 3)?,
-            Member::Duration => event.duration = decimal::read(cursor, 3)?,
+            Member::Duration => {
+                event.duration = decimal::read(cursor, 3)?;
+                event.has_no_length = event.duration.is_none();
+            }
+            Member::Flow => event.flow = number(cursor, 0)?,
             Member::Arguments if cursor.token()? == b'{' => {
                 let mut inside = cursor.clone();
                 if event.phase == b'C' {
@@ -251,7 +243,7 @@ pub(super) fn event<'a>(
                     event.arguments = Arguments::default();
                     arguments(cursor, &mut event.arguments, further, &mut guides.arguments)?;
                 }
-                if event.phase == 0 {
+                if matches!(event.phase, 0 | b'M') {
                     event.members = inside.value()?;
                 }
             }
@@ -302,8 +294,18 @@ fn message<'a>(cursor: &mut Cursor<'a>, column: ColumnId, scale: u32) -> Scan<Op
         };
         return Ok((!text.is_empty()).then_some((column, Said::Text(text))));
     }
-    let number = number(cursor, scale)?.and_then(|number| u64::try_from(number).ok());
+    let before = cursor.clone();
+    let number = match number(cursor, scale)? {
+        Some(number) => u64::try_from(number).ok(),
+        None => whole(before).filter(|_| scale == 0),
+    };
     Ok(number.map(|number| (column, Said::Number(number))))
+}
+
+/// A number of 64 bits without a sign, as fingerprints of programs are.
+fn whole(mut cursor: Cursor<'_>) -> Option<u64> {
+    let scalar = cursor.scalar().ok()?;
+    std::str::from_utf8(scalar.text).ok()?.parse().ok()
 }
 
 /// A number times ten to the power of `scale`; whatever else stands there is skipped.

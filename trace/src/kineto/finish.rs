@@ -1,12 +1,13 @@
 //! What a trace says about itself, and the capture that comes of it all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Failure;
 use super::decimal::decimal;
-use super::gather::{Gather, OwnId, OwnRow};
-use super::part::BIAS;
-use crate::model::{Capture, Category, Device, LossReason, Row, Track, index};
+use super::gather::{Gather, OwnId};
+use super::part::{BIAS, is_of_gpu};
+use crate::model::{Capture, Category, Device, LossReason};
+use crate::times;
 
 /// What the profiler was asked to record: members that are 1 where it was.
 const OPTIONS: [&str; 5] = [
@@ -42,6 +43,7 @@ impl Gather<'_> {
                 self.capture.source.schema_version = version.map_or_else(String::new, |version| version.to_string());
             }
             b"baseTimeNanoseconds" => self.base = decimal(value, 0),
+            b"otherData" => self.about(value),
             b"deviceProperties" | b"computeProperties" => self.devices(value),
             _ => {
                 let option = OPTIONS.into_iter().find(|option| option.as_bytes() == key);
@@ -83,27 +85,72 @@ impl Gather<'_> {
 
     /// Makes the capture of what was gathered.
     pub(super) fn finish(&mut self) -> Result<Capture, Failure> {
-        self.close()?;
         self.append(|_| None);
-        let from_kineto = !self.capture.source.schema_version.is_empty() || !self.capture.devices.is_empty();
-        let tool = if from_kineto { "PyTorch Kineto" } else { "Chrome trace" };
-        tool.clone_into(&mut self.capture.source.tool);
-        self.capture.source.capture_options.sort();
-        self.capture.source.capture_options.dedup();
-        self.fill_memory_kinds();
+        self.close_ranges();
+        self.pair_launches();
+        let about = self.own.as_mut().map(|own| std::mem::take(&mut own.about));
+        if about.is_none() {
+            self.find_owners()?;
+            let from_kineto = !self.capture.source.schema_version.is_empty() || !self.capture.devices.is_empty();
+            let tool = if from_kineto { "PyTorch Kineto" } else { "Chrome trace" };
+            tool.clone_into(&mut self.capture.source.tool);
+            self.capture.source.capture_options.sort();
+            self.capture.source.capture_options.dedup();
+            self.fill_memory_kinds();
+        }
         for (category, events) in &mut self.capture.events {
             events.drop_unsaid_columns(*category);
         }
         self.label_rows();
-        self.decide_captured();
-        let used: Vec<u32> = self.rows.iter().filter_map(|row| row.device).collect();
-        self.capture.devices.retain(|device| used.contains(&device.id));
-        self.rebase();
+        if let Some(about) = about {
+            // What it holds was judged when it was read first.
+            self.restore(about);
+            self.rebase(Some(0), |_| true);
+        } else {
+            let emptied = self.sift();
+            self.decide_captured();
+            self.capture.captured.retain(|category| !emptied.contains(category));
+            let gpus = self.gpus();
+            let used: Vec<u32> = self.capture.rows.iter().filter_map(|row| row.device).collect();
+            self.capture.devices.retain(|device| used.contains(&device.id));
+            self.rebase(None, |number| gpus.contains(&number));
+        }
         Ok(std::mem::take(&mut self.capture))
     }
 
-    /// Turns the kept starts into times from the first event or sample on, which becomes the session's start.
-    fn rebase(&mut self) {
+    /// The numbers of processes that are GPUs: those of GPU work, and of GPUs that the trace lists,
+    /// without those of programs.
+    fn gpus(&self) -> BTreeSet<i64> {
+        let numbers = |of_gpu: bool| {
+            let rows = self.rows.iter().filter(move |row| is_of_gpu(row.track) == of_gpu);
+            rows.filter_map(|row| match row.process {
+                OwnId::Number(number) => Some(number),
+                OwnId::None | OwnId::Text(_) => None,
+            })
+        };
+        let programs: BTreeSet<i64> = numbers(false).collect();
+        let listed = self.capture.devices.iter().map(|device| i64::from(device.id));
+        let listed = listed.filter(|number| !programs.contains(number));
+        listed.chain(numbers(true)).collect()
+    }
+
+    /// Leaves out what has times that cannot be; gives the categories that lost all their events.
+    fn sift(&mut self) -> BTreeSet<Category> {
+        let emptied = times::sift(&mut self.capture, BIAS, None);
+        if let Some(room) = times::room(&self.capture) {
+            let samples = self.series.retain(|at| room.contains(&(at.cast_unsigned() ^ BIAS)));
+            times::lose(&mut self.capture, "samples", samples);
+            let before = self.capture.allocations.len();
+            self.capture.allocations.retain(|of| room.contains(&of.t_ns));
+            let allocations = before - self.capture.allocations.len();
+            times::lose(&mut self.capture, "allocations", allocations);
+        }
+        emptied
+    }
+
+    /// Turns the kept starts into times from the session's start on, which is `zero`, or else the
+    /// first event or sample. `is_gpu` is as [`super::series::Series::since`] has it.
+    fn rebase(&mut self, zero: Option<i64>, is_gpu: impl Fn(i64) -> bool) {
         let starts = self
             .capture
             .events
@@ -115,7 +162,8 @@ impl Gather<'_> {
             let times = self.capture.allocations.iter().map(|of| of.t_ns);
             times.min().map(|biased| (biased ^ BIAS).cast_signed())
         };
-        let origin = first.into_iter().chain(series.first()).min().or_else(of_allocator);
+        let first = || first.into_iter().chain(series.first()).min().or_else(of_allocator);
+        let origin = zero.or_else(first);
         let Some(origin) = origin else {
             return;
         };
@@ -128,7 +176,7 @@ impl Gather<'_> {
         for allocation in &mut self.capture.allocations {
             allocation.t_ns = allocation.t_ns.saturating_sub(biased);
         }
-        self.capture.counters = series.since(origin);
+        self.capture.counters = series.since(origin, is_gpu);
         let utc = match self.base {
             Some(base) => base.checked_add(origin),
             None => Some(origin).filter(|origin| *origin >= ABSOLUTE),
@@ -144,7 +192,8 @@ impl Gather<'_> {
             .counters
             .iter()
             .filter_map(|series| series.t_ns.last().copied());
-        self.capture.duration_ns = ends.chain(samples).max().unwrap_or(0);
+        let last = ends.chain(samples).max().unwrap_or(0);
+        self.capture.duration_ns = self.capture.duration_ns.max(last);
     }
 
     /// CUPTI delivers all GPU work or none: where there is some, the missing kinds are empty.
@@ -164,84 +213,5 @@ impl Gather<'_> {
             self.capture.captured.insert(Category::PythonFunction);
         }
         self.capture.captured.extend(held);
-    }
-
-    /// The process that made the most CUDA calls, or else has the most operators.
-    fn busiest_process(&self) -> OwnId {
-        for category in [Category::CudaApi, Category::CpuOp] {
-            let mut counts: BTreeMap<&OwnId, u64> = BTreeMap::new();
-            let Some(events) = self.capture.events.get(&category) else {
-                continue;
-            };
-            let mut by_row = vec![0_u64; self.rows.len()];
-            for row in &events.row {
-                if let Some(count) = by_row.get_mut(index(*row)) {
-                    *count += 1;
-                }
-            }
-            for (row, count) in self.rows.iter().zip(by_row).filter(|(_, count)| *count > 0) {
-                *counts.entry(&row.process).or_default() += count;
-            }
-            if let Some((process, _)) = counts.into_iter().max_by_key(|(_, count)| *count) {
-                return process.clone();
-            }
-        }
-        OwnId::None
-    }
-
-    fn label_rows(&mut self) {
-        let owner = self.busiest_process();
-        let keys = std::mem::take(&mut self.rows);
-        for key in &keys {
-            let of_gpu = matches!(key.track, Track::GpuStream | Track::CudaSync | Track::GpuAnnotation);
-            let process = if of_gpu { &owner } else { &key.process };
-            let label = self.label(key, process, of_gpu);
-            let label = self.publishable(&label);
-            let number = |id: &OwnId| match id {
-                OwnId::Number(number) => u64::try_from(*number).ok(),
-                OwnId::None | OwnId::Text(_) => None,
-            };
-            self.capture.rows.push(Row {
-                capture: 0,
-                machine: 0,
-                process: number(process)
-                    .and_then(|process| u32::try_from(process).ok())
-                    .unwrap_or(0),
-                track: key.track,
-                device: key.device,
-                context: key.context,
-                stream: key.stream,
-                thread: number(&key.thread),
-                label,
-            });
-        }
-        self.rows = keys;
-    }
-
-    fn label(&self, key: &OwnRow, process: &OwnId, of_gpu: bool) -> String {
-        let text = |raw: &Vec<u8>| super::json::unescape(raw);
-        let program = self.processes.get(process).map_or("process", String::as_str);
-        let process_label = match process {
-            OwnId::Number(number) => format!("{program} ({number})"),
-            OwnId::Text(raw) => text(raw),
-            OwnId::None => "process".to_owned(),
-        };
-        if of_gpu {
-            let device = key.device.map_or_else(|| "?".to_owned(), |device| device.to_string());
-            let stream = key
-                .stream
-                .map_or_else(|| "any stream".to_owned(), |stream| format!("stream {stream}"));
-            return format!("{process_label} GPU {device} {stream}");
-        }
-        let thread = match &key.thread {
-            OwnId::Number(number) => format!("thread {number}"),
-            OwnId::Text(raw) => text(raw),
-            OwnId::None => return process_label,
-        };
-        match self.threads.get(&(key.process.clone(), key.thread.clone())) {
-            // Kineto's own names of threads, `thread 24610 (python)`, say nothing more.
-            Some(name) if !name.starts_with("thread ") => format!("{process_label} {thread} {name}"),
-            _ => format!("{process_label} {thread}"),
-        }
     }
 }

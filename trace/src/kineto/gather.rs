@@ -1,19 +1,23 @@
 //! Puts the parts of a trace together: numbers for names and rows that hold for all of them, ranges from their two halves,
 //! samples into series.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::Hash;
 
 use hashbrown::HashMap;
 
 use super::Failure;
 use super::batch::Batch;
 use super::dictionary::Dictionary;
-use super::event::{Arguments, Event, Id};
+use super::event::{Event, Id};
 use super::json::unescape;
-use super::part::{Edge, Part, RowKey, no_events};
+use super::own::{self, Own};
+use super::pairs::OwnFlow;
+use super::part::{Part, RowKey, is_of_gpu, no_events};
+use super::ranges::OwnEdge;
 use super::series::Series;
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, ColumnId, LossReason, Track};
+use crate::model::{Capture, Category, ColumnId, LossReason, Track, count};
 use crate::redact;
 
 /// An [`Id`] that outlives its text.
@@ -35,11 +39,19 @@ impl From<Id<'_>> for OwnId {
 }
 
 impl OwnId {
-    fn borrow(&self) -> Id<'_> {
+    pub(super) fn borrow(&self) -> Id<'_> {
         match self {
             Self::None => Id::None,
             Self::Number(number) => Id::Number(*number),
             Self::Text(text) => Id::Text(text),
+        }
+    }
+
+    /// Bytes of its text.
+    pub(super) fn bytes(&self) -> usize {
+        match self {
+            Self::None | Self::Number(_) => 0,
+            Self::Text(text) => text.len(),
         }
     }
 }
@@ -53,6 +65,9 @@ pub(super) struct OwnRow {
     pub(super) device: Option<u32>,
     pub(super) context: Option<u64>,
     pub(super) stream: Option<u64>,
+    pub(super) behind: OwnId,
+    /// Of GPU work: the process that it belongs to, once that is decided.
+    pub(super) owner: OwnId,
 }
 
 impl From<RowKey<'_>> for OwnRow {
@@ -64,35 +79,43 @@ impl From<RowKey<'_>> for OwnRow {
             device: key.device,
             context: key.context,
             stream: key.stream,
+            behind: key.behind.into(),
+            owner: OwnId::None,
         }
     }
 }
 
-/// A range that began and has not ended.
+/// Things that outlive their text, each with a number.
 #[derive(Debug)]
-struct Open {
-    category: Vec<u8>,
-    name: Vec<u8>,
-    process: OwnId,
-    thread: OwnId,
-    start: i64,
-    end: i64,
-    arguments: Arguments<'static>,
+pub(super) struct Known<T> {
+    pub(super) list: Vec<T>,
+    numbers: HashMap<T, u32>,
 }
 
-impl Open {
-    fn event(&self) -> Event<'_> {
-        Event {
-            phase: b'X',
-            category: &self.category,
-            name: &self.name,
-            process: self.process.borrow(),
-            thread: self.thread.borrow(),
-            start: Some(self.start),
-            duration: self.end.checked_sub(self.start),
-            arguments: self.arguments,
-            members: &[],
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self {
+            list: Vec::new(),
+            numbers: HashMap::new(),
         }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Known<T> {
+    /// The number of a thing, and whether it is new.
+    pub(super) fn number(&mut self, thing: T) -> (u32, bool) {
+        if let Some(number) = self.numbers.get(&thing) {
+            return (*number, false);
+        }
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(thing.clone());
+        self.numbers.insert(thing, next);
+        (next, true)
+    }
+
+    /// The number of a thing that has one.
+    pub(super) fn get(&self, thing: &T) -> Option<u32> {
+        self.numbers.get(thing).copied()
     }
 }
 
@@ -108,15 +131,32 @@ pub(super) struct Gather<'a> {
     batches: Vec<Batch>,
     string_bytes: u64,
     events: u64,
-    open: BTreeMap<(OwnId, OwnId), Vec<Open>>,
-    open_count: u64,
-    /// The last time of a begin or an end, where what had not ended is cut.
-    last: i64,
+    /// Events of each category, with those that were not appended yet.
+    so_far: BTreeMap<Category, usize>,
+    /// Begins and ends of ranges, in the order of the text.
+    pub(super) edges: Vec<OwnEdge>,
+    /// Names that these say.
+    pub(super) edge_names: Known<Vec<u8>>,
+    /// Arrows from calls to their work, as long as none of the work says its call itself.
+    pub(super) flows: Vec<OwnFlow>,
+    /// Whether GPU work says which call launched it.
+    pub(super) correlated: bool,
+    /// Threads of ranges and arrows.
+    pub(super) marked: Known<(OwnId, OwnId)>,
+    /// Processes of allocations, which name theirs by the number here.
+    pub(super) allocating: Known<OwnId>,
+    visited: BTreeSet<OwnId>,
+    last: OwnId,
+    /// Whether calls or operators of a process stand before and behind those of another one: then
+    /// where an event stands does not tell whose it is.
+    pub(super) returned: bool,
     pub(super) series: Series,
     pub(super) processes: BTreeMap<OwnId, String>,
     pub(super) threads: BTreeMap<(OwnId, OwnId), String>,
     /// What times count from, in ns since the Unix epoch.
     pub(super) base: Option<i64>,
+    /// What a trace of ours says.
+    pub(super) own: Option<Own>,
 }
 
 impl<'a> Gather<'a> {
@@ -131,19 +171,27 @@ impl<'a> Gather<'a> {
             batches: Vec::new(),
             string_bytes: 0,
             events: 0,
-            open: BTreeMap::new(),
-            open_count: 0,
-            last: i64::MIN,
+            so_far: BTreeMap::new(),
+            edges: Vec::new(),
+            edge_names: Known::default(),
+            flows: Vec::new(),
+            correlated: false,
+            marked: Known::default(),
+            allocating: Known::default(),
+            visited: BTreeSet::new(),
+            last: OwnId::None,
+            returned: false,
             series: Series::default(),
             processes: BTreeMap::new(),
             threads: BTreeMap::new(),
             base: None,
+            own: None,
         }
     }
 
     /// Whether there is no event and no sample so far.
     pub(super) fn is_empty(&self) -> bool {
-        self.events == 0 && self.open_count == 0
+        self.events == 0
     }
 
     /// Counts one loss.
@@ -179,8 +227,12 @@ impl<'a> Gather<'a> {
     pub(super) fn add(&mut self, part: Part<'_>) -> Result<(), Failure> {
         let rows = part.rows.list.iter().map(|key| self.row(*key));
         let rows = rows.collect::<Result<Vec<u32>, Failure>>()?;
+        self.follow(&part);
+        self.take_flows(part.correlated, &part.flows)?;
+        let before = self.so_far.clone();
         for (category, columns) in part.columns {
             self.count(columns.events.count())?;
+            *self.so_far.entry(category).or_default() += columns.events.len();
             let names = columns.names.list.iter().map(|raw| self.name(category, raw));
             let names = names.collect::<Result<Vec<u32>, Failure>>()?;
             let sparse = self.sparse(category, columns.sparse)?;
@@ -202,10 +254,25 @@ impl<'a> Gather<'a> {
             self.count(1)?;
             self.sample(sample.at, &sample.event)?;
         }
-        self.join(&part.edges)
+        self.take_edges(&part.edges, &before)
     }
 
-    fn count(&mut self, events: u64) -> Result<(), Failure> {
+    /// Notes whose calls and operators a part holds.
+    fn follow(&mut self, part: &Part<'_>) {
+        for process in &part.visited.list {
+            let process = OwnId::from(*process);
+            if process != self.last {
+                self.returned |= !self.visited.insert(process.clone());
+                self.last = process;
+            }
+        }
+        self.returned |= part.returned;
+        if part.last != Id::None {
+            self.last = part.last.into();
+        }
+    }
+
+    pub(super) fn count(&mut self, events: u64) -> Result<(), Failure> {
         self.events = self.events.saturating_add(events);
         if self.events > self.limits.max_events {
             let limit = self.limits.max_events;
@@ -215,7 +282,10 @@ impl<'a> Gather<'a> {
     }
 
     fn row(&mut self, key: RowKey<'_>) -> Result<u32, Failure> {
-        let key = OwnRow::from(key);
+        let mut key = OwnRow::from(key);
+        if is_of_gpu(key.track) && key.behind == OwnId::None {
+            key.behind = self.last.clone();
+        }
         if let Some(row) = self.by_row.get(&key) {
             return Ok(*row);
         }
@@ -226,11 +296,8 @@ impl<'a> Gather<'a> {
                 limit: u64::from(self.limits.max_rows),
             });
         }
-        if let OwnId::Text(text) = &key.thread {
-            self.take(text.len())?;
-        }
-        if let OwnId::Text(text) = &key.process {
-            self.take(text.len())?;
+        for id in [&key.process, &key.thread, &key.behind] {
+            self.take(id.bytes())?;
         }
         self.by_row.insert(key.clone(), next);
         self.rows.push(key);
@@ -276,23 +343,37 @@ impl<'a> Gather<'a> {
         clean.replace('\0', "\u{fffd}")
     }
 
+    /// The text of a name that a description gives; `None` where it is empty.
+    fn described(&mut self, name: &[u8]) -> Result<Option<String>, Failure> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        self.take(name.len())?;
+        Ok(Some(self.publishable(&unescape(name))))
+    }
+
     /// Takes names of processes and threads.
     fn describe(&mut self, event: &Event<'_>) -> Result<(), Failure> {
         let name = event.arguments.name;
-        if !matches!(event.name, b"process_name" | b"thread_name") || name.is_empty() {
-            return Ok(());
-        }
-        self.take(name.len())?;
-        let text = self.publishable(&unescape(name));
         let process = OwnId::from(event.process);
         if event.name == b"process_name" {
-            self.processes.insert(process, text);
-        } else {
-            self.threads.insert((process, event.thread.into()), text);
+            if let Some(text) = self.described(name)? {
+                self.processes.insert(process, text);
+            }
+        } else if event.name == b"thread_name" {
+            let thread = (process, OwnId::from(event.thread));
+            if self.own.is_some()
+                && let Some(row) = own::row(event.members)
+            {
+                self.take(event.members.len())?;
+                self.own.get_or_insert_default().rows.insert(thread.clone(), row);
+            }
+            if let Some(text) = self.described(name)? {
+                self.threads.insert(thread, text);
+            }
         }
         let limit = u64::from(self.limits.max_rows);
-        let described = self.processes.len() + self.threads.len();
-        if u64::try_from(described).unwrap_or(u64::MAX) > limit {
+        if count(self.processes.len() + self.threads.len()) > limit {
             return Err(Failure::TooMany {
                 what: "named processes and threads",
                 limit,
@@ -301,66 +382,14 @@ impl<'a> Gather<'a> {
         Ok(())
     }
 
-    /// Makes ranges of begins and ends: on each thread an end belongs to the last begin that has none.
-    fn join(&mut self, edges: &[Edge<'_>]) -> Result<(), Failure> {
-        let mut closed = Vec::new();
-        for edge in edges {
-            let Some(at) = edge.event.start else { continue };
-            self.last = self.last.max(at);
-            let thread = (OwnId::from(edge.event.process), OwnId::from(edge.event.thread));
-            if edge.begins {
-                self.open_count += 1;
-                if self.open_count > u64::from(self.limits.max_rows) {
-                    let limit = u64::from(self.limits.max_rows);
-                    return Err(Failure::TooMany {
-                        what: "ranges that have not ended",
-                        limit,
-                    });
-                }
-                self.take(edge.event.name.len() + edge.event.category.len())?;
-                self.open.entry(thread.clone()).or_default().push(Open {
-                    category: edge.event.category.to_vec(),
-                    name: edge.event.name.to_vec(),
-                    process: thread.0,
-                    thread: thread.1,
-                    start: at,
-                    end: at,
-                    arguments: edge.event.arguments.unnamed(),
-                });
-            } else if let Some(mut open) = self.open.get_mut(&thread).and_then(Vec::pop) {
-                self.open_count -= 1;
-                let kept = u64::try_from(open.name.len() + open.category.len()).unwrap_or(0);
-                self.string_bytes = self.string_bytes.saturating_sub(kept);
-                open.end = at;
-                closed.push(open);
-            } else {
-                self.lose(LossReason::Skipped, "ends of ranges that did not begin");
-            }
+    /// The number of a thread that has a range or an arrow.
+    pub(super) fn mark(&mut self, process: Id<'_>, thread: Id<'_>) -> Result<u32, Failure> {
+        let (process, thread) = (OwnId::from(process), OwnId::from(thread));
+        let bytes = process.bytes() + thread.bytes();
+        let (number, is_new) = self.marked.number((process, thread));
+        if is_new {
+            self.take(bytes)?;
         }
-        self.add_ranges(&closed)
-    }
-
-    fn add_ranges(&mut self, ranges: &[Open]) -> Result<(), Failure> {
-        if ranges.is_empty() {
-            return Ok(());
-        }
-        let mut part = Part::new(true);
-        for open in ranges {
-            part.complete(&open.event());
-        }
-        self.add(part)
-    }
-
-    /// Ends what had not ended with the last begin or end of the file.
-    pub(super) fn close(&mut self) -> Result<(), Failure> {
-        let mut left: Vec<Open> = std::mem::take(&mut self.open).into_values().flatten().collect();
-        let count = u64::try_from(left.len()).unwrap_or(u64::MAX);
-        self.capture
-            .drops
-            .add(LossReason::Truncated, "ranges that had not ended", count);
-        for open in &mut left {
-            open.end = self.last;
-        }
-        self.add_ranges(&left)
+        Ok(number)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use flate2::read::MultiGzDecoder;
+use crate::gzip::{self, Members};
 
 /// Bytes read at a time: at first, so that small files cost little, and at most.
 const FIRST_BLOCK: usize = 128 << 10;
@@ -52,8 +52,8 @@ impl Input {
         let mut magic = Vec::with_capacity(2);
         Read::by_ref(&mut file).take(2).read_to_end(&mut magic)?;
         let whole = io::Cursor::new(magic.clone()).chain(file);
-        let (reader, length): (Box<dyn Read + Send>, _) = if magic == [0x1f, 0x8b] {
-            let text = MultiGzDecoder::new(io::BufReader::with_capacity(1 << 18, whole));
+        let (reader, length): (Box<dyn Read + Send>, _) = if magic == gzip::MAGIC {
+            let text = Members::new(io::BufReader::with_capacity(1 << 18, whole));
             (Box::new(text), None)
         } else {
             (Box::new(whole), Some(length))

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::columns::{Columns, Numbered};
-use super::event::{Event, Further, Guides, Id};
+use super::event::{Event, Further, Guides, Id, Said};
 use super::json::{Cursor, Stop};
-use crate::model::{self, Category, ColumnId, Events, LossReason, Losses, Track};
+use crate::copy_direction;
+use crate::model::{self, Category, ColumnId, Events, Loss, LossReason, Losses, Track, index};
 
 /// Starts are kept with this added until the smallest one is known.
 pub(super) const BIAS: u64 = 1 << 63;
@@ -14,19 +15,37 @@ pub(super) const BIAS: u64 = 1 << 63;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct RowKey<'a> {
     pub(super) track: Track,
-    /// `None` for GPU work: its `pid` is a device.
+    /// As the events name it: of GPU work most often a device.
     pub(super) process: Id<'a>,
     pub(super) thread: Id<'a>,
+    /// As arguments say it.
     pub(super) device: Option<u32>,
     pub(super) context: Option<u64>,
     pub(super) stream: Option<u64>,
+    /// Of GPU work: whose call or operator was the last before it in the piece.
+    pub(super) behind: Id<'a>,
 }
 
 /// Half of a range that was written as a `B` and an `E` event.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Edge<'a> {
+    pub(super) process: Id<'a>,
+    pub(super) thread: Id<'a>,
+    pub(super) name: &'a [u8],
+    pub(super) at: i64,
+    /// Of a begin: the category of the event that it became, whose length is still to come, and its
+    /// place there in the piece.
+    pub(super) begun: Option<(Category, usize)>,
+}
+
+/// An end of an arrow from a call to the work that it launched.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flow<'a> {
+    pub(super) process: Id<'a>,
+    pub(super) thread: Id<'a>,
+    pub(super) at: i64,
+    pub(super) id: i64,
     pub(super) begins: bool,
-    pub(super) event: Event<'a>,
 }
 
 /// A sample of a counter.
@@ -42,6 +61,16 @@ pub(super) struct Part<'a> {
     pub(super) columns: BTreeMap<Category, Columns<'a>>,
     pub(super) rows: Numbered<RowKey<'a>>,
     pub(super) edges: Vec<Edge<'a>>,
+    /// Arrows from calls to their work, as long as none of the work says its call itself.
+    pub(super) flows: Vec<Flow<'a>>,
+    /// Whether GPU work says which call launched it.
+    pub(super) correlated: bool,
+    /// Processes of calls and operators, in the order in which their first one stands.
+    pub(super) visited: Numbered<Id<'a>>,
+    /// The process of the last call or operator.
+    pub(super) last: Id<'a>,
+    /// Whether calls or operators of a process stand before and behind those of another one.
+    pub(super) returned: bool,
     pub(super) samples: Vec<Sample<'a>>,
     /// Names of processes, and of threads.
     pub(super) descriptions: Vec<Event<'a>>,
@@ -141,16 +170,21 @@ impl<'a> Part<'a> {
 
     fn add(&mut self, event: &Event<'a>) {
         match event.phase {
-            b'X' => self.complete(event),
+            b'X' => {
+                self.complete(event);
+            }
             b'B' => self.edge(true, event),
             b'E' => self.edge(false, event),
             b'C' => self.sample(event, "counters without a time"),
             b'M' => self.descriptions.push(*event),
             b'i' | b'I' if event.arguments.of_allocator() => self.sample(event, "instant events without a time"),
             b'i' | b'I' | b'R' => self.drops.add(LossReason::Unsupported, "instant events", 1),
-            // The flows from a call to its kernel and from a forward operator to its backward one repeat what the columns
-            // correlation and sequence say.
-            b's' | b't' | b'f' if matches!(event.category, b"ac2g" | b"async" | b"async_cpu_to_gpu" | b"fwdbwd") => {}
+            b's' | b't' | b'f' if matches!(event.category, b"ac2g" | b"async" | b"async_cpu_to_gpu") => {
+                self.flow(event);
+            }
+            // The flows from a forward operator to its backward one repeat what the column sequence
+            // says.
+            b's' | b't' | b'f' if event.category == b"fwdbwd" => {}
             b's' | b't' | b'f' => self.drops.add(LossReason::Unsupported, "flows", 1),
             b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
                 self.drops.add(LossReason::Unsupported, "asynchronous events", 1);
@@ -161,10 +195,54 @@ impl<'a> Part<'a> {
     }
 
     fn edge(&mut self, begins: bool, event: &Event<'a>) {
-        if event.start.is_none() {
-            self.drops.add(LossReason::Skipped, "events without a time", 1);
+        let begun = if begins {
+            // Its end tells its length.
+            let begun = self.complete(&Event {
+                duration: None,
+                has_no_length: false,
+                ..*event
+            });
+            if begun.is_none() {
+                return;
+            }
+            begun
         } else {
-            self.edges.push(Edge { begins, event: *event });
+            None
+        };
+        match event.start {
+            Some(at) => self.edges.push(Edge {
+                process: event.process,
+                thread: event.thread,
+                name: event.name,
+                at,
+                begun,
+            }),
+            None => self.drops.add(LossReason::Skipped, "events without a time", 1),
+        }
+    }
+
+    /// Keeps an end of an arrow; most traces repeat by them what their column correlation says.
+    fn flow(&mut self, event: &Event<'a>) {
+        if self.correlated || event.phase == b't' {
+            return;
+        }
+        if let (Some(at), Some(id)) = (event.start, event.flow) {
+            self.flows.push(Flow {
+                process: event.process,
+                thread: event.thread,
+                at,
+                id,
+                begins: event.phase == b's',
+            });
+        }
+    }
+
+    /// Notes whose call or operator this is.
+    fn visit(&mut self, process: Id<'a>) {
+        if process != self.last {
+            let known = self.visited.list.len();
+            self.returned |= index(self.visited.number(process)) < known;
+            self.last = process;
         }
     }
 
@@ -175,38 +253,62 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Adds an event that has a start and a duration.
-    pub(super) fn complete(&mut self, event: &Event<'a>) {
+    /// Adds an event that has a start and a duration; gives its category and its place there.
+    fn complete(&mut self, event: &Event<'a>) -> Option<(Category, usize)> {
         let Some(start) = event.start else {
             self.drops.add(LossReason::Skipped, "events without a time", 1);
-            return;
+            return None;
         };
+        if event.has_no_length {
+            self.drops
+                .add(LossReason::Skipped, &format!("events: {}", Loss::NO_LENGTH), 1);
+            return None;
+        }
         let Ok(duration_ns) = u64::try_from(event.duration.unwrap_or(0)) else {
             self.drops
                 .add(LossReason::Skipped, "events that end before they start", 1);
-            return;
+            return None;
         };
         let category = category(event);
+        if matches!(category, Category::CudaApi | Category::CpuOp) {
+            self.visit(event.process);
+        }
         let columns = self.columns.entry(category).or_insert_with(|| Columns::new(category));
-        let key = row_key(category, event);
+        let key = row_key(category, event, self.last);
         let row = match &columns.last_row {
             Some((last, row)) if *last == key => *row,
             _ => self.rows.number(key),
         };
         columns.last_row = Some((key, row));
         let name = columns.names.number(event.name);
-        let correlation = event.arguments.correlation.and_then(|id| u32::try_from(id).ok());
+        let correlation = match event.arguments.correlation.map(u32::try_from) {
+            Some(Ok(id)) => id,
+            Some(Err(_)) | None => 0,
+        };
+        if event.arguments.correlation.is_some_and(|id| id > i64::from(u32::MAX)) {
+            self.drops
+                .add(LossReason::Truncated, "correlation ids of more than 32 bits", 1);
+        }
+        self.correlated |= correlation != 0 && category.is_gpu_work();
         let common = model::Event {
             start_ns: start.cast_unsigned() ^ BIAS,
             duration_ns,
             row,
             name,
-            correlation: correlation.unwrap_or(0),
+            correlation,
         };
         push(&mut columns.events, common, category, event);
+        // What copies are about is one of several things that an operation on a device may say.
+        let bytes = event.arguments.bytes.and_then(|bytes| u64::try_from(bytes).ok());
+        if let Some(bytes) = bytes
+            && category.optional_columns().contains(&ColumnId::Bytes)
+        {
+            self.further.push((ColumnId::Bytes, Said::Number(bytes)));
+        }
         if !self.further.is_empty() {
             columns.say(category, &self.further);
         }
+        Some((category, columns.events.len().saturating_sub(1)))
     }
 }
 
@@ -224,7 +326,7 @@ pub(super) fn no_events(category: Category) -> Events {
 fn optional_columns(category: Category) -> &'static [ColumnId] {
     match category {
         Category::CpuOp => &[ColumnId::ForwardThread],
-        Category::CudaApi | Category::Annotation => &[ColumnId::ExternalId],
+        Category::CudaApi | Category::Annotation | Category::CudaGraph => &[ColumnId::ExternalId],
         category if category.is_gpu_work() => &[ColumnId::ExternalId, ColumnId::GraphNode],
         _ => &[],
     }
@@ -232,6 +334,13 @@ fn optional_columns(category: Category) -> &'static [ColumnId] {
 
 fn positive(value: Option<i64>) -> u64 {
     value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0)
+}
+
+/// Bytes that were moved or set, as [`ColumnId::Bytes`] has them.
+fn size(value: Option<i64>) -> u64 {
+    value
+        .and_then(|value| u64::try_from(value).ok())
+        .unwrap_or(ColumnId::NO_SIZE)
 }
 
 /// Appends the event with its category's own values in the order of [`Category::columns`] and [`optional_columns`].
@@ -276,9 +385,11 @@ fn push(events: &mut Events, common: model::Event, category: Category, event: &E
             let number = Id::Text(event.name).trailing_number().unwrap_or(0);
             events.push(common, &[number]);
         }
+        Category::CudaGraph => events.push(common, &[no_launch, external]),
+        Category::CudaMigration => events.push(common, &[size(arguments.bytes)]),
         category if category.is_gpu_work() => {
             let node = positive(arguments.graph_node);
-            events.push(common, &[positive(arguments.bytes), no_launch, external, node]);
+            events.push(common, &[size(arguments.bytes), no_launch, external, node]);
         }
         _ => events.push(common, &[]),
     }
@@ -287,11 +398,11 @@ fn push(events: &mut Events, common: model::Event, category: Category, event: &E
 /// The kinds of activity as Kineto names them, as it did in 2021, and as converters of nsys reports do.
 fn category(event: &Event<'_>) -> Category {
     match event.category {
-        b"kernel" | b"Kernel" | b"cuda" => Category::CudaKernel,
-        b"gpu_memcpy" | b"Memcpy" => copy_kind(event.name),
+        // What Meta's accelerator runs is its kernels.
+        b"kernel" | b"Kernel" | b"cuda" | b"mtia_ccp_events" => Category::CudaKernel,
+        b"gpu_memcpy" | b"Memcpy" => copy_direction::category(event.name).unwrap_or(Category::CudaMemcpyOther),
         b"gpu_memset" | b"Memset" => Category::CudaMemset,
-        b"cuda_runtime" | b"cuda_driver" | b"Runtime" | b"cuda_api" => Category::CudaApi,
-        b"cuda_sync" => Category::CudaSync,
+        b"cuda_runtime" | b"cuda_driver" | b"Runtime" => Category::CudaApi,
         b"cpu_op" | b"Operator" | b"user_annotation" if event.name.starts_with(b"ProfilerStep#") => Category::Step,
         b"cpu_op" | b"Operator" => Category::CpuOp,
         b"user_annotation" => Category::Annotation,
@@ -299,28 +410,33 @@ fn category(event: &Event<'_>) -> Category {
         b"nvtx" => Category::NvtxRange,
         b"python_function" => Category::PythonFunction,
         b"overhead" => Category::Overhead,
-        b"hpu_op" | b"mtia_ccp_events" => Category::DeviceOp,
+        b"hpu_op" => Category::DeviceOp,
         // Our own exports say the timeline's own names.
         own => std::str::from_utf8(own)
             .ok()
             .and_then(Category::from_name)
-            .unwrap_or(Category::Other),
+            .unwrap_or_else(|| of_any_accelerator(own)),
     }
 }
 
-/// `Memcpy HtoD (Pageable -> Device)`.
-fn copy_kind(name: &[u8]) -> Category {
-    match name.strip_prefix(b"Memcpy ").and_then(|kind| kind.get(..4)) {
-        Some(b"HtoD") => Category::CudaMemcpyH2d,
-        Some(b"DtoH") => Category::CudaMemcpyD2h,
-        Some(b"DtoD") => Category::CudaMemcpyD2d,
-        Some(b"PtoP") => Category::CudaMemcpyP2p,
-        _ => Category::CudaMemcpyOther,
+/// By how Kineto names kinds of every accelerator: `xpu_runtime`, `mtia_runtime`,
+/// `privateuse1_driver`, `xpu_sync`.
+fn of_any_accelerator(kind: &[u8]) -> Category {
+    let kind = kind.rsplit(|byte| *byte == b'_').next().unwrap_or_default();
+    match kind {
+        b"runtime" | b"driver" => Category::CudaApi,
+        b"sync" => Category::CudaSync,
+        _ => Category::Other,
     }
 }
 
-/// Where an event is shown.
-fn row_key<'a>(category: Category, event: &Event<'a>) -> RowKey<'a> {
+/// Whether a row is of a GPU: its events name a device where others name a process.
+pub(super) fn is_of_gpu(track: Track) -> bool {
+    matches!(track, Track::GpuStream | Track::CudaSync | Track::GpuAnnotation)
+}
+
+/// Where an event is shown, and of GPU work behind whose call or operator it stands.
+fn row_key<'a>(category: Category, event: &Event<'a>, behind: Id<'a>) -> RowKey<'a> {
     let track = match category {
         Category::CudaSync => Track::CudaSync,
         Category::CudaApi => Track::CudaApi,
@@ -331,43 +447,33 @@ fn row_key<'a>(category: Category, event: &Event<'a>) -> RowKey<'a> {
         Category::Overhead => Track::Overhead,
         Category::DeviceOp => Track::Device,
         Category::GpuAnnotation => Track::GpuAnnotation,
-        category if category.is_gpu_work() => Track::GpuStream,
+        category if category.is_gpu_work() || category == Category::CudaMigration => Track::GpuStream,
         _ => Track::Other,
     };
-    if matches!(track, Track::GpuStream | Track::CudaSync | Track::GpuAnnotation) {
+    let mut key = RowKey {
+        track,
+        process: event.process,
+        thread: event.thread,
+        device: None,
+        context: None,
+        stream: None,
+        behind: Id::None,
+    };
+    if is_of_gpu(track) {
         let arguments = &event.arguments;
-        let device = arguments.device.and_then(|device| u32::try_from(device).ok());
-        let named = || {
-            event
-                .process
-                .trailing_number()
-                .and_then(|number| u32::try_from(number).ok())
-        };
-        // A wait for a whole context names stream -1, also as an unsigned number.
-        let stream = match arguments.stream {
+        key.device = arguments.device.and_then(|device| u32::try_from(device).ok());
+        key.context = arguments.context.and_then(|context| u64::try_from(context).ok());
+        // A wait for a whole context names stream -1, also as an unsigned number; a stream of HIP
+        // is named by its address.
+        key.stream = match arguments.stream {
             Some(stream) => u64::try_from(stream)
                 .ok()
-                .filter(|stream| *stream < u64::from(u32::MAX)),
+                .filter(|stream| *stream != u64::from(u32::MAX)),
             None => event.thread.trailing_number(),
         };
-        RowKey {
-            track,
-            process: Id::None,
-            thread: Id::None,
-            device: device.or_else(named),
-            context: arguments.context.and_then(|context| u64::try_from(context).ok()),
-            stream,
-        }
-    } else {
-        RowKey {
-            track,
-            process: event.process,
-            thread: event.thread,
-            device: None,
-            context: None,
-            stream: None,
-        }
+        key.behind = behind;
     }
+    key
 }
 
 /// Where an event may begin at or behind `from`: a brace behind a comma or bracket, with a member that events have. Where there

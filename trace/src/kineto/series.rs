@@ -12,13 +12,32 @@ use crate::model::{Allocation, CounterSeries, LossReason};
 /// Letters of a name in a file.
 const LONGEST: usize = 128;
 
-/// Samples by device and metric, times as the file has them.
+/// Source of what Kineto counts.
+const SOURCE: &str = "kineto";
+
+/// Samples by series, times as the file has them.
 #[derive(Debug, Default)]
-pub(super) struct Series(BTreeMap<(String, String), Samples>);
+pub(super) struct Series(BTreeMap<Key, Samples>);
+
+/// What tells a series from another.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    source: String,
+    of: Of,
+    metric: String,
+}
+
+/// What a series is of.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum Of {
+    Device(String),
+    /// The number that its events name as their process, which is a GPU's or a process's.
+    Process(i64),
+}
 
 #[derive(Debug, Default)]
 struct Samples {
-    unit: &'static str,
+    unit: String,
     at: Vec<i64>,
     value: Vec<f64>,
 }
@@ -29,19 +48,40 @@ impl Series {
         self.0.values().flat_map(|samples| samples.at.iter().copied()).min()
     }
 
-    /// The series with times from `origin` on.
-    pub(super) fn since(self, origin: i64) -> Vec<CounterSeries> {
-        let series = self.0.into_iter().map(|((device, metric), samples)| {
+    /// Keeps the samples whose times `holds` says; gives how many were left out.
+    pub(super) fn retain(&mut self, holds: impl Fn(i64) -> bool) -> usize {
+        let mut left_out = 0;
+        for samples in self.0.values_mut() {
+            let keep: Vec<bool> = samples.at.iter().map(|at| holds(*at)).collect();
+            left_out += keep.iter().filter(|keep| !**keep).count();
+            let mut kept = keep.iter();
+            samples.at.retain(|_| kept.next() == Some(&true));
+            let mut kept = keep.iter();
+            samples.value.retain(|_| kept.next() == Some(&true));
+        }
+        self.0.retain(|_, samples| !samples.at.is_empty());
+        left_out
+    }
+
+    /// The series with times from `origin` on. `is_gpu` says of the number of a process whether it
+    /// is a GPU's.
+    pub(super) fn since(self, origin: i64, is_gpu: impl Fn(i64) -> bool) -> Vec<CounterSeries> {
+        let series = self.0.into_iter().map(|(Key { source, of, metric }, samples)| {
+            let device = match of {
+                Of::Device(device) => device,
+                Of::Process(number) if is_gpu(number) => format!("gpu{number}"),
+                Of::Process(number) => format!("process{number}"),
+            };
             let mut pairs: Vec<(i64, f64)> = samples.at.into_iter().zip(samples.value).collect();
             pairs.sort_by_key(|(at, _)| *at);
             let t_ns = pairs
                 .iter()
                 .map(|(at, _)| u64::try_from(at.saturating_sub(origin)).unwrap_or(0));
             CounterSeries {
-                source: "kineto".to_owned(),
+                source,
                 device,
                 metric,
-                unit: samples.unit.to_owned(),
+                unit: samples.unit,
                 t_ns: t_ns.collect(),
                 value: pairs.iter().map(|(_, value)| *value).collect(),
             }
@@ -54,7 +94,7 @@ impl Gather<'_> {
     /// Takes a sample: totals of the memory allocator, or the members of a counter event.
     pub(super) fn sample(&mut self, at: i64, event: &Event<'_>) -> Result<(), Failure> {
         if event.phase != b'C' {
-            self.allocation(at, event);
+            self.allocation(at, event)?;
             let device = match (event.arguments.device_type, event.arguments.device) {
                 (Some(0), _) => "cpu".to_owned(),
                 (_, Some(device)) if device >= 0 => format!("gpu{device}"),
@@ -66,24 +106,39 @@ impl Gather<'_> {
             ];
             for (metric, total) in totals {
                 if let Some(total) = total {
-                    self.push(&device, metric, "bytes", at, &total.to_string())?;
+                    let key = Key {
+                        source: SOURCE.to_owned(),
+                        of: Of::Device(device.clone()),
+                        metric: metric.to_owned(),
+                    };
+                    self.push(key, "bytes", at, &total.to_string())?;
                 }
             }
             return Ok(());
         }
-        let device = match event.process {
-            Id::Number(number) => format!("gpu{number}"),
-            Id::Text(text) => self.file_name(text),
-            Id::None => "unknown".to_owned(),
+        let of = match event.process {
+            Id::Number(number) => Of::Process(number),
+            Id::Text(text) => Of::Device(self.file_name(text)),
+            Id::None => Of::Device("unknown".to_owned()),
         };
+        // A trace of ours names a series by its three names; each has no space in it.
+        let own = self.own.as_ref().and_then(|_| of_three(event.name));
         let counter = self.file_name(event.name);
         let mut cursor = Cursor::new(event.members, 0);
         let Ok(true) = cursor.enter(b'{', b'}') else {
             return Ok(());
         };
         while let Ok(key) = cursor.key() {
-            let key = self.file_name(key);
-            let metric = clipped(format!("{counter}.{key}"));
+            let (series, unit) = if let Some(names) = own {
+                let [source, device, metric] = names.map(|name| self.file_name(name));
+                let unit = Some(self.publishable(&unescape(key))).filter(|unit| unit != "value");
+                let of = Of::Device(device);
+                (Key { source, of, metric }, unit.unwrap_or_default())
+            } else {
+                let metric = clipped(format!("{counter}.{}", self.file_name(key)));
+                let (source, of) = (SOURCE.to_owned(), of.clone());
+                (Key { source, of, metric }, String::new())
+            };
             if matches!(cursor.token(), Ok(b'{' | b'[')) {
                 self.lose(LossReason::Skipped, "samples that are no numbers");
                 if cursor.value().is_err() {
@@ -91,7 +146,7 @@ impl Gather<'_> {
                 }
             } else if let Ok(value) = cursor.scalar() {
                 let text = String::from_utf8_lossy(value.text);
-                self.push(&device, &metric, "", at, &text)?;
+                self.push(series, &unit, at, &text)?;
             }
             if !matches!(cursor.follows(b'}'), Ok(false)) {
                 break;
@@ -100,23 +155,26 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// Keeps what an allocator did; its time is as the file has it.
-    fn allocation(&mut self, at: i64, event: &Event<'_>) {
+    /// Keeps what an allocator did; its time is as the file has it, its process is the number of
+    /// [`Gather::allocating`].
+    fn allocation(&mut self, at: i64, event: &Event<'_>) -> Result<(), Failure> {
         let arguments = &event.arguments;
-        let Some(bytes) = arguments.change else { return };
+        let Some(bytes) = arguments.change else {
+            return Ok(());
+        };
         let unsigned = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
         let small = |value: Option<i64>| unsigned(value).and_then(|value| u32::try_from(value).ok());
-        let process = match event.process {
-            Id::Number(number) => small(Some(number)),
-            Id::None | Id::Text(_) => None,
-        };
+        let (process, is_new) = self.allocating.number(event.process.into());
+        if is_new && let Id::Text(text) = event.process {
+            self.take(text.len())?;
+        }
         let thread = match event.thread {
             Id::Number(number) => u64::try_from(number).ok(),
             Id::None | Id::Text(_) => None,
         };
         self.capture.allocations.push(Allocation {
             t_ns: at.cast_unsigned() ^ BIAS,
-            process: process.unwrap_or(0),
+            process,
             thread,
             correlation: 0,
             kind: None,
@@ -126,14 +184,14 @@ impl Gather<'_> {
             allocated: unsigned(arguments.allocated),
             reserved: unsigned(arguments.reserved),
         });
+        Ok(())
     }
 
-    fn push(&mut self, device: &str, metric: &str, unit: &'static str, at: i64, value: &str) -> Result<(), Failure> {
+    fn push(&mut self, key: Key, unit: &str, at: i64, value: &str) -> Result<(), Failure> {
         let Some(value) = value.parse::<f64>().ok().filter(|value| value.is_finite()) else {
             self.lose(LossReason::Skipped, "samples that are no numbers");
             return Ok(());
         };
-        let key = (device.to_owned(), metric.to_owned());
         if !self.series.0.contains_key(&key) {
             let limit = u64::from(self.limits.max_rows);
             if u64::try_from(self.series.0.len()).unwrap_or(u64::MAX) >= limit {
@@ -142,10 +200,16 @@ impl Gather<'_> {
                     limit,
                 });
             }
-            self.take(device.len() + metric.len())?;
+            let device = match &key.of {
+                Of::Device(device) => device.len(),
+                Of::Process(_) => 0,
+            };
+            self.take(key.source.len() + device + key.metric.len() + unit.len())?;
         }
         let samples = self.series.0.entry(key).or_default();
-        samples.unit = unit;
+        if samples.at.is_empty() {
+            unit.clone_into(&mut samples.unit);
+        }
         samples.at.push(at);
         samples.value.push(value);
         Ok(())
@@ -165,6 +229,13 @@ impl Gather<'_> {
             name
         }
     }
+}
+
+/// The source, the device and the metric that the name of a series of ours holds.
+fn of_three(name: &[u8]) -> Option<[&[u8]; 3]> {
+    let mut parts = name.split(|byte| *byte == b' ');
+    let three = [parts.next()?, parts.next()?, parts.next()?];
+    parts.next().is_none().then_some(three)
 }
 
 fn clipped(mut name: String) -> String {

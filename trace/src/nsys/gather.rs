@@ -11,7 +11,7 @@ use super::tables::{Piece, Table};
 use super::{BIAS, Failure, Reader, RowKey};
 use crate::hdf5_io::StringBudget;
 use crate::limits::ReadLimits;
-use crate::model::{Category, ColumnId, Events, LossReason, Values, index};
+use crate::model::{Category, Column, ColumnId, Events, LossReason, Values, index};
 
 /// Rows of a table whose columns are made at once.
 const MOST_ROWS: usize = 1 << 24;
@@ -155,21 +155,21 @@ struct Columns {
     name: Vec<u32>,
     correlation: Vec<u32>,
     class: Vec<u8>,
-    own: Vec<Values>,
+    own: Vec<(ColumnId, Values)>,
 }
 
 impl Columns {
     /// Zeros, of which the system gives no memory before they are written.
     fn new(category: Category, optional: &[ColumnId], rows: usize) -> Self {
-        let own = no_events(category, optional)
-            .columns
-            .into_iter()
-            .map(|column| match column.values {
+        let own = no_events(category, optional).columns.into_iter().map(|column| {
+            let values = match column.values {
                 // The transform finds the launches.
                 Values::U32(_) if column.id == ColumnId::Launch => Values::U32(vec![ColumnId::NO_LAUNCH; rows]),
                 Values::U32(_) => Values::U32(vec![0; rows]),
                 Values::U64(_) => Values::U64(vec![0; rows]),
-            });
+            };
+            (column.id, values)
+        });
         Self {
             start: vec![0; rows],
             duration: vec![0; rows],
@@ -185,7 +185,7 @@ impl Columns {
         let mut own: Vec<_> = self
             .own
             .iter_mut()
-            .map(|values| -> Box<dyn Iterator<Item = Own<'_>>> {
+            .map(|(_, values)| -> Box<dyn Iterator<Item = Own<'_>>> {
                 match values {
                     Values::U32(values) => Box::new(values.chunks_mut(rows).map(Own::U32)),
                     Values::U64(values) => Box::new(values.chunks_mut(rows).map(Own::U64)),
@@ -379,7 +379,13 @@ impl Reader<'_> {
             scope.spawn(|_| add(&mut events.row, &mut columns.row, places));
             scope.spawn(|_| add(&mut events.name, &mut columns.name, places));
             scope.spawn(|_| add(&mut events.correlation, &mut columns.correlation, places));
-            for (column, from) in events.columns.iter_mut().zip(&mut columns.own) {
+            let mut own: Vec<&mut Column> = events.columns.iter_mut().collect();
+            for (id, from) in &mut columns.own {
+                // A category of several may lack a column that the first one has.
+                let Some(at) = own.iter().position(|column| column.id == *id) else {
+                    continue;
+                };
+                let column = own.swap_remove(at);
                 scope.spawn(move |_| match (&mut column.values, from) {
                     (Values::U32(into), Values::U32(from)) => add(into, from, places),
                     (Values::U64(into), Values::U64(from)) => add(into, from, places),

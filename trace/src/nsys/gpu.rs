@@ -1,4 +1,4 @@
-//! Kernels, copies, memsets and synchronisations.
+//! Kernels, whole graphs, copies, migrations, memsets and synchronisations.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,17 @@ use super::gather::{Hand, NONE, Note, Own, Plan, Slot, too_many_rows};
 use super::keys::RowWords;
 use super::names::Text;
 use super::tables::{Piece, Table};
-use super::{Failure, GlobalId, Reader, RowKey};
-use crate::model::{Category, ColumnId, LossReason, MemoryKind, Row, Track};
+use super::{Failure, GlobalId, Reader, RowKey, waits};
+use crate::model::{Category, ColumnId, MemoryKind, Row, Track};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
+const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
 const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
 const SYNCHRONIZATION: &str = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
 
 /// The tables that are read here.
-pub(super) const TABLES: &[&str] = &[KERNEL, MEMCPY, MEMSET, SYNCHRONIZATION];
+pub(super) const TABLES: &[&str] = &[KERNEL, GRAPH, MEMCPY, MEMSET, SYNCHRONIZATION];
 
 /// The full name of a kernel.
 const DEMANGLED: &str = "demangledName";
@@ -40,16 +41,20 @@ const COPY_KINDS: [(Category, &str); 14] = [
     (Category::CudaMemcpyD2d, "[CUDA memcpy Device-to-Device]"),
     (Category::CudaMemcpyOther, "[CUDA memcpy Host-to-Host]"),
     (Category::CudaMemcpyP2p, "[CUDA memcpy Peer-to-Peer]"),
-    (Category::CudaMemcpyOther, "[CUDA memcpy Unified Host-to-Device]"),
-    (Category::CudaMemcpyOther, "[CUDA memcpy Unified Device-to-Host]"),
-    (Category::CudaMemcpyOther, "[CUDA memcpy Unified Device-to-Device]"),
+    (Category::CudaMigration, "[CUDA memcpy Unified Host-to-Device]"),
+    (Category::CudaMigration, "[CUDA memcpy Unified Device-to-Host]"),
+    (Category::CudaMigration, "[CUDA memcpy Unified Device-to-Device]"),
 ];
 
-/// The category of copies by the name that tables have for them; none for a name that no copy of Nsight Systems has.
-pub fn copy_category(name: &str) -> Option<Category> {
-    let found = COPY_KINDS.iter().find(|(_, known)| *known == name);
-    found.map(|(category, _)| *category)
-}
+/// What the table of copies holds: copies, and what migrates of unified memory.
+const COPIES: [Category; 6] = [
+    Category::CudaMemcpyH2d,
+    Category::CudaMemcpyD2h,
+    Category::CudaMemcpyD2d,
+    Category::CudaMemcpyP2p,
+    Category::CudaMemcpyOther,
+    Category::CudaMigration,
+];
 
 /// Kinds of memory in copies and memsets, in the order of their numbers in Nsight Systems, which are not CUPTI's.
 const MEMORY_KINDS: [MemoryKind; 8] = [
@@ -143,11 +148,26 @@ fn rows(hand: &mut Hand, table: &str, piece: &mut Piece<'_, '_>, slot: &mut Slot
     Ok(())
 }
 
+/// Reads the sizes. CUPTI records nothing of 0 bytes: 0 is what NULL becomes, and a column that the
+/// schema lacks.
 fn read_bytes(piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Failure> {
     if let Some(Own::U64(bytes)) = slot.own.first_mut() {
         piece.read("bytes", bytes)?;
+        for size in bytes.iter_mut().filter(|size| **size == 0) {
+            *size = ColumnId::NO_SIZE;
+        }
     }
     Ok(())
+}
+
+/// The name of a whole graph, by the numbers that the program's CUDA gave it; 0 for none.
+fn graph_name(graph: u32, executable: u32) -> String {
+    match (graph, executable) {
+        (0, 0) => "[CUDA graph]".to_owned(),
+        (0, _) => format!("[CUDA graph executable {executable}]"),
+        (_, 0) => format!("[CUDA graph {graph}]"),
+        _ => format!("[CUDA graph {graph} executable {executable}]"),
+    }
 }
 
 impl Reader<'_> {
@@ -238,6 +258,38 @@ impl Reader<'_> {
         })
     }
 
+    /// Reads launches of graphs that were recorded as a whole, without their nodes: the default of
+    /// Nsight Systems.
+    pub(super) fn read_graphs(&mut self) -> Result<(), Failure> {
+        let Some(table) = self.table(GRAPH)? else {
+            return Ok(());
+        };
+        let optional = [ColumnId::GraphId, ColumnId::GraphExec];
+        let categories = (&[Category::CudaGraph][..], &optional[..]);
+        let numbers = ["graphId", "graphExecId"];
+        self.gather_activity(&table, categories, &numbers, on_stream, |hand, piece, slot| {
+            let [.., Own::U32(graphs), Own::U32(executables)] = slot.own.as_mut_slice() else {
+                return Ok(Note::default());
+            };
+            piece.read("graphId", graphs)?;
+            piece.read("graphExecId", executables)?;
+            let Some(names) = hand.names.first_mut() else {
+                return Ok(Note::default());
+            };
+            let pairs = graphs.iter().copied().zip(executables.iter().copied());
+            // The number of the last name, as a loop launches one graph again and again.
+            let mut last = None;
+            for (pair, name) in pairs.zip(&mut *slot.name) {
+                *name = match last {
+                    Some((known, number)) if known == pair => number,
+                    _ => names.of_key(slot.piece, Text::Inline(graph_name(pair.0, pair.1)).into()),
+                };
+                last = Some((pair, *name));
+            }
+            Ok(Note::default())
+        })
+    }
+
     pub(super) fn read_copies(&mut self) -> Result<(), Failure> {
         let Some(table) = self.table(MEMCPY)? else {
             return Ok(());
@@ -245,7 +297,7 @@ impl Reader<'_> {
         let columns = ["srcKind", "dstKind"];
         let message = columns.iter().all(|column| table.has(column));
         let optional = [ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind];
-        let categories = (&Category::MEMCPY[..], if message { &optional[..] } else { &[] });
+        let categories = (&COPIES[..], if message { &optional[..] } else { &[] });
         let numbers: &[&str] = if message {
             &["bytes", "copyKind", "srcKind", "dstKind"]
         } else {
@@ -274,7 +326,7 @@ impl Reader<'_> {
                         Text::Inline(format!("[CUDA memcpy kind {kind}]")),
                     ),
                 };
-                let place = Category::MEMCPY.iter().position(|copies| *copies == category);
+                let place = COPIES.iter().position(|copies| *copies == category);
                 let place = place.unwrap_or_default();
                 *class = u8::try_from(place).unwrap_or(NONE);
                 if let Some(names) = hand.names.get_mut(place) {
@@ -285,7 +337,13 @@ impl Reader<'_> {
             let mut note = Note::default();
             note.mixed = slot.class.iter().any(|class| *class != 0);
             Ok(note)
-        })
+        })?;
+        // An export does not say whether migrations were asked for: only one that holds some tells
+        // it.
+        if !self.capture.events.contains_key(&Category::CudaMigration) {
+            self.capture.captured.remove(&Category::CudaMigration);
+        }
+        Ok(())
     }
 
     pub(super) fn read_memsets(&mut self) -> Result<(), Failure> {
@@ -311,10 +369,23 @@ impl Reader<'_> {
         let Some(table) = self.table(SYNCHRONIZATION)? else {
             return Ok(());
         };
-        let categories = (&[Category::CudaSync][..], &[][..]);
-        self.gather_activity(&table, categories, &["syncType"], waiting, |hand, piece, slot| {
+        let records = if table.has(waits::EVENT) {
+            self.read_records()?
+        } else {
+            waits::Records::default()
+        };
+        let optional = if records.is_empty() {
+            &[][..]
+        } else {
+            &waits::COLUMNS[..]
+        };
+        let categories = (&[Category::CudaSync][..], optional);
+        let numbers = [waits::TYPE, waits::EVENT, waits::EVENT_SYNC];
+        self.gather_activity(&table, categories, &numbers, waiting, |hand, piece, slot| {
+            // The words are still those of the rows.
+            records.fill(hand, piece, slot)?;
             let [kinds, ..] = &mut hand.words;
-            piece.read("syncType", kinds)?;
+            piece.read(waits::TYPE, kinds)?;
             if let Some(names) = hand.names.first_mut() {
                 for (kind, name) in kinds.iter().zip(&mut *slot.name) {
                     let known = usize::try_from(*kind).ok().and_then(|kind| SYNC_TYPES.get(kind));
@@ -357,15 +428,5 @@ impl Reader<'_> {
                 *row = placed;
             }
         }
-    }
-
-    /// Whether GPU work was recorded as whole graphs, so that there are no rows of its kernels.
-    pub(super) fn has_graph_trace(&self) -> bool {
-        let graphs = "table CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
-        self.capture
-            .drops
-            .list()
-            .iter()
-            .any(|drop| drop.reason == LossReason::Unsupported && drop.what == graphs)
     }
 }

@@ -5,10 +5,17 @@ use std::collections::BTreeSet;
 use hashbrown::{HashMap, HashSet};
 
 use super::peaks::{SOURCE, peak_flops};
-use super::{Failure, GlobalId, Reader};
+use super::tables::Table;
+use super::{Failure, GlobalId, Reader, event_tables};
 use crate::model::{Category, Device, Row, Track};
 
 const STRINGS: &str = "StringIds";
+
+/// What wrote an export that does not say so.
+const TOOL: &str = "NVIDIA Nsight Systems";
+
+/// What a file without versions and events lacks.
+const UNTOLD: &str = "META_DATA_EXPORT, nor any of events";
 
 /// What the profiler was asked to record, as `META_DATA_CAPTURE` spells it, and the categories that come of it on the CPU.
 const EVENT_TYPES: [(&str, &[Category]); 3] = [
@@ -29,18 +36,39 @@ const GPU_SIDE: [Category; 8] = [
 ];
 
 impl Reader<'_> {
-    /// Checks that nsys wrote and finished the file, and takes its versions.
+    /// Checks that nsys wrote the file, and takes its versions. Exports of 2021 and before name
+    /// none: they are told by the tables of events.
     pub(super) fn read_source(&mut self) -> Result<(), Failure> {
         if self.table(STRINGS)?.is_none() {
             return Err(Failure::NotAnExport(STRINGS));
         }
         // 2022 and older, then newer.
         let meta = match self.table("EXPORT_META_DATA")? {
-            Some(table) => table,
-            None => self
-                .table("META_DATA_EXPORT")?
-                .ok_or(Failure::NotAnExport("META_DATA_EXPORT"))?,
+            None => self.table("META_DATA_EXPORT")?,
+            found => found,
         };
+        if let Some(meta) = meta {
+            self.read_versions(&meta)?;
+        } else if self.holds_events() {
+            TOOL.clone_into(&mut self.capture.source.tool);
+        } else {
+            return Err(Failure::NotAnExport(UNTOLD));
+        }
+        if let Some(table) = self.table("TARGET_INFO_SESSION_START_TIME")? {
+            for slab in table.slabs().take(1) {
+                let utc: Vec<u64> = table.optional("utcEpochNs", &slab)?;
+                self.capture.session_start_utc_ns = utc.first().copied().filter(|utc| *utc > 0);
+            }
+        }
+        Ok(())
+    }
+
+    fn holds_events(&self) -> bool {
+        let names = self.tables.names();
+        event_tables().any(|table| names.iter().any(|name| name == table))
+    }
+
+    fn read_versions(&mut self, meta: &Table) -> Result<(), Failure> {
         for slab in meta.slabs() {
             for (name, value) in meta
                 .strings("name", &slab)?
@@ -56,17 +84,11 @@ impl Reader<'_> {
                 *field = value.chars().filter(|c| !c.is_control()).take(64).collect();
             }
         }
-        if let Some(table) = self.table("TARGET_INFO_SESSION_START_TIME")? {
-            for slab in table.slabs().take(1) {
-                let utc: Vec<u64> = table.optional("utcEpochNs", &slab)?;
-                self.capture.session_start_utc_ns = utc.first().copied().filter(|utc| *utc > 0);
-            }
-        }
         Ok(())
     }
 
-    /// The window's length, and which categories were recorded, where the file says it.
-    pub(super) fn read_window(&mut self) -> Result<(), Failure> {
+    /// The window's length in ns, where the file says it.
+    pub(super) fn window(&self) -> Result<Option<u64>, Failure> {
         let mut window = 0;
         if let Some(table) = self.table("ANALYSIS_DETAILS")? {
             for slab in table.slabs() {
@@ -74,6 +96,12 @@ impl Reader<'_> {
                 window = durations.into_iter().fold(window, u64::max);
             }
         }
+        Ok(Some(window).filter(|window| *window > 0))
+    }
+
+    /// The window's length, and which categories were recorded, where the file says it.
+    pub(super) fn read_window(&mut self) -> Result<(), Failure> {
+        let window = self.window()?.unwrap_or(0);
         // `duration_ns` holds by how much the start was moved back.
         self.capture.duration_ns = window.saturating_add(self.capture.duration_ns).max(self.last_end());
         self.read_capture_options()?;
@@ -124,7 +152,9 @@ impl Reader<'_> {
             .iter()
             .any(|option| option == "Cuda");
         let calls = self.capture.events.contains_key(&Category::CudaApi);
-        if (activity || (asked && !calls)) && !self.has_graph_trace() {
+        // Whole graphs hide what their nodes are.
+        let has_graphs = self.capture.captured.contains(&Category::CudaGraph);
+        if (activity || (asked && !calls)) && !has_graphs {
             self.capture.captured.extend(GPU_SIDE);
         }
     }

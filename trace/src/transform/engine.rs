@@ -5,9 +5,9 @@
 //! For every category, from its columns `start_ns`, `duration_ns`, `row` and `name` (all of one length N < 2^32, rows and names
 //! already in their published numbering):
 //!
-//! 1. **Order.** The permutation that sorts by start, then by length with the longest first, then by row, then by name; events
-//!    that are equal in all four stay in the order of the input. The four columns come back sorted. (The transform itself then
-//!    puts such equal events into the order of their remaining columns, which changes nothing that the engine computed.)
+//! 1. **Order.** The permutation that sorts by start, then by length with the longest first, then by row; events that are equal
+//!    in all three stay in the order of the input, which is that of the source: of operators of one time the outer one comes
+//!    first there, and nothing else tells it from the inner one. The four columns come back sorted.
 //! 2. **Lanes.** All events of a row, of whichever category, take lanes together, in the order of start, then length with the
 //!    longest first, then category, then position in the sorted category. Each takes the lowest lane of its row that is free at
 //!    its start; a lane is free at `t` when no event in it ends after `t`. Ends saturate at `u64::MAX`. Where no earlier event

@@ -22,6 +22,17 @@ impl Series {
         self.0.values().flatten().map(|(at, _)| *at).min()
     }
 
+    /// Keeps the samples whose times `holds` says; gives how many were left out.
+    pub(super) fn retain(&mut self, holds: impl Fn(u64) -> bool) -> usize {
+        let size = |of: &BTreeMap<(String, String), Vec<(u64, f64)>>| of.values().map(Vec::len).sum::<usize>();
+        let before = size(&self.0);
+        self.0.retain(|_, samples| {
+            samples.retain(|(at, _)| holds(*at));
+            !samples.is_empty()
+        });
+        before - size(&self.0)
+    }
+
     /// The series with times from `origin` on.
     pub(super) fn since(self, origin: u64) -> Vec<CounterSeries> {
         let series = self.0.into_iter().map(|((device, metric), mut samples)| {

@@ -10,9 +10,11 @@ use super::details::{number, numbers};
 use super::modules;
 use super::plane::{Kind, Plane, Stat};
 use super::program::{Said, is_column};
+use crate::copy_direction;
 use crate::limits::ReadLimits;
 use crate::model::{Capture, Category, ColumnId, Device, Event, Events, LossReason, Row, Track};
 use crate::redact;
+use crate::times;
 use crate::wire::{Damage, Message};
 
 /// Starts are kept with this added until the smallest one is known.
@@ -280,9 +282,10 @@ impl<'a> Fill<'a> {
                 events.push(event, &own);
             }
             Category::Step => events.push(event, &[found.step.unwrap_or(0)]),
+            Category::CudaGraph => events.push(event, &[]),
             category if category.is_gpu_work() => {
                 let text = found.copy.as_deref().or(found.memset.as_deref()).unwrap_or_default();
-                events.push(event, &[number(text, &["size", "num_bytes"])]);
+                events.push(event, &[size(text)]);
             }
             _ => events.push(event, &[]),
         }
@@ -447,6 +450,16 @@ impl<'a> Fill<'a> {
 
     /// The capture, its times counted from the first event on.
     pub(super) fn finish(mut self) -> Capture {
+        // A category without events is none of those that were captured.
+        times::sift(&mut self.capture, BIAS, None);
+        if let Some(room) = times::room(&self.capture) {
+            let samples = self.series.retain(|at| room.contains(&at));
+            times::lose(&mut self.capture, "samples", samples);
+            let before = self.capture.allocations.len();
+            self.capture.allocations.retain(|of| room.contains(&of.t_ns));
+            let allocations = before - self.capture.allocations.len();
+            times::lose(&mut self.capture, "allocations", allocations);
+        }
         let starts = self
             .capture
             .events
@@ -513,24 +526,56 @@ fn classify(owner: Owner, line: &Line<'_>, found: &Found, name: &[u8]) -> (Categ
     }
 }
 
+/// Bytes that were moved or set, as [`ColumnId::Bytes`] has them, of the details of a copy or
+/// memset.
+fn size(details: &[u8]) -> u64 {
+    let found = ["size", "num_bytes"]
+        .into_iter()
+        .find_map(|name| numbers(details, name));
+    found.map_or(ColumnId::NO_SIZE, |[size, ..]| size)
+}
+
 fn gpu_work(line: &Line<'_>, found: &Found, name: &[u8]) -> Category {
-    let is = |word: &str| name.starts_with(word.as_bytes()) || line.name.contains(&format!("({word}"));
     let copy = found.copy.is_some() || name.starts_with(b"Memcpy");
     if found.kernel.is_some() {
         Category::CudaKernel
+    } else if name.starts_with(b"CudaGraphExec:") {
+        Category::CudaGraph
     } else if found.memset.is_some() || name.starts_with(b"Memset") {
         Category::CudaMemset
-    } else if copy && is("MemcpyH2D") {
-        Category::CudaMemcpyH2d
-    } else if copy && is("MemcpyD2H") {
-        Category::CudaMemcpyD2h
-    } else if copy && is("MemcpyD2D") {
-        Category::CudaMemcpyD2d
-    } else if copy && is("MemcpyP2P") {
-        Category::CudaMemcpyP2p
     } else if copy {
-        Category::CudaMemcpyOther
+        // `Stream #20(MemcpyH2D)`: what a line has most of.
+        let of_line = || {
+            let (_, kinds) = line.name.split_once('(')?;
+            copy_direction::category(kinds.split(',').next()?.as_bytes())
+        };
+        let told = copy_direction::category(name).or_else(of_line);
+        told.unwrap_or(Category::CudaMemcpyOther)
     } else {
         Category::CudaKernel
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_of_a_stream_is_what_its_name_tells_where_it_has_no_details() {
+        let line = |name: &str| Line {
+            name: name.to_owned(),
+            ..Line::default()
+        };
+        for (of, name, expected) in [
+            ("Stream #20", "CudaGraphExec:3", Category::CudaGraph),
+            ("Stream #20", "MemcpyD2H", Category::CudaMemcpyD2h),
+            ("Stream #20(MemcpyP2P,Memset)", "Memcpy", Category::CudaMemcpyP2p),
+            ("Stream #20(Compute,MemcpyP2P)", "Memcpy", Category::CudaMemcpyOther),
+            ("Stream #20", "Memset", Category::CudaMemset),
+            ("Stream #20", "fusion_1", Category::CudaKernel),
+        ] {
+            let found = gpu_work(&line(of), &Found::default(), name.as_bytes());
+            assert_eq!(found, expected, "{of}: {name}");
+        }
     }
 }

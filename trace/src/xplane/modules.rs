@@ -25,7 +25,7 @@ impl Fill<'_> {
                 if held.saturating_add(proto.len()) > MOST_BYTES {
                     let what = "HLO modules beyond 32 MiB in all";
                     self.capture.drops.add(LossReason::Truncated, what, 1);
-                } else if redact::redact(&String::from_utf8_lossy(&proto)).1 > 0 {
+                } else if redact::holds_secret(&proto) {
                     let what = "HLO modules with what looks like a secret";
                     self.capture.drops.add(LossReason::Skipped, what, 1);
                 } else {

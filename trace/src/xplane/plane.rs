@@ -4,6 +4,7 @@ use std::io::Read;
 
 use hashbrown::HashMap;
 
+use crate::gzip::Members;
 use crate::wire::{Damage, Message, Value};
 
 /// Bytes that a compressed text may have when it is inflated. Details of a kernel have a hundred.
@@ -127,7 +128,7 @@ impl<'a> Plane<'a> {
             (7, Value::Number(id)) => self.stat_names.get(&id).map(|text| Stat::Text(text.to_vec())),
             (8, Value::Bytes(packed)) => {
                 let mut text = Vec::new();
-                let inflate = flate2::read::MultiGzDecoder::new(packed.bytes);
+                let inflate = Members::new(packed.bytes);
                 inflate.take(LONGEST_TEXT).read_to_end(&mut text).ok()?;
                 Some(Stat::Text(text))
             }

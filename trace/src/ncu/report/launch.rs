@@ -154,7 +154,7 @@ pub(super) fn read<'a>(
             profiles.leave_out("metrics without a value", 1);
             continue;
         };
-        profiles.value(id, &name, value, unit_of(&name))?;
+        profiles.value(id, &name, value, &unit_of(&name))?;
     }
     Ok(())
 }

@@ -1,0 +1,114 @@
+//! What times an event may have: one rule for all readers.
+//!
+//! A profiler may say of an event that it began in 1970 or lasts for 236 years. Such an event alone
+//! would make the capture's length, its idle time and its shares, so it is left out and counted.
+//! What is possible is judged by the session's bounds, where the source states them, and otherwise
+//! by the neighbors: the largest group of events of which none begins more than a day behind the
+//! one before.
+//!
+//! - **Work of a GPU** is recorded from its begin to its end: it lies within the bounds.
+//! - **Everything else** may have begun long before: a range around the whole program, a function
+//!   that ran when the capture began. It ends within the bounds, and is no longer than a year.
+//! - **On one stream** work runs in its order. What ends behind work that began later on its stream
+//!   is cut where that began. Nodes of graphs are left alone: branches of a graph may run side by
+//!   side.
+//!
+//! Both sides have room: clocks of CPU and GPU differ by milliseconds, a wait may be the last thing
+//! in a capture, and a session may hold hours in which nothing happens.
+
+mod bounds;
+mod streams;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::{Range, RangeInclusive};
+
+use rayon::prelude::*;
+
+use crate::model::{Capture, Category, Events, Loss, LossReason, count};
+use bounds::{Bounds, SECOND};
+
+/// Leaves out the events of `capture` whose times cannot be, cuts those that run on, and counts
+/// both. Gives the categories that lost all their events: nothing is known of them, so that they
+/// were not captured.
+///
+/// Starts are on any scale that keeps their order; `zero` is the zero of the source's clock on it,
+/// and `stated` is when the session ran, where the source says that. Rows must be there.
+pub(crate) fn sift(capture: &mut Capture, zero: u64, stated: Option<Range<u64>>) -> BTreeSet<Category> {
+    let mut emptied = BTreeSet::new();
+    if has_untimed(&capture.events, zero) {
+        leave_out(capture, &mut emptied, |category, start, length| {
+            (category.is_gpu_work() && (start, length) == (zero, 0)).then_some(Loss::UNTIMED)
+        });
+    }
+    if let Some(bounds) = Bounds::of(&capture.events, stated) {
+        leave_out(capture, &mut emptied, |category, start, length| {
+            bounds.fault(category.is_gpu_work(), start, length)
+        });
+    }
+    streams::cut(capture);
+    emptied
+}
+
+/// When samples and what allocators did may have been: as others than GPU work, around the events
+/// that are there. `None` without events.
+pub(crate) fn room(capture: &Capture) -> Option<RangeInclusive<u64>> {
+    bounds::around(&capture.events)
+}
+
+/// Counts samples, or whatever else has times, that lie outside of [`room`].
+pub(crate) fn lose(capture: &mut Capture, what: &str, lost: usize) {
+    let what = format!("{what}: {}", Loss::AWAY);
+    capture.drops.add(LossReason::Skipped, &what, count(lost));
+}
+
+type ByCategory = BTreeMap<Category, Events>;
+
+/// Whether there is GPU work of begin 0 and length 0, and everything else begins at least a second
+/// later.
+fn has_untimed(events: &ByCategory, zero: u64) -> bool {
+    let later = zero.saturating_add(SECOND);
+    let mut found = false;
+    for (category, events) in events {
+        let times = events.start_ns.iter().zip(&events.duration_ns);
+        let early = times.filter(|(start, _)| **start < later);
+        for (start, length) in early {
+            if !category.is_gpu_work() || (*start, *length) != (zero, 0) {
+                return false;
+            }
+            found = true;
+        }
+    }
+    found
+}
+
+/// Leaves out the events in which `fault` finds one.
+fn leave_out(
+    capture: &mut Capture,
+    emptied: &mut BTreeSet<Category>,
+    fault: impl Fn(Category, u64, u64) -> Option<&'static str> + Sync,
+) {
+    for (category, events) in &mut capture.events {
+        let times = events.start_ns.par_iter().zip(&events.duration_ns);
+        let faults: Vec<Option<&str>> = times
+            .with_min_len(1 << 14)
+            .map(|(start, length)| fault(*category, *start, *length))
+            .collect();
+        if faults.iter().all(Option::is_none) {
+            continue;
+        }
+        for kind in [Loss::AWAY, Loss::TOO_LONG, Loss::UNTIMED] {
+            let of_kind = faults.iter().filter(|fault| **fault == Some(kind)).count();
+            let what = format!("{}: {kind}", category.name());
+            capture.drops.add(LossReason::Skipped, &what, count(of_kind));
+        }
+        let keep: Vec<bool> = faults.iter().map(Option::is_none).collect();
+        events.retain(&keep);
+        if events.is_empty() {
+            emptied.insert(*category);
+        }
+    }
+    capture.events.retain(|_, events| !events.is_empty());
+}
+
+#[cfg(test)]
+mod tests;
