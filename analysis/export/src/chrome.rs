@@ -2,10 +2,14 @@
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 //!
 //! Complete events (`X`) on numbered tracks; a track's `M` event names it. Series are counters (`C`) of process 0.
+//!
+//! What the format has no place for stands where viewers pass over it: in `otherData` what the
+//! capture says of itself ([`TraceAbout`]), and beside the name of a track the [`Row`] that it
+//! shows. So our own reader gives the capture back.
 
 use std::io::{BufWriter, Write};
 
-use flopwatch_model::{CounterSeries, LossReason, Row, Timeline, index};
+use flopwatch_model::{CounterSeries, LossReason, Row, Timeline, TraceAbout, index};
 
 use super::json::Microseconds;
 use super::nesting::{ByRow, Placed, Step};
@@ -20,22 +24,24 @@ pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportEr
         first: true,
     };
     let capture = &timeline.capture;
-    let about = serde_json::json!({
-        "session_id": timeline.session_id,
-        "session_start_utc_ns": capture.session_start_utc_ns.map(|ns| ns.to_string()),
-        "total_duration_ns": capture.duration_ns,
-        "source": capture.source,
-        "drops": capture.drops.list(),
-        "redactions": capture.redactions,
-        "schema_version": super::SCHEMA_VERSION,
-    });
-    write!(
-        writer.out,
-        "{{\"displayTimeUnit\":\"ns\",\"otherData\":{about},\"traceEvents\":["
-    )?;
+    let about = TraceAbout {
+        writer: TraceAbout::WRITER.to_owned(),
+        schema_version: super::SCHEMA_VERSION,
+        session_id: timeline.session_id.clone(),
+        session_start_utc_ns: capture.session_start_utc_ns.map(|ns| ns.to_string()),
+        total_duration_ns: capture.duration_ns,
+        source: capture.source.clone(),
+        captured: capture.captured.clone(),
+        devices: capture.devices.clone(),
+        drops: capture.drops.list(),
+        redactions: capture.redactions,
+    };
+    writer.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"otherData\":")?;
+    serde_json::to_writer(&mut writer.out, &about)?;
+    writer.out.write_all(b",\"traceEvents\":[")?;
     let numbers = tracks::processes(&capture.rows);
     for (key, number) in &numbers {
-        writer.named("process_name", *number, 0, &key.name())?;
+        writer.named(*number, &key.name())?;
     }
     let by_row = ByRow::new(timeline);
     // Tracks are numbered through, so that none of two processes are taken for one.
@@ -55,14 +61,14 @@ pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportEr
                 let number = next;
                 next = next.saturating_add(1);
                 known.push((placed.track, number));
-                writer.named("thread_name", process, number, &tracks::name(row, placed.track))?;
+                writer.track(process, number, &tracks::name(row, placed.track), row)?;
                 number
             };
             writer.event(process, track, row, placed)
         })?;
     }
     if !capture.counters.is_empty() {
-        writer.named("process_name", tracks::SERIES, 0, "series")?;
+        writer.named(tracks::SERIES, "series")?;
     }
     for series in &capture.counters {
         writer.series(series)?;
@@ -89,15 +95,28 @@ impl<W: Write> Writer<W> {
         Ok(serde_json::to_writer(&mut self.out, text)?)
     }
 
-    /// Says the name of a process or a track.
-    fn named(&mut self, what: &str, process: u32, track: u32, name: &str) -> Result<(), ExportError> {
+    /// Says the name of a process.
+    fn named(&mut self, process: u32, name: &str) -> Result<(), ExportError> {
+        self.describe("process_name", process, 0, name)?;
+        Ok(self.out.write_all(b"}}")?)
+    }
+
+    /// Says the name of a track, and which row it shows.
+    fn track(&mut self, process: u32, track: u32, name: &str, row: &Row) -> Result<(), ExportError> {
+        self.describe("thread_name", process, track, name)?;
+        self.out.write_all(b",\"row\":")?;
+        serde_json::to_writer(&mut self.out, row)?;
+        Ok(self.out.write_all(b"}}")?)
+    }
+
+    /// Begins the name of a process or a track, in arguments that are still open.
+    fn describe(&mut self, what: &str, process: u32, track: u32, name: &str) -> Result<(), ExportError> {
         self.next()?;
         write!(
             self.out,
             "{{\"ph\":\"M\",\"name\":\"{what}\",\"pid\":{process},\"tid\":{track},\"args\":{{\"name\":"
         )?;
-        self.text(name)?;
-        Ok(self.out.write_all(b"}}")?)
+        self.text(name)
     }
 
     fn event(&mut self, process: u32, track: u32, row: &Row, placed: Placed<'_>) -> Result<(), ExportError> {

@@ -9,7 +9,7 @@ mod fields;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
-use flopwatch_model::{Category, ColumnId, CounterSeries, Events, Timeline, index};
+use flopwatch_model::{Category, ColumnId, CounterSeries, Events, Row, Timeline, index};
 
 use self::fields::{annotation, counter, event, interned, packet, process, trace, track};
 use super::nesting::{ByRow, Placed, Step};
@@ -23,8 +23,13 @@ const SEQUENCE: u64 = 1;
 /// Interned names per packet, so that none is large.
 const NAMES_PER_PACKET: usize = 1024;
 
-/// Columns that become annotations of an event, by their numbers there.
+/// What every event says of itself and of its row, where it is known: annotations, as its own
+/// columns are.
 const CORRELATION: &str = "correlation";
+const THREAD: &str = "thread";
+const DEVICE: &str = "device";
+const CONTEXT: &str = "context";
+const STREAM: &str = "stream";
 
 /// Writes `timeline` to `out`, which holds a part of it after an error.
 pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
@@ -59,7 +64,7 @@ pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportEr
                     known.insert(placed.track, uuid);
                     uuid
                 };
-                writer.begin(uuid, placed)
+                writer.begin(uuid, row, placed)
             }
             Step::End { track, at_ns } => {
                 let uuid = known.get(&track).copied().unwrap_or(0);
@@ -133,7 +138,9 @@ impl<'a, W: Write> Writer<'a, W> {
     /// Numbers all strings that events refer to, before the first event.
     fn intern(&mut self, timeline: &'a Timeline) -> Result<(), ExportError> {
         let mut entries: Vec<(u32, u64, &'a str)> = Vec::new();
-        self.annotations.add(CORRELATION);
+        for name in [CORRELATION, THREAD, DEVICE, CONTEXT, STREAM] {
+            self.annotations.add(name);
+        }
         for (category, events) in &timeline.capture.events {
             entries.push((interned::CATEGORIES, category_number(*category), category.name()));
             for name in &events.names {
@@ -200,18 +207,25 @@ impl<'a, W: Write> Writer<'a, W> {
         self.packet(packet, packet::NEEDS_STATE)
     }
 
-    fn begin(&mut self, uuid: u64, placed: Placed<'_>) -> Result<(), ExportError> {
+    fn begin(&mut self, uuid: u64, row: &Row, placed: Placed<'_>) -> Result<(), ExportError> {
         let Placed { events, at, .. } = placed;
         let mut message = Message::new()
             .number(event::CATEGORY, category_number(placed.category))
             .number(event::NAME, self.names.get(events.name_of(at)));
         let correlation = events.correlation.get(at).copied().unwrap_or(0);
-        let correlation = (correlation != 0).then_some((CORRELATION, u64::from(correlation)));
+        let place = [
+            (CORRELATION, (correlation != 0).then_some(u64::from(correlation))),
+            (THREAD, row.thread),
+            (DEVICE, row.device.map(u64::from)),
+            (CONTEXT, row.context),
+            (STREAM, row.stream),
+        ];
+        let place = place.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let own = events.columns.iter().filter_map(|column| {
             let value = flopwatch_measures::record::own(events, column.id, at)?;
             Some((column.id.name(), value))
         });
-        for (name, value) in correlation.into_iter().chain(own) {
+        for (name, value) in place.chain(own) {
             let reply = Message::new()
                 .number(annotation::NAME, self.annotations.get(name))
                 .number(annotation::UINT, value);

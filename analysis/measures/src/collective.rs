@@ -85,7 +85,8 @@ impl CollectiveOperation {
 
     /// What a kernel's or a collective's name says: `ncclDevKernel_AllGather_RING_LL(...)`, `_allgather_base`, `all-gather-start.3`.
     pub fn of(name: &str) -> Self {
-        let without_arguments = name.split('(').next().unwrap_or(name);
+        let named = name.replace("(anonymous namespace)", "");
+        let without_arguments = named.split('(').next().unwrap_or(&named);
         let letters = without_arguments.chars().filter(char::is_ascii_alphabetic);
         let letters: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
         let found = WORDS.iter().find(|(word, _)| letters.contains(word));
@@ -180,6 +181,14 @@ mod tests {
                 Operation::AllReduce,
             ),
             ("void deep_ep::intranode::dispatch<8, 768>(int4*)", Operation::AllToAll),
+            (
+                "void (anonymous namespace)::multimem_all_reduce_kernel<c10::BFloat16, 16>(c10::BFloat16*)",
+                Operation::AllReduce,
+            ),
+            (
+                "void aiter::reduce_scatter_cross_device_store<__hip_bfloat16, 8>(aiter::RankData*)",
+                Operation::ReduceScatter,
+            ),
             ("collective-permute-start.7", Operation::Permute),
             ("_allgather_base", Operation::AllGather),
             ("_reduce_scatter_base", Operation::ReduceScatter),

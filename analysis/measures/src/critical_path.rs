@@ -7,9 +7,15 @@
 //! |---|---|---|
 //! | processor | one node of a thread to its next | the time between; of a call that waits for the GPU none |
 //! | work | begin to end of a kernel or copy | its length |
-//! | launch | begin of the call to begin of its work, where the stream was empty when the call began | the time between |
+//! | order | end of the stream's previous work, or of another stream's that it waited for, to begin of the next | none |
+//! | overlap | begin to begin, and end to end, of such work and of the next that began before it had ended | the time between |
+//! | launch | begin of the call to begin of its work, where all that this had to wait for had ended when the call began | the time between |
 //! | gap | end of the stream's previous work to begin of the next, which was launched before | the time between |
 //! | sync | end of GPU work to the end of the call, or to the begin of another stream's work, that waited for it | the time between |
+//!
+//! Every edge goes forward in time and costs no more than the time between its ends, so that the
+//! path is never longer than the wall. The edges of a stream cover all its work, so that the path is
+//! never shorter than the time in which any one stream was busy.
 //!
 //! Between its operators the thread of control runs the program's own code, which counts as processor time; where the operators of
 //! another thread of the process begin meanwhile (PyTorch's backward pass), control passes to that thread and back. Gaps of other threads
@@ -18,6 +24,7 @@
 mod gpu;
 mod graph;
 mod host;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -116,6 +123,9 @@ pub struct CriticalPath {
     pub gpu_events: u64,
     /// Part of it whose launch was not recorded, so that nothing on the processor leads to it.
     pub unlaunched: u64,
+    /// Part of it whose stream waited for an event of which the capture does not say in which
+    /// stream it was recorded: what it waited for is a guess.
+    pub guessed_waits: u64,
 }
 
 impl CriticalPath {
@@ -188,12 +198,13 @@ impl PathWindow {
 /// The critical path of `window`.
 ///
 /// Of GPU work it has what is launched in the window, and what runs in it though launched before. Needs the categories of GPU work,
-/// `cuda_api`, `cpu_op`, `cuda_sync`, `nvtx_range` and `annotation`, the columns of launches and styles of ranges, rows, names and correlations.
+/// `cuda_api`, `cpu_op`, `cuda_sync`, `nvtx_range` and `annotation`, rows, names and correlations,
+/// and the columns of launches, of what synchronisations wait for and of styles of ranges.
 pub fn of(timeline: &Timeline, work: &GpuWork, window: PathWindow) -> CriticalPath {
     let mut graph = Graph::default();
     let host = host::add(timeline, work, window, &mut graph);
     let first_work = graph.items.len();
-    let unlaunched = gpu::add(timeline, work, window, &host, &mut graph);
+    let found = gpu::add(timeline, work, window, &host, &mut graph);
     let gpu_events = graph.items.len() - first_work;
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let order = graph.order();
@@ -220,7 +231,8 @@ pub fn of(timeline: &Timeline, work: &GpuWork, window: PathWindow) -> CriticalPa
         gpu_chain_ns: alone.iter().map(|step| step.time.len()).sum(),
         cpu_events: count(first_work),
         gpu_events: count(gpu_events),
-        unlaunched,
+        unlaunched: found.unlaunched,
+        guessed_waits: found.guessed_waits,
     }
 }
 

@@ -10,6 +10,7 @@
 mod convolution;
 mod custom_call;
 mod traffic;
+mod xla;
 
 use std::collections::HashMap;
 
@@ -78,6 +79,11 @@ impl HloCost {
     pub fn xla_flops(self) -> u64 {
         self.flops.saturating_add(self.integer_operations)
     }
+}
+
+/// Bytes of a run of the module as `compiled.cost_analysis()` counts them (`bytes accessed`).
+pub fn cost_analysis_bytes(module: &Module) -> u64 {
+    xla::bytes(module)
 }
 
 /// How often the body of a loop counts.

@@ -126,7 +126,6 @@ impl HloTime {
             column(ColumnId::HloModule),
             column(ColumnId::HloOp),
         );
-        let (flops, bytes) = (column(ColumnId::Flops), column(ColumnId::Bytes));
         let is_named_by_event = category == Category::DeviceOp;
         let asynchronous: Vec<bool> = timeline
             .capture
@@ -193,8 +192,8 @@ impl HloTime {
                 operation.longest = Some((row, time));
             }
             if is_named_by_event {
-                operation.flops = add_said(operation.flops, flops.map(|_| number(flops, at)));
-                operation.bytes = add_said(operation.bytes, bytes.map(|_| number(bytes, at)));
+                operation.flops = add_said(operation.flops, events.number(ColumnId::Flops, at));
+                operation.bytes = add_said(operation.bytes, events.number(ColumnId::Bytes, at));
             }
             if category.is_gpu_work() {
                 let kernel = *kernels.entry((place, event_name)).or_insert_with(|| {

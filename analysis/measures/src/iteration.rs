@@ -129,6 +129,13 @@ impl Iterations {
         )
     }
 
+    /// Whether they may be parts of an iteration, such as layers, as one of the cautions says: a range named after a part of a model, or a
+    /// period of kernels, which is that of the layers where the capture holds few iterations.
+    pub fn may_be_parts(&self) -> bool {
+        self.source == Some(IterationSource::KernelPeriod)
+            || (self.source.is_some() && ranges::names_a_part(&self.name))
+    }
+
     fn none(reason: impl Into<String>) -> Self {
         Self {
             not_found: Some(NotCaptured::new("iterations", reason)),

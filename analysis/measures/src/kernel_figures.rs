@@ -116,12 +116,13 @@ pub fn share(unit: &str) -> Option<f64> {
     (unit == "%").then_some(0.01)
 }
 
-/// Instructions, operations or bytes in a cycle. The profiler writes such counts with the unit or without.
+/// Instructions, those of threads, operations or bytes in a cycle. The profiler writes such counts with the unit or without.
 pub(crate) fn per_cycle(unit: &str) -> Option<f64> {
-    if matches!(unit, "" | "inst" | "inst/cycle" | "1/cycle" | "cycle" | "cycle/cycle") {
+    let counted = unit.strip_suffix("/cycle").unwrap_or(unit);
+    if matches!(counted, "" | "1" | "inst" | "thread" | "cycle") {
         return Some(1.0);
     }
-    thousands(unit.strip_suffix("/cycle").unwrap_or(unit).strip_suffix("byte")?)
+    thousands(counted.strip_suffix("byte")?)
 }
 
 pub(crate) fn nanoseconds(unit: &str) -> Option<f64> {

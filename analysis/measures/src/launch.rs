@@ -171,12 +171,11 @@ impl From<&Figures> for Spread {
         if figures.count == 0 {
             return Self::default();
         }
-        let median = |value: u64| approximate(value.into());
         Self {
             count: figures.count,
             sum_ns: u64::try_from(figures.total).unwrap_or(u64::MAX),
             mean_ns: approximate(figures.total) / approximate(figures.count.into()),
-            median_ns: f64::midpoint(median(figures.lower_median), median(figures.upper_median)),
+            median_ns: figures.median().unwrap_or(0.0),
             min_ns: figures.min,
             max_ns: figures.max,
         }

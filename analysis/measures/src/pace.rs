@@ -16,12 +16,12 @@ pub struct Pace {
     pub left_out: u64,
     /// Mean length in ns; `None` without any.
     pub mean_ns: Option<u64>,
-    /// The lower of the middles of their lengths in ns.
-    pub median_ns: Option<u64>,
     /// When they are.
     pub times: Vec<Interval>,
     /// What the iterations were found from, for people.
     pub found_by: String,
+    /// What may be wrong with them, in sentences.
+    pub cautions: Vec<String>,
     /// Why there are none.
     pub not_found: Option<NotCaptured>,
 }
@@ -33,8 +33,7 @@ impl Pace {
         let all: &[Iteration] = found.loops().max_by_key(|list| list.len()).unwrap_or(&[]);
         let warm = all.iter().skip(1).map(|iteration| iteration.time);
         let times: Vec<Interval> = warm.filter(|time| !is_cold(*time)).collect();
-        let mut lengths: Vec<u64> = times.iter().map(|time| time.len()).collect();
-        lengths.sort_unstable();
+        let lengths: Vec<u64> = times.iter().map(|time| time.len()).collect();
         let count = u64::try_from(lengths.len()).unwrap_or(u64::MAX);
         let total = lengths.iter().copied().fold(0, u64::saturating_add);
         let not_found = lengths.is_empty().then(|| {
@@ -51,9 +50,9 @@ impl Pace {
             iterations: count,
             left_out: u64::try_from(all.len()).unwrap_or(u64::MAX) - count,
             mean_ns: total.checked_div(count),
-            median_ns: lengths.get(lengths.len().saturating_sub(1) / 2).copied(),
             times,
             found_by: found.name,
+            cautions: found.cautions,
             not_found,
         }
     }
@@ -77,7 +76,7 @@ mod tests {
         let timeline = trace.build();
         let pace = Pace::of(&timeline, &GpuWork::of(&timeline), |time| time.start == 1100);
         assert_eq!((pace.iterations, pace.left_out), (2, 2));
-        assert_eq!((pace.mean_ns, pace.median_ns), (Some(150), Some(100)));
+        assert_eq!(pace.mean_ns, Some(150));
         let cold = Pace::of(&timeline, &GpuWork::of(&timeline), |_| true)
             .not_found
             .unwrap();

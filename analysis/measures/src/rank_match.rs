@@ -1,5 +1,7 @@
 //! Which collective of one rank is which of another, and how their clocks differ.
 
+use flopwatch_model::middles;
+
 use crate::collective::CollectiveOperation;
 
 /// A collective as one rank ran it, on a clock that all ranks may or may not share.
@@ -88,10 +90,9 @@ fn upper_quartile(values: &mut [u64]) -> Option<u64> {
     (place < values.len()).then(|| *values.select_nth_unstable(place).1)
 }
 
-/// The lower median of `values`, which are reordered; `None` of none.
-pub fn median<T: Copy + Ord>(values: &mut [T]) -> Option<T> {
-    let middle = values.len().checked_sub(1)? / 2;
-    Some(*values.select_nth_unstable(middle).1)
+/// The median of distances in ns, rounded towards 0, which are reordered; `None` of none.
+fn median(values: &mut [i64]) -> Option<i64> {
+    middles(values).map(|(lower, upper)| lower.midpoint(upper))
 }
 
 /// What is to be taken from the clock of each of `clocks` inputs: the median, over `collectives`, of how much later than on average the
@@ -168,6 +169,8 @@ mod tests {
         let ends = |offset: i64| vec![(0, 1000), (1, 1000 + offset)];
         // Clock 1 is 100 ns ahead; one collective ended late there.
         assert_eq!(offsets(2, &[ends(100), ends(100), ends(900)]), [-50, 50]);
+        // Of an even number both in the middle count.
+        assert_eq!(offsets(2, &[ends(100), ends(300)]), [-100, 100]);
         assert_eq!(offsets(2, &[]), [0, 0]);
     }
 }

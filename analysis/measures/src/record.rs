@@ -92,7 +92,7 @@ const FIELDS: [Field; 36] = [
 
 /// Columns that a table has behind the others where an event of the timeline says something in them, in published order. New ones
 /// go to the end.
-const FURTHER: [ColumnId; 22] = [
+const FURTHER: [ColumnId; 26] = [
     ColumnId::BlocksPerSm,
     ColumnId::WarpsPerSm,
     ColumnId::AchievedOccupancy,
@@ -115,6 +115,10 @@ const FURTHER: [ColumnId; 22] = [
     ColumnId::HloModule,
     ColumnId::TfOp,
     ColumnId::RangeCategory,
+    ColumnId::GraphId,
+    ColumnId::GraphExec,
+    ColumnId::WaitOnStream,
+    ColumnId::WaitOnRecord,
 ];
 
 /// The columns of a table of this timeline.
@@ -224,9 +228,7 @@ impl<'a> Cells<'a> {
 
 /// The value of a category's own column of numbers; none where the event does not say it and 0 would be an ordinary value.
 pub fn own(events: &Events, id: ColumnId, at: usize) -> Option<u64> {
-    let value = events.column(id)?.get(at)?;
-    let says_none = id.missing() != 0 && value == id.missing();
-    (!says_none && !id.is_text()).then_some(value)
+    (!id.is_text()).then(|| events.number(id, at)).flatten()
 }
 
 #[cfg(test)]

@@ -14,9 +14,7 @@ const MOST_VALUES: usize = 1000;
 
 /// The median; the mean of the middle two of an even number. `None` of no values.
 pub fn median(values: &[u64]) -> Option<f64> {
-    let figures = Figures::of(&mut values.to_vec());
-    let sum = u128::from(figures.lower_median) + u128::from(figures.upper_median);
-    (figures.count > 0).then(|| approximate(sum) / 2.0)
+    Figures::of(&mut values.to_vec()).median()
 }
 
 /// The two-sided p-value of the Mann–Whitney U test: how likely a difference of ranks at least as large is where both samples come from one
@@ -151,8 +149,7 @@ impl Draws {
         let count = u64::try_from(values.len()).ok().filter(|count| *count > 0)?;
         let draw = |_| values.get(usize::try_from(self.next() % count).ok()?).copied();
         let mut drawn = values.iter().map(draw).collect::<Option<Vec<u64>>>()?;
-        let figures = Figures::of(&mut drawn);
-        Some(approximate(u128::from(figures.lower_median) + u128::from(figures.upper_median)) / 2.0)
+        Figures::of(&mut drawn).median()
     }
 }
 

@@ -1,4 +1,5 @@
-//! The work of GPUs across categories: kernels, copies and memsets in the order of their starts.
+//! The work of GPUs across categories: kernels, whole graphs, copies and memsets in the order of
+//! their starts.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +19,7 @@ pub const NAMED_WORK: Needs = Needs {
     ..Needs::NOTHING
 };
 
-/// A kernel, copy or memset.
+/// A kernel, a whole graph, a copy or a memset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
     /// When it ran.
@@ -43,6 +44,12 @@ impl Work {
     pub fn name(self, timeline: &Timeline) -> &str {
         self.events(timeline)
             .map_or("", |events| events.name_of(index(self.at)))
+    }
+
+    /// How many bytes it moved or set; `None` where the source does not say it. Needs
+    /// [`ColumnId::Bytes`].
+    pub fn bytes(self, timeline: &Timeline) -> Option<u64> {
+        self.events(timeline)?.number(ColumnId::Bytes, index(self.at))
     }
 
     /// The place of the call that launched it among the events of [`Category::CudaApi`]; `None` where it was not recorded. Needs

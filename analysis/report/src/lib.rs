@@ -11,6 +11,6 @@ pub mod page;
 mod tabular;
 
 pub use format::Format;
-pub use not_captured::NotCaptured;
+pub use not_captured::{NotCaptured, looks_inside};
 pub use page::Page;
 pub use tabular::{CellType, Column, Tabular, page_of};

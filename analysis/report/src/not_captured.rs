@@ -24,12 +24,19 @@ impl NotCaptured {
         }
     }
 
-    /// `what` has no figures where none of `categories` was recorded; `None` where one was, with events or without.
+    /// `what` has no figures where none of `categories` was recorded; `None` where one was, with
+    /// events or without. Of kernels without whole graphs it is what [`NotCaptured::inside_graphs`]
+    /// says too.
     pub fn unless_any(capture: &Capture, categories: &[Category], what: &str) -> Option<Self> {
+        if looks_inside(categories)
+            && let Some(inside) = Self::inside_graphs(capture, what)
+        {
+            return Some(inside);
+        }
         if categories.iter().any(|category| capture.captured.contains(category)) {
             return None;
         }
-        // Seven names for what is one thing to the reader would hide the others.
+        // Eight names for what is one thing to the reader would hide the others.
         let gpu_work: &[Category] = gpu_work_and![];
         let is_gpu_work = gpu_work.iter().all(|work| categories.contains(work));
         let together = is_gpu_work.then_some("GPU work");
@@ -51,11 +58,43 @@ impl NotCaptured {
         );
         Some(Self::new(what, reason))
     }
+
+    /// `what` has no figures of what ran inside of whole CUDA graphs; `None` where there are no
+    /// such graphs. Needs the events of [`Category::CudaGraph`].
+    pub fn inside_graphs(capture: &Capture, what: &str) -> Option<Self> {
+        let graphs = capture.events.get(&Category::CudaGraph)?.count();
+        let reason = format!(
+            "{graphs} launches of CUDA graphs were recorded as one piece of work each, which counts as computation, without \
+             the kernels and copies in them; record the nodes (cudaGraphTrace: Node, --cuda-graph-trace=node)"
+        );
+        (graphs > 0).then(|| Self::new(what, reason))
+    }
+}
+
+/// Whether what looks at `categories` looks at kernels, and not at the graphs that may hide them.
+pub fn looks_inside(categories: &[Category]) -> bool {
+    categories.contains(&Category::CudaKernel) && !categories.contains(&Category::CudaGraph)
 }
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Event, Events};
+
     use super::*;
+
+    #[test]
+    fn kernels_in_whole_graphs_are_told_where_kernels_alone_are_looked_at() {
+        let mut capture = Capture::default();
+        capture.captured.insert(Category::CudaKernel);
+        let told = |capture: &Capture, categories| NotCaptured::unless_any(capture, categories, "x");
+        assert_eq!(told(&capture, &[Category::CudaKernel]), None);
+        let mut graphs = Events::new(Category::CudaGraph);
+        graphs.push(Event::default(), &[]);
+        capture.events.insert(Category::CudaGraph, graphs);
+        let reason = told(&capture, &[Category::CudaKernel]).unwrap().reason;
+        assert!(reason.starts_with("1 launches of CUDA graphs"), "{reason}");
+        assert_eq!(told(&capture, gpu_work_and![]), None);
+    }
 
     #[test]
     fn all_kinds_of_gpu_work_are_named_as_one() {

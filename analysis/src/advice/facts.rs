@@ -4,6 +4,7 @@ mod calls;
 mod gpu;
 mod grids;
 mod memory;
+mod moved;
 mod named;
 
 use flopwatch_measures::gap::Gap;
@@ -12,7 +13,7 @@ use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::iteration::{self, Iteration, IterationOptions, Iterations};
 use flopwatch_measures::launch::{Joined, WorkCalls};
 use flopwatch_measures::work::{GpuWork, Work};
-use flopwatch_model::{Category, Events, Timeline, index};
+use flopwatch_model::{Category, ColumnId, Events, Timeline, count, index};
 use flopwatch_report::page::{Cell, Place, Unit};
 
 use crate::advice::finding::Evidence;
@@ -27,6 +28,14 @@ const WARM_UP_ITERATIONS: usize = 2;
 /// Where there are too few iterations the first tenth of the window is taken for warm-up.
 const WARM_UP_PART: u64 = 10;
 
+/// From this part of the GPUs' work on, whole graphs hide what kernels do: a tenth, as shares from
+/// which on rules fire.
+const HIDDEN_PART: u64 = 10;
+
+/// From this part of all GPU work on, work whose times cannot be makes figures of all of it wrong:
+/// a hundredth, as lost events do.
+const IMPOSSIBLE_PART: u64 = 100;
+
 /// What is known of a capture.
 #[derive(Debug)]
 pub(crate) struct Facts<'a> {
@@ -36,6 +45,8 @@ pub(crate) struct Facts<'a> {
     pub(crate) window: Interval,
     /// The work of all GPUs.
     pub(crate) work: GpuWork,
+    /// Whether whole CUDA graphs hide what its kernels are.
+    pub(crate) kernels_are_hidden: bool,
     /// What launched it.
     pub(crate) work_calls: WorkCalls,
     /// The GPUs that worked.
@@ -79,7 +90,7 @@ impl<'a> Facts<'a> {
             ("After the first two iterations", true)
         } else {
             (
-                "After the first tenth of the window (no warm-up is known, for there are too few iterations)",
+                "After the first tenth of the window (no warm-up is known, for there are too few iterations that are sure)",
                 false,
             )
         };
@@ -90,6 +101,7 @@ impl<'a> Facts<'a> {
             steady,
             warm_up,
             iterations,
+            kernels_are_hidden: are_kernels_hidden(&work),
             work,
             work_calls,
             calls: Calls::of(timeline),
@@ -101,6 +113,40 @@ impl<'a> Facts<'a> {
     /// The events of a category, where there are any.
     pub(crate) fn events(&self, category: Category) -> Option<&'a Events> {
         self.timeline.capture.events.get(&category)
+    }
+
+    /// Why nothing can be said of GPU work: so many pieces of it have times that cannot be, and were
+    /// left out or cut, that neither sums nor gaps are those of the program. `None` where there are
+    /// few.
+    pub(crate) fn impossible_times(&self) -> Option<String> {
+        let losses = self.timeline.capture.drops.list();
+        let of_work = losses
+            .iter()
+            .filter(|loss| loss.impossible_times_of().is_some_and(Category::is_gpu_work));
+        let impossible = of_work.fold(0_u64, |sum, loss| sum.saturating_add(loss.count));
+        let all = count(self.work.all().len()).saturating_add(impossible);
+        (impossible > 0 && impossible.saturating_mul(IMPOSSIBLE_PART) >= all).then(|| {
+            format!(
+                "the source gives {impossible} pieces of GPU work times that cannot be: sums are too small, and gaps \
+                 may be none"
+            )
+        })
+    }
+
+    /// Whether the program launches CUDA graphs: by calls, by graphs that were recorded as a whole,
+    /// or by nodes that say that they are some.
+    pub(crate) fn uses_graphs(&self) -> bool {
+        let is_node = |kernels: &Events| {
+            let nodes = kernels.column(ColumnId::GraphNode);
+            nodes.is_some_and(|nodes| (0..nodes.len()).any(|at| nodes.get(at).is_some_and(|node| node > 0)))
+        };
+        self.events(Category::CudaGraph).is_some()
+            || self
+                .calls
+                .named(|name, _| name.contains("GraphLaunch"))
+                .next()
+                .is_some()
+            || self.events(Category::CudaKernel).is_some_and(is_node)
     }
 
     /// The iterations of the loop that has most.
@@ -206,12 +252,25 @@ impl<'a> Facts<'a> {
     }
 }
 
+/// Whether whole CUDA graphs are so much of `work` that the kernels which were recorded do not stand
+/// for it.
+fn are_kernels_hidden(work: &GpuWork) -> bool {
+    let (mut graphs, mut all) = (0_u64, 0_u64);
+    for work in work.all() {
+        all = all.saturating_add(work.time.len());
+        if work.category == Category::CudaGraph {
+            graphs = graphs.saturating_add(work.time.len());
+        }
+    }
+    graphs > 0 && graphs.saturating_mul(HIDDEN_PART) >= all
+}
+
 /// The part of the window behind the warm-up, and whether iterations tell it.
 fn steady(window: Interval, iterations: &Iterations) -> (Interval, bool) {
     let longest = iterations.loops().max_by_key(|list| list.len()).unwrap_or(&[]);
-    let warm = longest
-        .get(WARM_UP_ITERATIONS)
-        .filter(|_| longest.len() > 2 * WARM_UP_ITERATIONS);
+    // Layers of one iteration are no warm-up.
+    let tells = longest.len() > 2 * WARM_UP_ITERATIONS && !iterations.may_be_parts();
+    let warm = longest.get(WARM_UP_ITERATIONS).filter(|_| tells);
     let tenth = window.start + window.len() / WARM_UP_PART;
     let start = warm.map_or(tenth, |first| first.time.start.max(window.start));
     (Interval::new(start.min(window.end), window.end), warm.is_some())

@@ -1,5 +1,6 @@
 //! What a rule found.
 
+use flopwatch_measures::iteration::Iterations;
 use flopwatch_report::page::{Cell, Place, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -197,6 +198,20 @@ impl Found {
     #[must_use]
     pub(super) fn confidence(mut self, confidence: Confidence) -> Self {
         self.confidence = confidence;
+        self
+    }
+
+    /// It is about these iterations: what may be wrong with them goes behind its sentence, and where they may be parts of an iteration
+    /// nothing of it is sure.
+    #[must_use]
+    pub(super) fn on(mut self, iterations: &Iterations) -> Self {
+        for caution in &iterations.cautions {
+            self.sentence.push(' ');
+            self.sentence.push_str(caution);
+        }
+        if iterations.may_be_parts() {
+            self.confidence = Confidence::Low;
+        }
         self
     }
 

@@ -1,8 +1,8 @@
 //! What a rule of advice is.
 
 use flopwatch_model::Category;
-use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Unit;
+use flopwatch_report::{NotCaptured, looks_inside};
 
 use super::facts::Facts;
 use super::finding::{Area, Found};
@@ -16,9 +16,12 @@ pub(crate) struct About {
     pub(crate) title: &'static str,
     /// Which part of the work it is about.
     pub(crate) area: Area,
-    /// Of each list at least one category must have been recorded; otherwise the rule abstains.
+    /// Of each list at least one category must have been recorded; otherwise the rule abstains. One
+    /// that names kernels and no whole graphs looks at what kernels do: its rule abstains too where
+    /// graphs hide many.
     pub(crate) needs: &'static [&'static [Category]],
-    /// Whether it looks at GPU work, and so abstains where there is none.
+    /// Whether it looks at GPU work, and so abstains where there is none, and where the times of
+    /// much of it cannot be.
     pub(crate) of_gpu_work: bool,
     /// From where on it fires.
     pub(crate) thresholds: &'static [Threshold],
@@ -114,13 +117,21 @@ pub(crate) trait Rule: Sync {
 pub(super) fn judge(rule: &dyn Rule, facts: &Facts<'_>) -> Verdict {
     let about = rule.about();
     let capture = &facts.timeline.capture;
+    let is_recorded = |category: &Category| capture.captured.contains(category);
     for categories in about.needs {
-        if let Some(lacking) = NotCaptured::unless_any(capture, categories, about.title) {
+        let lacks = !categories.iter().any(is_recorded) || (facts.kernels_are_hidden && looks_inside(categories));
+        let reason = NotCaptured::unless_any(capture, categories, about.title);
+        if let Some(lacking) = reason.filter(|_| lacks) {
             return Verdict::Abstains(lacking.reason);
         }
     }
     if about.of_gpu_work && facts.gpus.is_empty() {
         return Verdict::abstain("the capture holds no work of a GPU with streams");
+    }
+    if about.of_gpu_work
+        && let Some(reason) = facts.impossible_times()
+    {
+        return Verdict::Abstains(reason);
     }
     rule.evaluate(facts)
 }

@@ -37,6 +37,7 @@ mod small_kernels;
 mod synchronous_copies;
 mod synchronous_sets;
 mod tensor_cores;
+mod unified_memory;
 
 use super::rule::Rule;
 
@@ -74,6 +75,7 @@ pub(super) static ALL: &[&dyn Rule] = &[
     &synchronous_copies::SynchronousCopies,
     &small_copies::SmallCopies,
     &device_copies::DeviceCopies,
+    &unified_memory::UnifiedMemory,
     &synchronous_sets::SynchronousSets,
     &communication_exposed::CommunicationExposed,
     &gpus_unbalanced::GpusUnbalanced,
@@ -85,7 +87,7 @@ pub(super) static ALL: &[&dyn Rule] = &[
 mod tests {
     use std::collections::BTreeSet;
 
-    use flopwatch_model::Timeline;
+    use flopwatch_model::{Loss, LossReason, Timeline};
 
     use crate::advice::rule::{Verdict, judge};
     use crate::advice::{Facts, rules};
@@ -134,6 +136,21 @@ mod tests {
                     about.id
                 );
             }
+        }
+    }
+
+    #[test]
+    fn no_rule_advises_on_gpu_work_whose_times_cannot_be() {
+        for rule in rules::ALL.iter().filter(|rule| rule.about().of_gpu_work) {
+            let mut timeline = rule.fires();
+            let what = format!("cuda_kernel: {}", Loss::RUNS_ON);
+            timeline.capture.drops.add(LossReason::Truncated, &what, 1000);
+            let verdict = verdict(*rule, &timeline);
+            assert!(
+                matches!(&verdict, Verdict::Abstains(reason) if reason.contains("times that cannot be")),
+                "{} must abstain: {verdict:?}",
+                rule.about().id
+            );
         }
     }
 

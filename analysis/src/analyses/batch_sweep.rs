@@ -108,7 +108,7 @@ pub struct BatchSweepRow {
 
 impl Analysis for BatchSweep {
     const NAME: &'static str = "batch-sweep";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Captures of one program with different batch sizes: throughput, time per item, memory, efficiency against linear, and the batch from which on more no longer pays.";
     const GROUP: Group = Group::Comparison;
     const INPUTS: InputCount = InputCount::Many;
@@ -188,6 +188,9 @@ impl BatchSweepResult {
                 missing.reason.clone(),
             )
         }));
+        let cautions = pace.cautions.iter();
+        self.cautions
+            .extend(cautions.map(|caution| format!("Capture {}: {caution}", input + 1)));
         let per_second = |size: u64, ns: u64| ratio(size, ns).map(|per_ns| per_ns * 1e9);
         let size = batch.map(|(size, _)| size);
         let known = size.zip(pace.mean_ns);

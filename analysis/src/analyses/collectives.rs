@@ -10,7 +10,7 @@ use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::interval::Intervals;
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, Figures, Needs, Timeline, approximate, count, ratio};
+use flopwatch_model::{Category, Figures, Needs, Timeline, count, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
@@ -174,7 +174,7 @@ pub struct CollectiveOutlier {
 
 impl Analysis for Collectives {
     const NAME: &'static str = "collectives";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "Message sizes, algorithm and bus bandwidth, outliers and hidden time of NCCL's and other collectives.";
     const GROUP: Group = Group::Host;
@@ -338,7 +338,7 @@ fn rows(seen: &[Seen<'_>]) -> Vec<CollectiveRow> {
             total_bytes,
             total_ns,
             min_ns: figures.min,
-            median_ns: median(&figures),
+            median_ns: figures.median().unwrap_or(0.0),
             max_ns: figures.max,
             algorithm_bytes_per_second: speed,
             bus_bytes_per_second: speed.zip(factor).map(|(speed, factor)| speed * factor),
@@ -373,12 +373,13 @@ fn outliers(
     for group in alike.into_values().filter(|group| group.len() >= FEWEST_ALIKE) {
         let mut lengths: Vec<u64> = group.iter().map(|one| one.of.time.len()).collect();
         let figures = Figures::of(&mut lengths);
+        let median_ns = figures.median().unwrap_or(0.0);
         // Twice the median is an integer.
         let twice = u128::from(figures.lower_median) + u128::from(figures.upper_median);
         let is_outlier = |one: &&Seen<'_>| u128::from(one.of.time.len()) * 200 > twice * u128::from(percent);
         for one in group.into_iter().filter(is_outlier) {
             let lost = one.of.time.len().saturating_sub(narrow(twice.div_ceil(2)));
-            found.push((lost, median(&figures), one));
+            found.push((lost, median_ns, one));
         }
     }
     found.sort_by_key(|(lost, _, one)| (std::cmp::Reverse(*lost), one.of.time.start, one.of.at));
@@ -406,14 +407,6 @@ fn not_captured(timeline: &Timeline, collectives: usize, sized: usize) -> Vec<No
 /// The largest power of two that is not above `bytes`.
 fn power_of_two(bytes: u64) -> u64 {
     bytes.checked_ilog2().map_or(0, |power| 1 << power)
-}
-
-/// Mean of the two middle values.
-pub(crate) fn median(figures: &Figures) -> f64 {
-    f64::midpoint(
-        approximate(figures.lower_median.into()),
-        approximate(figures.upper_median.into()),
-    )
 }
 
 fn narrow(total: u128) -> u64 {

@@ -1,6 +1,8 @@
 //! The critical path of an iteration or of the whole capture: what bounds it.
 
 mod page;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -100,22 +102,38 @@ pub struct CriticalPathResult {
 pub enum PathVerdict {
     /// The processor: operators, program code, data loading, launches, and returns from waiting.
     CpuBound,
-    /// Kernels that compute, and the gaps from one to the next.
+    /// Kernels that compute.
     ComputeBound,
     /// Communication that nothing hides.
     CommunicationBound,
     /// Copies and memsets.
     CopyBound,
+    /// The steps of streams from one work to the next that had been launched before: nothing runs
+    /// meanwhile.
+    GapBound,
 }
 
 impl PathVerdict {
-    /// What a part counts for.
-    pub const fn of(part: PathPart) -> Self {
-        match part {
+    /// Every verdict, in published order.
+    const ALL: [Self; 5] = [
+        Self::CpuBound,
+        Self::ComputeBound,
+        Self::CommunicationBound,
+        Self::CopyBound,
+        Self::GapBound,
+    ];
+
+    /// What a segment counts for.
+    pub fn of(segment: &Segment) -> Self {
+        let is_gpu_work = segment.event.is_some_and(|(category, _)| category.is_gpu_work());
+        match segment.part {
+            // A stream goes on behind another one, as it does behind its own work.
+            PathPart::Sync if is_gpu_work => Self::GapBound,
             PathPart::Cpu | PathPart::DataLoading | PathPart::LaunchOverhead | PathPart::Sync => Self::CpuBound,
-            PathPart::Compute | PathPart::KernelGap => Self::ComputeBound,
+            PathPart::Compute => Self::ComputeBound,
             PathPart::Communication => Self::CommunicationBound,
             PathPart::Copy => Self::CopyBound,
+            PathPart::KernelGap => Self::GapBound,
         }
     }
 
@@ -126,6 +144,7 @@ impl PathVerdict {
             Self::ComputeBound => "compute-bound",
             Self::CommunicationBound => "communication-bound",
             Self::CopyBound => "copy-bound",
+            Self::GapBound => "bound by gaps between kernels",
         }
     }
 }
@@ -184,13 +203,19 @@ const CATEGORIES: &[Category] = gpu_work_and![
 
 impl Analysis for CriticalPath {
     const NAME: &'static str = "critical-path";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "The longest chain of work that waits for work in an iteration: whether CPU, compute, copies or communication bound it.";
     const GROUP: crate::Group = crate::Group::Steps;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::Only(CATEGORIES),
-        columns: Selection::Only(&[ColumnId::Launch, ColumnId::StepNumber, ColumnId::RangeStyle]),
+        columns: Selection::Only(&[
+            ColumnId::Launch,
+            ColumnId::StepNumber,
+            ColumnId::RangeStyle,
+            ColumnId::WaitOnStream,
+            ColumnId::WaitOnRecord,
+        ]),
         rows: true,
         names: true,
         correlations: true,
@@ -263,6 +288,12 @@ impl CriticalPathResult {
                 found.unlaunched, found.gpu_events
             ));
         }
+        if found.guessed_waits > 0 {
+            result.cautions.push(format!(
+                "{} waits of a stream for another one are guessed: the capture does not say which event they were for.",
+                found.guessed_waits
+            ));
+        }
         result.iteration = chosen.iteration;
         result.iteration_name = chosen.name;
         result.process = chosen.window.process.2;
@@ -291,15 +322,9 @@ impl CriticalPathResult {
                 }
             })
             .collect();
-        let verdicts = [
-            PathVerdict::CpuBound,
-            PathVerdict::ComputeBound,
-            PathVerdict::CommunicationBound,
-            PathVerdict::CopyBound,
-        ];
-        let sums = verdicts.map(|verdict| {
-            let of = parts.iter().filter(|(part, _)| PathVerdict::of(**part) == verdict);
-            (of.map(|(_, time_ns)| *time_ns).sum::<u64>(), verdict)
+        let sums = PathVerdict::ALL.map(|verdict| {
+            let of = found.segments.iter().filter(|of| PathVerdict::of(of) == verdict);
+            (of.map(|segment| segment.time.len()).sum::<u64>(), verdict)
         });
         if let Some((time_ns, verdict)) = sums.into_iter().rev().max_by_key(|(time_ns, _)| *time_ns) {
             self.verdict = Some(verdict);

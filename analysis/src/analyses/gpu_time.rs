@@ -137,6 +137,7 @@ impl GpuTime {
             gpus,
             micro_idle_below_ns: params.micro_idle_below_ns,
             not_captured: NotCaptured::unless_any(&timeline.capture, GPU_WORK, "the time of GPUs")
+                .or_else(|| NotCaptured::inside_graphs(&timeline.capture, "communication and copies in graphs"))
                 .into_iter()
                 .collect(),
         }
@@ -145,7 +146,7 @@ impl GpuTime {
 
 impl Analysis for GpuTime {
     const NAME: &'static str = "gpu-time";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Where the time of each GPU went: computation, communication and copies that nothing hides, idle. The parts add \
          up to the window exactly.";
     const GROUP: Group = Group::GpuTime;

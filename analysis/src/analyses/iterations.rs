@@ -12,7 +12,7 @@ use flopwatch_measures::iteration::{
 };
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::{GpuWork, Work};
-use flopwatch_model::{Category, Needs, Selection, Timeline, approximate, count, index};
+use flopwatch_model::{Category, Figures, Needs, Selection, Timeline, approximate, count, index};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 use schemars::JsonSchema;
@@ -115,8 +115,8 @@ pub struct AssignedWork {
 pub struct IterationStatistics {
     /// Shortest.
     pub min_ns: u64,
-    /// The lower of the two middles of an even number.
-    pub median_ns: u64,
+    /// Median; between two middle ones, their mean.
+    pub median_ns: f64,
     /// Mean.
     pub mean_ns: f64,
     /// The shortest that 95 of 100 do not exceed (nearest rank).
@@ -158,6 +158,8 @@ pub struct IterationRow {
     pub gpu_gap_before_ns: Option<u64>,
     /// Kernels that ran for it.
     pub kernels: u64,
+    /// Whole CUDA graphs: how many kernels ran in them was not recorded.
+    pub graphs: u64,
     /// Copies and memsets.
     pub copies: u64,
     /// Whether it is warm-up.
@@ -168,7 +170,7 @@ pub struct IterationRow {
 
 impl Analysis for Iterations {
     const NAME: &'static str = "iterations";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Iterations of the training or inference loop: timing, what their GPU time went to, outliers and pipeline bubbles.";
     const GROUP: Group = Group::Steps;
     const INPUTS: InputCount = InputCount::One;
@@ -241,14 +243,14 @@ impl IterationsResult {
             rows: Vec::new(),
             left_out: 0,
         };
-        if !timeline.capture.captured.iter().any(|category| category.is_gpu_work()) {
-            let missing = NotCaptured::unless_any(
-                &timeline.capture,
-                flopwatch_measures::work::GPU_WORK,
-                "GPU time of iterations",
-            );
-            result.not_captured.extend(missing);
-        }
+        let missing = NotCaptured::unless_any(
+            &timeline.capture,
+            flopwatch_measures::work::GPU_WORK,
+            "GPU time of iterations",
+        );
+        result.not_captured.extend(missing.or_else(|| {
+            NotCaptured::inside_graphs(&timeline.capture, "what iterations compute and communicate in graphs")
+        }));
         let limit = index(params.limit);
         result.left_out = count(rows.len().saturating_sub(limit));
         rows.truncate(limit);
@@ -277,14 +279,12 @@ fn rows_of_loop<'a>(
         rows.push(row);
     }
     let lengths = || rows.iter().map(|row| row.time_ns);
-    let Some(usual) = middle(lengths().collect()) else {
-        return rows;
-    };
+    let usual = median(lengths());
     let slow = |row: &&IterationRow| row.time_ns > usual.saturating_add(usual / 2);
     // More than half of them cannot exceed the median, so that some are left.
     let warm = rows.iter().take_while(slow).count();
-    let usual = middle(lengths().skip(warm).collect()).unwrap_or(usual);
-    let deviation = middle(lengths().skip(warm).map(|time| time.abs_diff(usual)).collect()).unwrap_or(0);
+    let usual = median(lengths().skip(warm));
+    let deviation = median(lengths().skip(warm).map(|time| time.abs_diff(usual)));
     for (place, row) in rows.iter_mut().enumerate() {
         row.warm_up = place < warm;
         let above = row.time_ns.saturating_sub(usual);
@@ -294,7 +294,8 @@ fn rows_of_loop<'a>(
 }
 
 fn row_of(timeline: &Timeline, iteration: Iteration, work: &[Work]) -> IterationRow {
-    let kernels = work.iter().filter(|work| work.category == Category::CudaKernel).count();
+    let of = |category| work.iter().filter(|work| work.category == category).count();
+    let (kernels, graphs) = (of(Category::CudaKernel), of(Category::CudaGraph));
     let mut row = IterationRow {
         row: iteration.row,
         process: timeline.row(iteration.row).map_or(0, |row| row.process),
@@ -306,7 +307,8 @@ fn row_of(timeline: &Timeline, iteration: Iteration, work: &[Work]) -> Iteration
         gpu_start_ns: work.iter().map(|work| work.time.start).min(),
         gpu_end_ns: work.iter().map(|work| work.time.end).max(),
         kernels: count(kernels),
-        copies: count(work.len() - kernels),
+        graphs: count(graphs),
+        copies: count(work.len() - kernels - graphs),
         ..IterationRow::default()
     };
     for (_, work) in devices(timeline, work) {
@@ -348,16 +350,16 @@ fn busy(work: &[Work]) -> BusyByClass {
     }
 }
 
-/// The lower of the two middles of an even number.
-fn middle(mut values: Vec<u64>) -> Option<u64> {
-    let place = values.len().checked_sub(1)? / 2;
-    Some(*values.select_nth_unstable(place).1)
+/// The median in whole ns; 0 of none.
+fn median(values: impl Iterator<Item = u64>) -> u64 {
+    Figures::of(&mut values.collect::<Vec<u64>>()).whole_median()
 }
 
 impl IterationStatistics {
     /// Of `values`; `None` of none.
     pub fn of(values: impl Iterator<Item = u64>) -> Option<Self> {
         let mut values: Vec<u64> = values.collect();
+        let median_ns = Figures::of(&mut values).median()?;
         values.sort_unstable();
         let (min_ns, max_ns) = (*values.first()?, *values.last()?);
         let sum: u128 = values.iter().map(|value| u128::from(*value)).sum();
@@ -369,7 +371,7 @@ impl IterationStatistics {
         let variance = squares.sum::<f64>() / (number - 1.0).max(1.0);
         Some(Self {
             min_ns,
-            median_ns: *values.get((values.len() - 1) / 2)?,
+            median_ns,
             mean_ns,
             p95_ns: *values.get((values.len() * 95).div_ceil(100).saturating_sub(1))?,
             max_ns,

@@ -87,7 +87,7 @@ impl Analysis for KernelChanges {
     const INPUTS: InputCount = InputCount::Two;
     const GROUP: Group = Group::Comparison;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::CudaKernel]),
+        categories: Selection::Only(&[Category::CudaKernel, Category::CudaGraph]),
         names: true,
         name_details: true,
         ..Needs::NOTHING

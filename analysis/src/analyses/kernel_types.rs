@@ -140,10 +140,7 @@ impl NamedWork {
             sum_ns: narrow(figures.total),
             class_ratio: None,
             mean_ns: approximate(figures.total) / approximate(figures.count.into()),
-            median_ns: f64::midpoint(
-                approximate(figures.lower_median.into()),
-                approximate(figures.upper_median.into()),
-            ),
+            median_ns: figures.median().unwrap_or(0.0),
             min_ns: figures.min,
             max_ns: figures.max,
             deviation_ns: deviation(figures),
@@ -212,6 +209,7 @@ impl KernelTypes {
             classes: classes.collect(),
             gpus: classes_of_gpus(timeline),
             not_captured: NotCaptured::unless_any(&timeline.capture, GPU_WORK, "kernels, copies and memsets")
+                .or_else(|| NotCaptured::inside_graphs(&timeline.capture, "kinds of kernels in graphs"))
                 .into_iter()
                 .collect(),
         }
@@ -244,7 +242,7 @@ fn classes_of_gpus(timeline: &Timeline) -> Vec<ClassOfGpu> {
 
 impl Analysis for KernelTypes {
     const NAME: &'static str = "kernel-types";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "Computation, communication and memory work of GPUs, and the names that take most of each.";
     const GROUP: Group = Group::GpuTime;

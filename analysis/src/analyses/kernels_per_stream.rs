@@ -54,7 +54,7 @@ impl Analysis for KernelsPerStream {
     const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::CudaKernel]),
+        categories: Selection::Only(&[Category::CudaKernel, Category::CudaGraph]),
         rows: true,
         names: true,
         ..Needs::NOTHING

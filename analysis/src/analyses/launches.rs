@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use flopwatch_measures::largest::largest;
 use flopwatch_measures::launch::{Joined, Launch, LaunchCoverage, Spread};
-use flopwatch_measures::work::{GPU_WORK, GpuWork};
+use flopwatch_measures::work::{GPU_WORK, GpuWork, Work};
 use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, figures_by_key, gpu_work_and, index};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Cell, Page, Place, Table, Unit};
@@ -218,8 +218,8 @@ impl Launches {
     pub fn of(timeline: &Timeline, params: &LaunchesParams) -> LaunchFigures {
         let mut work = GpuWork::of(timeline);
         if !params.include_memory {
-            let kernels = work.all().iter().copied();
-            work = GpuWork::sorted(kernels.filter(|work| work.category == Category::CudaKernel).collect());
+            let computes = |work: &Work| matches!(work.category, Category::CudaKernel | Category::CudaGraph);
+            work = GpuWork::sorted(work.all().iter().copied().filter(computes).collect());
         }
         let joined = Joined::of(timeline, &work);
         let launches: Vec<&Launch> = joined.launches.iter().collect();

@@ -210,7 +210,7 @@ const CATEGORIES: &[Category] = gpu_work_and![
 
 impl Analysis for Mfu {
     const NAME: &'static str = "mfu";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Model FLOP utilisation: the floating-point operations of iterations beside the peak of their devices, and those of each matrix product and attention.";
     const GROUP: Group = Group::Steps;
     const INPUTS: InputCount = InputCount::One;
@@ -355,7 +355,9 @@ impl MfuResult {
             });
         }
         ratios.sort_by(f64::total_cmp);
-        self.median_mfu_ratio = ratios.get(ratios.len().saturating_sub(1) / 2).copied();
+        let last = ratios.len().saturating_sub(1);
+        let middles = ratios.get(last / 2).zip(ratios.get(last.div_ceil(2)));
+        self.median_mfu_ratio = middles.map(|(lower, upper)| lower.midpoint(*upper));
         let limit = index(params.limit);
         self.iterations_left_out = count(self.by_iteration.len().saturating_sub(limit));
         self.by_iteration.truncate(limit);

@@ -111,8 +111,8 @@ pub struct OffloadCandidatesResult {
     pub memory_bound_ratio: Option<f64>,
     /// Time in ns of copies between host and device.
     pub transfer_ns: u64,
-    /// Bytes of these.
-    pub transfer_bytes: u64,
+    /// Bytes of these; null where one does not say them.
+    pub transfer_bytes: Option<u64>,
     /// The largest working set of a launch of these candidates in bytes: on-chip memory that holds each of them. Null where none is known.
     pub on_chip_bytes: Option<u64>,
     /// The candidates, the longest time first.
@@ -152,10 +152,12 @@ pub struct OffloadCandidate {
     pub bandwidth_ratio: Option<f64>,
     /// The most bytes that a launch works on: buffers that an accelerator would hold on chip. From shapes or the compiler's count; null where not known.
     pub working_set_bytes: Option<u64>,
-    /// Bytes that were copied from the host to the device since the kernel before, over all launches.
-    pub copied_in_bytes: u64,
-    /// Bytes that were copied from the device to the host before the next kernel, over all launches.
-    pub copied_out_bytes: u64,
+    /// Bytes that were copied from the host to the device since the kernel before, over all
+    /// launches; null where a copy does not say them.
+    pub copied_in_bytes: Option<u64>,
+    /// Bytes that were copied from the device to the host before the next kernel, over all
+    /// launches; null where a copy does not say them.
+    pub copied_out_bytes: Option<u64>,
     /// Time in ns of these copies.
     pub copy_ns: u64,
     /// Bytes per second that a link would need to bring the working set in and keep up with the launches, where the data does not stay on the accelerator; null where the working set is not known.
@@ -219,7 +221,7 @@ impl OffloadCandidatesResult {
         let mut result = Self {
             ridge_flop_per_byte: ridge,
             transfer_ns: transfers.total_ns,
-            transfer_bytes: transfers.total_bytes,
+            transfer_bytes: transfers.total_bytes.known(),
             ..Self::default()
         };
         let mut lacks_ridge = false;
@@ -317,8 +319,8 @@ fn candidate(found: &Found, transfers: &Transfers, peak_bandwidth: Option<u64>) 
             Some(bandwidth? / peak)
         }),
         working_set_bytes: found.working_set,
-        copied_in_bytes: copies.in_bytes,
-        copied_out_bytes: copies.out_bytes,
+        copied_in_bytes: copies.in_bytes.known(),
+        copied_out_bytes: copies.out_bytes.known(),
         copy_ns: copies.ns,
         link_bytes_per_second: found.working_set.and_then(|bytes| per_second(bytes, mean_ns)),
         longest: found.longest,

@@ -355,7 +355,7 @@ impl Known {
             wait_ns: self.api.then_some(parts.wait_ns),
             gpu_pieces: self.gpu.then_some(parts.pieces),
             transfers: self.gpu.then_some(parts.transfers),
-            transferred_bytes: (self.gpu && self.api).then_some(parts.transferred_bytes),
+            transferred_bytes: parts.transferred_bytes.known().filter(|_| self.gpu && self.api),
             allocated_bytes: self.memory.then_some(sums.allocated),
             peak_bytes: self.memory.then_some(sums.peak),
             longest_start_ns: longest.start,

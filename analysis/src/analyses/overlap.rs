@@ -211,6 +211,7 @@ impl Overlap {
         Overlaps {
             gpus: gpus.collect(),
             not_captured: NotCaptured::unless_any(&timeline.capture, GPU_WORK, "overlap on GPUs")
+                .or_else(|| NotCaptured::inside_graphs(&timeline.capture, "overlap in graphs"))
                 .into_iter()
                 .collect(),
         }
@@ -219,7 +220,7 @@ impl Overlap {
 
 impl Analysis for Overlap {
     const NAME: &'static str = "overlap";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "How much communication and copying each GPU hides under computation, and which kinds of work run at once.";
     const GROUP: Group = Group::GpuTime;

@@ -147,7 +147,7 @@ pub struct MatrixProductRow {
 
 impl Analysis for Precision {
     const NAME: &'static str = "precision";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Tensor cores: the share of matrix products that use them, those that could and do not, their types of number and whether their dimensions fit.";
     const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::One;

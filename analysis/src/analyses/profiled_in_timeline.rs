@@ -335,7 +335,7 @@ impl Analysis for ProfiledInTimeline {
     const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::Two;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::CudaKernel]),
+        categories: Selection::Only(&[Category::CudaKernel, Category::CudaGraph]),
         columns: Selection::Only(&SHAPE),
         names: true,
         name_details: true,

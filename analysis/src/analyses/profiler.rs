@@ -149,7 +149,7 @@ impl Analysis for ProfilerKernelsAnalysis {
     const GROUP: Group = Group::GpuTime;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::CudaKernel]),
+        categories: Selection::Only(KERNELS),
         names: true,
         ..Needs::NOTHING
     };
@@ -158,7 +158,9 @@ impl Analysis for ProfilerKernelsAnalysis {
 
     fn run(inputs: &Inputs<'_>, params: &ProfilerKernelsParams) -> Result<ProfilerKernels, AnalysisError> {
         let timeline = inputs.first();
-        let captured = timeline.capture.captured.contains(&Category::CudaKernel);
+        let captured = KERNELS
+            .iter()
+            .any(|category| timeline.capture.captured.contains(category));
         let kernel = |(name, cuda_time_us)| ProfilerKernel { name, cuda_time_us };
         let kernels = || longest(timeline, index(params.limit)).into_iter().map(kernel).collect();
         Ok(ProfilerKernels {
@@ -186,6 +188,10 @@ impl Analysis for ProfilerHtaAnalysis {
     }
 }
 
+/// What runs on a GPU and computes, as the source names it: a whole graph hides the names of its
+/// kernels.
+const KERNELS: &[Category] = &[Category::CudaKernel, Category::CudaGraph];
+
 fn us(ns: u64) -> f64 {
     approximate(ns.into()) / 1e3
 }
@@ -211,20 +217,19 @@ fn timeline(timeline: &Timeline, params: &ProfilerTimelineParams) -> ProfilerTim
     }
 }
 
-/// The kernels that take longest, with their total time in µs.
+/// The kernels and whole graphs that take longest, with their total time in µs.
 fn longest(timeline: &Timeline, most: usize) -> Vec<(String, f64)> {
-    let Some(kernels) = timeline.capture.events.get(&Category::CudaKernel) else {
-        return Vec::new();
-    };
-    let names = u32::try_from(kernels.names.len()).unwrap_or(u32::MAX);
-    let figures = figures_by_key(names, &kernels.name, listed(&kernels.duration_ns));
-    let mut totals: Vec<(&str, u128)> = kernels
-        .names
+    let mut totals: Vec<(&str, u128)> = Vec::new();
+    for kernels in KERNELS
         .iter()
-        .zip(&figures)
-        .filter(|(_, figures)| figures.count > 0)
-        .map(|(name, figures)| (name.as_str(), figures.total))
-        .collect();
+        .filter_map(|category| timeline.capture.events.get(category))
+    {
+        let names = u32::try_from(kernels.names.len()).unwrap_or(u32::MAX);
+        let figures = figures_by_key(names, &kernels.name, listed(&kernels.duration_ns));
+        let by_name = kernels.names.iter().zip(&figures);
+        let ran = by_name.filter(|(_, figures)| figures.count > 0);
+        totals.extend(ran.map(|(name, figures)| (name.as_str(), figures.total)));
+    }
     totals.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
     let totals = totals.into_iter().take(most);
     totals

@@ -10,13 +10,14 @@ use flopwatch_measures::interval::Interval;
 use flopwatch_measures::iteration::IterateBy;
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::GPU_WORK;
-use flopwatch_model::{Category, Needs, Selection, Timeline, ratio};
+use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::rank::{Found, RankCapture};
+use super::stragglers::WaitedFor;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -60,9 +61,9 @@ pub struct RanksResult {
     pub ranks: Vec<Rank>,
     /// The rank whose iterations are the longest, by the mean; null with fewer than two ranks with iterations.
     pub slowest: Option<SlowestRank>,
-    /// The rank with the longest own time per iteration, which is the time without waiting in communication. Collectives make all iterations equally long, so that
-    /// this and not the longest iteration is the rank that the others wait for; null with fewer than two ranks with communication and iterations.
-    pub straggler: Option<SlowestRank>,
+    /// The rank that the others wait for in collectives: the one that waits least, as `stragglers` tells it. Collectives make all iterations equally
+    /// long, so that their length shows nothing of it. Null where no collective is matched between ranks, and where all wait equally long.
+    pub straggler: Option<WaitedRank>,
     /// The kernels with the longest time over all ranks.
     pub kernels: Vec<RankKernel>,
     /// Kernels behind those.
@@ -71,6 +72,8 @@ pub struct RanksResult {
     pub pace: Vec<RankIteration>,
     /// Iterations behind those.
     pub pace_left_out: u64,
+    /// What may be wrong with the iterations, in sentences.
+    pub cautions: Vec<String>,
     /// What has no figures, and why.
     pub not_captured: Vec<NotCaptured>,
 }
@@ -121,6 +124,17 @@ pub struct SlowestRank {
     pub behind_percent: f64,
 }
 
+/// The rank that the others wait for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct WaitedRank {
+    /// Its place among the ranks.
+    pub rank: u32,
+    /// Sum of its waits for the last rank in ns.
+    pub wait_ns: u64,
+    /// The same of the rank that waits longest.
+    pub longest_wait_ns: u64,
+}
+
 /// A kernel on every rank.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RankKernel {
@@ -157,14 +171,34 @@ pub struct RankIteration {
 
 impl Analysis for Ranks {
     const NAME: &'static str = "ranks";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "The ranks of one job side by side: what each GPU's time went to, its iterations, and which rank is behind.";
     const INPUTS: InputCount = InputCount::Many;
     const GROUP: Group = Group::Comparison;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(flopwatch_measures::iteration::ITERATION_CATEGORIES),
-        columns: Selection::Only(flopwatch_measures::iteration::ITERATION_COLUMNS),
+        // Those of iterations and of collectives.
+        categories: Selection::Only(gpu_work_and![
+            Category::CudaApi,
+            Category::CpuOp,
+            Category::NvtxRange,
+            Category::Annotation,
+            Category::Step,
+            Category::Derived,
+        ]),
+        columns: Selection::Only(&[
+            ColumnId::Launch,
+            ColumnId::StepNumber,
+            ColumnId::RangeStyle,
+            ColumnId::ExternalId,
+            ColumnId::InElements,
+            ColumnId::OutElements,
+            ColumnId::GroupSize,
+            ColumnId::Collective,
+            ColumnId::ElementType,
+            ColumnId::ProcessGroup,
+            ColumnId::GroupRanks,
+        ]),
         rows: true,
         names: true,
         ..Needs::NOTHING
@@ -197,23 +231,30 @@ pub fn of(timelines: &[&Timeline], params: &RanksParams) -> RanksResult {
     let not_captured = missing(timelines, &captures, &found, earliest.is_some());
     let (kernels, kernels_left_out) = kernels(&found, params);
     let (pace, pace_left_out) = pace(&found, params);
+    let straggler = waited_for(timelines, &found);
     let ranks: Vec<Rank> = found.into_iter().map(|found| found.rank).collect();
-    let mean = |of: fn(&Rank) -> Option<f64>| slowest(ranks.iter().map(of));
-    let communicates = ranks
-        .iter()
-        .filter(|rank| rank.time.exposed_communication_ns > 0)
-        .count()
-        > 1;
     RanksResult {
-        slowest: mean(|rank| rank.mean_iteration_ns),
-        straggler: mean(|rank| rank.mean_own_ns).filter(|_| communicates),
+        slowest: slowest(ranks.iter().map(|rank| rank.mean_iteration_ns)),
+        straggler,
         ranks,
         kernels,
         kernels_left_out,
         pace,
         pace_left_out,
+        cautions: cautions(&captures),
         not_captured,
     }
+}
+
+/// What may be wrong with the iterations of any capture, each sentence once.
+fn cautions(captures: &[RankCapture<'_>]) -> Vec<String> {
+    let mut cautions: Vec<String> = Vec::new();
+    for caution in captures.iter().flat_map(RankCapture::cautions) {
+        if !cautions.contains(caution) {
+            cautions.push(caution.clone());
+        }
+    }
+    cautions
 }
 
 fn missing(
@@ -242,6 +283,19 @@ fn missing(
         missing.push(NotCaptured::new("times across captures", reason));
     }
     missing
+}
+
+/// The rank that the others wait for in collectives.
+fn waited_for(timelines: &[&Timeline], found: &[Found<'_>]) -> Option<WaitedRank> {
+    let waited = WaitedFor::of(timelines)?;
+    let (rank, _) = (0_u32..)
+        .zip(found)
+        .find(|(_, found)| (found.rank.input, found.gpu) == (waited.input, waited.gpu))?;
+    Some(WaitedRank {
+        rank,
+        wait_ns: waited.wait_ns,
+        longest_wait_ns: waited.longest_wait_ns,
+    })
 }
 
 /// The rank with the longest time, and how far it is behind the median one; of ranks without a time nothing is known.

@@ -10,7 +10,7 @@ use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::launch::Joined;
 use flopwatch_measures::pace::Pace;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, Needs, Selection, Timeline, gpu_work_and, index, ratio};
+use flopwatch_model::{Category, Figures, Needs, Selection, Timeline, gpu_work_and, index, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Bars, Page, Place, Series, Table, Unit};
 use schemars::JsonSchema;
@@ -111,23 +111,23 @@ pub struct StartUpKind {
 }
 
 /// The first launch of a kernel beside its later ones.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct FirstLaunch {
     /// The kernel.
     pub kernel: String,
     /// Launches.
     pub launches: u64,
     /// Length in ns of the call that launched it first.
-    pub first_ns: u64,
-    /// The lower of the middles of the others in ns.
-    pub median_ns: u64,
+    pub first_call_ns: u64,
+    /// Median of the others in ns; between two middle ones, their mean.
+    pub median_ns: f64,
     /// Where the first call is.
     pub place: Place,
 }
 
 impl Analysis for StartUp {
     const NAME: &'static str = "start-up";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Compiling and loading of code against the program's pace: what it cost, when, and after how many runs it is paid back.";
     const GROUP: Group = Group::Host;
     const INPUTS: InputCount = InputCount::Many;
@@ -327,35 +327,35 @@ impl StartUpResult {
             else {
                 continue;
             };
-            let (start, first_ns, row) = calls.swap_remove(at);
+            let (start, first_call_ns, row) = calls.swap_remove(at);
             if calls.len() < 2 {
                 continue;
             }
             let launches = u64::try_from(calls.len()).unwrap_or(u64::MAX) + 1;
             let mut later: Vec<u64> = calls.into_iter().map(|(_, length, _)| length).collect();
-            let middle = (later.len() - 1) / 2;
-            let median_ns = *later.select_nth_unstable(middle).1;
+            let later = Figures::of(&mut later);
             self.relaunched_kernels += 1;
-            let excess = first_ns.saturating_sub(median_ns);
+            let excess = first_call_ns.saturating_sub(later.whole_median());
             *self.first_launch_excess_ns.get_or_insert(0) += excess;
             if excess > 0 {
-                found.push(FirstLaunch {
+                let launch = FirstLaunch {
                     kernel: kernels.names.get(index(name)).cloned().unwrap_or_default(),
                     launches,
-                    first_ns,
-                    median_ns,
+                    first_call_ns,
+                    median_ns: later.median().unwrap_or(0.0),
                     place: Place {
                         input: 0,
                         start_ns: start,
-                        end_ns: start + first_ns,
+                        end_ns: start + first_call_ns,
                         row: Some(row),
                     },
-                });
+                };
+                found.push((excess, launch));
             }
         }
-        found.sort_by_key(|one| std::cmp::Reverse(one.first_ns - one.median_ns));
+        found.sort_by_key(|(excess, _)| std::cmp::Reverse(*excess));
         found.truncate(index(limit));
-        self.first_launches = found;
+        self.first_launches = found.into_iter().map(|(_, launch)| launch).collect();
     }
 }
 
@@ -451,7 +451,7 @@ fn page(about: &str, result: &StartUpResult) -> Page {
                 [
                     one.kernel.as_str().into(),
                     one.launches.into(),
-                    one.first_ns.into(),
+                    one.first_call_ns.into(),
                     one.median_ns.into(),
                 ],
             );

@@ -6,13 +6,13 @@ mod page;
 use std::collections::BTreeMap;
 
 use flopwatch_measures::collective::{CollectiveOperation, Collectives as Found, bytes_per_second};
-use flopwatch_model::{Figures, Needs, count, ratio};
+use flopwatch_measures::gpu::Gpu;
+use flopwatch_model::{Figures, Needs, Timeline, count};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Place};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::collectives::median;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
@@ -56,8 +56,9 @@ pub struct StragglersResult {
     /// How the times of ranks are compared.
     pub clocks: ClockAlignment,
     /// Median distance in ns of the first from the last end of a collective: what the alignment leaves, and so how exact waits are.
-    pub end_skew_median_ns: Option<u64>,
-    /// The rank that waits least for the others: a place in `ranks`. Null where no collective is matched.
+    pub end_skew_median_ns: Option<f64>,
+    /// Number of the rank that waits least for the others, and so comes last. Null where no collective is matched, and where all ranks wait
+    /// equally long.
     pub straggler: Option<u32>,
     /// Sum of all waits of all ranks in ns: GPU time that was lost.
     pub wait_ns: u64,
@@ -158,7 +159,7 @@ pub struct StragglerCall {
 
 impl Analysis for Stragglers {
     const NAME: &'static str = "stragglers";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Which rank the others wait for in collectives, and latency and bandwidth of collectives without the wait. Ranks are inputs, or devices of one.";
     const GROUP: Group = Group::Host;
     const INPUTS: InputCount = InputCount::Many;
@@ -167,7 +168,8 @@ impl Analysis for Stragglers {
     type Output = StragglersResult;
 
     fn run(inputs: &Inputs<'_>, params: &StragglersParams) -> Result<StragglersResult, AnalysisError> {
-        let matching = Matching::of(inputs);
+        let timelines: Vec<&Timeline> = inputs.all().iter().map(|input| input.timeline).collect();
+        let matching = Matching::of(&timelines);
         Ok(StragglersResult::of(&matching, *params))
     }
 
@@ -179,25 +181,8 @@ impl Analysis for Stragglers {
 impl StragglersResult {
     fn of(matching: &Matching, params: StragglersParams) -> Self {
         let mut ranks: Vec<StragglerRank> = matching.ranks();
-        for one in &matching.matched {
-            for (rank, start, end) in &one.ranks {
-                if let Some(row) = ranks.get_mut(*rank) {
-                    row.collectives += 1;
-                    row.collective_ns += end.abs_diff(*start);
-                    row.wait_ns += one.last_start().abs_diff(*start);
-                    row.last += u64::from(*rank == one.last());
-                    row.first += u64::from(*rank == one.first());
-                }
-            }
-        }
-        for rank in &mut ranks {
-            rank.wait_ratio = ratio(rank.wait_ns, rank.collective_ns);
-        }
         let wait_ns = ranks.iter().map(|rank| rank.wait_ns).sum();
-        let took_part = ranks.iter().filter(|rank| rank.collectives > 0);
-        let straggler = took_part
-            .min_by_key(|rank| (rank.wait_ns, rank.rank))
-            .map(|rank| rank.rank);
+        let straggler = straggler(&ranks).map(|rank| rank.rank);
         ranks.sort_by_key(|rank| (rank.collectives == 0, rank.wait_ns, rank.rank));
         let mut skews: Vec<u64> = matching.matched.iter().map(Matched::end_skew).collect();
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
@@ -206,7 +191,7 @@ impl StragglersResult {
         Self {
             not_captured: matching.not_captured.clone(),
             clocks: matching.clocks,
-            end_skew_median_ns: flopwatch_measures::rank_match::median(&mut skews),
+            end_skew_median_ns: Figures::of(&mut skews).median(),
             straggler,
             wait_ns,
             ranks,
@@ -218,6 +203,41 @@ impl StragglersResult {
             worst: worst.iter().take(limit).map(|one| Matching::call(one)).collect(),
             worst_left_out: count(worst.len().saturating_sub(limit)),
         }
+    }
+}
+
+/// The rank that the others wait for: of those that ran matched collectives the one that waits least, where another waits longer.
+fn straggler(ranks: &[StragglerRank]) -> Option<&StragglerRank> {
+    let took_part = || ranks.iter().filter(|rank| rank.collectives > 0);
+    let least = took_part().min_by_key(|rank| (rank.wait_ns, rank.rank))?;
+    took_part().any(|rank| rank.wait_ns > least.wait_ns).then_some(least)
+}
+
+/// The GPU that the others wait for, as other analyses tell it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct WaitedFor {
+    /// Which input it is of, from 0.
+    pub(super) input: u32,
+    /// The GPU.
+    pub(super) gpu: Gpu,
+    /// Sum of its waits for the last rank in ns.
+    pub(super) wait_ns: u64,
+    /// The same of the rank that waits longest.
+    pub(super) longest_wait_ns: u64,
+}
+
+impl WaitedFor {
+    /// Of the ranks of `timelines`: the straggler of [`StragglersResult`]. Needs [`Stragglers::NEEDS`](Analysis::NEEDS).
+    pub(super) fn of(timelines: &[&Timeline]) -> Option<Self> {
+        let matching = Matching::of(timelines);
+        let ranks = matching.ranks();
+        let straggler = straggler(&ranks)?;
+        Some(Self {
+            input: straggler.input,
+            gpu: matching.gpu(straggler.rank)?,
+            wait_ns: straggler.wait_ns,
+            longest_wait_ns: ranks.iter().map(|rank| rank.wait_ns).max()?,
+        })
     }
 }
 
@@ -249,8 +269,8 @@ fn rows(matched: &[Matched]) -> Vec<StragglerRow> {
                 from_bytes,
                 collectives: latency.count,
                 latency_ns,
-                median_latency_ns: median(&latency),
-                median_start_skew_ns: median(&skew),
+                median_latency_ns: latency.median().unwrap_or(0.0),
+                median_start_skew_ns: skew.median().unwrap_or(0.0),
                 max_start_skew_ns: skew.max,
                 algorithm_bytes_per_second: speed,
                 bus_bytes_per_second: speed.zip(factor).map(|(speed, factor)| speed * factor),

@@ -89,13 +89,17 @@ pub struct CopiesOverTime {
     pub category: Category,
     /// Copies.
     pub copies: u64,
-    /// Bytes that they moved or set.
+    /// Bytes that they moved or set, those whose size the source says.
     pub bytes: u64,
+    /// Copies whose size it does not say.
+    pub unknown_sizes: u64,
     /// Time in ns in which at least one of them ran.
     pub busy_ns: u64,
-    /// `bytes` by `busy_ns`, in bytes per second; null where they took no time.
+    /// `bytes` by the time in which one of known size ran, in bytes per second; null where these
+    /// took no time.
     pub bytes_per_second: Option<f64>,
-    /// Bytes in each part; those of a copy are spread evenly over the time that it ran.
+    /// Bytes in each part, of copies of known size; those of a copy are spread evenly over the time
+    /// that it ran.
     pub bytes_by_bin: Vec<u64>,
 }
 
@@ -154,17 +158,20 @@ fn moved(bytes: u64, time: Interval, until: u64) -> u64 {
 impl CopiesOverTime {
     fn of(timeline: &Timeline, gpu: Gpu, category: Category, work: &GpuWork, bins: &Bins) -> Option<Self> {
         let of_category: Vec<_> = work.all().iter().filter(|work| work.category == category).collect();
-        let bytes = timeline.capture.events.get(&category)?.column(ColumnId::Bytes)?;
         let mut bytes_by_bin = vec![0_u64; bins.count];
-        let (mut copies, mut total) = (0, 0_u64);
-        let mut times = Vec::new();
+        let (mut copies, mut unknown_sizes, mut total) = (0, 0, 0_u64);
+        let (mut times, mut times_of_known) = (Vec::new(), Vec::new());
         for work in of_category {
-            let bytes = bytes.get(index(work.at)).unwrap_or(0);
             if !work.time.happens_in(bins.window) {
                 continue;
             }
             copies += 1;
             times.push(work.time.intersect(bins.window));
+            let Some(bytes) = work.bytes(timeline) else {
+                unknown_sizes += 1;
+                continue;
+            };
+            times_of_known.push(work.time.intersect(bins.window));
             let mut add = |bin: usize, bytes: u64| {
                 total = total.saturating_add(bytes);
                 if let Some(slot) = bytes_by_bin.get_mut(bin) {
@@ -182,13 +189,15 @@ impl CopiesOverTime {
             }
         }
         let busy_ns = Intervals::union_of(times).len_ns();
+        let known_ns = Intervals::union_of(times_of_known).len_ns();
         (copies > 0).then(|| Self {
             gpu,
             category,
             copies,
             bytes: total,
+            unknown_sizes,
             busy_ns,
-            bytes_per_second: ratio(total, busy_ns).map(|per_ns| per_ns * 1e9),
+            bytes_per_second: ratio(total, known_ns).map(|per_ns| per_ns * 1e9),
             bytes_by_bin,
         })
     }
@@ -297,7 +306,7 @@ impl UtilizationOverTime {
 
 impl Analysis for Utilization {
     const NAME: &'static str = "utilization";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "How busy GPUs were over time and what they copied, from their events, beside the series that were sampled.";
     const GROUP: crate::Group = crate::Group::GpuTime;
@@ -375,17 +384,19 @@ fn copy_table(output: &UtilizationOverTime) -> Table {
         ("GPU", Unit::None),
         ("Kind", Unit::None),
         ("Count", Unit::None),
+        ("Of unknown size", Unit::None),
         ("Bytes", Unit::Bytes),
         ("Time", Unit::Ns),
         ("Rate while running", Unit::BytesPerSecond),
     ];
     let mut table = Table::new("Copies and memsets", &columns);
     for copies in &output.copies {
-        let cells: [Cell; 6] = [
+        let cells: [Cell; 7] = [
             copies.gpu.label().into(),
             label(copies.category).into(),
             copies.copies.into(),
-            copies.bytes.into(),
+            (copies.unknown_sizes > 0).then_some(copies.unknown_sizes).into(),
+            (copies.copies > copies.unknown_sizes).then_some(copies.bytes).into(),
             copies.busy_ns.into(),
             copies.bytes_per_second.into(),
         ];

@@ -237,14 +237,25 @@ proptest! {
             prop_assert_eq!(number(&pace["spread_ns"]), longest - shortest);
             prop_assert_eq!(list(&pace["length_ns"])[usize::try_from(number(&pace["slowest"])).unwrap()].as_u64(), Some(longest));
         }
-        for behind in ["slowest", "straggler"] {
-            let figure = if behind == "slowest" { "mean_iteration_ns" } else { "mean_own_ns" };
-            let Some(told) = found[behind].as_object() else { continue };
-            let means = || beside.iter().filter_map(|rank| rank[figure].as_f64());
+        if let Some(told) = found["slowest"].as_object() {
+            let means = || beside.iter().filter_map(|rank| rank["mean_iteration_ns"].as_f64());
             let most = means().fold(0.0, f64::max);
             prop_assert!((told["mean_ns"].as_f64().unwrap() - most).abs() < 1e-9);
             let rank = usize::try_from(number(&told["rank"])).unwrap();
-            prop_assert!((beside[rank][figure].as_f64().unwrap() - most).abs() < 1e-9);
+            prop_assert!((beside[rank]["mean_iteration_ns"].as_f64().unwrap() - most).abs() < 1e-9);
+        }
+        // Both analyses name the same rank.
+        let stragglers = answer_of("stragglers", &Value::Null, &all);
+        let told = stragglers["straggler"].as_u64();
+        let one = list(&stragglers["ranks"]).iter().find(|rank| rank["rank"].as_u64() == told);
+        let straggler = &found["straggler"];
+        prop_assert_eq!(straggler.is_null(), told.is_none());
+        if let Some(one) = one.filter(|_| told.is_some()) {
+            prop_assert_eq!(&straggler["wait_ns"], &one["wait_ns"]);
+            let rank = &found["ranks"][usize::try_from(number(&straggler["rank"])).unwrap()];
+            prop_assert_eq!(&rank["input"], &one["input"]);
+            let device = format!("GPU {}", one["device"]);
+            prop_assert_eq!(rank["gpu"].as_str(), Some(device.as_str()));
         }
     }
 }

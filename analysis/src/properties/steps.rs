@@ -118,7 +118,8 @@ proptest! {
         }
     }
 
-    /// The path is one way through the time of its window: it has no nanosecond twice, and all of its parts together are the path.
+    /// The path is one way through the time of its window: it has no nanosecond twice, and all of
+    /// its parts together are the path. No stream is busy for longer.
     #[test]
     fn a_critical_path_is_no_longer_than_its_window_and_no_shorter_than_a_chain(launches in launches()) {
         let path = answer("critical-path", &json!({"whole": true, "limit": 10_000}), &timeline(&launches));
@@ -130,6 +131,10 @@ proptest! {
         let longest = launches.iter().map(|launch| launch.3).max().unwrap_or(0);
         let chain = number(&path["gpu_chain_ns"]);
         prop_assert!((longest..=window).contains(&chain), "{}", path);
+        for device in [0, 1] {
+            let busy = Moments::of(launches.iter().filter(|launch| launch.1 == device).map(span)).count();
+            prop_assert!(busy <= length && busy <= chain, "{} of {}", busy, path);
+        }
         let mut segments: Vec<(u64, u64)> = list(&path["rows"]).iter().map(|row| (number(&row["start_ns"]), number(&row["end_ns"]))).collect();
         segments.sort_unstable();
         prop_assert!(segments.windows(2).all(|two| two[0].1 <= two[1].0), "{}", path);

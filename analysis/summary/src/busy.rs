@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Events, Timeline, approximate, index};
+use flopwatch_model::{Events, Row, Timeline, approximate, index};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How long a GPU was busy.
+/// How long a GPU was busy. Captures that were merged, and machines, may have one of the same ordinal each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuBusy {
     /// Ordinal of the device.
     pub device: u32,
     /// Its product name; empty where the source does not tell it.
     pub name: String,
-    /// Length in ns of the union of its kernels, copies and memsets.
+    /// Length in ns of the union of its kernels, whole graphs, copies and memsets.
     pub busy_ns: u64,
     /// `busy_ns` as a share of the window, 0 to 1.
     pub busy_ratio_of_window: f64,
@@ -30,16 +30,23 @@ pub(super) fn events_span(timeline: &Timeline) -> u64 {
     end.unwrap_or(0).saturating_sub(begin.copied().unwrap_or(0))
 }
 
+/// Capture, machine and ordinal: captures that were merged, and machines, have GPUs of the same ordinals.
+type Gpu = (u32, u32, u32);
+
+fn gpu(row: &Row) -> Option<Gpu> {
+    Some((row.capture, row.machine, row.device?))
+}
+
 pub(super) fn busy(timeline: &Timeline, events_span_ns: u64) -> Vec<GpuBusy> {
     let capture = &timeline.capture;
-    let mut covers: BTreeMap<u32, Cover> = BTreeMap::new();
-    for device in capture.rows.iter().filter_map(|row| row.device) {
-        covers.entry(device).or_default();
+    let mut covers: BTreeMap<Gpu, Cover> = BTreeMap::new();
+    for gpu in capture.rows.iter().filter_map(gpu) {
+        covers.entry(gpu).or_default();
     }
-    let mut of_devices: Vec<(u32, Cover)> = covers.into_iter().collect();
+    let mut of_devices: Vec<(Gpu, Cover)> = covers.into_iter().collect();
     // Which of these each row is of.
-    let place = |device| of_devices.iter().position(|(known, _)| *known == device);
-    let of_rows: Vec<Option<usize>> = capture.rows.iter().map(|row| place(row.device?)).collect();
+    let place = |gpu| of_devices.iter().position(|(known, _)| *known == gpu);
+    let of_rows: Vec<Option<usize>> = capture.rows.iter().map(|row| place(gpu(row)?)).collect();
     let works = capture.events.iter().filter(|(category, _)| category.is_gpu_work());
     let mut works: Vec<_> = works
         .map(|(_, events)| {
@@ -66,7 +73,7 @@ pub(super) fn busy(timeline: &Timeline, events_span_ns: u64) -> Vec<GpuBusy> {
         }
     }
     of_devices.retain(|(_, cover)| cover.works);
-    let of_device = |(device, cover): (u32, Cover)| {
+    let of_device = |((.., device), cover): (Gpu, Cover)| {
         let busy_ns = cover.covered;
         let known = capture.devices.iter().find(|known| known.id == device);
         let ratio = |of: u64| approximate(u128::from(busy_ns)) / approximate(u128::from(of.max(1)));

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Coverage of the join of GPU work to launches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Launches {
-    /// Kernels, copies and memsets whose call is in the capture.
+    /// Kernels, whole graphs, copies and memsets whose call is in the capture.
     pub matched: u64,
     /// Those whose call is not.
     pub unmatched: u64,

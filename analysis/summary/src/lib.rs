@@ -61,9 +61,12 @@ pub struct Summary {
     pub launches: Launches,
     /// GPU kernels by name.
     pub kernels: Table,
-    /// Copies by kind, durations.
+    /// CUDA graphs that were recorded as a whole, by graph. Their kernels are in no table.
+    #[serde(default)]
+    pub cuda_graphs: Table,
+    /// Copies and migrations of unified memory by kind, durations.
     pub memcpy_time: Table,
-    /// Copies by kind, sizes.
+    /// Copies and migrations of unified memory by kind, sizes.
     pub memcpy_size: Table,
     /// Memsets, durations.
     pub memset: Table,
@@ -183,9 +186,10 @@ impl Summary {
     }
 
     /// Every table with its field's name, in published order.
-    pub fn tables(&self) -> [(&'static str, &Table); 12] {
+    pub fn tables(&self) -> [(&'static str, &Table); 13] {
         [
             ("kernels", &self.kernels),
+            ("cuda_graphs", &self.cuda_graphs),
             ("memcpy_time", &self.memcpy_time),
             ("memcpy_size", &self.memcpy_size),
             ("memset", &self.memset),
@@ -233,6 +237,7 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         gpus: busy::busy(timeline, events_span_ns),
         launches: launches::launches(timeline),
         kernels: tables::KERNELS.of(timeline),
+        cuda_graphs: tables::CUDA_GRAPHS.of(timeline),
         memcpy_time: tables::MEMCPY_TIME.of(timeline),
         memcpy_size: tables::MEMCPY_SIZE.of(timeline),
         memset: tables::MEMSET.of(timeline),

@@ -15,14 +15,14 @@ pub(crate) fn table(summary: &Summary, top: usize) -> String {
     header(&mut out, summary);
     let tables = summary.tables().map(|(name, table)| (title(name), table));
     for (title, table) in tables {
-        if table.captured && !table.rows.is_empty() {
+        if table.captured && !table.is_empty() {
             section(&mut out, title, table, top);
         }
     }
     let list = |wanted: bool| {
         let titles = tables
             .iter()
-            .filter(|(_, table)| table.captured == wanted && table.rows.is_empty());
+            .filter(|(_, table)| table.captured == wanted && table.is_empty());
         titles.map(|(title, _)| *title).collect::<Vec<&str>>().join(", ")
     };
     let lines = [("No events", list(true)), ("Not captured", list(false))];
@@ -54,10 +54,9 @@ fn header(out: &mut String, summary: &Summary) {
     let source = &summary.source;
     let events = summary.total_events;
     let window = duration(precise(summary.window_ns));
-    line(
-        out,
-        &format!("{} {}: {events} events in {window}", source.tool, source.tool_version),
-    );
+    // Not every source tells its version.
+    let tool = format!("{} {}", source.tool, source.tool_version);
+    line(out, &format!("{}: {events} events in {window}", tool.trim()));
     for gpu in &summary.gpus {
         let share = gpu.busy_ratio_of_window * 100.0;
         let at_work = gpu.busy_ratio_of_events_span * 100.0;
@@ -78,7 +77,7 @@ fn header(out: &mut String, summary: &Summary) {
         line(
             out,
             &format!(
-                "Launches found for {} of {all} kernels, copies and sets",
+                "Launches found for {} of {all} kernels, graphs, copies and sets",
                 launches.matched
             ),
         );
@@ -113,6 +112,9 @@ fn section(out: &mut String, title: &str, table: &Table, top: usize) {
     }
     if let Some(rest) = table.rows.len().checked_sub(top).filter(|rest| *rest > 0) {
         line(out, &format!("... and {rest} more"));
+    }
+    if table.unknown > 0 {
+        line(out, &format!("{} of unknown size", table.unknown));
     }
 }
 

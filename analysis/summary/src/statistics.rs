@@ -35,12 +35,11 @@ impl Statistics {
             return None;
         }
         let count = approximate(u128::from(figures.count));
-        let (lower, upper) = (u128::from(figures.lower_median), u128::from(figures.upper_median));
         Some(Self {
             calls: figures.count,
             total: u64::try_from(figures.total).unwrap_or(u64::MAX),
             avg: approximate(figures.total) / count,
-            median: f64::midpoint(approximate(lower), approximate(upper)),
+            median: figures.median()?,
             min: figures.min,
             max: figures.max,
             stddev: deviation(figures),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, ColumnId, Events, Figures, Timeline, figures_by_key, ratio};
+use flopwatch_model::{Category, ColumnId, Events, Figures, Timeline, figures_by_key, listed, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -39,6 +39,10 @@ pub struct Table {
     pub unit: Measure,
     /// One row per name.
     pub rows: Vec<TableRow>,
+    /// Events whose value the source does not say, such as copies of unknown size: they are in no
+    /// row.
+    #[serde(default)]
+    pub unknown: u64,
 }
 
 /// Figures of one name.
@@ -64,7 +68,9 @@ impl Table {
     pub(super) fn of(timeline: &Timeline, categories: &[Category], measure: Measure) -> Self {
         let capture = &timeline.capture;
         let mut groups: BTreeMap<Key<'_>, Vec<(Category, Figures)>> = BTreeMap::new();
+        let mut unknown = 0;
         for category in categories {
+            unknown += unsaid(timeline, *category, measure);
             for (key, figures) in of_category(timeline, *category, measure) {
                 groups.entry(key).or_default().push((*category, figures));
             }
@@ -81,7 +87,15 @@ impl Table {
             Some((key, Statistics::from_figures(&figures)?))
         });
         let captured = categories.iter().any(|category| capture.captured.contains(category));
-        Self::new(captured, measure, rows)
+        Self {
+            unknown,
+            ..Self::new(captured, measure, rows)
+        }
+    }
+
+    /// Whether it has no events, of known value or not.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty() && self.unknown == 0
     }
 
     /// Sorts `rows` and gives each its share.
@@ -107,17 +121,31 @@ impl Table {
                 .then(x.calls.cmp(&y.calls))
                 .then_with(|| (&a.name, &a.style).cmp(&(&b.name, &b.style)))
         });
-        Self { captured, unit, rows }
+        Self {
+            captured,
+            unit,
+            rows,
+            unknown: 0,
+        }
     }
 }
 
-/// What the figures of an event are of.
-fn value(events: &Events, at: usize, measure: Measure) -> u64 {
-    let found = match measure {
+/// What the figures of an event are of; `None` where the source does not say it.
+fn value(events: &Events, at: usize, measure: Measure) -> Option<u64> {
+    match measure {
         Measure::Duration => events.duration_ns.get(at).copied(),
-        Measure::Bytes => events.column(ColumnId::Bytes).and_then(|bytes| bytes.get(at)),
+        Measure::Bytes => events.number(ColumnId::Bytes, at),
+    }
+}
+
+/// Events of a category whose value the source does not say.
+fn unsaid(timeline: &Timeline, category: Category, measure: Measure) -> u64 {
+    let events = timeline.capture.events.get(&category);
+    let Some(events) = events.filter(|_| measure == Measure::Bytes) else {
+        return 0;
     };
-    found.unwrap_or(0)
+    let unsaid = (0..events.len()).filter(|at| value(events, *at, measure).is_none());
+    u64::try_from(unsaid.count()).unwrap_or(u64::MAX)
 }
 
 /// The values of the events of that name. No category with styles shares names with another.
@@ -129,7 +157,7 @@ fn values_of<'a>(events: &'a Events, name: &str, measure: Measure) -> impl Itera
         .iter()
         .enumerate()
         .filter(move |(_, of)| Some(**of) == named);
-    at.map(move |(at, _)| value(events, at, measure))
+    at.filter_map(move |(at, _)| value(events, at, measure))
 }
 
 /// The figures of one category by style and name.
@@ -143,15 +171,21 @@ fn of_category(timeline: &Timeline, category: Category, measure: Measure) -> Vec
         let pairs = events.name.iter().enumerate();
         let keys: Vec<u32> = pairs.map(|(at, name)| name.saturating_mul(2) + style_of(at)).collect();
         let count = u32::try_from(events.names.len() * 2).unwrap_or(u32::MAX);
-        let figures = figures_by_key(count, &keys, |at| value(events, at, measure));
+        let figures = figures_by_key(count, &keys, |at| value(events, at, measure).unwrap_or(0));
         let keys = names.flat_map(|name| [(Some("PushPop"), name), (Some("StartEnd"), name)]);
         return keys.zip(figures).collect();
     }
     let known = timeline.figures.get(&category);
     let known = known.filter(|known| measure == Measure::Duration && known.len() == events.names.len());
     let count = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
-    let figures = known
-        .cloned()
-        .unwrap_or_else(|| figures_by_key(count, &events.name, |at| value(events, at, measure)));
+    let figures = known.cloned().unwrap_or_else(|| {
+        if unsaid(timeline, category, measure) == 0 {
+            return figures_by_key(count, &events.name, |at| value(events, at, measure).unwrap_or(0));
+        }
+        let said = events.name.iter().enumerate();
+        let said = said.filter_map(|(at, name)| Some((*name, value(events, at, measure)?)));
+        let (keys, values): (Vec<u32>, Vec<u64>) = said.unzip();
+        figures_by_key(count, &keys, listed(&values))
+    });
     names.map(|name| (None, name)).zip(figures).collect()
 }

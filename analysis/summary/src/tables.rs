@@ -36,14 +36,26 @@ impl TableDefinition {
 /// GPU kernels, whatever their grid.
 pub(super) const KERNELS: TableDefinition =
     TableDefinition::new("kernels", "Kernels", &[Category::CudaKernel], Measure::Duration);
-pub(super) const MEMCPY_TIME: TableDefinition = TableDefinition::new(
-    "memcpy_time",
-    "Memory copies (time)",
-    &Category::MEMCPY,
+/// Graphs that were recorded as a whole.
+pub(super) const CUDA_GRAPHS: TableDefinition = TableDefinition::new(
+    "cuda_graphs",
+    "Whole CUDA graphs",
+    &[Category::CudaGraph],
     Measure::Duration,
 );
+/// Copies, and migrations of unified memory, as `nsys stats` has them together.
+const COPIES: &[Category] = &[
+    Category::CudaMemcpyH2d,
+    Category::CudaMemcpyD2h,
+    Category::CudaMemcpyD2d,
+    Category::CudaMemcpyP2p,
+    Category::CudaMemcpyOther,
+    Category::CudaMigration,
+];
+pub(super) const MEMCPY_TIME: TableDefinition =
+    TableDefinition::new("memcpy_time", "Memory copies (time)", COPIES, Measure::Duration);
 pub(super) const MEMCPY_SIZE: TableDefinition =
-    TableDefinition::new("memcpy_size", "Memory copies (size)", &Category::MEMCPY, Measure::Bytes);
+    TableDefinition::new("memcpy_size", "Memory copies (size)", COPIES, Measure::Bytes);
 pub(super) const MEMSET: TableDefinition = TableDefinition::new(
     "memset",
     "Memory sets (time)",
@@ -81,8 +93,9 @@ pub(super) const PROFILED_KERNELS: TableDefinition =
     TableDefinition::new("profiled_kernels", "Profiled kernels", &[], Measure::Duration);
 
 /// Every table, in published order.
-pub const TABLES: [TableDefinition; 12] = [
+pub const TABLES: [TableDefinition; 13] = [
     KERNELS,
+    CUDA_GRAPHS,
     MEMCPY_TIME,
     MEMCPY_SIZE,
     MEMSET,

@@ -107,6 +107,7 @@ impl Collectives {
     pub const NEEDS: Needs = Needs {
         categories: Selection::Only(&[
             Category::CudaKernel,
+            Category::CudaGraph,
             Category::CudaApi,
             Category::NvtxRange,
             Category::CpuOp,

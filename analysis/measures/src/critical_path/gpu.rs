@@ -2,16 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, Timeline, Track, index};
+use flopwatch_model::{Category, Timeline, index};
 
 use super::graph::{Edge, Graph, begin, end};
 use super::host::Host;
+use super::waits::{Awaited, HostWait, Queues, Waits};
 use super::{Item, PathPart, PathWindow};
 use crate::interval::Interval;
 use crate::work::{GpuWork, Work};
-
-/// GPU operations of one stream by start: item, and place among all work of the window.
-type Streams = BTreeMap<u32, Vec<u32>>;
 
 /// One work of the window.
 struct Placed {
@@ -21,27 +19,30 @@ struct Placed {
     call: Option<u32>,
 }
 
-/// Adds the work of the window; gives how much of it has no recorded launch.
-pub(super) fn add(timeline: &Timeline, work: &GpuWork, window: PathWindow, host: &Host, graph: &mut Graph) -> u64 {
+/// What was found beside the graph.
+pub(super) struct Found {
+    /// Work that has no recorded launch.
+    pub(super) unlaunched: u64,
+    /// Work whose stream waited for another one's by an event of which the capture does not say
+    /// whose it is.
+    pub(super) guessed_waits: u64,
+}
+
+/// Adds the work of the window.
+pub(super) fn add(timeline: &Timeline, work: &GpuWork, window: PathWindow, host: &Host, graph: &mut Graph) -> Found {
     let placed = place(timeline, work, window, host, graph);
-    let mut streams: Streams = BTreeMap::new();
-    for (at, of) in (0_u32..).zip(&placed) {
-        streams.entry(of.work.row).or_default().push(at);
+    let streams = Streams::new(timeline, window, placed, host, graph);
+    let guessed_waits = streams.add(graph);
+    streams.add_host_waits(timeline, host, graph);
+    let unlaunched = streams
+        .placed
+        .iter()
+        .filter(|of| of.work.launch(timeline).is_none())
+        .count();
+    Found {
+        unlaunched: u64::try_from(unlaunched).unwrap_or(u64::MAX),
+        guessed_waits,
     }
-    let mut ends: Vec<(u64, u32)> = (0_u32..)
-        .zip(&placed)
-        .map(|(at, of)| (graph.time(end(of.item)), at))
-        .collect();
-    ends.sort_unstable();
-    let waits = stream_waits(timeline, window, graph, host);
-    for list in streams.values() {
-        for (before, at) in std::iter::once(None).chain(list.iter().map(Some)).zip(list) {
-            stream_edges(&placed, before.copied(), *at, &ends, &waits, graph);
-        }
-    }
-    host_waits(timeline, &placed, &streams, &ends, host, graph);
-    let unlaunched = placed.iter().filter(|of| of.work.launch(timeline).is_none()).count();
-    u64::try_from(unlaunched).unwrap_or(u64::MAX)
 }
 
 fn place(timeline: &Timeline, work: &GpuWork, window: PathWindow, host: &Host, graph: &mut Graph) -> Vec<Placed> {
@@ -83,209 +84,247 @@ fn place(timeline: &Timeline, work: &GpuWork, window: PathWindow, host: &Host, g
     placed
 }
 
-/// Begins of calls that make a stream wait for an event, by thread.
-fn stream_waits(timeline: &Timeline, window: PathWindow, graph: &Graph, host: &Host) -> BTreeMap<u32, Vec<u64>> {
-    let mut waits: BTreeMap<u32, Vec<u64>> = BTreeMap::new();
-    let Some(api) = timeline.capture.events.get(&Category::CudaApi) else {
-        return waits;
-    };
-    let names: Vec<bool> = api.names.iter().map(|name| name.contains("StreamWaitEvent")).collect();
-    if !names.contains(&true) {
-        return waits;
-    }
-    let from = api.start_ns.partition_point(|start| *start < window.time.start);
-    for (at, name) in api.name.iter().enumerate().skip(from) {
-        let item = host.call(at).and_then(|item| graph.items.get(index(item)));
-        if let (Some(item), Some(true)) = (item, names.get(index(*name))) {
-            waits.entry(item.thread).or_default().push(item.time.start);
-        }
-    }
-    waits
+/// The work of the window, and in which order it could run.
+struct Streams {
+    placed: Vec<Placed>,
+    /// Places of the work of each row by start.
+    by_row: BTreeMap<u32, Vec<u32>>,
+    /// Ends and places of all work by end.
+    ends: Vec<(u64, u32)>,
+    /// The same of each row.
+    row_ends: BTreeMap<u32, Vec<(u64, u32)>>,
+    waits: Waits,
+    queues: Queues,
 }
 
-/// What the work at `at` of a stream waited for.
-fn stream_edges(
-    placed: &[Placed],
-    before: Option<u32>,
-    at: u32,
-    ends: &[(u64, u32)],
-    waits: &BTreeMap<u32, Vec<u64>>,
-    graph: &mut Graph,
-) {
-    let Some(of) = placed.get(index(at)) else { return };
-    let edge = |from, to, part, subject| Edge {
+/// What a piece of work waited for by events.
+#[derive(Default)]
+struct Waited {
+    source: Option<u32>,
+    is_guess: bool,
+}
+
+impl Streams {
+    fn new(timeline: &Timeline, window: PathWindow, placed: Vec<Placed>, host: &Host, graph: &Graph) -> Self {
+        let mut by_row: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        for (at, of) in (0_u32..).zip(&placed) {
+            by_row.entry(of.work.row).or_default().push(at);
+        }
+        let ends = (0_u32..).zip(&placed).map(|(at, of)| (graph.time(end(of.item)), at));
+        let mut ends: Vec<(u64, u32)> = ends.collect();
+        ends.sort_unstable();
+        let mut row_ends: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
+        for (time, at) in &ends {
+            if let Some(of) = placed.get(index(*at)) {
+                row_ends.entry(of.work.row).or_default().push((*time, *at));
+            }
+        }
+        let pieces = (0_u32..).zip(&placed).map(|(at, of)| {
+            let events = of.work.events(timeline);
+            let correlation = events.and_then(|events| events.correlation.get(index(of.work.at)));
+            let correlation = correlation.copied().unwrap_or(0);
+            (of.work.row, correlation, graph.time(end(of.item)), at)
+        });
+        let queues = Queues::of(pieces);
+        Self {
+            by_row,
+            ends,
+            row_ends,
+            waits: Waits::of(timeline, window, host, graph),
+            queues,
+            placed,
+        }
+    }
+
+    /// Adds the edges of all work; gives how many waits were guessed.
+    fn add(&self, graph: &mut Graph) -> u64 {
+        let mut guessed = 0;
+        for list in self.by_row.values() {
+            // The work before, and that of all before which ends last.
+            let (mut before, mut latest): (Option<&Placed>, Option<&Placed>) = (None, None);
+            for of in list.iter().filter_map(|at| self.placed.get(index(*at))) {
+                guessed += u64::from(self.add_work(before, latest, of, graph));
+                before = Some(of);
+                let ends = |of: &Placed| graph.time(end(of.item));
+                if latest.is_none_or(|latest| ends(latest) < ends(of)) {
+                    latest = Some(of);
+                }
+            }
+        }
+        guessed
+    }
+
+    /// Adds a piece of work and what it waited for; gives whether that is a guess.
+    fn add_work(&self, before: Option<&Placed>, latest: Option<&Placed>, of: &Placed, graph: &mut Graph) -> bool {
+        let edge = |from, to, part| Edge {
+            from,
+            to,
+            part: Some(part),
+            less_ns: 0,
+            subject: Some(of.item),
+            row: of.work.row,
+        };
+        let class = PathPart::of_class(of.work.class);
+        graph.edges.push(edge(begin(of.item), end(of.item), class));
+        let waited = self.waited_for(of, before, graph);
+        let source = waited.source.and_then(|at| self.placed.get(index(at)));
+        for first in [latest, source].into_iter().flatten() {
+            follow(first, of, graph);
+        }
+        let start = graph.time(begin(of.item));
+        let ended = |first: Option<&Placed>| first.map(|first| graph.time(end(first.item)));
+        let (latest_end, source_end) = (ended(latest), ended(source));
+        // Whether all that it waited for had ended when its call began: then the call alone held it
+        // up.
+        let call = of.call.map(begin).filter(|call| {
+            let launched = graph.time(*call);
+            latest_end.is_none_or(|time| time < launched) && source_end.is_none_or(|time| time < launched)
+        });
+        let held_by = |first: Option<&Placed>, part| {
+            let first = first.filter(|first| graph.time(end(first.item)) <= start)?;
+            Some(edge(end(first.item), begin(of.item), part))
+        };
+        let held = match call {
+            Some(call) => Some(edge(call, begin(of.item), PathPart::LaunchOverhead)),
+            None if source_end > latest_end => held_by(source, PathPart::Sync),
+            None => held_by(latest, PathPart::KernelGap),
+        };
+        graph.edges.extend(held);
+        waited.is_guess
+    }
+
+    /// The work of another stream that this one waited for by an event: what was launched to the
+    /// event's stream before its record, where the capture says that. Where it says nothing of a
+    /// wait since the previous work of the stream was launched, it is guessed: the last work of
+    /// another stream that ended before this one began.
+    fn waited_for(&self, of: &Placed, before: Option<&Placed>, graph: &Graph) -> Waited {
+        let Some(call) = of.call.and_then(|call| graph.items.get(index(call))) else {
+            return Waited::default();
+        };
+        let since = before
+            .and_then(|before| before.call)
+            .map_or(0, |call| graph.time(begin(call)));
+        let ended = |at: &u32| self.placed.get(index(*at)).map(|of| graph.time(end(of.item)));
+        let (mut source, mut is_unsaid) = (None, false);
+        for wait in self.waits.of_streams(since, call.time.start) {
+            let is_own = wait
+                .stream
+                .map_or(wait.thread == call.thread, |stream| stream == of.work.row);
+            if !is_own {
+                continue;
+            }
+            match wait.recorded.map(|recorded| self.queues.awaited(recorded)) {
+                Some(Awaited::Work(at)) if source.is_none_or(|last| ended(&last) < ended(&at)) => source = Some(at),
+                Some(Awaited::Work(_) | Awaited::Nothing) => {}
+                Some(Awaited::Unknown) | None => is_unsaid = true,
+            }
+        }
+        if source.is_some() || !is_unsaid {
+            return Waited {
+                source,
+                is_guess: false,
+            };
+        }
+        let start = graph.time(begin(of.item));
+        let until = self.ends.partition_point(|(end, _)| *end <= start);
+        let mut candidates = self.ends.iter().take(until).rev().take(16);
+        let is_other = |at: &u32| {
+            let other = self.placed.get(index(*at));
+            other.is_some_and(|other| other.work.row != of.work.row)
+        };
+        let source = candidates.find(|(_, at)| is_other(at)).map(|(_, at)| *at);
+        Waited {
+            source,
+            is_guess: source.is_some(),
+        }
+    }
+
+    /// The last work of `ends` that ended up to `time`.
+    fn last_ended(ends: &[(u64, u32)], time: u64) -> Option<u32> {
+        let until = ends.partition_point(|(end, _)| *end <= time);
+        let (_, at) = ends.get(until.checked_sub(1)?)?;
+        Some(*at)
+    }
+
+    /// What a call of the host waited for. Where the capture does not say it, that is the last work
+    /// that ended during the call.
+    fn awaited_by(&self, correlation: u32, until: u64) -> Option<u32> {
+        match self.waits.of_host(correlation) {
+            HostWait::Stream(row) => Self::last_ended(self.row_ends.get(&row)?, until),
+            HostWait::Event(recorded) => match self.queues.awaited(recorded) {
+                Awaited::Work(at) => Some(at),
+                Awaited::Nothing => None,
+                Awaited::Unknown => Self::last_ended(&self.ends, until),
+            },
+            HostWait::Unsaid => Self::last_ended(&self.ends, until),
+        }
+    }
+
+    /// Adds the waits of calls: from the work that a call waited for to the call's end.
+    fn add_host_waits(&self, timeline: &Timeline, host: &Host, graph: &mut Graph) {
+        let api = timeline.capture.events.get(&Category::CudaApi);
+        let mut launches: BTreeMap<u32, u32> = BTreeMap::new();
+        for (at, of) in (0_u32..).zip(&self.placed) {
+            if let Some(call) = of.call {
+                launches.insert(call, at);
+            }
+        }
+        for (item, edge) in &host.waits {
+            let Some(call) = graph.items.get(index(*item)).copied() else {
+                continue;
+            };
+            let name = api.map_or("", |api| api.name_of(index(call.at)));
+            let source = if name.contains("Memcpy") {
+                launches.get(item).copied()
+            } else {
+                let correlation = api.and_then(|api| api.correlation.get(index(call.at)));
+                self.awaited_by(correlation.copied().unwrap_or(0), call.time.end)
+            };
+            let source = source
+                .and_then(|at| self.placed.get(index(at)))
+                .map(|of| end(of.item))
+                .filter(|source| {
+                    let time = graph.time(*source);
+                    call.time.start < time && time <= call.time.end
+                });
+            let Some(source) = source else { continue };
+            if let Some(waiting) = graph.edges.get_mut(index(*edge)) {
+                waiting.part = None;
+            }
+            graph.edges.push(Edge {
+                from: source,
+                to: end(*item),
+                part: Some(PathPart::Sync),
+                less_ns: 0,
+                subject: Some(*item),
+                row: call.row,
+            });
+        }
+    }
+}
+
+/// Adds that `then` comes behind `first`. Where `then` began before `first` had ended (graphs,
+/// programmatic dependent launches, times that are rounded), the way goes through `first` up to
+/// where `then` began, or through all of `first` and what `then` has left.
+fn follow(first: &Placed, then: &Placed, graph: &mut Graph) {
+    let time = |of: &Placed| Interval::new(graph.time(begin(of.item)), graph.time(end(of.item)));
+    let (before, behind) = (time(first), time(then));
+    let edge = |from, to, of: Option<&Placed>| Edge {
         from,
         to,
-        part: Some(part),
+        part: of.map(|of| PathPart::of_class(of.work.class)),
         less_ns: 0,
-        subject: Some(subject),
-        row: of.work.row,
-        is_order: false,
+        subject: of.map(|of| of.item),
+        row: then.work.row,
     };
-    if let Some(before) = before.and_then(|before| placed.get(index(before))) {
-        graph.edges.push(Edge {
-            part: None,
-            is_order: true,
-            ..edge(end(before.item), begin(of.item), PathPart::KernelGap, of.item)
-        });
+    if before.end <= behind.start {
+        graph.edges.push(edge(end(first.item), begin(then.item), None));
+        return;
     }
-    graph.edges.push(edge(
-        begin(of.item),
-        end(of.item),
-        PathPart::of_class(of.work.class),
-        of.item,
-    ));
-    let start = graph.time(begin(of.item));
-    let before = before.and_then(|before| placed.get(index(before)));
-    let previous_end = before.map(|before| graph.time(end(before.item)));
-    let launched = of.call.map(|call| graph.time(begin(call)));
-    let source = waited_for(placed, of, before, start, ends, waits, graph);
-    let source_end = source.map(|source| graph.time(end(source)));
-    if let Some(source) = source
-        && source_end > previous_end
-    {
-        graph
-            .edges
-            .push(edge(end(source), begin(of.item), PathPart::Sync, of.item));
-    }
-    let empty = launched.is_some_and(|launched| previous_end.is_none_or(|previous| previous < launched));
-    let free = launched.is_some_and(|launched| source_end.is_none_or(|source| source < launched));
-    match (of.call, before) {
-        (Some(call), _) if empty && free => {
-            graph
-                .edges
-                .push(edge(begin(call), begin(of.item), PathPart::LaunchOverhead, of.item));
-        }
-        (_, Some(before)) if source_end <= previous_end => {
-            graph
-                .edges
-                .push(edge(end(before.item), begin(of.item), PathPart::KernelGap, of.item));
-        }
-        _ => {}
-    }
-}
-
-/// The work of another stream that this one waited for, by an event: sources rarely say which event a call names, so that it is the last
-/// work of another stream that ended before this one began, where the launching thread made a stream wait since it launched the previous
-/// work of the stream.
-fn waited_for(
-    placed: &[Placed],
-    of: &Placed,
-    before: Option<&Placed>,
-    start: u64,
-    ends: &[(u64, u32)],
-    waits: &BTreeMap<u32, Vec<u64>>,
-    graph: &Graph,
-) -> Option<u32> {
-    let call = graph.items.get(index(of.call?))?;
-    let since = before
-        .and_then(|before| before.call)
-        .map_or(0, |call| graph.time(begin(call)));
-    let waits = waits.get(&call.thread)?;
-    let wait = waits.partition_point(|wait| *wait < since);
-    if waits.get(wait).is_none_or(|wait| *wait > call.time.start) {
-        return None;
-    }
-    let until = ends.partition_point(|(end, _)| *end <= start);
-    let candidates = ends.get(..until)?.iter().rev().take(16);
-    let others = candidates.filter_map(|(_, at)| placed.get(index(*at)));
-    others
-        .into_iter()
-        .find(|other| other.work.row != of.work.row)
-        .map(|other| other.item)
-}
-
-/// Calls that wait for the GPU: from the last work that ended during the call, of the stream where the source says which, to the call's end.
-fn host_waits(
-    timeline: &Timeline,
-    placed: &[Placed],
-    streams: &Streams,
-    ends: &[(u64, u32)],
-    host: &Host,
-    graph: &mut Graph,
-) {
-    let synced = synced_streams(timeline);
-    let api = timeline.capture.events.get(&Category::CudaApi);
-    let mut launches: BTreeMap<u32, u32> = BTreeMap::new();
-    for of in placed {
-        if let Some(call) = of.call {
-            launches.insert(call, of.item);
+    if before.start <= behind.start {
+        graph.edges.push(edge(begin(first.item), begin(then.item), Some(first)));
+        if before.end < behind.end {
+            graph.edges.push(edge(end(first.item), end(then.item), Some(then)));
         }
     }
-    for (item, edge) in &host.waits {
-        let Some(call) = graph.items.get(index(*item)).copied() else {
-            continue;
-        };
-        let name = api.map_or("", |api| api.name_of(index(call.at)));
-        let ended_inside = |source: u32, graph: &Graph| {
-            let end = graph.time(end(source));
-            call.time.start < end && end <= call.time.end
-        };
-        let source = if name.contains("Memcpy") {
-            launches.get(item).copied()
-        } else {
-            let key = api
-                .and_then(|api| api.correlation.get(index(call.at)))
-                .copied()
-                .unwrap_or(0);
-            let process = timeline
-                .row(call.row)
-                .map(|row| (row.capture, row.machine, row.process));
-            let stream = process
-                .and_then(|process| synced.get(&(process, key)))
-                .and_then(|row| streams.get(row));
-            let last = if let Some(list) = stream {
-                let time = |at: &u32| placed.get(index(*at)).map_or(0, |of| graph.time(end(of.item)));
-                let until = list.partition_point(|at| time(at) <= call.time.end);
-                until.checked_sub(1).and_then(|last| list.get(last)).copied()
-            } else {
-                let until = ends.partition_point(|(end, _)| *end <= call.time.end);
-                until.checked_sub(1).and_then(|last| ends.get(last)).map(|(_, at)| *at)
-            };
-            last.and_then(|at| placed.get(index(at))).map(|of| of.item)
-        };
-        let Some(source) = source.filter(|source| ended_inside(*source, graph)) else {
-            continue;
-        };
-        if let Some(waiting) = graph.edges.get_mut(index(*edge)) {
-            waiting.part = None;
-        }
-        graph.edges.push(Edge {
-            from: end(source),
-            to: end(*item),
-            part: Some(PathPart::Sync),
-            less_ns: 0,
-            subject: Some(*item),
-            row: call.row,
-            is_order: false,
-        });
-    }
-}
-
-type ProcessId = (u32, u32, u32);
-
-/// The GPU row of the stream that a call waited for, by process and correlation, of synchronisations of one stream.
-fn synced_streams(timeline: &Timeline) -> BTreeMap<(ProcessId, u32), u32> {
-    let mut found = BTreeMap::new();
-    let Some(syncs) = timeline.capture.events.get(&Category::CudaSync) else {
-        return found;
-    };
-    let rows = (0_u32..).zip(&timeline.capture.rows);
-    let gpu = rows.filter(|(_, row)| row.track == Track::GpuStream);
-    let streams: BTreeMap<_, u32> = gpu
-        .map(|(at, row)| ((row.capture, row.machine, row.process, row.device, row.stream), at))
-        .collect();
-    let is_stream: Vec<bool> = syncs
-        .names
-        .iter()
-        .map(|name| name.to_ascii_lowercase().contains("stream sync"))
-        .collect();
-    for ((row, name), correlation) in syncs.row.iter().zip(&syncs.name).zip(&syncs.correlation) {
-        let Some(row) = timeline.row(*row) else { continue };
-        let stream = streams.get(&(row.capture, row.machine, row.process, row.device, row.stream));
-        if let (Some(stream), Some(true)) = (stream, is_stream.get(index(*name))) {
-            found.insert(((row.capture, row.machine, row.process), *correlation), *stream);
-        }
-    }
-    found
 }

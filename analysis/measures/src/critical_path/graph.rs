@@ -11,7 +11,7 @@ pub(super) struct Item {
     pub(super) category: Category,
     pub(super) at: u32,
     pub(super) row: u32,
-    /// Its time within the window; never empty.
+    /// Its time within the window; of GPU work never empty.
     pub(super) time: Interval,
     /// Orders nodes of one time: the thread, and the node's place in it. GPU work has none.
     pub(super) thread: u32,
@@ -44,8 +44,6 @@ pub(super) struct Edge {
     pub(super) subject: Option<u32>,
     /// The timeline's row, where it belongs to no item.
     pub(super) row: u32,
-    /// Whether it is the order of a stream alone, which says how long GPU work takes without the processor.
-    pub(super) is_order: bool,
 }
 
 /// An edge of the path that costs time.
@@ -105,8 +103,9 @@ impl Graph {
         order
     }
 
-    /// The edges of the longest path that cost time, in order. Edges that do not go forward in `order` come of clocks that differ, and are
-    /// left out. `gpu_alone` leaves out what is not from GPU work to GPU work.
+    /// The edges of the longest path that cost time, in order. Edges that do not go forward in
+    /// `order` come of clocks that differ, and are left out. `gpu_alone` leaves out what is not from
+    /// GPU work to GPU work: what is left says how long the GPU takes without the processor.
     pub(super) fn longest(&self, order: &[Node], gpu_alone: bool) -> Vec<Step> {
         let mut places = vec![0_u32; order.len()];
         for (place, node) in (0_u32..).zip(order) {
@@ -119,13 +118,7 @@ impl Graph {
         let mut edges: Vec<u32> = (0_u32..)
             .zip(&self.edges)
             .filter(|(_, edge)| place(edge.from) < place(edge.to))
-            .filter(|(_, edge)| {
-                if gpu_alone {
-                    on_gpu(edge.from) && on_gpu(edge.to)
-                } else {
-                    !edge.is_order
-                }
-            })
+            .filter(|(_, edge)| !gpu_alone || (on_gpu(edge.from) && on_gpu(edge.to)))
             .map(|(at, _)| at)
             .collect();
         let edge = |at: u32| self.edges.get(index(at));

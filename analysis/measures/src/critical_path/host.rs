@@ -92,7 +92,9 @@ fn threads(timeline: &Timeline, window: PathWindow, graph: &mut Graph, host: &mu
                 continue;
             };
             let time = Interval::of(events, at);
-            if let (Some(Some(thread)), false, Ok(at)) = (rows.get(index(row)), time.is_empty(), u32::try_from(at)) {
+            // In traces of whole microseconds short calls have no length, and launch work all the
+            // same.
+            if let (Some(Some(thread)), Ok(at)) = (rows.get(index(row)), u32::try_from(at)) {
                 found.entry(*thread).or_default().push(Item {
                     category,
                     at,
@@ -158,7 +160,6 @@ fn chain(timeline: &Timeline, thread: &mut Thread, waiting: &[bool], graph: &mut
                 less_ns: 0,
                 subject,
                 row: graph.items.get(index(item)).map_or(0, |item| item.row),
-                is_order: false,
             });
             if last == begin(item)
                 && node == end(item)
@@ -251,7 +252,6 @@ fn pass_control(threads: &[Thread], control: usize, graph: &mut Graph) {
                     part: Some(PathPart::Cpu),
                     less_ns: 0,
                     subject: None,
-                    is_order: false,
                 });
             }
             for (_, between) in within.iter().skip(1) {

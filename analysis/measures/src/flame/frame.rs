@@ -26,6 +26,8 @@ pub enum FrameKind {
     Call,
     /// A kernel.
     Kernel,
+    /// A whole CUDA graph.
+    Graph,
     /// A copy or memset.
     Copy,
     /// An operation of an accelerator without streams.
@@ -36,7 +38,7 @@ pub enum FrameKind {
 
 impl FrameKind {
     /// Every kind, in the order of its declaration.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::All,
         Self::Group,
         Self::Step,
@@ -46,6 +48,7 @@ impl FrameKind {
         Self::Operator,
         Self::Call,
         Self::Kernel,
+        Self::Graph,
         Self::Copy,
         Self::DeviceOp,
         Self::Rest,
@@ -61,6 +64,7 @@ impl FrameKind {
             Category::CpuOp => Self::Operator,
             Category::CudaApi => Self::Call,
             Category::CudaKernel => Self::Kernel,
+            Category::CudaGraph => Self::Graph,
             Category::DeviceOp => Self::DeviceOp,
             _ if category.is_gpu_work() => Self::Copy,
             _ => Self::Rest,
@@ -79,6 +83,7 @@ impl FrameKind {
             Self::Operator => "operators",
             Self::Call => "CUDA calls",
             Self::Kernel => "kernels",
+            Self::Graph => "whole CUDA graphs",
             Self::Copy => "copies and memsets",
             Self::DeviceOp => "device operations",
             Self::Rest => "summed, or without a stack",
@@ -87,7 +92,7 @@ impl FrameKind {
 
     /// Whether it is work of a GPU.
     pub const fn is_gpu_work(self) -> bool {
-        matches!(self, Self::Kernel | Self::Copy | Self::DeviceOp)
+        matches!(self, Self::Kernel | Self::Graph | Self::Copy | Self::DeviceOp)
     }
 
     /// Whether programs number such names: the line numbers of functions and the numbers of kernels tell them apart.

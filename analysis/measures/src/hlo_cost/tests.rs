@@ -79,6 +79,78 @@ fn a_loop_counts_as_often_as_it_runs_and_once_for_xla() {
 }
 
 #[test]
+fn xla_counts_the_pointers_of_tuples_and_not_what_they_point_to() {
+    let pair = Shape {
+        element: ElementType::TUPLE,
+        tuple: vec![array("f32", &[10]), array("s32", &[10])],
+        ..Shape::default()
+    };
+    let body = computation(
+        1,
+        vec![
+            instruction(1, "parameter", pair.clone(), &[]),
+            instruction(2, "get-tuple-element", array("f32", &[10]), &[1]),
+            instruction(3, "add", array("f32", &[10]), &[2, 2]),
+            instruction(4, "tuple", pair.clone(), &[3, 3]),
+        ],
+    );
+    let turn = Instruction {
+        called: vec![1],
+        ..instruction(6, "while", pair.clone(), &[5])
+    };
+    let main = computation(
+        2,
+        vec![
+            instruction(5, "tuple", pair.clone(), &[]),
+            turn,
+            instruction(7, "opt-barrier", pair.clone(), &[6]),
+            instruction(8, "sort", pair.clone(), &[2, 2]),
+            instruction(9, "custom-call", pair, &[7]),
+        ],
+    );
+    let module = Module::new("m", vec![body, main], 2);
+    // The body once: an addition of 120 bytes and a table of 16. Then a table, one that is read and
+    // written, two arrays of 40 sorted into two, and a function that is not known.
+    assert_eq!(cost_analysis_bytes(&module), (120 + 16) + 16 + 32 + (80 + 80) - 1);
+    assert_eq!(
+        HloCosts::of(&module, Loops::Once).module.bytes,
+        120 + 160 + 160,
+        "our own count has arrays and no tables"
+    );
+}
+
+#[test]
+fn xla_reads_all_of_what_a_gather_in_a_fusion_takes_from() {
+    let inside = computation(
+        1,
+        vec![
+            instruction(1, "parameter", array("f32", &[32, 64]), &[]),
+            Instruction {
+                parameter: 1,
+                ..instruction(2, "parameter", array("s32", &[5, 1]), &[])
+            },
+            instruction(3, "gather", array("f32", &[5, 64]), &[1, 2]),
+            instruction(4, "convert", array("bf16", &[5, 64]), &[3]),
+        ],
+    );
+    let fusion = Instruction {
+        called: vec![1],
+        ..instruction(7, "fusion", array("bf16", &[5, 64]), &[5, 6])
+    };
+    let main = computation(
+        2,
+        vec![
+            instruction(5, "parameter", array("f32", &[32, 64]), &[]),
+            instruction(6, "parameter", array("s32", &[5, 1]), &[]),
+            fusion,
+        ],
+    );
+    let module = Module::new("m", vec![inside, main], 2);
+    assert_eq!(cost_analysis_bytes(&module), 8192 + 20 + 640);
+    assert_eq!(cost_of(&module).bytes, 1280 + 20 + 640);
+}
+
+#[test]
 fn a_fusion_reads_what_its_slices_take_and_writes_its_value() {
     let inside = computation(
         1,

@@ -3,7 +3,7 @@
 use flopwatch_model::hlo::{Computation, Instruction, Module, Shape};
 
 /// Elements of a constant inside a fusion that become part of its code.
-const IMMEDIATE_ELEMENTS: u64 = 8;
+pub(super) const IMMEDIATE_ELEMENTS: u64 = 8;
 
 /// Fusions inside fusions that are followed.
 const DEEPEST: u32 = 8;
@@ -84,7 +84,7 @@ fn fusion(module: &Module, of: &Instruction) -> Option<u64> {
 }
 
 /// What a fusion writes: its value, but of an update in place the updated part alone.
-fn written(module: &Module, inside: &Computation, of: &Instruction) -> Option<u64> {
+pub(super) fn written(module: &Module, inside: &Computation, of: &Instruction) -> Option<u64> {
     let root = module.instruction(inside.root)?;
     let update = |value: &Instruction| {
         let updates = value.opcode == "dynamic-update-slice";
@@ -103,13 +103,13 @@ fn written(module: &Module, inside: &Computation, of: &Instruction) -> Option<u6
 }
 
 /// Which instructions of a computation use which.
-struct Users<'a> {
+pub(super) struct Users<'a> {
     /// Number of the used one, and the user, sorted.
     pairs: Vec<(u64, &'a Instruction)>,
 }
 
 impl<'a> Users<'a> {
-    fn of(computation: &'a Computation) -> Self {
+    pub(super) fn of(computation: &'a Computation) -> Self {
         let mut pairs: Vec<(u64, &Instruction)> = Vec::new();
         for user in &computation.instructions {
             // One that uses another twice is one user.
@@ -122,7 +122,8 @@ impl<'a> Users<'a> {
         Self { pairs }
     }
 
-    fn users(&self, of: u64) -> &[(u64, &'a Instruction)] {
+    /// The users of the value of that number.
+    pub(super) fn users(&self, of: u64) -> &[(u64, &'a Instruction)] {
         let begin = self.pairs.partition_point(|(used, _)| *used < of);
         let end = self.pairs.partition_point(|(used, _)| *used <= of);
         self.pairs.get(begin..end).unwrap_or_default()

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flopwatch_model::{Category, Timeline, index};
 
-use super::share::{median, ratio};
+use super::share::ratio;
 use super::{Iteration, IterationSource, Iterations};
 use crate::interval::Interval;
 use crate::work::GpuWork;
@@ -20,7 +20,7 @@ const FEWEST: usize = 3;
 /// Fewest kernels of a period.
 const SHORTEST: usize = 2;
 
-/// One stream's kernels in order.
+/// One stream's kernels and whole graphs in order.
 #[derive(Default)]
 struct Sequence {
     row: u32,
@@ -30,16 +30,27 @@ struct Sequence {
 
 /// The iterations of the busiest stream of each device of each process.
 pub(super) fn of(timeline: &Timeline, work: &GpuWork) -> Iterations {
-    let Some(kernels) = timeline.capture.events.get(&Category::CudaKernel) else {
+    // Names of graphs are numbered behind those of kernels.
+    let mut first: BTreeMap<Category, u32> = BTreeMap::new();
+    let mut names = 0;
+    for category in [Category::CudaKernel, Category::CudaGraph] {
+        if let Some(events) = timeline.capture.events.get(&category) {
+            first.insert(category, u32::try_from(names).unwrap_or(u32::MAX));
+            names += events.names.len();
+        }
+    }
+    if first.is_empty() {
         return Iterations::none("no steps, no range that repeats, and no kernels");
-    };
+    }
     let mut streams: BTreeMap<u32, Sequence> = BTreeMap::new();
-    for work in work.all().iter().filter(|work| work.category == Category::CudaKernel) {
+    for work in work.all() {
+        let Some(first) = first.get(&work.category) else {
+            continue;
+        };
+        let name = work.events(timeline).and_then(|events| events.name.get(index(work.at)));
         let sequence = streams.entry(work.row).or_default();
         sequence.row = work.row;
-        sequence
-            .names
-            .push(kernels.name.get(index(work.at)).copied().unwrap_or(0));
+        sequence.names.push(first.saturating_add(name.copied().unwrap_or(0)));
         sequence.times.push(work.time);
     }
     let mut busiest: BTreeMap<_, Sequence> = BTreeMap::new();
@@ -59,7 +70,7 @@ pub(super) fn of(timeline: &Timeline, work: &GpuWork) -> Iterations {
     };
     let mut weakest: f64 = 0.0;
     for sequence in busiest.values() {
-        let Some((length, confidence)) = period(&sequence.names, kernels.names.len()) else {
+        let Some((length, confidence)) = period(&sequence.names, names) else {
             continue;
         };
         if confidence < LEAST_CONFIDENCE {
@@ -67,7 +78,7 @@ pub(super) fn of(timeline: &Timeline, work: &GpuWork) -> Iterations {
             continue;
         }
         iterations.confidence_ratio = iterations.confidence_ratio.min(confidence);
-        iterations.list.extend(split(sequence, length, kernels.names.len()));
+        iterations.list.extend(split(sequence, length, names));
     }
     if iterations.list.is_empty() {
         return Iterations::none(format!(
@@ -163,7 +174,7 @@ fn split(sequence: &Sequence, length: usize, count: usize) -> Vec<Iteration> {
     let sum = |places: &[usize]| -> u64 { places.iter().filter_map(|place| idle.get(*place)).sum() };
     let near = |n: usize, wanted: usize| n.abs_diff(wanted) * 10 <= wanted;
     let anchors = places(&sequence.names, count).into_iter().filter(|list| {
-        let mut spaces: Vec<u64> = list
+        let spaces: Vec<u64> = list
             .windows(2)
             .filter_map(|two| u64::try_from(two.last()? - two.first()?).ok())
             .collect();
@@ -171,7 +182,6 @@ fn split(sequence: &Sequence, length: usize, count: usize) -> Vec<Iteration> {
             && spaces
                 .iter()
                 .all(|space| near(usize::try_from(*space).unwrap_or(usize::MAX), length))
-            && median(&mut spaces).is_some()
     });
     let phases = || (0..length).map(|phase| (phase..sequence.names.len()).step_by(length).collect::<Vec<usize>>());
     let best = |one: &Vec<usize>, other: &Vec<usize>| sum(one).cmp(&sum(other)).then(other.first().cmp(&one.first()));

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
+use flopwatch_model::{Category, ColumnId, Events, Figures, Timeline, index};
 use rayon::prelude::*;
 
-use super::share::{median, ratio};
+use super::share::ratio;
 use super::{Iteration, IterationSource, Iterations};
 use crate::interval::Interval;
 use crate::work::GpuWork;
@@ -190,7 +190,7 @@ impl Launches {
         let mut inside: Vec<u64> = times.iter().map(&mut count_in).collect();
         let covered = inside.iter().sum::<u64>() + count_in(&tail);
         let coverage = ratio(covered, count(launches.len()));
-        let usual = median(&mut inside).unwrap_or(0);
+        let usual = Figures::of(&mut inside).whole_median();
         let regular = inside.iter().filter(|launched| launched.abs_diff(usual) * 10 <= usual);
         let regularity = if usual == 0 {
             0.0
@@ -346,6 +346,12 @@ fn collect(
     iterations
 }
 
+/// Whether programs call a part of a model so.
+pub(super) fn names_a_part(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    PART_WORDS.iter().any(|word| lower.contains(word))
+}
+
 fn cautions(timeline: &Timeline, iterations: &Iterations) -> Vec<String> {
     let name = &iterations.name;
     let mut cautions = Vec::new();
@@ -354,10 +360,9 @@ fn cautions(timeline: &Timeline, iterations: &Iterations) -> Vec<String> {
             "No range holds an iteration: each is taken from the start of `{name}` to its next start, and what follows the last start is left out."
         ));
     }
-    let lower = name.to_ascii_lowercase();
     let first = iterations.list.first().map_or("", |first| first.name(timeline));
     let second = iterations.list.get(1).map_or("", |second| second.name(timeline));
-    if PART_WORDS.iter().any(|word| lower.contains(word)) {
+    if names_a_part(name) {
         cautions.push(format!(
             "`{name}` names a part of a model (`{first}`, `{second}`, ...): the repetitions may be layers of one iteration."
         ));

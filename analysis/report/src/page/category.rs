@@ -6,12 +6,14 @@ use flopwatch_model::Category;
 pub const fn label(category: Category) -> &'static str {
     match category {
         Category::CudaKernel => "kernels",
+        Category::CudaGraph => "whole CUDA graphs",
         Category::CudaMemcpyH2d => "copies from host to device",
         Category::CudaMemcpyD2h => "copies from device to host",
         Category::CudaMemcpyD2d => "copies within a device",
         Category::CudaMemcpyP2p => "copies between devices",
         Category::CudaMemcpyOther => "other copies",
         Category::CudaMemset => "memsets",
+        Category::CudaMigration => "migrations of unified memory",
         Category::CudaSync => "CUDA synchronisation",
         Category::CudaApi => "CUDA API calls",
         Category::NvtxRange => "NVTX ranges",

@@ -22,7 +22,7 @@ static ABOUT: About = About {
     id: "allocations",
     title: "Memory is allocated after the warm-up",
     area: Area::Memory,
-    needs: &[&[Category::CudaKernel], &[Category::CudaApi]],
+    needs: &[&[Category::CudaKernel, Category::CudaGraph], &[Category::CudaApi]],
     of_gpu_work: true,
     thresholds: &[SHARE],
 };

@@ -79,7 +79,7 @@ impl Rule for CommunicationExposed {
         };
         found
             .do_this("Start it earlier and in larger pieces: DDP bucket_cap_mb, FSDP backward and forward prefetch, XLA's latency-hiding scheduler (--xla_gpu_enable_latency_hiding_scheduler=true).")
-            .do_this("Communicate less: gradient accumulation, bfloat16 gradients, sharding that fits the links.")
+            .do_this("Communicate less: gradient accumulation, gradients of 16 bits, sharding that fits the links.")
             .into()
     }
 

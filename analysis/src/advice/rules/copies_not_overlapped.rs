@@ -2,10 +2,10 @@
 
 use flopwatch_measures::interval::Intervals;
 use flopwatch_measures::work::Work;
-use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::wording::{bytes, count, share, time};
+use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
 
 /// Fires where copies from and to the host are not hidden behind kernels.
@@ -44,24 +44,20 @@ impl Rule for CopiesNotOverlapped {
             return Verdict::Quiet;
         }
         let copies = || facts.work.all().iter().filter(is_copy);
-        let size = |work: &Work| {
-            work.events(facts.timeline)?
-                .column(ColumnId::Bytes)?
-                .get(index(work.at))
-        };
-        let moved: u64 = copies().filter_map(size).fold(0, u64::saturating_add);
+        let moved = facts.moved(copies());
         let total: Intervals = copies().map(|work| work.time).collect();
         let compute = facts.per_gpu(|gpu| gpu.compute.len_ns());
-        Found::new(format!(
+        let found = Found::new(format!(
             "{} between host and GPU ({}) took {}; nothing computes beside {} of it ({} of the window).",
             count(u64::try_from(copies().count()).unwrap_or(u64::MAX), "copy", "copies"),
-            bytes(moved),
+            moved.text(),
             time(total.len_ns()),
             time(exposed),
             share(exposed, window)
-        ))
+        ));
+        moved
+            .told(found)
         .worth(exposed.min(compute), "the copies run beside kernels, of which there are enough")
-        .evidence("copied", moved, Unit::Bytes)
         .evidence("copies without computation beside them", exposed, Unit::Ns)
         .at(facts.longest_work("longest copy", copies()))
         .do_this("Prefetch the next batch: pinned memory (pin_memory=True), .to(device, non_blocking=True), a stream of its own.")

@@ -33,7 +33,7 @@ static ABOUT: About = About {
     id: "cuda-graphs",
     title: "CUDA graphs would save launches",
     area: Area::Host,
-    needs: &[&[Category::CudaKernel], &[Category::CudaApi]],
+    needs: &[&[Category::CudaKernel, Category::CudaGraph], &[Category::CudaApi]],
     of_gpu_work: true,
     thresholds: &[EXPOSED, LAUNCHES, SLOW],
 };
@@ -44,7 +44,6 @@ impl Rule for CudaGraphs {
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let graphs = facts.calls.named(|name, _| name.contains("GraphLaunch")).count();
         let usual = || {
             let launches = facts.calls.of_kind(ApiCall::Launch);
             launches.filter(|call| call.time.len() < SLOW.value)
@@ -54,7 +53,7 @@ impl Rule for CudaGraphs {
         let exposed = facts.per_gpu(|gpu| gpu.idle.intersect(&calls).len_ns());
         let window = facts.window.len();
         let many = u64::try_from(launches).is_ok_and(|launches| launches >= LAUNCHES.value);
-        if graphs > 0 || !many || !EXPOSED.reached(exposed, window) {
+        if facts.uses_graphs() || !many || !EXPOSED.reached(exposed, window) {
             return Verdict::Quiet;
         }
         let mean = calls

@@ -1,10 +1,9 @@
 //! Copies within a GPU.
 
-use flopwatch_measures::work::Work;
-use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::wording::{bytes, count, share, time};
+use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
 
 /// Fires where copies within the GPU take a part of the window.
@@ -44,22 +43,18 @@ impl Rule for DeviceCopies {
                 .iter()
                 .filter(|work| work.category == Category::CudaMemcpyD2d)
         };
-        let size = |work: &Work| {
-            work.events(facts.timeline)?
-                .column(ColumnId::Bytes)?
-                .get(index(work.at))
-        };
-        let moved = copies().filter_map(size).fold(0, u64::saturating_add);
-        Found::new(format!(
+        let moved = facts.moved(copies());
+        let found = Found::new(format!(
             "{} within the GPU moved {} and took {} beside no kernel ({} of the window): they only move what is there already.",
             count(u64::try_from(copies().count()).unwrap_or(u64::MAX), "copy", "copies"),
-            bytes(moved),
+            moved.text(),
             time(exposed),
             share(exposed, window)
-        ))
+        ));
+        moved
+            .told(found)
         .worth(exposed, "the copies are not needed")
         .confidence(Confidence::Medium)
-        .evidence("copied", moved, Unit::Bytes)
         .evidence("copies without computation beside them", exposed, Unit::Ns)
         .at(facts.longest_work("longest copy", copies()))
         .do_this("Write results where they belong: out= and in-place operators, views in place of torch.cat and .contiguous(), gradients as views of the buckets (gradient_as_bucket_view=True).")

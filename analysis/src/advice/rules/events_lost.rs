@@ -1,6 +1,6 @@
 //! Events that the profiler or the reader lost.
 
-use flopwatch_model::LossReason;
+use flopwatch_model::{Loss, LossReason};
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::{About, Area, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
@@ -24,6 +24,10 @@ static ABOUT: About = About {
     thresholds: &[MANY],
 };
 
+fn sum<'a>(losses: impl Iterator<Item = &'a Loss>) -> u64 {
+    losses.fold(0, |sum: u64, loss| sum.saturating_add(loss.count))
+}
+
 impl Rule for EventsLost {
     fn about(&self) -> &'static About {
         &ABOUT
@@ -31,15 +35,17 @@ impl Rule for EventsLost {
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let losses = facts.timeline.capture.drops.list();
-        let lost = losses
-            .iter()
-            .filter(|loss| matches!(loss.reason, LossReason::Dropped | LossReason::Skipped));
-        let mut lost: Vec<_> = lost.collect();
+        let lost = losses.iter().filter(|loss| {
+            matches!(loss.reason, LossReason::Dropped | LossReason::Skipped) || loss.is_of_impossible_times()
+        });
+        let mut lost: Vec<&Loss> = lost.collect();
         lost.sort_by_key(|loss| std::cmp::Reverse(loss.count));
-        let count = lost.iter().fold(0_u64, |sum, loss| sum.saturating_add(loss.count));
+        let count = sum(lost.iter().copied());
         if count == 0 {
             return Verdict::Quiet;
         }
+        let impossible = lost.iter().copied().filter(|loss| loss.is_of_impossible_times());
+        let impossible = sum(impossible);
         let kept = facts.timeline.total_events();
         let severity = if MANY.reached(count, kept.saturating_add(count)) {
             Severity::High
@@ -52,13 +58,19 @@ impl Rule for EventsLost {
             unit: Unit::None,
             place: None,
         });
-        Found::new(format!(
-            "{count} events were lost beside the {kept} that are here: sums are too small, and gaps may be none."
-        ))
-        .severity(severity)
-        .at(rows)
-        .do_this("Capture a shorter window, fewer categories, or with a larger buffer of the profiler.")
-        .into()
+        let mut what = format!(
+            "{count} events were lost or cut beside the {kept} that are here: sums are too small, and gaps may be none."
+        );
+        if impossible > 0 {
+            let times = format!(" Times of {impossible} of them cannot be: they are left out or cut.");
+            what.push_str(&times);
+        }
+        let remedy = if impossible == count {
+            "Update the profiler or the driver that wrote these times, and capture again."
+        } else {
+            "Capture a shorter window, fewer categories, or with a larger buffer of the profiler."
+        };
+        Found::new(what).severity(severity).at(rows).do_this(remedy).into()
     }
 
     #[cfg(test)]

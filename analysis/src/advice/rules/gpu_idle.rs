@@ -21,7 +21,7 @@ static ABOUT: About = About {
     id: "gpu-idle",
     title: "The GPU is idle",
     area: Area::Idle,
-    needs: &[&[Category::CudaKernel]],
+    needs: &[&[Category::CudaKernel, Category::CudaGraph]],
     of_gpu_work: true,
     thresholds: &[SHARE],
 };

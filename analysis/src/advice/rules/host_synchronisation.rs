@@ -28,7 +28,7 @@ static ABOUT: About = About {
     id: "host-synchronisation",
     title: "Host synchronisation drains the GPU",
     area: Area::Host,
-    needs: &[&[Category::CudaKernel], &[Category::CudaApi]],
+    needs: &[&[Category::CudaKernel, Category::CudaGraph], &[Category::CudaApi]],
     of_gpu_work: true,
     thresholds: &[SHARE],
 };

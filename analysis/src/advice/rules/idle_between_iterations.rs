@@ -54,6 +54,7 @@ impl Rule for IdleBetweenIterations {
         ))
         .worth(idle, "the next iteration is launched before the last one ends on the GPU")
         .confidence(Confidence::Medium)
+        .on(&facts.iterations)
         .evidence("idle between iterations", idle, Unit::Ns)
         .at(facts.longest("idle between iterations", gaps))
         .do_this("Look at what the host does there: the next batch, loss.item() for the log, the learning-rate scheduler, zero_grad, checkpoints.")

@@ -1,6 +1,7 @@
 //! Iterations of which some take longer than the usual one.
 
 use flopwatch_measures::iteration::Iteration;
+use flopwatch_model::Figures;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{count, share, time};
@@ -53,8 +54,7 @@ impl Rule for IterationsUnbalanced {
         }
         let mut lengths: Vec<u64> = list.iter().map(|iteration| iteration.time.len()).collect();
         let all: u64 = lengths.iter().sum();
-        let middle = lengths.len() / 2;
-        let median = *lengths.select_nth_unstable(middle).1;
+        let median = Figures::of(&mut lengths).whole_median();
         let is_slow = |iteration: &&Iteration| SLOW.reached(iteration.time.len(), median);
         let slow: Vec<&Iteration> = list.iter().filter(is_slow).collect();
         let beyond: u64 = slow
@@ -79,6 +79,7 @@ impl Rule for IterationsUnbalanced {
         ))
         .worth(beyond.min(facts.window.len()), "the slow ones take as long as the median")
         .confidence(Confidence::Medium)
+        .on(&facts.iterations)
         .evidence("median iteration", median, Unit::Ns)
         .evidence("slow iterations beyond it", beyond, Unit::Ns)
         .at(facts.largest(rows, Unit::Ns))
@@ -109,4 +110,52 @@ fn scene(odd: u64) -> flopwatch_model::Timeline {
         start += length;
     }
     scene.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::scene::Scene;
+
+    /// Eight ranges of 100 us, the fourth of 150 us, each with as many kernels.
+    fn ranges(name: &str) -> flopwatch_model::Timeline {
+        let mut scene = Scene::new();
+        let mut start = 0;
+        for number in 0..8 {
+            let length = if number == 3 { 150 } else { 100 };
+            scene.range(&format!("{name} {number}"), (start, length));
+            scene.launch((start + 1, 2), "gemm", (start + 5, length - 10));
+            start += length;
+        }
+        scene.build()
+    }
+
+    fn found(timeline: &flopwatch_model::Timeline) -> Found {
+        match IterationsUnbalanced.evaluate(&Facts::of(timeline, 5)) {
+            Verdict::Fires(found) => *found,
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+
+    #[test]
+    fn what_may_be_layers_of_one_step_is_told_so_and_with_little_confidence() {
+        let layers = found(&ranges("layer"));
+        assert!(
+            layers
+                .sentence
+                .contains("the repetitions may be layers of one iteration"),
+            "{}",
+            layers.sentence
+        );
+        assert_eq!(layers.confidence, Confidence::Low);
+        let batches = found(&ranges("batch"));
+        assert_eq!(batches.confidence, Confidence::Medium);
+        assert!(!batches.sentence.contains("layers"), "{}", batches.sentence);
+    }
+
+    #[test]
+    fn layers_are_no_warm_up() {
+        assert!(!Facts::of(&ranges("layer"), 5).warm_up.1);
+        assert!(Facts::of(&ranges("batch"), 5).warm_up.1);
+    }
 }

@@ -30,7 +30,7 @@ static ABOUT: About = About {
     id: "launch-bound",
     title: "The host launches too slowly",
     area: Area::Host,
-    needs: &[&[Category::CudaKernel], &[Category::CudaApi]],
+    needs: &[&[Category::CudaKernel, Category::CudaGraph], &[Category::CudaApi]],
     of_gpu_work: true,
     thresholds: &[IDLE, HOST_WAIT, QUEUE],
 };

@@ -25,11 +25,9 @@ impl Rule for NoGpuWork {
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let kernels = facts
-            .events(Category::CudaKernel)
-            .map_or(0, flopwatch_model::Events::count);
+        let is_there = |category| facts.events(category).is_some_and(|events| !events.is_empty());
         let launches = facts.calls.of_kind(ApiCall::Launch).count();
-        if kernels > 0 || launches == 0 {
+        if is_there(Category::CudaKernel) || is_there(Category::CudaGraph) || launches == 0 {
             return Verdict::Quiet;
         }
         let graphs = facts.calls.named(|name, _| name.contains("GraphLaunch")).count();

@@ -6,7 +6,7 @@ use flopwatch_measures::work::Work;
 use flopwatch_model::{Category, ColumnId, MemoryKind, index};
 use flopwatch_report::page::Unit;
 
-use crate::advice::wording::{bytes, count, share, time};
+use crate::advice::wording::{count, share, time};
 use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
 
 /// Fires where `cudaMemcpy*Async` copies from or to pageable memory.
@@ -63,18 +63,22 @@ impl Rule for PageableCopies {
         if !SHARE.reached(exposed, window) {
             return Verdict::Quiet;
         }
-        let size = |work: &Work| kind(work, ColumnId::Bytes);
-        let moved = copies.iter().filter_map(size).fold(0, u64::saturating_add);
-        Found::new(format!(
+        let moved = facts.moved(&copies);
+        let found = Found::new(format!(
             "{} ({}) used pageable memory, so the driver copies twice and the call waits; {} of it is not hidden by kernels ({} of the window).",
-            count(u64::try_from(copies.len()).unwrap_or(u64::MAX), "asynchronous copy", "asynchronous copies"),
-            bytes(moved),
+            count(
+                u64::try_from(copies.len()).unwrap_or(u64::MAX),
+                "asynchronous copy",
+                "asynchronous copies"
+            ),
+            moved.text(),
             time(exposed),
             share(exposed, window)
-        ))
+        ));
+        moved
+            .told(found)
         .worth(exposed / 2, "pinned memory halves the time of the copies; that they can then overlap is not counted")
         .confidence(Confidence::High)
-        .evidence("copied", moved, Unit::Bytes)
         .evidence("copies without computation beside them", exposed, Unit::Ns)
         .at(facts.longest_work("longest copy", &copies))
         .do_this("Pin the host's memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaHostAlloc or cudaHostRegister.")

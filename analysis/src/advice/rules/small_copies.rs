@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flopwatch_measures::interval::Intervals;
 use flopwatch_measures::work::Work;
-use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, share, time};
@@ -48,11 +48,7 @@ impl Rule for SmallCopies {
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let mut by_category: BTreeMap<Category, Vec<Work>> = BTreeMap::new();
         for work in facts.work.all() {
-            let size = || {
-                work.events(facts.timeline)?
-                    .column(ColumnId::Bytes)?
-                    .get(index(work.at))
-            };
+            let size = || work.bytes(facts.timeline);
             if Category::MEMCPY.contains(&work.category) && size().is_some_and(|size| size <= SIZE.value) {
                 by_category.entry(work.category).or_default().push(*work);
             }
@@ -66,12 +62,8 @@ impl Rule for SmallCopies {
         if !SHARE.reached(exposed, window) {
             return Verdict::Quiet;
         }
-        let size = |work: &Work| {
-            work.events(facts.timeline)?
-                .column(ColumnId::Bytes)?
-                .get(index(work.at))
-        };
-        let moved = copies.iter().filter_map(size).fold(0, u64::saturating_add);
+        // All have a size, or they would not be known to be small.
+        let moved = facts.moved(&copies).bytes;
         let count = u64::try_from(copies.len()).unwrap_or(u64::MAX);
         Found::new(format!(
             "{count} copies of at most 64 KiB move {} together and take {} beside no kernel ({} of the window).",

@@ -3,7 +3,7 @@
 use flopwatch_measures::api_call::ApiCall;
 use flopwatch_measures::interval::Intervals;
 use flopwatch_measures::work::Work;
-use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
 use crate::advice::facts::Calls;
@@ -44,10 +44,9 @@ impl Rule for SynchronousCopies {
         let waits = |work: &&Work| {
             let exempt = match work.category {
                 Category::CudaMemcpyH2d => {
-                    let size = work
-                        .events(facts.timeline)
-                        .and_then(|events| events.column(ColumnId::Bytes)?.get(index(work.at)));
-                    size.is_some_and(|size| size <= EXEMPT.value)
+                    // One whose size is not known may be small.
+                    let size = work.bytes(facts.timeline);
+                    size.is_none_or(|size| size <= EXEMPT.value)
                 }
                 Category::CudaMemcpyD2d => true,
                 category => !Category::MEMCPY.contains(&category),

@@ -1,5 +1,7 @@
 //! Matrix multiplications that do not use tensor cores.
 
+use std::cmp::Reverse;
+
 use flopwatch_measures::matrix_kernel::MatrixKernel;
 use flopwatch_model::{Category, index};
 use flopwatch_report::page::{Cell, Unit};
@@ -21,6 +23,9 @@ const CAPABILITY: Threshold = Threshold::count(
     7,
     "NVIDIA: tensor cores are there from Volta on (7.0)",
 );
+
+/// The first compute capability with bfloat16 and TF32 (CUDA C++ Programming Guide, tensor core data types).
+const AMPERE: (u32, u32) = (8, 0);
 
 static ABOUT: About = About {
     id: "tensor-cores",
@@ -54,10 +59,11 @@ impl Rule for TensorCores {
             .devices
             .iter()
             .filter_map(|device| device.compute_capability);
-        let Some((major, _)) = capabilities.max() else {
+        let capabilities: Vec<(u32, u32)> = capabilities.collect();
+        let (Some((major, _)), Some(least)) = (capabilities.iter().max(), capabilities.iter().min()) else {
             return Verdict::abstain("the source does not say the GPU's compute capability");
         };
-        if u64::from(major) < CAPABILITY.value {
+        if u64::from(*major) < CAPABILITY.value {
             return Verdict::Quiet;
         }
         let mut totals = vec![0_u64; kernels.names.len()];
@@ -71,7 +77,7 @@ impl Rule for TensorCores {
             .filter(|(_, picked)| **picked)
             .map(|((total, name), _)| (*total, name))
             .collect();
-        chosen.sort_by_key(|(total, _)| std::cmp::Reverse(*total));
+        chosen.sort_by_key(|(total, _)| Reverse(*total));
         let total = facts.shared(chosen.iter().map(|(total, _)| total).sum());
         let window = facts.window.len();
         if !SHARE.reached(total, window) {
@@ -83,36 +89,81 @@ impl Rule for TensorCores {
             unit: Unit::Ns,
             place: None,
         });
-        Found::new(format!(
+        let found = Found::new(format!(
             "Matrix multiplications in full precision take {} ({} of the window) on a GPU of compute capability {major}, which has tensor cores.",
             time(total),
             share(total, window)
         ))
         .worth(total.min(window) / 2, "these kernels take half as long on tensor cores, which is careful: where they fit, a gain below 5x is low")
         .confidence(Confidence::Medium)
-        .at(rows)
-        .do_this("Train in mixed precision: torch.autocast with bfloat16; JAX: bfloat16 parameters and activations.")
-        .do_this("Where float32 must stay, allow TF32 (from compute capability 8.0): torch.set_float32_matmul_precision(\"high\"), NVIDIA_TF32_OVERRIDE=1.")
-        .do_this("Make dimensions multiples of 16, better of 128.")
-        .into()
+        .at(rows);
+        let advised = if *least < AMPERE {
+            found.do_this("Train in mixed precision: torch.autocast with float16 and torch.amp.GradScaler; JAX: float16 with a scaled loss. A GPU before compute capability 8.0 has no other short type for training.")
+        } else {
+            found
+                .do_this("Train in mixed precision: torch.autocast with bfloat16; JAX: bfloat16 parameters and activations.")
+                .do_this("Where float32 must stay, allow TF32: torch.set_float32_matmul_precision(\"high\"), NVIDIA_TF32_OVERRIDE=1.")
+        };
+        advised
+            .do_this("Make dimensions multiples of 16, better of 128.")
+            .into()
     }
 
     #[cfg(test)]
     fn fires(&self) -> flopwatch_model::Timeline {
-        scene("volta_sgemm_128x64_nn")
+        scene("ampere_sgemm_128x64_nn", (8, 0))
     }
 
     #[cfg(test)]
     fn quiet(&self) -> flopwatch_model::Timeline {
-        scene("ampere_sgemm_tensorop_s1688_128x64_nn")
+        scene("cutlass_80_tensorop_s1688gemm_128x128_16x4_nn_align4", (8, 0))
     }
 }
 
 #[cfg(test)]
-fn scene(kernel: &str) -> flopwatch_model::Timeline {
+fn scene(kernel: &str, capability: (u32, u32)) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
-    scene.device((8, 0), 108);
+    scene.device(capability, 108);
     scene.kernel(kernel, (0, 50));
     scene.kernel("add", (50, 50));
     scene.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn actions(timeline: &flopwatch_model::Timeline) -> String {
+        match TensorCores.evaluate(&Facts::of(timeline, 5)) {
+            Verdict::Fires(found) => found.actions.join(" "),
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+
+    #[test]
+    fn no_type_is_advised_that_the_gpu_has_not() {
+        for capability in [(7, 0), (7, 5)] {
+            let advised = actions(&scene("volta_sgemm_128x64_nn", capability));
+            assert!(advised.contains("float16 and torch.amp.GradScaler"), "{advised}");
+            assert!(!advised.contains("bfloat16") && !advised.contains("TF32"), "{advised}");
+        }
+        let advised = actions(&scene("ampere_sgemm_128x64_nn", (8, 0)));
+        assert!(advised.contains("bfloat16") && advised.contains("TF32"), "{advised}");
+    }
+
+    #[test]
+    fn the_oldest_of_several_gpus_decides_what_is_advised() {
+        let mut timeline = scene("volta_sgemm_128x64_nn", (8, 0));
+        timeline.capture.devices.push(flopwatch_model::Device {
+            compute_capability: Some((7, 0)),
+            ..flopwatch_model::Device::default()
+        });
+        assert!(!actions(&timeline).contains("bfloat16"));
+    }
+
+    #[test]
+    fn products_of_the_library_xmma_by_ffma_are_on_cuda_cores() {
+        let name = "sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize128x128x8_stage3_warpsize2x2x1_ffma_aligna4_alignc4_execute_kernel__5x_cublas";
+        assert!(!actions(&scene(name, (9, 0))).is_empty());
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use flopwatch_measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
 use flopwatch_measures::kernel_class::WorkClass;
+use flopwatch_measures::moved_bytes::MovedBytes;
 use flopwatch_model::{Category, approximate, ratio};
 use flopwatch_report::page::Place;
 use schemars::JsonSchema;
@@ -14,14 +15,15 @@ use super::side::{Entry, Side};
 /// Bytes of a megabyte in `peak_mb`.
 const MEGABYTE: f64 = 1e6;
 
-/// A kernel, range or operator in both captures. Times are per iteration or capture, as the result's `unit` says, in whole ns.
+/// A kernel, whole graph, range or operator in both captures. Times are per iteration or capture,
+/// as the result's `unit` says, in whole ns.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TimeDifference {
     /// Its name; the short name of a kernel of which a side has several variants.
     pub name: String,
     /// Its category, such as `cuda_kernel` or `nvtx_range`.
     pub category: String,
-    /// What it is for, of a kernel.
+    /// What it is for, of a kernel or a whole graph.
     pub class: Option<WorkClass>,
     /// Which captures it is in.
     pub presence: Presence,
@@ -62,12 +64,12 @@ pub struct CopyDifference {
     pub after_ns: u64,
     /// `after_ns` less `before_ns`.
     pub difference_ns: i64,
-    /// Bytes before.
-    pub before_bytes: u64,
-    /// Bytes after.
-    pub after_bytes: u64,
-    /// `after_bytes` less `before_bytes`.
-    pub difference_bytes: i64,
+    /// Bytes before; null where a copy does not say them.
+    pub before_bytes: Option<u64>,
+    /// Bytes after; null where a copy does not say them.
+    pub after_bytes: Option<u64>,
+    /// `after_bytes` less `before_bytes`; null where one of them is.
+    pub difference_bytes: Option<i64>,
     /// How many before, in all that is compared.
     pub before_calls: u64,
     /// How many after, in all that is compared.
@@ -108,8 +110,11 @@ pub struct PeakMemory {
 }
 
 pub(super) fn kernels(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<TimeDifference> {
-    let entries = [&before.kernels()[..], &after.kernels()];
-    let mut all = matched(Category::CudaKernel, [before, after], entries, units);
+    let matched = [Category::CudaKernel, Category::CudaGraph].map(|category| {
+        let entries = [&before.kernels(category)[..], &after.kernels(category)];
+        matched(category, [before, after], entries, units)
+    });
+    let mut all: Vec<TimeDifference> = matched.into_iter().flatten().collect();
     sort(&mut all);
     all
 }
@@ -184,17 +189,19 @@ pub(super) fn copies(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<C
         .into_iter()
         .filter(|category| old.contains_key(category) || new.contains_key(category));
     let told = categories.map(|category| {
-        let of = |side: &BTreeMap<Category, (Tally, u128)>| side.get(&category).copied().unwrap_or_default();
+        let of = |side: &BTreeMap<Category, (Tally, MovedBytes)>| side.get(&category).copied().unwrap_or_default();
         let ((old, old_bytes), (new, new_bytes)) = (of(&old), of(&new));
-        let (time, bytes) = (Parts::of(old, new, units), per_unit(old_bytes, new_bytes, units));
+        let (old_bytes, new_bytes) = (old_bytes.known(), new_bytes.known());
+        let time = Parts::of(old, new, units);
+        let bytes = per_unit(old_bytes.unwrap_or(0).into(), new_bytes.unwrap_or(0).into(), units);
         CopyDifference {
             category: category.name().to_owned(),
             before_ns: time.before_ns,
             after_ns: time.after_ns,
             difference_ns: time.difference_ns,
-            before_bytes: bytes.before_ns,
-            after_bytes: bytes.after_ns,
-            difference_bytes: bytes.difference_ns,
+            before_bytes: old_bytes.map(|_| bytes.before_ns),
+            after_bytes: new_bytes.map(|_| bytes.after_ns),
+            difference_bytes: old_bytes.zip(new_bytes).map(|_| bytes.difference_ns),
             before_calls: old.count,
             after_calls: new.count,
         }

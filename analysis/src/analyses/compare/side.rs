@@ -8,6 +8,7 @@ use flopwatch_measures::exclusive_time::{BusyByClass, ExclusiveTime};
 use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::iteration::{self, Assignment, Iteration, IterationOptions, Iterations};
+use flopwatch_measures::moved_bytes::MovedBytes;
 use flopwatch_measures::work::{GpuWork, Work};
 use flopwatch_measures::{kernel_name, operation_name};
 use flopwatch_model::{Category, ColumnId, Events, LossReason, Timeline, index, whole};
@@ -96,13 +97,11 @@ impl<'a> Side<'a> {
         within.map(|(_, work)| *work)
     }
 
-    /// Kernels by name.
-    pub(super) fn kernels(&self) -> Vec<Entry<'a>> {
-        let events = self.timeline.capture.events.get(&Category::CudaKernel);
+    /// Kernels or whole graphs, as `category` says, by name.
+    pub(super) fn kernels(&self, category: Category) -> Vec<Entry<'a>> {
+        let events = self.timeline.capture.events.get(&category);
         let Some(events) = events else { return Vec::new() };
-        let kernels = self
-            .compared_work()
-            .filter(|work| work.category == Category::CudaKernel);
+        let kernels = self.compared_work().filter(|work| work.category == category);
         let tallies = tallies(events, kernels.map(|work| index(work.at)));
         let named = events.names.iter().zip(tallies).enumerate();
         let named = named.map(|(place, (name, (tally, longest, row)))| Entry {
@@ -145,18 +144,15 @@ impl<'a> Side<'a> {
     }
 
     /// Copies and memsets by direction: their tally and their bytes.
-    pub(super) fn copies(&self) -> BTreeMap<Category, (Tally, u128)> {
-        let mut copies: BTreeMap<Category, (Tally, u128)> = BTreeMap::new();
+    pub(super) fn copies(&self) -> BTreeMap<Category, (Tally, MovedBytes)> {
+        let mut copies: BTreeMap<Category, (Tally, MovedBytes)> = BTreeMap::new();
         for work in self
             .compared_work()
-            .filter(|work| work.category != Category::CudaKernel)
+            .filter(|work| work.category.columns().contains(&ColumnId::Bytes))
         {
-            let bytes = work
-                .events(self.timeline)
-                .and_then(|events| events.column(ColumnId::Bytes)?.get(index(work.at)));
-            let (tally, sum) = copies.entry(work.category).or_default();
+            let (tally, moved) = copies.entry(work.category).or_default();
             tally.add(work.time.len());
-            *sum = sum.saturating_add(bytes.unwrap_or(0).into());
+            moved.add(work.bytes(self.timeline));
         }
         copies
     }

@@ -89,7 +89,7 @@ pub(super) struct Transfer<'a> {
 
 impl Transfer<'_> {
     pub(super) fn number(&self, id: ColumnId) -> Option<u64> {
-        self.events.column(id)?.get(self.at)
+        self.events.number(id, self.at)
     }
 
     pub(super) fn kind(&self, id: ColumnId) -> Option<MemoryKind> {

@@ -81,7 +81,7 @@ pub(super) fn all(timeline: &Timeline, transfers: &Transfers<'_>, params: HostSy
     let memsets: Picks = |name| name.starts_with("cudaMemset") && !name.contains("Async");
     let waits = |transfer: &Transfer<'_>| {
         let is_small = transfer.category == Category::CudaMemcpyH2d
-            && transfer.number(ColumnId::Bytes).is_some_and(|bytes| bytes <= small);
+            && transfer.number(ColumnId::Bytes).is_none_or(|bytes| bytes <= small);
         is_copy(transfer) && !is_small && transfer.category != Category::CudaMemcpyD2d
     };
     let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);

@@ -58,7 +58,7 @@ pub(super) fn of(
     wanted
         .map(|(row, work)| {
             let of_loop = rows.iter().filter(|other| other.row == row.row);
-            let usual = super::middle(of_loop.map(|other| other.time_ns).collect()).unwrap_or(0);
+            let usual = super::median(of_loop.map(|other| other.time_ns));
             let mut kernels = kernels(timeline, work);
             let left_out = kernels.len().saturating_sub(index(params.kernel_limit));
             kernels.truncate(index(params.kernel_limit));

@@ -143,6 +143,7 @@ fn iterations(result: &IterationsResult) -> Table {
         ("Idle", Unit::Ns),
         ("GPU gap before", Unit::Ns),
         ("Kernels", Unit::None),
+        ("Whole graphs", Unit::None),
         ("Note", Unit::None),
     ];
     let mut table = Table::new("Iterations", &columns);
@@ -166,6 +167,7 @@ fn iterations(result: &IterationsResult) -> Table {
             row.parts.idle_ns.into(),
             row.gpu_gap_before_ns.into(),
             row.kernels.into(),
+            row.graphs.into(),
             note.into(),
         ];
         table.push_at(place(row.start_ns, row.end_ns, Some(row.row)), cells);

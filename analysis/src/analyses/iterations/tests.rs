@@ -52,7 +52,7 @@ fn parts_of_an_iteration_add_up_and_the_first_one_is_warm_up() {
     let time = result.time.unwrap();
     assert_eq!(
         (time.min_ns, time.median_ns, time.p95_ns, time.max_ns),
-        (100, 100, 100, 100)
+        (100, 100.0, 100, 100)
     );
     let row = &result.rows[1];
     assert_eq!((row.number, row.time_ns, row.period_ns), (6, 100, Some(100)));

@@ -146,7 +146,7 @@ fn each_iteration_has_the_operations_of_what_it_launched() {
     assert_eq!(flops, [Some(48), Some(144)]);
     assert!(near(result.by_iteration[1].mfu_ratio, 0.144));
     assert_eq!((result.flops, result.device_time_ns), (Some(192), 2000));
-    assert!(near(result.mfu_ratio, 0.096) && near(result.median_mfu_ratio, 0.048));
+    assert!(near(result.mfu_ratio, 0.096) && near(result.median_mfu_ratio, 0.096));
 }
 
 #[test]

@@ -13,7 +13,7 @@ use super::times::{Group, Grouping, Label, NsysTimes, Shape};
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::input::Inputs;
 
-/// Copies and memsets.
+/// Copies, migrations of unified memory, and memsets.
 pub(super) const MEMORY: &[Category] = &[
     Category::CudaMemcpyH2d,
     Category::CudaMemcpyD2h,
@@ -21,10 +21,11 @@ pub(super) const MEMORY: &[Category] = &[
     Category::CudaMemcpyP2p,
     Category::CudaMemcpyOther,
     Category::CudaMemset,
+    Category::CudaMigration,
 ];
 
 /// Everything that CUDA does and is asked for, and the ranges around it.
-const CUDA_AND_RANGES: &[Category] = gpu_work_and![Category::CudaApi, Category::NvtxRange];
+const CUDA_AND_RANGES: &[Category] = gpu_work_and![Category::CudaMigration, Category::CudaApi, Category::NvtxRange];
 
 const NAMES: Needs = Needs {
     names: true,

@@ -8,8 +8,14 @@ use flopwatch_report::NotCaptured;
 
 use super::parameters::{NsysKernelName, NsysKernelParams};
 
-/// What the names of kernels are made of where ranges may stand before them.
-pub(super) const KERNELS_AND_RANGES: &[Category] = &[Category::CudaKernel, Category::CudaApi, Category::NvtxRange];
+/// What the names of kernels are made of where ranges may stand before them; and the graphs that
+/// may hide kernels.
+pub(super) const KERNELS_AND_RANGES: &[Category] = &[
+    Category::CudaKernel,
+    Category::CudaGraph,
+    Category::CudaApi,
+    Category::NvtxRange,
+];
 
 /// The kernels of a timeline and what they are called.
 pub(super) struct Kernels<'a> {

@@ -76,6 +76,14 @@ pub(super) fn stack_text(stack: &[u32]) -> String {
     text
 }
 
+/// A name behind a mark for each range around it. A range without a name has none here either.
+fn name_tree(level: usize, name: &str) -> String {
+    if name.is_empty() {
+        return String::new();
+    }
+    format!("{}{name}", "--".repeat(level))
+}
+
 impl Analysis for NvtxPushpopTrace {
     const NAME: &'static str = "nvtx_pushpop_trace";
     const VERSION: u32 = 1;
@@ -186,7 +194,7 @@ impl Analysis for NvtxPushpopTrace {
                 row.range_id.into(),
                 row.parent_id.into(),
                 stack_text(&row.stack).into(),
-                format!("{}{}", "--".repeat(level), row.name).into(),
+                name_tree(level, &row.name).into(),
             ];
             table.push_at(place, cells);
         }

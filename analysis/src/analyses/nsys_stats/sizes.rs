@@ -68,12 +68,14 @@ impl Analysis for CudaGpuMemSizeSum {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysSizes, AnalysisError> {
         let timeline = inputs.first();
         let mut grouping = Grouping::default();
+        let mut unknown = 0_u64;
         for events in MEMORY
             .iter()
             .filter_map(|category| timeline.capture.events.get(category))
         {
-            let bytes = events.column(ColumnId::Bytes);
-            grouping.add_events(events, Group::named, |at| bytes?.get(at));
+            let size = |at: usize| events.number(ColumnId::Bytes, at);
+            grouping.add_events(events, Group::named, size);
+            unknown += count((0..events.len()).filter(|at| size(*at).is_none()).count());
         }
         let mut groups = grouping.figures();
         groups.sort_by(|(a, x), (b, y)| y.total.cmp(&x.total).then_with(|| a.cmp(b)));
@@ -90,8 +92,14 @@ impl Analysis for CudaGpuMemSizeSum {
             operation: group.name.into_owned(),
         };
         let lacks = lacking(timeline, MEMORY, "copies and memsets");
+        let unsaid = (unknown > 0).then(|| {
+            NotCaptured::new(
+                format!("the size of {unknown} operations"),
+                "the source does not say it: they are in no row",
+            )
+        });
         Ok(NsysSizes {
-            not_captured: lacks.into_iter().collect(),
+            not_captured: lacks.into_iter().chain(unsaid).collect(),
             rows: groups.into_iter().map(row).collect(),
             left_out,
         })

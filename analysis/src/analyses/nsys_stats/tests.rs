@@ -209,6 +209,21 @@ fn a_ranges_own_time_is_without_the_ranges_inside() {
 }
 
 #[test]
+fn a_range_without_a_name_has_no_mark_of_its_level_either() {
+    let mut trace = Trace::new();
+    let ranges = trace.thread(1, 11, Track::Nvtx);
+    trace.event(Category::NvtxRange, ranges, "step", 0, 100);
+    trace.event(Category::NvtxRange, ranges, "", 10, 50);
+    trace.event(Category::NvtxRange, ranges, "layer", 20, 30);
+    let trace = usual::<NvtxPushpopTrace>(&trace.build());
+    let rows = rows(&NvtxPushpopTrace::page(&trace).unwrap());
+    let trees: Vec<Cell> = rows.iter().map(|row| row[13].clone()).collect();
+    // nsys joins the mark to a name that is NULL, which is NULL.
+    let expected: [Cell; 3] = ["step".into(), "".into(), "----layer".into()];
+    assert_eq!(trees, expected);
+}
+
+#[test]
 fn sizes_are_bytes_in_json_and_megabytes_in_the_table_and_throughput_is_the_quotient() {
     let mut trace = Trace::new();
     let stream = trace.stream(1, 0, 7);

@@ -134,10 +134,12 @@ fn known(id: u32) -> Option<u32> {
     (id != 0).then_some(id)
 }
 
-/// The earliest `limit` pieces of GPU work: category and place, and how many others there are.
+/// The earliest `limit` pieces of GPU work and migrations of unified memory: category and place,
+/// and how many others there are.
 fn earliest(timeline: &Timeline, limit: usize) -> (Vec<(Category, usize)>, u64) {
     let lists = GPU_WORK
         .iter()
+        .chain(&[Category::CudaMigration])
         .filter_map(|category| Some((*category, timeline.capture.events.get(category)?)));
     let (mut found, mut all) = (Vec::new(), 0);
     for (category, events) in lists {
@@ -163,7 +165,7 @@ fn gpu_row(
     let events = timeline.capture.events.get(&category)?;
     let place = *events.row.get(at)?;
     let row = timeline.row(place);
-    let number = |id: ColumnId| events.column(id).and_then(|values| values.get(at));
+    let number = |id: ColumnId| events.number(id, at);
     let kernels = kernels.filter(|_| category == Category::CudaKernel);
     let shape = |kernels: &Kernels<'_>| {
         let [grid, block] = kernels.shape()(at);
@@ -233,7 +235,11 @@ impl Analysis for CudaGpuTrace {
     const GROUP: crate::Group = crate::Group::NsysTables;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![Category::CudaApi, Category::NvtxRange]),
+        categories: Selection::Only(gpu_work_and![
+            Category::CudaMigration,
+            Category::CudaApi,
+            Category::NvtxRange
+        ]),
         columns: Selection::Only(&[
             ColumnId::GridX,
             ColumnId::GridY,

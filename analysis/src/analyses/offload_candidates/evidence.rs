@@ -296,7 +296,6 @@ fn of_device_operations(timeline: &Timeline, ridge: Option<f64>) -> Vec<Found> {
     let Some(operations) = timeline.capture.events.get(&Category::DeviceOp) else {
         return Vec::new();
     };
-    let (bytes, flops) = (operations.column(ColumnId::Bytes), operations.column(ColumnId::Flops));
     let computes: Vec<bool> = operations
         .names
         .iter()
@@ -320,12 +319,10 @@ fn of_device_operations(timeline: &Timeline, ridge: Option<f64>) -> Vec<Found> {
             row: operations.row.get(at).copied(),
         };
         kernel.launched(time.len(), Some(place));
-        let said = |values: Option<&flopwatch_model::Values>| {
-            values.and_then(|values| values.get(at)).filter(|value| *value > 0)
-        };
-        if let Some(bytes) = said(bytes) {
+        let said = |id: ColumnId| operations.number(id, at).filter(|value| *value > 0);
+        if let Some(bytes) = said(ColumnId::Bytes) {
             // The compiler counts no operation of what moves data only.
-            kernel.moved(time.len(), bytes, Some(said(flops).unwrap_or(0)));
+            kernel.moved(time.len(), bytes, Some(said(ColumnId::Flops).unwrap_or(0)));
         }
     }
     let mut found: Vec<Found> = found.into_values().collect();

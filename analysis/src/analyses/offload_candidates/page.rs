@@ -80,7 +80,7 @@ pub(super) fn of(about: &str, result: &OffloadCandidatesResult) -> Page {
         column.decimals = Some(2);
     }
     for one in &result.candidates {
-        let some = |bytes: u64| (bytes > 0).then_some(bytes);
+        let some = |bytes: Option<u64>| bytes.filter(|bytes| *bytes > 0);
         let cells = [
             one.kernel.as_str().into(),
             one.basis.label().into(),

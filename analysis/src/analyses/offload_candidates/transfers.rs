@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::moved_bytes::MovedBytes;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Timeline, index};
+use flopwatch_model::{Category, Timeline, index};
 
 /// Copies around the launches of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Copies {
-    pub(super) in_bytes: u64,
-    pub(super) out_bytes: u64,
+    pub(super) in_bytes: MovedBytes,
+    pub(super) out_bytes: MovedBytes,
     pub(super) ns: u64,
 }
 
@@ -18,7 +19,7 @@ pub(super) struct Copies {
 pub(super) struct Transfers {
     by_kernel: BTreeMap<String, Copies>,
     pub(super) total_ns: u64,
-    pub(super) total_bytes: u64,
+    pub(super) total_bytes: MovedBytes,
 }
 
 impl Transfers {
@@ -30,8 +31,9 @@ impl Transfers {
             let (mut before, mut pending) = (None, Copies::default());
             for piece in work.all() {
                 let bytes = || {
-                    let column = piece.events(timeline)?.column(ColumnId::Bytes)?;
-                    column.get(index(piece.at))
+                    let mut moved = MovedBytes::default();
+                    moved.add(piece.bytes(timeline));
+                    moved
                 };
                 let copies = Copies {
                     ns: piece.time.len(),
@@ -44,8 +46,10 @@ impl Transfers {
                             by_name.entry(name).or_default().add(std::mem::take(&mut pending));
                         }
                     }
+                    // What is copied for a graph is for none of the kernels around it.
+                    Category::CudaGraph => (before, pending) = (None, Copies::default()),
                     Category::CudaMemcpyH2d => {
-                        let bytes = bytes().unwrap_or(0);
+                        let bytes = bytes();
                         found.count(piece.time.len(), bytes);
                         pending.add(Copies {
                             in_bytes: bytes,
@@ -53,7 +57,7 @@ impl Transfers {
                         });
                     }
                     Category::CudaMemcpyD2h => {
-                        let bytes = bytes().unwrap_or(0);
+                        let bytes = bytes();
                         found.count(piece.time.len(), bytes);
                         if let Some(name) = before {
                             by_name.entry(name).or_default().add(Copies {
@@ -75,9 +79,9 @@ impl Transfers {
         found
     }
 
-    fn count(&mut self, ns: u64, bytes: u64) {
+    fn count(&mut self, ns: u64, bytes: MovedBytes) {
         self.total_ns = self.total_ns.saturating_add(ns);
-        self.total_bytes = self.total_bytes.saturating_add(bytes);
+        self.total_bytes.add(bytes.known());
     }
 
     pub(super) fn of_kernel(&self, name: &str) -> Copies {
@@ -87,8 +91,8 @@ impl Transfers {
 
 impl Copies {
     fn add(&mut self, other: Self) {
-        self.in_bytes = self.in_bytes.saturating_add(other.in_bytes);
-        self.out_bytes = self.out_bytes.saturating_add(other.out_bytes);
+        self.in_bytes.add(other.in_bytes.known());
+        self.out_bytes.add(other.out_bytes.known());
         self.ns = self.ns.saturating_add(other.ns);
     }
 }

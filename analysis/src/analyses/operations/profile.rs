@@ -5,7 +5,7 @@ mod read;
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Needs, Timeline, approximate, index};
+use flopwatch_model::{Needs, Timeline, approximate, index, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 use schemars::JsonSchema;
@@ -89,7 +89,8 @@ pub struct ProfileEntry {
     pub memory_peak_mb: Option<f64>,
     /// GPU time of the length, in percent. Above 100 where the GPU works on after the call has ended.
     pub gpu_utilization: Option<f64>,
-    /// Bytes copied by the time of the copies, in 10^9 bytes per second; null without copies.
+    /// Bytes copied by the time of the copies, in 10^9 bytes per second; null without copies, or
+    /// where one does not say its bytes.
     pub memory_bandwidth_gb_s: Option<f64>,
 }
 
@@ -214,7 +215,8 @@ fn entries(measured: &Measured<'_>, most: usize) -> Vec<ProfileEntry> {
         let (allocated, peak) = memory.during(process, call.time);
         let operation = calls.operations.get(index(call.operation)).cloned().unwrap_or_default();
         let on_gpu = parts.pieces > 0 || parts.transfers > 0;
-        let bandwidth = approximate(parts.transferred_bytes.into()) / approximate(parts.transfer_ns.into());
+        let transferred = parts.transferred_bytes.known().filter(|bytes| *bytes > 0);
+        let bandwidth = transferred.and_then(|bytes| ratio(bytes, parts.transfer_ns));
         ProfileEntry {
             start_time: seconds(call.time.start),
             end_time: seconds(call.time.end),
@@ -228,8 +230,7 @@ fn entries(measured: &Measured<'_>, most: usize) -> Vec<ProfileEntry> {
             memory_allocated_mb: known.memory.then(|| mb(allocated)),
             memory_peak_mb: known.memory.then(|| mb(peak)),
             gpu_utilization: percent(parts.gpu_ns, call.time.len()).filter(|_| known.gpu),
-            memory_bandwidth_gb_s: (known.api && parts.transferred_bytes > 0 && parts.transfer_ns > 0)
-                .then_some(bandwidth),
+            memory_bandwidth_gb_s: bandwidth.filter(|_| known.api),
             operation,
         }
     };

@@ -102,7 +102,7 @@ pub struct Operation {
     pub gpu_pieces: Option<u64>,
     /// Copies from, to and between devices that its calls launched.
     pub transfers: Option<u64>,
-    /// Bytes of those copies.
+    /// Bytes of those copies; null where one does not say them.
     pub transferred_bytes: Option<u64>,
     /// Bytes of device memory that were given out to the process while its calls ran, by whichever thread.
     pub allocated_bytes: Option<u64>,

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 
 use flopwatch_measures::api_call::ApiCall;
 use flopwatch_measures::coverage::Coverage;
-use flopwatch_measures::enclosing::{LaunchedWork, Threads};
+use flopwatch_measures::enclosing::{Launched, LaunchedWork, Threads};
 use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::moved_bytes::MovedBytes;
 use flopwatch_measures::work::{GPU_WORK, GpuWork};
-use flopwatch_model::{Category, ColumnId, Timeline, index};
+use flopwatch_model::{Category, Timeline, index};
 
 use super::calls::{Call, leaves_the_device};
 
@@ -22,7 +23,7 @@ pub(super) struct Parts {
     /// Kernels, memsets and copies within a device.
     pub pieces: u64,
     pub transfers: u64,
-    pub transferred_bytes: u64,
+    pub transferred_bytes: MovedBytes,
 }
 
 impl Parts {
@@ -35,11 +36,11 @@ impl Parts {
             (&mut self.wait_ns, other.wait_ns),
             (&mut self.pieces, other.pieces),
             (&mut self.transfers, other.transfers),
-            (&mut self.transferred_bytes, other.transferred_bytes),
         ];
         for (sum, part) in fields {
             *sum = sum.saturating_add(part);
         }
+        self.transferred_bytes.add(other.transferred_bytes.known());
     }
 }
 
@@ -55,8 +56,8 @@ struct ApiTime {
 pub(super) struct Splitter {
     gpu: LaunchedWork,
     transfers: LaunchedWork,
-    /// Bytes of each piece of work.
-    bytes: Vec<u64>,
+    /// Bytes of each piece of work that is a transfer and says them.
+    bytes: Vec<Option<u64>>,
     api: Vec<ApiTime>,
     /// Whether GPU work was recorded together with the calls that launched it.
     pub has_gpu: bool,
@@ -81,11 +82,10 @@ impl Splitter {
         let matched = gpu.matched() + transfers.matched();
         let bytes = |at: usize| {
             let work = work.all().get(at)?;
-            let events = work.events(timeline).filter(|_| leaves_the_device(work.category))?;
-            events.column(ColumnId::Bytes)?.get(index(work.at))
+            leaves_the_device(work.category).then(|| work.bytes(timeline)).flatten()
         };
         let bytes = if transfers.matched() > 0 {
-            (0..work.all().len()).map(|at| bytes(at).unwrap_or(0)).collect()
+            (0..work.all().len()).map(bytes).collect()
         } else {
             Vec::new()
         };
@@ -119,6 +119,11 @@ impl Splitter {
                 transfer_ns,
                 pieces: u64::from(!call.is_transfer),
                 transfers: u64::from(call.is_transfer),
+                transferred_bytes: if call.is_transfer {
+                    MovedBytes::UNKNOWN
+                } else {
+                    MovedBytes::default()
+                },
                 ..Parts::default()
             };
         };
@@ -133,10 +138,8 @@ impl Splitter {
         if !transfers.is_empty() {
             parts.transfers = count(transfers.len());
             parts.transfer_ns = self.transfers.busy_ns(thread, time);
-            let bytes = transfers
-                .iter()
-                .filter_map(|launched| self.bytes.get(index(launched.work)));
-            parts.transferred_bytes = bytes.sum();
+            let bytes = |launched: &Launched| self.bytes.get(index(launched.work)).copied().flatten();
+            parts.transferred_bytes = transfers.iter().map(bytes).collect();
         }
         let api = self.api.get(index(thread));
         let (in_calls, waited) = api.map_or((0, 0), |api| {

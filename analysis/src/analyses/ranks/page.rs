@@ -3,7 +3,7 @@
 use flopwatch_model::approximate;
 use flopwatch_report::page::{Bars, Cell, Page, Place, Series, Table, Unit};
 
-use super::{Rank, RanksResult, SlowestRank};
+use super::{Rank, RanksResult};
 use crate::definition::Analysis;
 
 pub(super) fn of(result: &RanksResult) -> Page {
@@ -15,19 +15,38 @@ pub(super) fn of(result: &RanksResult) -> Page {
             .and_then(|rank| result.ranks.get(rank))
             .map(name)
     };
-    let behind = |slowest: &Option<SlowestRank>| {
-        let slowest = slowest.as_ref();
-        let rank: Cell = slowest.and_then(|slowest| label(slowest.rank)).into();
-        (rank, Cell::from(slowest.map(|slowest| slowest.behind_percent)))
-    };
-    let ((slowest, slowest_by), (straggler, straggler_by)) = (behind(&result.slowest), behind(&result.straggler));
+    let (slowest, straggler) = (result.slowest.as_ref(), result.straggler.as_ref());
     page.tiles([
         ("Ranks", result.ranks.len().into(), Unit::None),
-        ("Longest iterations", slowest, Unit::None),
-        ("Longer than the median by", slowest_by, Unit::Percent),
-        ("Others wait for", straggler, Unit::None),
-        ("Its own time longer by", straggler_by, Unit::Percent),
+        (
+            "Longest iterations",
+            slowest.and_then(|slowest| label(slowest.rank)).into(),
+            Unit::None,
+        ),
+        (
+            "Longer than the median by",
+            slowest.map(|slowest| slowest.behind_percent).into(),
+            Unit::Percent,
+        ),
+        (
+            "Others wait for",
+            straggler.and_then(|straggler| label(straggler.rank)).into(),
+            Unit::None,
+        ),
+        (
+            "Its waits",
+            straggler.map(|straggler| straggler.wait_ns).into(),
+            Unit::Ns,
+        ),
+        (
+            "Longest waits of a rank",
+            straggler.map(|straggler| straggler.longest_wait_ns).into(),
+            Unit::Ns,
+        ),
     ]);
+    if !result.cautions.is_empty() {
+        page.text("Iterations", result.cautions.join(" "));
+    }
     if !result.ranks.is_empty() {
         page.bars(times(&result.ranks));
         page.table(ranks(&result.ranks));

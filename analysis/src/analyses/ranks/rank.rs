@@ -26,6 +26,8 @@ pub(super) struct RankCapture<'a> {
 /// A rank and what it is compared by.
 pub(super) struct Found<'a> {
     pub(super) rank: Rank,
+    /// Its GPU.
+    pub(super) gpu: Gpu,
     /// Its iterations by number.
     pub(super) iterations: BTreeMap<u64, Interval>,
     /// Its kernels by name.
@@ -56,6 +58,11 @@ impl<'a> RankCapture<'a> {
             format!("{} of capture {}", missing.what, self.input),
             missing.reason.clone(),
         ))
+    }
+
+    /// What may be wrong with its iterations.
+    pub(super) fn cautions(&self) -> &[String] {
+        &self.iterations.cautions
     }
 
     /// Its GPUs. `earliest` is when the first of all captures began.
@@ -123,6 +130,7 @@ impl<'a> RankCapture<'a> {
         };
         Some(Found {
             rank,
+            gpu,
             iterations: list.into_iter().collect(),
             kernels,
         })

@@ -16,7 +16,7 @@ fn rank(compute: u64, began: Option<u64>) -> Timeline {
             start,
             start + 1000,
         );
-        trace.number(step, flopwatch_model::ColumnId::StepNumber, number);
+        trace.number(step, ColumnId::StepNumber, number);
         trace.kernel(stream, "gemm", start, start + compute);
         trace.kernel(stream, "ncclDevKernel_AllReduce", start + compute, start + 1000);
     }
@@ -50,9 +50,12 @@ fn the_rank_that_others_wait_for_is_the_one_that_waits_least() {
     );
     // All iterations are equally long: their length shows nothing.
     assert!(found.slowest.unwrap().behind_ns.abs() < f64::EPSILON);
+    // The second never waits, the first 300 ns in each iteration.
     let straggler = found.straggler.unwrap();
-    assert_eq!((straggler.rank, straggler.behind_ns), (1, 200.0));
-    assert!((straggler.behind_percent - 100.0 / 3.0).abs() < 1e-9);
+    assert_eq!(
+        (straggler.rank, straggler.wait_ns, straggler.longest_wait_ns),
+        (1, 0, 600)
+    );
     let gemm = &found.kernels[0];
     assert_eq!(
         (gemm.name.as_str(), gemm.total_ns.as_slice(), gemm.slowest),
@@ -70,6 +73,49 @@ fn the_rank_that_others_wait_for_is_the_one_that_waits_least() {
         (1, 0, Some(30))
     );
     assert!(found.not_captured.is_empty(), "{:?}", found.not_captured);
+}
+
+/// A rank whose collective begins at `arrives` of each iteration of 1000 ns and ends with it, beside a kernel that runs until `computes`.
+fn overlapping(computes: u64, arrives: u64) -> Timeline {
+    let mut trace = Trace::new();
+    let thread = trace.thread(1, 1, Track::Annotation);
+    let (stream, side) = (trace.stream(1, 0, 7), trace.stream(1, 0, 20));
+    for number in 0..3_u64 {
+        let start = number * 1000;
+        let step = trace.event(
+            Category::Step,
+            thread,
+            &format!("ProfilerStep#{number}"),
+            start,
+            start + 1000,
+        );
+        trace.number(step, ColumnId::StepNumber, number);
+        trace.kernel(stream, "gemm", start, start + computes);
+        trace.kernel(side, "ncclDevKernel_AllReduce", start + arrives, start + 1000);
+    }
+    trace.build()
+}
+
+#[test]
+fn the_rank_that_computes_longest_beside_a_collective_is_not_waited_for() {
+    // The first computes longer, and meanwhile waits for the second, which comes late.
+    let ranks = [overlapping(900, 100), overlapping(600, 700)];
+    let found = of(&ranks.each_ref(), &RanksParams::default());
+    let own: Vec<_> = found.ranks.iter().map(|rank| rank.mean_own_ns).collect();
+    assert_eq!(own, [Some(900.0), Some(700.0)]);
+    let straggler = found.straggler.unwrap();
+    assert_eq!((straggler.rank, straggler.wait_ns), (1, 0));
+    let inputs: Vec<crate::input::Input<'_>> = ranks.iter().map(crate::input::Input::whole).collect();
+    let inputs = Inputs::new(&inputs).unwrap();
+    let params = crate::analyses::stragglers::StragglersParams::default();
+    let told = crate::analyses::stragglers::Stragglers::run(&inputs, &params).unwrap();
+    assert_eq!(told.straggler, Some(straggler.rank));
+}
+
+#[test]
+fn ranks_that_wait_equally_long_have_no_straggler() {
+    let ranks = [rank(500, Some(100)), rank(500, Some(100))];
+    assert_eq!(of(&ranks.each_ref(), &RanksParams::default()).straggler, None);
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use flopwatch_measures::collective::{Collective, CollectiveOperation, Collectives};
+use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::rank_match::{RankCollective, offsets, shift};
-use flopwatch_model::{Category, Timeline};
+use flopwatch_model::{Category, Timeline, index, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Place;
 
 use super::{ClockAlignment, StragglerCall, StragglerRank};
-use crate::input::Inputs;
 
 /// A collective on all ranks of its group that were captured. Times are those of the aligned clocks.
 #[derive(Debug, Clone)]
@@ -73,6 +73,7 @@ struct Rank {
     input: usize,
     process: u32,
     device: Option<u32>,
+    gpu: Option<Gpu>,
     groups: BTreeMap<String, Vec<RankCollective>>,
 }
 
@@ -80,6 +81,8 @@ struct Rank {
 #[derive(Default)]
 pub(super) struct Matching {
     ranks: Vec<StragglerRank>,
+    /// The GPU of each rank.
+    gpus: Vec<Option<Gpu>>,
     pub(super) matched: Vec<Matched>,
     pub(super) unmatched: u64,
     pub(super) apart: u64,
@@ -89,11 +92,10 @@ pub(super) struct Matching {
 }
 
 impl Matching {
-    pub(super) fn of(inputs: &Inputs<'_>) -> Self {
-        let timelines: Vec<&Timeline> = inputs.all().iter().map(|input| input.timeline).collect();
+    pub(super) fn of(timelines: &[&Timeline]) -> Self {
         let found: Vec<Collectives> = timelines.iter().map(|timeline| Collectives::of(timeline)).collect();
         let mut matching = Self::default();
-        let ranks = ranks(&timelines, &found);
+        let ranks = ranks(timelines, &found);
         let left_out = |one: &&Collective| !one.operation.synchronises();
         let all = found.iter().flat_map(|found| &found.all);
         matching.not_synchronising = u64::try_from(all.filter(left_out).count()).unwrap_or(u64::MAX);
@@ -107,7 +109,8 @@ impl Matching {
                 ..StragglerRank::default()
             })
             .collect();
-        let comparable = is_comparable(&timelines);
+        matching.gpus = ranks.iter().map(|rank| rank.gpu).collect();
+        let comparable = is_comparable(timelines);
         let mut names: Vec<&String> = ranks.iter().flat_map(|rank| rank.groups.keys()).collect();
         names.sort_unstable();
         names.dedup();
@@ -121,13 +124,33 @@ impl Matching {
         matching.matched.retain(Matched::overlaps);
         let apart = before - matching.matched.len();
         matching.apart += u64::try_from(apart).unwrap_or(u64::MAX);
-        matching.not_captured = not_captured(&timelines, &matching);
+        matching.not_captured = not_captured(timelines, &matching);
         matching
     }
 
-    /// The ranks, without figures.
+    /// The ranks by their numbers, with their waits.
     pub(super) fn ranks(&self) -> Vec<StragglerRank> {
-        self.ranks.clone()
+        let mut ranks = self.ranks.clone();
+        for one in &self.matched {
+            for (rank, start, end) in &one.ranks {
+                if let Some(row) = ranks.get_mut(*rank) {
+                    row.collectives += 1;
+                    row.collective_ns += end.abs_diff(*start);
+                    row.wait_ns += one.last_start().abs_diff(*start);
+                    row.last += u64::from(*rank == one.last());
+                    row.first += u64::from(*rank == one.first());
+                }
+            }
+        }
+        for rank in &mut ranks {
+            rank.wait_ratio = ratio(rank.wait_ns, rank.collective_ns);
+        }
+        ranks
+    }
+
+    /// The GPU of the rank of that number; `None` where the source does not say it.
+    pub(super) fn gpu(&self, rank: u32) -> Option<Gpu> {
+        self.gpus.get(index(rank)).copied().flatten()
     }
 
     /// Matches the collectives of one group.
@@ -276,6 +299,7 @@ fn ranks(timelines: &[&Timeline], found: &[Collectives]) -> Vec<Rank> {
                 input,
                 process: row.process,
                 device: row.device,
+                gpu: Gpu::of_row(timeline, one.row),
                 groups: BTreeMap::new(),
             });
             let group = found.groups.get(one.group).filter(|_| one.group > 0);

@@ -39,7 +39,7 @@ fn the_rank_that_waits_least_is_the_straggler() {
     assert_eq!((result.straggler, result.clocks), (Some(1), ClockAlignment::OneClock));
     // Rank 0 waits 60, 50 and 10 ns; rank 1 never.
     assert_eq!(result.wait_ns, 120);
-    assert_eq!(result.end_skew_median_ns, Some(0));
+    assert_eq!(result.end_skew_median_ns, Some(0.0));
     let [straggler, other] = &result.ranks[..] else {
         panic!("{result:?}");
     };
@@ -60,7 +60,7 @@ fn clocks_of_captures_are_aligned_by_the_ends_of_collectives() {
     let result = result(&[&first, &late]);
     assert_eq!((result.matched, result.apart), (4, 0));
     assert_eq!((result.straggler, result.clocks), (Some(1), ClockAlignment::ByEnds));
-    assert_eq!(result.end_skew_median_ns, Some(0));
+    assert_eq!(result.end_skew_median_ns, Some(0.0));
     assert_eq!(result.wait_ns, 60 + 60 + 60 + 20);
     let offsets: Vec<i64> = result.ranks.iter().map(|rank| rank.clock_offset_ns).collect();
     assert_eq!(offsets, [3500, -3500]);
@@ -73,6 +73,7 @@ fn captures_that_begin_at_different_collectives_are_matched() {
     let second = rank(0, &times[2..]);
     let result = result(&[&first, &second]);
     assert_eq!((result.matched, result.unmatched, result.wait_ns), (4, 2, 0));
+    assert_eq!(result.straggler, None, "no rank waits, and so none is waited for");
 }
 
 #[test]

@@ -28,7 +28,7 @@ pub(super) fn page(summary: &Summary) -> Page {
         let title = definition.map_or(field, |definition| definition.title);
         if !table.captured {
             missing.push(title);
-        } else if table.rows.is_empty() {
+        } else if table.is_empty() {
             empty.push(title);
         } else {
             page.table(rows(title, table));
@@ -120,6 +120,9 @@ fn rows(title: &str, table: &Table) -> page::Table {
         ("Deviation", unit),
     ]);
     let mut shown = page::Table::new(title, &columns);
+    if table.unknown > 0 {
+        shown.about = format!("{} more of unknown size.", table.unknown);
+    }
     for row in table.rows.iter().take(MOST_ROWS) {
         let figures = &row.statistics;
         let style = row.style.as_deref().map(page::Cell::from);

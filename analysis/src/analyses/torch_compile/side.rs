@@ -125,6 +125,10 @@ impl<'a> Side<'a> {
 
     /// Kernels whose launch began in an iteration that counts, on any thread of the capture.
     fn kernels_per_iteration(&self) -> Option<f64> {
+        if self.timeline.capture.events.contains_key(&Category::CudaGraph) {
+            // How many run in a whole graph was not recorded.
+            return None;
+        }
         let iterations = &self.pace.times;
         let first = iterations.first()?;
         let is_kernel = |launched: &&Launched| {

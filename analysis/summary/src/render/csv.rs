@@ -21,13 +21,14 @@ const HEADS: [&str; 13] = [
     "stddev",
 ];
 
-/// Renders the tables of `summary` with at most `top` rows each. A table without rows has one line whose status says why:
-/// `no events` or `not captured`.
+/// Renders the tables of `summary` with at most `top` rows each. A table without events has one
+/// line whose status says why: `no events` or `not captured`. Events whose value is not known have
+/// a line `not said` with their number.
 pub(crate) fn csv(summary: &Summary, top: usize) -> String {
     let mut out = String::new();
     record(&mut out, HEADS.map(str::to_owned));
     for (name, table) in summary.tables() {
-        let line = |status: &str, row: Option<&TableRow>| {
+        let line = |status: &str, row: Option<&TableRow>, calls: String| {
             let figure = |of: fn(&TableRow) -> String| row.map(of).unwrap_or_default();
             [
                 name.to_owned(),
@@ -36,7 +37,7 @@ pub(crate) fn csv(summary: &Summary, top: usize) -> String {
                 figure(|row| inert(row.style.as_deref().unwrap_or_default()).into_owned()),
                 figure(|row| inert(&row.name).chars().map(printable).collect()),
                 figure(|row| row.share_of_table.to_string()),
-                figure(|row| row.statistics.calls.to_string()),
+                calls,
                 figure(|row| row.statistics.total.to_string()),
                 figure(|row| row.statistics.avg.to_string()),
                 figure(|row| row.statistics.median.to_string()),
@@ -45,12 +46,15 @@ pub(crate) fn csv(summary: &Summary, top: usize) -> String {
                 figure(|row| row.statistics.stddev.to_string()),
             ]
         };
-        if table.rows.is_empty() {
+        if table.is_empty() {
             let status = if table.captured { "no events" } else { "not captured" };
-            record(&mut out, line(status, None));
+            record(&mut out, line(status, None, String::new()));
         }
         for row in table.rows.iter().take(top) {
-            record(&mut out, line("captured", Some(row)));
+            record(&mut out, line("captured", Some(row), row.statistics.calls.to_string()));
+        }
+        if table.unknown > 0 {
+            record(&mut out, line("not said", None, table.unknown.to_string()));
         }
     }
     out
