@@ -6,6 +6,7 @@ mod demo;
 mod gpu_check;
 mod in_cluster;
 mod lint;
+mod oracle;
 mod release;
 mod setup;
 mod soak;
@@ -49,6 +50,8 @@ enum Recipe {
     Web(web::WebOptions),
     /// Run all tests: setup, lint, unit and crate tests, and the whole system in a real cluster.
     Test(test::TestOptions),
+    /// Hold what the agent says of captures against independent readings of the same files.
+    Oracle(oracle::OracleOptions),
     /// Build the programs as they are handed out, with their line tables in files of their own.
     Release(release::ReleaseOptions),
     /// Build the Python package as pip installs it, and try it in a clean environment of each Python of this machine.
@@ -94,6 +97,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Lint => lint::run(&cache),
         Recipe::Web(options) => web::run(&cache, options),
         Recipe::Test(options) => test::run(&cache, options),
+        Recipe::Oracle(options) => oracle::run(&cache, options),
         Recipe::Release(options) => release::run(options),
         Recipe::Wheel(options) => wheel::run(&cache, options),
         Recipe::Soak(options) => soak::run(&cache, options),
