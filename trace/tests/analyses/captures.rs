@@ -31,7 +31,8 @@ pub(crate) fn timeline_at(path: &Path) -> Timeline {
     transformed(read(path, &ReadLimits::default()).unwrap())
 }
 
-fn transformed(capture: Capture) -> Timeline {
+/// A capture in its published form.
+pub(crate) fn transformed(capture: Capture) -> Timeline {
     let options = TransformOptions {
         session_id: "c0ffee00".to_owned(),
     };

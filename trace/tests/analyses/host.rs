@@ -139,7 +139,8 @@ fn ranks_of_one_capture_wait_for_each_other() {
     assert_eq!(ranks, [(&json!(1), &json!(2_450_705)), (&json!(0), &json!(10_898_336))]);
     assert_eq!(result["rows"][0]["latency_ns"], 5_677_303);
     assert_eq!(result["worst"][0]["start_skew_ns"], 3_339_732);
-    assert_eq!(result["end_skew_median_ns"], 22_214);
+    // Of 32 distances those in the middle are 22,214 and 22,327 ns.
+    assert_eq!(result["end_skew_median_ns"], 22_270.5);
 }
 
 #[test]

@@ -9,6 +9,8 @@
 
 mod advice;
 mod captures;
+#[path = "../suite/cases.rs"]
+mod cases;
 mod compare;
 mod compile;
 mod flame;
@@ -16,16 +18,20 @@ mod fresh_torch;
 mod hlo;
 mod hlo_text;
 mod host;
+mod impossible;
 mod jax;
 mod memory;
+mod names;
 #[allow(dead_code, reason = "the suite of the readers uses all of it")]
 #[path = "../suite/nsys.rs"]
 mod nsys;
+mod nsys_cases;
 mod nsys_stats;
 mod operations;
 mod peers;
 mod profiled;
 mod rooflines;
+mod same;
 mod source_lines;
 mod steps;
 mod time;

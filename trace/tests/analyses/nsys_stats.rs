@@ -218,6 +218,15 @@ fn ours(report: &Report, timeline: &Timeline) -> Rows {
 
 /// What we say otherwise than nsys, made the same. The document says of each who is right.
 fn reconcile(report: &Report, timeline: &Timeline, theirs: &mut Rows, ours: &mut Rows) {
+    // nsys takes off versions of four digits alone: it has `cudaGraphLaunch_v10000`.
+    for head in ["Name", "Operation", "API Name"] {
+        theirs.replace(head, |rows, row| {
+            let name = rows.cell(row, head);
+            let bare = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+            let function = bare.strip_suffix("_v").filter(|_| name.len() - bare.len() > 4);
+            function.unwrap_or(name).to_owned()
+        });
+    }
     // Not kept by us.
     theirs.replace("T-Pri", |_, _| String::new());
     theirs.replace("GreenCtx", |_, _| String::new());

@@ -1,10 +1,13 @@
 //! Iterations, critical path and utilisation of real captures.
 
+use flopwatch_measures::critical_path::{self, PathWindow};
+use flopwatch_measures::interval::Interval;
 use flopwatch_measures::iteration::{self, IterateBy, IterationOptions, IterationSource, Iterations};
 use flopwatch_measures::work::GpuWork;
 use flopwatch_trace::model::Timeline;
 
-use crate::captures::timeline;
+use crate::captures::{analyze, timeline, timeline_at};
+use crate::cases::case;
 
 fn found(timeline: &Timeline, by: IterateBy) -> Iterations {
     let options = IterationOptions {
@@ -100,7 +103,7 @@ fn nothing_that_repeats_is_made_up() {
 
 fn critical_path(name: &str, parameters: &serde_json::Value) -> Option<serde_json::Value> {
     let timeline = timeline(name)?;
-    Some(crate::captures::analyze("critical-path", parameters, &[&timeline]))
+    Some(analyze("critical-path", parameters, &[&timeline]))
 }
 
 fn part(path: &serde_json::Value, part: &str) -> u64 {
@@ -166,7 +169,7 @@ fn matrix_products_of_a_transformer_count_once_with_their_shapes() {
         return;
     };
     let parameters = serde_json::json!({"whole": true, "peak_tflops": 989});
-    let mfu = crate::captures::analyze("mfu", &parameters, &[&timeline]);
+    let mfu = analyze("mfu", &parameters, &[&timeline]);
     assert_eq!(mfu["flops_source"], "operators");
     let rows = mfu["rows"].as_array().unwrap();
     assert!(rows.iter().all(|row| row["name"] != "aten::linear"));
@@ -212,11 +215,11 @@ fn utilisation_of_real_captures_is_that_of_their_shapes_by_hand() {
     ] {
         let Some(timeline) = timeline(name) else { continue };
         let parameters = serde_json::json!({"whole": true, "peak_tflops": 989});
-        let mfu = crate::captures::analyze("mfu", &parameters, &[&timeline]);
+        let mfu = analyze("mfu", &parameters, &[&timeline]);
         assert_eq!(mfu["calls_without_shapes"], 0, "{name}");
         assert_eq!(mfu["flops"].as_u64(), Some(flops), "{name}");
         // The region is from the first to the last work of the one GPU.
-        let times = crate::captures::analyze("gpu-time", &serde_json::Value::Null, &[&timeline]);
+        let times = analyze("gpu-time", &serde_json::Value::Null, &[&timeline]);
         let region = times["gpus"][0]["parts"]["window_ns"].as_u64().unwrap();
         assert_eq!(mfu["device_time_ns"], region, "{name}");
         let float = |value: u64| value.to_string().parse::<f64>().unwrap();
@@ -236,7 +239,7 @@ fn a_capture_of_tpus_without_steps_has_no_iterations_and_says_why() {
     let Some(timeline) = timeline("xprof/tpu_inference_2.xplane.pb") else {
         return;
     };
-    let iterations = crate::captures::analyze("iterations", &serde_json::json!({"by": "step"}), &[&timeline]);
+    let iterations = analyze("iterations", &serde_json::json!({"by": "step"}), &[&timeline]);
     assert_eq!(iterations["iterations"], 0);
     let reasons = iterations["not_captured"].as_array().unwrap();
     assert!(
@@ -249,4 +252,52 @@ fn a_capture_of_tpus_without_steps_has_no_iterations_and_says_why() {
             .any(|missing| missing["what"] == "GPU time of iterations"),
         "{reasons:?}"
     );
+}
+
+/// A stream waits for an event that had happened 650 us before; the host's work is what its kernel waited for.
+#[test]
+fn a_stream_waits_for_the_event_that_the_trace_names() {
+    let Some(file) = case("wait_for_an_event_of_another_stream.json") else {
+        return;
+    };
+    let timeline = timeline_at(&file);
+    let path = analyze("critical-path", &serde_json::Value::Null, &[&timeline]);
+    assert_eq!(path["verdict"], "cpu_bound", "{path}");
+    assert_eq!(
+        (part(&path, "cpu"), path["path_ns"].as_u64()),
+        (690_000, Some(1_010_000))
+    );
+    let names = path["names"].as_array().unwrap();
+    assert!(names.iter().all(|name| name["name"] != "matmul_s3"), "{path}");
+    assert!(!path["cautions"].to_string().contains("guess"), "{path}");
+}
+
+/// The wall time and each stream's busy time hold the path of every capture between them.
+#[test]
+fn no_path_is_longer_than_the_wall_or_shorter_than_a_stream_is_busy() {
+    for name in [
+        "nsys-ai/mfu_2gpu_before.sqlite",
+        "hta/nccl_parser_config-nccl_data.json.gz",
+        "hta/trace_diff-control-control.json.gz",
+        "hta/alexnet-benchmark_result_2869224_1695835535_trace.json.gz",
+        "param-resnet/resnet_kineto.json.gz",
+        "tracelens-jax/jax_conv_minimal_08.xplane.pb",
+    ] {
+        let Some(timeline) = timeline(name) else { continue };
+        let work = GpuWork::of(&timeline);
+        let window = PathWindow::whole(&timeline, &work).unwrap();
+        let path = critical_path::of(&timeline, &work, window);
+        let length = path.len_ns();
+        assert!(length <= Interval::of_events(&timeline).len(), "{name}: {length}");
+        for (row, of_row) in work.by_row() {
+            let row = timeline.row(row).unwrap();
+            if (row.capture, row.machine, row.process) == window.process {
+                let busy = of_row.busy().len_ns();
+                assert!(
+                    busy <= length && busy <= path.gpu_chain_ns,
+                    "{name} {row:?}: {busy} of {length}"
+                );
+            }
+        }
+    }
 }

@@ -13,6 +13,7 @@ use self::kineto::OPERATORS;
 use self::nsys::{STRINGS, export, kernels};
 use crate::export::{Export, Schema};
 use crate::kineto::{document, read_text};
+use crate::properties::with_ties_in_order;
 
 pub(crate) fn numbers(events: &Events, id: ColumnId) -> Option<Vec<u64>> {
     let values = events.column(id)?;
@@ -101,6 +102,7 @@ proptest! {
         (all, shuffled) in any_texts().prop_flat_map(|all| (Just(all.clone()), Just(all).prop_shuffle()))
     ) {
         let timeline = with_texts(&all);
+        let shuffled = with_ties_in_order(&all, &shuffled, |of| of.0);
         prop_assert_eq!(&timeline, &with_texts(&shuffled));
         let Some(events) = timeline.capture.events.get(&Category::CpuOp) else {
             prop_assert!(all.is_empty());

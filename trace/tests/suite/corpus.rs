@@ -85,5 +85,8 @@ fn kernels_that_graphs_hide_are_not_captured_rather_than_zero() {
     assert!(summary.cuda_api.captured && summary.nvtx.captured && summary.os_runtime.captured);
     assert!(!summary.kernels.captured && !summary.memcpy_time.captured);
     let text = summary.render(5);
-    assert!(text.contains("Not captured: Kernels, Memory copies"), "{text}");
+    assert!(
+        text.contains("Not captured: Kernels, Whole CUDA graphs, Memory copies"),
+        "{text}"
+    );
 }

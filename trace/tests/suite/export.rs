@@ -190,7 +190,13 @@ table_row!(Analysis {
 table_row!(GraphTrace {
     start: i64,
     end: i64,
-    graphId: u32
+    deviceId: u32,
+    contextId: u64,
+    streamId: u64,
+    correlationId: u32,
+    globalPid: u64,
+    graphId: u32,
+    graphExecId: u32,
 });
 
 pub(crate) fn text(value: &str) -> VarLenAscii {

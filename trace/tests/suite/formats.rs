@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use flopwatch_trace::model::RuleKind;
+use flopwatch_trace::model::{Events, RuleKind};
 use flopwatch_trace::{Format, ReadError, ReadLimits, detect, ncu, read, timeline_file};
 
+use crate::cases::case;
 use crate::export::Schema;
 use crate::nsys::corpus;
 use crate::sample::sample;
@@ -89,6 +90,44 @@ fn other_files_are_of_no_known_format() {
     std::fs::write(&path, b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-").unwrap();
     let error = read(&path, &ReadLimits::default()).unwrap_err().to_string();
     assert!(error.contains("QdstrmImporter"), "{error}");
+}
+
+#[test]
+fn a_folder_and_tables_of_other_programs_say_what_to_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let refusal = |path: &Path| read(path, &ReadLimits::default()).unwrap_err();
+    let error = refusal(folder.path());
+    assert!(matches!(error, ReadError::Folder { .. }), "{error}");
+    for (name, content) in [
+        ("NVTX_EVENTS.parquet", b"PAR1\x15\0PAR1".as_slice()),
+        ("a.arrow", b"ARROW1\0\0".as_slice()),
+    ] {
+        let export = folder.path().join(format!("of-{name}"));
+        std::fs::create_dir(&export).unwrap();
+        std::fs::write(export.join(name), content).unwrap();
+        for path in [&export, &export.join(name)] {
+            let error = refusal(path);
+            assert!(matches!(error, ReadError::Tables { .. }), "{error}");
+            assert!(error.to_string().contains("nsys export --type sqlite"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn a_gzip_of_two_members_with_zeros_behind_them_is_whole() {
+    let Some(path) = case("gzip_two_members.json.gz") else {
+        return;
+    };
+    let capture = read(&path, &ReadLimits::default()).unwrap();
+    let events: u64 = capture.events.values().map(Events::count).sum();
+    assert_eq!((events, capture.drops.list()), (40, Vec::new()));
+    // A profile of pprof is packed by the same programs.
+    let folder = tempfile::tempdir().unwrap();
+    let padded = folder.path().join("heap.pb.gz");
+    let mut bytes = kineto::gzip_of(pprof::profile());
+    bytes.resize(bytes.len() + 512, 0);
+    std::fs::write(&padded, bytes).unwrap();
+    assert!(read(&padded, &ReadLimits::default()).unwrap().stacks.is_some());
 }
 
 #[test]

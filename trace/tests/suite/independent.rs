@@ -36,8 +36,11 @@ fn reading_with(python: &OsStr, script: &str, path: &Path) -> Option<Sums> {
     Some(sums.collect())
 }
 
-fn sum(values: &Values) -> i128 {
-    (0..values.len()).map(|at| i128::from(values.get(at).unwrap())).sum()
+/// The sum of what events say.
+fn sum(id: ColumnId, values: &Values) -> i128 {
+    let values = (0..values.len()).map(|at| values.get(at).unwrap());
+    let said = values.filter(|value| id.missing() == 0 || *value != id.missing());
+    said.map(i128::from).sum()
 }
 
 /// The same figures of what a reader of ours found.
@@ -83,7 +86,7 @@ fn figures(capture: &Capture, asked: &Sums) -> Sums {
                     .into_iter()
                     .find(|id| id.name() == what)
                     .unwrap_or_else(|| panic!("no column {what}"));
-                events.column(id).map_or(0, sum)
+                events.column(id).map_or(0, |values| sum(id, values))
             }
         }
     };

@@ -388,7 +388,7 @@ fn limits_end_in_errors_that_name_them() {
 }
 
 /// The capture of an archive with files of those names and texts.
-fn read_archive(files: &[(&str, &str)]) -> Result<Capture, String> {
+pub(crate) fn read_archive(files: &[(&str, &str)]) -> Result<Capture, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("capture.tar");
     let mut archive = tar::Builder::new(std::fs::File::create(&path).unwrap());

@@ -7,15 +7,19 @@
     reason = "a test fails by panicking and says on its output why it skips; helpers are outside of #[test] functions"
 )]
 
+mod archive;
+mod cases;
 mod columns;
 mod corpus;
 mod cuda;
 mod damage;
+mod event_waits;
 mod export;
 mod exports;
 mod file;
 mod formats;
 mod fuzz;
+mod graphs;
 mod h5py;
 mod hlo;
 mod independent;
@@ -27,17 +31,21 @@ mod ncu_csv;
 mod ncu_report;
 mod ncu_reports;
 mod nsys;
+mod oracle;
 mod parity;
 mod parts;
 mod planted;
 mod pprof;
+mod processes;
 mod properties;
 mod random;
 mod reader;
 mod recorder;
+mod round_trip;
 mod sample;
 mod secrets;
 mod sqlite;
 mod summary;
+mod ties;
 mod tiles;
 mod xplane;

@@ -202,7 +202,7 @@ fn launches_and_ranges_have_their_places_and_every_value_exactly() {
             is("device__name", MetricValue::Text("HF_TOKEN=[redacted]".to_owned()), ""),
             is("device__serial", MetricValue::Integer(4_000_000_000), ""),
             is("gpu__time_duration.sum", MetricValue::Number(1234.5), "ns"),
-            is("inst_executed", MetricValue::Integer(12), ""),
+            is("inst_executed", MetricValue::Integer(12), "inst"),
             is("launch__device_id", MetricValue::Integer(3), ""),
         ]
     );
@@ -376,7 +376,6 @@ fn every_value_of_the_corpus_is_that_of_nvidias_reader() {
         for (profile, expected) in capture.profiles.iter().zip(&expected) {
             assert_eq!(expected["name"], profile.name.as_str(), "{report}");
             let told = expected["metrics"].as_object().unwrap();
-            let mut units = 0;
             for (name, metric) in &profile.metrics {
                 let told = &told[name];
                 let same = match &metric.value {
@@ -385,22 +384,13 @@ fn every_value_of_the_corpus_is_that_of_nvidias_reader() {
                     MetricValue::Text(text) => told["value"] == text.as_str(),
                 };
                 assert!(same, "{report}: {name}: {metric:?}, and NVIDIA's reader says {told}");
-                if !metric.unit.is_empty() {
-                    assert_eq!(told["unit"], metric.unit.as_str(), "{report}: {name}");
-                    units += 1;
-                }
+                assert_eq!(told["unit"], metric.unit.as_str(), "{report}: {name}");
             }
             let without: Vec<&String> = told
                 .keys()
                 .filter(|name| !profile.metrics.contains_key(*name))
                 .collect();
             assert!(without.is_empty(), "{report}: {without:?}");
-            let with_unit = told.values().filter(|metric| metric["unit"] != "").count();
-            assert!(
-                units * 2 > with_unit,
-                "{report}: {units} of {with_unit} units are known"
-            );
-            println!("{report}: {units} of {with_unit} units");
             let told_rules = expected["rules"].as_array().unwrap();
             assert_eq!(profile.rules.len(), told_rules.len(), "{report}");
             for (rule, told) in profile.rules.iter().zip(told_rules) {

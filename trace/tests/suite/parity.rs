@@ -136,7 +136,10 @@ fn key(row: &HashMap<String, String>) -> String {
     }
     // nsys of 2022 abbreviates operations on memory; a function's name may hold the same letters.
     if !name.starts_with("[CUDA") {
-        return name;
+        // nsys takes off versions of four digits alone: it has `cudaGraphLaunch_v10000`.
+        let bare = name.trim_end_matches(|digit: char| digit.is_ascii_digit());
+        let function = bare.strip_suffix("_v").filter(|_| name.len() - bare.len() > 4);
+        return function.unwrap_or(&name).to_owned();
     }
     let long = [
         ("HtoD", "Host-to-Device"),

@@ -267,6 +267,7 @@ fn what_was_not_recorded_is_not_captured_rather_than_zero() {
         start: 1,
         end: 2,
         graphId: 3,
+        ..GraphTrace::default()
     }];
     let (api, kernel, set, os) = (
         Category::CudaApi,
@@ -302,7 +303,7 @@ fn what_was_not_recorded_is_not_captured_rather_than_zero() {
                 .capture_options(&asked)
                 .table("CUPTI_ACTIVITY_KIND_RUNTIME", &calls)
                 .table("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", &graphs),
-            &[api],
+            &[api, Category::CudaGraph],
             &[kernel, set],
         ),
     ];

@@ -121,7 +121,7 @@ fn what_a_source_lacks_is_not_captured_and_never_zero() {
     assert!(
         summary
             .render(9)
-            .contains("Not captured: Kernels, Memory copies (time)")
+            .contains("Not captured: Kernels, Whole CUDA graphs, Memory copies (time)")
     );
     let csv = summary.to_csv(9);
     assert!(csv.contains("\nkernels,not captured,ns,,,,,,,,,,\n"), "{csv}");

@@ -7,7 +7,11 @@ import sys
 from collections import defaultdict
 
 COPIES = {1: "h2d", 2: "d2h", 8: "d2d", 10: "p2p"}
-GPU = {"cuda_kernel": "KERNEL", "memcpy": "MEMCPY", "cuda_memset": "MEMSET", "cuda_sync": "SYNCHRONIZATION"}
+MIGRATIONS = (11, 12, 13)
+GPU = {
+    "cuda_kernel": "KERNEL", "cuda_graph": "GRAPH_TRACE", "memcpy": "MEMCPY", "cuda_memset": "MEMSET",
+    "cuda_sync": "SYNCHRONIZATION",
+}
 
 
 def sqlite_tables(path):
@@ -68,7 +72,8 @@ def main(path):
             name = texts[row["demangledName"]] if category == "cuda_kernel" else None
             kind = category
             if category == "memcpy":
-                kind = "cuda_memcpy_" + COPIES.get(row["copyKind"], "other")
+                copied = "cuda_memcpy_" + COPIES.get(row["copyKind"], "other")
+                kind = "cuda_migration" if row["copyKind"] in MIGRATIONS else copied
             add(kind, row, name)
     calls = [("cuda_api", "CUPTI_ACTIVITY_KIND_RUNTIME", (0, 1)), ("os_runtime", "OSRT_API", (27,))]
     for category, name, classes in calls:
@@ -77,7 +82,7 @@ def main(path):
         for row in rows:
             if row["eventClass"] in classes:
                 text = texts[row["nameId"]]
-                add(category, row, re.sub(r"_v[0-9]{4}$", "", text) if category == "cuda_api" else text, last)
+                add(category, row, re.sub(r"_v[0-9]{4,}$", "", text) if category == "cuda_api" else text, last)
     ranges = table("NVTX_EVENTS")
     last = max((max(row["start"], row.get("end", 0)) for row in ranges), default=0)
     domains = {(process(r["globalTid"]), r.get("domainId", 0)): text_of(r) for r in ranges if r["eventType"] == 75}
@@ -99,7 +104,7 @@ def main(path):
             sums["correlation"] += row.get("correlationId", 0)
         if name is not None:
             names[category].add(name)
-        if category.startswith("cuda_mem"):
+        if category.startswith(("cuda_mem", "cuda_migration")):
             sums["bytes"] += row["bytes"]
         if category == "cuda_kernel":
             for ours, theirs in [

@@ -73,6 +73,8 @@ def kind(plane, line, values, name):
     if plane.startswith("/device:GPU:") and line.startswith("Stream #"):
         if "kernel_details" in values:
             return "cuda_kernel"
+        if name.startswith("CudaGraphExec:"):
+            return "cuda_graph"
         for word, category in (("MemcpyH2D", "h2d"), ("MemcpyD2H", "d2h"), ("MemcpyD2D", "d2d"), ("MemcpyP2P", "p2p")):
             if name.startswith(word):
                 return "cuda_memcpy_" + category

@@ -1,0 +1,115 @@
+//! Which record of an event a synchronisation of nsys waits for.
+
+use flopwatch_trace::model::{Category, ColumnId, Events};
+use hdf5::H5Type as DeriveH5Type;
+use rusqlite::types::Value;
+
+use crate::export::{Export, Schema, SqlCell, Synchronization, TableRow, global, table_row};
+
+const NONE: u32 = u32::MAX;
+
+table_row!(Record {
+    deviceId: u32,
+    contextId: u64,
+    streamId: u64,
+    correlationId: u32,
+    globalPid: u64,
+    eventId: u32,
+    eventSyncId: u32,
+});
+table_row!(Wait {
+    start: i64,
+    end: i64,
+    deviceId: u32,
+    contextId: u64,
+    streamId: u64,
+    correlationId: u32,
+    globalPid: u64,
+    syncType: u32,
+    eventId: u32,
+    eventSyncId: u32,
+});
+
+/// A record of event 5.
+fn record(stream: u64, correlation: u32, link: u32) -> Record {
+    Record {
+        contextId: 1,
+        streamId: stream,
+        correlationId: correlation,
+        globalPid: global(100, 0),
+        eventId: 5,
+        eventSyncId: link,
+        ..Record::default()
+    }
+}
+
+/// A wait by stream 13, or of the host.
+fn wait(kind: u32, correlation: u32, event: u32, link: u32) -> Wait {
+    Wait {
+        start: i64::from(correlation) * 10,
+        end: i64::from(correlation) * 10 + 5,
+        contextId: 1,
+        streamId: 13,
+        correlationId: correlation,
+        globalPid: global(100, 0),
+        syncType: kind,
+        eventId: event,
+        eventSyncId: link,
+        ..Wait::default()
+    }
+}
+
+fn column(events: &Events, id: ColumnId) -> Vec<Option<u64>> {
+    (0..events.len()).map(|at| events.number(id, at)).collect()
+}
+
+#[test]
+fn a_wait_names_the_stream_of_the_last_record_before_it_or_of_the_one_that_the_schema_links() {
+    let waits = [
+        wait(1, 22, 5, 0),
+        // Of streams: linked to the earlier of two records, by the time of the call, of an event
+        // that was never recorded.
+        wait(2, 35, 5, 100),
+        wait(2, 36, 5, 0),
+        wait(2, 37, 6, 0),
+        // Of a stream and of a context.
+        wait(3, 38, NONE, NONE),
+        wait(4, 39, 5, 101),
+        // Before the first record.
+        wait(2, 15, 5, NONE),
+    ];
+    let export = Export::new(Schema::V2023, &[])
+        .table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &waits)
+        .table(
+            "CUPTI_ACTIVITY_KIND_CUDA_EVENT",
+            &[record(9, 30, 101), record(7, 20, 100)],
+        )
+        .finish();
+    let capture = export.read().unwrap();
+    assert_eq!(export.read_sqlite().unwrap(), capture);
+    let syncs = &capture.events[&Category::CudaSync];
+    let streams = [Some(7), Some(7), Some(9), None, None, None, None];
+    assert_eq!(column(syncs, ColumnId::WaitOnStream), streams);
+    let records = [20, 20, 30, 0, 0, 0, 0].map(Some);
+    assert_eq!(column(syncs, ColumnId::WaitOnRecord), records);
+    assert!(capture.drops.list().is_empty(), "{:?}", capture.drops);
+}
+
+#[test]
+fn a_schema_without_events_names_none() {
+    let sync = Synchronization {
+        start: 1,
+        end: 2,
+        globalPid: global(100, 0),
+        correlationId: 40,
+        syncType: 2,
+        ..Synchronization::default()
+    };
+    let export = Export::new(Schema::V2022, &[])
+        .table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &[sync])
+        .table("CUPTI_ACTIVITY_KIND_CUDA_EVENT", &[record(7, 20, 0)])
+        .finish();
+    let capture = export.read().unwrap();
+    let syncs = &capture.events[&Category::CudaSync];
+    assert_eq!(syncs.column(ColumnId::WaitOnStream), None);
+}
