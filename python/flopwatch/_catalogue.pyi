@@ -303,12 +303,14 @@ class CallCost(TypedDict):
 # What kind of thing an event is. The order is that of the published lists.
 Category: TypeAlias = Literal[
     "cuda_kernel",
+    "cuda_graph",
     "cuda_memcpy_h2d",
     "cuda_memcpy_d2h",
     "cuda_memcpy_d2d",
     "cuda_memcpy_p2p",
     "cuda_memcpy_other",
     "cuda_memset",
+    "cuda_migration",
     "cuda_sync",
     "cuda_api",
     "nvtx_range",
@@ -752,37 +754,39 @@ class CopiesOverTime(TypedDict):
     busy_ns: int
     """Time in ns in which at least one of them ran."""
     bytes: int
-    """Bytes that they moved or set."""
+    """Bytes that they moved or set, those whose size the source says."""
     bytes_by_bin: list[int]
-    """Bytes in each part; those of a copy are spread evenly over the time that it ran."""
+    """Bytes in each part, of copies of known size; those of a copy are spread evenly over the time that it ran."""
     bytes_per_second: float | None
-    """`bytes` by `busy_ns`, in bytes per second; null where they took no time."""
+    """`bytes` by the time in which one of known size ran, in bytes per second; null where these took no time."""
     category: Category
     """Which kind."""
     copies: int
     """Copies."""
     gpu: Gpu
     """Which GPU."""
+    unknown_sizes: int
+    """Copies whose size it does not say."""
 
 class CopyDifference(TypedDict):
     """Copies of one direction, or memsets. Times and bytes are per iteration or capture, as the result's `unit` says."""
 
-    after_bytes: int
-    """Bytes after."""
+    after_bytes: int | None
+    """Bytes after; null where a copy does not say them."""
     after_calls: int
     """How many after, in all that is compared."""
     after_ns: int
     """Time in ns after."""
-    before_bytes: int
-    """Bytes before."""
+    before_bytes: int | None
+    """Bytes before; null where a copy does not say them."""
     before_calls: int
     """How many before, in all that is compared."""
     before_ns: int
     """Time in ns before."""
     category: str
     """Its category, such as `cuda_memcpy_h2d`."""
-    difference_bytes: int
-    """`after_bytes` less `before_bytes`."""
+    difference_bytes: int | None
+    """`after_bytes` less `before_bytes`; null where one of them is."""
     difference_ns: int
     """`after_ns` less `before_ns`."""
 
@@ -879,14 +883,14 @@ class Finding(TypedDict):
 class FirstLaunch(TypedDict):
     """The first launch of a kernel beside its later ones."""
 
-    first_ns: int
+    first_call_ns: int
     """Length in ns of the call that launched it first."""
     kernel: str
     """The kernel."""
     launches: int
     """Launches."""
-    median_ns: int
-    """The lower of the middles of the others in ns."""
+    median_ns: float
+    """Median of the others in ns; between two middle ones, their mean."""
     place: Place
     """Where the first call is."""
 
@@ -949,7 +953,7 @@ class FocusMetric(TypedDict):
     """Its value, where the profiler says it."""
 
 # What a frame is.
-FrameKind: TypeAlias = Literal["all", "group", "step", "range", "annotation", "python", "operator", "call", "kernel", "copy", "device_op", "rest"]
+FrameKind: TypeAlias = Literal["all", "group", "step", "range", "annotation", "python", "operator", "call", "kernel", "graph", "copy", "device_op", "rest"]
 
 class Gain(TypedDict):
     """What mending something is worth."""
@@ -1014,10 +1018,10 @@ class Gpu(TypedDict):
     """Machine as the profiler numbers it, 0 where it does not."""
 
 class GpuBusy(TypedDict):
-    """How long a GPU was busy."""
+    """How long a GPU was busy. Captures that were merged, and machines, may have one of the same ordinal each."""
 
     busy_ns: int
-    """Length in ns of the union of its kernels, copies and memsets."""
+    """Length in ns of the union of its kernels, whole graphs, copies and memsets."""
     busy_ratio_of_events_span: float
     """`busy_ns` as a share of [`super::Summary::events_span_ns`], 0 to 1."""
     busy_ratio_of_window: float
@@ -1303,8 +1307,8 @@ class HloProgramCost(TypedDict):
     bytes_per_second: float | None
     """Bytes per second of that time."""
     cost_analysis_bytes: int
-    """`bytes` as `compiled.cost_analysis()` counts them, without its 8 bytes for each pointer of a tuple; of what a gather in a fusion takes from, the parts
-    that it takes.
+    """`bytes` as `compiled.cost_analysis()` counts them: loops once, 8 bytes for each pointer of a tuple, all of what a gather in a fusion takes from, and 1
+    byte less for each function of a library. It adds in floats of 32 bits, and so differs from this by the part that they round.
     """
     cost_analysis_flops: int
     """`flops` as `compiled.cost_analysis()` counts them: loops once, and operations on integers with the others."""
@@ -1544,6 +1548,8 @@ class IterationRow(TypedDict):
     """Time in ns from the end of the loop's GPU work of earlier iterations to the start of its own; 0 where they overlap, null of the first."""
     gpu_start_ns: int | None
     """Start of its first GPU work in ns; null without any."""
+    graphs: int
+    """Whole CUDA graphs: how many kernels ran in them was not recorded."""
     kernels: int
     """Kernels that ran for it."""
     name: str
@@ -1579,8 +1585,8 @@ class IterationStatistics(TypedDict):
     """Longest."""
     mean_ns: float
     """Mean."""
-    median_ns: int
-    """The lower of the two middles of an even number."""
+    median_ns: float
+    """Median; between two middle ones, their mean."""
     min_ns: int
     """Shortest."""
     p95_ns: int
@@ -1768,7 +1774,7 @@ class Launches(TypedDict):
     """Coverage of the join of GPU work to launches."""
 
     matched: int
-    """Kernels, copies and memsets whose call is in the capture."""
+    """Kernels, whole graphs, copies and memsets whose call is in the capture."""
     unmatched: int
     """Those whose call is not."""
 
@@ -1843,7 +1849,7 @@ class Loss(TypedDict):
     """What, e.g. a table's name or `NVTX marks`."""
 
 # Why something of the source is missing or changed.
-LossReason: TypeAlias = Literal["dropped", "truncated", "skipped", "unsupported"]
+LossReason: TypeAlias = Literal["dropped", "truncated", "skipped", "unsupported", "idle", "inferred"]
 
 # By what the two sides were matched.
 MatchedBy: TypeAlias = Literal["name", "short_name", "nothing"]
@@ -2546,10 +2552,10 @@ class OffloadCandidate(TypedDict):
     """Mean bytes that a launch moves: measured traffic of the device's memory, the compiler's count, or inputs (and the result of a product) once. Null where
     not known.
     """
-    copied_in_bytes: int
-    """Bytes that were copied from the host to the device since the kernel before, over all launches."""
-    copied_out_bytes: int
-    """Bytes that were copied from the device to the host before the next kernel, over all launches."""
+    copied_in_bytes: int | None
+    """Bytes that were copied from the host to the device since the kernel before, over all launches; null where a copy does not say them."""
+    copied_out_bytes: int | None
+    """Bytes that were copied from the device to the host before the next kernel, over all launches; null where a copy does not say them."""
     copy_ns: int
     """Time in ns of these copies."""
     flops_per_launch: int | None
@@ -2647,7 +2653,7 @@ class Operation(TypedDict):
     transfer_ns: int | None
     """Time in ns of the copies from, to and between devices that its calls launched, as `gpu_ns`."""
     transferred_bytes: int | None
-    """Bytes of those copies."""
+    """Bytes of those copies; null where one does not say them."""
     transfers: int | None
     """Copies from, to and between devices that its calls launched."""
     wait_ns: int | None
@@ -2870,7 +2876,7 @@ class PathShare(TypedDict):
     """Its time in ns."""
 
 # What bounds a window: the largest share of its critical path.
-PathVerdict: TypeAlias = Literal["cpu_bound", "compute_bound", "communication_bound", "copy_bound"]
+PathVerdict: TypeAlias = Literal["cpu_bound", "compute_bound", "communication_bound", "copy_bound", "gap_bound"]
 
 class PeakMemory(TypedDict):
     """Peak of memory of a GPU."""
@@ -2972,7 +2978,7 @@ class ProfileEntry(TypedDict):
     memory_allocated_mb: float | None
     """Device memory that was given out meanwhile, in units of 2^20 bytes."""
     memory_bandwidth_gb_s: float | None
-    """Bytes copied by the time of the copies, in 10^9 bytes per second; null without copies."""
+    """Bytes copied by the time of the copies, in 10^9 bytes per second; null without copies, or where one does not say its bytes."""
     memory_peak_mb: float | None
     """Most device memory in use meanwhile, in units of 2^20 bytes."""
     operation: str
@@ -3557,6 +3563,8 @@ class Table(TypedDict):
     """One row per name."""
     unit: Measure
     """Unit of the figures."""
+    unknown: int
+    """Events whose value the source does not say, such as copies of unknown size: they are in no row."""
 
 class TableRow(TypedDict):
     """Figures of one name."""
@@ -3631,7 +3639,7 @@ class ThreadUtilisation(TypedDict):
     working_ratio: list[float | None]
     """The share of each piece of time in which it worked."""
 
-# A kernel, range or operator in both captures. Times are per iteration or capture, as the result's `unit` says, in whole ns.
+# A kernel, whole graph, range or operator in both captures. Times are per iteration or capture, as the result's `unit` says, in whole ns.
 TimeDifference = TypedDict(
     "TimeDifference",
     {
@@ -3653,7 +3661,7 @@ TimeDifference = TypedDict(
         "before_place": Place | None,
         # Its category, such as `cuda_kernel` or `nvtx_range`.
         "category": str,
-        # What it is for, of a kernel.
+        # What it is for, of a kernel or a whole graph.
         "class": WorkClass | None,
         # The part of the difference in ns that comes from more or fewer calls: their change times the mean length before, rounded once.
         "count_part_ns": int,
@@ -3732,6 +3740,16 @@ class UtilizationOfGpu(TypedDict):
     gpu: Gpu
     """The GPU whose time this is."""
 
+class WaitedRank(TypedDict):
+    """The rank that the others wait for."""
+
+    longest_wait_ns: int
+    """The same of the rank that waits longest."""
+    rank: int
+    """Its place among the ranks."""
+    wait_ns: int
+    """Sum of its waits for the last rank in ns."""
+
 # Which time of each GPU is analysed.
 Window: TypeAlias = Literal["gpu", "all_gpus", "capture"]
 
@@ -3750,6 +3768,8 @@ class SummaryResult(Result):
     """Every category of this version, captured or not."""
     cuda_api: Table
     """CUDA API calls by function."""
+    cuda_graphs: Table
+    """CUDA graphs that were recorded as a whole, by graph. Their kernels are in no table."""
     device_ops: Table
     """Operations of an accelerator that has no streams (TPU), by name."""
     drops: list[Loss]
@@ -3763,9 +3783,9 @@ class SummaryResult(Result):
     launches: Launches
     """How much of the GPU work has its launching call in the capture."""
     memcpy_size: Table
-    """Copies by kind, sizes."""
+    """Copies and migrations of unified memory by kind, sizes."""
     memcpy_time: Table
-    """Copies by kind, durations."""
+    """Copies and migrations of unified memory by kind, durations."""
     memset: Table
     """Memsets, durations."""
     memset_size: Table
@@ -3967,6 +3987,8 @@ class RanksParameters(TypedDict, total=False):
 class RanksResult(Result):
     """The ranks of one job side by side: what each GPU's time went to, its iterations, and which rank is behind."""
 
+    cautions: list[str]
+    """What may be wrong with the iterations, in sentences."""
     kernels: list[RankKernel]
     """The kernels with the longest time over all ranks."""
     kernels_left_out: int
@@ -3981,9 +4003,9 @@ class RanksResult(Result):
     """The ranks, by input and GPU. Other lists name a rank by its place here."""
     slowest: SlowestRank | None
     """The rank whose iterations are the longest, by the mean; null with fewer than two ranks with iterations."""
-    straggler: SlowestRank | None
-    """The rank with the longest own time per iteration, which is the time without waiting in communication. Collectives make all iterations equally long, so
-    that this and not the longest iteration is the rank that the others wait for; null with fewer than two ranks with communication and iterations.
+    straggler: WaitedRank | None
+    """The rank that the others wait for in collectives: the one that waits least, as `stragglers` tells it. Collectives make all iterations equally long, so
+    that their length shows nothing of it. Null where no collective is matched between ranks, and where all wait equally long.
     """
 
 class BatchSweepParameters(TypedDict, total=False):
@@ -4701,7 +4723,7 @@ class StragglersResult(Result):
     """Matched collectives that do not overlap between ranks, or differ in operation or size, and are left out: they are not the same."""
     clocks: ClockAlignment
     """How the times of ranks are compared."""
-    end_skew_median_ns: int | None
+    end_skew_median_ns: float | None
     """Median distance in ns of the first from the last end of a collective: what the alignment leaves, and so how exact waits are."""
     matched: int
     """Collectives that all ranks of their group ran, as far as these were captured."""
@@ -4714,7 +4736,7 @@ class StragglersResult(Result):
     rows: list[StragglerRow]
     """Per operation, ranks and power of two of the message's size; the longest total first."""
     straggler: int | None
-    """The rank that waits least for the others: a place in `ranks`. Null where no collective is matched."""
+    """Number of the rank that waits least for the others, and so comes last. Null where no collective is matched, and where all ranks wait equally long."""
     unmatched: int
     """Collectives that are not in the captures of all ranks of their group."""
     wait_ns: int
@@ -5303,8 +5325,8 @@ class OffloadCandidatesResult(Result):
     """The largest working set of a launch of these candidates in bytes: on-chip memory that holds each of them. Null where none is known."""
     ridge_flop_per_byte: float | None
     """Operations per byte at which the device is balanced; null where neither the capture nor a parameter states it."""
-    transfer_bytes: int
-    """Bytes of these."""
+    transfer_bytes: int | None
+    """Bytes of these; null where one does not say them."""
     transfer_ns: int
     """Time in ns of copies between host and device."""
     unknown_ns: int

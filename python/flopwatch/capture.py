@@ -9,7 +9,7 @@ import pathlib
 import sys
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, KeysView, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from . import _native, signatures
@@ -44,7 +44,9 @@ class ReaderWarning(RuntimeWarning):
 
 
 class Result:
-    """What an analysis found. Its fields are attributes: ``capture.analyze("idle").rows``.
+    """What an analysis found. Its fields are attributes and items.
+
+    ``capture.analyze("idle").gaps`` is ``capture.analyze("idle")["gaps"]``.
 
     It keeps its captures in memory, as a table of events does, for the page that a notebook shows; what :meth:`to_dict` gives does not.
     """
@@ -74,6 +76,19 @@ class Result:
             except KeyError:
                 msg = f"the result of {self.analysis} has no field {name!r}; it has {', '.join(self._data)}"
                 raise AttributeError(msg) from None
+
+    def __getitem__(self, name: str) -> Any:
+        return self._data[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._data)
+
+    def __len__(self) -> int:
+        return len(self._data)
+
+    def keys(self) -> KeysView[str]:
+        """The names of the fields."""
+        return self._data.keys()
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._data})

@@ -13,7 +13,7 @@ from fake_cluster import FakeCluster, running
 import flopwatch
 
 #: The Python that runs the tests has no PyTorch.
-collect_ignore = ["torch_program.py"]
+collect_ignore = ["suite_client.py", "torch_program.py"]
 
 
 def events() -> list[dict[str, object]]:

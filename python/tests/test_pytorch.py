@@ -39,7 +39,7 @@ def test_a_block_has_its_session(folder: Path, said: Any) -> None:
     assert block["peak_memory_mb"] == 10.0
     assert block["allocated_memory_mb"] == 4.0
     # No GPU was there to be measured.
-    assert [block[name] for name in ("cuda_time_ms", "reserved_memory_mb", "kernels")] == [None] * 3
+    assert [block[name] for name in ("cuda_time_ms", "reserved_memory_mb", "kernels")] == [None, None, []]
     assert block["flame_graph_data"]["weight"] == "cpu"
     assert block["flame_graph_data"]["children"][0]["name"] == "a block/of two"
     assert block["trace_path"] == str(folder / "traces" / "a_block_of_two.json")
@@ -100,7 +100,7 @@ def test_memory_is_told_over_time(folder: Path, said: Any) -> None:
     assert json.loads((folder / "memory.json").read_text()) == {"points": points, **peak}
     assert "<html" in (folder / "memory.html").read_text()
     assert (said["points_without_history"], said["peak_without_history"]) == ([], 10.0)
-    assert said["nothing_given_out"] == [None, {"peak_allocated_mb": None, "peak_time_ms": None}]
+    assert said["nothing_given_out"] == [[], {"peak_allocated_mb": None, "peak_time_ms": None}]
 
 
 def test_a_finished_profile_is_read(said: Any) -> None:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +72,19 @@ def test_functions_are_regions_those_of_asyncio_too() -> None:
     assert summary["named"].call_count == 2
     assert summary["named"].min_time_ms >= 10
     assert [name for name in summary if name.endswith("plain")]
+
+
+@pytest.mark.parametrize("device", ["quantum", "", "cuda:0", None])
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_device_that_does_not_exist_is_refused(device: Any, enabled: bool) -> None:
+    profiler = GPUProfiler(enabled)
+    with pytest.raises(ValueError, match="device is 'gpu' or 'cpu', not "):
+        profiler.profile("x", device=device)
+    with pytest.raises(ValueError, match="device is 'gpu' or 'cpu', not "):
+        profiler.profile_function("x", device=device)
+    with pytest.raises(ValueError, match="device_id is the number of a GPU, from 0 on, not -1"):
+        GPUProfiler(device_id=-1)
+    assert profiler.get_summary() == {}
 
 
 def test_an_exception_passes_and_the_region_ends() -> None:

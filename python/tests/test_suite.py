@@ -7,6 +7,7 @@ import functools
 import inspect
 import json
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -44,6 +45,7 @@ FIELDS = {
 #: What may be given to what, in this order, and what it is without.
 PARAMETERS: list[tuple[Any, dict[str, Any]]] = [
     (flopwatch.UnifiedProfiler, {"output_dir": "profiles", "enable_trace": True, "enable_memory": True, "enable_flame_graph": True}),
+    (flopwatch.HTAAnalyzer, {"output_dir": "hta_output"}),
     (flopwatch.MemoryProfiler, {"sample_interval_ms": 1.0, "record_history": True}),
     (flopwatch.FlameGraphGenerator, {"min_duration_us": 10.0, "max_depth": 50, "group_small_kernels": True, "weight": "gpu"}),
     (flopwatch.TimelineGenerator, {"min_duration_us": 1.0, "include_python_events": True}),
@@ -124,25 +126,66 @@ def test_the_classes_find_and_write_what_the_commands_do(capture: Path, tmp_path
 
     flame = flopwatch.FlameGraphGenerator(min_duration_us=500, max_depth=2, group_small_kernels=False)
     words = ("-p", "min_duration_us=500", "-p", "max_depth=2", "-p", "group_small_kernels=false")
-    assert flame.from_chrome_trace(capture) == said("flame", *words) != said("flame", "-p", "max_depth=1")
+    graph = flame.from_chrome_trace(capture)
+    assert graph == said("flame", *words) != said("flame", "-p", "max_depth=1")
     timeline = flopwatch.TimelineGenerator(min_duration_us=25, include_python_events=False)
     found = timeline.from_chrome_trace(capture)
     assert dataclasses.asdict(found) == said("timeline", "-p", "min_duration_us=25", "-p", "include_python_events=false")
-    hta = flopwatch.HTAAnalyzer()
-    assert dataclasses.asdict(hta.analyze_trace(capture)) == said("hta")
+    hta = flopwatch.HTAAnalyzer(tmp_path / "reports")
+    report = hta.analyze_trace(capture)
+    assert dataclasses.asdict(report) == report == said("hta")
 
-    for generator, command, parameters in ((flame.export, "flame", words), (hta.export_report, "hta", ())):
+    written: list[tuple[Any, Any, str, tuple[str, ...]]] = [(flame.export, graph, "flame", words), (hta.export_report, report, "hta", ())]
+    for export, of, command, parameters in written:
         page, figures = tmp_path / f"{command}.html", tmp_path / command
-        generator(page)
-        generator(figures, "json")
+        export(of, page)
+        export(of, figures, "json")
         assert page.read_bytes() == agent(command, capture, "-q", *parameters)
-        assert json.loads(figures.read_text()) == said(command, *parameters)
+        assert json.loads(figures.read_text()) == said(command, *parameters) == of
         with pytest.raises(FileExistsError):
-            generator(page)
-        generator(page, overwrite=True)
-    timeline.export(tmp_path / "events.json", "chrome-trace")
+            export(of, page, overwrite=False)
+        page.write_text("before")
+        export(of, page)
+        assert page.read_bytes() == agent(command, capture, "-q", *parameters)
+    assert hta.export_report(report) == tmp_path / "reports" / "hta_report.html"
+    assert (tmp_path / "reports" / "hta_report.html").read_bytes() == (tmp_path / "hta.html").read_bytes()
+    timeline.generate_html_viewer(found, tmp_path / "timeline.html")
+    parameters = ("-p", "min_duration_us=25", "-p", "include_python_events=false")
+    assert (tmp_path / "timeline.html").read_bytes() == agent("timeline", capture, "-q", *parameters)
+    timeline.export_chrome_trace(found, tmp_path / "events.json")
     agent("analyze", "chrome-trace", capture, "-q", "-o", tmp_path / "agent.json")
     assert (tmp_path / "events.json").read_bytes() == (tmp_path / "agent.json").read_bytes()
+
+
+def test_what_is_exported_is_what_was_given(trace: Path, with_memory: Path, tmp_path: Path) -> None:
+    hta = flopwatch.HTAAnalyzer()
+    first, _ = hta.analyze_trace(trace), hta.analyze_trace(with_memory)
+    page = tmp_path / "first.html"
+    # Another one reports it as well.
+    flopwatch.HTAAnalyzer().export_report(first, page)
+    assert page.read_bytes() == agent("hta", trace, "-q")
+
+
+def test_results_are_attributes_and_items_and_do_not_change(trace: Path) -> None:
+    report = flopwatch.HTAAnalyzer().analyze_trace(trace)
+    kernel = report.top_kernels[0]
+    assert (kernel.name, kernel["name"], report["top_kernels"][0].time_us) == ("gemm", "gemm", 10_000.0)
+    assert json.loads(json.dumps(report)) == dict(report) == pickle.loads(pickle.dumps(report))
+    graph = flopwatch.FlameGraphGenerator().from_chrome_trace(trace)
+    assert (graph.name, graph["name"], "frames" in graph) == ("all", "all", True)
+    with pytest.raises(AttributeError, match="the flame graph has no field 'frame'; it has "):
+        print(graph.frame)
+    for change in (lambda: report.update(x=1), lambda: report.pop("bottlenecks"), graph.clear, lambda: graph.setdefault("x", 1)):
+        with pytest.raises(TypeError, match="does not change"):
+            change()
+    with pytest.raises(TypeError, match="does not change"):
+        report["bottlenecks"] = []
+    with pytest.raises(AttributeError):
+        report.bottlenecks = []  # type: ignore[misc]
+    # Of the catalogue's analyses too.
+    idle = flopwatch.open(trace).analyze("idle")
+    assert idle["gaps"] == idle.gaps == dict(idle)["gaps"]
+    assert (len(idle), "gaps" in idle, list(idle)) == (len(idle.to_dict()), True, list(idle.to_dict()))
 
 
 def test_functions_of_python_count_unless_they_are_left_out(tmp_path: Path) -> None:
@@ -180,7 +223,9 @@ def test_what_a_trace_does_not_hold_is_none(tmp_path: Path, capfd: pytest.Captur
     assert main(["profile", str(path), "--json"]) == 0
     session = json.loads(capfd.readouterr().out)
     measured = {name for name, value in session.items() if value is not None}
-    assert measured == {"total_time_ms", "cpu_time_ms", "bottlenecks", "recommendations", "trace_path", "flame_graph_data"}
+    assert measured == {"total_time_ms", "cpu_time_ms", "kernels", "bottlenecks", "recommendations", "trace_path", "flame_graph_data"}
+    # Lists are lists.
+    assert [session[name] for name in ("kernels", "bottlenecks", "recommendations")] == [[], [], []]
     # Without a GPU it is the CPU's time.
     assert session["flame_graph_data"]["value"] == 20_000_000
 
@@ -270,14 +315,17 @@ def test_n7_a_traces_temporary_folder_is_not_named_as_the_agent_names_its_own(tr
 
 def test_wrong_calls_are_told(trace: Path, tmp_path: Path) -> None:
     flame = flopwatch.FlameGraphGenerator()
+    for nothing in ({}, flopwatch.HTAAnalyzer().analyze_trace(trace), pickle.loads(pickle.dumps(flame.from_chrome_trace(trace)))):
+        with pytest.raises(TypeError, match="a result of flame-graph that this process made is wanted, not this "):
+            flame.export(nothing, tmp_path / "flame.html")  # type: ignore[arg-type]
     with pytest.raises(flopwatch.RequestError, match="there is nothing to report yet"):
-        flame.export(tmp_path / "flame.html")
+        flopwatch.MemoryProfiler().export(tmp_path / "memory.html")
     with pytest.raises(TypeError, match=r"a finished torch.profiler.profile is wanted, not dict"):
         flame.from_profiler({})
-    flame.from_chrome_trace(trace)
+    graph = flame.from_chrome_trace(trace)
     for format in (None, "chrome-trace"):
         with pytest.raises(ValueError, match="format is one of html, json"):
-            flame.export(tmp_path / "flame.svg", format)
+            flame.export(graph, tmp_path / "flame.svg", format)
     with pytest.raises(flopwatch.RequestError, match="max_depth"):
         flopwatch.FlameGraphGenerator(max_depth=0).from_chrome_trace(trace)
     with pytest.raises(flopwatch.RequestError, match="there is nothing to report yet"):

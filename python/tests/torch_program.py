@@ -91,7 +91,7 @@ def memory() -> None:
         del kept
         time.sleep(0.01)
     said["peak"] = dataclasses.asdict(tracked.get_peak_analysis())
-    said["points"] = [dataclasses.asdict(point) for point in tracked.get_timeline() or []]
+    said["points"] = [dataclasses.asdict(point) for point in tracked.get_timeline()]
     tracked.export("memory.html")
     tracked.export("memory.json")
     without = flopwatch.MemoryProfiler(record_history=False)

@@ -34,6 +34,18 @@ if TYPE_CHECKING:
         capture.analyze(words)  # type: ignore[call-overload]
         capture.analyze(whatever, **whatever)
 
+    def of_the_suite(profiler: flopwatch.UnifiedProfiler, memory: flopwatch.MemoryProfiler) -> None:
+        with profiler.profile("step") as block:
+            pass
+        assert_type(block.total_time_ms, float)
+        assert_type(block.kernels[0].cuda_time_us, float)
+        assert_type(profiler.compare_sessions(block, block.session).memory_diff.peak_mb, float | None)
+        assert_type([point.time_ms for point in memory.get_timeline()], list[float])
+        flame = flopwatch.FlameGraphGenerator()
+        assert_type(flame.from_chrome_trace("trace.json").children[0]["self_ns"], int)
+        flame.export(flopwatch.HTAAnalyzer().analyze_trace("trace.json"), "flame.html")  # type: ignore[arg-type]
+        print(block.kernel)  # type: ignore[attr-defined]
+
     def of_captures(before: flopwatch.Capture, after: flopwatch.Capture) -> None:
         assert_type(flopwatch.analyze("compare", [before, after], noise_floor_percent=1), CompareResult)
         assert_type(flopwatch.compare(before, after, per="capture"), CompareResult)

@@ -16,7 +16,7 @@ from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from random import random
-from typing import Any, Literal, TextIO, TypeVar
+from typing import Any, Literal, TextIO, TypeVar, get_args
 from weakref import WeakSet
 
 from flopwatch._native import Mark
@@ -27,6 +27,7 @@ from .entry import ProfileEntry, ProfileSummary
 from .sums import Sums
 
 Device = Literal["gpu", "cpu"]
+_DEVICES = frozenset(get_args(Device))
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Entries that are kept, the latest ones. Summaries are of all calls.
@@ -189,7 +190,7 @@ class GPUProfiler:
     processor time of whatever its thread did meanwhile.
 
     :param enabled: whether regions measure; it may be set at any time.
-    :param device_id: the GPU whose stream is marked.
+    :param device_id: the GPU whose stream is marked, from 0 on.
     :param rate: the share of outermost regions that are measured, with all that is inside of them: 0.01 is one request of a hundred. It may be set
         at any time.
     :param memory: whether entries tell of device memory; asking PyTorch costs some 20 us.
@@ -205,6 +206,9 @@ class GPUProfiler:
         memory: bool = False,
         nvtx: bool = True,
     ) -> None:
+        if device_id < 0:
+            msg = f"device_id is the number of a GPU, from 0 on, not {device_id}"
+            raise ValueError(msg)
         self.enabled = enabled
         self.device_id = device_id
         self.memory = memory
@@ -226,13 +230,23 @@ class GPUProfiler:
         self._rate = float(rate)
 
     def profile(self, operation: str, device: Device = "gpu", **metadata: Any) -> AbstractContextManager[Any]:
-        """A region. Where no framework drives a GPU, ``gpu`` measures what ``cpu`` does."""
+        """A region. Where no framework drives a GPU, ``gpu`` measures what ``cpu`` does.
+
+        :raises ValueError: where ``device`` is neither, also while the profiler is off.
+        """
+        if device not in _DEVICES:
+            raise _no_device(device)
         if not self.enabled:
             return _OFF
         return _Region(self, operation, device, metadata)
 
     def profile_function(self, operation: str | None = None, device: Device = "gpu") -> Callable[[F], F]:
-        """Makes each call of a function a region, also of one that is ``async``; it is called as the function unless ``operation`` says otherwise."""
+        """Makes each call of a function a region, also of one that is ``async``; it is called as the function unless ``operation`` says otherwise.
+
+        :raises ValueError: as :meth:`profile`, and at once.
+        """
+        if device not in _DEVICES:
+            raise _no_device(device)
 
         def decorate(function: F) -> F:
             name = operation if operation is not None else str(getattr(function, "__qualname__", function))
@@ -345,6 +359,10 @@ class GPUProfiler:
     def reset(self) -> None:
         """Forgets all calls."""
         self._clear()
+
+
+def _no_device(device: object) -> ValueError:
+    return ValueError(f"device is 'gpu' or 'cpu', not {device!r}")
 
 
 def _print(title: str, summaries: Iterable[ProfileSummary], out: TextIO) -> None:

@@ -4,15 +4,16 @@ PyTorch is imported where a capture is made, not before: reports of files need n
 """
 
 from .compiled import CompileReport, GraphBreak, TorchCompileAnalyzer
-from .flame import FlameGraphGenerator
+from .flame import FlameGraph, FlameGraphGenerator
 from .hta import HTAAnalyzer, HTAReport, TopKernel
 from .memory import MemoryPeak, MemoryPoint, MemoryProfiler
 from .session import MemoryDiff, ProfileSession, SessionComparison, SessionKernel
 from .timeline import TimelineGenerator, TimelineReport
-from .unified import UnifiedProfiler
+from .unified import ProfiledBlock, UnifiedProfiler
 
 __all__ = [
     "CompileReport",
+    "FlameGraph",
     "FlameGraphGenerator",
     "GraphBreak",
     "HTAAnalyzer",
@@ -22,6 +23,7 @@ __all__ = [
     "MemoryPoint",
     "MemoryProfiler",
     "ProfileSession",
+    "ProfiledBlock",
     "SessionComparison",
     "SessionKernel",
     "TimelineGenerator",

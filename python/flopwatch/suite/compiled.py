@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from flopwatch.capture import Capture, analyze
+from flopwatch.capture import Capture, Path, analyze
 
+from .found import Found, origin
 from .recording import Recording, load_torch
+from .report import export
 
+#: The analysis that reports are made by.
+ANALYSIS: Literal["profiler-compile"] = "profiler-compile"
 #: The modes of Inductor.
 MODES = ("default", "reduce-overhead", "max-autotune")
 
 
-@dataclass(frozen=True, slots=True)
-class GraphBreak:
+@dataclass(frozen=True, slots=True, eq=False)
+class GraphBreak(Found):
     """A place where the program leaves its compiled graph."""
 
     #: Why, with what was seen and where, as far as the capture says.
@@ -24,8 +28,8 @@ class GraphBreak:
     suggestion: str
 
 
-@dataclass(frozen=True, slots=True)
-class CompileReport:
+@dataclass(frozen=True, slots=True, eq=False)
+class CompileReport(Found):
     """What torch.compile did. What was not measured is ``None``."""
 
     #: Mean iteration of the eager model over that of the compiled one: above 1 is faster.
@@ -87,6 +91,15 @@ class TorchCompileAnalyzer:
             reports[mode] = _report(_run(mode, compiled, input, warmup, iterations), eager)
         return reports
 
+    def export_report(self, report: CompileReport, path: Path, format: str | None = None, *, overwrite: bool = True) -> None:
+        """Writes a report as a page (``html``) or as ``json``, as ``format`` or the ending of the
+        name says. The file appears whole or not at all.
+
+        :param overwrite: whether it replaces what is there.
+        :raises FileExistsError: where something is there that stays.
+        """
+        export(origin(report, ANALYSIS), path, format, overwrite=overwrite)
+
 
 def _run(name: str, model: Callable[..., Any], input: Any, warmup: int, iterations: int) -> Capture:
     """Step 0 is the warm-up: analyses leave the first step out, and those in which code is compiled."""
@@ -111,6 +124,7 @@ def _call(model: Callable[..., Any], input: Any) -> None:
 
 
 def _report(compiled: Capture, eager: Capture) -> CompileReport:
-    found = analyze("profiler-compile", [compiled, eager]).to_dict()
+    result = analyze(ANALYSIS, [compiled, eager])
+    found = result.to_dict()
     breaks = [GraphBreak(**one) for one in found["graph_breaks"]]
-    return CompileReport(**{**found, "graph_breaks": breaks})
+    return CompileReport(**{**found, "graph_breaks": breaks})._made_of(result)

@@ -7,14 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from flopwatch.capture import Path
+from flopwatch import _native
+from flopwatch.capture import Path, Result
 
+from .found import Found
 from .recording import Recording
-from .report import Report
+from .report import Report, export
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPoint:
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryPoint(Found):
     """The memory at a time."""
 
     #: When, in ms since the block's begin.
@@ -23,8 +25,8 @@ class MemoryPoint:
     allocated_mb: float
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPeak:
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryPeak(Found):
     """The peak of memory. Both are ``None`` where nothing was given out."""
 
     #: Most MB of 10^6 bytes that were given out at a time.
@@ -44,7 +46,7 @@ class MemoryProfiler:
 
     def __init__(self, sample_interval_ms: float = 1.0, record_history: bool = True) -> None:
         self._report = Report("profiler-memory", sample_interval_ms=sample_interval_ms, record_history=record_history)
-        self._result: dict[str, Any] = {}
+        self._result: Result | None = None
 
     @contextmanager
     def track(self, name: str) -> Iterator[None]:
@@ -57,29 +59,33 @@ class MemoryProfiler:
             yield
         self._result = self._report.of(recording.capture)
 
-    def get_timeline(self) -> list[MemoryPoint] | None:
-        """The memory over time; ``None`` where nothing was given out.
+    def get_timeline(self) -> list[MemoryPoint]:
+        """The memory over time; empty where nothing was given out.
 
         :raises RequestError: before the first block has ended.
         """
-        points = self._found()["points"]
-        return None if points is None else [MemoryPoint(**point) for point in points]
+        points: list[dict[str, float]] | None = self._found().to_dict()["points"]
+        return [MemoryPoint(**point) for point in points or ()]
 
     def get_peak_analysis(self) -> MemoryPeak:
         """The peak.
 
         :raises RequestError: before the first block has ended.
         """
-        found = self._found()
+        found: dict[str, Any] = self._found().to_dict()
         return MemoryPeak(peak_allocated_mb=found["peak_allocated_mb"], peak_time_ms=found["peak_time_ms"])
 
-    def export(self, path: Path, format: str | None = None, *, overwrite: bool = False) -> None:
+    def export(self, path: Path, format: str | None = None, *, overwrite: bool = True) -> None:
         """Writes a page (``html``) or the figures (``json``), as ``format`` or the ending of the name says. The file appears whole or not at all.
 
-        :raises FileExistsError: where something is there already.
+        :param overwrite: whether it replaces what is there.
+        :raises FileExistsError: where something is there that stays.
+        :raises RequestError: before the first block has ended.
         """
-        self._report.export(path, format, overwrite=overwrite)
+        export(self._found(), path, format, overwrite=overwrite)
 
-    def _found(self) -> dict[str, Any]:
-        _ = self._report.capture
+    def _found(self) -> Result:
+        if self._result is None:
+            msg = "there is nothing to report yet: no block has ended"
+            raise _native.RequestError(msg)
         return self._result

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flopwatch.capture import Capture
+
+from .flame import FlameGraph, flame_graph_of
+from .found import Found
 
 if TYPE_CHECKING:
     from flopwatch._catalogue import FlameWeight, MemoryResult
 
 
-@dataclass(frozen=True, slots=True)
-class SessionKernel:
+@dataclass(frozen=True, slots=True, eq=False)
+class SessionKernel(Found):
     """A kernel."""
 
     name: str
@@ -20,8 +23,8 @@ class SessionKernel:
     cuda_time_us: float
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileSession:
+@dataclass(frozen=True, slots=True, eq=False)
+class ProfileSession(Found):
     """What a profiled block did. What was not measured is ``None``, never 0; MB are 10^6 bytes."""
 
     #: Length of the capture in ms.
@@ -36,8 +39,8 @@ class ProfileSession:
     allocated_memory_mb: float | None
     #: Most memory in MB that the allocator had, given out or not. ``None`` where several GPUs were used, and of the host.
     reserved_memory_mb: float | None
-    #: The kernels, the longest total time first; ``None`` without a GPU.
-    kernels: list[SessionKernel] | None
+    #: The kernels, the longest total time first; empty without a GPU.
+    kernels: list[SessionKernel]
     #: What makes it slow, in sentences, the gravest first. The rules are about GPUs: without one the list is empty.
     bottlenecks: list[str]
     #: What to do about it.
@@ -45,19 +48,19 @@ class ProfileSession:
     #: The Chrome trace, where it was kept.
     trace_path: str | None
     #: The result of the analysis ``flame-graph``: time of GPUs, without one of the CPU. ``None`` where it was not asked for.
-    flame_graph_data: dict[str, Any] | None
+    flame_graph_data: FlameGraph | None
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryDiff:
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryDiff(Found):
     """The difference of two peaks of memory."""
 
     #: The highest peak of a GPU after less that before, in MB of 10^6 bytes.
     peak_mb: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class SessionComparison:
+@dataclass(frozen=True, slots=True, eq=False)
+class SessionComparison(Found):
     """What changed from one session to another."""
 
     #: Time before by time after: above 1 is faster. ``None`` where no time can be compared.
@@ -85,11 +88,11 @@ def session_of(capture: Capture, *, trace_path: str | None, memory: bool = True,
         peak_memory_mb=peak,
         allocated_memory_mb=_mb(allocated),
         reserved_memory_mb=_mb(reserved),
-        kernels=None if kernels is None else [SessionKernel(**kernel) for kernel in kernels],
+        kernels=[SessionKernel(**kernel) for kernel in kernels or ()],
         bottlenecks=[finding["sentence"] for finding in findings],
         recommendations=[action for finding in findings for action in finding["actions"]],
         trace_path=trace_path,
-        flame_graph_data=capture.analyze("flame-graph", weight=weight).to_dict() if flame_graph else None,
+        flame_graph_data=flame_graph_of(capture.analyze("flame-graph", weight=weight)) if flame_graph else None,
     )
 
 

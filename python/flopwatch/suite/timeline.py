@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from flopwatch.capture import Path
+from flopwatch.capture import Path, Result
 
-from .report import Report, format_of
+from .found import Found, origin
+from .report import Report, export
 
 
-@dataclass(frozen=True, slots=True)
-class TimelineReport:
+@dataclass(frozen=True, slots=True, eq=False)
+class TimelineReport(Found):
     """When CPU and GPUs were active. What was not captured is ``None``."""
 
     #: From the first event to the last, in µs.
@@ -39,24 +40,33 @@ class TimelineGenerator:
 
         :raises RequestError: where the profile has not ended, or its trace was written before.
         """
-        return TimelineReport(**self._report.of_profile(profiler))
+        return _report_of(self._report.of_profile(profiler))
 
     def from_chrome_trace(self, path: Path) -> TimelineReport:
         """The timeline of a Chrome trace, or of any other file that the engine reads.
 
         :raises ReadError: with what is wrong with the file.
         """
-        return TimelineReport(**self._report.read(path))
+        return _report_of(self._report.read(path))
 
-    def export(self, path: Path, format: str | None = None, *, overwrite: bool = False) -> None:
-        """Writes what was read last. The file appears whole or not at all.
+    def export_chrome_trace(self, timeline: TimelineReport, path: Path, *, overwrite: bool = True) -> None:
+        """Writes all events of a timeline's capture, which chrome://tracing and Perfetto open. The
+        file appears whole or not at all.
 
-        :param format: ``html`` or ``json`` for the figures, ``chrome-trace`` for all events, which chrome://tracing and Perfetto open; without it the
-            ending of the name says which of the first two.
-        :raises FileExistsError: where something is there already.
+        :param overwrite: whether it replaces what is there.
+        :raises FileExistsError: where something is there that stays.
         """
-        chosen = format_of(path, format, ("html", "json", "chrome-trace"))
-        if chosen == "chrome-trace":
-            self._report.capture.export(chosen, path, overwrite=overwrite)
-        else:
-            self._report.export(path, chosen, overwrite=overwrite)
+        for capture in origin(timeline, self._report.analysis)._captures:
+            capture.export("chrome-trace", path, overwrite=overwrite)
+
+    def generate_html_viewer(self, timeline: TimelineReport, path: Path, *, overwrite: bool = True) -> None:
+        """Writes the page of a timeline's figures. The file appears whole or not at all.
+
+        :param overwrite: whether it replaces what is there.
+        :raises FileExistsError: where something is there that stays.
+        """
+        export(origin(timeline, self._report.analysis), path, "html", overwrite=overwrite)
+
+
+def _report_of(result: Result) -> TimelineReport:
+    return TimelineReport(**result.to_dict())._made_of(result)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from flopwatch import _native
 from flopwatch.capture import Path as AnyPath
@@ -13,9 +13,17 @@ from flopwatch.capture import compare, open
 from .recording import Recording
 from .session import MemoryDiff, ProfileSession, SessionComparison, session_of
 
+if TYPE_CHECKING:
+    # Type checkers know the fields of a block: they are its session's.
+    _Session = ProfileSession
+else:
+    _Session = Mapping
 
-class ProfiledBlock:
-    """A block that is profiled. Fields of its session are its own too, once it has ended."""
+
+class ProfiledBlock(_Session):
+    """A block that is profiled. Once it has ended, fields of its session are its own too, as
+    attributes and as a mapping.
+    """
 
     def __init__(self, recording: Recording, *, memory: bool, flame_graph: bool) -> None:
         self._recording = recording
@@ -35,10 +43,21 @@ class ProfiledBlock:
             self._session = session_of(capture, trace_path=trace, memory=self._memory, flame_graph=self._flame_graph)
         return self._session
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name not in ProfileSession.__dataclass_fields__:
-            raise AttributeError(name)
-        return getattr(self.session, name)
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_") or name not in ProfileSession.__dataclass_fields__:
+                raise AttributeError(name)
+            return getattr(self.session, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return self.session[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.session)
+
+    def __len__(self) -> int:
+        return len(self.session)
 
     def __enter__(self) -> ProfiledBlock:
         self._session = None

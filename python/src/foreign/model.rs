@@ -119,7 +119,7 @@ record! {
 }
 
 choice! {
-    LossReason { Dropped, Truncated, Skipped, Unsupported }
+    LossReason { Dropped, Truncated, Skipped, Unsupported, Idle, Inferred }
     RuleKind { Information, Optimization, Warning, Error }
     Scope { Unknown, Local, Global }
 }

@@ -24,7 +24,7 @@ from .capture import Capture, Result
 ";
 
 /// What a class of the package's own `Result` has: fields of these names are found by `Result.to_dict` alone, or are the same.
-const OWN: [&str; 4] = ["analysis", "table", "to_dict", "verdict"];
+const OWN: [&str; 5] = ["analysis", "keys", "table", "to_dict", "verdict"];
 
 /// Names that cannot be a field's in a class: Python's keywords, and types that are named behind it.
 const RESERVED: [&str; 18] = [
