@@ -27,17 +27,51 @@ impl Failure {
     }
 }
 
-/// An error and its causes in one line; a cause that the message already ends with is not repeated.
+/// An error and its causes in one line; a cause that the message already tells is not repeated.
 pub fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
         let message = cause.to_string();
-        if !text.ends_with(&message) {
+        if !text.contains(&message) {
             text.push_str(": ");
             text.push_str(&message);
         }
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Example {
+        #[error("no room")]
+        Cause,
+        #[error("the file cannot be written")]
+        Untold { source: Box<Example> },
+        #[error("a.json: {source}; free some space")]
+        Told { source: Box<Example> },
+    }
+
+    #[test]
+    fn a_cause_is_told_once_wherever_it_stands() {
+        let untold = Example::Untold {
+            source: Box::new(Example::Cause),
+        };
+        assert_eq!(chain(&untold), "the file cannot be written: no room");
+        let told = Example::Told {
+            source: Box::new(Example::Cause),
+        };
+        assert_eq!(chain(&told), "a.json: no room; free some space");
+        let both = Example::Told {
+            source: Box::new(untold),
+        };
+        assert_eq!(
+            chain(&both),
+            "a.json: the file cannot be written; free some space: no room"
+        );
+    }
 }

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use flopwatch_agent::cli::Cli;
+use flopwatch_agent::failure::chain;
 use flopwatch_agent::{commands, reentry};
 
 #[cfg(feature = "node")]
@@ -18,7 +19,7 @@ fn main() -> ExitCode {
     match commands::run(Cli::parse().command) {
         Ok(code) => code,
         Err(error) => {
-            drop(writeln!(std::io::stderr(), "flopwatch-agent: {error:#}"));
+            drop(writeln!(std::io::stderr(), "flopwatch-agent: {}", chain(&*error)));
             ExitCode::FAILURE
         }
     }

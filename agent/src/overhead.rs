@@ -14,9 +14,9 @@ use std::num::NonZeroU64;
 use std::time::Duration;
 
 pub use choice::NoSignal;
-pub(crate) use choice::{Choice, choose, length_for};
+pub(crate) use choice::{Choice, calls, choose, length_for};
 pub(crate) use period::hint;
-pub(crate) use told::blind;
+pub(crate) use told::unwatched;
 
 /// Longest time between two looks at a window that is watched.
 pub const LOOK: Duration = Duration::from_millis(250);
@@ -271,6 +271,50 @@ mod tests {
         );
         let slowdown = told.slowdown_basis_points.unwrap();
         assert!((2_400..2_600).contains(&slowdown), "{slowdown}");
+    }
+
+    /// What is told of a window from second 20.5 to a time in ms, by bins of that length.
+    fn short(until_ms: u64, bin_ms: u64) -> CaptureOverhead {
+        let at = |ms: u64| NOW + ms * MS;
+        let (before, later): (Vec<_>, Vec<_>) = readings(40_000, |_| 100)
+            .into_iter()
+            .partition(|one| one.at_ns <= at(20_000));
+        let choice = Choice {
+            samples: before,
+            length_ns: NonZeroU64::new(bin_ms * MS).unwrap(),
+        };
+        let opened = Opened {
+            attach_ns: at(20_000),
+            open_ns: at(20_500),
+        };
+        let mut watch = Watch::open(signal(), choice, &OverheadSpec::default(), opened);
+        watch.take(later);
+        watch.close(at(until_ms));
+        watch.detached(at(until_ms + 500));
+        watch.judge()
+    }
+
+    #[test]
+    fn a_window_that_is_shorter_than_a_bin_cannot_be_judged_and_is_not_blind() {
+        let told = short(23_500, 5_000);
+        assert_eq!(
+            (told.verdict, told.reason),
+            (OverheadVerdict::Inconclusive, OverheadReason::TooFewBins)
+        );
+        assert_eq!((told.slowdown_basis_points, told.bins.unwrap().during), (None, 0));
+        assert!(told.message.contains("too short a time"), "{}", told.message);
+    }
+
+    #[test]
+    fn a_window_of_three_bins_has_an_interval_that_a_schedule_can_put_together_with_others() {
+        let told = short(23_500, 1_000);
+        assert_eq!(
+            (told.verdict, told.reason),
+            (OverheadVerdict::Inconclusive, OverheadReason::TooFewBins)
+        );
+        assert!(told.slowdown_basis_points.unwrap().abs() < 300, "{told:?}");
+        assert!(told.low.unwrap() <= told.high.unwrap());
+        assert!(told.message.contains("puts several together"), "{}", told.message);
     }
 
     #[test]

@@ -166,6 +166,12 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     /// How the raw files become exports.
     fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure>;
 
+    /// Files of the collection that only its own tools read, each with the name under which it is
+    /// published as Raw where those made no report of them.
+    fn unread(&self, _raw: &RawFiles) -> Vec<(String, PathBuf)> {
+        Vec::new()
+    }
+
     /// What came of each category that it traced, in its own words; empty where it does not trace by category.
     fn outcomes(&self, _state: &State, _counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
         Ok(Vec::new())

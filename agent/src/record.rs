@@ -16,7 +16,7 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flopwatch_api::artifact::{Output, report_name};
+use flopwatch_api::artifact::{Output, report_name, stream_name};
 use flopwatch_api::profiler::{NsysOptions, TraceCategory};
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_launcher::copy::CopyError;
@@ -106,6 +106,14 @@ pub enum Error {
     /// Importing, exporting or transforming failed.
     #[error(transparent)]
     Pipeline(#[from] pipeline::Error),
+    /// The same, and what was recorded is kept, because it was asked for.
+    #[error("{source}; what was recorded is kept in {folder}")]
+    Kept {
+        /// Folder of the results.
+        folder: PathBuf,
+        /// What could not be done.
+        source: pipeline::Error,
+    },
     /// There is no folder for the children.
     #[error(transparent)]
     Workplace(#[from] workplace::Error),
@@ -329,11 +337,15 @@ async fn publish(
     })?;
     std::fs::write(&samples_file, text).map_err(io(&samples_file))?;
     // The profiler's own reports are no child's.
-    let (files, reports, own_reports): (Vec<_>, _, _) = match captured {
-        Captured::Reports(own) => (own.iter().cloned().map(NsysFile::Report).collect(), Vec::new(), own),
+    let (files, reports, own): (Vec<NsysFile>, Vec<String>, _) = match captured {
+        Captured::Reports(own) => {
+            let files = own.iter().cloned().map(NsysFile::Report).collect();
+            (files, Vec::new(), numbered(own, report_name))
+        }
         Captured::Raw(raw) => {
             let reports = (1..=raw.len()).map(report_name).collect();
-            (raw.into_iter().map(NsysFile::Raw).collect(), reports, Vec::new())
+            let files = raw.iter().cloned().map(NsysFile::Raw).collect();
+            (files, reports, numbered(raw, stream_name))
         }
     };
     let (tools, exports) = nsys_steps(files, |name| place.at(name));
@@ -341,7 +353,7 @@ async fn publish(
         tools: None,
         steps: tools,
         exports,
-        reports,
+        reports: reports.clone(),
         collected: Vec::new(),
         captured: trace.iter().flat_map(|traced| traced.records()).copied().collect(),
     };
@@ -359,24 +371,48 @@ async fn publish(
             Stage::Transform => "making the timeline",
         });
     };
-    let products = pipeline::run(&steps, &place, recipe, wanted, pending(), begins).await?;
+    let made = pipeline::run(&steps, &place, recipe, wanted, pending(), begins).await;
     let write = |name: &str, mut from: std::fs::File| {
         let to = options.output.join(name);
         let copied = std::fs::File::create(&to).and_then(|mut file| std::io::copy(&mut from, &mut file));
         copied.map(drop).map_err(io(&to))
+    };
+    let write_own = || {
+        let mut files = own.iter();
+        files.try_for_each(|(name, path)| write(name, std::fs::File::open(path).map_err(io(path))?))
+    };
+    let asks_for_raw = spec.outputs.contains(&Output::Raw);
+    let products = match made {
+        Ok(products) => products,
+        Err(source) if asks_for_raw => {
+            let imported = !matches!(source, pipeline::Error::Import(_));
+            if imported && !reports.is_empty() {
+                for name in &reports {
+                    write(name, place.open(name).map_err(pipeline::Error::from)?)?;
+                }
+            } else {
+                write_own()?;
+            }
+            let folder = options.output.clone();
+            return Err(Error::Kept { folder, source });
+        }
+        Err(error) => return Err(error.into()),
     };
     for (output, name) in products.artifacts() {
         if spec.outputs.contains(&output) {
             write(name, products.open(name)?)?;
         }
     }
-    if spec.outputs.contains(&Output::Raw) {
-        for (number, report) in (1..).zip(&own_reports) {
-            write(&report_name(number), std::fs::File::open(report).map_err(io(report))?)?;
-        }
+    if asks_for_raw && reports.is_empty() {
+        write_own()?;
     }
     let missing = products.verify(&spec.require, false, &[Category::NvtxRange]).err();
     Ok((products.summary, missing))
+}
+
+/// Files with the names that they have as the first, the second and so on.
+fn numbered(files: Vec<PathBuf>, name: impl Fn(usize) -> String) -> Vec<(String, PathBuf)> {
+    (1..).map(name).zip(files).collect()
 }
 
 /// The signals that a person or a supervisor sends to us and means for the command.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use flopwatch_api::artifact::{
     JAX_DUMPS, MOST_REPORTS, NCU_REPORT, Output, PRELUDE, REPORT, RING, SAMPLES, TIMELINE, TRACES, XPLANE,
-    artifacts_path, report_name,
+    artifacts_path, report_name, stream_name,
 };
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
@@ -173,7 +173,7 @@ impl Service {
 
 /// The artifacts that a file name stands for: name, output and media type.
 pub fn artifact_of(name: &str) -> Option<(&str, Output, &'static str)> {
-    let is_report = (1..=MOST_REPORTS).any(|number| report_name(number) == name);
+    let is_report = (1..=MOST_REPORTS).any(|number| report_name(number) == name || stream_name(number) == name);
     let report = is_report.then_some((name, Output::Raw, REPORT_TYPE));
     report.or_else(|| KNOWN.into_iter().find(|(known, ..)| *known == name))
 }

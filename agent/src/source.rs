@@ -54,6 +54,9 @@ pub enum Error {
         /// What the operating system said.
         source: io::Error,
     },
+    /// The source is a folder.
+    #[error(transparent)]
+    Folder(Box<flopwatch_trace::ReadError>),
     /// The source is no file.
     #[error("{0}: is no file")]
     NoFile(PathBuf),
@@ -70,16 +73,24 @@ pub enum Error {
     #[error("{0}: is the source itself")]
     Itself(PathBuf),
     /// A report, and no Nsight Systems to export it.
-    #[error("{path}: a report of Nsight Systems, which only Nsight Systems reads: {source}")]
+    #[error(
+        "{path}: made by Nsight Systems {report}, which alone reads it, and {missing}: install {wanted} \
+         ({}) and name its nsys with --nsys or FLOPWATCH_NSYS",
+        tools::HOME
+    )]
     NoTools {
         /// Report that was given.
         path: PathBuf,
+        /// The version that made it.
+        report: String,
         /// What is missing.
-        source: tools::Error,
+        missing: String,
+        /// The versions that read it.
+        wanted: String,
     },
     /// The report is newer than the profiler that would have to read it.
     #[error(
-        "{path}: made by Nsight Systems {report}, which is newer than the installed {installed}: install {report} or newer and name \
+        "{path}: made by Nsight Systems {report}, which is newer than the installed {installed}: install {wanted} and name \
          its nsys with --nsys"
     )]
     Newer {
@@ -89,6 +100,8 @@ pub enum Error {
         report: Version,
         /// The version that is installed.
         installed: Version,
+        /// The versions that read it.
+        wanted: String,
     },
     /// The installed profiler could not read the report, though it is not older than it.
     #[error("{path}: made by Nsight Systems {report}, and the installed {installed} cannot read it: {message}")]
@@ -375,6 +388,10 @@ async fn exported(
     until: &mut (impl Future<Output = ()> + Unpin),
 ) -> Result<PathBuf, Error> {
     let file = source.file.canonicalize().map_err(io(&source.file))?;
+    if file.is_dir() {
+        let error = flopwatch_trace::ReadError::of_folder(source.file.clone());
+        return Err(Error::Folder(Box::new(error)));
+    }
     if !file.is_file() {
         return Err(Error::NoFile(source.file.clone()));
     }
@@ -384,12 +401,15 @@ async fn exported(
         return Ok(file);
     };
     if let Err(error) = &source.tools {
+        let report = nsys_report::version(&file).map_err(io(&source.file))?;
         return Err(Error::NoTools {
             path: source.file.clone(),
-            source: error.clone(),
+            report: text(report),
+            missing: error.missing(),
+            wanted: wanted(report, format),
         });
     }
-    let versions = Versions::of(&file, steps).await?;
+    let versions = Versions::of(&file, format, steps).await?;
     versions.check(&source.file)?;
     // nsys writes beside what it reads.
     let copied = |name: &str| {
@@ -426,14 +446,31 @@ fn own_words(error: pipeline::Error) -> Error {
     }
 }
 
+/// A version for messages, known or not.
+fn text(version: Option<Version>) -> String {
+    version.map_or_else(|| "of unknown version".to_owned(), |version| version.to_string())
+}
+
+/// The versions that read what `report` made: of a raw capture an importer of the same one.
+fn wanted(report: Option<Version>, format: Format) -> String {
+    let is_raw = format == Format::NsysStream;
+    match report {
+        Some(report) if is_raw => report.to_string(),
+        Some(report) => format!("{report} or newer"),
+        None if is_raw => "the version that made it".to_owned(),
+        None => "the version that made it, or a newer one".to_owned(),
+    }
+}
+
 /// The version that made a report, where it tells, and the installed one.
 struct Versions {
     report: Option<Version>,
     installed: Option<Version>,
+    format: Format,
 }
 
 impl Versions {
-    async fn of(report: &Path, steps: &Steps) -> Result<Self, Error> {
+    async fn of(report: &Path, format: Format, steps: &Steps) -> Result<Self, Error> {
         let installed = match steps.version().await {
             Ok(message) => Version::parse(&message),
             Err(steps::Error::NoVersion { .. }) => None,
@@ -442,6 +479,7 @@ impl Versions {
         Ok(Self {
             report: nsys_report::version(report).map_err(io(report))?,
             installed,
+            format,
         })
     }
 
@@ -451,6 +489,7 @@ impl Versions {
                 path: path.to_owned(),
                 report,
                 installed,
+                wanted: wanted(self.report, self.format),
             }),
             _ => Ok(()),
         }
@@ -460,8 +499,6 @@ impl Versions {
         let pipeline::Error::Import(steps::Error::Failed { message, .. }) = error else {
             return Error::Pipeline(error);
         };
-        let text =
-            |version: Option<Version>| version.map_or_else(|| "of unknown version".to_owned(), |v| v.to_string());
         Error::Refused {
             path: path.to_owned(),
             report: text(self.report),

@@ -6,7 +6,7 @@ use flopwatch_api::capture::{CaptureSummary, CategoryCount, CopiedBytes, CopyKin
 use flopwatch_api::session::TransformDevice;
 use flopwatch_summary::Summary;
 use flopwatch_trace::copy_category;
-use flopwatch_trace::model::{Category, LossReason};
+use flopwatch_trace::model::{Category, Loss, LossReason};
 use flopwatch_trace::transform::choice::Device;
 
 /// Kernels in the status.
@@ -19,7 +19,10 @@ const MAX_REASON: usize = 512;
 /// Shortens a summary.
 pub fn status_summary(summary: &Summary) -> CaptureSummary {
     // What was cut is still there; everything else did not make it.
-    let lost = summary.drops.iter().filter(|drop| drop.reason != LossReason::Truncated);
+    let lost = summary
+        .drops
+        .iter()
+        .filter(|drop| drop.is_of_something() && drop.reason != LossReason::Truncated);
     CaptureSummary {
         window_nanoseconds: signed(summary.window_ns),
         events: signed(summary.total_events),
@@ -62,6 +65,17 @@ pub fn status_summary(summary: &Summary) -> CaptureSummary {
     }
 }
 
+/// That processes were recorded and did nothing; none where there are none.
+pub fn idle_processes(summary: &Summary) -> Option<String> {
+    let is_idle = |drop: &&Loss| drop.reason == LossReason::Idle && drop.what == Loss::IDLE_PROCESSES;
+    let counts = summary.drops.iter().filter(is_idle).map(|drop| drop.count);
+    match counts.fold(0, u64::saturating_add) {
+        0 => None,
+        1 => Some("1 process recorded nothing".to_owned()),
+        count => Some(format!("{count} processes recorded nothing")),
+    }
+}
+
 /// Bytes of the copies by kind. The tables name copies as Nsight Systems does, finer than kinds.
 fn copies(summary: &Summary) -> Vec<CopiedBytes> {
     let mut bytes: BTreeMap<CopyKind, u64> = BTreeMap::new();
@@ -99,7 +113,7 @@ fn signed(value: u64) -> i64 {
 #[cfg(test)]
 mod tests {
     use flopwatch_summary::{GpuBusy, Statistics, Table, TableRow, summarise};
-    use flopwatch_trace::model::{Category, Loss, Timeline};
+    use flopwatch_trace::model::{Category, Timeline};
 
     use super::*;
 
@@ -202,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_events_are_not_counted_as_dropped() {
+    fn cut_events_and_idle_processes_are_not_counted_as_dropped() {
         let mut summary = empty();
         let drop = |reason, count| Loss {
             reason,
@@ -213,7 +227,22 @@ mod tests {
             drop(LossReason::Truncated, 5),
             drop(LossReason::Dropped, 2),
             drop(LossReason::Unsupported, 1),
+            drop(LossReason::Idle, 7),
         ];
         assert_eq!(status_summary(&summary).dropped, 3);
+    }
+
+    #[test]
+    fn processes_that_did_nothing_are_told_with_their_number() {
+        let mut summary = empty();
+        assert_eq!(idle_processes(&summary), None);
+        for (count, told) in [(1, "1 process recorded nothing"), (3, "3 processes recorded nothing")] {
+            summary.drops = vec![Loss {
+                reason: LossReason::Idle,
+                what: Loss::IDLE_PROCESSES.to_owned(),
+                count,
+            }];
+            assert_eq!(idle_processes(&summary).as_deref(), Some(told));
+        }
     }
 }

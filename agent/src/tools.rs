@@ -13,6 +13,9 @@ pub const HOST_DIR: &str = "host-linux-x64";
 /// Makes a report of a raw capture.
 const IMPORTER: &str = "QdstrmImporter";
 
+/// Where NVIDIA has it.
+pub const HOME: &str = "https://developer.nvidia.com/nsight-systems";
+
 /// Where Debian's packages put the command line tool.
 const DEBIAN_NSYS: &str = "/usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64/nsys";
 
@@ -21,18 +24,37 @@ const DEBIAN_NSYS: &str = "/usr/lib/x86_64-linux-gnu/nsight-systems/target-linux
 pub enum Error {
     /// No command line tool.
     #[error(
-        "Nsight Systems was not found{}: install it (Debian: packages nsight-systems and nsight-systems-target of the component \
-         non-free; elsewhere: https://developer.nvidia.com/nsight-systems), or name its nsys with --nsys or FLOPWATCH_NSYS",
-        .0.as_deref().map(|path| format!(" at {}", path.display())).unwrap_or_default()
+        "{}: install it (Debian: packages nsight-systems and nsight-systems-target of the component \
+         non-free; elsewhere: {HOME}), or name its nsys with --nsys or FLOPWATCH_NSYS",
+        no_nsys(.0.as_deref())
     )]
     NoNsys(Option<PathBuf>),
     /// The folder of the tools has no importer.
     #[error(
-        "{} holds no QdstrmImporter: install the host part of Nsight Systems (Debian: package nsight-systems), or name its folder \
+        "{}: install the host part of Nsight Systems (Debian: package nsight-systems), or name its folder \
          {HOST_DIR} with --nsys-host or FLOPWATCH_NSYS_HOST",
-        .0.display()
+        no_importer(.0)
     )]
     NoImporter(PathBuf),
+}
+
+impl Error {
+    /// What is missing, without what to install: not every version will do for every file.
+    pub fn missing(&self) -> String {
+        match self {
+            Self::NoNsys(path) => no_nsys(path.as_deref()),
+            Self::NoImporter(folder) => no_importer(folder),
+        }
+    }
+}
+
+fn no_nsys(path: Option<&Path>) -> String {
+    let place = path.map(|path| format!(" at {}", path.display())).unwrap_or_default();
+    format!("Nsight Systems was not found{place}")
+}
+
+fn no_importer(folder: &Path) -> String {
+    format!("{} holds no {IMPORTER}", folder.display())
 }
 
 /// The tools in a folder that holds both halves side by side, as NVIDIA's own installation does.

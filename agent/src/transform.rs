@@ -12,12 +12,12 @@ pub(crate) use flopwatch_api::artifact::SAMPLES;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_summary::{Summary, SummaryError, summarise};
 use flopwatch_trace::convert::LOCAL_SESSION;
-use flopwatch_trace::model::{Capture, Category, CounterSeries, Events, LossReason, MergeError};
+use flopwatch_trace::model::{Capture, Category, CounterSeries, Events, Loss, LossReason, MergeError};
 use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::choice::Wanted;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
-use flopwatch_trace::{Opened, ReadLimits};
+use flopwatch_trace::{Opened, ReadError, ReadLimits, kineto, open_between};
 use serde::{Deserialize, Serialize};
 
 use crate::disassembly;
@@ -146,7 +146,7 @@ impl Job {
 pub enum Error {
     /// The export cannot be read.
     #[error(transparent)]
-    Export(#[from] flopwatch_trace::ReadError),
+    Export(#[from] ReadError),
     /// Several exports cannot be one timeline.
     #[error(transparent)]
     Merge(#[from] MergeError),
@@ -199,7 +199,7 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
         ([], Some(samples)) => metrics_alone(samples),
         ([], None) => return Err(Error::Nothing),
         (exports, _) => {
-            let opened = read_exports(exports, samples.as_ref())?;
+            let opened = read_exports(exports, &job.captured, samples.as_ref())?;
             of_export = opened.session_id;
             let mut capture = opened.capture;
             capture.declare_captured(job.captured.iter().copied());
@@ -235,7 +235,7 @@ fn trim(samples: &mut Samples, exports: &[PathBuf]) -> Result<(), Error> {
     let window = samples.window();
     let mut first = samples.series.iter().flat_map(|series| &series.t_utc_ns).min().copied();
     if !exports.is_empty() {
-        let capture = read_exports(exports, Some(samples))?.capture;
+        let capture = read_exports(exports, &[], Some(samples))?.capture;
         let begin = capture.session_start_utc_ns.unwrap_or(window.start);
         let of_events = capture.events.values().flat_map(|events| &events.start_ns).min();
         let of_events = of_events.map(|start| begin.saturating_add(*start));
@@ -249,12 +249,21 @@ fn trim(samples: &mut Samples, exports: &[PathBuf]) -> Result<(), Error> {
 }
 
 /// What the exports hold together, which are bounded as one is. Of a flight recorder's file, what ran in the window of the samples.
-fn read_exports(exports: &[PathBuf], samples: Option<&Samples>) -> Result<Opened, Error> {
+/// Where it is known what was `asked` for, processes that all did nothing are a capture without
+/// events.
+fn read_exports(exports: &[PathBuf], asked: &[Category], samples: Option<&Samples>) -> Result<Opened, Error> {
     let mut limits = ReadLimits::default();
     let mut session_id = None;
     let mut captures = Vec::with_capacity(exports.len());
     for export in exports {
-        let opened = flopwatch_trace::open_between(export, &limits, samples.map(Samples::window))?;
+        let opened = match open_between(export, &limits, samples.map(Samples::window)) {
+            // Whoever knows what was to be recorded says by the window's signs why there is none.
+            Err(ReadError::Kineto(kineto::ReadError::Idle { processes, .. })) if !asked.is_empty() => Opened {
+                session_id: None,
+                capture: of_idle(processes),
+            },
+            opened => opened?,
+        };
         let mut capture = opened.capture;
         let events: u64 = capture.events.values().map(Events::count).sum();
         limits.max_events = limits.max_events.saturating_sub(events);
@@ -264,6 +273,13 @@ fn read_exports(exports: &[PathBuf], samples: Option<&Samples>) -> Result<Opened
     }
     let capture = Capture::merge(captures)?;
     Ok(Opened { session_id, capture })
+}
+
+/// The capture of so many processes that did nothing.
+fn of_idle(processes: u64) -> Capture {
+    let mut capture = Capture::default();
+    capture.drops.add(LossReason::Idle, Loss::IDLE_PROCESSES, processes);
+    capture
 }
 
 fn write_summary(summary: Summary, path: &Path) -> Result<Summary, Error> {
@@ -448,6 +464,38 @@ mod tests {
         );
         std::fs::write(&path, "{\"schemaVersion\": 1, \"traceEvents\": []}").unwrap();
         assert!(!is_summary(&path));
+    }
+
+    #[test]
+    fn processes_that_all_did_nothing_are_an_error_but_to_whoever_knows_what_was_to_be_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let export = folder.path().join("capture.tar");
+        let mut archive = tar::Builder::new(File::create(&export).unwrap());
+        let trace = br#"{"schemaVersion": 1, "traceEvents": [{"ph": "M", "name": "process_name", "ts": 0, "pid": 1}]}"#;
+        for name in ["trace-1_1.json", "trace-1_8.json"] {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(u64::try_from(trace.len()).unwrap());
+            archive.append_data(&mut header, name, &trace[..]).unwrap();
+        }
+        archive.into_inner().unwrap().sync_all().unwrap();
+        let job = |captured| Job {
+            exports: vec![export.clone()],
+            samples: None,
+            session_id: None,
+            trim: false,
+            captured,
+            device: TransformDevice::Cpu,
+            others: 0,
+            timeline: None,
+            summary: folder.path().join("summary.json"),
+            fleet: None,
+        };
+        let error = run(&job(Vec::new())).unwrap_err().to_string();
+        assert!(error.contains("none of its 2 traces holds an event"), "{error}");
+        let summary = run(&job(vec![Category::CpuOp])).unwrap();
+        assert_eq!(summary.total_events, 0);
+        let idle = summary.drops.iter().find(|loss| loss.reason == LossReason::Idle);
+        assert_eq!(idle.map(|loss| loss.count), Some(2));
     }
 
     #[test]

@@ -65,6 +65,10 @@ pub const RING: &str = "recorder.ring";
 /// Name of the report of Nsight Systems among a capture's artifacts.
 pub const REPORT: &str = "capture.nsys-rep";
 
+/// Name of the raw capture of Nsight Systems, of which its tools make the report, among the
+/// artifacts of a capture of which they made none.
+pub const STREAM: &str = "capture.qdstrm";
+
 /// Name of the report of Nsight Compute, in its container and among a capture's artifacts.
 pub const NCU_REPORT: &str = "capture.ncu-rep";
 
@@ -89,6 +93,16 @@ pub fn report_name(number: usize) -> String {
         REPORT.to_owned()
     } else {
         format!("capture.{number}.nsys-rep")
+    }
+}
+
+/// Name of the raw capture of that number, counted from 1: [`STREAM`], `capture.2.qdstrm` and so
+/// on.
+pub fn stream_name(number: usize) -> String {
+    if number <= 1 {
+        STREAM.to_owned()
+    } else {
+        format!("capture.{number}.qdstrm")
     }
 }
 

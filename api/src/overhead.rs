@@ -258,7 +258,7 @@ impl OverheadVerdict {
 }
 
 /// What a verdict rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub enum OverheadReason {
     /// The upper end of the interval is within the budget.
     UpperEndWithin,
@@ -268,8 +268,12 @@ pub enum OverheadReason {
     Stopped,
     /// The budget lies within the interval.
     BudgetWithinInterval,
-    /// There are fewer than eight independent bins in the window or before it.
+    /// There are fewer than eight independent bins in the window or before it. From three bins in
+    /// the window on there is an interval, which schedules put together with those of others.
     TooFewBins,
+    /// Something counted the target's work, and it came too seldom before the window to show how
+    /// fast the target is.
+    TooSeldom,
     /// The target was faster or slower after the window than before it.
     LoadChanged,
     /// Nothing counted the target's work, or it did not move.
@@ -285,6 +289,7 @@ impl OverheadReason {
             Self::Stopped => "Stopped",
             Self::BudgetWithinInterval => "BudgetWithinInterval",
             Self::TooFewBins => "TooFewBins",
+            Self::TooSeldom => "TooSeldom",
             Self::LoadChanged => "LoadChanged",
             Self::NoSignal => "NoSignal",
         }

@@ -3,7 +3,7 @@
 use crate::arms::Arms;
 use crate::bins::Measure;
 use crate::drift::Drift;
-use crate::estimate::{Estimate, EstimateError, estimate};
+use crate::estimate::{Estimate, EstimateError, estimate, rough_estimate};
 
 /// What a target may lose to profiling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,11 +46,11 @@ pub enum Reason {
     LowerEndAbove,
     /// The budget lies within the interval: it takes more bins, or more windows, to tell.
     BudgetWithinInterval,
-    /// Fewer than 8 independent bins in the window or before it.
+    /// Fewer than 8 independent bins in the window, or none, or fewer than 8 before it.
     TooFewBins,
     /// The target's rate after the window differs from that before it by more than half of the budget.
     LoadChanged,
-    /// No bin before the window shows work, or none of the window is known.
+    /// No bin before the window shows work, or none in it has the measure.
     NoSignal,
 }
 
@@ -62,6 +62,7 @@ pub struct Decision {
     /// What the verdict rests on.
     pub reason: Reason,
     /// The effect, where there is an estimate; also where the load changed, and then it is not of the profiler alone.
+    /// A rough one of a window with too few bins.
     pub estimate: Option<Estimate>,
     /// The time after the window against that before it. `Unknown` leaves a change of load unnoticed.
     pub drift: Drift,
@@ -81,10 +82,15 @@ pub fn decide(arms: &Arms, measure: Measure, budget: &Budget) -> Decision {
             budget.during_basis_points,
         ),
     };
+    let estimate = match found {
+        Ok(known) => Some(known),
+        Err(EstimateError::TooFewBins { .. }) => rough_estimate(arms, measure),
+        Err(EstimateError::Blind { .. }) => None,
+    };
     Decision {
         verdict,
         reason,
-        estimate: found.ok(),
+        estimate,
         drift,
     }
 }

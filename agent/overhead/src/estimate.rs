@@ -8,6 +8,9 @@ use crate::shift::shift;
 
 /// Independent bins that the window, and the time around it, must have for an estimate.
 pub const MINIMUM_BINS: usize = 8;
+/// Bins of a window from which on it has a rough estimate: fewer are no sample that any shift could
+/// be told from.
+const FEWEST_BINS: usize = 3;
 /// Bins of an arm that are compared; neighbours of longer ones are put together, which bounds the pairs to a few million.
 const MOST_BINS: usize = 1000;
 
@@ -33,7 +36,8 @@ pub struct Estimate {
 /// Why there is no estimate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EstimateError {
-    /// No bin before the window, or none in it, or a counter that stood still before it.
+    /// No bin before the window, a counter that stood still before it, or no bin in it with this
+    /// measure.
     #[error("the counter shows no work {}; name one that moves while the target works", if *before { "before the window" } else { "in the window" })]
     Blind {
         /// Whether it is the time before the window that shows none.
@@ -61,17 +65,33 @@ pub fn estimate(arms: &Arms, measure: Measure) -> Result<Estimate, EstimateError
     if during < MINIMUM_BINS || dependence.effective(logs.before.len()) < MINIMUM_BINS {
         return Err(too_few);
     }
-    let baseline: Vec<f64> = Logs::values([&logs.before, &logs.after]);
-    let found = shift(&Logs::values([&logs.during]), &baseline, dependence.inflation).ok_or(too_few)?;
-    Ok(Estimate {
-        slowdown_basis_points: whole(slowdown(found.median).round()),
-        low_basis_points: whole(slowdown(found.high).floor()),
-        high_basis_points: whole(slowdown(found.low).ceil()),
-        before_bins: arms.before.len(),
-        during_bins: arms.during.len(),
-        after_bins: arms.after.len(),
-        independent_lag: dependence.lag,
-    })
+    logs.compare(arms, &dependence).ok_or(too_few)
+}
+
+/// The same of a window with too few bins for a verdict, three at least. Its interval holds the
+/// effect as surely and is so much wider: it is to be put together with those of other windows.
+pub fn rough_estimate(arms: &Arms, measure: Measure) -> Option<Estimate> {
+    let logs = Logs::of(arms, measure).ok()?;
+    let dependence = logs.dependence();
+    let is_known = logs.during.len() >= FEWEST_BINS && dependence.effective(logs.before.len()) >= MINIMUM_BINS;
+    is_known.then(|| logs.compare(arms, &dependence)).flatten()
+}
+
+impl Logs {
+    /// The window against the time around it; none where no shift could be told from it.
+    fn compare(&self, arms: &Arms, dependence: &Dependence) -> Option<Estimate> {
+        let baseline: Vec<f64> = Self::values([&self.before, &self.after]);
+        let found = shift(&Self::values([&self.during]), &baseline, dependence.inflation)?;
+        Some(Estimate {
+            slowdown_basis_points: whole(slowdown(found.median).round()),
+            low_basis_points: whole(slowdown(found.high).floor()),
+            high_basis_points: whole(slowdown(found.low).ceil()),
+            before_bins: arms.before.len(),
+            during_bins: arms.during.len(),
+            after_bins: arms.after.len(),
+            independent_lag: dependence.lag,
+        })
+    }
 }
 
 /// Log-rates of the arms, by position in bins.
@@ -96,6 +116,11 @@ impl Logs {
             joined(&each, together)
         };
         let (before, during, after) = (series(&arms.before), series(&arms.during), series(&arms.after));
+        if arms.during.is_empty() {
+            // None fits into the window, which says nothing of the work in it.
+            let around = before.len().saturating_add(after.len());
+            return Err(EstimateError::TooFewBins { during: 0, around });
+        }
         if during.is_empty() {
             return Err(EstimateError::Blind { before: false });
         }
@@ -186,10 +211,38 @@ mod tests {
             estimate(&arms(&[0.0; 20], &[0.0; 20], &[]), Measure::PerSecond),
             blind(true)
         );
-        assert_eq!(estimate(&arms(&[1.0; 20], &[], &[]), Measure::PerSecond), blind(false));
+        let mut idle = arms(&[1.0; 20], &[1.0; 20], &[]);
+        assert_eq!(estimate(&idle, Measure::PerBusySecond), blind(true));
+        for bin in &mut idle.before {
+            bin.busy_rate = Some(1.0);
+        }
+        assert_eq!(estimate(&idle, Measure::PerBusySecond), blind(false));
+    }
+
+    #[test]
+    fn a_window_that_is_shorter_than_a_bin_has_too_few_of_them_and_is_not_blind() {
+        let none = estimate(&arms(&[1.0; 20], &[], &[1.0; 3]), Measure::PerSecond);
+        assert_eq!(none, Err(EstimateError::TooFewBins { during: 0, around: 23 }));
+    }
+
+    #[test]
+    fn a_window_of_a_few_bins_has_a_rough_estimate_that_is_less_sure() {
+        let noisy = |bins: usize, rate: f64| -> Vec<f64> {
+            let step = |at: usize| f64::from(u32::try_from(at * 7 % 11).unwrap());
+            (0..bins).map(|at| rate * (1.0 + 0.01 * step(at))).collect()
+        };
+        let of = |bins| rough_estimate(&arms(&noisy(100, 110.0), &noisy(bins, 100.0), &[]), Measure::PerSecond);
+        assert_eq!((of(0), of(2)), (None, None));
+        let width = |found: Estimate| found.high_basis_points - found.low_basis_points;
+        let (few, many) = (of(3).unwrap(), of(40).unwrap());
+        assert!(
+            (few.low_basis_points..=few.high_basis_points).contains(&1000),
+            "{few:?}"
+        );
+        assert!(width(few) > 2 * width(many), "{few:?} {many:?}");
         assert_eq!(
-            estimate(&arms(&[1.0; 20], &[1.0; 20], &[]), Measure::PerBusySecond),
-            blind(true)
+            rough_estimate(&arms(&[1.0; 7], &[1.0; 5], &[]), Measure::PerSecond),
+            None
         );
     }
 

@@ -29,7 +29,7 @@ pub use arms::{Arms, Times};
 pub use bins::{Bin, Binning, Measure, bins};
 pub use decide::{Budget, Decision, Reason, Verdict, compare, decide};
 pub use drift::Drift;
-pub use estimate::{Estimate, EstimateError, MINIMUM_BINS, estimate};
+pub use estimate::{Estimate, EstimateError, MINIMUM_BINS, estimate, rough_estimate};
 pub use mann_whitney::{Alternative, MannWhitney, mann_whitney};
 pub use sample::Sample;
 pub use shift::{Shift, hodges_lehmann, shift};

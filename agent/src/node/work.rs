@@ -14,6 +14,7 @@ mod overhead;
 mod prelude;
 mod probe;
 mod produce;
+mod raw;
 mod resume;
 mod scrape;
 mod start;
@@ -359,6 +360,10 @@ impl<'a> Work<'a> {
         if let Some(why) = &produced.without_prelude {
             message.push_str("; without what was before it: ");
             message.push_str(why);
+        }
+        if let Some(idle) = &produced.idle {
+            message.push_str("; ");
+            message.push_str(idle);
         }
         // An agent that finds the files in the store has this to tell of them.
         self.journal.made = Some(Made {

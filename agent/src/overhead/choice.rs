@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
+use flopwatch_api::overhead::OverheadReason;
 use flopwatch_overhead::{Binning, MINIMUM_BINS, Sample, bins};
 
 const MILLISECOND: u64 = 1_000_000;
@@ -34,6 +35,16 @@ pub enum NoSignal {
     /// Ranges ended too seldom, or not for long enough.
     #[error("no NVTX range of the program ended often enough before the window: 32 times in eight stretches of time")]
     TooFew,
+}
+
+impl NoSignal {
+    /// What the verdict on a window rests on that this keeps from being watched.
+    pub const fn reason(self) -> OverheadReason {
+        match self {
+            Self::NoRanges => OverheadReason::NoSignal,
+            Self::TooFew => OverheadReason::TooSeldom,
+        }
+    }
 }
 
 /// Of ranges by name, the one that shows best how fast the program was: of those that are about as steady as the steadiest, the one that took the
@@ -85,7 +96,8 @@ pub(crate) fn length_for(samples: &[Sample]) -> Option<NonZeroU64> {
     NonZeroU64::new(found.saturating_mul(MILLISECOND))
 }
 
-fn calls(samples: &[Sample]) -> u64 {
+/// How far a counter moved.
+pub(crate) fn calls(samples: &[Sample]) -> u64 {
     let ends = samples.first().zip(samples.last());
     ends.map_or(0, |(first, last)| last.count.saturating_sub(first.count))
 }
@@ -188,5 +200,9 @@ mod tests {
         assert_eq!(choose(idle), Err(NoSignal::NoRanges));
         let seldom = BTreeMap::from([("step".to_owned(), readings(|turn| turn / 10, 1))]);
         assert_eq!(choose(seldom), Err(NoSignal::TooFew));
+        assert_eq!(
+            [NoSignal::NoRanges, NoSignal::TooFew].map(NoSignal::reason),
+            [OverheadReason::NoSignal, OverheadReason::TooSeldom]
+        );
     }
 }

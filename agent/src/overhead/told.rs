@@ -45,11 +45,16 @@ pub(super) fn told(watch: &Watch, arms: &Arms, decision: &Decision, stall_millis
     }
 }
 
-/// Nothing showed how fast the target was.
-pub(crate) fn blind(message: String) -> CaptureOverhead {
+/// Nothing showed how fast the target was, for that reason.
+pub(crate) fn unwatched(reason: OverheadReason, message: String) -> CaptureOverhead {
+    let verdict = if reason == OverheadReason::NoSignal {
+        OverheadVerdict::Blind
+    } else {
+        OverheadVerdict::Inconclusive
+    };
     CaptureOverhead {
-        verdict: OverheadVerdict::Blind,
-        reason: OverheadReason::NoSignal,
+        verdict,
+        reason,
         message,
         signal: None,
         slowdown_basis_points: None,
@@ -95,6 +100,12 @@ fn sentence(watch: &Watch, decision: &Decision) -> String {
         Reason::BudgetWithinInterval => {
             format!("by {signal}, work took {found} longer: a longer window tells whether that is within {budget}")
         }
+        Reason::TooFewBins if decision.estimate.is_some() => {
+            format!(
+                "by {signal}, work took {found} longer, which is no verdict of so short a window: take a longer one; a schedule puts \
+                 several together"
+            )
+        }
         Reason::TooFewBins => {
             format!(
                 "{signal} was read for too short a time to tell: take a longer window, and leave more time before it"
@@ -129,6 +140,13 @@ fn bounded(basis_points: i64) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_came_too_seldom_was_counted_all_the_same() {
+        let verdict = |reason| unwatched(reason, String::new()).verdict;
+        assert_eq!(verdict(OverheadReason::NoSignal), OverheadVerdict::Blind);
+        assert_eq!(verdict(OverheadReason::TooSeldom), OverheadVerdict::Inconclusive);
+    }
 
     #[test]
     fn basis_points_are_told_in_percent() {

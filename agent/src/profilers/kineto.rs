@@ -139,7 +139,10 @@ impl Collection {
     }
 
     fn records(&self) -> Vec<Category> {
-        let cuda = Category::CUDA.into_iter().filter(|_| self.cuda);
+        // Kineto records the nodes of graphs, and nothing of unified memory.
+        let never = [Category::CudaGraph, Category::CudaMigration];
+        let cuda = Category::CUDA.into_iter();
+        let cuda = cuda.filter(|category| self.cuda && !never.contains(category));
         self.request.options.records().into_iter().chain(cuda).collect()
     }
 

@@ -10,10 +10,10 @@ pub mod collector;
 pub mod options;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flopwatch_api::artifact::{MOST_REPORTS, report_name};
+use flopwatch_api::artifact::{MOST_REPORTS, report_name, stream_name};
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, TracedCategory};
 use flopwatch_api::pod;
@@ -38,16 +38,7 @@ pub(crate) use collection::{clean, file_name, owner};
 use options::{CountersClosed, Fixed};
 
 /// The raw capture in the capture's folder, of several the first. It is there only when all are.
-const RAW: &str = "capture.qdstrm";
-
-/// Name of the raw capture of that number, counted from 1.
-fn raw_name(number: usize) -> String {
-    if number <= 1 {
-        RAW.to_owned()
-    } else {
-        format!("capture.{number}.qdstrm")
-    }
-}
+use flopwatch_api::artifact::STREAM as RAW;
 
 /// Nsight Systems.
 #[derive(Debug)]
@@ -192,8 +183,7 @@ impl Profiler for Nsys {
 
     fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure> {
         let Session { traced, tools, .. } = state.read()?;
-        let paths = (1..=MOST_REPORTS).map(|number| raw.path(&raw_name(number)));
-        let files: Vec<_> = paths.take_while(|path| path.is_file()).map(NsysFile::Raw).collect();
+        let files: Vec<_> = streams(raw).map(|(_, path)| NsysFile::Raw(path)).collect();
         let reports = (1..=files.len()).map(report_name).collect();
         let (steps, exports) = nsys_steps(files, |name| place.at(name));
         Ok(Recipe {
@@ -206,9 +196,20 @@ impl Profiler for Nsys {
         })
     }
 
+    fn unread(&self, raw: &RawFiles) -> Vec<(String, PathBuf)> {
+        streams(raw).collect()
+    }
+
     fn outcomes(&self, state: &State, counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
         Ok(categories::outcomes(&state.read::<Session>()?.traced, counts))
     }
+}
+
+/// The raw captures, each with its name.
+fn streams(raw: &RawFiles) -> impl Iterator<Item = (String, PathBuf)> {
+    let names = (1..=MOST_REPORTS).map(stream_name);
+    let files = names.map(move |name| (name.clone(), raw.path(&name)));
+    files.take_while(|(_, path)| path.is_file())
 }
 
 /// Where a collection stands by the state of its session and whether its raw capture lies in the container; none when the
@@ -244,4 +245,29 @@ fn tools_of(version: &str, toolbox: &Toolbox) -> Result<Option<HostTools>, Failu
         toolbox.versions()
     );
     Err(Failure::new(CaptureReason::VersionUnsupported, message))
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_api::artifact::Output;
+
+    use super::*;
+    use crate::serve::artifact_of;
+
+    #[test]
+    fn raw_captures_that_no_tool_read_are_published_each_under_its_own_name() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["capture.qdstrm", "capture.2.qdstrm", "other.qdstrm"] {
+            std::fs::write(folder.path().join(name), name).unwrap();
+        }
+        let raw = Nsys.raw_files(folder.path()).unwrap();
+        let (names, paths): (Vec<_>, Vec<_>) = Nsys.unread(&raw).into_iter().unzip();
+        assert_eq!(names, ["capture.qdstrm", "capture.2.qdstrm"]);
+        let expected: Vec<_> = names.iter().map(|name| folder.path().join(name)).collect();
+        assert_eq!(paths, expected);
+        for name in &names {
+            let (published, output, _) = artifact_of(name).unwrap();
+            assert_eq!((published, output), (name.as_str(), Output::Raw));
+        }
+    }
 }

@@ -33,6 +33,17 @@ fn corpus(name: &str) -> Option<PathBuf> {
     there.then_some(path)
 }
 
+fn case(name: &str) -> Option<PathBuf> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../shared/cases")
+        .join(name);
+    let there = path.is_file();
+    if !there {
+        println!("skipped (corpus): ../shared/cases/{name} is not there");
+    }
+    there.then_some(path)
+}
+
 fn nsys_is_there() -> bool {
     let there = std::env::var_os("FLOPWATCH_NSYS").is_some_and(|path| Path::new(&path).is_file());
     if !there {
@@ -117,6 +128,48 @@ fn traces_of_other_profilers_are_read_whatever_their_name_says() {
 }
 
 #[test]
+fn a_parent_that_did_nothing_is_told_beside_what_its_worker_did() {
+    let Some(path) = case("kineto_idle_parent.tar") else {
+        return;
+    };
+    let json = agent(&["summary", "--quiet", "--format", "json"], &[&path]);
+    assert!(json.status.success(), "{}", text(&json));
+    let summary: Summary = serde_json::from_slice(&json.stdout).unwrap();
+    let operators = summary
+        .categories
+        .iter()
+        .find(|count| count.category == Category::CpuOp);
+    assert_eq!(operators.and_then(|count| count.events), Some(10));
+    let table = agent(&["summary", "--quiet"], &[&path]);
+    assert!(
+        text(&table).contains("Idle: 1 (processes without events)"),
+        "{}",
+        text(&table)
+    );
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("capture.tar");
+    let mut archive = tar::Builder::new(std::fs::File::create(&path).unwrap());
+    let event =
+        |at: u32| format!(r#"{{"ph": "X", "cat": "cpu_op", "name": "mm", "pid": {at}, "tid": 1, "ts": 5, "dur": 1}}"#);
+    for process in 1..3 {
+        let trace = format!(r#"{{"schemaVersion": 1, "traceEvents": [{}]}}"#, event(process));
+        let mut header = tar::Header::new_gnu();
+        header.set_size(u64::try_from(trace.len()).unwrap());
+        let name = format!("trace-1_{process}.json");
+        archive.append_data(&mut header, name, trace.as_bytes()).unwrap();
+    }
+    archive.into_inner().unwrap().sync_all().unwrap();
+    let output = agent(&["summary", "--quiet"], &[&path]);
+    assert!(!output.status.success(), "{}", text(&output));
+    let said = text(&output);
+    assert_eq!(said.matches("does not say when it began").count(), 1, "{said}");
+}
+
+#[test]
 fn a_conversion_gives_the_same_events_and_replaces_nothing_unless_told() {
     let folder = tempfile::tempdir().unwrap();
     let input = timeline(folder.path());
@@ -174,11 +227,9 @@ fn what_cannot_be_read_is_named_and_leaves_nothing_behind() {
         agent(&["summary"], &[&missing]),
         agent(&["convert"], &[&missing, &folder.path().join("out.h5")]),
     ] {
-        assert!(
-            text(&arguments).contains("missing: No such file"),
-            "{}",
-            text(&arguments)
-        );
+        let said = text(&arguments);
+        assert!(said.contains("missing: No such file"), "{said}");
+        assert_eq!(said.matches("No such file").count(), 1, "{said}");
     }
     let named = agent(&["convert"], &[&missing, &folder.path().join("out.json")]);
     assert!(text(&named).contains("ends in .h5"), "{}", text(&named));
@@ -247,13 +298,52 @@ fn a_report_that_is_newer_than_the_nsys_is_refused_with_both_versions() {
 fn a_report_without_an_nsys_says_what_to_install() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("x.nsys-rep");
-    std::fs::write(&input, b"NVIDIA Tegra Profiler Report 1.\n").unwrap();
-    let refused = agent(&["summary", "--nsys", "/nowhere/nsys"], &[&input]);
-    let message = text(&refused);
-    assert!(
-        message.contains("x.nsys-rep") && message.contains("nsight-systems-target"),
-        "{message}"
-    );
+    for (content, made, wanted) in [
+        (
+            "NVIDIA Tegra Profiler Report 1.\n",
+            "of unknown version",
+            "install the version that made it, or a newer one (",
+        ),
+        (
+            "NVIDIA Tegra Profiler Report 2024@4@1@61-244134315967v0.\n",
+            "2024.4.1.61",
+            "install 2024.4.1.61 or newer (",
+        ),
+        // Only the importer of the same version reads a raw capture.
+        (
+            "U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f!\n",
+            "2022.4.2.1",
+            "install 2022.4.2.1 (",
+        ),
+    ] {
+        std::fs::write(&input, content).unwrap();
+        let refused = agent(&["summary", "--nsys", "/nowhere/nsys"], &[&input]);
+        let message = text(&refused);
+        let begin = format!("x.nsys-rep: made by Nsight Systems {made}, which alone reads it, and ");
+        assert!(message.contains(&begin) && message.contains(wanted), "{message}");
+        assert_eq!(message.matches("was not found").count(), 1, "{message}");
+        // The packages of a distribution may be older than the report.
+        assert!(!message.contains("Debian"), "{message}");
+    }
+}
+
+#[test]
+fn a_folder_says_what_to_name_in_its_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let tables = folder.path().join("report1_pqtdir");
+    std::fs::create_dir(&tables).unwrap();
+    let output = folder.path().join("out.h5");
+    let said = || text(&agent(&["convert"], &[&tables, &output]));
+    assert!(said().contains("report1_pqtdir: is a folder: name one of the files in it"));
+    std::fs::write(tables.join("StringIds.parquet"), b"PAR1").unwrap();
+    for named in [&tables, &tables.join("StringIds.parquet")] {
+        let message = text(&agent(&["convert"], &[named, &output]));
+        assert!(
+            message.contains("tables in Parquet") && message.contains("nsys export --type sqlite"),
+            "{message}"
+        );
+    }
+    assert_eq!(listing(folder.path()), ["report1_pqtdir"]);
 }
 
 #[test]

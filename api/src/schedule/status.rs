@@ -4,6 +4,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::overhead::OverheadReason;
 use crate::schema::KubeSchema;
 
 /// Most strata that a status lists.
@@ -176,6 +177,9 @@ pub struct BudgetStatus {
     /// Windows that it was determined from.
     #[schemars(range(min = 0))]
     pub windows: i32,
+    /// Why none of them could be judged, where none could: that of the class with the most windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<OverheadReason>,
 }
 
 /// What pods were measured to lose, against the budget.
@@ -187,7 +191,10 @@ pub enum BudgetState {
     Learning,
     /// All of the interval is above the budget.
     Exceeded,
-    /// There were windows, and nothing could be measured in any of them.
+    /// There were windows in which something counted the work of pods, and none of them could be
+    /// judged: `reason` says why.
+    Inconclusive,
+    /// There were windows, and nothing counted the work of pods in any of them.
     Blind,
 }
 
@@ -198,6 +205,7 @@ impl BudgetState {
             Self::Within => "Within",
             Self::Learning => "Learning",
             Self::Exceeded => "Exceeded",
+            Self::Inconclusive => "Inconclusive",
             Self::Blind => "Blind",
         }
     }

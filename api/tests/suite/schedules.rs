@@ -193,10 +193,9 @@ fn a_status_is_read_as_it_was_written_and_its_reasons_are_a_closed_set() {
     for reason in SkipReason::ALL {
         assert_eq!(serde_json::to_value(reason).unwrap(), reason.as_str());
     }
-    assert_eq!(
-        serde_json::to_value(BudgetState::Blind).unwrap(),
-        BudgetState::Blind.as_str()
-    );
+    for state in [BudgetState::Blind, BudgetState::Inconclusive] {
+        assert_eq!(serde_json::to_value(state).unwrap(), state.as_str());
+    }
 }
 
 #[test]

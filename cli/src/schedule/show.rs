@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use flopwatch_api::overhead::OverheadReason;
 use flopwatch_api::reason::ScheduleCondition;
 use flopwatch_api::schedule::{BudgetState, ProfilingSchedule, ProfilingScheduleStatus, SkipReason};
 use flopwatch_schedule::{Explanation, TriggerHistory, Verdict};
@@ -72,7 +73,7 @@ const fn of_state(state: BudgetState) -> Tone {
     match state {
         BudgetState::Within => Tone::Good,
         BudgetState::Exceeded => Tone::Bad,
-        BudgetState::Blind => Tone::Note,
+        BudgetState::Inconclusive | BudgetState::Blind => Tone::Note,
         BudgetState::Learning => Tone::Plain,
     }
 }
@@ -148,11 +149,33 @@ fn overhead(schedule: &ProfilingSchedule, status: &ProfilingScheduleStatus) -> O
         }
         _ => String::new(),
     };
+    let why = budget.reason.map(|reason| format!(": {}", unjudged(reason)));
     Some(format!(
-        "{}{measured} of {allowed}, {} windows",
+        "{}{measured} of {allowed}, {} windows{}",
         budget.state.as_str(),
-        budget.windows
+        budget.windows,
+        why.unwrap_or_default()
     ))
+}
+
+/// Why windows could not be judged, and what helps.
+const fn unjudged(reason: OverheadReason) -> &'static str {
+    match reason {
+        OverheadReason::NoSignal => {
+            "nothing counts the pods' work (NoSignal): prepare them with the word recorder, or name budget.signal"
+        }
+        OverheadReason::TooFewBins => {
+            "each is too short for the pace of the work (TooFewBins): raise session.durationSeconds"
+        }
+        OverheadReason::TooSeldom => {
+            "what is counted comes too seldom to show a pace (TooSeldom): mark shorter steps with NVTX, or name budget.signal"
+        }
+        OverheadReason::LoadChanged => "the load changed by itself around them (LoadChanged): the next ones may tell",
+        OverheadReason::UpperEndWithin
+        | OverheadReason::LowerEndAbove
+        | OverheadReason::Stopped
+        | OverheadReason::BudgetWithinInterval => "they have no figures; describe their captures for the reason",
+    }
 }
 
 fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, paint: Paint) {
@@ -355,6 +378,17 @@ mod tests {
         );
         let told = overhead(&schedules[0], schedules[0].status.as_ref().unwrap());
         assert_eq!(told.unwrap(), "Within: 0.12 % (0.05 % to 0.20 %) of 1.00 %, 40 windows");
+    }
+
+    #[test]
+    fn windows_that_could_not_be_judged_say_why_and_what_helps() {
+        let budget = json!({"budget": {"state": "Inconclusive", "windows": 20, "reason": "TooFewBins"}});
+        let schedule = schedule(&budget);
+        assert_eq!(
+            overhead(&schedule, schedule.status.as_ref().unwrap()).unwrap(),
+            "Inconclusive of 1.00 %, 20 windows: each is too short for the pace of the work (TooFewBins): raise \
+             session.durationSeconds"
+        );
     }
 
     #[test]

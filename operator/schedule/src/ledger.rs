@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use flopwatch_api::overhead::OverheadReason;
 use jiff::Timestamp;
 
 use crate::pod::{Class, Pod};
@@ -28,6 +29,9 @@ pub struct Account {
     pub windows: i64,
     /// Windows that could not be measured: nothing told how fast the pod was.
     pub blind_windows: i64,
+    /// Why the last window that something counted the work in could not be judged; None where each
+    /// could.
+    pub inconclusive: Option<OverheadReason>,
     /// How much slower pods of the class are in a window; None where no window could be measured.
     pub slowdown: Option<Slowdown>,
     /// Seconds in windows, of all pods of the class.
@@ -103,6 +107,11 @@ impl Account {
         Self {
             windows: number(opened().count()),
             blind_windows: number(opened().filter(|window| window.measured == Measured::Blind).count()),
+            inconclusive: counted
+                .iter()
+                .rev()
+                .filter(|window| window.seconds > 0)
+                .find_map(|window| window.measured.inconclusive()),
             slowdown: pooled(opened().filter_map(|window| window.measured.slowdown())),
             window_seconds: on_running().map(|window| window.seconds).sum(),
             stalled_milliseconds: on_running().map(|window| window.stalled_milliseconds).sum(),

@@ -1,5 +1,6 @@
 //! Whether windows may be opened on pods of a class: budget and backoff.
 
+use flopwatch_api::overhead::OverheadReason;
 use flopwatch_api::schedule::{BackoffSpec, BudgetState, BudgetStatus, ProfilingScheduleSpec, UnknownOverhead};
 use jiff::Timestamp;
 
@@ -55,7 +56,7 @@ pub fn standing(spec: &ProfilingScheduleSpec, account: Option<&Account>, at: Tim
         Some(slowdown) => match against_budget(spec, account, slowdown) {
             BudgetState::Exceeded => Standing::OverBudget,
             BudgetState::Within => Standing::Open,
-            BudgetState::Learning | BudgetState::Blind => Standing::Halved,
+            BudgetState::Learning | BudgetState::Inconclusive | BudgetState::Blind => Standing::Halved,
         },
     }
 }
@@ -112,14 +113,17 @@ pub fn budget_status(spec: &ProfilingScheduleSpec, ledger: &Ledger) -> BudgetSta
     let states: Vec<BudgetState> = measured()
         .map(|(account, slowdown)| against_budget(spec, account, slowdown))
         .collect();
-    let state = if states.contains(&BudgetState::Exceeded) {
-        BudgetState::Exceeded
+    let (state, reason) = if states.contains(&BudgetState::Exceeded) {
+        (BudgetState::Exceeded, None)
     } else if states.contains(&BudgetState::Learning) || windows == 0 {
-        BudgetState::Learning
+        (BudgetState::Learning, None)
     } else if states.is_empty() {
-        BudgetState::Blind
+        match inconclusive(ledger) {
+            Some(reason) => (BudgetState::Inconclusive, Some(reason)),
+            None => (BudgetState::Blind, Some(OverheadReason::NoSignal)),
+        }
     } else {
-        BudgetState::Within
+        (BudgetState::Within, None)
     };
     BudgetStatus {
         state,
@@ -127,7 +131,16 @@ pub fn budget_status(spec: &ProfilingScheduleSpec, ledger: &Ledger) -> BudgetSta
         low: amortized(|slowdown| slowdown.low),
         high: amortized(|slowdown| slowdown.high),
         windows: i32::try_from(windows).unwrap_or(i32::MAX),
+        reason,
     }
+}
+
+/// Why windows could not be judged that something counted the work in: that of the class with the
+/// most windows.
+fn inconclusive(ledger: &Ledger) -> Option<OverheadReason> {
+    let accounts = ledger.classes.values();
+    let told = accounts.filter_map(|account| Some((account.windows, account.inconclusive?)));
+    told.max().map(|(_, reason)| reason)
 }
 
 /// The quotient, rounded to the nearest whole number; None where nothing is divided by.

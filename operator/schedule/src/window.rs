@@ -1,5 +1,6 @@
 //! A window that was, and what it cost.
 
+use flopwatch_api::overhead::OverheadReason;
 use jiff::Timestamp;
 
 use crate::ledger::Slowdown;
@@ -29,8 +30,9 @@ pub struct Window {
 pub enum Measured {
     /// How much slower it was.
     Slowdown(Slowdown),
-    /// Something counted its work, and no more than that can be told: too few bins, or a load that changed by itself.
-    Inconclusive,
+    /// Something counted its work, and no more than that can be told, for that reason: too few
+    /// bins, or a load that changed by itself.
+    Inconclusive(OverheadReason),
     /// Nothing told how fast it was.
     Blind,
 }
@@ -40,7 +42,15 @@ impl Measured {
     pub const fn slowdown(self) -> Option<Slowdown> {
         match self {
             Self::Slowdown(slowdown) => Some(slowdown),
-            Self::Inconclusive | Self::Blind => None,
+            Self::Inconclusive(_) | Self::Blind => None,
+        }
+    }
+
+    /// Why nothing more can be told than that something counted its work.
+    pub const fn inconclusive(self) -> Option<OverheadReason> {
+        match self {
+            Self::Inconclusive(reason) => Some(reason),
+            Self::Slowdown(_) | Self::Blind => None,
         }
     }
 }

@@ -256,10 +256,13 @@ impl Results {
     }
 }
 
+/// The median; the mean of both in the middle of an even number.
 fn median(seconds: &[f64]) -> Option<f64> {
     let mut sorted = seconds.to_vec();
     sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied()
+    let last = sorted.len().checked_sub(1)?;
+    let (lower, upper) = (sorted.get(last / 2)?, sorted.get(last.div_ceil(2))?);
+    Some(lower.midpoint(*upper))
 }
 
 fn shown(seconds: Option<f64>) -> String {

@@ -230,3 +230,24 @@ fn a_short_window_is_inconclusive_and_never_called_within() {
         );
     }
 }
+
+#[test]
+fn the_rough_estimate_of_a_short_window_holds_the_truth_as_often_as_that_of_a_long_one() {
+    for (during_s, harm) in [(3, 0.0), (4, 0.05), (5, 0.0), (7, 0.1)] {
+        let target = Target {
+            during_s,
+            harm,
+            ..Target::default()
+        };
+        let truth = (harm * 10_000.0) as i64;
+        let found: Vec<Estimate> = repeat(target, WINDOWS)
+            .filter_map(|target| decide(&target.arms(), Measure::PerSecond, &Budget::default()).estimate)
+            .collect();
+        let hits = found
+            .iter()
+            .filter(|found| found.low_basis_points <= truth && truth <= found.high_basis_points);
+        let (held, estimated) = (share(hits.count(), found.len() as u64), share(found.len(), WINDOWS));
+        println!("{during_s} s, harm {harm}: the interval of {estimated} holds it in {held}");
+        assert!(held >= 0.92 && estimated >= 0.5);
+    }
+}

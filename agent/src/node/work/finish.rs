@@ -36,8 +36,8 @@ impl Work<'_> {
     /// Cleans up and says how it ended.
     pub(super) async fn finish(mut self, ended: Result<Published, Failed>) {
         // Before anything is removed: the files that filled the disk may be the capture's own.
-        let ended = ended.map_err(|failed| self.blame(failed));
-        if let Err(failed) = &ended {
+        let mut ended = ended.map_err(|failed| self.blame(failed));
+        if let Err(failed) = &mut ended {
             if self.is_handed_over() {
                 info!(stage = self.draft.stage().as_str(), "left to the agent that comes next");
                 // It is not the last word on the capture.
@@ -47,7 +47,8 @@ impl Work<'_> {
             self.journal.failed = Some(Ended::from(&failed.failure));
             // Of the pod as it is now; the rows of one that succeeded say what it was when they were made.
             self.identify();
-            if let Err(error) = self.remember().await {
+            let noted = self.remember().await;
+            if let Err(error) = &noted {
                 warn!(%error, "a restart now would give the capture another reason");
             }
             // Another capture may be at work in one that was left.
@@ -59,6 +60,10 @@ impl Work<'_> {
                 CaptureReason::ContainerRestarted | CaptureReason::TargetNotRunning
             ) {
                 self.node.left_behind.notify_one();
+            }
+            // The next agent would take what it finds in the store for a success.
+            if noted.is_ok() {
+                self.keep_raw(failed).await;
             }
         }
         if self.journal.fleet.is_none() {

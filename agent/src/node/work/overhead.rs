@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::Stage;
-use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime, OverheadSignal, SignalSource};
+use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime, OverheadReason, OverheadSignal, SignalSource};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use tokio::time::{Instant, sleep};
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::node::Node;
 use crate::node::claims::Claim;
 use crate::node::heartbeats::BEFORE;
-use crate::overhead::{Choice, LOOK, Opened, Watch, blind, hint, length_for};
+use crate::overhead::{Choice, LOOK, Opened, Watch, calls, hint, length_for, unwatched};
 
 const NOBODY_COUNTS: &str = "nothing counts the target's work: let its pod be prepared with flopwatch.dev/prepare: recorder, or name a counter \
                              of it in spec.overhead.signal.prometheus";
@@ -45,9 +45,10 @@ pub(super) enum Pace {
     },
 }
 
-/// A window in which nobody counts.
+/// A window of which nothing shows how fast the target is.
 #[derive(Clone, Debug)]
 pub(super) struct Blind {
+    reason: OverheadReason,
     why: String,
     /// None where there is no time before it.
     opened: Option<Opened>,
@@ -84,9 +85,13 @@ impl Pace {
         Self::Watched { watch, scraper }
     }
 
-    fn blind(why: String, opened: Option<Opened>) -> Self {
-        let closed_ns = 0;
-        Self::Blind(Blind { why, opened, closed_ns })
+    fn blind(reason: OverheadReason, why: String, opened: Option<Opened>) -> Self {
+        Self::Blind(Blind {
+            reason,
+            why,
+            opened,
+            closed_ns: 0,
+        })
     }
 
     pub(super) fn closed(&mut self, at_ns: u64) {
@@ -157,7 +162,7 @@ impl Work<'_> {
         let spec = &self.capture.spec;
         if spec.start == StartMode::ContainerStart {
             let why = "the window begins with the program: there is nothing before it to compare with";
-            self.pace = Pace::blind(why.to_owned(), None);
+            self.pace = Pace::blind(OverheadReason::NoSignal, why.to_owned(), None);
             return;
         }
         if let Pace::Read(scraper) = std::mem::take(&mut self.pace) {
@@ -170,8 +175,10 @@ impl Work<'_> {
             .watch(&attached.container_id, &spec.overhead, opened);
         self.pace = match watched {
             Ok(watch) => Pace::watched(watch, None),
-            Err(_) if attached.ring.is_none() => Pace::blind(NOBODY_COUNTS.to_owned(), Some(opened)),
-            Err(why) => Pace::blind(why.to_string(), Some(opened)),
+            Err(_) if attached.ring.is_none() => {
+                Pace::blind(OverheadReason::NoSignal, NOBODY_COUNTS.to_owned(), Some(opened))
+            }
+            Err(why) => Pace::blind(why.reason(), why.to_string(), Some(opened)),
         };
     }
 
@@ -183,10 +190,17 @@ impl Work<'_> {
         let name = signal.and_then(|signal| signal.prometheus.as_ref());
         let name = name.map(|signal| signal.counter.clone()).unwrap_or_default();
         let Some(length_ns) = length_for(&samples) else {
-            let why = scraper
-                .failure()
-                .unwrap_or_else(|| "it moved too seldom before the window".to_owned());
-            return Pace::blind(format!("the counter {name}: {why}"), Some(opened));
+            let (reason, why) = match scraper.failure() {
+                Some(why) => (OverheadReason::NoSignal, why),
+                None if calls(&samples) == 0 => {
+                    (OverheadReason::NoSignal, "it did not move before the window".to_owned())
+                }
+                None => (
+                    OverheadReason::TooSeldom,
+                    "it moved too seldom before the window".to_owned(),
+                ),
+            };
+            return Pace::blind(reason, format!("the counter {name}: {why}"), Some(opened));
         };
         let source = SignalSource::Prometheus;
         let choice = Choice { samples, length_ns };
@@ -305,13 +319,13 @@ impl Counting {
             let watch = match &self.pace {
                 Pace::Unwatched if self.is_lost => {
                     let why = "the node's agent restarted, and what it had counted is lost";
-                    return Some(blind(why.to_owned()));
+                    return Some(unwatched(OverheadReason::NoSignal, why.to_owned()));
                 }
                 Pace::Unwatched | Pace::Read(_) => return None,
                 Pace::Blind(seen) => {
                     let hint = self.hint(seen).await;
                     let message = hint.map_or_else(|| seen.why.clone(), |hint| format!("{}. {hint}", seen.why));
-                    return Some(blind(message));
+                    return Some(unwatched(seen.reason, message));
                 }
                 Pace::Watched { watch, .. } => watch,
             };

@@ -23,6 +23,7 @@ use crate::folder;
 use crate::node::sweep::capture_id;
 use crate::pipeline::{self, SUMMARY, Wanted};
 use crate::serve::source_file;
+use crate::status_summary::idle_processes;
 use crate::transform::read_summary;
 use crate::workplace::{self, Workplace};
 
@@ -37,6 +38,8 @@ pub(super) struct Produced {
     pub(super) summary: CaptureSummary,
     /// Why there is nothing of the time before the window, where there should be something.
     pub(super) without_prelude: Option<String>,
+    /// That processes were recorded and did nothing; none where there are none.
+    pub(super) idle: Option<String>,
     /// Processor time of the children; none where it is not known of one of them.
     pub(super) processor_time: Option<Duration>,
     /// The capture's row of the fleet with what was measured; none where there is no fleet.
@@ -72,6 +75,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
     let products = products.map_err(failed)?;
     let mut summary = products.digest.clone();
     summary.traced = profiler.outcomes(&attached.profiler, &summary.categories)?;
+    let idle = idle_processes(&products.summary);
     if profiler.records_events() {
         let verified = products.judge(
             &spec.require,
@@ -79,11 +83,17 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             profiler.expects(),
             &work.journal.signs.unwrap_or_default(),
         );
-        verified.map_err(|failure| Failed {
-            failure,
-            summary: Some(summary.clone()),
-            kept: Vec::new(),
-            storage: None,
+        verified.map_err(|mut failure| {
+            if let Some(idle) = &idle {
+                failure.message.push_str("; ");
+                failure.message.push_str(idle);
+            }
+            Failed {
+                failure,
+                summary: Some(summary.clone()),
+                kept: Vec::new(),
+                storage: None,
+            }
         })?;
     }
     let fleet = work.take_rows(&products).await;
@@ -128,6 +138,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         captured,
         summary,
         without_prelude,
+        idle,
         processor_time,
         fleet,
     })
@@ -177,21 +188,30 @@ fn of_summary(told: &CaptureOverhead) -> Overhead {
 }
 
 /// The children's folder in the capture's own, without what the children of an earlier agent left.
-async fn make_place(work: &Work<'_>) -> Result<Workplace, Failure> {
+pub(super) async fn make_place(work: &Work<'_>) -> Result<Workplace, Failure> {
     let folder = work.spool.join(workplace::NAME);
     folder::remove(&folder, &work.node.steps).await;
     Workplace::make(folder, &work.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
 }
 
-/// Stores the files on the node.
+/// Stores what was made on the node.
 pub(super) async fn publish(work: &Work<'_>, produced: &Produced) -> Result<Manifest, Failure> {
+    publish_files(work, &produced.files, produced.captured.clone()).await
+}
+
+/// Stores files on the node, of a capture for which the categories of those names were recorded.
+pub(super) async fn publish_files(
+    work: &Work<'_>,
+    files: &[SourceFile],
+    captured: Vec<String>,
+) -> Result<Manifest, Failure> {
     let publication = Publication {
         capture: capture_id(work.capture),
         session: work.capture.spec.session_ref.clone(),
         created: Timestamp::now(),
-        captured: produced.captured.clone(),
+        captured,
     };
-    let published = work.node.store.publish(publication, &produced.files).await;
+    let published = work.node.store.publish(publication, files).await;
     published.map_err(|error| store_failure(&error))
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::artifact::MOST_REPORTS;
+use flopwatch_api::artifact::{MOST_REPORTS, stream_name};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::{Bounds, GraftError};
 use flopwatch_attach::nsys::{Collection, SessionState};
@@ -15,7 +15,7 @@ use flopwatch_launcher::raw_capture;
 use tracing::{debug, warn};
 
 use super::collector::Collector;
-use super::{observed, raw_name};
+use super::observed;
 use crate::bound::{Bound, BoundBy};
 use crate::failure::{Failure, chain};
 use crate::profilers::{Observed, Site};
@@ -141,7 +141,7 @@ pub(super) fn stop(
     // The first comes last: it says that all are here.
     for (at, path) in paths.iter().enumerate().rev() {
         taken += copy_out(collector.as_ref(), path, &partial, (limit, taken), goes_on)?;
-        let to = site.folder.join(raw_name(at + 1));
+        let to = site.folder.join(stream_name(at + 1));
         std::fs::rename(&partial, to).map_err(Failure::because(CaptureReason::CollectionFailed))?;
     }
     if let Err(error) = collector.remove(&name) {

@@ -147,15 +147,16 @@ impl Rig {
 
     /// The summary that a capture published.
     pub(crate) fn summary(&self, name: &str) -> Value {
+        serde_json::from_slice(&self.published(name, "summary.json")).unwrap()
+    }
+
+    /// The content of an artifact of a capture.
+    pub(crate) fn published(&self, name: &str, artifact: &str) -> Vec<u8> {
         let manifest: Value = serde_json::from_slice(&std::fs::read(self.manifest(name)).unwrap()).unwrap();
         let artifacts = manifest["artifacts"].as_array().unwrap();
-        let summary = artifacts
-            .iter()
-            .find(|artifact| artifact["name"] == "summary.json")
-            .unwrap();
-        let digest = summary["sha256"].as_str().unwrap();
-        let found = std::fs::read(self.folder.path().join("artifacts/objects").join(digest)).unwrap();
-        serde_json::from_slice(&found).unwrap()
+        let found = artifacts.iter().find(|one| one["name"] == artifact).unwrap();
+        let digest = found["sha256"].as_str().unwrap();
+        std::fs::read(self.folder.path().join("artifacts/objects").join(digest)).unwrap()
     }
 
     /// Makes a capture, as the operator does.

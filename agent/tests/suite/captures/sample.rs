@@ -8,7 +8,7 @@ use flopwatch_agent::profilers::metrics::Metrics;
 use flopwatch_agent::profilers::nsys::Nsys;
 use serde_json::json;
 
-use super::rig::Rig;
+use super::rig::{Rig, eventually};
 use super::sample_profiler::Sample;
 
 /// A node with one profiler more.
@@ -77,11 +77,12 @@ async fn a_capture_that_keeps_its_raw_files_alone_keeps_all_that_its_timeline_is
     assert_eq!(reason, "Succeeded", "{message}");
     let capture = rig.server.get("captures", "team", "c").unwrap();
     let artifacts = capture["status"]["artifacts"].as_array().unwrap();
-    let [samples] = artifacts.as_slice() else {
-        panic!("{artifacts:?}");
-    };
-    let found = (&samples["name"], &samples["type"], &samples["sensitive"]);
-    assert_eq!(found, (&json!("samples.json"), &json!("Raw"), &json!(true)));
+    let found: Vec<_> = artifacts
+        .iter()
+        .map(|of| json!([of["name"], of["type"], of["sensitive"]]))
+        .collect();
+    let raw = |name: &str| json!([name, "Raw", true]);
+    assert_eq!(found, [raw("capture.tar"), raw("samples.json")]);
     let manifest = std::fs::read(rig.manifest("c")).unwrap();
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).unwrap();
     assert_eq!(manifest["captured"], json!(["cpu_op"]));
@@ -139,6 +140,97 @@ async fn a_file_that_is_no_trace_fails_the_transform_and_the_message_names_it() 
     let (reason, message) = rig.end_of("c").await;
     assert_eq!(reason, "TransformFailed", "{message}");
     assert!(message.contains("trace.json"), "{message}");
+    life.end().await;
+}
+
+/// A node whose profiler's files are no traces, and a capture that is to keep them.
+fn keeps_rubbish() -> Rig {
+    let sample = Sample::default();
+    sample.rubbish.store(9, Ordering::SeqCst);
+    let rig = rig(&sample);
+    ask(&rig, "Kineto", "cpu_op");
+    keep_raw(&rig);
+    rig
+}
+
+fn keep_raw(rig: &Rig) {
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["outputs"] = json!(["Timeline", "Summary", "Raw"]);
+    });
+}
+
+/// Names of what a capture published, by its status.
+fn published(rig: &Rig) -> Vec<String> {
+    let capture = rig.server.get("captures", "team", "c").unwrap();
+    let artifacts = capture["status"]["artifacts"].as_array().cloned().unwrap_or_default();
+    artifacts
+        .iter()
+        .map(|artifact| artifact["name"].as_str().unwrap().to_owned())
+        .collect()
+}
+
+#[tokio::test]
+async fn what_cannot_be_transformed_is_published_where_raw_was_asked_for_with_the_reason_beside_it() {
+    let rig = keeps_rubbish();
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "TransformFailed", "{message}");
+    assert_eq!(message.matches("trace.json: ").count(), 1, "{message}");
+    assert!(
+        message.ends_with("what was recorded is published (capture.tar, samples.json)"),
+        "{message}"
+    );
+    assert_eq!(published(&rig), ["capture.tar", "samples.json"]);
+    let condition = |type_| rig.condition("c", type_).unwrap().0;
+    assert_eq!(
+        [condition("Transformed"), condition("Published")],
+        ["False".to_owned(), "True".to_owned()]
+    );
+    assert_eq!(rig.published("c", "capture.tar"), b"no trace");
+    eventually("the spool to be empty", || rig.spooled().is_empty().then_some(())).await;
+    life.end().await;
+}
+
+#[tokio::test]
+async fn what_cannot_be_transformed_leaves_nothing_where_raw_was_not_asked_for() {
+    let rig = keeps_rubbish();
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["outputs"] = json!(["Timeline", "Summary"]);
+    });
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "TransformFailed", "{message}");
+    assert!(!message.contains("is published"), "{message}");
+    assert_eq!(published(&rig), Vec::<String>::new());
+    assert!(!rig.manifest("c").exists());
+    life.end().await;
+}
+
+#[tokio::test]
+async fn the_next_agent_tells_of_a_raw_capture_that_is_kept_and_does_not_take_it_for_a_success() {
+    let rig = keeps_rubbish();
+    let life = rig.live().await;
+    rig.in_stage("c", "Collecting").await;
+    rig.stored_but_untold("c", 403).await;
+    life.end().await;
+    rig.server.heal();
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "TransformFailed", "{message}");
+    assert_eq!(published(&rig), ["capture.tar", "samples.json"]);
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_window_without_what_was_required_is_kept_raw_where_that_was_asked_for() {
+    let sample = Sample::default();
+    let rig = rig(&sample);
+    ask(&rig, "Kineto", "nvtx_range");
+    keep_raw(&rig);
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "RequiredEventsMissing", "{message}");
+    assert_eq!(published(&rig), ["capture.tar", "samples.json"], "{message}");
     life.end().await;
 }
 

@@ -13,6 +13,7 @@ use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, STOP_TIME
 use flopwatch_agent::steps::ToolStep;
 use flopwatch_agent::toolbox::Toolbox;
 use flopwatch_agent::workplace::Workplace;
+use flopwatch_api::artifact::TRACES;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
@@ -171,6 +172,7 @@ impl Profiler for Sample {
             steps: self.importer.iter().map(|_| import.clone()).collect(),
             tools: self.importer.clone(),
             exports: vec![raw.path(TRACE)],
+            collected: vec![(TRACES, raw.path(TRACE))],
             captured: vec![Category::CpuOp],
             ..Recipe::default()
         })

@@ -1,5 +1,6 @@
 //! Objects as the API server has them.
 
+use flopwatch_api::overhead::OverheadReason;
 use serde_json::{Value, json};
 
 use super::*;
@@ -223,6 +224,34 @@ fn what_a_window_says_of_its_pod_is_taken_only_where_it_can_be_told() {
         (1, 1, None)
     );
     assert_eq!(told(Value::Null), (1, 1, None));
+    assert_eq!(
+        told(overhead("Inconclusive", "TooFewBins")),
+        (1, 0, Some(five)),
+        "several short windows tell together"
+    );
+}
+
+#[test]
+fn short_windows_of_a_pod_whose_work_is_counted_are_not_blind_and_say_why_they_cannot_be_judged() {
+    // A schedule of windows of 3 s: each bin of a slow step is longer than the window.
+    let short = |number: i64, reason: &str| {
+        window(number, 600 - 30 * number, "p", |capture| {
+            capture["status"]["overhead"] = json!({"verdict": "Inconclusive", "reason": reason, "message": ""});
+        })
+    };
+    let schedule = schedule(&Value::Null);
+    let told = |windows| {
+        let found = gathered(&schedule, &[pod("p", |_| {})], windows);
+        let status = crate::budget_status(&schedule.spec, &found.ledger);
+        (status.state.as_str(), status.reason.map(OverheadReason::as_str))
+    };
+    let counted: Vec<_> = (1..=8).map(|number| short(number, "TooFewBins")).collect();
+    assert_eq!(told(counted), ("Inconclusive", Some("TooFewBins")));
+    let last = vec![short(1, "TooFewBins"), short(2, "TooSeldom")];
+    assert_eq!(told(last), ("Inconclusive", Some("TooSeldom")));
+    let uncounted = window(1, 600, "p", |capture| capture["status"]["overhead"] = Value::Null);
+    assert_eq!(told(vec![uncounted]), ("Blind", Some("NoSignal")));
+    assert_eq!(told(Vec::new()), ("Learning", None));
 }
 
 #[test]

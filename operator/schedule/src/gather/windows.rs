@@ -108,14 +108,14 @@ fn measured(capture: &Capture) -> Measured {
                 high,
             })
         }
-        _ => Measured::Inconclusive,
+        _ => Measured::Inconclusive(overhead.reason),
     }
 }
 
 fn rank(measured: &Measured) -> (u8, i32) {
     match measured {
         Measured::Blind => (0, 0),
-        Measured::Inconclusive => (1, 0),
+        Measured::Inconclusive(_) => (1, 0),
         Measured::Slowdown(slowdown) => (2, slowdown.basis_points),
     }
 }

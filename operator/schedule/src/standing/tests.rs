@@ -159,6 +159,15 @@ fn the_status_says_the_worst_class_and_the_sum_of_what_was_measured() {
     assert_eq!(of(vec![]).state, BudgetState::Learning);
     assert_eq!(of(vec![ended("oo")]).state, BudgetState::Blind);
     assert_eq!(of(vec![ended("oo")]).low, None);
+    assert_eq!(of(vec![ended("oo")]).reason, Some(OverheadReason::NoSignal));
+    let unjudged = |outcomes, reason| Account {
+        blind_windows: 0,
+        inconclusive: Some(reason),
+        ..ended(outcomes)
+    };
+    let (few, changed) = (OverheadReason::TooFewBins, OverheadReason::LoadChanged);
+    let most = of(vec![ended("ooooo"), unjudged("o", changed), unjudged("ooo", few)]);
+    assert_eq!((most.state, most.reason), (BudgetState::Inconclusive, Some(few)));
     let both = of(vec![
         measured(-100, 200, 400),
         measured(1_000, 2_000, 3_000),

@@ -132,7 +132,9 @@ pub(super) fn inspect(outputs: &[Output], controls: &[Output]) -> Inspection {
     let mut sorted: Vec<f64> = paces.into_values().collect();
     sorted.sort_by(f64::total_cmp);
     inspection.least_pace = sorted.first().copied().unwrap_or_default();
-    inspection.median_pace = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
+    let last = sorted.len().saturating_sub(1);
+    let middles = sorted.get(last / 2).zip(sorted.get(last.div_ceil(2)));
+    inspection.median_pace = middles.map_or(0.0, |(lower, upper)| lower.midpoint(*upper));
     inspection
 }
 
