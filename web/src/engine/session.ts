@@ -13,7 +13,7 @@ import { slotsOf } from "./names";
 import type { EventDetails, EventPlace, EventRef, Run, View, ViewRequest } from "./protocol";
 
 /** Categories whose events keep a GPU busy. */
-const GPU_WORK = /^cuda_(kernel|memcpy|memset)|^device_op$/;
+const GPU_WORK = /^cuda_(kernel|graph|memcpy|memset)|^device_op$/;
 
 /** Rectangles of fewer steps get no text. */
 const TEXT_STEPS = 12;

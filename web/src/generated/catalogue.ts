@@ -357,7 +357,7 @@ export interface CallCost {
 }
 
 /** What kind of thing an event is. The order is that of the published lists. */
-export type Category = "cuda_kernel" | "cuda_memcpy_h2d" | "cuda_memcpy_d2h" | "cuda_memcpy_d2d" | "cuda_memcpy_p2p" | "cuda_memcpy_other" | "cuda_memset" | "cuda_sync" | "cuda_api" | "nvtx_range" | "os_runtime" | "cpu_op" | "annotation" | "step" | "python_function" | "overhead" | "device_op" | "gpu_annotation" | "derived" | "other";
+export type Category = "cuda_kernel" | "cuda_graph" | "cuda_memcpy_h2d" | "cuda_memcpy_d2h" | "cuda_memcpy_d2d" | "cuda_memcpy_p2p" | "cuda_memcpy_other" | "cuda_memset" | "cuda_migration" | "cuda_sync" | "cuda_api" | "nvtx_range" | "os_runtime" | "cpu_op" | "annotation" | "step" | "python_function" | "overhead" | "device_op" | "gpu_annotation" | "derived" | "other";
 
 /** Events of a category. */
 export interface CategoryCount {
@@ -861,11 +861,11 @@ export type Confidence = "low" | "medium" | "high";
 export interface CopiesOverTime {
   /** Time in ns in which at least one of them ran. */
   readonly busy_ns: number;
-  /** Bytes that they moved or set. */
+  /** Bytes that they moved or set, those whose size the source says. */
   readonly bytes: number;
-  /** Bytes in each part; those of a copy are spread evenly over the time that it ran. */
+  /** Bytes in each part, of copies of known size; those of a copy are spread evenly over the time that it ran. */
   readonly bytes_by_bin: readonly number[];
-  /** `bytes` by `busy_ns`, in bytes per second; null where they took no time. */
+  /** `bytes` by the time in which one of known size ran, in bytes per second; null where these took no time. */
   readonly bytes_per_second?: number | null;
   /** Which kind. */
   readonly category: Category;
@@ -873,26 +873,28 @@ export interface CopiesOverTime {
   readonly copies: number;
   /** Which GPU. */
   readonly gpu: Gpu;
+  /** Copies whose size it does not say. */
+  readonly unknown_sizes: number;
 }
 
 /** Copies of one direction, or memsets. Times and bytes are per iteration or capture, as the result's `unit` says. */
 export interface CopyDifference {
-  /** Bytes after. */
-  readonly after_bytes: number;
+  /** Bytes after; null where a copy does not say them. */
+  readonly after_bytes?: number | null;
   /** How many after, in all that is compared. */
   readonly after_calls: number;
   /** Time in ns after. */
   readonly after_ns: number;
-  /** Bytes before. */
-  readonly before_bytes: number;
+  /** Bytes before; null where a copy does not say them. */
+  readonly before_bytes?: number | null;
   /** How many before, in all that is compared. */
   readonly before_calls: number;
   /** Time in ns before. */
   readonly before_ns: number;
   /** Its category, such as `cuda_memcpy_h2d`. */
   readonly category: string;
-  /** `after_bytes` less `before_bytes`. */
-  readonly difference_bytes: number;
+  /** `after_bytes` less `before_bytes`; null where one of them is. */
+  readonly difference_bytes?: number | null;
   /** `after_ns` less `before_ns`. */
   readonly difference_ns: number;
 }
@@ -1085,12 +1087,12 @@ export interface Finding {
 /** The first launch of a kernel beside its later ones. */
 export interface FirstLaunch {
   /** Length in ns of the call that launched it first. */
-  readonly first_ns: number;
+  readonly first_call_ns: number;
   /** The kernel. */
   readonly kernel: string;
   /** Launches. */
   readonly launches: number;
-  /** The lower of the middles of the others in ns. */
+  /** Median of the others in ns; between two middle ones, their mean. */
   readonly median_ns: number;
   /** Where the first call is. */
   readonly place: Place;
@@ -1203,7 +1205,7 @@ export interface FocusMetric {
 }
 
 /** What a frame is. */
-export type FrameKind = "all" | "group" | "step" | "range" | "annotation" | "python" | "operator" | "call" | "kernel" | "copy" | "device_op" | "rest";
+export type FrameKind = "all" | "group" | "step" | "range" | "annotation" | "python" | "operator" | "call" | "kernel" | "graph" | "copy" | "device_op" | "rest";
 
 /** What mending something is worth. */
 export interface Gain {
@@ -1265,9 +1267,9 @@ export interface Gpu {
   readonly machine: number;
 }
 
-/** How long a GPU was busy. */
+/** How long a GPU was busy. Captures that were merged, and machines, may have one of the same ordinal each. */
 export interface GpuBusy {
-  /** Length in ns of the union of its kernels, copies and memsets. */
+  /** Length in ns of the union of its kernels, whole graphs, copies and memsets. */
   readonly busy_ns: number;
   /** `busy_ns` as a share of [`super::Summary::events_span_ns`], 0 to 1. */
   readonly busy_ratio_of_events_span: number;
@@ -1684,7 +1686,7 @@ export interface HloProgramCost {
   readonly bytes: number;
   /** Bytes per second of that time. */
   readonly bytes_per_second?: number | null;
-  /** `bytes` as `compiled.cost_analysis()` counts them, without its 8 bytes for each pointer of a tuple; of what a gather in a fusion takes from, the parts that it takes. */
+  /** `bytes` as `compiled.cost_analysis()` counts them: loops once, 8 bytes for each pointer of a tuple, all of what a gather in a fusion takes from, and 1 byte less for each function of a library. It adds in floats of 32 bits, and so differs from this by the part that they round. */
   readonly cost_analysis_bytes: number;
   /** `flops` as `compiled.cost_analysis()` counts them: loops once, and operations on integers with the others. */
   readonly cost_analysis_flops: number;
@@ -1940,6 +1942,8 @@ export interface IterationRow {
   readonly gpu_gap_before_ns?: number | null;
   /** Start of its first GPU work in ns; null without any. */
   readonly gpu_start_ns?: number | null;
+  /** Whole CUDA graphs: how many kernels ran in them was not recorded. */
+  readonly graphs: number;
   /** Kernels that ran for it. */
   readonly kernels: number;
   /** Name of its range or step; empty of a period of kernels. */
@@ -1975,7 +1979,7 @@ export interface IterationStatistics {
   readonly max_ns: number;
   /** Mean. */
   readonly mean_ns: number;
-  /** The lower of the two middles of an even number. */
+  /** Median; between two middle ones, their mean. */
   readonly median_ns: number;
   /** Shortest. */
   readonly min_ns: number;
@@ -2292,7 +2296,7 @@ export interface LaunchRow {
 
 /** Coverage of the join of GPU work to launches. */
 export interface Launches {
-  /** Kernels, copies and memsets whose call is in the capture. */
+  /** Kernels, whole graphs, copies and memsets whose call is in the capture. */
   readonly matched: number;
   /** Those whose call is not. */
   readonly unmatched: number;
@@ -2366,7 +2370,7 @@ export interface Loss {
 }
 
 /** Why something of the source is missing or changed. */
-export type LossReason = "dropped" | "truncated" | "skipped" | "unsupported";
+export type LossReason = "dropped" | "truncated" | "skipped" | "unsupported" | "idle" | "inferred";
 
 /** By what the two sides were matched. */
 export type MatchedBy = "name" | "short_name" | "nothing";
@@ -3293,10 +3297,10 @@ export interface OffloadCandidate {
   readonly bound: OffloadBound;
   /** Mean bytes that a launch moves: measured traffic of the device's memory, the compiler's count, or inputs (and the result of a product) once. Null where not known. */
   readonly bytes_per_launch?: number | null;
-  /** Bytes that were copied from the host to the device since the kernel before, over all launches. */
-  readonly copied_in_bytes: number;
-  /** Bytes that were copied from the device to the host before the next kernel, over all launches. */
-  readonly copied_out_bytes: number;
+  /** Bytes that were copied from the host to the device since the kernel before, over all launches; null where a copy does not say them. */
+  readonly copied_in_bytes?: number | null;
+  /** Bytes that were copied from the device to the host before the next kernel, over all launches; null where a copy does not say them. */
+  readonly copied_out_bytes?: number | null;
   /** Time in ns of these copies. */
   readonly copy_ns: number;
   /** Mean floating-point operations of a launch; null where not known. */
@@ -3343,8 +3347,8 @@ export interface OffloadCandidatesResult {
   readonly on_chip_bytes?: number | null;
   /** Operations per byte at which the device is balanced; null where neither the capture nor a parameter states it. */
   readonly ridge_flop_per_byte?: number | null;
-  /** Bytes of these. */
-  readonly transfer_bytes: number;
+  /** Bytes of these; null where one does not say them. */
+  readonly transfer_bytes?: number | null;
   /** Time in ns of copies between host and device. */
   readonly transfer_ns: number;
   /** The part of `kernel_ns` of kernels of which it is not known. */
@@ -3419,7 +3423,7 @@ export interface Operation {
   readonly total_ns: number;
   /** Time in ns of the copies from, to and between devices that its calls launched, as `gpu_ns`. */
   readonly transfer_ns?: number | null;
-  /** Bytes of those copies. */
+  /** Bytes of those copies; null where one does not say them. */
   readonly transferred_bytes?: number | null;
   /** Copies from, to and between devices that its calls launched. */
   readonly transfers?: number | null;
@@ -3938,7 +3942,7 @@ export interface PathShare {
 }
 
 /** What bounds a window: the largest share of its critical path. */
-export type PathVerdict = "cpu_bound" | "compute_bound" | "communication_bound" | "copy_bound";
+export type PathVerdict = "cpu_bound" | "compute_bound" | "communication_bound" | "copy_bound" | "gap_bound";
 
 /** The result. */
 export interface PatternsOfLaunches {
@@ -4090,7 +4094,7 @@ export interface ProfileEntry {
   readonly gpu_utilization?: number | null;
   /** Device memory that was given out meanwhile, in units of 2^20 bytes. */
   readonly memory_allocated_mb?: number | null;
-  /** Bytes copied by the time of the copies, in 10^9 bytes per second; null without copies. */
+  /** Bytes copied by the time of the copies, in 10^9 bytes per second; null without copies, or where one does not say its bytes. */
   readonly memory_bandwidth_gb_s?: number | null;
   /** Most device memory in use meanwhile, in units of 2^20 bytes. */
   readonly memory_peak_mb?: number | null;
@@ -4327,6 +4331,8 @@ export interface RankKernel {
 
 /** The result. */
 export interface RanksResult {
+  /** What may be wrong with the iterations, in sentences. */
+  readonly cautions: readonly string[];
   /** The kernels with the longest time over all ranks. */
   readonly kernels: readonly RankKernel[];
   /** Kernels behind those. */
@@ -4341,8 +4347,8 @@ export interface RanksResult {
   readonly ranks: readonly Rank[];
   /** The rank whose iterations are the longest, by the mean; null with fewer than two ranks with iterations. */
   readonly slowest?: SlowestRank | null;
-  /** The rank with the longest own time per iteration, which is the time without waiting in communication. Collectives make all iterations equally long, so that this and not the longest iteration is the rank that the others wait for; null with fewer than two ranks with communication and iterations. */
-  readonly straggler?: SlowestRank | null;
+  /** The rank that the others wait for in collectives: the one that waits least, as `stragglers` tells it. Collectives make all iterations equally long, so that their length shows nothing of it. Null where no collective is matched between ranks, and where all wait equally long. */
+  readonly straggler?: WaitedRank | null;
 }
 
 /** Code that was compiled again. */
@@ -4702,7 +4708,7 @@ export interface StragglersResult {
   readonly ranks: readonly StragglerRank[];
   /** Per operation, ranks and power of two of the message's size; the longest total first. */
   readonly rows: readonly StragglerRow[];
-  /** The rank that waits least for the others: a place in `ranks`. Null where no collective is matched. */
+  /** Number of the rank that waits least for the others, and so comes last. Null where no collective is matched, and where all ranks wait equally long. */
   readonly straggler?: number | null;
   /** Collectives that are not in the captures of all ranks of their group. */
   readonly unmatched: number;
@@ -4748,6 +4754,8 @@ export interface Summary {
   readonly categories: readonly CategoryCount[];
   /** CUDA API calls by function. */
   readonly cuda_api: Table;
+  /** CUDA graphs that were recorded as a whole, by graph. Their kernels are in no table. */
+  readonly cuda_graphs?: Table;
   /** Operations of an accelerator that has no streams (TPU), by name. */
   readonly device_ops?: Table;
   /** What was dropped, truncated, skipped or is unsupported. */
@@ -4760,9 +4768,9 @@ export interface Summary {
   readonly kernels: Table;
   /** How much of the GPU work has its launching call in the capture. */
   readonly launches: Launches;
-  /** Copies by kind, sizes. */
+  /** Copies and migrations of unified memory by kind, sizes. */
   readonly memcpy_size: Table;
-  /** Copies by kind, durations. */
+  /** Copies and migrations of unified memory by kind, durations. */
   readonly memcpy_time: Table;
   /** Memsets, durations. */
   readonly memset: Table;
@@ -4897,6 +4905,8 @@ export interface Table {
   readonly rows: readonly TableRow[];
   /** Unit of the figures. */
   readonly unit: Measure;
+  /** Events whose value the source does not say, such as copies of unknown size: they are in no row. */
+  readonly unknown?: number;
 }
 
 /** Figures of one name. */
@@ -4994,7 +5004,7 @@ export interface ThreadsResult {
   readonly window_ns: number;
 }
 
-/** A kernel, range or operator in both captures. Times are per iteration or capture, as the result's `unit` says, in whole ns. */
+/** A kernel, whole graph, range or operator in both captures. Times are per iteration or capture, as the result's `unit` says, in whole ns. */
 export interface TimeDifference {
   /** Calls after, in all that is compared. */
   readonly after_calls: number;
@@ -5014,7 +5024,7 @@ export interface TimeDifference {
   readonly before_place?: Place | null;
   /** Its category, such as `cuda_kernel` or `nvtx_range`. */
   readonly category: string;
-  /** What it is for, of a kernel. */
+  /** What it is for, of a kernel or a whole graph. */
   readonly class?: WorkClass | null;
   /** The part of the difference in ns that comes from more or fewer calls: their change times the mean length before, rounded once. */
   readonly count_part_ns: number;
@@ -5170,6 +5180,16 @@ export interface UtilizationOverTime {
   readonly series: readonly SampledSeries[];
   /** Series that were left out. */
   readonly series_left_out: number;
+}
+
+/** The rank that the others wait for. */
+export interface WaitedRank {
+  /** The same of the rank that waits longest. */
+  readonly longest_wait_ns: number;
+  /** Its place among the ranks. */
+  readonly rank: number;
+  /** Sum of its waits for the last rank in ns. */
+  readonly wait_ns: number;
 }
 
 /** What a piece of GPU work is for. */
@@ -8490,6 +8510,13 @@ export const SUMMARY_TABLES = [
     ]
   },
   {
+    "field": "cuda_graphs",
+    "title": "Whole CUDA graphs",
+    "categories": [
+      "cuda_graph"
+    ]
+  },
+  {
     "field": "memcpy_time",
     "title": "Memory copies (time)",
     "categories": [
@@ -8497,7 +8524,8 @@ export const SUMMARY_TABLES = [
       "cuda_memcpy_d2h",
       "cuda_memcpy_d2d",
       "cuda_memcpy_p2p",
-      "cuda_memcpy_other"
+      "cuda_memcpy_other",
+      "cuda_migration"
     ]
   },
   {
@@ -8508,7 +8536,8 @@ export const SUMMARY_TABLES = [
       "cuda_memcpy_d2h",
       "cuda_memcpy_d2d",
       "cuda_memcpy_p2p",
-      "cuda_memcpy_other"
+      "cuda_memcpy_other",
+      "cuda_migration"
     ]
   },
   {

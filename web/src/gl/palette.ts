@@ -10,12 +10,14 @@ type Rgb = readonly [number, number, number];
 /** Hue, saturation and how far from the middle grey, of each category. */
 const CATEGORIES: Readonly<Record<string, readonly [number, number, number]>> = {
   cuda_kernel: [211, 72, 54],
+  cuda_graph: [232, 60, 50],
   cuda_memcpy_h2d: [145, 48, 46],
   cuda_memcpy_d2h: [24, 78, 55],
   cuda_memcpy_d2d: [88, 42, 46],
   cuda_memcpy_p2p: [60, 66, 45],
   cuda_memcpy_other: [40, 30, 50],
   cuda_memset: [285, 32, 55],
+  cuda_migration: [12, 62, 44],
   cuda_sync: [0, 55, 58],
   cuda_api: [192, 55, 42],
   nvtx_range: [262, 48, 62],
@@ -38,6 +40,7 @@ export type Coloring = (typeof COLORINGS)[number];
 /** Colours of the earlier viewer: kernels red, copies blue and green, NVTX purple. */
 const CLASSIC: Readonly<Record<string, readonly [number, number, number]>> = {
   cuda_kernel: [0, 72, 54],
+  cuda_graph: [345, 62, 46],
   cuda_memcpy_h2d: [212, 76, 54],
   cuda_memcpy_d2h: [135, 52, 42],
   cuda_memcpy_d2d: [178, 54, 40],

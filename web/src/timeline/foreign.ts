@@ -145,7 +145,7 @@ function categoryOf(file: h5wasm.File, name: string, rows: Row[]): CategoryData 
 
 /** The row of a category's stream: shared by the categories of a GPU, one of its own for each category of the CPU. */
 function rowFor(category: string, stream: number, rows: Row[]): number {
-  const gpu = /^cuda_(kernel|memcpy|memset)/.test(category);
+  const gpu = /^cuda_(kernel|graph|memcpy|memset|migration)/.test(category);
   const label = gpu ? `GPU stream ${stream}` : category.replaceAll("_", " ");
   const track = gpu ? "gpu_stream" : category === "nvtx_range" ? "nvtx" : "other";
   const found = rows.findIndex((row) => row.label === label);

@@ -80,7 +80,7 @@ export interface Header {
 }
 
 /** The newest layout of files that is read. */
-export const SCHEMA_VERSION = 1;
+export const SCHEMA_VERSION = 2;
 
 /** Stands for a missing device in `/rows`. */
 export const NONE_U32 = 0xffff_ffff;

@@ -69,6 +69,9 @@ function field(category: string, name: string, value: number, duration: number):
     case "program_id":
     case "external_id":
     case "graph_node":
+    case "graph_id":
+    case "graph_exec":
+    case "wait_on_record":
     case "forward_thread":
     case "python_id":
     case "python_parent":

@@ -66,6 +66,15 @@ test("threads of a flight recorder are called as those of a profiler are", () =>
   expect(lines.map((line) => line.label)).toEqual(["process 7", "thread loader (70): NVTX", "thread 71: NVTX"]);
 });
 
+test("ranks that were merged keep their names", () => {
+  const rows = [
+    row({ track: "nvtx", process: 4000, thread: 70, label: "python ([TP00] 4000) thread 70" }),
+    row({ track: "nvtx", process: 4001, thread: 71, label: "[TP01] 4001 thread 71" }),
+  ];
+  const { lines } = layoutOf(treeOf({ ...HEADER, rows, counters: [] }), [1, 1], PLAIN);
+  expect(lines.map((line) => line.label)).toEqual(["python ([TP00] 4000)", "thread 70: NVTX", "[TP01] 4001", "thread 71: NVTX"]);
+});
+
 test("lines follow each other without a gap or an overlap", () => {
   const { lines, height } = layoutOf(TREE, LANES, PLAIN);
   let y = 0;

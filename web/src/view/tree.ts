@@ -91,9 +91,12 @@ function lone(group: Group): Leaf {
   return { ...(leaf as Leaf), label: `${group.label}: ${leaf?.label}` };
 }
 
-/** Labels begin with the process: `python (4711) GPU 0 stream 7`. */
+/**
+ * Labels begin with the process: `python (4711) GPU 0 stream 7`, and of a rank that was merged with
+ * others `python ([TP01] 4711)` or `[TP01] 4711`.
+ */
 function processPart(row: Row): string {
-  return /^(.*? \(\d+\))/.exec(row.label)?.[1] ?? "";
+  return /^(.*? \((?:\[[^\]]*\] )?\d+\)|\[[^\]]*\] \d+)/.exec(row.label)?.[1] ?? "";
 }
 
 function processLabel(row: Row): string {

@@ -11,7 +11,7 @@ import { tablesOf } from "../ui/tables";
 import type { Workspace } from "../ui/workspace";
 
 /** Categories whose lengths are charted. */
-const CHARTED = new Set(["cuda_kernel", "device_op"]);
+const CHARTED = new Set(["cuda_kernel", "cuda_graph", "device_op"]);
 
 /** Points of a line. */
 const POINTS = 400;
@@ -68,7 +68,7 @@ export function View({ workspace }: { workspace: Workspace }) {
           </Fragment>
         ))}
         <p class="faint">
-          Of {format.grouped(summary.launches.matched + summary.launches.unmatched)} kernels, copies and memsets, {format.grouped(summary.launches.matched)} have their launching call in the capture.
+          Of {format.grouped(summary.launches.matched + summary.launches.unmatched)} kernels, graphs, copies and memsets, {format.grouped(summary.launches.matched)} have their launching call in the capture.
         </p>
       </section>
       {header.categories.map((category, at) =>
@@ -198,7 +198,7 @@ function Line({ workspace, counter }: { workspace: Workspace; counter: number })
 /** Share of a span in which a GPU is at work. */
 function Busy({ of, ratio }: { of: string; ratio: number }) {
   return (
-    <div class="bar" title="Length of the union of kernels, copies and memsets, as a share of it">
+    <div class="bar" title="Length of the union of kernels, graphs, copies and memsets, as a share of it">
       <span title={of}>{of}</span>
       <span class="track">
         <i style={{ width: `${ratio * 100}%`, background: categoryCss("cuda_kernel", isDark()) }} />

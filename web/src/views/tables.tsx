@@ -52,13 +52,13 @@ function OneTable({ workspace, table }: { workspace: Workspace; table: NamedTabl
   const [order, setOrder] = useState<Order<Figure>>({ by: "total", up: false });
   const [filter, setFilter] = useState("");
   const [shown, setShown] = useState(STEP_ROWS);
-  const { captured, rows, unit } = table.table;
+  const { captured, rows, unit, unknown: unsaid = 0 } = table.table;
   const found = useMemo(() => sorted(filtered(rows, filter), order.by, order.up), [rows, filter, order]);
   if (!captured) {
     return <p class="waiting">Not captured: the profiler did not record such events. That says nothing about whether they happened.</p>;
   }
   if (rows.length === 0) {
-    return <p class="waiting">Captured, and nothing happened.</p>;
+    return <p class="waiting">{unsaid > 0 ? `Captured: ${unsaid} of unknown size.` : "Captured, and nothing happened."}</p>;
   }
   const show = async (row: SummaryRow) => {
     for (const name of table.categories) {
@@ -79,6 +79,7 @@ function OneTable({ workspace, table }: { workspace: Workspace; table: NamedTabl
         <input type="search" placeholder="Filter" aria-label="Filter rows of the table" value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
         <span class="faint">
           {found.length} of {rows.length}
+          {unsaid > 0 && `, and ${unsaid} events of unknown size in none`}
         </span>
         <button type="button" onClick={() => save(`${table.key}.csv`, csvOf(found, unit))}>
           CSV
