@@ -1,12 +1,12 @@
 //! The first window, of a fraction of a second: what each process of a container records in it, and
 //! what that takes of the container's memory.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
 
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
-use flopwatch_attach::process::{ProcessId, Scheduled};
+use flopwatch_attach::process::{ProcessId, Procfs, Scheduled};
 use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_trace::model::count;
 
@@ -23,6 +23,8 @@ use crate::profilers::Site;
 
 /// How long the processes may take to write the traces of the first window, from its end on.
 const WRITING_TIMEOUT: Duration = Duration::from_secs(30);
+/// The shortest time over which it is told how much of it processes waited for a processor.
+const PIECE: Duration = Duration::from_millis(100);
 /// How long who asks is heard after the first window's start: until the next one begins.
 pub(super) const HEARD: Duration = Duration::from_mins(2);
 
@@ -56,7 +58,7 @@ pub(super) fn read(
     room: &Room,
 ) -> Result<Seen, Failure> {
     let place = Place::of(gate, site, first, CaptureReason::CollectionFailed);
-    let scheduled_before = scheduled(site);
+    let mut processors = Processors::of(site);
     let before = room.held_bytes();
     let mut most = before;
     let written = await_traces(
@@ -67,7 +69,10 @@ pub(super) fn read(
         Waiting {
             limit: WRITING_TIMEOUT,
             goes_on: &|| true,
-            look: &mut || most = most.max(room.held_bytes()),
+            look: &mut || {
+                most = most.max(room.held_bytes());
+                processors.look();
+            },
         },
     )?;
     let length = Duration::from_millis(first.request.length_ms);
@@ -86,7 +91,7 @@ pub(super) fn read(
         most = most.max(room.held_bytes());
     }
     let asked = recorders.asked();
-    let scheduled = meanwhile(&scheduled_before, &scheduled(site));
+    let scheduled = processors.most_waited();
     let grown_bytes = before.zip(most).map(|(before, most)| most.saturating_sub(before));
     Ok(Seen {
         probe: Probe {
@@ -100,23 +105,78 @@ pub(super) fn read(
     })
 }
 
-/// What the processes of the container have done with their time until now.
-fn scheduled(site: &Site) -> BTreeMap<ProcessId, Scheduled> {
-    let procfs = site.containers.procfs();
-    let all = procfs.of_container(&site.container_id).unwrap_or_default();
-    let times = |process: ProcessId| Some((process, procfs.scheduled(process).ok()?));
-    all.into_iter().filter_map(times).collect()
+/// How the processes of a container come to run, from the first window on.
+///
+/// They may wait for a processor in the window alone and run freely while they write its trace, so
+/// the piece of this time counts in which they waited most.
+#[derive(Debug)]
+struct Processors {
+    procfs: Procfs,
+    processes: Vec<ProcessId>,
+    first: Scheduled,
+    /// Where the piece began.
+    piece: (Instant, Scheduled),
+    /// The piece with the largest share of waiting.
+    worst: Option<Scheduled>,
 }
 
-/// What those processes did together that were there from before until after.
-fn meanwhile(before: &BTreeMap<ProcessId, Scheduled>, after: &BTreeMap<ProcessId, Scheduled>) -> Scheduled {
-    let both = after
-        .iter()
-        .filter_map(|(process, after)| Some((before.get(process)?, after)));
-    both.fold(Scheduled::default(), |sum, (before, after)| Scheduled {
-        ran: sum.ran.saturating_add(after.ran.saturating_sub(before.ran)),
-        waited: sum.waited.saturating_add(after.waited.saturating_sub(before.waited)),
+impl Processors {
+    fn of(site: &Site) -> Self {
+        let procfs = site.containers.procfs();
+        let processes = procfs.of_container(&site.container_id).unwrap_or_default();
+        let first = scheduled(&procfs, &processes);
+        Self {
+            procfs,
+            processes,
+            first,
+            piece: (Instant::now(), first),
+            worst: None,
+        }
+    }
+
+    /// Ends the piece, where it is long enough and the processes wanted a processor in half of it.
+    fn look(&mut self) {
+        let (began, before) = self.piece;
+        let length = began.elapsed();
+        if length < PIECE {
+            return;
+        }
+        let now = scheduled(&self.procfs, &self.processes);
+        let piece = since(before, now);
+        if piece.ran.saturating_add(piece.waited) < length / 2 {
+            return;
+        }
+        self.piece = (Instant::now(), now);
+        // Of several threads all the time counts.
+        let share = |of: Scheduled| (of.waited.as_nanos(), of.ran.saturating_add(of.waited).as_nanos());
+        let ((waited, all), worst) = (share(piece), self.worst.map(share));
+        if worst.is_none_or(|(before, whole)| waited.saturating_mul(whole) > before.saturating_mul(all)) {
+            self.worst = Some(piece);
+        }
+    }
+
+    /// What they did in the piece in which they waited most; else, where they did little, in all.
+    fn most_waited(mut self) -> Scheduled {
+        self.look();
+        let all = || since(self.first, scheduled(&self.procfs, &self.processes));
+        self.worst.unwrap_or_else(all)
+    }
+}
+
+/// What the processes have done with their time until now. Of those that are gone nothing is known.
+fn scheduled(procfs: &Procfs, processes: &[ProcessId]) -> Scheduled {
+    let times = processes.iter().filter_map(|process| procfs.scheduled(*process).ok());
+    times.fold(Scheduled::default(), |sum, times| Scheduled {
+        ran: sum.ran.saturating_add(times.ran),
+        waited: sum.waited.saturating_add(times.waited),
     })
+}
+
+fn since(before: Scheduled, now: Scheduled) -> Scheduled {
+    Scheduled {
+        ran: now.ran.saturating_sub(before.ran),
+        waited: now.waited.saturating_sub(before.waited),
+    }
 }
 
 fn tally(place: &Place<'_>, name: String, room: &Room) -> Result<Trace, Failure> {
