@@ -115,9 +115,17 @@ impl Figures {
 
     /// The same with other numbers: `new` gives that of a field's number, where it is to have
     /// another. Numbers of a list are of the field that the list is of.
+    /// Of a capture without a critical path, the path's start and end are 0 and no moments.
     pub(super) fn renamed(self, new: impl Fn(&str, u64) -> Option<u64>) -> Self {
-        let figures = self.0.into_iter();
-        Self(figures.map(|(name, value)| (name, renamed(value, "", &new))).collect())
+        let has_moments = |name: &str, value: &Value| name != "critical-path" || value["path_ns"] != 0;
+        let figures = self.0.into_iter().map(|(name, value)| {
+            if has_moments(name, &value) {
+                (name, renamed(value, "", &new))
+            } else {
+                (name, value)
+            }
+        });
+        Self(figures.collect())
     }
 
     /// The first place in which these differ from `expected`, with both values.

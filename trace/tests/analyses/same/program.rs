@@ -57,7 +57,7 @@ pub(super) struct Program {
 
 pub(super) fn program() -> impl Strategy<Value = Program> {
     let place = || (0_u32..2, 0_u64..2);
-    let times = (0_u64..200, 1_u64..6, 0_u64..30, 0_u64..30);
+    let times = (0_u64..200, 1_u64..6, 0_u64..30, 1_u64..30);
     let launch = (place(), 0_u64..2, 0..WORK.len(), times, any::<bool>());
     let launch = launch.prop_map(|((process, thread), stream, work, times, is_recorded)| {
         let (start, call, wait, length) = times;
