@@ -59,6 +59,28 @@ impl<'a> Message<'a> {
     pub fn packed(self) -> Packed<'a> {
         Packed(self.fields())
     }
+
+    /// The integer that the bytes begin with, and what is behind it.
+    pub fn split_number(self) -> Result<(u64, Self), Damage> {
+        let mut fields = self.fields();
+        let number = fields.varint().ok_or(Damage(self.offset))?;
+        let bytes = self.bytes.get(fields.at..).unwrap_or_default();
+        let offset = self.offset + fields.at;
+        Ok((number, Self { bytes, offset }))
+    }
+
+    /// The message that the bytes begin with, its length before it, and what is behind it.
+    pub fn split_message(self) -> Result<(Self, Self), Damage> {
+        let (length, rest) = self.split_number()?;
+        let length = usize::try_from(length).ok().ok_or(Damage(self.offset))?;
+        let (bytes, behind) = rest.bytes.split_at_checked(length).ok_or(Damage(self.offset))?;
+        let offset = rest.offset;
+        let behind = Self {
+            bytes: behind,
+            offset: offset + length,
+        };
+        Ok((Self { bytes, offset }, behind))
+    }
 }
 
 /// The fields of a message: number and value.
@@ -70,6 +92,12 @@ pub struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn varint(&mut self) -> Option<u64> {
+        // Most are of one byte.
+        let first = *self.message.bytes.get(self.at)?;
+        if first < 0x80 {
+            self.at += 1;
+            return Some(u64::from(first));
+        }
         let mut value = 0_u64;
         for shift in (0..70).step_by(7) {
             let byte = *self.message.bytes.get(self.at)?;
@@ -179,6 +207,21 @@ mod tests {
         let packed = |bytes| Message { bytes, offset: 7 }.packed().collect::<Vec<_>>();
         assert_eq!(packed(&[1, 0x96, 0x01]), [Ok(1), Ok(150)]);
         assert_eq!(packed(&[1, 0x96]), [Ok(1), Err(Damage(8))]);
+    }
+
+    #[test]
+    fn a_message_with_its_length_before_it_is_split_off() {
+        let bytes = [2, b'h', b'i', 0x96, 0x01];
+        let all = Message {
+            bytes: &bytes,
+            offset: 7,
+        };
+        let (first, behind) = all.split_message().unwrap();
+        assert_eq!((first.bytes, first.offset), (&b"hi"[..], 8));
+        let (number, end) = behind.split_number().unwrap();
+        assert_eq!((number, end.bytes, end.offset), (150, &b""[..], 12));
+        assert_eq!(end.split_number(), Err(Damage(12)));
+        assert_eq!(behind.split_message(), Err(Damage(10)));
     }
 
     #[test]

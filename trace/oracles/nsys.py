@@ -30,8 +30,10 @@ OPERATIONS = {
     12: "Unified Device-to-Host",
     13: "Unified Device-to-Device",
 }
-# ENUM_CUPTI_SYNC_TYPE.
-WAITS = {0: "Unknown", 1: "Event sync", 2: "Stream wait sync", 3: "Stream sync", 4: "Context sync"}
+# By the calls of the same correlation id. ENUM_CUPTI_SYNC_TYPE says the second for all versions.
+OLD_WAITS = {0: "Unknown sync", 1: "Context sync", 2: "Event sync", 3: "Stream sync"}
+WAITS = {0: "Unknown sync", 1: "Event sync", 2: "Stream sync", 3: "Stream sync", 4: "Context sync"}
+NO_EVENTS = (None, 0, 0xFFFFFFFF)
 # ENUM_CUDA_MEM_KIND: pageable and pinned memory.
 OF_HOST = {0, 1}
 # What the driver of unified memory moves.
@@ -60,6 +62,10 @@ def sqlite_tables(path: Path) -> Table:
         names = [column[0] for column in rows.description]
         return [{key: row[key] for key in names if row[key] is not None} for row in rows]
 
+    def columns(name: str) -> list[str]:
+        return [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+
+    table.columns = columns
     return table
 
 
@@ -81,6 +87,7 @@ def hdf_tables(path: Path) -> Table:
         rows = file[name][:]
         return [{key: plain(row[key]) for key in rows.dtype.names} for row in rows]
 
+    table.columns = lambda name: list(file[name].dtype.names) if name in file else []
     return table
 
 
@@ -146,14 +153,25 @@ def gpu_work(table: Table, texts: dict, add: Callable) -> None:
         words = (("", "graphId"), (" executable", "graphExecId"))
         numbers = "".join(f"{word} {row[number]}" for word, number in words if row.get(number))
         add(r.GRAPH, row, f"[CUDA graph{numbers}]", last, **place(row))
-    for row in table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"):
+    waits = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
+    is_new = "deprecatedSyncType" in table.columns(waits)
+    for row in table(waits):
         add(
             r.SYNC,
             row,
-            WAITS.get(row["syncType"], str(row["syncType"])),
+            wait_of(row, is_new),
             last,
             **{**place(row), "keys": ()},
         )
+
+
+def wait_of(row: dict, is_new: bool) -> str:
+    number, names = row.get("syncType"), WAITS
+    if not is_new or not number:
+        number, names = row.get("deprecatedSyncType" if is_new else "syncType", 0), OLD_WAITS
+    name = names.get(number, f"Sync type {number}")
+    is_of_event = name == "Stream sync" and row.get("eventId") not in NO_EVENTS
+    return "Stream wait sync" if is_of_event else name
 
 
 def calls(table: Table, texts: dict, add: Callable) -> None:

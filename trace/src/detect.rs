@@ -17,7 +17,7 @@ pub enum Format {
     Hdf5,
     /// SQLite: what `nsys export --type sqlite` writes.
     Sqlite,
-    /// A report of Nsight Systems (`.nsys-rep`, `.qdrep`), which only nsys opens.
+    /// A report of Nsight Systems (`.nsys-rep`, `.qdrep`).
     NsysReport,
     /// A raw capture of Nsight Systems (`.qdstrm`), of which only its importer makes a report.
     NsysStream,

@@ -1,6 +1,6 @@
 //! Files of GPU captures: readers, transform, timeline file.
 //!
-//! The way of a capture through the crate: [`read`] (or [`open()`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_hdf`],
+//! The way of a capture through the crate: [`read`] (or [`open()`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_report`], [`nsys_hdf`],
 //! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`pprof`], [`recorder`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
 //! add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to
 //! GPU work; [`timeline_file::write`] publishes the result, and `flopwatch_analysis` makes tables and files for other programs of it.
@@ -52,6 +52,8 @@
 #[cfg(feature = "hdf5")]
 pub mod convert;
 mod copy_direction;
+#[cfg(feature = "hdf5")]
+mod cores;
 mod detect;
 mod gzip;
 #[cfg(feature = "hdf5")]

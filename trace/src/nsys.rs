@@ -1,7 +1,7 @@
-//! What the exports of Nsight Systems have in common, whichever container they come in: tables by name, columns by name, rows
-//! in any order.
+//! What the exports of Nsight Systems have in common, whichever container they come in, and its reports: tables by name, columns by
+//! name, rows in any order.
 //!
-//! Only strings that an event refers to are copied: an export also holds the environments and command lines of processes
+//! Only strings that an event refers to are copied: a source also holds the environments and command lines of processes
 //! (`StringIds`, `TARGET_INFO_SYSTEM_ENV`, `META_DATA_CAPTURE`), which must not leave the node.
 
 mod cpu;
@@ -12,6 +12,8 @@ mod memory;
 mod metrics;
 mod names;
 mod peaks;
+mod report;
+mod sync;
 mod tables;
 mod target;
 mod waits;
@@ -27,10 +29,12 @@ use crate::limits::ReadLimits;
 use crate::model::{Capture, Category, Events, LossReason, Row, Track};
 use crate::times;
 use names::Names;
+pub(crate) use report::Report;
+pub use report::ReportError;
 use tables::Table;
 pub(crate) use tables::Tables;
 
-/// Why an export cannot be read.
+/// Why an export or a report cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file is not there, is no HDF5 file, or its first structures are damaged.
@@ -48,6 +52,14 @@ pub enum ReadError {
         path: PathBuf,
         /// What the library says.
         reason: String,
+    },
+    /// The file is not there, is no report, or is damaged, forged or too large.
+    #[error("{path}: {source}")]
+    Report {
+        /// Path of the report.
+        path: PathBuf,
+        /// What is wrong.
+        source: ReportError,
     },
     /// Another program has changed the database and not finished: a part of it lies in its write-ahead log, which is not read.
     #[error(
@@ -90,9 +102,12 @@ pub enum ReadError {
     },
 }
 
-/// Reads the export that lies at `path`.
+/// Reads the export or report that lies at `path`.
 pub(crate) fn read(tables: &Tables, path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     let mut reader = Reader::new(tables, limits);
+    if let Tables::Report(report) = tables {
+        reader.capture.drops = report.losses().clone();
+    }
     reader.read().map_err(|failure| failure.at(path))
 }
 

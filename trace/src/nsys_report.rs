@@ -1,5 +1,8 @@
-//! What a report of Nsight Systems (`.nsys-rep`, `.qdrep`) or a raw capture (`.qdstrm`) says about its version. Its content only the profiler itself reads,
-//! and none that is older than the report.
+//! Reads reports of Nsight Systems (`.nsys-rep`, `.qdrep`) of 2020.3 and later, without Nsight Systems; of a raw capture
+//! (`.qdstrm`), of which its importer makes a report, the version alone.
+//!
+//! A report gives the capture that its export gives. Environments, standard output and command lines in it are passed over.
+//! Memory grows with the events that are kept, not with the file.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,6 +11,14 @@ use std::sync::LazyLock;
 
 use regex::bytes::Regex;
 
+#[cfg(feature = "hdf5")]
+pub use crate::limits::ReadLimits;
+#[cfg(feature = "hdf5")]
+use crate::model::Capture;
+#[cfg(feature = "hdf5")]
+use crate::nsys::{self, Report, Tables};
+#[cfg(feature = "hdf5")]
+pub use crate::nsys::{ReadError, ReportError};
 use crate::version::Version;
 
 /// First bytes of every report.
@@ -22,6 +33,16 @@ const SHARED: usize = 64;
 
 static RECORDED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"20[0-9]{2}(?:\.[0-9]{1,4}){3}-[0-9a-f]{6,}").ok());
+
+/// Reads the report at `path`.
+#[cfg(feature = "hdf5")]
+pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
+    let report = Report::open(path, limits).map_err(|source| ReadError::Report {
+        path: path.to_owned(),
+        source,
+    })?;
+    nsys::read(&Tables::Report(report), path, limits)
+}
 
 /// The version that made the report at `path`; `None` where it does not tell. The report is searched, not decoded: since 2024
 /// the version stands in the first line, before that beside the components that took part.

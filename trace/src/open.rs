@@ -10,10 +10,9 @@ use crate::limits::ReadLimits;
 use crate::model::Capture;
 #[cfg(feature = "sqlite")]
 use crate::nsys_sqlite;
-use crate::version;
-use crate::{hlo, kineto, ncu, nsys_report, pprof, recorder, xplane};
+use crate::{hlo, kineto, ncu, pprof, recorder, xplane};
 #[cfg(feature = "hdf5")]
-use crate::{nsys_hdf, timeline_file};
+use crate::{nsys_hdf, nsys_report, timeline_file};
 
 /// First bytes of tables in Parquet and Arrow.
 const TABLES: [&[u8]; 2] = [b"PAR1", b"ARROW1"];
@@ -59,7 +58,7 @@ pub enum ReadError {
         /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
     },
-    /// An export of Nsight Systems cannot be read.
+    /// An export or a report of Nsight Systems cannot be read.
     #[cfg(feature = "hdf5")]
     #[error(transparent)]
     Nsys(#[from] nsys_hdf::ReadError),
@@ -85,17 +84,6 @@ pub enum ReadError {
     /// The file of a flight recorder cannot be read.
     #[error(transparent)]
     Recorder(#[from] recorder::ReadError),
-    /// A report of Nsight Systems, which this crate does not open.
-    #[error(
-        "{path}: a report of Nsight Systems {report}, which only its nsys can open: run `nsys export --type hdf` of {report} or later, or \
-         give it to `flopwatch-agent convert`"
-    )]
-    NsysReport {
-        /// Path of what was to be read, as the caller gave it.
-        path: PathBuf,
-        /// Version of what wrote it.
-        report: String,
-    },
     /// Its reader was left out when this program was built.
     #[cfg(not(all(feature = "hdf5", feature = "sqlite")))]
     #[error("{path}: this program was built without the feature {feature} of flopwatch-trace, which reads such files")]
@@ -144,7 +132,7 @@ pub struct Opened {
 
 /// Reads the file at `path`, whatever it is.
 ///
-/// Reports that only their profiler's own program opens are refused with what to do: this starts no process. HDF5 itself may crash or
+/// A raw capture, of which only the profiler's own program makes a report, is refused with what to do: this starts no process. HDF5 itself may crash or
 /// never return on a damaged file: read foreign files in a child process with a deadline.
 pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
     open_between(path, limits, None)
@@ -182,10 +170,11 @@ pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>
             Some(window) => recorder::read_between(path, limits, window)?,
             None => recorder::read(path, limits)?,
         },
-        Some(Format::NsysReport) => return Err(nsys_report(path)),
+        #[cfg(feature = "hdf5")]
+        Some(Format::NsysReport) => nsys_report::read(path, limits)?,
         Some(Format::NsysStream) => return Err(ReadError::Stream { path: path.to_owned() }),
         #[cfg(not(feature = "hdf5"))]
-        Some(Format::Hdf5) => return Err(left_out(path, "hdf5")),
+        Some(Format::Hdf5 | Format::NsysReport) => return Err(left_out(path, "hdf5")),
         #[cfg(not(feature = "sqlite"))]
         Some(Format::Sqlite) => return Err(left_out(path, "sqlite")),
         None if is_table(path) => return Err(ReadError::Tables { path: path.to_owned() }),
@@ -206,17 +195,6 @@ fn is_table(path: &Path) -> bool {
     let mut begin = Vec::new();
     let read = File::open(path).and_then(|file| file.take(8).read_to_end(&mut begin));
     read.is_ok() && TABLES.iter().any(|magic| begin.starts_with(magic))
-}
-
-fn nsys_report(path: &Path) -> ReadError {
-    let path = path.to_owned();
-    match nsys_report::version(&path) {
-        Ok(report) => ReadError::NsysReport {
-            report: version::text(report),
-            path,
-        },
-        Err(source) => ReadError::Open { path, source },
-    }
 }
 
 #[cfg(not(all(feature = "hdf5", feature = "sqlite")))]

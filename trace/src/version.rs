@@ -36,6 +36,12 @@ impl Version {
         Self::parse(&String::from_utf8_lossy(found.as_bytes()))
     }
 
+    /// Year and release.
+    pub fn release(self) -> (u32, u32) {
+        let [year, release, ..] = self.0;
+        (year, release)
+    }
+
     /// Whether a report of `other` may hold what this version does not know: builds of one patch read each other's reports.
     pub fn is_older_than(self, other: Self) -> bool {
         let release = |version: Self| {
@@ -51,11 +57,6 @@ impl fmt::Display for Version {
         let [year, release, patch, build] = self.0;
         write!(out, "{year}.{release}.{patch}.{build}")
     }
-}
-
-/// A version for messages, known or not.
-pub(crate) fn text(version: Option<Version>) -> String {
-    version.map_or_else(|| "of unknown version".to_owned(), |version| version.to_string())
 }
 
 #[cfg(test)]

@@ -1,14 +1,12 @@
 //! A table's rows in pieces, each of which one core inflates and picks the columns out of: what is inflated never leaves its cache.
 
-use std::sync::Mutex;
-use std::sync::PoisonError;
-
 use libdeflater::Decompressor;
 
 use super::chunks::Block;
 use super::heap::{Heap, Reference};
 use super::number::Number;
 use super::table::{Shape, Table, TableError};
+use crate::cores;
 
 /// Rows of a piece, at the least: a chunk of an export has as many.
 const PIECE: usize = 4096;
@@ -119,50 +117,16 @@ impl Table {
     where
         S: Send,
     {
-        let cores = rayon::current_num_threads().min(items.len()).max(1);
         let chunks = self.chunks_of_piece();
         let shape = self.shape();
-        let waiting = Mutex::new(items.into_iter().enumerate());
-        let done = Mutex::new((Vec::new(), Vec::new()));
-        let work = |core: usize| {
-            let mut piece = Piece::new(shape);
-            let mut state = state(core);
-            let mut made = Vec::new();
-            loop {
-                let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some((at, item)) = next else { break };
-                let loaded = piece.load(first + at, chunks).map_err(E::from);
-                let result = loaded.and_then(|()| job(&mut state, &mut piece, item));
-                let failed = result.is_err();
-                made.push((at, result));
-                if failed {
-                    // Nobody needs what comes behind.
-                    waiting
-                        .lock()
-                        .unwrap_or_else(PoisonError::into_inner)
-                        .by_ref()
-                        .for_each(drop);
-                    break;
-                }
-            }
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.0.push((core, state));
-            done.1.append(&mut made);
-        };
-        if cores == 1 {
-            work(0);
-        } else {
-            let work = &work;
-            rayon::scope(|scope| {
-                for core in 0..cores {
-                    scope.spawn(move |_| work(core));
-                }
-            });
-        }
-        let (mut states, mut made) = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-        states.sort_unstable_by_key(|(core, _)| *core);
-        made.sort_unstable_by_key(|(at, _)| *at);
-        let made: Result<Vec<R>, E> = made.into_iter().map(|(_, result)| result).collect();
-        Ok((states.into_iter().map(|(_, state)| state).collect(), made?))
+        cores::for_each(
+            items,
+            state,
+            || Piece::new(shape),
+            |state, piece, at, item| {
+                piece.load(first + at, chunks)?;
+                job(state, piece, item)
+            },
+        )
     }
 }

@@ -7,6 +7,7 @@ use hashbrown::HashMap;
 use super::gather::{Hand, NONE, Note, Own, Plan, Slot, too_many_rows};
 use super::keys::RowWords;
 use super::names::Text;
+use super::sync::{self, COLUMNS as SYNC_COLUMNS, Types};
 use super::tables::{Piece, Table};
 use super::{Failure, GlobalId, Reader, RowKey, waits};
 use crate::model::{Category, ColumnId, MemoryKind, Row, Track};
@@ -92,15 +93,6 @@ fn read_memory_kinds(
     Ok(())
 }
 
-/// Names of the synchronisation types, by their number in CUPTI.
-const SYNC_TYPES: [&str; 5] = [
-    "Unknown sync",
-    "Event sync",
-    "Stream wait sync",
-    "Stream sync",
-    "Context sync",
-];
-
 fn key([process, device, context, stream]: RowWords, track: Track) -> RowKey {
     RowKey::Gpu {
         track,
@@ -144,6 +136,17 @@ fn rows(hand: &mut Hand, table: &str, piece: &mut Piece<'_, '_>, slot: &mut Slot
         let words = [*process, *device, *context, (*stream).min(NO_STREAM)];
         let number = hand.rows.number(slot.piece, words, hand.most_rows);
         *row = number.ok_or_else(|| too_many_rows(table, hand.most_rows))?;
+    }
+    Ok(())
+}
+
+/// The node of a CUDA graph that launched the work; newer schemas alone have it.
+const NODE: &str = "graphNodeId";
+
+/// Reads the nodes of graphs into the own column at `place`, where there is one.
+fn read_nodes(piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>, place: usize) -> Result<(), Failure> {
+    if let Some(Own::U64(nodes)) = slot.own.get_mut(place) {
+        piece.read_ids(NODE, nodes)?;
     }
     Ok(())
 }
@@ -226,8 +229,10 @@ impl Reader<'_> {
             table.must_have(name_column)?;
         }
         let details: &[&str] = if name_column == DEMANGLED { &DETAILS } else { &[] };
-        let numbers = [&[name_column], details, &columns].concat();
-        let categories = (&[Category::CudaKernel][..], &[][..]);
+        let numbers = [&[name_column], details, &columns, &[NODE]].concat();
+        let has_nodes = table.has(NODE);
+        let optional = if has_nodes { &[ColumnId::GraphNode][..] } else { &[] };
+        let categories = (&[Category::CudaKernel][..], optional);
         self.gather_activity(&table, categories, &numbers, on_stream, |hand, piece, slot| {
             let [ids, short, mangled, _] = &mut hand.words;
             piece.read(name_column, ids)?;
@@ -253,6 +258,9 @@ impl Reader<'_> {
                 if let Own::U32(values) = own {
                     piece.read(column, values)?;
                 }
+            }
+            if has_nodes {
+                read_nodes(piece, slot, Category::CudaKernel.columns().len())?;
             }
             Ok(Note::default())
         })
@@ -296,16 +304,22 @@ impl Reader<'_> {
         };
         let columns = ["srcKind", "dstKind"];
         let message = columns.iter().all(|column| table.has(column));
-        let optional = [ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind];
-        let categories = (&COPIES[..], if message { &optional[..] } else { &[] });
-        let numbers: &[&str] = if message {
-            &["bytes", "copyKind", "srcKind", "dstKind"]
-        } else {
-            &["bytes", "copyKind"]
-        };
-        self.gather_activity(&table, categories, numbers, on_stream, |hand, piece, slot| {
+        let has_nodes = table.has(NODE);
+        let kinds = [ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind];
+        let mut optional = if message { kinds.to_vec() } else { Vec::new() };
+        optional.extend(has_nodes.then_some(ColumnId::GraphNode));
+        let categories = (&COPIES[..], &optional[..]);
+        // Columns that are not there are not asked for.
+        let numbers = ["bytes", "copyKind", "srcKind", "dstKind", NODE];
+        let own = Category::CudaMemcpyOther.columns().len();
+        self.gather_activity(&table, categories, &numbers, on_stream, |hand, piece, slot| {
             read_bytes(piece, slot)?;
-            read_memory_kinds(piece, slot, Category::CudaMemcpyOther.columns().len(), &columns)?;
+            if message {
+                read_memory_kinds(piece, slot, own, &columns)?;
+            }
+            if has_nodes {
+                read_nodes(piece, slot, own + if message { columns.len() } else { 0 })?;
+            }
             let [kinds, ..] = &mut hand.words;
             piece.read("copyKind", kinds)?;
             // The number of the last name, as most copies are of one kind.
@@ -351,18 +365,32 @@ impl Reader<'_> {
             return Ok(());
         };
         let message = table.has("memKind");
-        let optional = if message { &[ColumnId::DstMemoryKind][..] } else { &[] };
-        let categories = (&[Category::CudaMemset][..], optional);
-        let numbers: &[&str] = if message { &["bytes", "memKind"] } else { &["bytes"] };
-        self.gather_activity(&table, categories, numbers, on_stream, |hand, piece, slot| {
-            read_bytes(piece, slot)?;
-            read_memory_kinds(piece, slot, Category::CudaMemset.columns().len(), &["memKind"])?;
-            if let Some(names) = hand.names.first_mut() {
-                slot.name
-                    .fill(names.of_key(slot.piece, Text::Fixed("[CUDA memset]").into()));
-            }
-            Ok(Note::default())
-        })
+        let has_nodes = table.has(NODE);
+        let mut optional = Vec::new();
+        optional.extend(message.then_some(ColumnId::DstMemoryKind));
+        optional.extend(has_nodes.then_some(ColumnId::GraphNode));
+        let categories = (&[Category::CudaMemset][..], &optional[..]);
+        let own = Category::CudaMemset.columns().len();
+        self.gather_activity(
+            &table,
+            categories,
+            &["bytes", "memKind", NODE],
+            on_stream,
+            |hand, piece, slot| {
+                read_bytes(piece, slot)?;
+                if message {
+                    read_memory_kinds(piece, slot, own, &["memKind"])?;
+                }
+                if has_nodes {
+                    read_nodes(piece, slot, own + usize::from(message))?;
+                }
+                if let Some(names) = hand.names.first_mut() {
+                    slot.name
+                        .fill(names.of_key(slot.piece, Text::Fixed("[CUDA memset]").into()));
+                }
+                Ok(Note::default())
+            },
+        )
     }
 
     pub(super) fn read_synchronisations(&mut self) -> Result<(), Failure> {
@@ -380,20 +408,14 @@ impl Reader<'_> {
             &waits::COLUMNS[..]
         };
         let categories = (&[Category::CudaSync][..], optional);
-        let numbers = [waits::TYPE, waits::EVENT, waits::EVENT_SYNC];
-        self.gather_activity(&table, categories, &numbers, waiting, |hand, piece, slot| {
-            // The words are still those of the rows.
+        let types = Types::of(&table);
+        self.gather_activity(&table, categories, &SYNC_COLUMNS, waiting, |hand, piece, slot| {
+            types.read(hand, piece)?;
+            // The words of processes and contexts are still those of the rows.
             records.fill(hand, piece, slot)?;
-            let [kinds, ..] = &mut hand.words;
-            piece.read(waits::TYPE, kinds)?;
             if let Some(names) = hand.names.first_mut() {
-                for (kind, name) in kinds.iter().zip(&mut *slot.name) {
-                    let known = usize::try_from(*kind).ok().and_then(|kind| SYNC_TYPES.get(kind));
-                    let text = match known {
-                        Some(name) => Text::Fixed(name),
-                        None => Text::Inline(format!("Sync type {kind}")),
-                    };
-                    *name = names.of_key(slot.piece, text.into());
+                for (kind, name) in hand.kinds.iter().zip(&mut *slot.name) {
+                    *name = names.of_key(slot.piece, sync::name(*kind).into());
                 }
             }
             Ok(Note::default())

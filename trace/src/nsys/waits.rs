@@ -4,7 +4,7 @@ use hashbrown::HashMap;
 
 use super::gather::{Hand, Own, Slot};
 use super::tables::Piece;
-use super::{Failure, Reader};
+use super::{Failure, Reader, sync};
 use crate::model::ColumnId;
 
 /// Calls that record an event in a stream.
@@ -17,12 +17,8 @@ pub(super) const TABLES: &[&str] = &[RECORDS];
 pub(super) const EVENT: &str = "eventId";
 /// What the record of an event and the waits for it have in common; newer schemas alone have it.
 pub(super) const EVENT_SYNC: &str = "eventSyncId";
-/// The type of a synchronisation.
-pub(super) const TYPE: &str = "syncType";
-
-/// Types of synchronisations that wait for an event, by their number in CUPTI: of the host, of a
-/// stream.
-const OF_EVENTS: [u64; 2] = [1, 2];
+/// Kinds of synchronisations that wait for an event: of the host, of a stream.
+const OF_EVENTS: [u32; 2] = [sync::EVENTS, sync::STREAM_WAITS];
 
 /// The columns of a synchronisation that are filled here.
 pub(super) const COLUMNS: [ColumnId; 2] = [ColumnId::WaitOnStream, ColumnId::WaitOnRecord];
@@ -125,16 +121,15 @@ impl Records {
     }
 
     /// Fills [`COLUMNS`] of synchronisations, whose words are those of their rows and are written
-    /// over, and whose correlations are read.
+    /// over, and whose kinds and correlations are read.
     pub(super) fn fill(&self, hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Failure> {
         let [Own::U64(streams), Own::U32(records)] = slot.own.as_mut_slice() else {
             return Ok(());
         };
-        let [processes, events, contexts, kinds] = &mut hand.words;
+        let [processes, events, contexts, _] = &mut hand.words;
         piece.read(EVENT, events)?;
-        piece.read(TYPE, kinds)?;
         piece.read(EVENT_SYNC, records)?;
-        let waits = kinds.iter().zip(processes.iter().zip(contexts.iter()));
+        let waits = hand.kinds.iter().zip(processes.iter().zip(contexts.iter()));
         let waits = waits.zip(events.iter().zip(slot.correlation.iter()));
         let columns = streams.iter_mut().zip(records.iter_mut());
         for (((kind, (process, context)), (event, call)), (stream, record)) in waits.zip(columns) {

@@ -66,17 +66,17 @@ fn column(events: &Events, id: ColumnId) -> Vec<Option<u64>> {
 #[test]
 fn a_wait_names_the_stream_of_the_last_record_before_it_or_of_the_one_that_the_schema_links() {
     let waits = [
-        wait(1, 22, 5, 0),
+        wait(2, 22, 5, 0),
         // Of streams: linked to the earlier of two records, by the time of the call, of an event
         // that was never recorded.
-        wait(2, 35, 5, 100),
-        wait(2, 36, 5, 0),
-        wait(2, 37, 6, 0),
+        wait(3, 35, 5, 100),
+        wait(3, 36, 5, 0),
+        wait(3, 37, 6, 0),
         // Of a stream and of a context.
         wait(3, 38, NONE, NONE),
-        wait(4, 39, 5, 101),
+        wait(1, 39, 5, 101),
         // Before the first record.
-        wait(2, 15, 5, NONE),
+        wait(3, 15, 5, NONE),
     ];
     let export = Export::new(Schema::V2023, &[])
         .table("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", &waits)
@@ -95,6 +95,70 @@ fn a_wait_names_the_stream_of_the_last_record_before_it_or_of_the_one_that_the_s
     assert!(capture.drops.list().is_empty(), "{:?}", capture.drops);
 }
 
+table_row!(NewWait {
+    start: i64,
+    end: i64,
+    deviceId: u32,
+    contextId: u64,
+    streamId: u64,
+    correlationId: u32,
+    globalPid: u64,
+    deprecatedSyncType: u32,
+    syncType: u32,
+    eventId: u32,
+    eventSyncId: u32,
+});
+
+fn names(events: &Events) -> Vec<&str> {
+    (0..events.len()).map(|at| events.name_of(at)).collect()
+}
+
+#[test]
+fn the_numbers_of_2024_and_of_2025_name_the_same_synchronisations() {
+    let old = [
+        wait(1, 10, NONE, 0),
+        wait(2, 11, 5, 0),
+        wait(3, 12, NONE, 0),
+        wait(3, 13, 5, 0),
+    ];
+    let newer = |deprecated, kind, correlation, event| NewWait {
+        start: i64::from(correlation) * 10,
+        end: i64::from(correlation) * 10 + 5,
+        contextId: 1,
+        streamId: 13,
+        correlationId: correlation,
+        globalPid: global(100, 0),
+        deprecatedSyncType: deprecated,
+        syncType: kind,
+        eventId: event,
+        ..NewWait::default()
+    };
+    let new = [
+        newer(0, 4, 10, NONE),
+        newer(0, 1, 11, 5),
+        // 2025.1 to 2026.1 call this 2, 2026.2 calls it 3.
+        newer(0, 2, 12, NONE),
+        newer(0, 2, 13, 5),
+        newer(0, 3, 14, NONE),
+        // A report of 2024 that a later version exported.
+        newer(1, 0, 15, NONE),
+        newer(2, 0, 16, 5),
+        newer(3, 0, 17, NONE),
+        newer(3, 0, 18, 5),
+    ];
+    let waits = ["Context sync", "Event sync", "Stream sync", "Stream wait sync"];
+    let table = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
+    let old = Export::new(Schema::V2023, &[]).table(table, &old).finish();
+    let new = Export::new(Schema::V2023, &[]).table(table, &new).finish();
+    for capture in [old.read().unwrap(), old.read_sqlite().unwrap()] {
+        assert_eq!(names(&capture.events[&Category::CudaSync]), waits);
+    }
+    for capture in [new.read().unwrap(), new.read_sqlite().unwrap()] {
+        let expected = [&waits[..], &["Stream sync"], &waits].concat();
+        assert_eq!(names(&capture.events[&Category::CudaSync]), expected);
+    }
+}
+
 #[test]
 fn a_schema_without_events_names_none() {
     let sync = Synchronization {
@@ -102,7 +166,7 @@ fn a_schema_without_events_names_none() {
         end: 2,
         globalPid: global(100, 0),
         correlationId: 40,
-        syncType: 2,
+        syncType: 3,
         ..Synchronization::default()
     };
     let export = Export::new(Schema::V2022, &[])

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use flopwatch_trace::model::{Capture, Category, ColumnId, Values};
 use flopwatch_trace::transform::{TransformOptions, transform};
-use flopwatch_trace::{ReadLimits, kineto, nsys_hdf, nsys_sqlite, xplane};
+use flopwatch_trace::{ReadLimits, kineto, nsys_hdf, nsys_report, nsys_sqlite, xplane};
 
 use crate::nsys::{self, corpus};
 
@@ -178,6 +178,17 @@ fn databases_of_the_corpus_hold_what_python_finds_in_them() {
             return;
         };
         let capture = nsys_sqlite::read(&path, &ReadLimits::default()).unwrap();
+        compare(&path, &transformed(capture), &expected);
+    }
+}
+
+#[test]
+fn reports_of_the_corpus_hold_what_python_finds_in_them() {
+    for path in nsys::reports_of_corpus() {
+        let Some(expected) = reading("nsys.py", &path) else {
+            return;
+        };
+        let capture = nsys_report::read(&path, &ReadLimits::default()).unwrap();
         compare(&path, &transformed(capture), &expected);
     }
 }

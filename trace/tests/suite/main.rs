@@ -31,6 +31,7 @@ mod ncu_csv;
 mod ncu_report;
 mod ncu_reports;
 mod nsys;
+mod nsys_report;
 mod oracle;
 mod parity;
 mod parts;

@@ -46,11 +46,23 @@ impl Message {
         self.bytes(field, &value.0)
     }
 
+    /// With its length before it, as reports of Nsight Systems hold messages.
+    pub(crate) fn delimited(&self) -> Vec<u8> {
+        [varint(u64::try_from(self.0.len()).unwrap()), self.0.clone()].concat()
+    }
+
     /// With its size before it, as reports of Nsight Compute hold messages.
     pub(crate) fn sized(&self) -> Vec<u8> {
         let size = u32::try_from(self.0.len()).unwrap();
         [&size.to_le_bytes()[..], &self.0].concat()
     }
+}
+
+/// An integer as messages hold it.
+pub(crate) fn varint(value: u64) -> Vec<u8> {
+    let mut message = Message::default();
+    message.varint(value);
+    message.0
 }
 
 pub(crate) fn new() -> Message {

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
+use flopwatch_trace::{Format, detect};
+
 /// The binary, or a printed reason to skip.
 fn binary() -> Option<PathBuf> {
     let named = std::env::var_os("FLOPWATCH_NSYS").map(PathBuf::from);
@@ -18,6 +20,15 @@ fn binary() -> Option<PathBuf> {
         println!("skipped: no nsys on this machine (set FLOPWATCH_NSYS to its path)");
     }
     found
+}
+
+/// Every one that is installed, each of another version; none, with the reason printed, where there is none.
+pub(crate) fn versions() -> Vec<PathBuf> {
+    binary().into_iter().chain(newer()).collect()
+}
+
+fn newer() -> Option<PathBuf> {
+    std::env::var_os("FLOPWATCH_NSYS_NEWER").map(PathBuf::from)
 }
 
 /// The reports of the corpus that the Nsight Systems of 2023 can open, and all but one of them that of 2022.
@@ -39,6 +50,30 @@ pub(crate) fn corpus(report: &str) -> Option<PathBuf> {
     }
     println!("skipped (corpus): ../shared/corpus/{report} is not there");
     None
+}
+
+/// Every report of the corpus, told by its first bytes; none, with the reason printed, where the corpus is not there.
+pub(crate) fn reports_of_corpus() -> Vec<PathBuf> {
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
+    let mut found = Vec::new();
+    let mut folders = vec![corpus];
+    while let Some(folder) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else {
+            continue;
+        };
+        for path in entries.map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if detect(&path).unwrap() == Some(Format::NsysReport) {
+                found.push(path);
+            }
+        }
+    }
+    if found.is_empty() {
+        println!("skipped (corpus): ../shared/corpus has no report");
+    }
+    found.sort();
+    found
 }
 
 /// An export, and the copy of the report that it was made of, in a folder of their own.
@@ -79,8 +114,7 @@ pub(crate) fn export(name: &str) -> Option<Export> {
     let report = folder.path().join(source.file_name().unwrap());
     std::fs::copy(&source, &report).unwrap();
     let path = folder.path().join("export.h5");
-    let newer = std::env::var_os("FLOPWATCH_NSYS_NEWER").map(PathBuf::from);
-    for nsys in std::iter::once(nsys).chain(newer) {
+    for nsys in std::iter::once(nsys).chain(newer()) {
         if convert(&nsys, "hdf", &report, &path).status.success() {
             return Some(Export { folder, report, nsys });
         }
@@ -91,7 +125,8 @@ pub(crate) fn export(name: &str) -> Option<Export> {
     None
 }
 
-fn convert(nsys: &Path, kind: &str, report: &Path, to: &Path) -> Output {
+/// Exports a report by an nsys.
+pub(crate) fn convert(nsys: &Path, kind: &str, report: &Path, to: &Path) -> Output {
     let mut command = Command::new(nsys);
     command
         .args(["export", "--type", kind, "--force-overwrite", "true", "-o"])

@@ -181,7 +181,7 @@ pub(crate) fn sample(schema: Schema, reverse: bool) -> Finished {
         streamId: 0xFFFF_FFFF,
         correlationId: 22,
         globalPid: process,
-        syncType: 4,
+        syncType: 1,
         ..Synchronization::default()
     };
     let gpu = Gpu {

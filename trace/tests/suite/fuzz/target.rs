@@ -6,14 +6,15 @@ use std::time::Duration;
 use flopwatch_measures::hlo_program::HloPrograms;
 use flopwatch_trace::model::{Capture, Timeline};
 use flopwatch_trace::{
-    ReadLimits, hlo, kineto, ncu, nsys_hdf, nsys_sqlite, pprof, read, recorder, timeline_file, xplane,
+    ReadLimits, hlo, kineto, ncu, nsys_hdf, nsys_report, nsys_sqlite, pprof, read, recorder, timeline_file, xplane,
 };
 
 use crate::export::Schema;
 use crate::nsys::{self, corpus};
 use crate::sample::sample;
 use crate::{
-    formats, hlo as programs, kineto as traces, ncu_report, pprof as profile, recorder as rings, xplane as profiles,
+    formats, hlo as programs, kineto as traces, ncu_report, nsys_report as reports, pprof as profile,
+    recorder as rings, xplane as profiles,
 };
 
 /// Longest file of the corpus that is damaged, in bytes: what is large is slow, and no more telling.
@@ -92,6 +93,23 @@ pub(super) const ALL: &[Target] = &[
             let own = [Schema::V2022, Schema::V2023]
                 .map(|schema| plain(std::fs::read(sample(schema, false).sqlite()).unwrap()));
             own.into_iter().chain(of_corpus(&["nsys-ai/mock.sqlite"])).collect()
+        },
+    },
+    Target {
+        name: "nsys-report",
+        read: |path| nsys_report::read(path, &limits()).map_err(text),
+        seeds: || {
+            let small = nsys::reports_of_corpus().into_iter();
+            let small = small.filter(|path| path.metadata().is_ok_and(|metadata| metadata.len() <= LONGEST));
+            let small = small.map(|path| plain(std::fs::read(path).unwrap()));
+            let events = reports::sample().chunks.into_iter().flat_map(|chunk| chunk.0);
+            // Damaged below the container, which would not let much through.
+            let inside = Seed {
+                bytes: events.collect(),
+                pack: reports::writer::around,
+            };
+            let whole = plain(reports::sample().bytes());
+            [whole, inside].into_iter().chain(small).collect()
         },
     },
     Target {
@@ -203,6 +221,7 @@ pub(super) const ALL: &[Target] = &[
                 plain(profiles::space("forward")),
                 plain(formats::details("gemm").into_bytes()),
                 plain(std::fs::read(sample(Schema::V2022, false).sqlite()).unwrap()),
+                plain(reports::sample().bytes()),
                 plain(b"\x89HDF\r\n\x1a\n".repeat(600)),
                 plain(b"U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f!\n".repeat(9)),
             ]

@@ -1,10 +1,14 @@
-"""Reads an export of nsys (SQLite with the standard library, HDF5 with h5py) and prints what the reader under test must have
-found."""
+"""Reads a report or an export of nsys (HDF5 with h5py, the others with the standard library) and prints what the reader under test
+must have found."""
 
 import re
 import sqlite3
 import sys
 from collections import defaultdict
+
+# Nothing is left beside the sources.
+sys.dont_write_bytecode = True
+import nsys_rep  # noqa: E402
 
 COPIES = {1: "h2d", 2: "d2h", 8: "d2d", 10: "p2p"}
 MIGRATIONS = (11, 12, 13)
@@ -51,8 +55,11 @@ def process(global_id):
 
 def main(path):
     with open(path, "rb") as file:
-        is_sqlite = file.read(6) == b"SQLite"
-    table = sqlite_tables(path) if is_sqlite else hdf_tables(path)
+        begin = file.read(len(nsys_rep.MAGIC))
+    if begin == nsys_rep.MAGIC:
+        table = nsys_rep.tables(path)
+    else:
+        table = sqlite_tables(path) if begin.startswith(b"SQLite") else hdf_tables(path)
     texts = {row["id"]: row.get("value", "") for row in table("StringIds")}
     spans = []
 

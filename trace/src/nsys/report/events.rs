@@ -1,0 +1,200 @@
+//! The events: chunks that are inflated and decoded on every core, and put together in their order.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::ReportError;
+use super::chunks::{Buffers, Chunk};
+use super::container::{Container, Extent};
+use super::counters::Counters;
+use super::event::Decoder;
+use super::layout::{self, Layout};
+use super::rows::Rows;
+use super::session::Session;
+use super::unread::UnreadCounts;
+use crate::cores;
+use crate::limits::ReadLimits;
+
+/// Chunks for each core that are decoded before what was made of them is put together.
+const CHUNKS_AT_ONCE: usize = 8;
+
+/// Rows between two looks at how many there are in all.
+const ROWS_BETWEEN: u64 = 1 << 10;
+
+/// A table of events, by its place in [`LAYOUTS`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Place(usize);
+
+pub(super) const KERNELS: Place = Place(0);
+pub(super) const GRAPHS: Place = Place(1);
+pub(super) const COPIES: Place = Place(2);
+pub(super) const SETS: Place = Place(3);
+pub(super) const SYNCS: Place = Place(4);
+pub(super) const RECORDS: Place = Place(5);
+pub(super) const CALLS: Place = Place(6);
+pub(super) const OS_CALLS: Place = Place(7);
+pub(super) const RANGES: Place = Place(8);
+pub(super) const SAMPLES: Place = Place(9);
+pub(super) const USAGES: Place = Place(10);
+pub(super) const PROCESSES: Place = Place(11);
+
+static LAYOUTS: [&Layout; 12] = [
+    &layout::KERNELS,
+    &layout::GRAPHS,
+    &layout::COPIES,
+    &layout::SETS,
+    &layout::SYNCS,
+    &layout::RECORDS,
+    &layout::CALLS,
+    &layout::OS_CALLS,
+    &layout::RANGES,
+    &layout::SAMPLES,
+    &layout::USAGES,
+    &layout::PROCESSES,
+];
+
+/// What was made of a chunk, or of all so far.
+#[derive(Debug)]
+pub(super) struct Part {
+    tables: Vec<Rows>,
+    /// Events of both kinds that were met.
+    pub(super) events: u64,
+    pub(super) generic: u64,
+    pub(super) unread: UnreadCounts,
+    /// Rows that are not yet counted among all.
+    uncounted: u64,
+}
+
+impl Part {
+    pub(super) fn new() -> Self {
+        Self {
+            tables: LAYOUTS.into_iter().map(Rows::new).collect(),
+            events: 0,
+            generic: 0,
+            unread: UnreadCounts::default(),
+            uncounted: 0,
+        }
+    }
+
+    /// Adds a row to a table.
+    pub(super) fn push(&mut self, table: Place, numbers: &[u64], texts: &[&[u8]]) {
+        if let Some(rows) = self.tables.get_mut(table.0) {
+            rows.push(numbers, texts);
+            self.uncounted += 1;
+        }
+    }
+
+    fn append(&mut self, other: Self) {
+        for (rows, more) in self.tables.iter_mut().zip(other.tables) {
+            rows.append(more);
+        }
+        self.events = self.events.saturating_add(other.events);
+        self.generic = self.generic.saturating_add(other.generic);
+        self.unread.append(other.unread);
+    }
+
+    /// The tables.
+    pub(super) fn tables(&self) -> &[Rows] {
+        &self.tables
+    }
+
+    /// The tables that have rows: as in a lazy export, there are no others.
+    pub(super) fn into_tables(mut self) -> Vec<Rows> {
+        self.tables.retain(|rows| rows.len() > 0);
+        self.tables
+    }
+}
+
+/// What all cores have made together.
+#[derive(Debug)]
+pub(super) struct Room<'a> {
+    rows: AtomicU64,
+    limits: &'a ReadLimits,
+}
+
+impl<'a> Room<'a> {
+    pub(super) fn new(limits: &'a ReadLimits) -> Self {
+        Self {
+            rows: AtomicU64::new(0),
+            limits,
+        }
+    }
+
+    /// Counts the rows of `part`, once they are many or `whole` says so.
+    pub(super) fn count(&self, part: &mut Part, whole: bool) -> Result<(), ReportError> {
+        if part.uncounted < ROWS_BETWEEN && !whole {
+            return Ok(());
+        }
+        let more = std::mem::take(&mut part.uncounted);
+        let all = self.rows.fetch_add(more, Ordering::Relaxed).saturating_add(more);
+        if all > self.limits.max_events {
+            return Err(ReportError::TooMany {
+                what: "events",
+                limit: self.limits.max_events,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Reads all events.
+pub(super) fn read(
+    container: &Container,
+    session: &Session,
+    counters: &Counters<'_>,
+    limits: &ReadLimits,
+) -> Result<Part, ReportError> {
+    let room = Room::new(limits);
+    let mut all = Part::new();
+    let mut inflated = 0_u64;
+    let Some(mut rest) = session.chunks else {
+        return Ok(all);
+    };
+    let at_once = rayon::current_num_threads().max(1).saturating_mul(CHUNKS_AT_ONCE);
+    while rest.begin < rest.end {
+        let chunks = next_chunks(container, &mut rest, at_once, limits)?;
+        for chunk in &chunks {
+            inflated = inflated.saturating_add(chunk.inflated());
+        }
+        if inflated > limits.max_text_bytes {
+            return Err(ReportError::TooMany {
+                what: "bytes of events",
+                limit: limits.max_text_bytes,
+            });
+        }
+        let decode = |(): &mut (), buffers: &mut Buffers, _: usize, chunk: Chunk| -> Result<Part, ReportError> {
+            let mut part = Part::new();
+            let message = chunk.message(container, buffers)?;
+            Decoder::new(counters, &room, &mut part).chunk(chunk, message)?;
+            room.count(&mut part, true)?;
+            Ok(part)
+        };
+        let (_, parts) = cores::for_each(chunks, |_| (), Buffers::default, decode)?;
+        for part in parts {
+            all.append(part);
+        }
+        let texts: usize = all.tables.iter().map(Rows::text_bytes).sum();
+        if u64::try_from(texts).unwrap_or(u64::MAX) > limits.max_string_bytes {
+            return Err(ReportError::TooMany {
+                what: "bytes of texts",
+                limit: limits.max_string_bytes,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The next chunks of `rest`, which then begins behind them.
+fn next_chunks(
+    container: &Container,
+    rest: &mut Extent,
+    most: usize,
+    limits: &ReadLimits,
+) -> Result<Vec<Chunk>, ReportError> {
+    let mut chunks = Vec::with_capacity(most);
+    while rest.begin < rest.end && chunks.len() < most {
+        let chunk = Chunk::at(container, *rest, limits.max_chunk_bytes)?;
+        rest.begin = chunk.end();
+        chunks.push(chunk);
+    }
+    Ok(chunks)
+}

@@ -1,0 +1,93 @@
+//! Reports that the installed versions of Nsight Systems record here, of a program with ranges of every kind.
+//!
+//! `FLOPWATCH_REPORT_ROUNDS` names how many rounds the program makes; each has two ranges.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use flopwatch_trace::model::Category;
+use flopwatch_trace::{ReadLimits, nsys_hdf, nsys_report};
+
+use super::corpus::assert_equal;
+use crate::nsys;
+
+/// Rounds of the program, where no more were asked for.
+const ROUNDS: u64 = 5_000;
+
+/// The program; a printed reason to skip where it cannot be made.
+fn program(folder: &Path, versions: &[PathBuf]) -> Option<PathBuf> {
+    let headers = versions
+        .iter()
+        .filter_map(|nsys| Some(nsys.parent()?.join("nvtx/include")))
+        .find(|headers| headers.is_dir());
+    let Some(headers) = headers else {
+        println!(
+            "skipped: no Nsight Systems of 2023 or later, which brings the headers of NVTX (cargo xtask setup fetches one)"
+        );
+        return None;
+    };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/data/ranges.c");
+    let program = folder.join("ranges");
+    let made = Command::new("cc")
+        .arg("-I")
+        .arg(headers)
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-ldl")
+        .status();
+    let Ok(made) = made else {
+        println!("skipped: no C compiler on this machine");
+        return None;
+    };
+    assert!(made.success());
+    Some(program)
+}
+
+/// A report of a run of `program`.
+fn record(nsys: &Path, program: &Path, rounds: u64, report: &Path) {
+    let output = Command::new(nsys)
+        .args(["profile", "--trace=nvtx,osrt", "--sample=none", "--cpuctxsw=none", "-o"])
+        .arg(report)
+        .arg(program)
+        .arg(rounds.to_string())
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && report.is_file(), "{said}");
+}
+
+#[test]
+fn a_report_that_is_recorded_here_gives_the_timeline_that_its_export_gives() {
+    let versions = nsys::versions();
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), &versions) else {
+        return;
+    };
+    let rounds = std::env::var("FLOPWATCH_REPORT_ROUNDS").map_or(ROUNDS, |rounds| rounds.parse().unwrap());
+    for (at, nsys) in versions.iter().enumerate() {
+        let report = folder.path().join(format!("{at}.nsys-rep"));
+        record(nsys, &program, rounds, &report);
+        let limits = ReadLimits::default();
+        let begin = Instant::now();
+        let capture = nsys_report::read(&report, &limits).unwrap();
+        let of_report = begin.elapsed();
+        let export = folder.path().join(format!("{at}.h5"));
+        let begin = Instant::now();
+        nsys::convert(nsys, "hdf", &report, &export);
+        let exported = begin.elapsed();
+        let begin = Instant::now();
+        let expected = nsys_hdf::read(&export, &limits).unwrap();
+        let of_export = begin.elapsed();
+        let version = &capture.source.tool_version;
+        // Every hundredth round has a third range, and one is left open.
+        let ranges = capture.events[&Category::NvtxRange].count();
+        assert_eq!(ranges, 2 * rounds + rounds.div_ceil(100) + 1, "{version}");
+        assert_equal(version, &report, &export);
+        assert_eq!(capture.drops, expected.drops, "{version}");
+        assert_eq!(capture.captured, expected.captured, "{version}");
+        println!("{version}: read in {of_report:.1?}; exported in {exported:.1?}, read in {of_export:.1?}");
+    }
+}
