@@ -1,8 +1,8 @@
-//! Reads reports of Nsight Systems (`.nsys-rep`, `.qdrep`) of 2020.3 and later, without Nsight Systems; of a raw capture
-//! (`.qdstrm`), of which its importer makes a report, the version alone.
+//! Reads reports of Nsight Systems (`.nsys-rep`, `.qdrep`) of 2020.3 and later, without Nsight
+//! Systems; of a raw capture (`.qdstrm`), of which its importer makes a report, the version alone.
 //!
-//! A report gives the capture that its export gives. Environments, standard output and command lines in it are passed over.
-//! Memory grows with the events that are kept, not with the file.
+//! A report gives the capture that its export gives. Environments, standard output and command
+//! lines in it are passed over. Memory grows with the events that are kept, not with the file.
 
 use std::fs::File;
 use std::io::{self, Read};
