@@ -98,7 +98,7 @@ pub enum Command {
         /// Folder of the artifacts to serve.
         folder: PathBuf,
     },
-    /// Turn an export into a timeline file and a summary; what the agent runs in a child process.
+    /// Turn captures into a timeline file and a summary; what the agent runs in a child process.
     #[command(hide = true)]
     Transform(TransformArguments),
     /// Run an analysis; what the agent runs in a child process.
@@ -390,13 +390,17 @@ fn named<T>(
 /// How foreign files are read.
 #[derive(Clone, Debug, Args)]
 pub struct SourceArguments {
-    /// Longest time in seconds for each step: import, export, transform.
+    /// Longest time in seconds for each step, such as an import or the transform.
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
     /// Say nothing meanwhile.
     #[arg(short, long)]
     pub quiet: bool,
-    /// The nsys for reports [default: the one on PATH, or Debian's].
+    /// Read reports of Nsight Systems through an export by an installed nsys, for events that only it reads: OpenACC, OpenMP,
+    /// Vulkan, DX.
+    #[arg(long)]
+    pub nsys_export: bool,
+    /// The nsys for raw captures and --nsys-export [default: the one on PATH, or Debian's].
     #[arg(long, value_name = "FILE", env = "FLOPWATCH_NSYS")]
     pub nsys: Option<PathBuf>,
     /// The folder host-linux-x64 that belongs to it [default: found beside it].
@@ -414,6 +418,7 @@ impl SourceArguments {
         Source {
             file,
             session_id,
+            nsys_export: self.nsys_export,
             tools: tools::find(self.nsys.as_deref(), self.nsys_host.as_deref(), path.as_ref()),
             disassembler: disassembly::find(self.nvdisasm.as_deref(), path.as_ref()),
             limit: Duration::from_secs(self.timeout),
@@ -468,7 +473,7 @@ pub struct ServeArguments {
     /// Loopback address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
-    /// The nsys for reports that are dropped onto the viewer [default: the one on PATH, or Debian's].
+    /// The nsys for raw captures that are dropped onto the viewer [default: the one on PATH, or Debian's].
     #[arg(long, value_name = "FILE", env = "FLOPWATCH_NSYS")]
     pub nsys: Option<PathBuf>,
     /// The folder host-linux-x64 that belongs to it [default: found beside it].
@@ -479,9 +484,9 @@ pub struct ServeArguments {
 /// Arguments of `transform`.
 #[derive(Debug, Args)]
 pub struct TransformArguments {
-    /// Export of the profiler, or any other file that is read; several become one timeline.
-    #[arg(long = "export", value_name = "FILE")]
-    pub exports: Vec<PathBuf>,
+    /// File to read, of any format; several become one timeline.
+    #[arg(long = "input", value_name = "FILE")]
+    pub inputs: Vec<PathBuf>,
     /// Sampled series (JSON).
     #[arg(long, value_name = "FILE")]
     pub samples: Option<PathBuf>,
@@ -517,7 +522,7 @@ pub struct TransformArguments {
 impl From<TransformArguments> for Job {
     fn from(arguments: TransformArguments) -> Self {
         let TransformArguments {
-            exports,
+            inputs,
             samples,
             session_id,
             trim,
@@ -531,7 +536,7 @@ impl From<TransformArguments> for Job {
         } = arguments;
         let fleet = fleet_capture.zip(fleet_rows);
         Self {
-            exports,
+            inputs,
             samples,
             session_id,
             trim,

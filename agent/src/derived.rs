@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use flopwatch_analysis::Request;
-use flopwatch_api::artifact::{TRACES, XPLANE, report_name};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_artifacts::{ConversionError, Converter, RawCapture};
 use flopwatch_trace::model::Category;
@@ -18,7 +17,7 @@ use futures::future::BoxFuture;
 use crate::analysis::Job;
 use crate::failure::chain;
 use crate::folder;
-use crate::pipeline::{self, NsysFile, Recipe, Wanted, nsys_steps};
+use crate::pipeline::{self, Recipe, Wanted};
 use crate::steps::Steps;
 use crate::workplace::{self, Workplace};
 
@@ -32,8 +31,8 @@ pub struct DerivedArtifacts {
 }
 
 impl DerivedArtifacts {
-    /// In `folder`: what an earlier process left there is removed. Analyses are run with `steps`, raw captures are exported and
-    /// transformed with those of `raw`, whose tools are as new as those that made them; the bounds of each hold.
+    /// In `folder`: what an earlier process left there is removed. Analyses are run with `steps`, raw captures are
+    /// transformed with those of `raw`; the bounds of each hold.
     pub async fn open(steps: Steps, raw: Steps, folder: PathBuf) -> std::io::Result<Self> {
         folder::remove(&folder, &steps).await;
         tokio::fs::create_dir_all(&folder).await?;
@@ -70,25 +69,8 @@ impl DerivedArtifacts {
         let failed = |error: &(dyn std::error::Error + 'static)| ConversionError::Failed(chain(error));
         let place =
             Workplace::make(folder.join(workplace::NAME), &self.raw.limits().users).map_err(|error| failed(&error))?;
-        // What our own reader takes as it is.
-        let profile = raw.reports.iter().find(|file| {
-            [XPLANE, TRACES]
-                .iter()
-                .any(|own| file.file_name() == Some(own.as_ref()))
-        });
-        let mut reports = Vec::new();
-        for (number, report) in (1..).zip(raw.reports.iter().filter(|_| profile.is_none())) {
-            // nsys writes beside what it reads.
-            let moved = place.at(&report_name(number));
-            let shown = std::fs::rename(report, &moved).and_then(|()| place.show(&moved));
-            shown.map_err(|error| failed(&error))?;
-            reports.push(NsysFile::Report(moved));
-        }
-        let (steps, mut exports) = nsys_steps(reports, |name| place.at(name));
-        exports.extend(profile.cloned());
         let recipe = Recipe {
-            steps,
-            exports,
+            inputs: raw.reports.clone(),
             // A newer program may have recorded what this one does not know.
             captured: raw
                 .captured

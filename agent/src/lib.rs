@@ -6,7 +6,7 @@
 //! | [`cli`], [`commands`] | the command line, and what each command does |
 //! | [`pipeline`], [`steps`], [`workplace`], [`folder`] | from raw files to published ones: what is run, and the sandboxed children that do it |
 //! | [`verify`], [`signs`], [`status_summary`] | whether a capture holds what was asked for, and its summary in a few lines: functions of data |
-//! | [`transform`] | exports and samples into the published files; runs in a child process |
+//! | [`transform`] | captures and samples into the published files; runs in a child process |
 //! | [`source`], [`analysis`] | `convert`, `analyze`, `export` and `summary`: any file that is read, through the same children |
 //! | [`derived`] | results of analyses of published timelines on demand, through the same children |
 //! | [`upload`] | files that are dropped onto the viewer, through the same children |

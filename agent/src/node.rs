@@ -174,7 +174,7 @@ pub struct Node {
     pub metrics: Metrics,
     /// Bounds of captures and of their children.
     pub limits: Limits,
-    /// Import, export, transform.
+    /// Import and transform.
     pub steps: Steps,
     /// The versions of the tools that it carries.
     pub toolbox: Arc<Toolbox>,
@@ -472,7 +472,7 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
         .map_err(io_error(format!("cannot listen on {address} for probes")))
 }
 
-/// Import, export and transform with the tools that are there.
+/// Import and transform with the tools that are there.
 async fn make_steps(options: &Options, limits: steps::Limits) -> Result<(Steps, Arc<Toolbox>), Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
     let folders = std::iter::once(&options.tools_dir).chain(&options.older_tools_dir);

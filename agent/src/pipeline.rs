@@ -1,12 +1,12 @@
 //! From what was collected to what is published: the profiler's own tools, the transform, the check. The node and `record` go all of
 //! this way, the commands that read any file as much of it as they need.
 //!
-//! What is to be run is data ([`Recipe`], [`nsys_steps`]); [`run`] carries it out in sandboxed children, one after the other, in one folder
+//! What is to be run is data ([`Recipe`], [`nsys_imports`]); [`run`] carries it out in sandboxed children, one after the other, in one folder
 //! of their own. Which protections and bounds hold is decided by whoever makes the [`Steps`].
 
 use std::fs::File;
 use std::future::Future;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use flopwatch_api::artifact::{Output, TIMELINE, report_name};
@@ -33,51 +33,33 @@ use crate::workplace::Workplace;
 /// Names in the children's folder.
 pub(crate) const SUMMARY: &str = "summary.json";
 
-/// A file of Nsight Systems that only its own tools read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NsysFile {
-    /// A raw capture (`.qdstrm`).
-    Raw(PathBuf),
-    /// A report (`.nsys-rep`).
-    Report(PathBuf),
-}
-
-/// The children that make an export of a file of Nsight Systems, and the export. `at` gives the place of a name in their folder. The report of
-/// a raw capture is called by its number ([`report_name`]), and so is the export.
-pub fn nsys_export(file: NsysFile, number: usize, at: impl Fn(&str) -> PathBuf) -> (Vec<ToolStep>, PathBuf) {
-    let name = report_name(number);
-    let export = at(&Path::new(&name).with_extension("h5").to_string_lossy());
-    let mut steps = Vec::new();
-    let report = match file {
-        NsysFile::Report(report) => report,
-        NsysFile::Raw(raw) => {
-            let report = at(&name);
-            steps.push(ToolStep::Import {
-                raw,
-                report: report.clone(),
-            });
-            report
-        }
+/// The child that makes a report of a raw capture of Nsight Systems (`.qdstrm`), and the report, which is called by its number
+/// ([`report_name`]). `at` gives the place of a name in the children's folder.
+pub fn nsys_import(raw: PathBuf, number: usize, at: impl Fn(&str) -> PathBuf) -> (ToolStep, PathBuf) {
+    let report = at(&report_name(number));
+    let step = ToolStep::Import {
+        raw,
+        report: report.clone(),
     };
-    steps.push(ToolStep::Export {
-        report,
-        export: export.clone(),
-    });
-    (steps, export)
+    (step, report)
 }
 
-/// The same for several files, each with a report and an export of its own.
-pub fn nsys_steps(
-    files: impl IntoIterator<Item = NsysFile>,
+/// The same for several raw captures, each with a report of its own.
+pub fn nsys_imports(
+    raw: impl IntoIterator<Item = PathBuf>,
     at: impl Fn(&str) -> PathBuf,
 ) -> (Vec<ToolStep>, Vec<PathBuf>) {
-    let (mut steps, mut exports) = (Vec::new(), Vec::new());
-    for (number, file) in (1..).zip(files) {
-        let (own, export) = nsys_export(file, number, &at);
-        steps.extend(own);
-        exports.push(export);
-    }
-    (steps, exports)
+    (1..).zip(raw).map(|(number, raw)| nsys_import(raw, number, &at)).unzip()
+}
+
+/// The child that makes an export of a report by Nsight Systems itself, and the export, which lies beside the report.
+pub fn nsys_export(report: PathBuf) -> (ToolStep, PathBuf) {
+    let export = report.with_extension("h5");
+    let step = ToolStep::Export {
+        report,
+        export: export.clone(),
+    };
+    (step, export)
 }
 
 /// How raw files become what the transform reads.
@@ -87,8 +69,8 @@ pub struct Recipe {
     pub tools: Option<HostTools>,
     /// The children, in their order.
     pub steps: Vec<ToolStep>,
-    /// The exports, which become one timeline; none where the GPU samples are all there is.
-    pub exports: Vec<PathBuf>,
+    /// The files that become one timeline: reports, traces, exports; none where the GPU samples are all there is.
+    pub inputs: Vec<PathBuf>,
     /// Names of the files in the children's folder that are published as Raw.
     pub reports: Vec<String>,
     /// Files that the collection itself left, each with the name under which it is published as Raw; none where children make the
@@ -98,12 +80,12 @@ pub struct Recipe {
     pub captured: Vec<Category>,
 }
 
-/// What is made of the export, beside what the recipe says.
+/// What is made of the inputs, beside what the recipe says.
 #[derive(Clone, Debug)]
 pub struct Wanted {
     /// Samples of the window as JSON ([`Samples`](crate::transform::Samples)).
     pub samples: Option<PathBuf>,
-    /// The session's identifier; by default that of the export.
+    /// The session's identifier; by default that of the input.
     pub session_id: Option<String>,
     /// What does the heavy steps of the transform.
     pub device: TransformDevice,
@@ -116,19 +98,19 @@ pub struct Wanted {
 pub enum Stage {
     /// A report is made of a raw capture.
     Import,
-    /// An export is made of a report.
+    /// An export is made of a report, where it was asked for.
     Export,
-    /// The published files are made of an export.
+    /// The published files are made of the inputs.
     Transform,
 }
 
 /// Why the files could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The profiler's own tools could not make an export of what it wrote.
+    /// The profiler's own tools could not make a report or an export of what it wrote.
     #[error(transparent)]
     Import(steps::Error),
-    /// The export could not be transformed.
+    /// The inputs could not be transformed.
     #[error(transparent)]
     Transform(steps::Error),
     /// What a child made is not taken.
@@ -252,7 +234,7 @@ pub async fn run<'a>(
     let tools = prepare(steps, place, &recipe.steps, until.clone(), &mut begins).await?;
     begins(Stage::Transform);
     let job = Job {
-        exports: recipe.exports,
+        inputs: recipe.inputs,
         samples: wanted.samples,
         session_id: wanted.session_id,
         trim: false,
@@ -300,43 +282,34 @@ mod tests {
     }
 
     #[test]
-    fn what_one_step_makes_the_next_one_reads() {
-        let (steps, made) = nsys_export(NsysFile::Raw("/spool/capture.qdstrm".into()), 1, at);
-        let [
-            ToolStep::Import { raw, report: imported },
-            ToolStep::Export { report, export },
-        ] = steps.as_slice()
-        else {
-            panic!("{steps:?}");
+    fn what_an_import_makes_an_export_reads() {
+        let (import, report) = nsys_import("/spool/capture.qdstrm".into(), 1, at);
+        assert_eq!(report, at("capture.nsys-rep"));
+        let raw = "/spool/capture.qdstrm".into();
+        assert_eq!(
+            import,
+            ToolStep::Import {
+                raw,
+                report: report.clone(),
+            }
+        );
+        let (step, export) = nsys_export(report.clone());
+        assert_eq!(export, at("capture.h5"));
+        assert_eq!(step, ToolStep::Export { report, export });
+    }
+
+    #[test]
+    fn every_raw_capture_of_several_is_imported_into_a_report_of_its_own() {
+        let raw = |number: u32| PathBuf::from(format!("/spool/{number}.qdstrm"));
+        let (steps, reports) = nsys_imports([raw(1), raw(2)], at);
+        assert_eq!(reports, [at("capture.nsys-rep"), at("capture.2.nsys-rep")]);
+        let import = |number, report: &PathBuf| ToolStep::Import {
+            raw: raw(number),
+            report: report.clone(),
         };
-        assert_eq!(raw, &PathBuf::from("/spool/capture.qdstrm"));
-        assert_eq!((imported, export), (report, &made));
-    }
-
-    #[test]
-    fn every_file_of_several_has_a_report_and_an_export_of_its_own() {
-        let raw = |number: u32| NsysFile::Raw(format!("/spool/{number}.qdstrm").into());
-        let (steps, exports) = nsys_steps([raw(1), raw(2)], at);
-        assert_eq!(exports, [at("capture.h5"), at("capture.2.h5")]);
-        let reports = steps.iter().map(|step| match step {
-            ToolStep::Import { report, .. } | ToolStep::Export { report, .. } => report.clone(),
-        });
-        let (first, second) = (at("capture.nsys-rep"), at("capture.2.nsys-rep"));
-        assert_eq!(
-            reports.collect::<Vec<_>>(),
-            [first.clone(), first, second.clone(), second]
-        );
-    }
-
-    #[test]
-    fn a_report_is_not_imported_again() {
-        let (steps, made) = nsys_export(NsysFile::Report("/a/report".into()), 1, at);
-        assert_eq!(
-            steps,
-            [ToolStep::Export {
-                report: "/a/report".into(),
-                export: made,
-            }]
-        );
+        let [first, second] = reports.as_slice() else {
+            panic!("{reports:?}");
+        };
+        assert_eq!(steps, [import(1, first), import(2, second)]);
     }
 }

@@ -163,7 +163,7 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     /// Ends a collection that may run and throws away what it recorded. Safe to run twice; what does not work is logged.
     fn discard(&self, site: &Site);
 
-    /// How the raw files become exports.
+    /// How the raw files become what the transform reads.
     fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure>;
 
     /// Files of the collection that only its own tools read, each with the name under which it is

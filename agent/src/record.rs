@@ -33,7 +33,7 @@ use crate::failure::Failure;
 use crate::gpus::Gpus;
 use crate::manifest::{self, Manifest};
 use crate::nsys_options;
-use crate::pipeline::{self, NsysFile, Recipe, Stage, Wanted, nsys_steps};
+use crate::pipeline::{self, Recipe, Stage, Wanted, nsys_imports};
 use crate::progress::Progress;
 use crate::steps::{Limits, Steps};
 use crate::transform::{SAMPLES, Samples};
@@ -103,7 +103,7 @@ pub enum Error {
     /// The range of the command that was to be recorded did not begin; the text says what was waited for.
     #[error("{0}")]
     RangeMissed(String),
-    /// Importing, exporting or transforming failed.
+    /// Importing or transforming failed.
     #[error(transparent)]
     Pipeline(#[from] pipeline::Error),
     /// The same, and what was recorded is kept, because it was asked for.
@@ -337,22 +337,21 @@ async fn publish(
     })?;
     std::fs::write(&samples_file, text).map_err(io(&samples_file))?;
     // The profiler's own reports are no child's.
-    let (files, reports, own): (Vec<NsysFile>, Vec<String>, _) = match captured {
+    let ((tools, inputs), reports, own): (_, Vec<String>, _) = match captured {
         Captured::Reports(own) => {
-            let files = own.iter().cloned().map(NsysFile::Report).collect();
-            (files, Vec::new(), numbered(own, report_name))
+            let inputs = own.clone();
+            ((Vec::new(), inputs), Vec::new(), numbered(own, report_name))
         }
         Captured::Raw(raw) => {
+            let imports = nsys_imports(raw.iter().cloned(), |name| place.at(name));
             let reports = (1..=raw.len()).map(report_name).collect();
-            let files = raw.iter().cloned().map(NsysFile::Raw).collect();
-            (files, reports, numbered(raw, stream_name))
+            (imports, reports, numbered(raw, stream_name))
         }
     };
-    let (tools, exports) = nsys_steps(files, |name| place.at(name));
     let recipe = Recipe {
         tools: None,
         steps: tools,
-        exports,
+        inputs,
         reports: reports.clone(),
         collected: Vec::new(),
         captured: trace.iter().flat_map(|traced| traced.records()).copied().collect(),
@@ -367,8 +366,7 @@ async fn publish(
     let begins = |stage| {
         progress.stage(match stage {
             Stage::Import => "importing the capture",
-            Stage::Export => "exporting the capture",
-            Stage::Transform => "making the timeline",
+            Stage::Export | Stage::Transform => "making the timeline",
         });
     };
     let made = pipeline::run(&steps, &place, recipe, wanted, pending(), begins).await;

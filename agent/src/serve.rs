@@ -86,7 +86,7 @@ pub struct Service {
 
 impl Service {
     /// Serves a result's folder or one file of it under `name` on a loopback address; without one, the viewer alone. Other captures that are dropped
-    /// onto the viewer are converted, reports of Nsight Systems with `tools`.
+    /// onto the viewer are converted, raw captures of Nsight Systems with `tools`.
     pub async fn new(
         source: Option<&Path>,
         name: &str,
@@ -109,9 +109,8 @@ impl Service {
             ..StoreOptions::default()
         };
         let own = std::env::current_exe().map_err(io)?;
-        let steps = Steps::new(own.clone(), None, Limits::default());
-        let raw = Steps::new(own, tools.clone().ok(), Limits::default());
-        let forms = DerivedArtifacts::open(steps, raw, folder.path().join("conversions"))
+        let steps = Steps::new(own, None, Limits::default());
+        let forms = DerivedArtifacts::open(steps.clone(), steps, folder.path().join("conversions"))
             .await
             .map_err(io)?;
         let store = Store::open(folder.path(), options, metrics.clone()).await?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flopwatch_analysis::{Request, RequestError};
-use flopwatch_api::artifact::REPORT;
+use flopwatch_api::artifact::{REPORT, STREAM};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
@@ -19,7 +19,7 @@ use flopwatch_trace::{Format, Version, nsys_report};
 use tempfile::TempDir;
 
 use crate::analysis::{self, Report};
-use crate::pipeline::{self, NsysFile, Recipe, Stage, Wanted, nsys_export};
+use crate::pipeline::{self, Recipe, Stage, Wanted, nsys_export, nsys_import};
 use crate::progress::Progress;
 use crate::steps::{self, Limits, Steps};
 use crate::tools;
@@ -33,7 +33,9 @@ pub struct Source {
     pub file: PathBuf,
     /// The session's identifier; by default that of the file.
     pub session_id: Option<String>,
-    /// The Nsight Systems for reports, or why there is none.
+    /// Whether reports of Nsight Systems are read through an export by its own tools.
+    pub nsys_export: bool,
+    /// The Nsight Systems for raw captures and exports, or why there is none.
     pub tools: Result<HostTools, tools::Error>,
     /// NVIDIA's disassembler for machine code, where there is one.
     pub disassembler: Option<PathBuf>,
@@ -72,15 +74,17 @@ pub enum Error {
     /// The output is the source.
     #[error("{0}: is the source itself")]
     Itself(PathBuf),
-    /// A report, and no Nsight Systems to export it.
+    /// A raw capture, or a report that is to be exported, and no Nsight Systems for it.
     #[error(
-        "{path}: made by Nsight Systems {report}, which alone reads it, and {missing}: install {wanted} \
+        "{path}: made by Nsight Systems {report}; {work} needs its own tools, and {missing}: install {wanted} \
          ({}) and name its nsys with --nsys or FLOPWATCH_NSYS",
         tools::HOME
     )]
     NoTools {
-        /// Report that was given.
+        /// File that was given.
         path: PathBuf,
+        /// What cannot be done.
+        work: &'static str,
         /// The version that made it.
         report: String,
         /// What is missing.
@@ -88,13 +92,13 @@ pub enum Error {
         /// The versions that read it.
         wanted: String,
     },
-    /// The report is newer than the profiler that would have to read it.
+    /// The file is newer than the profiler that would have to import or export it.
     #[error(
         "{path}: made by Nsight Systems {report}, which is newer than the installed {installed}: install {wanted} and name \
          its nsys with --nsys"
     )]
     Newer {
-        /// Report that was given.
+        /// File that was given.
         path: PathBuf,
         /// The version that made it.
         report: Version,
@@ -103,10 +107,10 @@ pub enum Error {
         /// The versions that read it.
         wanted: String,
     },
-    /// The installed profiler could not read the report, though it is not older than it.
+    /// The installed profiler could not import or export the file, though it is not older than it.
     #[error("{path}: made by Nsight Systems {report}, and the installed {installed} cannot read it: {message}")]
     Refused {
-        /// Report that was given.
+        /// File that was given.
         path: PathBuf,
         /// The version that made it.
         report: String,
@@ -293,9 +297,9 @@ async fn converted(
     // One wait for all steps: the first that it ends is the last one.
     let mut until = std::pin::pin!(until);
     let place = Workplace::make(work.path().join(workplace::NAME), &steps.limits().users)?;
-    let export = exported(source, &steps, &place, "", progress, &mut until).await?;
+    let input = readable(source, &steps, &place, "", progress, &mut until).await?;
     let recipe = Recipe {
-        exports: vec![export],
+        inputs: vec![input],
         ..Recipe::default()
     };
     let wanted = Wanted {
@@ -337,7 +341,7 @@ async fn analyzed(
         } else {
             format!("{number}-")
         };
-        inputs.push(exported(source, &steps, &place, &before, progress, &mut until).await?);
+        inputs.push(readable(source, &steps, &place, &before, progress, &mut until).await?);
     }
     progress.stage("reading and analyzing");
     let result = "result";
@@ -370,7 +374,6 @@ fn steps_for(source: &Source) -> Result<Steps, Error> {
     let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
     let limits = Limits {
         import: source.limit,
-        export: source.limit,
         transform: source.limit,
         ..Limits::default()
     };
@@ -378,8 +381,9 @@ fn steps_for(source: &Source) -> Result<Steps, Error> {
     Ok(steps.with_disassembler(source.disassembler.clone()))
 }
 
-/// The file itself, or what its profiler exports of it into `place`, under names that begin with `before`.
-async fn exported(
+/// The file itself, or what its profiler's own tools make of it in `place`, under names that begin with `before`: of a raw capture a
+/// report, and of a report an export where one was asked for.
+async fn readable(
     source: &Source,
     steps: &Steps,
     place: &Workplace,
@@ -395,15 +399,16 @@ async fn exported(
     if !file.is_file() {
         return Err(Error::NoFile(source.file.clone()));
     }
-    let at = |name: &str| place.at(&format!("{before}{name}"));
-    let format = flopwatch_trace::detect(&file).map_err(io(&source.file))?;
-    let Some(format @ (Format::NsysReport | Format::NsysStream)) = format else {
-        return Ok(file);
+    let format = match flopwatch_trace::detect(&file).map_err(io(&source.file))? {
+        Some(format @ Format::NsysStream) => format,
+        Some(format @ Format::NsysReport) if source.nsys_export => format,
+        _ => return Ok(file),
     };
     if let Err(error) = &source.tools {
         let report = nsys_report::version(&file).map_err(io(&source.file))?;
         return Err(Error::NoTools {
             path: source.file.clone(),
+            work: work(format),
             report: text(report),
             missing: error.missing(),
             wanted: wanted(report, format),
@@ -411,27 +416,31 @@ async fn exported(
     }
     let versions = Versions::of(&file, format, steps).await?;
     versions.check(&source.file)?;
-    // nsys writes beside what it reads.
-    let copied = |name: &str| {
-        let copy = at(name);
-        std::fs::copy(&file, &copy).map_err(io(&source.file))?;
-        Ok::<_, Error>(copy)
-    };
-    let copy = if format == Format::NsysStream {
-        NsysFile::Raw(copied("capture.qdstrm")?)
-    } else {
-        NsysFile::Report(copied(REPORT)?)
-    };
-    let (tools, export) = nsys_export(copy, 1, at);
+    let at = |name: &str| place.at(&format!("{before}{name}"));
+    let is_raw = format == Format::NsysStream;
+    // The tools write beside what they read.
+    let mut made = at(if is_raw { STREAM } else { REPORT });
+    std::fs::copy(&file, &made).map_err(io(&source.file))?;
+    let mut tools = Vec::new();
+    if is_raw {
+        let (import, report) = nsys_import(made, 1, at);
+        tools.push(import);
+        made = report;
+    }
+    if source.nsys_export {
+        let (step, export) = nsys_export(made);
+        tools.push(step);
+        made = export;
+    }
     let begins = |stage| {
         progress.stage(match stage {
             Stage::Import => "importing the capture",
             Stage::Export | Stage::Transform => "exporting the report",
         });
     };
-    let made = pipeline::prepare(steps, place, &tools, until, begins).await;
-    made.map_err(|error| versions.explain(&source.file, error))?;
-    Ok(export)
+    let prepared = pipeline::prepare(steps, place, &tools, until, begins).await;
+    prepared.map_err(|error| versions.explain(&source.file, error))?;
+    Ok(made)
 }
 
 /// A child of ours says in its last line what is wrong with the file: that is the error, and not how the child ended.
@@ -451,6 +460,14 @@ fn text(version: Option<Version>) -> String {
     version.map_or_else(|| "of unknown version".to_owned(), |version| version.to_string())
 }
 
+/// What needs the profiler's own tools.
+const fn work(format: Format) -> &'static str {
+    match format {
+        Format::NsysStream => "the import of a raw capture",
+        _ => "--nsys-export",
+    }
+}
+
 /// The versions that read what `report` made: of a raw capture an importer of the same one.
 fn wanted(report: Option<Version>, format: Format) -> String {
     let is_raw = format == Format::NsysStream;
@@ -462,7 +479,7 @@ fn wanted(report: Option<Version>, format: Format) -> String {
     }
 }
 
-/// The version that made a report, where it tells, and the installed one.
+/// The version that made a report or a raw capture, where it tells, and the installed one.
 struct Versions {
     report: Option<Version>,
     installed: Option<Version>,

@@ -1,4 +1,5 @@
-//! From a raw capture to the published files, in three sandboxed child processes: import, export, transform.
+//! From a raw capture to the published files, in sandboxed child processes: import, transform. An export by Nsight Systems is made
+//! only where it was asked for.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,10 +63,8 @@ pub struct Limits {
     pub file_bytes: u64,
     /// Free disk space that children leave.
     pub floor: Floor,
-    /// Longest import.
+    /// Longest import, and longest export.
     pub import: Duration,
-    /// Longest export.
-    pub export: Duration,
     /// Longest transform.
     pub transform: Duration,
 }
@@ -84,7 +83,6 @@ impl Default for Limits {
             file_bytes: 16 << 30,
             floor: Floor::default(),
             import: long,
-            export: long,
             transform: long,
         }
     }
@@ -339,7 +337,7 @@ impl Steps {
         let mut child = Step::new(
             step,
             tools.export_hdf(report, export),
-            self.limits.export,
+            self.limits.import,
             self.limits.floor,
         );
         child.reads(place, report)?;
@@ -364,7 +362,7 @@ impl Steps {
         );
         child.gpu = gpu;
         let capture = job.fleet.as_ref().map(|fleet| &fleet.capture);
-        for file in job.exports.iter().chain(&job.samples).chain(capture) {
+        for file in job.inputs.iter().chain(&job.samples).chain(capture) {
             child.reads(place, file)?;
         }
         Ok(self.run(child, place, until).await?.processor_time)

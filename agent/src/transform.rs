@@ -1,6 +1,6 @@
-//! From what the profiler exported and what NVML said to the files that are published.
+//! From what the profiler wrote and what NVML said to the files that are published.
 //!
-//! Runs in a child process of its own (`flopwatch-agent transform`): the export is a foreign file.
+//! Runs in a child process of its own (`flopwatch-agent transform`): what the profiler wrote is a foreign file.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};
@@ -34,7 +34,7 @@ const MAX_SUMMARY_BYTES: u64 = 256 << 20;
 pub struct Samples {
     /// When the window opened, in ns since the Unix epoch. Used where the profiler does not say when its session began.
     pub window_start_utc_ns: u64,
-    /// Length of the window in ns. Used where there is no profiler's export.
+    /// Length of the window in ns. Used where there is no file of a profiler.
     pub window_ns: u64,
     /// Series that were sampled beside the capture.
     pub series: Vec<SampledSeries>,
@@ -85,11 +85,11 @@ pub struct SampledSeries {
 /// What to make of what.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The profiler's exports, or any other files that are read, which become one timeline; none for metrics alone.
-    pub exports: Vec<PathBuf>,
+    /// The profiler's files, or any other files that are read, which become one timeline; none for metrics alone.
+    pub inputs: Vec<PathBuf>,
     /// [`Samples`] as JSON.
     pub samples: Option<PathBuf>,
-    /// The session's identifier, kept in the files; by default that of the export.
+    /// The session's identifier, kept in the files; by default that of the input.
     pub session_id: Option<String>,
     /// The timeline begins with the first that there is in the samples' window, not with the window.
     pub trim: bool,
@@ -112,8 +112,8 @@ impl Job {
     pub fn command_line(&self, program: &Path) -> Vec<String> {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut line = vec![text(program), "transform".to_owned()];
-        let exports = self.exports.iter().map(|file| ("--export", file));
-        for (option, file) in exports.chain(self.samples.iter().map(|file| ("--samples", file))) {
+        let inputs = self.inputs.iter().map(|file| ("--input", file));
+        for (option, file) in inputs.chain(self.samples.iter().map(|file| ("--samples", file))) {
             line.extend([option.to_owned(), text(file)]);
         }
         if let Some(id) = &self.session_id {
@@ -144,10 +144,10 @@ impl Job {
 /// Why the files could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The export cannot be read.
+    /// An input cannot be read.
     #[error(transparent)]
-    Export(#[from] ReadError),
-    /// Several exports cannot be one timeline.
+    Input(#[from] ReadError),
+    /// Several inputs cannot be one timeline.
     #[error(transparent)]
     Merge(#[from] MergeError),
     /// The samples cannot be read.
@@ -158,8 +158,8 @@ pub enum Error {
         /// What is wrong with them.
         reason: String,
     },
-    /// There is neither an export nor samples.
-    #[error("nothing to transform: give --export, --samples or both")]
+    /// There is neither an input nor samples.
+    #[error("nothing to transform: give --input, --samples or both")]
     Nothing,
     /// The GPU that was asked for cannot be used.
     #[error(transparent)]
@@ -192,15 +192,15 @@ pub enum Error {
 pub fn run(job: &Job) -> Result<Summary, Error> {
     let mut samples = job.samples.as_deref().map(read_samples).transpose()?;
     if let Some(samples) = samples.as_mut().filter(|_| job.trim) {
-        trim(samples, &job.exports)?;
+        trim(samples, &job.inputs)?;
     }
-    let mut of_export = None;
-    let mut capture = match (job.exports.as_slice(), &samples) {
+    let mut of_input = None;
+    let mut capture = match (job.inputs.as_slice(), &samples) {
         ([], Some(samples)) => metrics_alone(samples),
         ([], None) => return Err(Error::Nothing),
-        (exports, _) => {
-            let opened = read_exports(exports, &job.captured, samples.as_ref())?;
-            of_export = opened.session_id;
+        (inputs, _) => {
+            let opened = read_inputs(inputs, &job.captured, samples.as_ref())?;
+            of_input = opened.session_id;
             let mut capture = opened.capture;
             capture.declare_captured(job.captured.iter().copied());
             capture
@@ -209,7 +209,7 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
     if let Some(samples) = samples {
         add_samples(&mut capture, samples);
     }
-    let session_id = job.session_id.clone().or(of_export);
+    let session_id = job.session_id.clone().or(of_input);
     let session_id = session_id.unwrap_or_else(|| LOCAL_SESSION.to_owned());
     let options = TransformOptions { session_id };
     let (timeline, pick) = transform_beside(job.others, wanted(job.device), capture, options)?;
@@ -231,11 +231,11 @@ pub fn run(job: &Job) -> Result<Summary, Error> {
 }
 
 /// Lets the window begin with the first event or point in it; one without any stays as it is.
-fn trim(samples: &mut Samples, exports: &[PathBuf]) -> Result<(), Error> {
+fn trim(samples: &mut Samples, inputs: &[PathBuf]) -> Result<(), Error> {
     let window = samples.window();
     let mut first = samples.series.iter().flat_map(|series| &series.t_utc_ns).min().copied();
-    if !exports.is_empty() {
-        let capture = read_exports(exports, &[], Some(samples))?.capture;
+    if !inputs.is_empty() {
+        let capture = read_inputs(inputs, &[], Some(samples))?.capture;
         let begin = capture.session_start_utc_ns.unwrap_or(window.start);
         let of_events = capture.events.values().flat_map(|events| &events.start_ns).min();
         let of_events = of_events.map(|start| begin.saturating_add(*start));
@@ -248,15 +248,15 @@ fn trim(samples: &mut Samples, exports: &[PathBuf]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the exports hold together, which are bounded as one is. Of a flight recorder's file, what ran in the window of the samples.
+/// What the inputs hold together, which are bounded as one is. Of a flight recorder's file, what ran in the window of the samples.
 /// Where it is known what was `asked` for, processes that all did nothing are a capture without
 /// events.
-fn read_exports(exports: &[PathBuf], asked: &[Category], samples: Option<&Samples>) -> Result<Opened, Error> {
+fn read_inputs(inputs: &[PathBuf], asked: &[Category], samples: Option<&Samples>) -> Result<Opened, Error> {
     let mut limits = ReadLimits::default();
     let mut session_id = None;
-    let mut captures = Vec::with_capacity(exports.len());
-    for export in exports {
-        let opened = match open_between(export, &limits, samples.map(Samples::window)) {
+    let mut captures = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let opened = match open_between(input, &limits, samples.map(Samples::window)) {
             // Whoever knows what was to be recorded says by the window's signs why there is none.
             Err(ReadError::Kineto(kineto::ReadError::Idle { processes, .. })) if !asked.is_empty() => Opened {
                 session_id: None,
@@ -417,7 +417,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         std::fs::write(path("samples.json"), serde_json::to_vec(&samples()).unwrap()).unwrap();
         let job = Job {
-            exports: Vec::new(),
+            inputs: Vec::new(),
             samples: Some(path("samples.json")),
             session_id: Some("0123abcd".to_owned()),
             trim: false,
@@ -469,8 +469,8 @@ mod tests {
     #[test]
     fn processes_that_all_did_nothing_are_an_error_but_to_whoever_knows_what_was_to_be_recorded() {
         let folder = tempfile::tempdir().unwrap();
-        let export = folder.path().join("capture.tar");
-        let mut archive = tar::Builder::new(File::create(&export).unwrap());
+        let input = folder.path().join("capture.tar");
+        let mut archive = tar::Builder::new(File::create(&input).unwrap());
         let trace = br#"{"schemaVersion": 1, "traceEvents": [{"ph": "M", "name": "process_name", "ts": 0, "pid": 1}]}"#;
         for name in ["trace-1_1.json", "trace-1_8.json"] {
             let mut header = tar::Header::new_gnu();
@@ -479,7 +479,7 @@ mod tests {
         }
         archive.into_inner().unwrap().sync_all().unwrap();
         let job = |captured| Job {
-            exports: vec![export.clone()],
+            inputs: vec![input.clone()],
             samples: None,
             session_id: None,
             trim: false,
@@ -499,12 +499,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_export_is_refused_with_its_name() {
+    fn a_file_of_no_format_is_refused_with_its_name() {
         let folder = tempfile::tempdir().unwrap();
-        let export = folder.path().join("raw.h5");
-        std::fs::write(&export, b"not HDF5").unwrap();
+        let input = folder.path().join("raw.h5");
+        std::fs::write(&input, b"not HDF5").unwrap();
         let job = Job {
-            exports: vec![export],
+            inputs: vec![input],
             samples: None,
             session_id: None,
             trim: false,

@@ -85,7 +85,7 @@ pub struct Uploads {
     folder: PathBuf,
     /// Namespace of the store that timelines are published in.
     namespace: &'static str,
-    /// The Nsight Systems for reports, or why there is none.
+    /// The Nsight Systems for raw captures, or why there is none.
     tools: Result<HostTools, tools::Error>,
     limits: UploadLimits,
     turn: Semaphore,
@@ -204,6 +204,7 @@ impl Uploads {
         let source = Source {
             file: file.to_owned(),
             session_id: None,
+            nsys_export: false,
             tools: self.tools.clone(),
             disassembler: disassembly::on_this_machine(),
             limit: self.limits.step,

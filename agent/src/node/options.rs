@@ -167,10 +167,7 @@ pub struct Options {
     /// Longest import of a raw capture.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub import_timeout_seconds: u32,
-    /// Longest export of a report.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    pub export_timeout_seconds: u32,
-    /// Longest transform of an export.
+    /// Longest transform of what was captured.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub transform_timeout_seconds: u32,
     /// Users and groups of the child processes that read captures, one for each: numbers that nothing else on the node has.
@@ -239,11 +236,10 @@ impl Options {
             cgroups: Some(ToolCgroups::open(&self.proc, &self.cgroup_root, memory::CGROUP)),
             turns: Arc::new(Semaphore::new(shares.at_once)),
             memory_bytes: shares.each_bytes,
-            // An export is larger than its capture; a file that outgrows even this is a runaway.
+            // A report may be larger than its raw capture; a file that outgrows even this is a runaway.
             file_bytes: self.max_capture_bytes.saturating_mul(4),
             floor: self.floor(),
             import: seconds(self.import_timeout_seconds),
-            export: seconds(self.export_timeout_seconds),
             transform: seconds(self.transform_timeout_seconds),
         }
     }

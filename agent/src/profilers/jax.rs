@@ -367,7 +367,7 @@ impl Profiler for Jax {
         let (profile, dumps) = (raw.path(XPLANE), raw.path(JAX_DUMPS));
         let dumps = dumps.is_file().then_some((JAX_DUMPS, dumps));
         Ok(Recipe {
-            exports: vec![profile.clone()],
+            inputs: vec![profile.clone()],
             collected: [(XPLANE, profile)].into_iter().chain(dumps).collect(),
             ..Recipe::default()
         })

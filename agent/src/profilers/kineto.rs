@@ -351,7 +351,7 @@ impl Profiler for Kineto {
     fn steps(&self, state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
         let traces = raw.path(RAW);
         Ok(Recipe {
-            exports: vec![traces.clone()],
+            inputs: vec![traces.clone()],
             collected: vec![(RAW, traces)],
             captured: state.read::<Collection>()?.records(),
             ..Recipe::default()

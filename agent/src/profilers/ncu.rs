@@ -170,7 +170,7 @@ impl Profiler for Ncu {
     fn steps(&self, _state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
         let report = raw.path(NCU_REPORT);
         Ok(Recipe {
-            exports: vec![report.clone()],
+            inputs: vec![report.clone()],
             collected: vec![(NCU_REPORT, report)],
             ..Recipe::default()
         })

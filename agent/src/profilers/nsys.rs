@@ -31,7 +31,7 @@ use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
 use crate::node::containers::Probed;
 use crate::nsys_options;
-use crate::pipeline::{NsysFile, nsys_steps};
+use crate::pipeline::nsys_imports;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
 pub(crate) use collection::{clean, file_name, owner};
@@ -183,13 +183,12 @@ impl Profiler for Nsys {
 
     fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure> {
         let Session { traced, tools, .. } = state.read()?;
-        let files: Vec<_> = streams(raw).map(|(_, path)| NsysFile::Raw(path)).collect();
-        let reports = (1..=files.len()).map(report_name).collect();
-        let (steps, exports) = nsys_steps(files, |name| place.at(name));
+        let (steps, inputs) = nsys_imports(streams(raw).map(|(_, path)| path), |name| place.at(name));
+        let reports = (1..=inputs.len()).map(report_name).collect();
         Ok(Recipe {
             tools: tools_of(&tools, toolbox)?,
             steps,
-            exports,
+            inputs,
             reports,
             collected: Vec::new(),
             captured: traced.iter().flat_map(|traced| traced.records()).copied().collect(),

@@ -136,7 +136,7 @@ impl Profiler for Recorder {
     fn steps(&self, _state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
         let ring = raw.path(RING);
         Ok(Recipe {
-            exports: vec![ring.clone()],
+            inputs: vec![ring.clone()],
             collected: vec![(RING, ring)],
             captured: vec![Category::NvtxRange],
             ..Recipe::default()

@@ -157,7 +157,7 @@ pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<Prelude, 
     }
     let ring = Some(work.spool.join(RING_BEFORE)).filter(|ring| ring.is_file());
     let job = Job {
-        exports: ring.clone().into_iter().collect(),
+        inputs: ring.clone().into_iter().collect(),
         samples: Some(samples),
         session_id: Some(work.capture.spec.session_ref.id.clone()),
         trim: true,

@@ -46,7 +46,7 @@ pub(super) struct Produced {
     pub(super) fleet: Option<Box<CaptureRow>>,
 }
 
-/// Imports, exports, transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
+/// Imports and transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
 /// that is at work.
 pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Produced, Failed> {
     let profiler = work.profiler(attached)?;

@@ -171,7 +171,7 @@ impl Profiler for Sample {
         Ok(Recipe {
             steps: self.importer.iter().map(|_| import.clone()).collect(),
             tools: self.importer.clone(),
-            exports: vec![raw.path(TRACE)],
+            inputs: vec![raw.path(TRACE)],
             collected: vec![(TRACES, raw.path(TRACE))],
             captured: vec![Category::CpuOp],
             ..Recipe::default()
