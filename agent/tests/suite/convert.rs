@@ -1,6 +1,7 @@
 //! `convert` and `summary` as a person runs them, on files of our own making and, where they are there, on captures of other
 //! people and with the real Nsight Systems.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -256,36 +257,52 @@ fn a_database_of_somebody_else_becomes_a_timeline() {
 }
 
 #[test]
-fn a_report_goes_through_the_installed_nsys() {
+fn a_report_is_read_without_an_nsys_and_through_one_where_that_is_asked_for() {
     let Some(input) = corpus("gpubootcamp-jacobi/jacobi_report.qdrep") else {
         return;
     };
-    if !nsys_is_there() {
-        return;
-    }
     let folder = tempfile::tempdir().unwrap();
-    let output = folder.path().join("jacobi.h5");
-    let converted = agent(&["convert"], &[&input, &output]);
-    assert!(converted.status.success(), "{}", text(&converted));
-    assert!(
-        text(&converted).contains("exporting the report"),
-        "{}",
-        text(&converted)
-    );
-    let read = timeline_file::read(&output, &ReadLimits::default()).unwrap();
-    assert_eq!(read.capture.events[&Category::CudaKernel].len(), 1001);
-    assert_eq!(listing(folder.path()), ["jacobi.h5"]);
+    let convert = |name: &str, more: &[&str]| {
+        let output = folder.path().join(name);
+        let converted = agent(&[&["convert"][..], more].concat(), &[&input, &output]);
+        assert!(converted.status.success(), "{}", text(&converted));
+        let read = timeline_file::read(&output, &ReadLimits::default()).unwrap();
+        assert_eq!(read.capture.events[&Category::CudaKernel].len(), 1001);
+        (read.capture.events, text(&converted))
+    };
+    let (own, said) = convert("own.h5", &["--nsys", "/nowhere/nsys"]);
+    assert!(!said.contains("exporting"), "{said}");
+    if nsys_is_there() {
+        let (exported, said) = convert("exported.h5", &["--nsys-export"]);
+        assert!(said.contains("exporting the report"), "{said}");
+        for category in [Category::CudaKernel, Category::NvtxRange] {
+            let starts = |events: &BTreeMap<Category, Events>| events.get(&category).map(|of| of.start_ns.clone());
+            assert_eq!(starts(&own), starts(&exported), "{category:?}");
+        }
+        assert_eq!(listing(folder.path()), ["exported.h5", "own.h5"]);
+    }
 }
 
 #[test]
-fn a_report_that_is_newer_than_the_nsys_is_refused_with_both_versions() {
+fn a_report_that_is_newer_than_any_installed_nsys_is_read() {
+    let Some(input) = corpus("torchcodec/torchcodec_report1.nsys-rep") else {
+        return;
+    };
+    let json = agent(&["summary", "--quiet", "--format", "json"], &[&input]);
+    assert!(json.status.success(), "{}", text(&json));
+    let summary: Summary = serde_json::from_slice(&json.stdout).unwrap();
+    assert!(summary.total_events > 0, "{}", text(&json));
+}
+
+#[test]
+fn a_report_that_is_newer_than_the_nsys_that_is_to_export_it_is_refused_with_both_versions() {
     let Some(input) = corpus("torchcodec/torchcodec_report1.nsys-rep") else {
         return;
     };
     if !nsys_is_there() {
         return;
     }
-    let refused = agent(&["summary"], &[&input]);
+    let refused = agent(&["summary", "--nsys-export"], &[&input]);
     assert_eq!(refused.status.code(), Some(1));
     let message = text(&refused);
     assert!(
@@ -295,31 +312,35 @@ fn a_report_that_is_newer_than_the_nsys_is_refused_with_both_versions() {
 }
 
 #[test]
-fn a_report_without_an_nsys_says_what_to_install() {
+fn what_only_an_nsys_makes_says_what_to_install_without_one() {
     let folder = tempfile::tempdir().unwrap();
     let input = folder.path().join("x.nsys-rep");
-    for (content, made, wanted) in [
+    let export = "--nsys-export needs its own tools";
+    for (content, made, work, wanted) in [
         (
             "NVIDIA Tegra Profiler Report 1.\n",
             "of unknown version",
+            export,
             "install the version that made it, or a newer one (",
         ),
         (
             "NVIDIA Tegra Profiler Report 2024@4@1@61-244134315967v0.\n",
             "2024.4.1.61",
+            export,
             "install 2024.4.1.61 or newer (",
         ),
         // Only the importer of the same version reads a raw capture.
         (
             "U3w[END]NVIDIA Nsight Systems Stream 2022.4.2.1-df9881f!\n",
             "2022.4.2.1",
+            "the import of a raw capture needs its own tools",
             "install 2022.4.2.1 (",
         ),
     ] {
         std::fs::write(&input, content).unwrap();
-        let refused = agent(&["summary", "--nsys", "/nowhere/nsys"], &[&input]);
+        let refused = agent(&["summary", "--nsys-export", "--nsys", "/nowhere/nsys"], &[&input]);
         let message = text(&refused);
-        let begin = format!("x.nsys-rep: made by Nsight Systems {made}, which alone reads it, and ");
+        let begin = format!("x.nsys-rep: made by Nsight Systems {made}; {work}, and ");
         assert!(message.contains(&begin) && message.contains(wanted), "{message}");
         assert_eq!(message.matches("was not found").count(), 1, "{message}");
         // The packages of a distribution may be older than the report.
@@ -357,7 +378,7 @@ fn completions_and_help_know_both_commands() {
     }
     for command in ["convert", "summary"] {
         let help = text(&agent(&[command, "--help"], &[]));
-        for part in ["--timeout", "--nsys", "Formats, told by content"] {
+        for part in ["--timeout", "--nsys-export", "Formats, told by content"] {
             assert!(help.contains(part), "{help}");
         }
     }
