@@ -170,7 +170,11 @@ impl Trainer {
         let agent = self.agent().await?.process;
         let (_, spool) = self.open_window(namespace, session).await?;
         let before = |folder: &Path, file: &str, by_itself: bool| {
-            Gate::before(folder, file, move |opener| (opener == agent) == by_itself)
+            // The importer opens its report to write it, and that is the import still.
+            let passes_importer = file != RAW;
+            Gate::before(folder, file, move |opener| {
+                (opener == agent) == by_itself && !(passes_importer && opener.runs("QdstrmImporter"))
+            })
         };
         // The importer, the first tool, reads the raw capture.
         let mut first = before(&spool, RAW, file == RAW && by_itself)?;

@@ -123,13 +123,8 @@ async fn an_agent_killed_while_its_importer_works_takes_it_along() -> Result<()>
 }
 
 #[tokio::test]
-async fn an_agent_killed_while_its_exporter_works_takes_it_along() -> Result<()> {
-    is_killed_before("kill-export", Place::Other, "capture.nsys-rep", false).await
-}
-
-#[tokio::test]
 async fn an_agent_killed_while_its_transform_works_takes_it_along() -> Result<()> {
-    is_killed_before("kill-transform", Place::Kept, "capture.h5", false).await
+    is_killed_before("kill-transform", Place::Kept, "capture.nsys-rep", false).await
 }
 
 #[tokio::test]
