@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 const COMPONENT: &str = "non-free";
 /// The layout that is made of the packages.
 const LAYOUT: &str = "2";
+/// Makes a report of a raw capture.
+const IMPORTER: &str = "QdstrmImporter";
 
 /// What a release of Debian has of it.
 #[derive(Debug)]
@@ -123,34 +125,28 @@ impl Nsys {
         ])
     }
 
-    /// What importing and exporting need of the host half, which is the smaller part of it: the most is a desktop program's.
+    /// What importing needs of the host half, which is the smaller part of it: the most is a desktop program's.
     pub fn host_parts(&self) -> Result<HostParts> {
         let host = self.host.canonicalize().context("the host half of Nsight Systems")?;
         let mut parts = HostParts::default();
-        for name in ["QdstrmImporter", "libexporter.so"] {
-            let file = self.host.join(name);
-            if !file.exists() {
-                // Other versions have the exporter elsewhere; whoever runs it sees whether it works.
+        let importer = self.host.join(IMPORTER);
+        let message = Run::new("ldd").arg(&importer).output()?;
+        parts.own.insert(IMPORTER.to_owned(), importer);
+        for (name, path) in linked(&message) {
+            let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+            if folder.as_ref() != Some(&host) {
+                parts.libraries.insert(name, path);
                 continue;
             }
-            let message = Run::new("ldd").arg(&file).output()?;
-            parts.own.insert(name.to_owned(), file);
-            for (name, path) in linked(&message) {
-                let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
-                if folder.as_ref() != Some(&host) {
-                    parts.libraries.insert(name, path);
-                    continue;
-                }
-                // A link to another file of the folder would lead nowhere without that.
-                let real = path.canonicalize().ok().filter(|real| real.starts_with(&host));
-                parts.own.insert(name, real.unwrap_or(path));
-            }
+            // A link to another file of the folder would lead nowhere without that.
+            let real = path.canonicalize().ok().filter(|real| real.starts_with(&host));
+            parts.own.insert(name, real.unwrap_or(path));
         }
         Ok(parts)
     }
 
     fn complete(self) -> Option<Self> {
-        (self.program().is_file() && self.host.join("QdstrmImporter").is_file()).then_some(self)
+        (self.program().is_file() && self.host.join(IMPORTER).is_file()).then_some(self)
     }
 
     fn in_folder(folder: &Path) -> Option<Self> {
@@ -176,7 +172,7 @@ impl Nsys {
     }
 }
 
-/// The importer, the exporter, and the libraries that they are linked with, by their names.
+/// The importer and the libraries that it is linked with, by their names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HostParts {
     /// Files of the host half.
@@ -308,7 +304,7 @@ fn link_modules(folder: &Path) -> Result<()> {
 fn check_libraries(nsys: &Nsys) -> Result<()> {
     for program in [
         nsys.program(),
-        nsys.host.join("QdstrmImporter"),
+        nsys.host.join(IMPORTER),
         nsys.host.join("libexporter.so"),
     ] {
         if !program.exists() {
@@ -364,7 +360,7 @@ mod tests {
         let unpacked = folder.path().join("unpacked");
         let target = unpacked.join("usr/lib/x86_64-linux-gnu/nsight-systems/target-linux-x64");
         let host = unpacked.join("usr/lib/nsight-systems/host-linux-x64");
-        for (half, file) in [(&target, "nsys"), (&host, "QdstrmImporter")] {
+        for (half, file) in [(&target, "nsys"), (&host, IMPORTER)] {
             fs::create_dir_all(half).unwrap();
             fs::write(half.join(file), "").unwrap();
         }

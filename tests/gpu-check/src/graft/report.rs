@@ -92,13 +92,13 @@ impl GraftResults {
             )?;
             writeln!(
                 text,
-                "| capture | kernels | names | ranges | events | raw bytes | steps/s | start | stop | import | export | transform |"
+                "| capture | kernels | names | ranges | events | raw bytes | steps/s | start | stop | import | transform |"
             )?;
-            writeln!(text, "|---|---|---|---|---|---|---|---|---|---|---|---|")?;
+            writeln!(text, "|---|---|---|---|---|---|---|---|---|---|---|")?;
             for (number, window) in (1..).zip(&found.windows) {
                 writeln!(
                     text,
-                    "| {number} | {} | {} | {} | {} | {} | {} | {:.2} s | {:.2} s | {:.2} s | {:.2} s | {:.2} s |",
+                    "| {number} | {} | {} | {} | {} | {} | {} | {:.2} s | {:.2} s | {:.2} s | {:.2} s |",
                     window.kernels,
                     window.kernel_names,
                     window.ranges,
@@ -108,7 +108,6 @@ impl GraftResults {
                     window.start_seconds,
                     window.stop_seconds,
                     window.import_seconds,
-                    window.export_seconds,
                     window.transform_seconds
                 )?;
             }

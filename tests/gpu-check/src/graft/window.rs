@@ -22,7 +22,7 @@ pub(super) const BOUNDS: Bounds = Bounds {
     max_bytes: 2 << 30,
     min_free_bytes: 0,
 };
-/// The user that the importer and the exporter become.
+/// The user that the importer becomes.
 const USER: u32 = 4321;
 /// How long each of them may take.
 const DEADLINE: Duration = Duration::from_mins(3);
@@ -45,7 +45,6 @@ pub(crate) struct WindowResult {
     pub(crate) start_seconds: f64,
     pub(crate) stop_seconds: f64,
     pub(crate) import_seconds: f64,
-    pub(crate) export_seconds: f64,
     pub(crate) transform_seconds: f64,
 }
 
@@ -90,9 +89,8 @@ pub(crate) fn capture(
         Ok(begin.elapsed().as_secs_f64())
     };
     let import_seconds = run("the import", tools.import(&at("raw.qdstrm"), &at("raw.nsys-rep")))?;
-    let export_seconds = run("the export", tools.export_hdf(&at("raw.nsys-rep"), &at("raw.h5")))?;
     let begin = Instant::now();
-    let read = flopwatch_trace::read(&at("raw.h5"), &ReadLimits::default())?;
+    let read = flopwatch_trace::read(&at("raw.nsys-rep"), &ReadLimits::default())?;
     let session_id = format!("{session}-{name}");
     let timeline = transform(read, TransformOptions { session_id });
     timeline_file::write(&timeline, output)?;
@@ -104,7 +102,6 @@ pub(crate) fn capture(
         start_seconds,
         stop_seconds,
         import_seconds,
-        export_seconds,
         transform_seconds,
         ..counted(&summary)
     })
