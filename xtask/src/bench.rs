@@ -14,6 +14,7 @@ mod idle;
 mod ingest;
 mod kineto;
 mod metrics_ring;
+mod nsys_report;
 mod overhead;
 mod profiled;
 mod python;
@@ -163,7 +164,7 @@ fn names() -> impl Iterator<Item = &'static str> {
     all()
         .into_iter()
         .map(|bench| bench.name)
-        .chain([corpus::NAME, analyses::NAME])
+        .chain([corpus::NAME, nsys_report::NAME, analyses::NAME])
 }
 
 /// Runs the benches and prints a table of each.
@@ -188,7 +189,10 @@ pub(crate) fn run(cache: &Cache, options: &BenchOptions) -> Result<()> {
         missed.extend(one(cache, &program, bench, options.rounds)?);
     }
     if wanted(corpus::NAME) {
-        missed.extend(corpus::run(cache, &program, options.rounds)?);
+        missed.extend(corpus::run(&program, options.rounds)?);
+    }
+    if wanted(nsys_report::NAME) {
+        missed.extend(nsys_report::run(cache, &program, options.rounds)?);
     }
     if wanted(analyses::NAME) {
         missed.extend(analyses::run(&program, options.rounds)?);
@@ -257,20 +261,25 @@ impl Sides {
 
     /// Says the figures of each side.
     fn tell(&self, bench: &Bench) {
-        say(format_args!("\n{} ({})", bench.what, load()));
-        for side in std::iter::once(&self.ours).chain(&self.theirs) {
-            let megabytes = side.peak_bytes / 1_000_000;
-            let rounds = spread(&side.rounds);
-            say(format_args!(
-                "  {:<40} {:>9.3} s (median {:.3}, slowest {:.3}), {:>8.3} s of processors, peak {megabytes:>5} MB  {}",
-                side.what,
-                side.seconds,
-                rounds.median,
-                rounds.most,
-                side.cpu_seconds(),
-                side.counts
-            ));
-        }
+        tell(bench.what, std::iter::once(&self.ours).chain(&self.theirs));
+    }
+}
+
+/// Says the figures of the sides of a bench.
+fn tell<'a>(what: &str, sides: impl IntoIterator<Item = &'a Figures>) {
+    say(format_args!("\n{what} ({})", load()));
+    for side in sides {
+        let megabytes = side.peak_bytes / 1_000_000;
+        let rounds = spread(&side.rounds);
+        say(format_args!(
+            "  {:<40} {:>9.3} s (median {:.3}, slowest {:.3}), {:>8.3} s of processors, peak {megabytes:>5} MB  {}",
+            side.what,
+            side.seconds,
+            rounds.median,
+            rounds.most,
+            side.cpu_seconds(),
+            side.counts
+        ));
     }
 }
 
@@ -296,8 +305,13 @@ fn one(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Vec<
         return Ok(Vec::new());
     };
     sides.tell(bench);
+    Ok(hold(bench.name, (bench.judge)(&sides.ours, &sides.fastest)))
+}
+
+/// Says what is asked of the bench of that name; gives what it missed.
+fn hold(name: &str, verdicts: Vec<Verdict>) -> Vec<String> {
     let mut missed = Vec::new();
-    for verdict in (bench.judge)(&sides.ours, &sides.fastest) {
+    for verdict in verdicts {
         match verdict.budget {
             None => say(format_args!("  {}: {}", verdict.what, verdict.value)),
             Some((budget, met)) => {
@@ -307,12 +321,12 @@ fn one(cache: &Cache, program: &Path, bench: &Bench, rounds: u32) -> Result<Vec<
                     verdict.what, verdict.value
                 ));
                 if !met {
-                    missed.push(format!("{} {}", bench.name, verdict.what));
+                    missed.push(format!("{name} {}", verdict.what));
                 }
             }
         }
     }
-    Ok(missed)
+    missed
 }
 
 /// Our side of a job. An analysis gets the setting of the allocator that the agent's children have (`agent/src/steps.rs`).

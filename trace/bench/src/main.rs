@@ -68,6 +68,13 @@ enum Job {
     },
     /// Read a file of any format.
     Read { input: PathBuf },
+    /// Read a report of Nsight Systems through an export to HDF5 by an installed nsys.
+    ReadExported {
+        input: PathBuf,
+        out: PathBuf,
+        #[arg(long)]
+        nsys: PathBuf,
+    },
     /// Read a file of any format and transform it, as everything that has a capture in memory does.
     Open { input: PathBuf },
     /// Read an export, transform it and write the timeline file.
@@ -105,6 +112,7 @@ fn main() -> Result<()> {
         Job::MakeReport { out, launches, metrics } => kernel_report::make(&out, launches, metrics),
         Job::MakeLonger { out, of, times } => longer::make(&out, &of, times),
         Job::Read { input } => trace::read(&input),
+        Job::ReadExported { input, out, nsys } => nsys_export::read_exported(&nsys, &input, &out),
         Job::Open { input } => trace::open(&input),
         Job::Convert { input, out } => nsys_export::convert(&input, &out),
         Job::Ingest { input } => nsys_export::ingest(&input),

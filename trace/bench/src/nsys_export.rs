@@ -1,10 +1,11 @@
 //! Exports in the layout of `nsys export --type hdf` (schema 3.7.2): compound rows, chunks of 4,096 rows, shuffle and deflate 1.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use anyhow::{Context as _, Result};
-use flopwatch_trace::model::Category;
+use anyhow::{Context as _, Result, ensure};
+use flopwatch_trace::model::{Category, Events};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_hdf, timeline_file};
 use hdf5::types::{TypeDescriptor, VarLenAscii};
@@ -305,6 +306,32 @@ fn stored(path: &Path) -> Result<serde_json::Value> {
         }
     }
     Ok(json!({"published": published, "own": own, "further": further, "lod": lod}))
+}
+
+/// A report through an export: Nsight Systems' own program, and our reading of what it wrote to `out`.
+pub(crate) fn read_exported(nsys: &Path, input: &Path, out: &Path) -> Result<()> {
+    let clock = report::Clock::start()?;
+    let first = Instant::now();
+    let made = Command::new(nsys)
+        .args(["export", "--type=hdf", "--force-overwrite=true", "--output"])
+        .arg(out)
+        .arg(input)
+        .stdout(Stdio::null())
+        .status()?;
+    ensure!(made.success(), "nsys export failed ({made})");
+    let exported = first.elapsed();
+    let capture = nsys_hdf::read(out, &ReadLimits::default())?;
+    let took = clock.stop()?;
+    let events = || capture.events.values();
+    report::print(
+        took,
+        json!({
+            "events": events().map(Events::count).sum::<u64>(),
+            "total_ns": events().flat_map(|events| &events.duration_ns).sum::<u64>(),
+            "export_seconds": exported.as_secs_f64(),
+            "file_bytes": std::fs::metadata(out)?.len(),
+        }),
+    )
 }
 
 /// Our side of the second bench.

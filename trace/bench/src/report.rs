@@ -37,7 +37,7 @@ impl Clock {
     }
 }
 
-/// Prints the job's line: its time, the peak of this process's memory, and `counts`.
+/// Prints the job's line: its time, the peak of memory, and `counts`.
 #[allow(clippy::print_stdout, reason = "the line is what the recipe reads")]
 pub(crate) fn print(took: Took, counts: Value) -> Result<()> {
     let mut line = json!({
@@ -52,14 +52,17 @@ pub(crate) fn print(took: Took, counts: Value) -> Result<()> {
     Ok(())
 }
 
-/// Processor time of this process so far.
+/// Processor time of this process so far, and of the children that it has waited for.
 fn cpu() -> Result<Duration> {
-    let usage = getrusage(UsageWho::RUSAGE_SELF)?;
-    let both = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
-    Ok(Duration::from_micros(u64::try_from(both)?))
+    let mut sum = 0;
+    for who in [UsageWho::RUSAGE_SELF, UsageWho::RUSAGE_CHILDREN] {
+        let usage = getrusage(who)?;
+        sum += usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+    }
+    Ok(Duration::from_micros(u64::try_from(sum)?))
 }
 
-/// The most memory that this process has held so far.
+/// The most memory that this process, or one of the children that it has waited for, has held so far.
 fn peak_bytes() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -68,5 +71,6 @@ fn peak_bytes() -> Result<u64> {
         .context("the kernel does not say the peak of memory")?
         .trim()
         .parse()?;
-    Ok(kilobytes * 1024)
+    let of_children = u64::try_from(getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss())?;
+    Ok(kilobytes.max(of_children) * 1024)
 }

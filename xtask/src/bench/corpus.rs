@@ -2,24 +2,21 @@
 
 use super::{Figures, best, measure, spread};
 use anyhow::{Result, bail};
-use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::{Run, interrupted};
 use flopwatch_toolchain::progress::say;
-use flopwatch_toolchain::{nsys, project};
+use flopwatch_toolchain::project;
 use std::path::{Path, PathBuf};
 
 /// Its name on the command line.
 pub(super) const NAME: &str = "corpus";
 
-/// Files that are read as they are.
-const READ: [&str; 4] = [".json", ".json.gz", ".xplane.pb", ".sqlite"];
-/// Reports, which nsys exports before they are read.
-const EXPORTED: [&str; 2] = [".qdrep", ".nsys-rep"];
+/// How the names of files end that are read.
+const READ: [&str; 6] = [".json", ".json.gz", ".xplane.pb", ".sqlite", ".qdrep", ".nsys-rep"];
 
 const BUDGET_SECONDS: f64 = 1.0;
 
 /// Reads every file, and gives the names of those that took too long.
-pub(super) fn run(cache: &Cache, program: &Path, rounds: u32) -> Result<Vec<String>> {
+pub(super) fn run(program: &Path, rounds: u32) -> Result<Vec<String>> {
     let Some(corpus) = project::corpus()? else {
         say("corpus: skipped, there is no ../shared/corpus beside the repository");
         return Ok(Vec::new());
@@ -27,36 +24,19 @@ pub(super) fn run(cache: &Cache, program: &Path, rounds: u32) -> Result<Vec<Stri
     let mut files = Vec::new();
     collect(&corpus, &mut files)?;
     files.sort();
-    let exports = cache.root().join("bench").join(NAME);
-    std::fs::create_dir_all(&exports)?;
-    let installed = nsys::find(cache)?;
     say("\nnsys, Kineto and XPlane files of the corpus: to columns");
     let mut missed = Vec::new();
     for file in files {
         let name = file.strip_prefix(&corpus).unwrap_or(&file).display().to_string();
-        let ends = |endings: &[&str]| endings.iter().any(|ending| name.ends_with(ending));
-        let input = if ends(&READ) {
-            file
-        } else if ends(&EXPORTED) {
-            let export = exports.join(name.replace('/', "-")).with_extension("h5");
-            let Some(nsys) = &installed else { continue };
-            let run = Run::new(nsys.program()).args(["export", "--type=hdf", "--force-overwrite=true", "--output"]);
-            if run.arg(&export).arg(&file).quiet().is_err() {
-                say(format_args!(
-                    "  {name:<58} skipped: the installed nsys cannot export it"
-                ));
-                continue;
-            }
-            export
-        } else {
+        if !READ.iter().any(|ending| name.ends_with(ending)) {
             continue;
-        };
+        }
         let mut figures: Option<Figures> = None;
         for _ in 0..rounds.max(1) {
             if interrupted() {
                 bail!("interrupted");
             }
-            best(&mut figures, measure(&name, Run::new(program).arg("read").arg(&input))?);
+            best(&mut figures, measure(&name, Run::new(program).arg("read").arg(&file))?);
         }
         let Some(figures) = figures else { continue };
         let met = figures.seconds < BUDGET_SECONDS;

@@ -6,8 +6,9 @@ use clap::Args;
 use flopwatch_recorder::LIBRARY;
 use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::command::Run;
+use flopwatch_toolchain::nsys::{self, Nsys};
 use flopwatch_toolchain::progress::{say, step};
-use flopwatch_toolchain::{nsys, project};
+use flopwatch_toolchain::project;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -67,38 +68,56 @@ struct Figures {
 /// The program and everything around it.
 struct Rig {
     folder: PathBuf,
+    program: PathBuf,
     nsys: PathBuf,
+}
+
+/// Builds the program that makes NVTX ranges, in `folder`: its arguments are the number of threads, and of ranges of each.
+pub(super) fn ranges_program(nsys: &Nsys, folder: &Path) -> Result<PathBuf> {
+    let source = project::root()?.join("xtask/src/bench/recorder/ranges.c");
+    let program = folder.join("ranges");
+    Run::new("cc")
+        .args(["-O2", "-pthread", "-I"])
+        .arg(nsys.target.join("nvtx/include"))
+        .arg(source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-ldl")
+        .quiet()?;
+    Ok(program)
+}
+
+/// A run of a program under Nsight Systems, which keeps its NVTX ranges in a report at `output`.
+pub(super) fn recording_ranges(nsys: &Path, output: &Path) -> Run {
+    Run::new(nsys)
+        .args(["profile", "--trace", "nvtx", "--sample", "none", "--cpuctxsw", "none"])
+        .args(["--force-overwrite", "true", "--output"])
+        .arg(output)
 }
 
 impl Rig {
     fn new(cache: &Cache) -> Result<Self> {
-        let nsys = nsys::ensure(cache)?.program();
-        let headers = nsys.parent().context("nsys has no folder")?.join("nvtx/include");
+        let nsys = nsys::ensure(cache)?;
         let folder = cache.root().join("bench/recorder");
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join("libflopwatch-recorder.so"), LIBRARY)?;
-        let source = project::root()?.join("xtask/src/bench/recorder/ranges.c");
-        Run::new("cc")
-            .args(["-O2", "-pthread", "-I"])
-            .arg(headers)
-            .arg(source)
-            .arg("-o")
-            .arg(folder.join("ranges"))
-            .arg("-ldl")
-            .quiet()?;
-        Ok(Self { folder, nsys })
+        Ok(Self {
+            program: ranges_program(&nsys, &folder)?,
+            nsys: nsys.program(),
+            folder,
+        })
     }
 
     fn run(&self, listener: Listener, threads: &str) -> Result<Figures> {
         let library = self.folder.join("libflopwatch-recorder.so");
-        let program = self.folder.join("ranges");
+        let program = &self.program;
         let command = match listener {
-            Listener::Nobody => Run::new(&program).without("NVTX_INJECTION64_PATH"),
-            Listener::Recorder => Run::new(&program).env("NVTX_INJECTION64_PATH", &library),
-            Listener::Profiler => self.profiled().arg(&program),
+            Listener::Nobody => Run::new(program).without("NVTX_INJECTION64_PATH"),
+            Listener::Recorder => Run::new(program).env("NVTX_INJECTION64_PATH", &library),
+            Listener::Profiler => self.profiled().arg(program),
             Listener::Both => {
                 let chained = "export FLOPWATCH_NVTX_NEXT=\"$NVTX_INJECTION64_PATH\" NVTX_INJECTION64_PATH=\"$0\" QUADD_INJECTION_PROXY=; exec \"$@\"";
-                self.profiled().args(["sh", "-c", chained]).arg(&library).arg(&program)
+                self.profiled().args(["sh", "-c", chained]).arg(&library).arg(program)
             }
         };
         let said = command
@@ -116,10 +135,7 @@ impl Rig {
     }
 
     fn profiled(&self) -> Run {
-        Run::new(&self.nsys)
-            .args(["profile", "--trace", "nvtx", "--sample", "none", "--cpuctxsw", "none"])
-            .args(["--force-overwrite", "true", "--output"])
-            .arg(self.folder.join("report"))
+        recording_ranges(&self.nsys, &self.folder.join("report"))
     }
 }
 

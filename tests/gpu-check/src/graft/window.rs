@@ -80,15 +80,13 @@ pub(crate) fn capture(
             nix::unistd::chown(&path, Some(USER.into()), Some(USER.into()))?;
         }
     }
-    let run = |what: &str, command: Vec<String>| -> Result<f64> {
-        let begin = Instant::now();
-        let message = sandbox::run(&Reexec::default(), &sandboxed(tools, command, scratch.path()))?;
-        if !message.success() {
-            bail!("{what} failed ({:?}): {}", message.end, message.last_words());
-        }
-        Ok(begin.elapsed().as_secs_f64())
-    };
-    let import_seconds = run("the import", tools.import(&at("raw.qdstrm"), &at("raw.nsys-rep")))?;
+    let begin = Instant::now();
+    let import = tools.import(&at("raw.qdstrm"), &at("raw.nsys-rep"));
+    let message = sandbox::run(&Reexec::default(), &sandboxed(tools, import, scratch.path()))?;
+    if !message.success() {
+        bail!("the import failed ({:?}): {}", message.end, message.last_words());
+    }
+    let import_seconds = begin.elapsed().as_secs_f64();
     let begin = Instant::now();
     let read = flopwatch_trace::read(&at("raw.nsys-rep"), &ReadLimits::default())?;
     let session_id = format!("{session}-{name}");
