@@ -170,7 +170,7 @@ pub struct CaptureProcessorTime {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]
     pub profiler_milliseconds: Option<i64>,
-    /// Of the agent's children that imported, exported and transformed what was recorded, to some hundredths of a second. Absent where it is not
+    /// Of the agent's children that imported and transformed what was recorded, to some hundredths of a second. Absent where it is not
     /// known of one of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0))]

@@ -196,7 +196,7 @@ closed_set! {
         CaptureTooLarge,
         /// The node has too little free disk space left.
         DiskSpace,
-        /// Nsight Systems' importer or exporter failed or passed its deadline.
+        /// Nsight Systems' importer failed or passed its deadline.
         ImportFailed,
         /// The transform failed; the message names the file and the table.
         TransformFailed,

@@ -132,7 +132,7 @@ fn processor_time(time: &CaptureProcessorTime) -> String {
     let seconds = |milliseconds: i64| format!("{}.{:02} s", milliseconds / 1000, milliseconds % 1000 / 10);
     let known = [
         ("of the profiler's own processes", time.profiler_milliseconds),
-        ("of import, export and transform", time.processing_milliseconds),
+        ("of import and transform", time.processing_milliseconds),
     ];
     let known = known
         .into_iter()
@@ -292,7 +292,7 @@ Capture first-1
   Kernels:         0.002 s in 3 calls  gemm
   Dropped:         1 events are not in it; summary.json says which
   Cost:            Within: 1 % longer
-                   processor time: 1.23 s of the profiler's own processes, 0.07 s of import, export and transform
+                   processor time: 1.23 s of the profiler's own processes, 0.07 s of import and transform
   Artifacts:       timeline.h5 (2.00 KiB)
                    summary.json (2 B)
 

@@ -2954,7 +2954,7 @@ class ProcessorTime(TypedDict):
     """Processor time that a capture took beside the program's own work."""
 
     processing_ms: int | None
-    """Of what imported, exported and transformed the recording; null where it is not known of one of these."""
+    """Of what imported and transformed the recording; null where it is not known of one of these."""
     profiler_ms: int | None
     """Of the profiler's own processes beside the program; null where it has none that are known."""
 

@@ -114,7 +114,7 @@ pub struct Summary {
 pub struct ProcessorTime {
     /// Of the profiler's own processes beside the program; null where it has none that are known.
     pub profiler_ms: Option<i64>,
-    /// Of what imported, exported and transformed the recording; null where it is not known of one of these.
+    /// Of what imported and transformed the recording; null where it is not known of one of these.
     pub processing_ms: Option<i64>,
 }
 

@@ -4070,7 +4070,7 @@ export type Presence = "both" | "before" | "after";
 
 /** Processor time that a capture took beside the program's own work. */
 export interface ProcessorTime {
-  /** Of what imported, exported and transformed the recording; null where it is not known of one of these. */
+  /** Of what imported and transformed the recording; null where it is not known of one of these. */
   readonly processing_ms?: number | null;
   /** Of the profiler's own processes beside the program; null where it has none that are known. */
   readonly profiler_ms?: number | null;

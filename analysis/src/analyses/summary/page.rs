@@ -50,7 +50,7 @@ pub(super) fn page(summary: &Summary) -> Page {
     if let Some(time) = &summary.processor_time {
         let known = [
             ("the profiler's own processes", time.profiler_ms),
-            ("import, export and transform", time.processing_ms),
+            ("import and transform", time.processing_ms),
         ];
         let known = known
             .into_iter()
