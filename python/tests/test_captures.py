@@ -21,6 +21,8 @@ import pytest
 import flopwatch
 
 AGENT = os.environ["FLOPWATCH_AGENT"]
+#: Captures of other people, which a clone need not have.
+CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
 
 def test_a_trace_is_read_by_its_content(trace: Path) -> None:
@@ -28,6 +30,15 @@ def test_a_trace_is_read_by_its_content(trace: Path) -> None:
     assert capture.categories["cuda_kernel"] == 10
     assert capture.categories["cpu_op"] == 10
     assert "30 events" in repr(capture)
+
+
+def test_a_report_of_nsight_systems_is_read_without_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    report = CORPUS / "gpubootcamp-jacobi" / "jacobi_report.qdrep"
+    if not report.is_file():
+        pytest.skip(f"skipped (corpus): {report} is not there")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("FLOPWATCH_NSYS", raising=False)
+    assert flopwatch.open(report).categories["cuda_kernel"] == 1001
 
 
 def test_events_are_a_table_of_every_library(trace: Path) -> None:
