@@ -97,16 +97,16 @@ def check(file: Path, agent: Path, folder: Path, seconds: float) -> str:
     if file.stat().st_size > MOST_BYTES:
         print(f"{file}: not compared: larger than {MOST_BYTES} bytes")
         return "too large"
-    wanted = refused = tool = None
+    wanted = refused = None
     try:
         source = file
         if file.name.endswith(REPORTS):
-            tool, source = exported(file, folder)
+            source = exported(file, folder)
         wanted = figures.all_of(read(source))
     except Exception as error:  # whatever a file of others holds, the next one is compared
         refused = f"{type(error).__name__}: {error}"
     try:
-        ours = program.Program(agent, file, folder, seconds, tool)
+        ours = program.Program(agent, file, folder, seconds)
         said = program.all_of(ours, wanted) if wanted else {}
     except program.Refused as error:
         if wanted is None:
@@ -137,8 +137,8 @@ def read(file: Path) -> reading.Reading:
     return chrome.read(file)
 
 
-def exported(report: Path, folder: Path) -> tuple[str, Path]:
-    """NVIDIA's own export of a report, and the tool that made it."""
+def exported(report: Path, folder: Path) -> Path:
+    """NVIDIA's own export of a report."""
     tools = [os.environ.get(name) for name in ("FLOPWATCH_NSYS", "FLOPWATCH_NSYS_NEWER")]
     # nsys writes beside what it reads.
     copy, output = folder / report.name, folder / "export.sqlite"
@@ -159,7 +159,7 @@ def exported(report: Path, folder: Path) -> tuple[str, Path]:
             command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=300
         )
         if ended.returncode == 0:
-            return tool, output
+            return output
     raise reading.Unreadable("no nsys that is installed exports it")
 
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import Optional
 
 import reading as r
 
@@ -42,18 +40,13 @@ class Refused(Exception):
 class Program:
     """The program, and the timeline that it made of a file."""
 
-    def __init__(
-        self, agent: Path, file: Path, folder: Path, seconds: float, nsys: Optional[str]
-    ) -> None:
-        """`nsys` opens the file, where it is a report."""
+    def __init__(self, agent: Path, file: Path, folder: Path, seconds: float) -> None:
         self.agent, self.seconds, self.folder = agent, seconds, folder
         self.timeline = folder / "timeline.h5"
-        self.run("convert", str(file), str(self.timeline), *(("--nsys", nsys) if nsys else ()))
+        self.run("convert", str(file), str(self.timeline))
 
     def run(self, *arguments: str) -> str:
         command = [str(self.agent), arguments[0], "--quiet", *arguments[1:]]
-        # What belongs to an nsys lies beside it.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("FLOPWATCH_NSYS")}
         try:
             ended = subprocess.run(
                 command,
@@ -61,7 +54,6 @@ class Program:
                 text=True,
                 timeout=self.seconds,
                 check=False,
-                env=environment,
             )
         except subprocess.TimeoutExpired as error:
             raise Refused(f"{arguments[0]} took longer than {self.seconds:.0f} s") from error

@@ -13,7 +13,7 @@ use std::time::Instant;
 pub(crate) enum Rootfs {
     /// Debian's essential packages: glibc and a shell.
     Base,
-    /// And what the importer and exporter of Nsight Systems load.
+    /// And what the importer of Nsight Systems loads.
     Importer,
 }
 
