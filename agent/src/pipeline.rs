@@ -49,7 +49,10 @@ pub fn nsys_imports(
     raw: impl IntoIterator<Item = PathBuf>,
     at: impl Fn(&str) -> PathBuf,
 ) -> (Vec<ToolStep>, Vec<PathBuf>) {
-    (1..).zip(raw).map(|(number, raw)| nsys_import(raw, number, &at)).unzip()
+    (1..)
+        .zip(raw)
+        .map(|(number, raw)| nsys_import(raw, number, &at))
+        .unzip()
 }
 
 /// The child that makes an export of a report by Nsight Systems itself, and the export, which lies beside the report.

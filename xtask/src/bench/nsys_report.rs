@@ -41,7 +41,10 @@ pub(super) fn run(cache: &Cache, program: &Path, rounds: u32) -> Result<Vec<Stri
     let ours = ours.context("no run of ours")?;
     let theirs = theirs.context("no run through an export")?;
     agree(NAME, &ours, &theirs)?;
-    tell("A report of Nsight Systems with 540,000 NVTX ranges: to columns", [&ours, &theirs]);
+    tell(
+        "A report of Nsight Systems with 540,000 NVTX ranges: to columns",
+        [&ours, &theirs],
+    );
     let peak = |figures: &Figures| figures.peak_bytes / 1_000_000;
     let mut verdicts = Vec::from(speed(&ours, &theirs, "10", 10.0));
     verdicts.push(Verdict {
