@@ -21,7 +21,7 @@ use crate::failure::Failure;
 pub(super) use memory::Memory;
 use memory::MemoryBy;
 use pace::Pace;
-pub(super) use pace::{Probe, Trace};
+pub(super) use pace::{MOMENT, Probe, Trace};
 
 /// Length of the first window.
 const PROBE: Duration = Duration::from_millis(200);

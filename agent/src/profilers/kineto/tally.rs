@@ -1,10 +1,11 @@
 //! How much a trace holds, told by its lines: it is counted, not read, because nobody but a process
 //! in a sandbox reads what a container wrote.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::budget::Trace;
+use super::budget::{MOMENT, Trace};
 
 /// Bytes of a line that are looked at.
 const LINE: usize = 64;
@@ -15,6 +16,8 @@ const EVENTS: [&[u8]; 2] = [b"\"ph\": \"X\"", b"\"ph\": \"i\""];
 const START: &[u8] = b"\"ts\": ";
 /// Bytes of text for each event, where no line begins as the library's do.
 const EVENT_TEXT_BYTES: u64 = 128;
+/// Moments whose events are counted: a hundred times those of a first window.
+const MAX_MOMENTS: usize = 2048;
 
 /// Counts what is written to it.
 #[derive(Debug, Default)]
@@ -25,6 +28,8 @@ pub(super) struct Tally {
     in_event: bool,
     /// The first start and the last one, in us.
     starts: Option<(u64, u64)>,
+    /// Events that began in each moment.
+    moments: BTreeMap<u64, u64>,
     /// The begin of the line that is not at its end.
     line: Vec<u8>,
 }
@@ -42,6 +47,7 @@ impl Tally {
             events,
             bytes: self.bytes,
             span: Duration::from_micros(span),
+            busiest: self.moments.values().copied().max().unwrap_or_default(),
         }
     }
 
@@ -57,9 +63,21 @@ impl Tally {
             if let Ok(start) = digits.parse::<u64>() {
                 let (first, last) = self.starts.unwrap_or((start, start));
                 self.starts = Some((first.min(start), last.max(start)));
+                let moment = u128::from(start).checked_div(MOMENT.as_micros());
+                let moment = moment.and_then(|moment| u64::try_from(moment).ok());
+                self.count(moment.unwrap_or_default());
             }
         }
         self.line.clear();
+    }
+}
+
+impl Tally {
+    fn count(&mut self, moment: u64) {
+        if self.moments.len() < MAX_MOMENTS || self.moments.contains_key(&moment) {
+            let events = self.moments.entry(moment).or_default();
+            *events = events.saturating_add(1);
+        }
     }
 }
 
@@ -166,14 +184,15 @@ mod tests {
 
     #[test]
     fn events_and_the_time_between_them_are_counted_wherever_blocks_end() {
-        let of = |text: &str, events, micros| Trace {
+        let of = |text: &str, (events, busiest), micros| Trace {
             events,
             bytes: u64::try_from(text.len()).unwrap(),
             span: Duration::from_micros(micros),
+            busiest,
         };
         for block in [1, 7, 4096] {
-            assert_eq!(tally(NEW, block), of(NEW, 3, 150_000), "{block}");
-            assert_eq!(tally(OLD, block), of(OLD, 2, 40_000), "{block}");
+            assert_eq!(tally(NEW, block), of(NEW, (3, 2), 150_000), "{block}");
+            assert_eq!(tally(OLD, block), of(OLD, (2, 1), 40_000), "{block}");
         }
     }
 

@@ -31,6 +31,9 @@ const LEAST_TRACE_BYTES: u64 = LEAST_EVENTS * 400;
 /// processor.
 const MAX_DISTURBED: u32 = 16;
 
+/// The time over which a process is seen at its busiest, in a slice of a processor's time.
+pub(in crate::profilers::kineto) const MOMENT: Duration = Duration::from_millis(10);
+
 /// What one process wrote of the first window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::profilers::kineto) struct Trace {
@@ -40,6 +43,8 @@ pub(in crate::profilers::kineto) struct Trace {
     pub(in crate::profilers::kineto) bytes: u64,
     /// Time from the begin of its first event to that of its last.
     pub(in crate::profilers::kineto) span: Duration,
+    /// Its events in the [`MOMENT`] in which most began.
+    pub(in crate::profilers::kineto) busiest: u64,
 }
 
 /// The first window.
@@ -75,19 +80,24 @@ pub(super) struct Pace {
 impl Pace {
     /// By the first window, with events that have more than their names where they are `detailed`.
     pub(super) fn of(probe: &Probe, detailed: bool, traces_in_memory: bool) -> Self {
-        let recorded = probe.traces.iter().map(|trace| trace.events);
-        let recorded = recorded.fold(0, u64::saturating_add);
+        let written = probe.traces.iter().map(|trace| trace.events);
+        let written = written.fold(0, u64::saturating_add);
         let once = ONCE_BYTES.saturating_mul(count(probe.traces.len()));
         let grown = probe.grown_bytes.unwrap_or_default().saturating_sub(once);
         let least = if detailed { DETAILED_EVENT_BYTES } else { EVENT_BYTES };
-        let event_bytes = grown.checked_div(recorded).unwrap_or_default();
+        let event_bytes = grown.checked_div(written).unwrap_or_default();
         let event_bytes = event_bytes.clamp(least, MAX_EVENT_BYTES);
 
         let each = probe.traces.iter().map(|trace| trace.pace(probe.length));
         let (events, bytes): (Vec<u64>, Vec<u64>) = each.unzip();
-        let undisturbed = |pace: u64| undisturbed(pace, probe.scheduled);
-        let events = undisturbed(of_all(&events, probe.unknown, LEAST_EVENTS));
-        let trace_bytes = undisturbed(of_all(&bytes, probe.unknown, LEAST_TRACE_BYTES));
+        let recorded = of_all(&events, probe.unknown, LEAST_EVENTS);
+        let busiest: Vec<u64> = probe.traces.iter().map(|trace| trace.at_its_busiest()).collect();
+        let busiest = of_all(&busiest, probe.unknown, LEAST_EVENTS);
+        let events = undisturbed(recorded, busiest, probe.scheduled);
+        // Each event is as long in a trace, however many there are.
+        let bytes = u128::from(of_all(&bytes, probe.unknown, LEAST_TRACE_BYTES));
+        let trace_bytes = (bytes * u128::from(events)).checked_div(u128::from(recorded));
+        let trace_bytes = trace_bytes.map_or(u64::MAX, |bytes| u64::try_from(bytes).unwrap_or(u64::MAX));
         let in_memory = if traces_in_memory { trace_bytes } else { 0 };
         Self {
             processes: count(probe.traces.len()).saturating_add(probe.unknown),
@@ -100,6 +110,13 @@ impl Pace {
 }
 
 impl Trace {
+    /// Events in a second of nothing but its busiest moment.
+    fn at_its_busiest(self) -> u64 {
+        let moments = 1_000_000_000_u128.checked_div(MOMENT.as_nanos()).unwrap_or_default();
+        let moments = u64::try_from(moments).unwrap_or(u64::MAX);
+        self.busiest.saturating_mul(moments)
+    }
+
     /// Events and bytes in a second. A busy machine may have begun late with the first window, or
     /// ended it late; by how much is bounded, because a program may work in bursts.
     fn pace(self, probe: Duration) -> (u64, u64) {
@@ -116,12 +133,19 @@ impl Trace {
 }
 
 /// A pace as it may become when nobody else wants the processors: in the first window the processes
-/// may have waited for them for most of the time.
-fn undisturbed(pace: u64, scheduled: Scheduled) -> u64 {
+/// may have waited for them for most of the time. In that time they would have done what they did
+/// while they ran, and no less than in their busiest moment: a few milliseconds of running, most of
+/// which the library takes to begin, tell too little.
+fn undisturbed(pace: u64, busiest: u64, scheduled: Scheduled) -> u64 {
     let Scheduled { ran, waited } = scheduled;
-    let all = ran.saturating_add(waited).min(ran.saturating_mul(MAX_DISTURBED));
-    let exact = (u128::from(pace) * all.as_nanos()).checked_div(ran.as_nanos());
-    exact.map_or(pace, |exact| u64::try_from(exact).unwrap_or(u64::MAX))
+    let wanted = ran.saturating_add(waited);
+    let scaled = |pace: u64, by: Duration, of: Duration| {
+        let exact = (u128::from(pace) * by.as_nanos()).checked_div(of.as_nanos())?;
+        Some(u64::try_from(exact).unwrap_or(u64::MAX))
+    };
+    let by_time = scaled(pace, wanted.min(ran.saturating_mul(MAX_DISTURBED)), ran).unwrap_or(pace);
+    let by_moment = scaled(busiest, waited, wanted).map_or(pace, |more| pace.saturating_add(more));
+    by_time.max(by_moment)
 }
 
 /// The sum of what those do of whom something is known, and of others, of whom each does as much as

@@ -26,6 +26,7 @@ fn probe(processes: usize, events: u64, grown_bytes: Option<u64>) -> Probe {
         events: events / 5,
         bytes: events / 5 * 300,
         span: PROBE,
+        busiest: 0,
     };
     Probe {
         length: PROBE,
@@ -180,6 +181,22 @@ fn who_waited_for_a_processor_is_taken_for_as_quick_as_without_waiting() {
     assert_eq!(of(0, 0), alone, "nobody knows");
     assert_eq!(of(100, 300), alone / 4);
     assert_eq!(of(1, 300_000), alone / 16, "within a bound");
+}
+
+#[test]
+fn who_hardly_ran_is_taken_for_as_quick_as_in_its_busiest_moment() {
+    let memory = Memory::of(None, None, 8 * GIB);
+    let of = |busiest, ran, waited| {
+        let mut probe = probe(1, 1_000, None);
+        probe.traces[0].busiest = busiest;
+        let [ran, waited] = [ran, waited].map(Duration::from_millis);
+        probe.scheduled = Scheduled { ran, waited };
+        given(asked(10_000), &probe, &means(memory)).as_millis()
+    };
+    let slow = of(0, 100, 0);
+    assert_eq!(of(990, 100, 0), slow, "it never waited: it works in bursts");
+    // 1,000 events a second, and 99,000 in the half of the time in which it waited.
+    assert_eq!(of(1_980, 100, 100), slow / 100);
 }
 
 #[test]
