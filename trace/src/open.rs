@@ -21,7 +21,7 @@ const TABLES: [&[u8]; 2] = [b"PAR1", b"ARROW1"];
 const TABLE_ENDINGS: [&str; 2] = ["parquet", "arrow"];
 
 /// Files of a folder that are looked at; an export has some hundred tables.
-const MOST_ENTRIES: usize = 1000;
+const MAX_ENTRIES: usize = 1000;
 
 /// Why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -113,7 +113,7 @@ impl ReadError {
             name.extension()
                 .is_some_and(|ending| TABLE_ENDINGS.iter().any(|one| ending == *one))
         };
-        if entries.take(MOST_ENTRIES).any(is_named_so) {
+        if entries.take(MAX_ENTRIES).any(is_named_so) {
             Self::Tables { path }
         } else {
             Self::Folder { path }

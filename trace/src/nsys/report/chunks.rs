@@ -5,7 +5,7 @@ use super::container::{Container, Extent, message, outside};
 use crate::wire::Message;
 
 /// How many bytes one byte of LZ4 becomes, at the most.
-const MOST_OF_A_BYTE: u64 = 255;
+const MAX_INFLATED_OF_A_BYTE: u64 = 255;
 
 /// Where a chunk is, before anything of it is read.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +37,7 @@ impl Chunk {
         let (inflated, begin) = container.number(rest, WHAT)?;
         let end = begin.checked_add(length).filter(|end| *end <= extent.end);
         let end = end.ok_or_else(|| outside(WHAT, "its section", extent.begin))?;
-        if inflated > length.saturating_mul(MOST_OF_A_BYTE) {
+        if inflated > length.saturating_mul(MAX_INFLATED_OF_A_BYTE) {
             return Err(ReportError::Chunk {
                 what: "claims to inflate to more than its bytes can",
                 offset: extent.begin,

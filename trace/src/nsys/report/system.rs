@@ -9,7 +9,7 @@ use crate::wire::Message;
 const SYSTEM: &str = "the description of the system";
 
 /// A machine is known to have no more GPUs than this.
-const MOST: usize = 1 << 12;
+const MAX_GPUS: usize = 1 << 12;
 
 /// The table of GPUs: each machine 1 has a description 2, and that a GPU 7 or more. What else it
 /// says is passed over.
@@ -18,10 +18,10 @@ pub(super) fn gpus(system: &[u8], offset: u64) -> Result<Rows, ReportError> {
     for machine in messages(message(system, offset), 1)? {
         for described in messages(machine, 2)? {
             for gpu in messages(described, 7)? {
-                if rows.len() >= MOST {
+                if rows.len() >= MAX_GPUS {
                     return Err(ReportError::TooMany {
                         what: "GPUs",
-                        limit: u64::try_from(MOST).unwrap_or(u64::MAX),
+                        limit: u64::try_from(MAX_GPUS).unwrap_or(u64::MAX),
                     });
                 }
                 push(&mut rows, gpu)?;

@@ -26,7 +26,7 @@ pub(super) enum Unread {
 pub(super) struct UnreadCounts(BTreeMap<Unread, u64>);
 
 /// Numbers that are told apart; a foreign file chooses them.
-const MOST: usize = 1 << 10;
+const MAX_KINDS: usize = 1 << 10;
 
 impl UnreadCounts {
     pub(super) fn add(&mut self, what: Unread) {
@@ -34,7 +34,7 @@ impl UnreadCounts {
     }
 
     fn add_many(&mut self, what: Unread, count: u64) {
-        let is_new = self.0.len() >= MOST && !self.0.contains_key(&what);
+        let is_new = self.0.len() >= MAX_KINDS && !self.0.contains_key(&what);
         let what = if is_new { Unread::Body(0) } else { what };
         let known = self.0.entry(what).or_default();
         *known = known.saturating_add(count);

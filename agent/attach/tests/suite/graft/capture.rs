@@ -159,7 +159,8 @@ impl Capture {
 
     /// Checks, for each process, that between its first and its last report inside the capture it holds what the process
     /// counted. The workload counts a step's four ranges when the step ends: at either edge four per thread are under way.
-    /// Each process begins to record when it sees the session's request, so its own ranges bound what it can hold.
+    /// Each process begins to record when it sees the session's request, so its own ranges bound
+    /// what it can hold.
     pub(crate) fn agrees_with(&self, counts: &[Count], processes: usize, threads: u64) {
         let pids: BTreeSet<u64> = counts.iter().map(|count| count.pid).collect();
         assert_eq!(pids.len(), processes);
