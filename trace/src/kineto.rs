@@ -28,6 +28,7 @@ mod gather;
 mod guide;
 mod input;
 mod json;
+mod numbered;
 mod own;
 mod owners;
 mod pairs;

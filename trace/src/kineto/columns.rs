@@ -1,41 +1,10 @@
 //! The events of one category in a piece of a trace: names and other texts by numbers of the piece's own, and the columns that few
 //! events have as lists of those that do.
 
-use std::hash::Hash;
-
-use hashbrown::HashMap;
-
 use super::event::{Further, Said};
+use super::numbered::Numbered;
 use super::part::{RowKey, no_events};
 use crate::model::{Category, ColumnId, Events};
-
-/// Things that are alike for many events, each with a number in the order in which they were first seen.
-#[derive(Debug)]
-pub(super) struct Numbered<T> {
-    pub(super) list: Vec<T>,
-    known: HashMap<T, u32>,
-}
-
-impl<T> Default for Numbered<T> {
-    fn default() -> Self {
-        Self {
-            list: Vec::new(),
-            known: HashMap::new(),
-        }
-    }
-}
-
-impl<T: Copy + Eq + Hash> Numbered<T> {
-    /// The number of a thing.
-    pub(super) fn number(&mut self, thing: T) -> u32 {
-        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        let number = *self.known.entry(thing).or_insert(next);
-        if number == next {
-            self.list.push(thing);
-        }
-        number
-    }
-}
 
 /// What events say in a column that few have.
 #[derive(Debug)]

@@ -2,7 +2,6 @@
 //! samples into series.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::hash::Hash;
 
 use hashbrown::HashMap;
 
@@ -11,6 +10,7 @@ use super::batch::Batch;
 use super::dictionary::Dictionary;
 use super::event::{Event, Id};
 use super::json::unescape;
+use super::numbered::Numbered;
 use super::own::{self, Own};
 use super::pairs::OwnFlow;
 use super::part::{Part, RowKey, is_of_gpu, no_events};
@@ -85,40 +85,6 @@ impl From<RowKey<'_>> for OwnRow {
     }
 }
 
-/// Things that outlive their text, each with a number.
-#[derive(Debug)]
-pub(super) struct Known<T> {
-    pub(super) list: Vec<T>,
-    numbers: HashMap<T, u32>,
-}
-
-impl<T> Default for Known<T> {
-    fn default() -> Self {
-        Self {
-            list: Vec::new(),
-            numbers: HashMap::new(),
-        }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Known<T> {
-    /// The number of a thing, and whether it is new.
-    pub(super) fn number(&mut self, thing: T) -> (u32, bool) {
-        if let Some(number) = self.numbers.get(&thing) {
-            return (*number, false);
-        }
-        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        self.list.push(thing.clone());
-        self.numbers.insert(thing, next);
-        (next, true)
-    }
-
-    /// The number of a thing that has one.
-    pub(super) fn get(&self, thing: &T) -> Option<u32> {
-        self.numbers.get(thing).copied()
-    }
-}
-
 /// Everything that was read so far.
 pub(super) struct Gather<'a> {
     pub(super) limits: &'a ReadLimits,
@@ -136,15 +102,15 @@ pub(super) struct Gather<'a> {
     /// Begins and ends of ranges, in the order of the text.
     pub(super) edges: Vec<OwnEdge>,
     /// Names that these say.
-    pub(super) edge_names: Known<Vec<u8>>,
+    pub(super) edge_names: Numbered<Vec<u8>>,
     /// Arrows from calls to their work, as long as none of the work says its call itself.
     pub(super) flows: Vec<OwnFlow>,
     /// Whether GPU work says which call launched it.
     pub(super) correlated: bool,
     /// Threads of ranges and arrows.
-    pub(super) marked: Known<(OwnId, OwnId)>,
+    pub(super) marked: Numbered<(OwnId, OwnId)>,
     /// Processes of allocations, which name theirs by the number here.
-    pub(super) allocating: Known<OwnId>,
+    pub(super) allocating: Numbered<OwnId>,
     visited: BTreeSet<OwnId>,
     last: OwnId,
     /// Whether calls or operators of a process stand before and behind those of another one: then
@@ -173,11 +139,11 @@ impl<'a> Gather<'a> {
             events: 0,
             so_far: BTreeMap::new(),
             edges: Vec::new(),
-            edge_names: Known::default(),
+            edge_names: Numbered::default(),
             flows: Vec::new(),
             correlated: false,
-            marked: Known::default(),
-            allocating: Known::default(),
+            marked: Numbered::default(),
+            allocating: Numbered::default(),
             visited: BTreeSet::new(),
             last: OwnId::None,
             returned: false,
@@ -386,7 +352,7 @@ impl<'a> Gather<'a> {
     pub(super) fn mark(&mut self, process: Id<'_>, thread: Id<'_>) -> Result<u32, Failure> {
         let (process, thread) = (OwnId::from(process), OwnId::from(thread));
         let bytes = process.bytes() + thread.bytes();
-        let (number, is_new) = self.marked.number((process, thread));
+        let (number, is_new) = self.marked.take((process, thread));
         if is_new {
             self.take(bytes)?;
         }

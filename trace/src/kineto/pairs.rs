@@ -8,7 +8,8 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::Failure;
-use super::gather::{Gather, Known, OwnId, OwnRow};
+use super::gather::{Gather, OwnId, OwnRow};
+use super::numbered::Numbered;
 use super::part::{BIAS, Flow};
 use crate::model::{Category, ColumnId, Events, LossReason, index};
 
@@ -109,7 +110,7 @@ impl Gather<'_> {
 }
 
 /// The number of each row's thread, where an arrow is at it.
-fn threads(rows: &[OwnRow], marked: &Known<(OwnId, OwnId)>) -> Vec<Option<u32>> {
+fn threads(rows: &[OwnRow], marked: &Numbered<(OwnId, OwnId)>) -> Vec<Option<u32>> {
     let thread = |row: &OwnRow| marked.get(&(row.process.clone(), row.thread.clone()));
     rows.iter().map(thread).collect()
 }

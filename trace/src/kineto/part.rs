@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::columns::{Columns, Numbered};
+use super::columns::Columns;
 use super::event::{Event, Further, Guides, Id, Said};
 use super::json::{Cursor, Stop};
+use super::numbered::Numbered;
 use crate::copy_direction;
-use crate::model::{self, Category, ColumnId, Events, Loss, LossReason, Losses, Track, index};
+use crate::model::{self, Category, ColumnId, Events, Loss, LossReason, Losses, Track};
 
 /// Starts are kept with this added until the smallest one is known.
 pub(super) const BIAS: u64 = 1 << 63;
@@ -240,8 +241,8 @@ impl<'a> Part<'a> {
     /// Notes whose call or operator this is.
     fn visit(&mut self, process: Id<'a>) {
         if process != self.last {
-            let known = self.visited.list.len();
-            self.returned |= index(self.visited.number(process)) < known;
+            let (_, is_new) = self.visited.take(process);
+            self.returned |= !is_new;
             self.last = process;
         }
     }

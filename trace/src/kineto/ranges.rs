@@ -38,7 +38,7 @@ impl Gather<'_> {
             let name = if edge.name.is_empty() {
                 None
             } else {
-                let (number, is_new) = self.edge_names.number(edge.name.to_vec());
+                let (number, is_new) = self.edge_names.take(edge.name.to_vec());
                 if is_new {
                     self.take(edge.name.len())?;
                 }

@@ -164,7 +164,7 @@ impl Gather<'_> {
         };
         let unsigned = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok());
         let small = |value: Option<i64>| unsigned(value).and_then(|value| u32::try_from(value).ok());
-        let (process, is_new) = self.allocating.number(event.process.into());
+        let (process, is_new) = self.allocating.take(event.process.into());
         if is_new && let Id::Text(text) = event.process {
             self.take(text.len())?;
         }
