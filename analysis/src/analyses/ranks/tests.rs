@@ -3,20 +3,21 @@ use flopwatch_model::Track;
 
 use super::*;
 
+/// Adds the iteration of that number, of 1000 ns; gives its start.
+fn step(trace: &mut Trace, thread: u32, number: u64) -> u64 {
+    let start = number * 1000;
+    let name = format!("ProfilerStep#{number}");
+    let step = trace.event(Category::Step, thread, &name, start, start + 1000);
+    trace.number(step, ColumnId::StepNumber, number);
+    start
+}
+
 /// A rank that computes for so long in each of two iterations of 1000 ns and then waits in a collective until their end.
 fn rank(compute: u64, began: Option<u64>) -> Timeline {
     let mut trace = Trace::new();
     let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::Annotation));
     for number in 0..2_u64 {
-        let start = number * 1000;
-        let step = trace.event(
-            Category::Step,
-            thread,
-            &format!("ProfilerStep#{number}"),
-            start,
-            start + 1000,
-        );
-        trace.number(step, ColumnId::StepNumber, number);
+        let start = step(&mut trace, thread, number);
         trace.kernel(stream, "gemm", start, start + compute);
         trace.kernel(stream, "ncclDevKernel_AllReduce", start + compute, start + 1000);
     }
@@ -81,15 +82,7 @@ fn overlapping(computes: u64, arrives: u64) -> Timeline {
     let thread = trace.thread(1, 1, Track::Annotation);
     let (stream, side) = (trace.stream(1, 0, 7), trace.stream(1, 0, 20));
     for number in 0..3_u64 {
-        let start = number * 1000;
-        let step = trace.event(
-            Category::Step,
-            thread,
-            &format!("ProfilerStep#{number}"),
-            start,
-            start + 1000,
-        );
-        trace.number(step, ColumnId::StepNumber, number);
+        let start = step(&mut trace, thread, number);
         trace.kernel(stream, "gemm", start, start + computes);
         trace.kernel(side, "ncclDevKernel_AllReduce", start + arrives, start + 1000);
     }

@@ -145,7 +145,7 @@ impl Report {
         (raw, before)
     }
 
-    /// The file.
+    /// The bytes of the report's file, which is finished.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let (raw, strings) = self.raw();
         let offsets = new()
