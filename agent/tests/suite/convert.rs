@@ -24,23 +24,22 @@ fn text(output: &Output) -> String {
 }
 
 fn corpus(name: &str) -> Option<PathBuf> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/corpus")
-        .join(name);
-    let there = path.is_file();
-    if !there {
-        println!("skipped (corpus): ../shared/corpus/{name} is not there");
-    }
-    there.then_some(path)
+    shared("corpus", name)
 }
 
 fn case(name: &str) -> Option<PathBuf> {
+    shared("cases", name)
+}
+
+/// A file beside the repository, or a printed reason to skip.
+fn shared(folder: &str, name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../shared/cases")
+        .join("../../shared")
+        .join(folder)
         .join(name);
     let there = path.is_file();
     if !there {
-        println!("skipped (corpus): ../shared/cases/{name} is not there");
+        println!("skipped (corpus): ../shared/{folder}/{name} is not there");
     }
     there.then_some(path)
 }
