@@ -64,6 +64,9 @@ pub enum Category {
     Step,
     /// A function of the Python interpreter.
     PythonFunction,
+    /// A sample of the CPU: which function a thread was in at a moment. It has no length; its name
+    /// is the innermost function.
+    CpuSample,
     /// Work of the profiler itself.
     Overhead,
     /// An operation on an accelerator that has no CUDA-like streams, e.g. an XLA operation on a TPU.
@@ -121,6 +124,12 @@ pub enum ColumnId {
     PythonParent,
     /// Node of the CUDA graph that launched the work; 0 for none.
     GraphNode,
+    /// Thread blocks per cluster in x; 0 where the source does not say it.
+    ClusterX,
+    /// Thread blocks per cluster in y; 0 where the source does not say it.
+    ClusterY,
+    /// Thread blocks per cluster in z; 0 where the source does not say it.
+    ClusterZ,
     /// Number of the CUDA graph that a launch was instantiated from, in its process; 0 for none.
     GraphId,
     /// Number of the executable CUDA graph that was launched, in its process; 0 for none.
@@ -179,6 +188,9 @@ pub enum ColumnId {
     TfOp,
     /// Category of an NVTX range: its name, or its number where it was not named.
     RangeCategory,
+    /// Stack of calls that a sample was taken in: its number among [`super::CallStacks`], 0 for
+    /// none.
+    CallStack,
 }
 
 /// Width of a column's values in the model.
@@ -233,6 +245,9 @@ impl ColumnId {
             Self::PythonId => "python_id",
             Self::PythonParent => "python_parent",
             Self::GraphNode => "graph_node",
+            Self::ClusterX => "cluster_x",
+            Self::ClusterY => "cluster_y",
+            Self::ClusterZ => "cluster_z",
             Self::GraphId => "graph_id",
             Self::GraphExec => "graph_exec",
             Self::WaitOnStream => "wait_on_stream",
@@ -260,6 +275,7 @@ impl ColumnId {
             Self::HloModule => "hlo_module",
             Self::TfOp => "tf_op",
             Self::RangeCategory => "range_category",
+            Self::CallStack => "call_stack",
         }
     }
 
@@ -333,6 +349,9 @@ const KERNEL: &[ColumnId] = &[
 const KERNEL_OPTIONAL: &[ColumnId] = &[
     ColumnId::ExternalId,
     ColumnId::GraphNode,
+    ColumnId::ClusterX,
+    ColumnId::ClusterY,
+    ColumnId::ClusterZ,
     ColumnId::BlocksPerSm,
     ColumnId::WarpsPerSm,
     ColumnId::AchievedOccupancy,
@@ -406,7 +425,7 @@ const DEVICE_OPTIONAL: &[ColumnId] = &[
 
 impl Category {
     /// Every category, in published order.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 23] = [
         Self::CudaKernel,
         Self::CudaGraph,
         Self::CudaMemcpyH2d,
@@ -424,6 +443,7 @@ impl Category {
         Self::Annotation,
         Self::Step,
         Self::PythonFunction,
+        Self::CpuSample,
         Self::Overhead,
         Self::DeviceOp,
         Self::GpuAnnotation,
@@ -475,6 +495,7 @@ impl Category {
             Self::Annotation => "annotation",
             Self::Step => "step",
             Self::PythonFunction => "python_function",
+            Self::CpuSample => "cpu_sample",
             Self::Overhead => "overhead",
             Self::DeviceOp => "device_op",
             Self::GpuAnnotation => "gpu_annotation",
@@ -504,6 +525,7 @@ impl Category {
             Self::Step => &[ColumnId::StepNumber],
             Self::CpuOp => &[ColumnId::ExternalId, ColumnId::Sequence],
             Self::PythonFunction => &[ColumnId::PythonId, ColumnId::PythonParent],
+            Self::CpuSample => &[ColumnId::CallStack],
             Self::CudaSync
             | Self::CudaApi
             | Self::OsRuntime

@@ -4,6 +4,7 @@
 
 mod about;
 mod allocation;
+mod call_stacks;
 mod category;
 mod counter;
 mod events;
@@ -27,6 +28,7 @@ pub mod wire;
 
 pub use about::TraceAbout;
 pub use allocation::Allocation;
+pub use call_stacks::{CallFrame, CallStack, CallStacks};
 pub use category::{Category, ColumnId, Width};
 pub use counter::CounterSeries;
 pub use events::{Column, Event, Events, NameDetail, Values, count, index};
@@ -117,6 +119,9 @@ pub struct Capture {
     pub profiles: Vec<KernelProfile>,
     /// Samples by stack without a time, of a source that has no timeline, such as memory by who asked for it.
     pub stacks: Option<StackProfile>,
+    /// Stacks of calls that samples of the CPU refer to, in an order of their own after the
+    /// transform.
+    pub call_stacks: CallStacks,
     /// Everything of the source that did not make it into `events` unchanged.
     pub drops: Losses,
     /// Secrets that were replaced in strings.

@@ -1,6 +1,7 @@
 //! Several captures as one: of one program one after the other, or of several programs side by side.
 
-use super::{Capture, Column, CounterSeries, Events, Values};
+use super::call_stacks::moved;
+use super::{Capture, Column, ColumnId, CounterSeries, Events, Values};
 
 /// Why captures cannot be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -52,12 +53,18 @@ impl Capture {
         let rows = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
         self.duration_ns = self.duration_ns.max(later.saturating_add(other.duration_ns));
         self.rows.extend(other.rows);
+        let stacks = self.call_stacks.append(other.call_stacks);
         for (category, mut events) in other.events {
             for start in &mut events.start_ns {
                 *start = start.saturating_add(later);
             }
             for row in &mut events.row {
                 *row = row.saturating_add(rows);
+            }
+            if let Some(Values::U32(values)) = events.column_mut(ColumnId::CallStack) {
+                for stack in values {
+                    *stack = moved(*stack, stacks);
+                }
             }
             let own = self.events.entry(category).or_insert_with(|| Events::new(category));
             own.append(events);

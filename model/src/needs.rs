@@ -56,6 +56,8 @@ pub struct Needs {
     pub profiles: bool,
     /// Samples by stack.
     pub stacks: bool,
+    /// Stacks of calls that samples of the CPU refer to.
+    pub call_stacks: bool,
 }
 
 impl Needs {
@@ -73,6 +75,7 @@ impl Needs {
         programs: false,
         profiles: false,
         stacks: false,
+        call_stacks: false,
     };
 
     /// All that a timeline holds, but its levels of detail and figures, which no analysis reads.
@@ -89,5 +92,6 @@ impl Needs {
         programs: true,
         profiles: true,
         stacks: true,
+        call_stacks: true,
     };
 }

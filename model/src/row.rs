@@ -22,6 +22,8 @@ pub enum Track {
     Annotation,
     /// Python functions of a thread.
     Python,
+    /// Samples of what a thread did.
+    CpuSample,
     /// The profiler's own work, on a thread or on no particular one.
     Overhead,
     /// Operations of an accelerator without streams.
@@ -36,7 +38,7 @@ pub enum Track {
 
 impl Track {
     /// Every track, in published order.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::GpuStream,
         Self::CudaSync,
         Self::CudaApi,
@@ -45,6 +47,7 @@ impl Track {
         Self::CpuOp,
         Self::Annotation,
         Self::Python,
+        Self::CpuSample,
         Self::Overhead,
         Self::Device,
         Self::GpuAnnotation,
@@ -63,6 +66,7 @@ impl Track {
             Self::CpuOp => "cpu_op",
             Self::Annotation => "annotation",
             Self::Python => "python",
+            Self::CpuSample => "cpu_sample",
             Self::Overhead => "overhead",
             Self::Device => "device",
             Self::GpuAnnotation => "gpu_annotation",

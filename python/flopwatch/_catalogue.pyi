@@ -319,6 +319,7 @@ Category: TypeAlias = Literal[
     "annotation",
     "step",
     "python_function",
+    "cpu_sample",
     "overhead",
     "device_op",
     "gpu_annotation",
@@ -920,7 +921,7 @@ class FlameFrame(TypedDict):
     children: NotRequired[list[FlameFrame]]
     """The frames inside it, the longest first."""
     count: int
-    """GPU operations in it; of the CPU's time how often it ran."""
+    """GPU operations in it; of the CPU's time how often it ran; of samples how many there are."""
     kind: FrameKind
     """What it is."""
     name: str
@@ -937,7 +938,7 @@ FlameGrouping: TypeAlias = Literal["none", "process", "thread", "device", "strea
 FlameStacks: TypeAlias = Literal["all", "nvtx", "operators", "python"]
 
 # Which time a flame graph is made of.
-FlameWeight: TypeAlias = Literal["gpu", "cpu"]
+FlameWeight: TypeAlias = Literal["gpu", "cpu", "samples"]
 
 # Where the floating-point operations come from.
 FlopsSource: TypeAlias = Literal["given", "counters", "hlo", "operators"]
@@ -953,7 +954,22 @@ class FocusMetric(TypedDict):
     """Its value, where the profiler says it."""
 
 # What a frame is.
-FrameKind: TypeAlias = Literal["all", "group", "step", "range", "annotation", "python", "operator", "call", "kernel", "graph", "copy", "device_op", "rest"]
+FrameKind: TypeAlias = Literal[
+    "all",
+    "group",
+    "step",
+    "range",
+    "annotation",
+    "python",
+    "operator",
+    "call",
+    "function",
+    "kernel",
+    "graph",
+    "copy",
+    "device_op",
+    "rest",
+]
 
 class Gain(TypedDict):
     """What mending something is worth."""
@@ -5741,17 +5757,17 @@ class FlameGraphParameters(TypedDict, total=False):
     """Whether steps, ranges, annotations and operators whose names differ in numbers alone are one frame, as `Step *`. By default `True`."""
     min_duration_us: float
     """Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations into `(small
-    kernels)`. By default `10.0`.
+    kernels)`. Samples have no length: of them nothing is summed by it. By default `10.0`.
     """
     stacks: FlameStacks
-    """Which frames stacks are made of. By default `"all"`."""
+    """Which frames stacks are made of; those of samples are always the functions that called each other. By default `"all"`."""
     to_ns: int | None
     """Only time before this, in ns."""
     weight: FlameWeight
     """Which time the graph is made of. By default `"gpu"`."""
 
 class FlameGraphResult(Result):
-    """Time of GPUs or of the CPU by the stack of ranges, operators and Python functions."""
+    """Time of GPUs or of the CPU, or samples of it, by the stack of ranges, operators and functions."""
 
     children: list[FlameFrame]
     """The outermost frames, the longest first."""
@@ -5772,7 +5788,9 @@ class FlameGraphResult(Result):
     summed_below_ns: int
     """Frames whose time in a stack is less than this, in ns, were summed."""
     value: int
-    """All time in ns: of GPUs the lengths of all GPU operations, added up; of the CPU the time of each thread inside any frame, added up."""
+    """All time in ns: of GPUs the lengths of all GPU operations, added up; of the CPU the time of each thread inside any frame, added up. With `weight`
+    `samples` all figures of time count samples: here how many there are.
+    """
     weight: FlameWeight
     """Which time it is."""
     without_launch_ns: int
@@ -5795,10 +5813,10 @@ class FlameDifferenceParameters(TypedDict, total=False):
     """Whether steps, ranges, annotations and operators whose names differ in numbers alone are one frame, as `Step *`. By default `True`."""
     min_duration_us: float
     """Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations into `(small
-    kernels)`. By default `10.0`.
+    kernels)`. Samples have no length: of them nothing is summed by it. By default `10.0`.
     """
     stacks: FlameStacks
-    """Which frames stacks are made of. By default `"all"`."""
+    """Which frames stacks are made of; those of samples are always the functions that called each other. By default `"all"`."""
     to_ns: int | None
     """Only time before this, in ns."""
     weight: FlameWeight
@@ -5826,7 +5844,7 @@ class FlameDifferenceResult(Result):
     summed_below_ns: int
     """Frames whose time in a stack is less than this, in ns, in both captures were summed."""
     value: int
-    """Time in ns of both captures together."""
+    """Time in ns of both captures together. With `weight` `samples` all figures of time count samples."""
     weight: FlameWeight
     """Which time it is."""
 

@@ -4,6 +4,7 @@
 //! Only strings that an event refers to are copied: a source also holds the environments and command lines of processes
 //! (`StringIds`, `TARGET_INFO_SYSTEM_ENV`, `META_DATA_CAPTURE`), which must not leave the node.
 
+mod chains;
 mod cpu;
 mod gather;
 mod gpu;
@@ -13,6 +14,7 @@ mod metrics;
 mod names;
 mod peaks;
 mod report;
+mod samples;
 mod sync;
 mod tables;
 mod target;
@@ -219,7 +221,14 @@ impl RowKey {
 
 /// The tables whose events are read.
 fn event_tables() -> impl Iterator<Item = &'static str> {
-    let tables = [gpu::TABLES, cpu::TABLES, metrics::TABLES, memory::TABLES, waits::TABLES];
+    let tables = [
+        gpu::TABLES,
+        cpu::TABLES,
+        samples::TABLES,
+        metrics::TABLES,
+        memory::TABLES,
+        waits::TABLES,
+    ];
     tables.into_iter().flatten().copied()
 }
 
@@ -260,6 +269,7 @@ impl<'a> Reader<'a> {
         self.read_api_calls()?;
         self.read_os_calls()?;
         let described = self.read_ranges()?;
+        self.read_samples()?;
         self.count_unread_tables();
         self.resolve_names(&described)?;
         for (category, events) in &mut self.capture.events {

@@ -28,6 +28,10 @@
 //! /stacks/          samples by stack without a time: kind and unit of the values, default_kind, taken_utc_ns, text, which the next refer to; per frame
 //!                   function, file and line; per sample stack_length and labels, how many of stack (frames, the innermost first) and of label_key,
 //!                   label_text and label_number are its; value, one per sample and kind. Absent where there is none
+//! /call_stacks/     stacks that the column call_stack of cpu_sample refers to: text, the first of
+//!                   which is empty and stands for none; per frame function and module, of text;
+//!                   per stack frame, the innermost, and caller, the number of the stack around it:
+//!                   0 for none, 1 the first, less than its own. Absent where there is none
 //! /summary          the summary artifact: the bytes of JSON in UTF-8
 //! ```
 //!
@@ -51,6 +55,7 @@
 
 mod access;
 mod allocations;
+mod call_stacks;
 mod events;
 mod layout;
 mod profiles;

@@ -47,6 +47,7 @@ pub fn transform(capture: Capture, options: TransformOptions) -> Timeline {
 pub fn transform_with(engine: &dyn Engine, mut capture: Capture, options: TransformOptions) -> Timeline {
     capture.events.retain(|_, events| !events.is_empty());
     capture.captured.extend(capture.events.keys().copied());
+    capture.sort_call_stacks();
     let rows = names::sort_rows(&mut capture.rows);
     let mut events: Vec<(Category, Events)> = std::mem::take(&mut capture.events).into_iter().collect();
     events

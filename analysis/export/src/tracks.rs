@@ -76,6 +76,7 @@ pub(super) fn name(row: &Row, track: u32) -> String {
         Track::CpuOp => "operators",
         Track::Annotation => "annotations",
         Track::Python => "Python",
+        Track::CpuSample => "samples",
         Track::Overhead => "profiler",
         Track::GpuAnnotation => "annotations on the GPU",
         Track::Other => "other",

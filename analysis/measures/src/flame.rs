@@ -7,6 +7,7 @@
 
 mod cut;
 mod frame;
+mod sampled;
 mod stack;
 mod tree;
 
@@ -38,6 +39,9 @@ pub enum FlameWeight {
     Gpu,
     /// The time of each thread in which it was inside any frame.
     Cpu,
+    /// Samples of the CPU, each by the stack of calls that it was taken in: every ns in a tree is
+    /// one sample.
+    Samples,
 }
 
 /// Which frames stacks are made of.
@@ -57,9 +61,11 @@ pub enum FlameStacks {
 
 impl FlameStacks {
     /// The categories whose events are frames. Of events with the same times the one of the earlier category is outside.
+    /// Samples bring their frames along, whatever is picked.
     pub fn categories(self, weight: FlameWeight) -> &'static [Category] {
-        use Category::{Annotation, CpuOp, CudaApi, NvtxRange, PythonFunction, Step};
+        use Category::{Annotation, CpuOp, CpuSample, CudaApi, NvtxRange, PythonFunction, Step};
         match (self, weight) {
+            (_, FlameWeight::Samples) => &[CpuSample],
             (Self::All, FlameWeight::Gpu) => &[Step, NvtxRange, Annotation, PythonFunction, CpuOp],
             (Self::All, FlameWeight::Cpu) => &[Step, NvtxRange, Annotation, PythonFunction, CpuOp, CudaApi],
             (Self::Nvtx, _) => &[NvtxRange],
@@ -130,13 +136,19 @@ struct Launched {
 
 impl FlameTree {
     /// Adds the time of `timeline` to one side of the tree. Needs rows, names, the categories of [`FlameStacks::categories`], those of GPU work,
-    /// [`Category::DeviceOp`] and [`Category::CudaApi`], and the columns [`ColumnId::Launch`], [`ColumnId::RangeStyle`] and [`ColumnId::PythonId`].
+    /// [`Category::DeviceOp`] and [`Category::CudaApi`], and the columns [`ColumnId::Launch`], [`ColumnId::RangeStyle`] and [`ColumnId::PythonId`];
+    /// of samples the column [`ColumnId::CallStack`] and the stacks of calls.
     pub fn add(&mut self, timeline: &Timeline, asked: &Asked, side: Side) -> Held {
         let threads = Threads::by_label_too(timeline);
         let mut held = Held::default();
         let window = asked.window.unwrap_or(Interval::new(0, u64::MAX));
+        if asked.weight == FlameWeight::Samples {
+            self.add_samples(timeline, asked.group_by, window, side);
+            return held;
+        }
         let mut stacks = self.stacks(timeline, &threads, asked, &mut held);
         match asked.weight {
+            FlameWeight::Samples => {}
             FlameWeight::Cpu => {
                 let mut rows: Vec<Option<&Row>> = vec![None; stacks.len()];
                 for (at, row) in (0_u32..).zip(&timeline.capture.rows) {

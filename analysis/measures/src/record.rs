@@ -92,7 +92,7 @@ const FIELDS: [Field; 36] = [
 
 /// Columns that a table has behind the others where an event of the timeline says something in them, in published order. New ones
 /// go to the end.
-const FURTHER: [ColumnId; 26] = [
+const FURTHER: [ColumnId; 30] = [
     ColumnId::BlocksPerSm,
     ColumnId::WarpsPerSm,
     ColumnId::AchievedOccupancy,
@@ -119,6 +119,10 @@ const FURTHER: [ColumnId; 26] = [
     ColumnId::GraphExec,
     ColumnId::WaitOnStream,
     ColumnId::WaitOnRecord,
+    ColumnId::ClusterX,
+    ColumnId::ClusterY,
+    ColumnId::ClusterZ,
+    ColumnId::CallStack,
 ];
 
 /// The columns of a table of this timeline.

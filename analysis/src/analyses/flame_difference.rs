@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::analyses::flame_graph::drawn::drawn;
-use crate::analyses::flame_graph::page::{Everywhere, everywhere};
+use crate::analyses::flame_graph::page::{Everywhere, everywhere, unit};
 use crate::analyses::flame_graph::{FlameParams, NEEDS, missing, nested};
 use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
 use crate::group::Group;
@@ -31,7 +31,8 @@ pub struct FlameDifference {
     pub name: String,
     /// Which time it is.
     pub weight: FlameWeight,
-    /// Time in ns of both captures together.
+    /// Time in ns of both captures together. With `weight` `samples` all figures of time count
+    /// samples.
     pub value: u64,
     /// Time in ns of the first capture.
     pub before_ns: u64,
@@ -150,14 +151,15 @@ impl Analysis for FlameDifferenceAnalysis {
     fn page(output: &FlameDifference) -> Result<Page, AnalysisError> {
         let mut page = Page::new("Difference of flame graphs", Self::ABOUT);
         page.not_captured.clone_from(&output.not_captured);
+        let unit = unit(output.weight);
         page.tiles([
-            ("Before", output.before_ns.into(), Unit::Ns),
-            ("After", output.after_ns.into(), Unit::Ns),
-            ("Change", output.delta.into(), Unit::Ns),
+            ("Before", output.before_ns.into(), unit),
+            ("After", output.after_ns.into(), unit),
+            ("Change", output.delta.into(), unit),
             ("Frames", output.frames.into(), Unit::None),
         ]);
         if output.value > 0 {
-            page.flame(drawn("Before and after", &output.flame, true));
+            page.flame(drawn("Before and after", &output.flame, unit, true));
             page.table(changed(output));
         }
         Ok(page)
@@ -169,15 +171,20 @@ const MOST_ROWS: usize = 50;
 
 /// The frames whose own time changed most.
 fn changed(output: &FlameDifference) -> Table {
+    let unit = unit(output.weight);
     let columns = [
         ("Frame", Unit::None),
         ("Kind", Unit::None),
-        ("Before", Unit::Ns),
-        ("After", Unit::Ns),
-        ("Change", Unit::Ns),
-        ("Change with frames inside", Unit::Ns),
+        ("Before", unit),
+        ("After", unit),
+        ("Change", unit),
+        ("Change with frames inside", unit),
     ];
-    let mut table = Table::new("Frames whose own time changed most", &columns);
+    let title = match output.weight {
+        FlameWeight::Gpu | FlameWeight::Cpu => "Frames whose own time changed most",
+        FlameWeight::Samples => "Frames whose own samples changed most",
+    };
+    let mut table = Table::new(title, &columns);
     let mut frames: Vec<(u32, Everywhere)> = everywhere(&output.flame)
         .into_iter()
         .filter(|(_, frame)| delta(frame.own_ns) != 0)

@@ -1,4 +1,5 @@
-//! Where the time went, by the stack of ranges, operators and functions of Python: flame graphs, and files of them for other programs.
+//! Where the time went, by the stack of ranges, operators and functions of Python, and what samples
+//! of the CPU were taken in: flame graphs, and files of them for other programs.
 
 pub(crate) mod drawn;
 mod folded;
@@ -49,12 +50,13 @@ pub struct FlameSpeedscope;
 pub struct FlameParams {
     /// Which time the graph is made of.
     pub weight: FlameWeight,
-    /// Which frames stacks are made of.
+    /// Which frames stacks are made of; those of samples are always the functions that called each
+    /// other.
     pub stacks: FlameStacks,
     /// What the outermost frames stand for.
     pub group_by: FlameGrouping,
     /// Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations
-    /// into `(small kernels)`.
+    /// into `(small kernels)`. Samples have no length: of them nothing is summed by it.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub min_duration_us: f64,
     /// Most frames around each other; what is deeper is summed into a frame `(deeper frames)`.
@@ -104,8 +106,13 @@ impl FlameParams {
 
     pub(crate) fn cut(&self) -> Cut {
         let shortest = Duration::try_from_secs_f64(self.min_duration_us / 1e6).unwrap_or_default();
+        let min_ns = match self.weight {
+            FlameWeight::Gpu | FlameWeight::Cpu => u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX),
+            // A sample has no length.
+            FlameWeight::Samples => 0,
+        };
         Cut {
-            min_ns: u64::try_from(shortest.as_nanos()).unwrap_or(u64::MAX),
+            min_ns,
             max_depth: self.max_depth,
             group_small_kernels: self.group_small_kernels,
             limit: index(self.limit),
@@ -119,6 +126,7 @@ pub struct FlameGraph {
     /// `all`.
     pub name: String,
     /// All time in ns: of GPUs the lengths of all GPU operations, added up; of the CPU the time of each thread inside any frame, added up.
+    /// With `weight` `samples` all figures of time count samples: here how many there are.
     pub value: u64,
     /// Which time it is.
     pub weight: FlameWeight,
@@ -156,7 +164,7 @@ pub struct FlameFrame {
     pub value: u64,
     /// Its time in ns without that of the frames inside it.
     pub self_ns: u64,
-    /// GPU operations in it; of the CPU's time how often it ran.
+    /// GPU operations in it; of the CPU's time how often it ran; of samples how many there are.
     pub count: u64,
     /// The frames inside it, the longest first.
     #[serde(skip_serializing_if = "Vec::is_empty", default)]
@@ -173,8 +181,15 @@ pub(crate) const NEEDS: Needs = Needs {
         Category::Annotation,
         Category::PythonFunction,
         Category::CpuOp,
+        Category::CpuSample,
     ]),
-    columns: Selection::Only(&[ColumnId::Launch, ColumnId::RangeStyle, ColumnId::PythonId]),
+    columns: Selection::Only(&[
+        ColumnId::Launch,
+        ColumnId::RangeStyle,
+        ColumnId::PythonId,
+        ColumnId::CallStack,
+    ]),
+    call_stacks: true,
     names: true,
     rows: true,
     ..Needs::NOTHING
@@ -187,6 +202,7 @@ pub(crate) fn missing(timeline: &Timeline, params: &FlameParams) -> Vec<NotCaptu
     let stacks = params.stacks.categories(params.weight);
     let missing = match params.weight {
         FlameWeight::Cpu => [unless(stacks, "time of the CPU"), None, None],
+        FlameWeight::Samples => [unless(stacks, "samples of the CPU"), None, None],
         FlameWeight::Gpu => {
             // Where operations are on no stream, as on TPUs, no call launches them.
             let has_streams = GPU_WORK.iter().any(|category| capture.captured.contains(category));
@@ -214,7 +230,7 @@ impl FlameGraphAnalysis {
     pub fn of(timeline: &Timeline, params: &FlameParams) -> FlameGraph {
         let (flame, held) = flame_of(timeline, params);
         let count = |row: &FlameRow| match params.weight {
-            FlameWeight::Gpu => Side::Before.of(row.total_count),
+            FlameWeight::Gpu | FlameWeight::Samples => Side::Before.of(row.total_count),
             FlameWeight::Cpu => Side::Before.of(row.count),
         };
         let shown = |row: &FlameRow, children: Vec<FlameFrame>| FlameFrame {
@@ -266,7 +282,8 @@ pub(crate) fn nested<T>(flame: &Flame, of: impl Fn(&FlameRow, Vec<T>) -> T) -> V
 impl Analysis for FlameGraphAnalysis {
     const NAME: &'static str = "flame-graph";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "Time of GPUs or of the CPU by the stack of ranges, operators and Python functions.";
+    const ABOUT: &'static str =
+        "Time of GPUs or of the CPU, or samples of it, by the stack of ranges, operators and functions.";
     const GROUP: Group = Group::Operations;
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
@@ -285,7 +302,8 @@ impl Analysis for FlameGraphAnalysis {
 impl FileAnalysis for FlameFolded {
     const NAME: &'static str = "flame-folded";
     const VERSION: u32 = 1;
-    const ABOUT: &'static str = "The flame graph as folded stacks in ns, for flamegraph.pl, Perfetto and others.";
+    const ABOUT: &'static str =
+        "The flame graph as folded stacks in ns, or in samples, for flamegraph.pl, Perfetto and others.";
     const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use flopwatch_model::{LossReason, Timeline};
+use flopwatch_model::{LossReason, Timeline, count};
 
 #[cfg(feature = "parquet")]
 use flopwatch_export::parquet;
@@ -50,6 +50,11 @@ pub(super) fn write<W: Write + Send>(
         ("profiles of kernels", totals.profiles.saturating_sub(exported.profiles)),
         ("samples of series", totals.samples.saturating_sub(exported.samples)),
         ("events", totals.events.saturating_sub(exported.events)),
+        // The events say the number of theirs alone.
+        (
+            "stacks of samples of the CPU",
+            count(timeline.capture.call_stacks.stacks.len()),
+        ),
     ];
     for (what, count) in rest {
         exported.left_out.add(LossReason::Unsupported, what, count);

@@ -51,7 +51,7 @@ class FlameGraphGenerator:
     :param min_duration_us: frames with less time in µs over the whole capture are summed.
     :param max_depth: most frames around each other.
     :param group_small_kernels: whether short GPU operations are summed, too.
-    :param weight: the time of GPUs, or that of the CPU's threads.
+    :param weight: the time of GPUs, that of the CPU's threads, or samples of the CPU.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class FlameGraphGenerator:
         min_duration_us: float = 10.0,
         max_depth: int = 50,
         group_small_kernels: bool = True,
-        weight: Literal["gpu", "cpu"] = "gpu",
+        weight: Literal["gpu", "cpu", "samples"] = "gpu",
     ) -> None:
         self._report = Report(
             "flame-graph",

@@ -216,6 +216,7 @@ fn needs_of(category: Category) -> Needs {
         programs: false,
         profiles: false,
         stacks: false,
+        call_stacks: false,
         ..Needs::EVERYTHING
     }
 }

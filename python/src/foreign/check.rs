@@ -29,6 +29,9 @@ pub(super) fn check(capture: &Capture) -> Result<(), String> {
     if capture.stacks.as_ref().is_some_and(|stacks| !stacks.is_consistent()) {
         return Err("samples that refer to what is not there".to_owned());
     }
+    if !capture.call_stacks.is_consistent() {
+        return Err("stacks of calls that refer to what is not there".to_owned());
+    }
     Ok(())
 }
 

@@ -6,11 +6,11 @@ use std::io::{self, Read, Write};
 use std::sync::Arc;
 
 use flopwatch_model::{
-    Allocation, Capture, Category, Column, ColumnId, CounterSeries, Device, Events, FocusMetric, Instances,
-    InstructionText, KernelCode, KernelFunction, KernelProfile, LineStart, Loss, LossReason, Losses, MemoryKind,
-    Metric, MetricValue, NameDetail, OpenRange, Program, PtxStart, RooflineChart, RooflineSide, RooflineValue, Row,
-    RuleKind, RuleResult, SampleKind, Scope, Source as Origin, SourceFile, SourcePlace, Speedup, StackFrame,
-    StackLabel, StackProfile, StackSample, Track, ValueList, Values, index,
+    Allocation, CallFrame, CallStack, CallStacks, Capture, Category, Column, ColumnId, CounterSeries, Device, Events,
+    FocusMetric, Instances, InstructionText, KernelCode, KernelFunction, KernelProfile, LineStart, Loss, LossReason,
+    Losses, MemoryKind, Metric, MetricValue, NameDetail, OpenRange, Program, PtxStart, RooflineChart, RooflineSide,
+    RooflineValue, Row, RuleKind, RuleResult, SampleKind, Scope, Source as Origin, SourceFile, SourcePlace, Speedup,
+    StackFrame, StackLabel, StackProfile, StackSample, Track, ValueList, Values, index,
 };
 use flopwatch_trace::Opened;
 
@@ -81,7 +81,7 @@ record! {
     Opened { session_id, capture }
     Capture {
         source, session_start_utc_ns, duration_ns, events, captured, rows, devices, counters, allocations, programs,
-        profiles, stacks, drops, redactions
+        profiles, stacks, call_stacks, drops, redactions
     }
     Origin { tool, tool_version, schema_version, capture_options }
     Device {
@@ -99,6 +99,9 @@ record! {
     StackFrame { function, file, line }
     StackSample { stack, values, labels }
     StackLabel { key, text, number }
+    CallStacks { texts, frames, stacks }
+    CallFrame { function, module }
+    CallStack { caller, frame }
     Metric { value, unit }
     Instances { keys, values }
     RuleResult { rule, name, section, kind, title, text, speedup, metrics }

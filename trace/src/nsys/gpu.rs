@@ -143,6 +143,9 @@ fn rows(hand: &mut Hand, table: &str, piece: &mut Piece<'_, '_>, slot: &mut Slot
 /// The node of a CUDA graph that launched the work; newer schemas alone have it.
 const NODE: &str = "graphNodeId";
 
+/// Thread blocks per cluster; schemas since 2025 alone have them.
+const CLUSTERS: [&str; 3] = ["clusterX", "clusterY", "clusterZ"];
+
 /// Reads the nodes of graphs into the own column at `place`, where there is one.
 fn read_nodes(piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>, place: usize) -> Result<(), Failure> {
     if let Some(Own::U64(nodes)) = slot.own.get_mut(place) {
@@ -229,10 +232,16 @@ impl Reader<'_> {
             table.must_have(name_column)?;
         }
         let details: &[&str] = if name_column == DEMANGLED { &DETAILS } else { &[] };
-        let numbers = [&[name_column], details, &columns, &[NODE]].concat();
+        let numbers = [&[name_column], details, &columns, &[NODE], &CLUSTERS].concat();
         let has_nodes = table.has(NODE);
-        let optional = if has_nodes { &[ColumnId::GraphNode][..] } else { &[] };
-        let categories = (&[Category::CudaKernel][..], optional);
+        let mut optional = Vec::new();
+        optional.extend(has_nodes.then_some(ColumnId::GraphNode));
+        let clusters_from = Category::CudaKernel.columns().len() + optional.len();
+        let has_clusters = CLUSTERS.into_iter().all(|column| table.has(column));
+        if has_clusters {
+            optional.extend([ColumnId::ClusterX, ColumnId::ClusterY, ColumnId::ClusterZ]);
+        }
+        let categories = (&[Category::CudaKernel][..], optional.as_slice());
         self.gather_activity(&table, categories, &numbers, on_stream, |hand, piece, slot| {
             let [ids, short, mangled, _] = &mut hand.words;
             piece.read(name_column, ids)?;
@@ -261,6 +270,13 @@ impl Reader<'_> {
             }
             if has_nodes {
                 read_nodes(piece, slot, Category::CudaKernel.columns().len())?;
+            }
+            if has_clusters {
+                for (column, own) in CLUSTERS.into_iter().zip(slot.own.iter_mut().skip(clusters_from)) {
+                    if let Own::U32(values) = own {
+                        piece.read(column, values)?;
+                    }
+                }
             }
             Ok(Note::default())
         })

@@ -107,7 +107,8 @@ impl Reader<'_> {
     }
 }
 
-fn within(table: &str, count: u64, what: &'static str, limit: u64) -> Result<(), Failure> {
+/// Fails where there are more than the limit allows.
+pub(super) fn within(table: &str, count: u64, what: &'static str, limit: u64) -> Result<(), Failure> {
     if count <= limit {
         return Ok(());
     }

@@ -41,6 +41,7 @@ use container::Container;
 use rows::Rows;
 pub(super) use table::{Piece, Table};
 
+use super::chains::Chains;
 use super::event_tables;
 use crate::limits::ReadLimits;
 use crate::model::Losses;
@@ -113,6 +114,8 @@ impl ReportError {
 #[derive(Debug)]
 pub(crate) struct Report {
     tables: RefCell<BTreeMap<&'static str, Arc<Rows>>>,
+    /// Stacks of the samples of the CPU.
+    chains: RefCell<Chains>,
     losses: Losses,
 }
 
@@ -123,11 +126,12 @@ impl Report {
         let session = session::Session::read(&container, limits)?;
         let strings = strings::Strings::read(&container, &session, limits)?;
         let counters = counters::Counters::new(&session, &strings.texts);
-        let read = events::read(&container, &session, &counters, limits)?;
+        let mut read = events::read(&container, &session, &counters, limits)?;
         let version = options::Version::read(&container)?;
         let mut losses = read.unread.losses();
         checks::hold(&mut losses, &session, &strings, &read, version.recorded);
 
+        let chains = std::mem::take(&mut read.chains);
         let mut all = read.into_tables();
         all.push(counters.names());
         all.push(options::of_capture(&container)?);
@@ -140,6 +144,7 @@ impl Report {
         let tables = all.into_iter().map(|rows| (rows.name(), Arc::new(rows)));
         Ok(Self {
             tables: RefCell::new(tables.collect()),
+            chains: RefCell::new(chains),
             losses,
         })
     }
@@ -159,6 +164,11 @@ impl Report {
             tables.get(name).cloned()
         };
         rows.map(Table::new)
+    }
+
+    /// The stacks of the samples of the CPU, which are given out once.
+    pub(super) fn chains(&self) -> Chains {
+        self.chains.take()
     }
 
     /// The names of the tables.

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use hdf5::{File, LinkType};
 
+use super::chains::Chains;
 use super::{Failure, report};
 use crate::hdf5_io::{self, Number, Open, TableError, TableLimits};
 #[cfg(feature = "sqlite")]
@@ -43,6 +44,17 @@ impl Tables {
             Self::Hdf(file) => Ok(hdf5_io::Table::open(file, name, Open::Compound, limits)?.map(Table::Hdf)),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(database) => Ok(database.table(name, limits)?.map(Table::Sqlite)),
+        }
+    }
+
+    /// The stacks of samples, where they lie apart from the tables: a column `stack` of the samples
+    /// has their numbers. They are given out once.
+    pub(super) fn chains(&self) -> Option<Chains> {
+        match self {
+            Self::Report(report) => Some(report.chains()),
+            Self::Hdf(_) => None,
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => None,
         }
     }
 

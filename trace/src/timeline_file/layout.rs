@@ -16,14 +16,15 @@ const MOST_DEPTH: usize = 6;
 /// Datasets of a file: hundreds of series with two each, and a few hundred more.
 const MOST_DATASETS: usize = 100_000;
 
-/// Parts of a file that nothing of events refers to.
-const BESIDE: [&str; 7] = [
+/// Parts of a file that no reader of events and rows needs.
+const BESIDE: [&str; 8] = [
     "lod",
     "counters",
     "allocations",
     "programs",
     "profiles",
     "stacks",
+    "call_stacks",
     "summary",
 ];
 

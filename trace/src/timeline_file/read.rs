@@ -12,8 +12,8 @@ use super::{NONE_U32, NONE_U64, SCHEMA_VERSION, access};
 use crate::ReadLimits;
 use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
 use crate::model::{
-    Capture, Category, Column, ColumnId, CounterSeries, Device, Events, Loss, LossReason, Losses, NameDetail, Row,
-    Timeline, Track, Values, Width, index,
+    CallStacks, Capture, Category, Column, ColumnId, CounterSeries, Device, Events, Loss, LossReason, Losses,
+    NameDetail, Row, Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.
@@ -172,6 +172,10 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
             Some(stacks) if needs.stacks => Some(reader.stacks(&stacks)?),
             _ => None,
         },
+        call_stacks: match optional_group(&file, "call_stacks")? {
+            Some(stacks) if needs.call_stacks => reader.call_stacks(&stacks)?,
+            _ => CallStacks::default(),
+        },
         rows,
         ..Capture::default()
     };
@@ -188,6 +192,9 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
         if !events.is_empty() {
             capture.events.insert(category, events);
         }
+    }
+    if needs.call_stacks {
+        super::call_stacks::check(&capture)?;
     }
     let timeline = Timeline {
         session_id: attribute_text(&meta, "session_id")?,

@@ -234,6 +234,9 @@ fn write_hdf5(
     if let Some(stacks) = &capture.stacks {
         super::stacks::write(&group(&file, "stacks")?, stacks)?;
     }
+    if !capture.call_stacks.is_empty() {
+        super::call_stacks::write(&group(&file, "call_stacks")?, &capture.call_stacks)?;
+    }
     Ok(file)
 }
 

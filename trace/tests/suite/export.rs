@@ -198,6 +198,21 @@ table_row!(GraphTrace {
     graphId: u32,
     graphExecId: u32,
 });
+table_row!(Composite {
+    id: u64,
+    start: i64,
+    cpu: u32,
+    threadState: u64,
+    globalTid: u64,
+    cpuCycles: u64,
+});
+table_row!(Callchain {
+    id: u64,
+    symbol: u32,
+    module: u32,
+    unresolved: u32,
+    stackDepth: i32,
+});
 
 pub(crate) fn text(value: &str) -> VarLenAscii {
     VarLenAscii::from_ascii(value).unwrap()

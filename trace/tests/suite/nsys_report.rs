@@ -3,6 +3,7 @@
 mod bounds;
 mod corpus;
 mod recorded;
+mod sampled;
 mod secrets;
 pub(crate) mod writer;
 
@@ -16,7 +17,7 @@ use crate::message::{Message, new};
 use writer::{PROCESS, Report, THREAD};
 
 /// What the strings of [`sample`] are.
-const STRINGS: [&str; 11] = [
+const STRINGS: [&str; 15] = [
     "",
     "void gemm<float>(float*)",
     "gemm",
@@ -28,6 +29,10 @@ const STRINGS: [&str; 11] = [
     "GpuMetrics",
     "SMs Active [Throughput %]",
     "cudaDeviceSynchronize_v3020",
+    "main",
+    "/opt/run/train",
+    "0x7f0000001234",
+    "/usr/lib/libc.so.6",
 ];
 
 /// A source of generic events and a type of it have these bits in common.
@@ -42,6 +47,9 @@ fn kernel() -> Message {
         .number(17, 1024)
         .number(21, 40)
         .number(27, 77)
+        .number(31, 2)
+        .number(32, 1)
+        .number(33, 1)
 }
 
 fn range(kind: u64, times: (i64, i64)) -> Message {
@@ -105,7 +113,10 @@ pub(crate) fn sample() -> Report {
         .event(102, &range(34, (45, 0)).text(7, "a mark"))
         .next_chunk()
         .event(113, &new().number(2, PROCESS).text(6, "/opt/run/train --fast"))
-        .event(104, &new().number(1, 77))
+        .event(
+            104,
+            &sampled::sample_of(77, &[(13, 14, true), (5, 14, false), (11, 12, false)]),
+        )
         .event(106, &new().number(1, 78))
         .event(110, &new().text(4, "a message of the profiler"))
         .generic(METRICS | 0x200, 640, &[0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFE, 0xFF])
@@ -176,8 +187,10 @@ fn a_report_becomes_the_events_that_it_holds() {
         ColumnId::SharedDynamic,
         ColumnId::Registers,
         ColumnId::GraphNode,
+        ColumnId::ClusterX,
+        ColumnId::ClusterZ,
     ];
-    assert_eq!(sizes.map(own), [48, 1024, 40, 77].map(Some));
+    assert_eq!(sizes.map(own), [48, 1024, 40, 77, 2, 1].map(Some));
     let copies = of(Category::CudaMemcpyH2d);
     assert_eq!(
         (times(copies), copies.number(ColumnId::Bytes, 0)),
@@ -197,6 +210,8 @@ fn a_report_becomes_the_events_that_it_holds() {
         (names(of(Category::OsRuntime)), times(of(Category::OsRuntime))),
         (vec!["read"], vec![(10, 10)])
     );
+    let samples = of(Category::CpuSample);
+    assert_eq!((times(samples), names(samples)), (vec![(77, 0)], vec!["[libc.so.6]"]));
     let ranges = of(Category::NvtxRange);
     assert_eq!(names(ranges), ["training:step", "training:a registered range"]);
     // The second one had not ended: it lasts up to the last time of the table.
@@ -230,7 +245,6 @@ fn a_report_becomes_the_events_that_it_holds() {
         (LossReason::Truncated, "NVTX_EVENTS: not ended".to_owned(), 1),
         unsupported("NVTX marks"),
         unsupported("OSRT_API: events of class 31"),
-        unsupported("table COMPOSITE_EVENTS"),
         unsupported("table SCHED_EVENTS"),
     ];
     assert_eq!(lost(&capture), expected);
@@ -314,7 +328,7 @@ fn a_name_of_no_string_is_said_to_be_missing_and_counted() {
     let report = sample()
         .call(0, (70, 80), 9999)
         .call(0, (71, 80), u64::MAX)
-        .call(27, (72, 80), 11);
+        .call(27, (72, 80), 15);
     let capture = capture(&report);
     let found = lost(&capture);
     for (what, count) in [

@@ -357,7 +357,7 @@ export interface CallCost {
 }
 
 /** What kind of thing an event is. The order is that of the published lists. */
-export type Category = "cuda_kernel" | "cuda_graph" | "cuda_memcpy_h2d" | "cuda_memcpy_d2h" | "cuda_memcpy_d2d" | "cuda_memcpy_p2p" | "cuda_memcpy_other" | "cuda_memset" | "cuda_migration" | "cuda_sync" | "cuda_api" | "nvtx_range" | "os_runtime" | "cpu_op" | "annotation" | "step" | "python_function" | "overhead" | "device_op" | "gpu_annotation" | "derived" | "other";
+export type Category = "cuda_kernel" | "cuda_graph" | "cuda_memcpy_h2d" | "cuda_memcpy_d2h" | "cuda_memcpy_d2d" | "cuda_memcpy_p2p" | "cuda_memcpy_other" | "cuda_memset" | "cuda_migration" | "cuda_sync" | "cuda_api" | "nvtx_range" | "os_runtime" | "cpu_op" | "annotation" | "step" | "python_function" | "cpu_sample" | "overhead" | "device_op" | "gpu_annotation" | "derived" | "other";
 
 /** Events of a category. */
 export interface CategoryCount {
@@ -1118,7 +1118,7 @@ export interface FlameDifference {
   readonly not_captured: readonly NotCaptured[];
   /** Frames whose time in a stack is less than this, in ns, in both captures were summed. */
   readonly summed_below_ns: number;
-  /** Time in ns of both captures together. */
+  /** Time in ns of both captures together. With `weight` `samples` all figures of time count samples. */
   readonly value: number;
   /** Which time it is. */
   readonly weight: FlameWeight;
@@ -1148,7 +1148,7 @@ export interface FlameDifferenceFrame {
 export interface FlameFrame {
   /** The frames inside it, the longest first. */
   readonly children?: readonly FlameFrame[];
-  /** GPU operations in it; of the CPU's time how often it ran. */
+  /** GPU operations in it; of the CPU's time how often it ran; of samples how many there are. */
   readonly count: number;
   /** What it is. */
   readonly kind: FrameKind;
@@ -1180,7 +1180,7 @@ export interface FlameGraph {
   readonly start_end_ranges: number;
   /** Frames whose time in a stack is less than this, in ns, were summed. */
   readonly summed_below_ns: number;
-  /** All time in ns: of GPUs the lengths of all GPU operations, added up; of the CPU the time of each thread inside any frame, added up. */
+  /** All time in ns: of GPUs the lengths of all GPU operations, added up; of the CPU the time of each thread inside any frame, added up. With `weight` `samples` all figures of time count samples: here how many there are. */
   readonly value: number;
   /** Which time it is. */
   readonly weight: FlameWeight;
@@ -1189,7 +1189,7 @@ export interface FlameGraph {
 }
 
 /** Which time a flame graph is made of. */
-export type FlameWeight = "gpu" | "cpu";
+export type FlameWeight = "gpu" | "cpu" | "samples";
 
 /** Where the floating-point operations come from. */
 export type FlopsSource = "given" | "counters" | "hlo" | "operators";
@@ -1205,7 +1205,7 @@ export interface FocusMetric {
 }
 
 /** What a frame is. */
-export type FrameKind = "all" | "group" | "step" | "range" | "annotation" | "python" | "operator" | "call" | "kernel" | "graph" | "copy" | "device_op" | "rest";
+export type FrameKind = "all" | "group" | "step" | "range" | "annotation" | "python" | "operator" | "call" | "function" | "kernel" | "graph" | "copy" | "device_op" | "rest";
 
 /** What mending something is worth. */
 export interface Gain {
@@ -7479,7 +7479,7 @@ export const ANALYSES = [
   },
   {
     "name": "flame-graph",
-    "about": "Time of GPUs or of the CPU by the stack of ranges, operators and Python functions.",
+    "about": "Time of GPUs or of the CPU, or samples of it, by the stack of ranges, operators and functions.",
     "group": "operations",
     "inputs": "one",
     "file_name": "flame-graph.json",
@@ -7554,7 +7554,7 @@ export const ANALYSES = [
       },
       "min_duration_us": {
         "default": 10.0,
-        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`. Samples have no length: of them nothing is summed by it.",
         "format": "double",
         "maximum": 1000000000,
         "minimum": 0,
@@ -7562,7 +7562,7 @@ export const ANALYSES = [
       },
       "stacks": {
         "default": "all",
-        "description": "Which frames stacks are made of.",
+        "description": "Which frames stacks are made of; those of samples are always the functions that called each\nother.",
         "oneOf": [
           {
             "const": "all",
@@ -7608,6 +7608,11 @@ export const ANALYSES = [
           {
             "const": "cpu",
             "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          },
+          {
+            "const": "samples",
+            "description": "Samples of the CPU, each by the stack of calls that it was taken in: every ns in a tree is\none sample.",
             "type": "string"
           }
         ]
@@ -7691,7 +7696,7 @@ export const ANALYSES = [
       },
       "min_duration_us": {
         "default": 10.0,
-        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`. Samples have no length: of them nothing is summed by it.",
         "format": "double",
         "maximum": 1000000000,
         "minimum": 0,
@@ -7699,7 +7704,7 @@ export const ANALYSES = [
       },
       "stacks": {
         "default": "all",
-        "description": "Which frames stacks are made of.",
+        "description": "Which frames stacks are made of; those of samples are always the functions that called each\nother.",
         "oneOf": [
           {
             "const": "all",
@@ -7746,6 +7751,11 @@ export const ANALYSES = [
             "const": "cpu",
             "description": "The time of each thread in which it was inside any frame.",
             "type": "string"
+          },
+          {
+            "const": "samples",
+            "description": "Samples of the CPU, each by the stack of calls that it was taken in: every ns in a tree is\none sample.",
+            "type": "string"
           }
         ]
       }
@@ -7753,7 +7763,7 @@ export const ANALYSES = [
   },
   {
     "name": "flame-folded",
-    "about": "The flame graph as folded stacks in ns, for flamegraph.pl, Perfetto and others.",
+    "about": "The flame graph as folded stacks in ns, or in samples, for flamegraph.pl, Perfetto and others.",
     "group": "exports",
     "inputs": "one",
     "file_name": "flame.folded",
@@ -7828,7 +7838,7 @@ export const ANALYSES = [
       },
       "min_duration_us": {
         "default": 10.0,
-        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`. Samples have no length: of them nothing is summed by it.",
         "format": "double",
         "maximum": 1000000000,
         "minimum": 0,
@@ -7836,7 +7846,7 @@ export const ANALYSES = [
       },
       "stacks": {
         "default": "all",
-        "description": "Which frames stacks are made of.",
+        "description": "Which frames stacks are made of; those of samples are always the functions that called each\nother.",
         "oneOf": [
           {
             "const": "all",
@@ -7882,6 +7892,11 @@ export const ANALYSES = [
           {
             "const": "cpu",
             "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          },
+          {
+            "const": "samples",
+            "description": "Samples of the CPU, each by the stack of calls that it was taken in: every ns in a tree is\none sample.",
             "type": "string"
           }
         ]
@@ -7965,7 +7980,7 @@ export const ANALYSES = [
       },
       "min_duration_us": {
         "default": 10.0,
-        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`. Samples have no length: of them nothing is summed by it.",
         "format": "double",
         "maximum": 1000000000,
         "minimum": 0,
@@ -7973,7 +7988,7 @@ export const ANALYSES = [
       },
       "stacks": {
         "default": "all",
-        "description": "Which frames stacks are made of.",
+        "description": "Which frames stacks are made of; those of samples are always the functions that called each\nother.",
         "oneOf": [
           {
             "const": "all",
@@ -8019,6 +8034,11 @@ export const ANALYSES = [
           {
             "const": "cpu",
             "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          },
+          {
+            "const": "samples",
+            "description": "Samples of the CPU, each by the stack of calls that it was taken in: every ns in a tree is\none sample.",
             "type": "string"
           }
         ]
@@ -8102,7 +8122,7 @@ export const ANALYSES = [
       },
       "min_duration_us": {
         "default": 10.0,
-        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`. Samples have no length: of them nothing is summed by it.",
         "format": "double",
         "maximum": 1000000000,
         "minimum": 0,
@@ -8110,7 +8130,7 @@ export const ANALYSES = [
       },
       "stacks": {
         "default": "all",
-        "description": "Which frames stacks are made of.",
+        "description": "Which frames stacks are made of; those of samples are always the functions that called each\nother.",
         "oneOf": [
           {
             "const": "all",
@@ -8156,6 +8176,11 @@ export const ANALYSES = [
           {
             "const": "cpu",
             "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          },
+          {
+            "const": "samples",
+            "description": "Samples of the CPU, each by the stack of calls that it was taken in: every ns in a tree is\none sample.",
             "type": "string"
           }
         ]
@@ -8309,7 +8334,7 @@ export const ANALYSES = [
       },
       "min_duration_us": {
         "default": 10.0,
-        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`.",
+        "description": "Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations\ninto `(small kernels)`. Samples have no length: of them nothing is summed by it.",
         "format": "double",
         "maximum": 1000000000,
         "minimum": 0,
@@ -8317,7 +8342,7 @@ export const ANALYSES = [
       },
       "stacks": {
         "default": "all",
-        "description": "Which frames stacks are made of.",
+        "description": "Which frames stacks are made of; those of samples are always the functions that called each\nother.",
         "oneOf": [
           {
             "const": "all",
@@ -8363,6 +8388,11 @@ export const ANALYSES = [
           {
             "const": "cpu",
             "description": "The time of each thread in which it was inside any frame.",
+            "type": "string"
+          },
+          {
+            "const": "samples",
+            "description": "Samples of the CPU, each by the stack of calls that it was taken in: every ns in a tree is\none sample.",
             "type": "string"
           }
         ]

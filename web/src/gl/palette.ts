@@ -26,6 +26,7 @@ const CATEGORIES: Readonly<Record<string, readonly [number, number, number]>> = 
   annotation: [320, 44, 58],
   step: [50, 60, 45],
   python_function: [225, 35, 62],
+  cpu_sample: [74, 38, 48],
   overhead: [0, 0, 50],
   device_op: [205, 60, 48],
   gpu_annotation: [300, 40, 56],

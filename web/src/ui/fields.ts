@@ -69,6 +69,10 @@ function field(category: string, name: string, value: number, duration: number):
     case "program_id":
     case "external_id":
     case "graph_node":
+    case "cluster_x":
+    case "cluster_y":
+    case "cluster_z":
+    case "call_stack":
     case "graph_id":
     case "graph_exec":
     case "wait_on_record":

@@ -12,6 +12,7 @@ const TRACKS: Readonly<Record<string, string>> = {
   cpu_op: "operators",
   annotation: "annotations",
   python: "Python",
+  cpu_sample: "samples",
   overhead: "profiler overhead",
   device: "operations",
   gpu_annotation: "annotations on the GPU",
@@ -20,7 +21,7 @@ const TRACKS: Readonly<Record<string, string>> = {
 };
 
 /** The order of a thread's rows: what is outermost first. */
-const ORDER = ["annotation", "nvtx", "python", "cpu_op", "cuda_api", "os_runtime"];
+const ORDER = ["annotation", "nvtx", "python", "cpu_op", "cuda_api", "os_runtime", "cpu_sample"];
 
 /** A group of rows, or of groups. */
 export interface Branch {

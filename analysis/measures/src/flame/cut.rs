@@ -43,7 +43,8 @@ pub struct FlameRow {
     pub depth: u32,
     /// Which of [`Flame::frames`].
     pub frame: u32,
-    /// Its time in ns with that of the frames inside it, per side.
+    /// Its time in ns with that of the frames inside it, per side; with a flame graph of samples
+    /// how many there are.
     pub total_ns: [u64; 2],
     /// Its time in ns without that of the frames inside it, per side.
     pub own_ns: [u64; 2],

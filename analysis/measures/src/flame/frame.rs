@@ -24,6 +24,8 @@ pub enum FrameKind {
     Operator,
     /// A call of the CUDA API.
     Call,
+    /// A function of a sampled stack of calls.
+    Function,
     /// A kernel.
     Kernel,
     /// A whole CUDA graph.
@@ -38,7 +40,7 @@ pub enum FrameKind {
 
 impl FrameKind {
     /// Every kind, in the order of its declaration.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::All,
         Self::Group,
         Self::Step,
@@ -47,6 +49,7 @@ impl FrameKind {
         Self::Python,
         Self::Operator,
         Self::Call,
+        Self::Function,
         Self::Kernel,
         Self::Graph,
         Self::Copy,
@@ -63,6 +66,7 @@ impl FrameKind {
             Category::PythonFunction => Self::Python,
             Category::CpuOp => Self::Operator,
             Category::CudaApi => Self::Call,
+            Category::CpuSample => Self::Function,
             Category::CudaKernel => Self::Kernel,
             Category::CudaGraph => Self::Graph,
             Category::DeviceOp => Self::DeviceOp,
@@ -82,6 +86,7 @@ impl FrameKind {
             Self::Python => "Python functions",
             Self::Operator => "operators",
             Self::Call => "CUDA calls",
+            Self::Function => "functions",
             Self::Kernel => "kernels",
             Self::Graph => "whole CUDA graphs",
             Self::Copy => "copies and memsets",

@@ -22,6 +22,7 @@ pub const fn label(category: Category) -> &'static str {
         Category::Annotation => "annotations",
         Category::Step => "steps",
         Category::PythonFunction => "Python functions",
+        Category::CpuSample => "samples of the CPU",
         Category::Overhead => "profiler overhead",
         Category::DeviceOp => "device operations",
         Category::GpuAnnotation => "annotations of GPU work",

@@ -7,12 +7,13 @@ use flopwatch_report::page::{self, Unit, shortest_kept};
 /// Most frames of a page: a wide screen shows no more at once.
 const MOST_FRAMES: usize = 20_000;
 
-/// The picture of a flame graph of one capture, or of the difference of two.
-pub(crate) fn drawn(title: &str, flame: &Flame, is_difference: bool) -> page::Flame {
+/// The picture of a flame graph of one capture, or of the difference of two, with values of that
+/// unit.
+pub(crate) fn drawn(title: &str, flame: &Flame, unit: Unit, is_difference: bool) -> page::Flame {
     let value = |[before, after]: [u64; 2]| before.saturating_add(after);
     let mut own = page::Flame {
         title: title.to_owned(),
-        unit: Unit::Ns,
+        unit,
         ..page::Flame::default()
     };
     let shortest = shortest_kept(flame.rows.iter().map(|row| value(row.total_ns)).collect(), MOST_FRAMES);

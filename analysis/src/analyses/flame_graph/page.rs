@@ -56,34 +56,49 @@ pub(super) fn of_graph(output: &FlameGraph, about: &str) -> Page {
     let what = match output.weight {
         FlameWeight::Gpu => "GPU time",
         FlameWeight::Cpu => "CPU time",
+        FlameWeight::Samples => "Samples of the CPU",
     };
-    let mut tiles = vec![(what, Cell::from(output.value), Unit::Ns)];
+    let unit = unit(output.weight);
+    let mut tiles = vec![(what, Cell::from(output.value), unit)];
     if output.weight == FlameWeight::Gpu {
         tiles.push(("GPU operations", output.gpu_ops.into(), Unit::None));
         tiles.push(("Without their launch", output.gpu_ops_without_launch.into(), Unit::None));
     }
     tiles.push(("Frames", output.frames.into(), Unit::None));
     tiles.push(("Frames summed", output.frames_summed.into(), Unit::None));
-    tiles.push(("Summed below", output.summed_below_ns.into(), Unit::Ns));
+    tiles.push(("Summed below", output.summed_below_ns.into(), unit));
     page.tiles(tiles);
     if output.value == 0 {
         return page;
     }
-    page.flame(drawn(what, &output.flame, false));
+    page.flame(drawn(what, &output.flame, unit, false));
     page.table(heaviest(output));
     page
 }
 
-/// The frames with most time of their own.
+/// The unit of values with that weight.
+pub(crate) const fn unit(weight: FlameWeight) -> Unit {
+    match weight {
+        FlameWeight::Gpu | FlameWeight::Cpu => Unit::Ns,
+        FlameWeight::Samples => Unit::None,
+    }
+}
+
+/// The frames with most time, or samples, of their own.
 fn heaviest(output: &FlameGraph) -> Table {
+    let unit = unit(output.weight);
+    let title = match output.weight {
+        FlameWeight::Gpu | FlameWeight::Cpu => "Frames with most time of their own",
+        FlameWeight::Samples => "Frames with most samples of their own",
+    };
     let columns = [
         ("Frame", Unit::None),
         ("Kind", Unit::None),
-        ("Of its own", Unit::Ns),
+        ("Of its own", unit),
         ("Share", Unit::Ratio),
-        ("With frames inside", Unit::Ns),
+        ("With frames inside", unit),
     ];
-    let mut table = Table::new("Frames with most time of their own", &columns);
+    let mut table = Table::new(title, &columns);
     "Over all stacks. What a frame takes inside itself, as a function that calls itself, counts once."
         .clone_into(&mut table.about);
     let mut frames: Vec<(u32, Everywhere)> = everywhere(&output.flame)

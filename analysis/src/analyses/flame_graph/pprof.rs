@@ -93,11 +93,13 @@ pub(crate) fn write(
     let mut out = GzEncoder::new(out, Compression::fast());
     let mut strings = Strings::default();
     strings.number("");
-    let (count, time) = match weight {
-        FlameWeight::Gpu => ("gpu_operations", "gpu_time"),
-        FlameWeight::Cpu => ("calls", "cpu_time"),
+    // The last is the one that is meant where none is named.
+    let kinds: &[(&str, &str)] = match weight {
+        FlameWeight::Gpu => &[("gpu_operations", "count"), ("gpu_time", "nanoseconds")],
+        FlameWeight::Cpu => &[("calls", "count"), ("cpu_time", "nanoseconds")],
+        FlameWeight::Samples => &[("samples", "count")],
     };
-    for (what, unit) in [(count, "count"), (time, "nanoseconds")] {
+    for (what, unit) in kinds.iter().copied() {
         let message = Message::new()
             .number(value_type::TYPE, strings.number(what))
             .number(value_type::UNIT, strings.number(unit));
@@ -120,13 +122,13 @@ pub(crate) fn write(
     flame.stacks(|stack, row| {
         let inside_out = stack.iter().rev().filter_map(|at| flame.rows.get(*at));
         let locations = inside_out.map(|row| u64::from(row.frame) + 1);
-        let values = values(row).map(i64::cast_unsigned);
+        let values = values(row).map(i64::cast_unsigned).into_iter().take(kinds.len());
         let message = Message::new()
             .packed(sample::LOCATION_ID, locations)
             .packed(sample::VALUE, values);
         part(&mut out, profile::SAMPLE, &message)
     })?;
-    let default = strings.number(time);
+    let default = strings.number(kinds.last().map_or("", |(what, _)| *what));
     for text in &strings.list {
         out.write_all(Message::new().text(profile::STRING_TABLE, text).encoded())?;
     }

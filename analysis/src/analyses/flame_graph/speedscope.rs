@@ -70,8 +70,12 @@ pub(super) fn write(flame: &Flame, name: &str, weight: FlameWeight, out: &mut dy
             name: match weight {
                 FlameWeight::Gpu => "GPU time",
                 FlameWeight::Cpu => "CPU time",
+                FlameWeight::Samples => "CPU samples",
             },
-            unit: "nanoseconds",
+            unit: match weight {
+                FlameWeight::Gpu | FlameWeight::Cpu => "nanoseconds",
+                FlameWeight::Samples => "none",
+            },
             start_value: 0,
             end_value: weights.iter().copied().fold(0, u64::saturating_add),
             samples,

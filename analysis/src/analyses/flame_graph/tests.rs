@@ -1,5 +1,5 @@
 use flopwatch_analysis_testing::Trace;
-use flopwatch_model::Track;
+use flopwatch_model::{CallFrame, CallStack, CallStacks, Track};
 
 use super::*;
 use crate::{Input, Request};
@@ -77,6 +77,52 @@ fn speedscope_has_a_sample_per_stack() {
     assert_eq!(names, ["a.py(3): f;g", "aten::mm", "gemm"]);
     let function = frames.iter().find(|frame| frame["name"] == "a.py(3): f;g").unwrap();
     assert_eq!((&function["file"], &function["line"]), (&"a.py".into(), &3.into()));
+}
+
+/// Two samples in `work`, which `main` calls, and one in `main`.
+fn sampled() -> Timeline {
+    let mut trace = Trace::new();
+    let thread = trace.thread(1, 10, Track::CpuSample);
+    for (at, name, stack) in [(5, "work", 2), (10, "main", 1), (15, "work", 2)] {
+        let sample = trace.event(Category::CpuSample, thread, name, at, at);
+        trace.number(sample, ColumnId::CallStack, stack);
+    }
+    let mut timeline = trace.build();
+    let frame = |function| CallFrame { function, module: 0 };
+    timeline.capture.call_stacks = CallStacks {
+        texts: ["", "main", "work"].map(str::to_owned).to_vec(),
+        frames: vec![frame(1), frame(2)],
+        stacks: vec![CallStack { caller: 0, frame: 0 }, CallStack { caller: 1, frame: 1 }],
+    };
+    timeline
+}
+
+#[test]
+fn samples_are_counted_by_the_stack_of_their_calls() {
+    let params = FlameParams {
+        weight: FlameWeight::Samples,
+        ..FlameParams::default()
+    };
+    let timeline = sampled();
+    let found = FlameGraphAnalysis::of(&timeline, &params);
+    assert_eq!((found.value, found.frames, found.not_captured.len()), (3, 2, 0));
+    let main = &found.children[0];
+    let figures = |frame: &FlameFrame| (frame.kind, frame.value, frame.self_ns, frame.count);
+    assert_eq!(figures(main), (FrameKind::Function, 3, 1, 3));
+    assert_eq!(figures(&main.children[0]), (FrameKind::Function, 2, 2, 2));
+    let request = Request::parse("flame-speedscope", &serde_json::json!({"weight": "samples"})).unwrap();
+    let mut out = Vec::new();
+    request.run(&[Input::whole(&timeline)], &mut out).unwrap();
+    let file: serde_json::Value = serde_json::from_slice(&out).unwrap();
+    let profile = &file["profiles"][0];
+    assert_eq!((&profile["unit"], &profile["endValue"]), (&"none".into(), &3.into()));
+    let nothing = FlameGraphAnalysis::of(&Timeline::default(), &params);
+    let missing: Vec<&str> = nothing
+        .not_captured
+        .iter()
+        .map(|missing| missing.what.as_str())
+        .collect();
+    assert_eq!((nothing.value, missing), (0, vec!["samples of the CPU"]));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! type that it names was given another meaning by later versions. Messages lie three deep; nothing
 //! here goes deeper.
 
+use super::super::chains::{Chain, Frame};
 use super::ReportError;
 use super::chunks::Chunk;
 use super::counters::Counters;
@@ -35,6 +36,8 @@ pub(super) struct Decoder<'a> {
     counters: &'a Counters<'a>,
     room: &'a Room<'a>,
     part: &'a mut Part,
+    /// The stack of the sample at hand.
+    chain: Chain,
 }
 
 /// Why an event could not be decoded.
@@ -51,7 +54,12 @@ impl From<Damage> for Fault {
 
 impl<'a> Decoder<'a> {
     pub(super) fn new(counters: &'a Counters<'a>, room: &'a Room<'a>, part: &'a mut Part) -> Self {
-        Self { counters, room, part }
+        Self {
+            counters,
+            room,
+            part,
+            chain: Chain::default(),
+        }
     }
 
     /// Decodes the events of `chunk`, whose message is at hand.
@@ -95,7 +103,7 @@ impl<'a> Decoder<'a> {
             Some((OF_DEVICE, body)) => self.of_device(body)?,
             Some((CALL, body)) => self.call(body)?,
             Some((RANGE, body)) => self.range(body)?,
-            Some((SAMPLE, _)) => self.unread(Unread::Table("COMPOSITE_EVENTS")),
+            Some((SAMPLE, body)) => self.sample(body)?,
             Some((SCHEDULING, _)) => self.unread(Unread::Table("SCHED_EVENTS")),
             Some((PROCESS, body)) => self.process(body)?,
             Some((USAGE, body)) => self.plain(events::USAGES, &layout::USAGE, body)?,
@@ -192,6 +200,21 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
+    /// A sample of the CPU, with the frames 4 of its stack, the innermost first.
+    fn sample(&mut self, body: Message<'_>) -> Result<(), Damage> {
+        let mut row = [0; 2];
+        self.chain.clear();
+        for field in body.fields() {
+            let (number, value) = field?;
+            match (number, value.message()) {
+                (4, Some(frame)) => self.chain.push(frame_of(frame)?),
+                (number, _) => layout::CPU_SAMPLE.set(number, value, &mut row),
+            }
+        }
+        self.part.push_sample(row, &self.chain);
+        Ok(())
+    }
+
     /// A process: its name 6, or else its command 5. Arguments 9 and environments 10 and 13 are
     /// passed over.
     fn process(&mut self, body: Message<'_>) -> Result<(), Damage> {
@@ -245,4 +268,24 @@ impl<'a> Decoder<'a> {
         }
         Ok(())
     }
+}
+
+/// A frame of a stack: its name 1, what it is in 2, and whether the name was not found 6. Its
+/// address 8 is passed over.
+fn frame_of(message: Message<'_>) -> Result<Frame, Damage> {
+    let (mut symbol, mut module, mut unresolved) = (0, 0, 0);
+    for field in message.fields() {
+        let (number, value) = field?;
+        let slot = match number {
+            1 => &mut symbol,
+            2 => &mut module,
+            6 => &mut unresolved,
+            _ => continue,
+        };
+        *slot = value.number().unwrap_or(0);
+    }
+    Ok(Frame {
+        symbol: (unresolved == 0).then_some(symbol),
+        module,
+    })
 }

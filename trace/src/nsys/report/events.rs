@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::super::chains::{Chain, Chains};
 use super::ReportError;
 use super::chunks::{Buffers, Chunk};
 use super::container::{Container, Extent};
@@ -36,8 +37,9 @@ pub(super) const RANGES: Place = Place(8);
 pub(super) const SAMPLES: Place = Place(9);
 pub(super) const USAGES: Place = Place(10);
 pub(super) const PROCESSES: Place = Place(11);
+const CPU_SAMPLES: Place = Place(12);
 
-static LAYOUTS: [&Layout; 12] = [
+static LAYOUTS: [&Layout; 13] = [
     &layout::KERNELS,
     &layout::GRAPHS,
     &layout::COPIES,
@@ -50,12 +52,15 @@ static LAYOUTS: [&Layout; 12] = [
     &layout::SAMPLES,
     &layout::USAGES,
     &layout::PROCESSES,
+    &layout::CPU_SAMPLES,
 ];
 
 /// What was made of a chunk, or of all so far.
 #[derive(Debug)]
 pub(super) struct Part {
     tables: Vec<Rows>,
+    /// Stacks of the samples of the CPU.
+    pub(super) chains: Chains,
     /// Events of both kinds that were met.
     pub(super) events: u64,
     pub(super) generic: u64,
@@ -68,6 +73,7 @@ impl Part {
     pub(super) fn new() -> Self {
         Self {
             tables: LAYOUTS.into_iter().map(Rows::new).collect(),
+            chains: Chains::default(),
             events: 0,
             generic: 0,
             unread: UnreadCounts::default(),
@@ -83,7 +89,21 @@ impl Part {
         }
     }
 
-    fn append(&mut self, other: Self) {
+    /// Adds a sample of the CPU: when, on which thread, and its stack, which counts as a row for
+    /// each stack in it that is new.
+    pub(super) fn push_sample(&mut self, numbers: [u64; 2], chain: &Chain) {
+        let known = self.chains.len();
+        let stack = self.chains.number(chain);
+        self.uncounted += self.chains.len().saturating_sub(known);
+        let [time, thread] = numbers;
+        self.push(CPU_SAMPLES, &[time, thread, stack.into()], &[]);
+    }
+
+    fn append(&mut self, mut other: Self) {
+        let numbers = self.chains.merge(&other.chains);
+        if let Some(samples) = other.tables.get_mut(CPU_SAMPLES.0) {
+            samples.renumber(layout::STACK_COLUMN, &numbers);
+        }
         for (rows, more) in self.tables.iter_mut().zip(other.tables) {
             rows.append(more);
         }

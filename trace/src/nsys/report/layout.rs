@@ -96,6 +96,9 @@ pub(super) static KERNEL: Fields = Fields::new(&[
     (17, "dynamicSharedMemory"),
     (21, "registersPerThread"),
     (27, "graphNodeId"),
+    (31, "clusterX"),
+    (32, "clusterY"),
+    (33, "clusterZ"),
 ]);
 
 pub(super) static MEMCPY: Fields = Fields::new(&[
@@ -140,6 +143,14 @@ pub(super) static RANGE: Fields = Fields::new(&[
     (12, "textId"),
     (13, "domainId"),
 ]);
+
+/// Samples of the CPU, but for their stacks.
+pub(super) static CPU_SAMPLE: Fields = Fields::new(&[(1, "start"), (11, "globalTid")]);
+
+/// The column of a sample's stack, which exports do not have: they list the frames of each sample.
+pub(super) const STACK_COLUMN: &str = "stack";
+
+static STACK: Fields = Fields::new(&[(1, STACK_COLUMN)]);
 
 pub(super) static USAGE: Fields = Fields::new(&[
     (1, "start"),
@@ -198,6 +209,7 @@ tables! {
     RANGES: "NVTX_EVENTS", [RANGE], ["text"];
     SAMPLES: "GPU_METRICS", [SAMPLE], [];
     USAGES: "CUDA_GPU_MEMORY_USAGE_EVENTS", [USAGE], [];
+    CPU_SAMPLES: "COMPOSITE_EVENTS", [CPU_SAMPLE, STACK], [];
     PROCESSES: "PROCESSES", [PROCESS], ["name"];
     METRICS: "TARGET_INFO_GPU_METRICS", [METRIC], ["metricName"];
     STRINGS: "StringIds", [STRING], ["value"];

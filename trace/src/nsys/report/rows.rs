@@ -70,6 +70,14 @@ impl Rows {
         }
     }
 
+    /// Replaces each number of a column by the one at its place in `numbers`.
+    pub(super) fn renumber(&mut self, column: &str, numbers: &[u32]) {
+        let at = self.layout.numbers().position(|known| known == column);
+        if let Some(column) = at.and_then(|at| self.numbers.get_mut(at)) {
+            column.renumber(numbers);
+        }
+    }
+
     /// A column of numbers.
     pub(super) fn numbers(&self, column: &str) -> Option<&Numbers> {
         let at = self.layout.numbers().position(|known| known == column)?;

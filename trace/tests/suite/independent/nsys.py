@@ -53,6 +53,15 @@ def process(global_id):
     return (global_id >> 24) & 0xFFFFFFFFFF
 
 
+def sampled(frame, texts):
+    if frame is None:
+        return "[unknown]"
+    function = "" if frame.get("unresolved") else texts[frame["symbol"]]
+    module = texts.get(frame.get("module"), "").rsplit("/", 1)[-1]
+    in_module = module if module.startswith("[") else f"[{module}]" if module else "[unknown]"
+    return function or in_module
+
+
 def main(path):
     with open(path, "rb") as file:
         begin = file.read(len(nsys_rep.MAGIC))
@@ -98,6 +107,11 @@ def main(path):
             domain = domains.get((process(row["globalTid"]), row.get("domainId", 0)))
             name = text_of(row)
             add("nvtx_range", row, name if domain is None else f"{domain}:{name}", last)
+
+    innermost = {row["id"]: row for row in table("SAMPLING_CALLCHAINS") if row["stackDepth"] == 0}
+    for row in table("COMPOSITE_EVENTS"):
+        name = sampled(innermost.get(row["id"]), texts)
+        spans.append(("cpu_sample", row["start"], row["start"], name, row))
 
     origin = min([0] + [start for _, start, _, _, _ in spans])
     found = defaultdict(lambda: defaultdict(int))

@@ -16,6 +16,7 @@ WORK = {
     107: ("GRAPH_TRACE", {1: "graphId", 2: "graphExecId"}),
 }
 CALL = {1: "start", 2: "end", 3: "correlationId", 6: "eventClass", 7: "nameId", 13: "globalTid"}
+FRAME = {1: "symbol", 2: "module", 6: "unresolved"}
 RANGE = {
     1: "eventType", 2: "start", 6: "color", 7: "text", 9: "globalTid", 10: "end", 12: "textId", 13: "domainId",
 }
@@ -122,6 +123,12 @@ def event(message, found):
             row = columns(body, RANGE)
             row["text"] = row.get("text", b"").decode("utf-8", "replace")
             found["NVTX_EVENTS"].append(row)
+        elif kind == 104:
+            number = len(found["COMPOSITE_EVENTS"]) + 1
+            found["COMPOSITE_EVENTS"].append({"id": number, "start": 0, **columns(body, {1: "start", 11: "globalTid"})})
+            for depth, frame in enumerate(value for field, value in fields(body) if field == 4):
+                row = {"id": number, "stackDepth": depth, "symbol": 0, **columns(frame, FRAME)}
+                found["SAMPLING_CALLCHAINS"].append(row)
 
 
 def start(state):

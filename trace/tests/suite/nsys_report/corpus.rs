@@ -115,6 +115,7 @@ pub(super) fn assert_equal(what: &str, report: &Path, export: &Path) {
         assert_eq!(differing, None, "{what}: {category:?}");
         assert_eq!(pair[0].len(), pair[1].len(), "{what}: {category:?}");
     }
+    assert_eq!(ours.capture.call_stacks, theirs.capture.call_stacks, "{what}");
     assert_eq!(
         ours.capture.session_start_utc_ns, theirs.capture.session_start_utc_ns,
         "{what}"

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use flopwatch_trace::model::Category;
+use flopwatch_trace::model::{Category, Events};
 use flopwatch_trace::{ReadLimits, nsys_hdf, nsys_report};
 
 use super::corpus::assert_equal;
@@ -45,10 +45,17 @@ fn program(folder: &Path, versions: &[PathBuf]) -> Option<PathBuf> {
     Some(program)
 }
 
-/// A report of a run of `program`.
+/// A report of a run of `program`. Where the machine does not let it, nsys takes no samples and
+/// says so.
 fn record(nsys: &Path, program: &Path, rounds: u64, report: &Path) {
     let output = Command::new(nsys)
-        .args(["profile", "--trace=nvtx,osrt", "--sample=none", "--cpuctxsw=none", "-o"])
+        .args([
+            "profile",
+            "--trace=nvtx,osrt",
+            "--sample=process-tree",
+            "--cpuctxsw=none",
+            "-o",
+        ])
         .arg(report)
         .arg(program)
         .arg(rounds.to_string())
@@ -88,6 +95,8 @@ fn a_report_that_is_recorded_here_gives_the_timeline_that_its_export_gives() {
         assert_equal(version, &report, &export);
         assert_eq!(capture.drops, expected.drops, "{version}");
         assert_eq!(capture.captured, expected.captured, "{version}");
+        let samples = capture.events.get(&Category::CpuSample).map_or(0, Events::count);
+        println!("{version}: {samples} samples of the CPU");
         println!("{version}: read in {of_report:.1?}; exported in {exported:.1?}, read in {of_export:.1?}");
     }
 }

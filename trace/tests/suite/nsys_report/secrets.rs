@@ -47,7 +47,12 @@ fn planted(secret: &str, name: &str) -> Vec<u8> {
         .number(9, THREAD)
         .text(7, name)
         .message(8, &new().text(8, &format!("{{\"key\": \"{secret}\"}}")));
+    let at = u64::try_from(report.strings.len()).unwrap();
+    report.strings.push(format!("/home/{secret}/train"));
+    let frame = new().number(1, 11).number(2, at).number(8, 1);
+    let sampled = new().number(1, 78).number(11, THREAD).message(4, &frame);
     let report = report
+        .event(104, &sampled)
         .event(113, &process)
         .event(110, &new().text(4, secret))
         .event(102, &range);
