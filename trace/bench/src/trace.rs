@@ -28,7 +28,18 @@ const KERNELS: [&str; 4] = [
     "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 10, false, false>(c10::BFloat16*, c10::BFloat16 const*, int, int, int, bool const*, int, bool)",
 ];
 
-/// Writes a trace of at least `megabytes`: operators, calls, kernels and the flows between them.
+/// Where the next group of events begins.
+struct Next {
+    /// The group's number.
+    id: u64,
+    /// When the thread is free for its operator, in ns.
+    thread: u64,
+    /// When each stream has done its last kernel, in ns.
+    streams: [u64; 2],
+}
+
+/// Writes a trace of at least `megabytes`: operators, calls, kernels and the flows between them. One thread runs one operator
+/// after another, and one stream one kernel after another.
 pub(crate) fn make(out: &Path, megabytes: u64) -> Result<()> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut file = BufWriter::with_capacity(1 << 20, File::create(out)?);
@@ -46,13 +57,16 @@ pub(crate) fn make(out: &Path, megabytes: u64) -> Result<()> {
 "#;
     file.write_all(head.as_bytes())?;
     let mut written = 0;
-    let mut at: u64 = 4_458_676_000_000_000;
-    let mut id: u64 = 1;
+    let mut next = Next {
+        id: 1,
+        thread: 4_458_676_000_000_000,
+        streams: [0; 2],
+    };
     while written < megabytes * 1_000_000 {
-        let event = group(&mut random, &mut at, id);
+        let event = group(&mut random, &mut next);
         file.write_all(event.as_bytes())?;
         written += u64::try_from(event.len())?;
-        id += 1;
+        next.id += 1;
     }
     let tail = r#"  {
     "ph": "i", "name": "Record Window End", "s": "g", "pid": "", "tid": "", "ts": 4458676000000.000
@@ -69,19 +83,28 @@ pub(crate) fn make(out: &Path, megabytes: u64) -> Result<()> {
 }
 
 /// An operator, the call that it makes, the kernel that comes of it, and the arrows between these.
-fn group(random: &mut fastrand::Rng, at: &mut u64, id: u64) -> String {
+fn group(random: &mut fastrand::Rng, next: &mut Next) -> String {
+    let Next {
+        id,
+        thread: at,
+        streams: [often, seldom],
+    } = next;
     let micros = |ns: u64| format!("{}.{:03}", ns / 1000, ns % 1000);
     let operator = OPERATORS
         .get(random.usize(0..OPERATORS.len()))
         .copied()
         .unwrap_or_default();
     let kernel = KERNELS.get(random.usize(0..KERNELS.len())).copied().unwrap_or_default();
-    let (call, launch) = (*at + random.u64(1_000..4_000), *at + random.u64(4_000..9_000));
-    let (rows, columns, stream) = (
-        1 << random.u32(5..13),
-        1 << random.u32(5..13),
-        7 + 13 * u64::from(random.u8(0..10) == 0),
-    );
+    let call = *at + random.u64(1_000..4_000);
+    let (stream, free) = if random.u8(0..10) == 0 {
+        (20, seldom)
+    } else {
+        (7, often)
+    };
+    let launch = (call + random.u64(3_000..5_000)).max(*free);
+    let length = random.u64(1_500..18_000);
+    *free = launch + length;
+    let (rows, columns) = (1 << random.u32(5..13), 1 << random.u32(5..13));
     let text = format!(
         r#"  {{
     "ph": "X", "cat": "cpu_op", "name": "{operator}", "pid": 2910249, "tid": 2910249,
@@ -118,13 +141,13 @@ fn group(random: &mut fastrand::Rng, at: &mut u64, id: u64) -> String {
   }},
 "#,
         micros(*at),
-        micros(random.u64(5_000..20_000)),
-        id / 3,
+        micros(random.u64(10_000..20_000)),
+        *id / 3,
         micros(call),
         micros(random.u64(2_000..6_000)),
         micros(call),
         micros(launch),
-        micros(random.u64(1_500..90_000)),
+        micros(length),
         random.u32(16..128),
         random.u32(0..65_536),
         random.u32(0..9),
@@ -134,7 +157,7 @@ fn group(random: &mut fastrand::Rng, at: &mut u64, id: u64) -> String {
         random.u32(0..100),
         micros(launch),
     );
-    *at += random.u64(8_000..30_000);
+    *at += random.u64(20_000..30_000);
     text
 }
 
