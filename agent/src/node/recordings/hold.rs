@@ -27,8 +27,11 @@ use crate::failure::chain;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest time between two checks otherwise.
 const MAX_CHECK_INTERVAL: Duration = Duration::from_mins(1);
-/// Time until a container's file is looked for again that was not there.
-const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// Time until a container's file is looked for again that was not there; twice as long each time
+/// after. A container runs before its program has made the file.
+const RETRY_INTERVAL: Duration = Duration::from_millis(250);
+/// Longest time until one is looked for again that was not there.
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Time until one is that did not lie in memory, or does not answer.
 const REFUSED_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 /// How long a container's files are waited for.
@@ -57,8 +60,39 @@ enum OpenError {
 struct Looked {
     id: String,
     whose: ContainerIdentity,
-    /// The file; else in how long it is looked for again.
-    found: Result<File, Duration>,
+    found: Result<File, Absent>,
+}
+
+/// Why no file was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Absent {
+    /// It may be there soon.
+    NotYet,
+    /// Another look would find the same.
+    Refused,
+}
+
+/// When a container's file is looked for again.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    at: Instant,
+    /// How long before that it was looked for.
+    interval: Duration,
+}
+
+impl Retry {
+    /// After a look at `now`, and the retry that it was, if any.
+    fn after(absent: Absent, earlier: Option<Self>, now: Instant) -> Self {
+        let interval = match (absent, earlier) {
+            (Absent::Refused, _) => REFUSED_RETRY_INTERVAL,
+            (Absent::NotYet, None) => RETRY_INTERVAL,
+            (Absent::NotYet, Some(earlier)) => earlier.interval.saturating_mul(2).min(MAX_RETRY_INTERVAL),
+        };
+        Self {
+            at: now + interval,
+            interval,
+        }
+    }
 }
 
 /// The files that are held and looked for, by container.
@@ -66,15 +100,16 @@ struct Looked {
 struct Files {
     held: BTreeMap<String, Arc<File>>,
     looked_for: BTreeSet<String>,
-    /// Those that are not looked for before that.
-    absent: BTreeMap<String, Instant>,
+    /// Those that were not there.
+    absent: BTreeMap<String, Retry>,
 }
 
 impl Files {
     /// Whether one more may be looked for.
-    fn has_room(&self, id: &str) -> bool {
+    fn has_room(&self, id: &str, now: Instant) -> bool {
         let all = self.held.len() + self.looked_for.len();
-        !self.absent.contains_key(id) && self.looked_for.len() < MAX_OPENS && all < MOST
+        let rests = self.absent.get(id).is_some_and(|retry| retry.at > now);
+        !rests && self.looked_for.len() < MAX_OPENS && all < MOST
     }
 
     /// Those of which nothing is to be opened.
@@ -83,12 +118,16 @@ impl Files {
     }
 
     /// Until the next look at pods, unless they change before that and no file is held.
-    fn pause(&self) -> Duration {
-        if self.absent.is_empty() {
+    fn pause(&self, now: Instant) -> Duration {
+        let longest = if self.held.is_empty() {
             MAX_CHECK_INTERVAL
         } else {
-            RETRY_INTERVAL
-        }
+            CHECK_INTERVAL
+        };
+        let waiting = self.absent.iter().filter(|(id, _)| !self.looked_for.contains(*id));
+        let next = waiting.map(|(_, retry)| retry.at.saturating_duration_since(now)).min();
+        // A file for which there is no room is not looked for all the time.
+        next.map_or(longest, |next| next.clamp(RETRY_INTERVAL, longest))
     }
 }
 
@@ -100,11 +139,11 @@ pub(super) async fn run(node: &Arc<Node>, gate: &Gate, holds: &watch::Sender<boo
     let mut pods_changed = node.pods_changed.subscribe();
     pods_changed.mark_changed();
     loop {
-        let (pause, is_held) = (files.pause(), !files.held.is_empty());
+        let (pause, is_held) = (files.pause(Instant::now()), !files.held.is_empty());
         // Without a file there is nothing to do until a pod comes.
         let look = async {
             if is_held {
-                sleep(CHECK_INTERVAL).await;
+                sleep(pause).await;
             } else {
                 timeout(pause, pods_changed.changed()).await.ok();
             }
@@ -138,23 +177,29 @@ fn take_in(node: &Node, files: &mut Files, looked: Looked) {
         Ok(file) => {
             let file = Arc::new(file);
             node.heartbeats.begin(&id, whose, Arc::clone(&file));
+            files.absent.remove(&id);
             files.held.insert(id, file);
         }
-        Err(pause) => drop(files.absent.insert(id, Instant::now() + pause)),
+        Err(absent) => {
+            let earlier = files.absent.get(&id).copied();
+            files.absent.insert(id, Retry::after(absent, earlier, Instant::now()));
+        }
     }
 }
 
 /// Lets go of what ended, and returns the containers whose files are to be looked for.
 fn look_at_pods(node: &Node, files: &mut Files, to_keep: &mpsc::Sender<Recorded>) -> Vec<(String, ContainerIdentity)> {
-    files.absent.retain(|_, until| *until > Instant::now());
-    let mut absent = Vec::new();
+    let now = Instant::now();
+    let mut running = BTreeSet::new();
+    let mut unheld = Vec::new();
     for (id, step) in steps(&node.pods.state(), &files.known()) {
         match step {
             Step::Open(whose) => {
-                if files.has_room(&id) {
+                if files.has_room(&id, now) {
                     files.looked_for.insert(id.clone());
-                    absent.push((id, whose));
+                    unheld.push((id.clone(), whose));
                 }
+                running.insert(id);
             }
             Step::Keep(ended) => {
                 node.heartbeats.end(&id);
@@ -170,7 +215,9 @@ fn look_at_pods(node: &Node, files: &mut Files, to_keep: &mpsc::Sender<Recorded>
             }
         }
     }
-    absent
+    let Files { absent, looked_for, .. } = files;
+    absent.retain(|id, _| running.contains(id) || looked_for.contains(id));
+    unheld
 }
 
 /// Looks for the recorder's file of a container that runs.
@@ -187,19 +234,19 @@ async fn look_for(node: &Arc<Node>, gate: &Gate, id: String, whose: ContainerIde
             let why = chain(&error);
             if error.will_last() {
                 warn!(pod, container, why, "a flight recorder's file is not read");
-                Err(REFUSED_RETRY_INTERVAL)
+                Err(Absent::Refused)
             } else {
                 debug!(pod, container, why, "a flight recorder's file is not there yet");
-                Err(RETRY_INTERVAL)
+                Err(Absent::NotYet)
             }
         }
-        Ok(None) => Err(RETRY_INTERVAL),
+        Ok(None) => Err(Absent::NotYet),
         Err(late) => {
             warn!(pod, container, %late, "a container's files do not answer");
             Err(if late == Late::Busy {
-                REFUSED_RETRY_INTERVAL
+                Absent::Refused
             } else {
-                RETRY_INTERVAL
+                Absent::NotYet
             })
         }
     };
@@ -235,17 +282,35 @@ mod tests {
     #[test]
     fn so_many_files_are_looked_for_at_once_and_one_that_was_absent_rests() {
         let mut files = Files::default();
-        assert!(files.has_room("a") && files.pause() == MAX_CHECK_INTERVAL);
-        files.absent.insert("a".to_owned(), Instant::now() + RETRY_INTERVAL);
-        assert!(!files.has_room("a") && files.has_room("b") && files.pause() == RETRY_INTERVAL);
+        let now = Instant::now();
+        assert!(files.has_room("a", now) && files.pause(now) == MAX_CHECK_INTERVAL);
+        let retry = Retry::after(Absent::NotYet, None, now);
+        files.absent.insert("a".to_owned(), retry);
+        assert!(!files.has_room("a", now) && files.has_room("b", now) && files.pause(now) == RETRY_INTERVAL);
+        assert!(files.has_room("a", retry.at));
         files.looked_for = (0..MAX_OPENS).map(|number| number.to_string()).collect();
-        assert!(!files.has_room("b"));
+        assert!(!files.has_room("b", now));
         files.looked_for.clear();
         let file = Arc::new(tempfile::tempfile().unwrap());
         let held = (0..MOST).map(|number| (number.to_string(), Arc::clone(&file)));
         files.held = held.collect();
-        assert!(!files.has_room("b"));
+        assert!(!files.has_room("b", now));
         assert_eq!(files.known().len(), MOST);
+        assert!(files.pause(retry.at) <= CHECK_INTERVAL);
+    }
+
+    #[test]
+    fn a_file_that_a_program_makes_as_it_starts_is_found_within_moments_and_later_looks_are_rare() {
+        let now = Instant::now();
+        let (mut looks, mut last) = (Vec::new(), None);
+        for _ in 0..7 {
+            let retry = Retry::after(Absent::NotYet, last, now);
+            looks.push(retry.interval.as_millis());
+            last = Some(retry);
+        }
+        assert_eq!(looks, [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
+        let refused = Retry::after(Absent::Refused, None, now);
+        assert_eq!(refused.at - now, REFUSED_RETRY_INTERVAL);
     }
 
     #[test]
