@@ -11,6 +11,7 @@
 //! | [`derived`] | results of analyses of published timelines on demand, through the same children |
 //! | [`upload`] | files that are dropped onto the viewer, through the same children |
 //! | [`record`], [`nsys_options`] | `record`: the same on one machine, without a cluster |
+//! | [`artifact_file`] | files as artifacts: name, output and media type of each |
 //! | [`manifest`] | the request that `record` reads |
 //! | [`gpus`] | samples of NVML |
 //! | [`fleet`] | captures as rows of the fleet; who writes and takes them is the node's |
@@ -27,6 +28,7 @@
 // For one machine.
 pub mod analysis;
 pub mod analyze;
+pub mod artifact_file;
 pub mod child;
 pub mod cli;
 pub mod commands;

@@ -28,12 +28,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use flopwatch_attach::process::Procfs;
-use flopwatch_nvml::{Observation, Observer, Round, Wanted};
+use flopwatch_nvml::{Observation, Observer, Round, Wanted, utc_ns};
 use prometheus::Registry;
 use tracing::{info, warn};
 
 use crate::gpus::Gpus;
-use crate::node::work::utc_ns;
 use crate::transform::EarlierSamples;
 use containers::Containers;
 use devices::Devices;

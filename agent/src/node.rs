@@ -4,7 +4,6 @@ pub mod captures;
 pub mod certificate;
 pub mod claims;
 pub mod clock;
-pub mod containers;
 pub mod entering;
 pub mod fleet;
 pub mod graft;
@@ -57,18 +56,18 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::derived::DerivedArtifacts;
-use crate::disk::{self, Floor};
+use crate::disk;
 use crate::failure::chain;
 use crate::gpus::Gpus;
 use crate::metrics::Metrics;
 use crate::metrics_ring::{self, MetricsRing};
 use crate::observability::{self, Health, start_logging};
 use crate::plan::Interrupt;
-use crate::profilers::Registry as Profilers;
+use crate::profilers::containers::Containers;
+use crate::profilers::{Limits, Registry as Profilers};
 use crate::steps::{self, Steps};
 use crate::toolbox::Toolbox;
 use captures::Captures;
-use containers::Containers;
 use entering::Entering;
 use fleet::Fleet;
 use heartbeats::Heartbeats;
@@ -129,31 +128,6 @@ pub enum Error {
     /// No configuration for the API server, or it is malformed.
     #[error("there is no way to the Kubernetes API")]
     Kubernetes(#[from] kube::Error),
-}
-
-/// Bounds of what this node's captures may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Captures that are recorded at once, and that are processed at once.
-    pub captures: usize,
-    /// Bytes of one raw capture.
-    pub capture_bytes: u64,
-    /// Bytes of memory that a window may take which cannot be ended.
-    pub window_memory_bytes: u64,
-    /// Disk space to leave free.
-    pub floor: Floor,
-}
-
-impl Limits {
-    /// As the options say.
-    fn of(options: &Options) -> Self {
-        Self {
-            captures: usize::from(options.max_captures),
-            capture_bytes: options.max_capture_bytes,
-            window_memory_bytes: options.max_window_memory_bytes,
-            floor: options.floor(),
-        }
-    }
 }
 
 /// What every capture of the node shares.
@@ -280,7 +254,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         pods_changed: watch::Sender::new(()),
         store,
         metrics,
-        limits: Limits::of(&options),
+        limits: options.limits(),
         steps,
         toolbox,
         spool,

@@ -3,6 +3,7 @@
 //! A capture drives whichever was chosen for its container through [`Profiler`]. What a profiler keeps of a collection is its
 //! own [`State`] in the journal, so that the agent that comes after this one can ask the same profiler where the collection stands.
 
+pub mod containers;
 pub mod facts;
 pub mod gpu_facts;
 pub mod jax;
@@ -12,30 +13,29 @@ pub mod ncu;
 pub mod nsys;
 pub mod recorder;
 pub mod registry;
+mod site;
 pub mod state;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::requirement::Requirement;
-use flopwatch_attach::process::ProcessId;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::failure::Failure;
-use crate::node::Limits;
-use crate::node::containers::{Containers, Probed};
 pub use crate::pipeline::Recipe;
 use crate::toolbox::Toolbox;
 use crate::transform::Samples;
 use crate::workplace::Workplace;
+use containers::Probed;
 use facts::Facts;
 pub use registry::Registry;
+pub use site::{Limits, Site};
 pub use state::State;
 
 /// How long a profiler may take to stop, where it does not say otherwise: longer than any of them
@@ -176,27 +176,6 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     fn outcomes(&self, _state: &State, _counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
         Ok(Vec::new())
     }
-}
-
-/// Where a capture collects, and within which bounds.
-#[derive(Clone, Debug)]
-pub struct Site {
-    /// The node's containers.
-    pub containers: Arc<dyn Containers>,
-    /// The container, as the runtime names it.
-    pub container_id: String,
-    /// One of its processes.
-    pub process: ProcessId,
-    /// UID of the capture.
-    pub capture: String,
-    /// Folder of the capture, for its raw files.
-    pub folder: PathBuf,
-    /// Bounds of the node's captures.
-    pub limits: Limits,
-    /// Bytes that captures may take of the pod's ephemeral storage; none where nothing limits them.
-    pub pod_room: Option<u64>,
-    /// Length of the window.
-    pub length: Duration,
 }
 
 /// A window that is shorter than was asked for.

@@ -14,13 +14,13 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use flopwatch_api::artifact::{Output, report_name, stream_name};
 use flopwatch_api::profiler::{NsysOptions, TraceCategory};
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_launcher::copy::CopyError;
-use flopwatch_nvml::DeviceSelection;
+use flopwatch_nvml::{DeviceSelection, utc_ns};
 use flopwatch_summary::Summary;
 use flopwatch_trace::model::Category;
 use nix::sys::signal::{Signal, kill};
@@ -484,11 +484,6 @@ fn find_program(command: &[OsString]) -> Result<PathBuf, Error> {
 fn new_session_id() -> String {
     let random = RandomState::new().hash_one(utc_ns());
     format!("{:08x}", random & u64::from(u32::MAX))
-}
-
-fn utc_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {

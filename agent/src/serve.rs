@@ -5,10 +5,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flopwatch_api::artifact::{
-    JAX_DUMPS, MOST_REPORTS, NCU_REPORT, Output, PRELUDE, REPORT, RING, SAMPLES, TIMELINE, TRACES, XPLANE,
-    artifacts_path, report_name, stream_name,
-};
+use flopwatch_api::artifact::{MOST_REPORTS, Output, REPORT, TIMELINE, artifacts_path, report_name};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, SourceFile, Store, StoreError,
@@ -22,6 +19,7 @@ use prometheus::Registry;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use crate::artifact_file::{ARTIFACTS, REPORT_TYPE, TIMELINE_TYPE, artifact_of, file_of};
 use crate::derived::DerivedArtifacts;
 use crate::steps::{Limits, Steps};
 use crate::tools;
@@ -29,23 +27,6 @@ use crate::upload::{UploadLimits, Uploads};
 
 /// Namespace under which local files are served.
 const NAMESPACE: &str = "local";
-
-/// Media type of reports of profilers.
-const REPORT_TYPE: &str = "application/octet-stream";
-const TIMELINE_TYPE: &str = "application/x-hdf5";
-const ARCHIVE_TYPE: &str = "application/x-tar";
-/// What is served of a folder beside reports of Nsight Systems: name, output and media type.
-const KNOWN: [(&str, Output, &str); 9] = [
-    (NCU_REPORT, Output::Raw, REPORT_TYPE),
-    (XPLANE, Output::Raw, REPORT_TYPE),
-    (JAX_DUMPS, Output::Raw, ARCHIVE_TYPE),
-    (TRACES, Output::Raw, ARCHIVE_TYPE),
-    (RING, Output::Raw, REPORT_TYPE),
-    (SAMPLES, Output::Raw, "application/json"),
-    ("summary.json", Output::Summary, "application/json"),
-    (TIMELINE, Output::Timeline, TIMELINE_TYPE),
-    (PRELUDE, Output::Timeline, TIMELINE_TYPE),
-];
 
 /// Why files cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -170,27 +151,6 @@ impl Service {
     }
 }
 
-/// The artifacts that a file name stands for: name, output and media type.
-pub fn artifact_of(name: &str) -> Option<(&str, Output, &'static str)> {
-    let is_report = (1..=MOST_REPORTS).any(|number| report_name(number) == name || stream_name(number) == name);
-    let report = is_report.then_some((name, Output::Raw, REPORT_TYPE));
-    report.or_else(|| KNOWN.into_iter().find(|(known, ..)| *known == name))
-}
-
-/// A file to publish under the name that it has.
-pub fn source_file(name: &str, content: File) -> Option<SourceFile> {
-    artifact_of(name).map(|artifact| file_of(artifact, content))
-}
-
-fn file_of((name, output, media_type): (&str, Output, &str), content: File) -> SourceFile {
-    SourceFile {
-        name: name.to_owned(),
-        output,
-        media_type: media_type.to_owned(),
-        content: Arc::new(content),
-    }
-}
-
 fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
     let io = |error| Error::Io {
         path: source.to_owned(),
@@ -214,7 +174,7 @@ fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
     let mut files = Vec::new();
     let reports: Vec<String> = (1..=MOST_REPORTS).map(report_name).collect();
     let reports = reports.iter().map(|name| (name.as_str(), Output::Raw, REPORT_TYPE));
-    for artifact in reports.chain(KNOWN) {
+    for artifact in reports.chain(ARTIFACTS) {
         match product::open(source, Path::new(artifact.0), None) {
             Ok(content) => files.push(file_of(artifact, content)),
             Err(ProductError::NotFound(_)) => {}

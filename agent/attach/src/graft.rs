@@ -9,10 +9,10 @@ mod scan;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use flopwatch_launcher::guard::Collecting;
-use flopwatch_launcher::run_dir;
+use flopwatch_launcher::run_dir::{self, unix_ms};
 use serde::Deserialize;
 
 use crate::enter::{self, Entry};
@@ -471,14 +471,6 @@ fn is_control(words: &[String]) -> bool {
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-fn unix_ms() -> u64 {
-    SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .ok()
-        .and_then(|age| u64::try_from(age.as_millis()).ok())
-        .unwrap_or(0)
 }
 
 #[expect(

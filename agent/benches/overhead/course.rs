@@ -1,10 +1,11 @@
 //! The course of one window: the time before it, the profiler's start, the window, the profiler's end, and the time after it.
 
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use flopwatch_agent::node::heartbeats::{BEFORE, Heartbeats};
 use flopwatch_agent::overhead::{LOOK, Opened, Watch};
 use flopwatch_api::overhead::{CaptureOverhead, OverheadAction, OverheadSpec};
+use flopwatch_nvml::utc_ns;
 use serde_json::{Value, json};
 
 use crate::ends::Ends;
@@ -187,9 +188,4 @@ fn median(mut rates: Vec<f64>) -> f64 {
     rates.sort_by(f64::total_cmp);
     let middle = rates.len() / 2;
     f64::midpoint(rates[middle], rates[(rates.len() - 1) / 2])
-}
-
-fn utc_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    u64::try_from(now.as_nanos()).unwrap()
 }

@@ -1,7 +1,7 @@
 //! Reads one GPU or partition through the wrapper.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use nvml_wrapper::bitmasks::device::ThrottleReasons;
 use nvml_wrapper::enum_wrappers::device::{Clock, PcieUtilCounter, TemperatureSensor};
@@ -9,6 +9,7 @@ use nvml_wrapper::enums::device::UsedGpuMemory;
 use nvml_wrapper::struct_wrappers::device::{MemoryInfo, Utilization};
 use nvml_wrapper::{Device, Nvml};
 
+use crate::clock::utc_ns;
 use crate::error::{Failure, Reason};
 use crate::gpm::Source;
 use crate::gpu_instance::gpu_instance;
@@ -66,7 +67,7 @@ pub(crate) struct ProcessUtilization {
 impl ProcessUtilization {
     /// Forgets samples older than `age`: an idle process gets no new ones.
     pub(crate) fn forget_older_than(&mut self, age: Duration) {
-        let horizon = unix_ns().saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
+        let horizon = utc_ns().saturating_sub(u64::try_from(age.as_nanos()).unwrap_or(u64::MAX));
         self.latest.retain(|_, (at, _)| *at >= horizon);
     }
 }
@@ -193,7 +194,7 @@ impl<'nvml> Handle<'nvml> {
         utilization: &mut ProcessUtilization,
         count_error: &dyn Fn(Reason),
     ) -> Result<UnitReading, Reason> {
-        let unix_ns = unix_ns();
+        let unix_ns = utc_ns();
         let mut values = BTreeMap::new();
         let mut answers = Answers::default();
         let due =
@@ -237,7 +238,7 @@ impl<'nvml> Handle<'nvml> {
             .filter(|metric| unsupported.has(&self.identity.uuid, *metric))
             .collect();
         Ok(TimedReading {
-            unix_ns: unix_ns(),
+            unix_ns: utc_ns(),
             values,
             unsupported: lacking,
         })
@@ -379,10 +380,4 @@ fn ratio(percent: u32) -> f64 {
 )]
 const fn to_f64(value: u64) -> f64 {
     value as f64
-}
-
-/// CLOCK_REALTIME in nanoseconds since 1970.
-pub(crate) fn unix_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -7,7 +7,8 @@ use nvml_wrapper::enums::gpm::GpmMetricId;
 use nvml_wrapper::gpm::{GpmSample, gpm_metrics_get};
 use nvml_wrapper::{Device, Nvml};
 
-use crate::device::{Handle, Unsupported, unix_ns};
+use crate::clock::utc_ns;
+use crate::device::{Handle, Unsupported};
 use crate::error::{Failure, Reason};
 use crate::metric::{Metric, Unit};
 use crate::snapshot::TimedReading;
@@ -76,7 +77,7 @@ impl<'nvml> Gpm<'nvml> {
             Ok(sample) => sample,
             Err(failure) => return settle(&metrics, failure).map(|()| None),
         };
-        let (taken, unix_ns) = (Instant::now(), unix_ns());
+        let (taken, unix_ns) = (Instant::now(), utc_ns());
         let mut reading = None;
         if let Some(last) = last {
             let ids: Vec<GpmMetricId> = metrics.iter().filter_map(|metric| id(*metric)).collect();

@@ -8,6 +8,7 @@
 //! shorter than those windows repeats values rather than adding detail. GPU Performance Monitoring (GPM, Hopper and
 //! newer) counts in hardware: its values are of the whole time between two samples, which is at least 110 ms.
 
+mod clock;
 mod collector;
 mod device;
 mod error;
@@ -20,6 +21,7 @@ mod recording;
 mod sampler;
 mod snapshot;
 
+pub use clock::utc_ns;
 pub use collector::GpuCollector;
 pub use error::{NvmlError, Reason};
 pub use metric::{Attribution, Metric, Unit};

@@ -20,6 +20,7 @@ use crate::node::memory;
 use crate::node::recordings::Recordings;
 use crate::node::size::bytes;
 use crate::observability::LogFormat;
+use crate::profilers::Limits;
 use crate::steps;
 
 /// Where a container sees its own cgroup.
@@ -201,6 +202,16 @@ impl Options {
     /// How long samples are kept in memory; none where they are not.
     pub fn metrics_ring(&self) -> Option<Duration> {
         (self.metrics_ring_seconds > 0).then(|| Duration::from_secs(self.metrics_ring_seconds.into()))
+    }
+
+    /// Bounds of what this node's captures may take.
+    pub(super) fn limits(&self) -> Limits {
+        Limits {
+            captures: usize::from(self.max_captures),
+            capture_bytes: self.max_capture_bytes,
+            window_memory_bytes: self.max_window_memory_bytes,
+            floor: self.floor(),
+        }
     }
 
     /// Disk space to leave free.

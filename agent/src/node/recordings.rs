@@ -16,7 +16,7 @@ use std::time::Duration;
 use flopwatch_api::pod;
 use flopwatch_api::preparation::PreparationWord;
 use flopwatch_attach::bounded::{Gate, Late};
-use flopwatch_nvml::ContainerIdentity;
+use flopwatch_nvml::{ContainerIdentity, utc_ns};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt as _;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -25,7 +25,6 @@ use tracing::warn;
 
 use super::Node;
 use super::heartbeats::BEAT;
-use super::work::utc_ns;
 pub(crate) use shelf::Ended;
 pub use shelf::Recordings;
 

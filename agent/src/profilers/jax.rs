@@ -38,7 +38,7 @@ use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::disk::Space;
 use crate::failure::{Failure, chain};
 use crate::grpc::CallError;
-use crate::node::containers::Probed;
+use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
 use dumps::{Places, Sink};

@@ -39,7 +39,7 @@ use super::facts::{Facts, TMPDIR};
 use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site, State};
 use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
-use crate::node::containers::Probed;
+use crate::profilers::containers::Probed;
 use crate::sentence::names;
 use crate::signs::milliseconds;
 use crate::toolbox::Toolbox;

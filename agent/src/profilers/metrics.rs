@@ -10,7 +10,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::facts::{Facts, closed, open};
 use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::failure::Failure;
-use crate::node::containers::Probed;
+use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
 use crate::transform::{SAMPLES, Samples};
 use crate::workplace::Workplace;

@@ -26,7 +26,7 @@ use super::facts::Facts;
 use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::counters::{self, Counters, Lease};
 use crate::failure::{Failure, chain};
-use crate::node::containers::Probed;
+use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
 

@@ -29,9 +29,9 @@ use super::facts::Facts;
 use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
-use crate::node::containers::Probed;
 use crate::nsys_options;
 use crate::pipeline::nsys_imports;
+use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
 pub(crate) use collection::{clean, file_name, owner};
@@ -251,7 +251,7 @@ mod tests {
     use flopwatch_api::artifact::Output;
 
     use super::*;
-    use crate::serve::artifact_of;
+    use crate::artifact_file::artifact_of;
 
     #[test]
     fn raw_captures_that_no_tool_read_are_published_each_under_its_own_name() {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::{Facts, closed, open};
 use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
 use crate::failure::Failure;
-use crate::node::containers::Probed;
+use crate::profilers::containers::Probed;
 use crate::sentence::names;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use flopwatch_agent::failure::Failure;
-use flopwatch_agent::node::containers::Probed;
+use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::kineto::Kineto;
 use flopwatch_agent::profilers::{Observed, Profiler as _, RawFiles, Site, State};

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
+use flopwatch_nvml::utc_ns;
 use flopwatch_overhead::Sample;
 use flopwatch_trace::recorder::NamedRanges;
 
 use crate::metrics_ring::span::{Name, Span};
 use crate::metrics_ring::track::Track;
-use crate::node::work::utc_ns;
 use crate::transform::{EarlierSamples, SampledSeries};
 
 /// Shortest time between two rows of a series.

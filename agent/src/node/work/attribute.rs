@@ -4,7 +4,7 @@ use flopwatch_nvml::ContainerIdentity;
 use kube::ResourceExt;
 
 use super::Work;
-use crate::node::containers::Probed;
+use crate::profilers::containers::Probed;
 
 impl Work<'_> {
     /// Asks the kubelet, and keeps what it says beside what the probe saw.

@@ -24,10 +24,10 @@ use tracing::{debug, info};
 
 use crate::failure::{Failure, chain};
 use crate::gpus::Gpus;
-use crate::node::containers::{Containers, Probed, Sampler};
 use crate::node::entering::Entering;
 use crate::node::pod_resources::PodResources;
 use crate::node::{Node, Options};
+use crate::profilers::containers::{Containers, Probed, Sampler};
 use crate::profilers::facts::{Facts, Preparation, VARIABLES};
 use crate::profilers::jax::service;
 use crate::profilers::ncu::launched::Launched;

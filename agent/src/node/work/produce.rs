@@ -18,11 +18,11 @@ use tracing::warn;
 
 use super::{Failed, Work, prelude, store_failure};
 use crate::adoption::Attached;
+use crate::artifact_file::source_file;
 use crate::failure::{Failure, chain};
 use crate::folder;
 use crate::node::sweep::capture_id;
 use crate::pipeline::{self, SUMMARY, Wanted};
-use crate::serve::source_file;
 use crate::status_summary::idle_processes;
 use crate::transform::read_summary;
 use crate::workplace::{self, Workplace};

@@ -9,9 +9,9 @@ use tracing::{info, warn};
 
 use super::{Failed, Work, produce};
 use crate::adoption::{Attached, Ended};
+use crate::artifact_file::source_file;
 use crate::failure::Failure;
 use crate::profilers::{Profiler, RawFiles};
-use crate::serve::source_file;
 use crate::workplace::{self, Workplace};
 
 /// Whether the profiler's own tools had made their reports, whole, before a capture failed of that.

@@ -9,7 +9,7 @@ use flopwatch_attach::process::ProcessId;
 use flopwatch_trace::model::count;
 
 use super::request::ASKS;
-use crate::node::containers::Containers;
+use crate::profilers::containers::Containers;
 
 /// Most processes of a container that record at once.
 const MOST: usize = 256;

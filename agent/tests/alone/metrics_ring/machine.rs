@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use flopwatch_agent::gpus::Gpus;
 use flopwatch_agent::metrics_ring::{MetricsRing, Sources};
 use flopwatch_agent::transform::EarlierSamples;
 use flopwatch_attach::process::Procfs;
+use flopwatch_nvml::utc_ns;
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -129,8 +130,7 @@ pub(crate) fn ids(numbers: std::ops::Range<u32>) -> impl Fn() -> BTreeSet<String
 }
 
 pub(crate) fn before_now(ring: &MetricsRing, container: u32, length: Duration) -> EarlierSamples {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
-    ring.before(&id(container), u64::try_from(now.as_nanos()).unwrap(), length)
+    ring.before(&id(container), utc_ns(), length)
 }
 
 #[expect(clippy::disallowed_methods, reason = "there is no runtime")]

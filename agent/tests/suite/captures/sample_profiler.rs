@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use flopwatch_agent::failure::Failure;
-use flopwatch_agent::node::containers::Probed;
+use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::{Facts, open};
 use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, STOP_TIMEOUT, Shortened, Site, State};
 use flopwatch_agent::steps::ToolStep;

@@ -6,14 +6,13 @@ use std::time::{Duration, Instant};
 
 use flopwatch_agent::disk::Floor;
 use flopwatch_agent::failure::Failure;
-use flopwatch_agent::node::Limits;
-use flopwatch_agent::node::containers::{Containers, Probed, Sampler};
+use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::jax::Jax;
 use flopwatch_agent::profilers::jax::service::Service;
 use flopwatch_agent::profilers::ncu::launched::Launched;
 use flopwatch_agent::profilers::nsys::collector::Collector;
-use flopwatch_agent::profilers::{Profiler as _, RawFiles, Site, State};
+use flopwatch_agent::profilers::{Limits, Profiler as _, RawFiles, Site, State};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_trace::model::Capture;

@@ -8,11 +8,10 @@ use std::time::{Duration, Instant};
 
 use flopwatch_agent::disk::Floor;
 use flopwatch_agent::failure::Failure;
-use flopwatch_agent::node::Limits;
-use flopwatch_agent::node::containers::{Containers, Probed, Sampler};
-use flopwatch_agent::profilers::Site;
+use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
 use flopwatch_agent::profilers::ncu::launched::Launched;
 use flopwatch_agent::profilers::nsys::collector::Collector;
+use flopwatch_agent::profilers::{Limits, Site};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

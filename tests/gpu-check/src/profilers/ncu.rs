@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
 use flopwatch_agent::failure::Failure;
-use flopwatch_agent::node::containers::Probed;
 use flopwatch_agent::profilers::Profiler as _;
+use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::ncu::Ncu;
 use flopwatch_api::artifact::NCU_REPORT;

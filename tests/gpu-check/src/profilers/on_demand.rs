@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
-use flopwatch_agent::node::containers::Probed;
+use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::jax::{Jax, service};
 use flopwatch_agent::profilers::kineto::Kineto;
