@@ -4,16 +4,19 @@
 //! deleted with their own token. Artifacts come from the agent of the node, as they are: nothing foreign is parsed here. Rows of the fleet were
 //! written by agents.
 
+mod access;
 mod agents;
 mod alerts;
 mod analyses;
 mod api_server;
+mod artifact_routes;
 mod bring;
 mod cookie;
 mod defaults;
 mod deliver;
 mod directory;
 mod document;
+mod extract;
 mod fleet;
 mod messages;
 mod node_tokens;
@@ -23,10 +26,12 @@ mod progress;
 mod request;
 mod routes;
 mod seat;
+mod session_routes;
 mod sessions;
 mod sign_in;
 mod slots;
 mod sockets;
+mod state;
 mod stop;
 mod store;
 mod targets;
@@ -68,10 +73,9 @@ use crate::gateway::agents::Agents;
 use crate::gateway::alerts::Desk;
 use crate::gateway::api_server::ApiServer;
 use crate::gateway::cookie::Cookies;
-use crate::gateway::fleet::FleetTurns;
-use crate::gateway::routes::Gateway;
 use crate::gateway::sessions::Sessions;
 use crate::gateway::slots::Slots;
+use crate::gateway::state::{Gateway, Parts};
 use crate::gateway::store::ObjectStore;
 use crate::metrics::Metrics;
 use crate::probes::{Listen, Probes, Readiness};
@@ -97,7 +101,7 @@ const BODY: Duration = Duration::from_secs(10);
 /// Longest time until an answer begins, with its request's body: an artifact may wait for its turn, for the agent and for the store.
 const BEGIN: Duration = Duration::from_mins(2);
 /// Longest wait for the controller to give a session its id.
-const TAKEN_UP: Duration = Duration::from_secs(5);
+const ID_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for the first state of the watches.
 const FIRST_STATE: Duration = Duration::from_mins(1);
 
@@ -177,7 +181,7 @@ pub async fn run(
         Some(_) => options.store.open(&cluster_name(&client).await?, Limits::default())?,
         None => None,
     };
-    let gateway = Gateway {
+    let gateway = Gateway::from(Parts {
         sessions: sessions.clone(),
         reviewer: Reviewer::new(
             client.clone(),
@@ -187,14 +191,13 @@ pub async fn run(
         api_server: ApiServer::new(config),
         agents: Agents::new(client.clone(), options.agents.clone()),
         store: bucket.map(|bucket| ObjectStore::new(bucket, metrics.store.reads.clone())),
-        fleet: FleetTurns::default(),
         cookies: Cookies::new().map_err(GatewayError::Key)?,
         listeners: Slots::new(MOST_LISTENERS, MOST_LISTENERS_EACH),
         visitors: Slots::new(MOST_VISITORS, MOST_VISITORS_EACH),
         alerts: Desk::new(client.clone(), schedules.clone(), metrics.alerts.clone()),
-        taken_up: TAKEN_UP,
+        id_timeout: ID_TIMEOUT,
         run_namespace: options.run_namespace,
-    };
+    });
     let router = guarded(gateway, &options.origins, &metrics).map_err(GatewayError::Document)?;
     let (sender, certificate) = watch::channel(None);
     let probes = Probes {
@@ -280,9 +283,8 @@ pub(crate) fn guarded(
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::DELETE])
         .allow_headers([AUTHORIZATION, CONTENT_TYPE, RANGE, IF_RANGE, IF_NONE_MATCH])
         .expose_headers([ETAG, CONTENT_RANGE, CONTENT_LENGTH, ACCEPT_RANGES]);
-    let gateway = Arc::new(gateway);
-    let sockets = sockets::layer(&gateway);
-    Ok(routes::router(Arc::clone(&gateway))?
+    let (sockets, seats) = (sockets::layer(&gateway.subscriptions), gateway.seats.clone());
+    Ok(routes::router(gateway)?
         .layer(middleware::from_fn_with_state(metrics.clone(), around))
         // It has a policy of its own, and is the same for everybody.
         .merge(flopwatch_viewer::gateway_router())
@@ -292,7 +294,7 @@ pub(crate) fn guarded(
         .layer(GlobalConcurrencyLimitLayer::new(MOST_REQUESTS))
         // Outside of that limit: a client that polls waits for its answer most of the time.
         .layer(sockets)
-        .layer(middleware::from_fn_with_state(gateway, seat::seat))
+        .layer(middleware::from_fn_with_state(seats, seat::seat))
         .layer(cors))
 }
 

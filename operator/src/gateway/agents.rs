@@ -29,7 +29,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
-use crate::gateway::bring::Bringing;
 use crate::gateway::directory::{AgentAddress, Directory};
 use crate::gateway::node_tokens::{GatewayIdentity, NodeTokens};
 
@@ -163,8 +162,6 @@ pub(crate) struct Agents {
     transfers: Arc<Semaphore>,
     /// Agents that could not be reached, and when.
     missed: Mutex<BTreeMap<SocketAddr, Instant>>,
-    /// Timelines that are being handed over.
-    pub(crate) bringing: Bringing,
 }
 
 /// How long an agent that could not be reached is passed by, where another way leads to the same.
@@ -203,7 +200,6 @@ impl Agents {
             options,
             transfers,
             missed: Mutex::default(),
-            bringing: Bringing::default(),
         }
     }
 

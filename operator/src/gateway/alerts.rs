@@ -28,9 +28,9 @@ pub(crate) use webhook::Webhook;
 
 use crate::gateway::alerts::outcome::{AlertAnswer, AlertResult, Outcome};
 use crate::gateway::alerts::webhook::Told;
+use crate::gateway::extract::body;
 use crate::gateway::problem::{Guarded, Problem, ProblemDetails};
 use crate::gateway::request::is_namespace;
-use crate::gateway::routes::{Gateway, body};
 use crate::gateway::slots::{Full, Slots};
 use crate::gateway::token::Token;
 
@@ -81,19 +81,20 @@ pub(crate) fn places() -> Slots {
         (status = 413, body = ProblemDetails, content_type = "application/problem+json"),
         (status = 415, body = ProblemDetails, content_type = "application/problem+json")))]
 pub(crate) async fn alerts(
-    State(gateway): State<Arc<Gateway>>,
+    State(desk): State<Arc<Desk>>,
+    State(reviewer): State<Arc<Reviewer>>,
     token: Token,
     told: Result<Json<Webhook>, JsonRejection>,
 ) -> Result<Json<AlertAnswer>, Problem> {
     let credentials = Credentials::new(&token.0);
-    let user = gateway.reviewer.identify(&credentials).await?;
-    let _place = gateway.alerts.places.take(&user).map_err(|full| match full {
+    let user = reviewer.identify(&credentials).await?;
+    let _place = desk.places.take(&user).map_err(|full| match full {
         Full::All => Problem::AlertsBusy,
         Full::Own => Problem::AlertsBusyCaller,
     })?;
     let told = body(told)?.alerts();
     let told = told.map_err(|error| Problem::BadRequest(error.to_string()))?;
-    let schedules = gateway.alerts.schedules();
+    let schedules = desk.schedules();
     let labels = labels_of_namespaces(&schedules);
     let named = namespaces_of(&told, &labels);
     if named.len() > MOST_NAMESPACES {
@@ -103,10 +104,8 @@ pub(crate) async fn alerts(
         return Err(Problem::BadRequest(words));
     }
     let asked = asked_about(named, &namespaces_with_triggers(&schedules));
-    let rights = rights(&gateway.reviewer, &credentials, asked).await?;
-    answer(&gateway.alerts, &schedules, &labels, &told, &rights)
-        .await
-        .map(Json)
+    let rights = rights(&reviewer, &credentials, asked).await?;
+    answer(&desk, &schedules, &labels, &told, &rights).await.map(Json)
 }
 
 /// Labels of alerts that name a namespace.

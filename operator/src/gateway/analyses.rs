@@ -16,10 +16,10 @@ use serde::Serialize;
 use url::form_urlencoded::Serializer;
 use utoipa::ToSchema;
 
-use crate::gateway::deliver::{Chosen, ResultPath, saved_as};
+use crate::gateway::deliver::{Chosen, Delivery, ResultPath, saved_as};
+use crate::gateway::extract::{path, query};
 use crate::gateway::messages::{CaptureQuery, SessionPath, TransferHeaders};
 use crate::gateway::problem::{OfCapture, Problem, Transfer};
-use crate::gateway::routes::{Gateway, path, query};
 use crate::gateway::token::Token;
 
 /// Every analysis.
@@ -153,7 +153,7 @@ fn known(name: &str) -> Result<&'static Definition, Problem> {
         OfCapture,
         Transfer))]
 pub(crate) async fn analysis(
-    State(gateway): State<Arc<Gateway>>,
+    State(delivery): State<Delivery>,
     token: Token,
     method: Method,
     place: Result<Path<(String, String)>, PathRejection>,
@@ -162,29 +162,29 @@ pub(crate) async fn analysis(
 ) -> Result<Response<Body>, Problem> {
     let ((id, name), asked) = (path(place)?, Asked::read(query(asked_for)?)?);
     let definition = known(&name)?;
-    let found = gateway.capture(&token, &id, asked.capture.as_deref()).await?;
+    let found = delivery.access.capture(&token, &id, asked.capture.as_deref()).await?;
     let request = asked.request(definition)?;
-    let inputs = gateway.inputs(&token, found, &asked).await?;
+    let inputs = delivery.inputs(&token, found, &asked).await?;
     let target = target(&request, &inputs, &asked.parameters);
     let paths = ResultPath {
         at_home: target.clone(),
         elsewhere: target,
     };
-    let answer = gateway.result(&inputs, &paths, &method, &headers).await?;
+    let answer = delivery.result(&inputs, &paths, &method, &headers).await?;
     Ok(saved_as(answer, &request.file_name()))
 }
 
-impl Gateway {
+impl Delivery {
     /// The captures that are asked for, `found` the first.
     async fn inputs(
-        self: &Arc<Self>,
+        &self,
         token: &Token,
         found: (Arc<ProfilingSession>, Arc<Capture>),
         asked: &Asked,
     ) -> Result<Vec<Chosen>, Problem> {
         let mut inputs = vec![self.choose(token, found, TIMELINE).await?];
         for (session, capture) in &asked.with {
-            let found = self.capture(token, session, capture.as_deref()).await?;
+            let found = self.access.capture(token, session, capture.as_deref()).await?;
             inputs.push(self.choose(token, found, TIMELINE).await?);
         }
         Ok(inputs)
@@ -192,7 +192,7 @@ impl Gateway {
 
     /// The result of an analysis of the capture `found`, and of those that `pairs` name with `with`, for paths that stand for it.
     pub(crate) async fn analyze(
-        self: &Arc<Self>,
+        &self,
         token: &Token,
         name: &str,
         found: (Arc<ProfilingSession>, Arc<Capture>),

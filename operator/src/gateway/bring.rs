@@ -20,10 +20,9 @@ use tokio::time::{Instant, sleep, timeout};
 use url::form_urlencoded::Serializer;
 
 use crate::gateway::agents::AgentError;
-use crate::gateway::deliver::{Chosen, agent_of};
+use crate::gateway::deliver::{Chosen, Delivery, agent_of};
 use crate::gateway::directory::AgentAddress;
 use crate::gateway::problem::Problem;
-use crate::gateway::routes::Gateway;
 
 /// How long a request waits for a capture that is on its way; whoever asks again waits on.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -60,10 +59,10 @@ impl Drop for Place {
     }
 }
 
-impl Gateway {
+impl Delivery {
     /// Asks an agent for a result, and brings it the captures of `inputs` that it lacks.
     pub(crate) async fn ask_for_result(
-        self: &Arc<Self>,
+        &self,
         place: &AgentAddress,
         inputs: &[Chosen],
         path: &str,
@@ -88,7 +87,7 @@ impl Gateway {
     }
 
     /// Brings a capture to an agent, or waits for whoever does.
-    async fn bring(self: &Arc<Self>, place: &AgentAddress, chosen: &Chosen) -> Result<(), AgentError> {
+    async fn bring(&self, place: &AgentAddress, chosen: &Chosen) -> Result<(), AgentError> {
         let mut outcome = self.begin(place, chosen)?;
         let waited = timeout(PATIENCE, outcome.wait_for(Option::is_some)).await;
         match waited.map_err(|_elapsed| AgentError::Converting)?.as_deref() {
@@ -98,8 +97,8 @@ impl Gateway {
         }
     }
 
-    fn begin(self: &Arc<Self>, place: &AgentAddress, chosen: &Chosen) -> Result<watch::Receiver<Outcome>, AgentError> {
-        let bringing = self.agents.bringing.clone();
+    fn begin(&self, place: &AgentAddress, chosen: &Chosen) -> Result<watch::Receiver<Outcome>, AgentError> {
+        let bringing = self.bringing.clone();
         let key = (place.address, chosen.uid());
         let mut under_way = bringing.locked();
         if let Some(outcome) = under_way.get(&key) {
@@ -112,9 +111,9 @@ impl Gateway {
         under_way.insert(key.clone(), outcome.clone());
         drop(under_way);
         let held = Place { bringing, key };
-        let (gateway, place, chosen) = (Arc::clone(self), place.clone(), chosen.clone());
+        let (delivery, place, chosen) = (self.clone(), place.clone(), chosen.clone());
         tokio::spawn(async move {
-            let brought = gateway.carry(&place, &chosen).await;
+            let brought = delivery.carry(&place, &chosen).await;
             if let Err(message) = &brought {
                 tracing::warn!(
                     capture = chosen.capture.name_any(),

@@ -7,10 +7,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use serde::Deserialize;
 
-use crate::gateway::api_server::asked;
+use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::messages::{RunOptions, RunRequest, RunTarget};
 use crate::gateway::problem::Problem;
-use crate::gateway::routes::Gateway;
 use crate::gateway::token::Token;
 
 /// Name of the ConfigMap, and the key in it.
@@ -45,7 +44,7 @@ struct Defaults {
     options: RunOptions,
 }
 
-impl Gateway {
+impl ApiServer {
     /// The request with the namespace's default for its target, and for options that it does not give.
     pub(super) async fn with_defaults(
         &self,
@@ -53,7 +52,7 @@ impl Gateway {
         namespace: &str,
         request: RunRequest,
     ) -> Result<RunRequest, Problem> {
-        let api: Api<ConfigMap> = Api::namespaced(self.api_server.client(&token.0)?, namespace);
+        let api: Api<ConfigMap> = Api::namespaced(self.client(&token.0)?, namespace);
         let Some(map) = asked(api.get_opt(NAME)).await? else {
             // The request alone makes no session; its refusal says what to do.
             return Ok(request);

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::http::header::CONTENT_DISPOSITION;
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use flopwatch_analysis::catalogue;
-use flopwatch_api::artifact::{Artifact, Output, TIMELINE, artifacts_path};
+use flopwatch_api::artifact::{Artifact, Output, TIMELINE, artifacts_path, timeline_source};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
@@ -14,11 +14,12 @@ use flopwatch_http::Verb;
 use kube::ResourceExt as _;
 use url::form_urlencoded::Serializer;
 
-use crate::gateway::agents::AgentError;
+use crate::gateway::access::SessionAccess;
+use crate::gateway::agents::{AgentError, Agents};
+use crate::gateway::bring::Bringing;
 use crate::gateway::directory::AgentAddress;
 use crate::gateway::problem::Problem;
-use crate::gateway::routes::{Gateway, published, source_of_timeline};
-use crate::gateway::store::stored_sha256;
+use crate::gateway::store::{ObjectStore, stored_sha256};
 use crate::gateway::token::Token;
 
 /// A capture that an answer is made of: the caller may read its session, and its raw captures where its timeline is as sensitive.
@@ -57,7 +58,29 @@ pub(crate) struct ResultPath {
     pub(crate) elsewhere: String,
 }
 
-impl Gateway {
+/// Reads artifacts and results for callers who may read them; clones share it.
+#[derive(Clone)]
+pub(crate) struct Delivery {
+    pub(crate) access: SessionAccess,
+    pub(crate) agents: Arc<Agents>,
+    /// Where copies of artifacts are, where there is an object store.
+    pub(crate) store: Option<Arc<ObjectStore>>,
+    /// Timelines that are being handed over.
+    pub(crate) bringing: Bringing,
+}
+
+/// The artifact of that name that the capture published.
+pub(crate) fn published<'a>(capture: &'a Capture, name: &str) -> Option<&'a Artifact> {
+    let artifacts = &capture.status.as_ref()?.artifacts;
+    artifacts.iter().find(|artifact| artifact.name == name)
+}
+
+/// What the timeline of a capture is read from: the published one, or the raw capture that one can be made of.
+pub(crate) fn source_of_timeline(capture: &Capture) -> Option<&Artifact> {
+    timeline_source(&capture.status.as_ref()?.artifacts)
+}
+
+impl Delivery {
     /// An artifact of a capture, or what its timeline is made of, whose session the caller may read, if they may read the artifact too.
     pub(crate) async fn choose(
         &self,
@@ -71,6 +94,7 @@ impl Gateway {
         if artifact.type_ == Output::Raw || artifact.sensitive {
             let namespace = session.namespace().unwrap_or_default();
             let allowed = self
+                .access
                 .allow(token, Verb::Get, &namespace, Some(&session.name_any()), true)
                 .await;
             allowed.map_err(|problem| match problem {
@@ -87,7 +111,7 @@ impl Gateway {
 
     /// Passes on an artifact, or a file that is made of the timeline, from whoever holds it.
     pub(crate) async fn stream(
-        self: &Arc<Self>,
+        &self,
         token: &Token,
         (session, capture): (Arc<ProfilingSession>, Arc<Capture>),
         name: &str,
@@ -144,7 +168,7 @@ impl Gateway {
 
     /// The result of an analysis, from the agent that holds the first capture, or from any that can read its copy.
     pub(crate) async fn result(
-        self: &Arc<Self>,
+        &self,
         inputs: &[Chosen],
         paths: &ResultPath,
         method: &Method,

@@ -17,13 +17,15 @@ use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
+use crate::gateway::access::SessionAccess;
+use crate::gateway::extract::query;
 use crate::gateway::fleet::answer::FleetTop;
 use crate::gateway::fleet::question::TopQuery;
 use crate::gateway::fleet::read::{Asked, read};
 use crate::gateway::problem::{Guarded, Problem, ProblemDetails};
 use crate::gateway::request::is_namespace;
-use crate::gateway::routes::{Gateway, query};
 use crate::gateway::slots::Slots;
+use crate::gateway::store::ObjectStore;
 use crate::gateway::token::Token;
 
 /// Requests whose files are read at once, and those of one user.
@@ -41,18 +43,22 @@ const USUAL_GROUPS: u16 = 20;
 
 pub(crate) use problem::FleetProblem;
 
-/// Turns of those who have the fleet's rows read.
-#[derive(Debug)]
-pub(crate) struct FleetTurns {
+/// The fleet's rows, and the turns of those who have them read; clones share them.
+#[derive(Clone, Debug)]
+pub(crate) struct FleetRows {
+    /// Where they are, where there is an object store.
+    store: Option<Arc<ObjectStore>>,
     turns: Slots,
     /// The turn of whoever reads a large file: one at a time, as each may take as much memory as
     /// the small ones of all.
     large: Arc<Semaphore>,
 }
 
-impl Default for FleetTurns {
-    fn default() -> Self {
+impl FleetRows {
+    /// Reads rows from `store`.
+    pub(crate) fn new(store: Option<Arc<ObjectStore>>) -> Self {
         Self {
+            store,
             turns: Slots::new(AT_ONCE, AT_ONCE_EACH),
             large: Arc::new(Semaphore::new(1)),
         }
@@ -95,7 +101,8 @@ fn nanoseconds(time: Timestamp) -> i64 {
         (status = 404, body = ProblemDetails, content_type = "application/problem+json", description = "There is no object store."),
         (status = 504, body = ProblemDetails, content_type = "application/problem+json", description = "The object store is too slow for it.")))]
 pub(crate) async fn top(
-    State(gateway): State<Arc<Gateway>>,
+    State(access): State<SessionAccess>,
+    State(rows): State<FleetRows>,
     token: Token,
     asked_for: Result<Query<TopQuery>, QueryRejection>,
 ) -> Result<Json<FleetTop>, Problem> {
@@ -116,9 +123,9 @@ pub(crate) async fn top(
     }
     let (since, until) = period(since.as_deref(), until.as_deref(), Timestamp::now())?;
     let asked_namespace = namespace.as_deref().unwrap_or_default();
-    let user = gateway.allow(&token, Verb::List, asked_namespace, None, false).await?;
-    let store = gateway.store.as_ref().ok_or(FleetProblem::NoObjectStore)?;
-    let _turn = gateway.fleet.turns.take(&user).map_err(FleetProblem::from)?;
+    let user = access.allow(&token, Verb::List, asked_namespace, None, false).await?;
+    let store = rows.store.as_ref().ok_or(FleetProblem::NoObjectStore)?;
+    let _turn = rows.turns.take(&user).map_err(FleetProblem::from)?;
     let sums = Sums {
         group_by: by.group(),
         categories: [by.category().name().to_owned()].into(),
@@ -131,7 +138,7 @@ pub(crate) async fn top(
         sums: sums.clone(),
     };
     let totals = Totals::new(sums, Bounds::default());
-    let reading = read(store.bucket(), asked, totals, &gateway.fleet.large);
+    let reading = read(store.bucket(), asked, totals, &rows.large);
     let found = timeout(LONGEST, reading).await;
     let found = found.map_err(|_elapsed| FleetProblem::Slow)??;
     let about = answer::About {

@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::{FromRef, FromRequestParts, Query};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, Response};
 use flopwatch_api::artifact::TIMELINE;
@@ -18,9 +18,12 @@ use flopwatch_http::Verb;
 use kube::ResourceExt as _;
 use utoipa::IntoParams;
 
+use crate::gateway::access::SessionAccess;
+use crate::gateway::cookie::Cookies;
+use crate::gateway::deliver::{Delivery, published};
+use crate::gateway::extract::query;
 use crate::gateway::messages::{SessionState, TransferHeaders};
 use crate::gateway::problem::{OfCapture, Problem, Transfer};
-use crate::gateway::routes::{Gateway, published, query};
 use crate::gateway::sessions::{Filter, id_of};
 use crate::gateway::token::Token;
 
@@ -61,58 +64,60 @@ impl ProfilerQuery {
     }
 }
 
-impl Gateway {
-    /// The first capture with a timeline of the latest session that the caller may get.
-    async fn latest(&self, token: &Token) -> Result<(Arc<ProfilingSession>, Arc<Capture>), Problem> {
-        let filter = Filter {
-            status: Some(SessionState::Completed),
-            ..Filter::default()
+/// The first capture with a timeline of the latest session that the caller may get.
+async fn latest(access: &SessionAccess, token: &Token) -> Result<(Arc<ProfilingSession>, Arc<Capture>), Problem> {
+    let filter = Filter {
+        status: Some(SessionState::Completed),
+        ..Filter::default()
+    };
+    let mut refused = None;
+    for session in access.sessions.page(&filter, None, LOOKED_AT).sessions {
+        let captures = access.sessions.captures_of(&session);
+        let with_timeline = captures
+            .into_iter()
+            .find(|capture| published(capture, TIMELINE).is_some());
+        let (Some(capture), Some(namespace), Some(_)) = (with_timeline, session.namespace(), id_of(&session)) else {
+            continue;
         };
-        let mut refused = None;
-        for session in self.sessions.page(&filter, None, LOOKED_AT).sessions {
-            let captures = self.sessions.captures_of(&session);
-            let with_timeline = captures
-                .into_iter()
-                .find(|capture| published(capture, TIMELINE).is_some());
-            let (Some(capture), Some(namespace), Some(_)) = (with_timeline, session.namespace(), id_of(&session))
-            else {
-                continue;
-            };
-            match self
-                .allow(token, Verb::Get, &namespace, Some(&session.name_any()), false)
-                .await
-            {
-                Ok(_) => return Ok((session, capture)),
-                Err(Problem::Forbidden) => refused = Some(Problem::Forbidden),
-                Err(other) => return Err(other),
-            }
+        match access
+            .allow(token, Verb::Get, &namespace, Some(&session.name_any()), false)
+            .await
+        {
+            Ok(_) => return Ok((session, capture)),
+            Err(Problem::Forbidden) => refused = Some(Problem::Forbidden),
+            Err(other) => return Err(other),
         }
-        if let Some(refused) = refused {
-            return Err(refused);
-        }
-        // That there is none is told to those who may get every session.
-        self.allow(token, Verb::Get, "", None, false).await?;
-        Err(Problem::NotFound("session with a timeline".to_owned()))
     }
+    if let Some(refused) = refused {
+        return Err(refused);
+    }
+    // That there is none is told to those who may get every session.
+    access.allow(token, Verb::Get, "", None, false).await?;
+    Err(Problem::NotFound("session with a timeline".to_owned()))
 }
 
 /// A request for one of these results.
 pub(crate) struct Asked {
-    gateway: Arc<Gateway>,
+    delivery: Delivery,
     token: Token,
     method: Method,
     query: ProfilerQuery,
     headers: HeaderMap,
 }
 
-impl FromRequestParts<Arc<Gateway>> for Asked {
+impl<S> FromRequestParts<S> for Asked
+where
+    S: Send + Sync,
+    Arc<Cookies>: FromRef<S>,
+    Delivery: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, gateway: &Arc<Gateway>) -> Result<Self, Problem> {
-        let token = Token::from_request_parts(parts, gateway).await?;
-        let pairs = Query::from_request_parts(parts, gateway).await;
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let token = Token::from_request_parts(parts, state).await?;
+        let pairs = Query::from_request_parts(parts, state).await;
         Ok(Self {
-            gateway: Arc::clone(gateway),
+            delivery: Delivery::from_ref(state),
             token,
             method: parts.method.clone(),
             query: ProfilerQuery::read(query(pairs)?)?,
@@ -125,20 +130,20 @@ impl Asked {
     /// The result of `analysis`.
     async fn answer(self, analysis: &str) -> Result<Response<Body>, Problem> {
         let Self {
-            gateway,
+            delivery,
             token,
             method,
             query,
             headers,
         } = self;
         let found = match (&query.session, &query.capture) {
-            (Some(id), capture) => gateway.capture(&token, id, capture.as_deref()).await?,
-            (None, None) => gateway.latest(&token).await?,
+            (Some(id), capture) => delivery.access.capture(&token, id, capture.as_deref()).await?,
+            (None, None) => latest(&delivery.access, &token).await?,
             (None, Some(_)) => {
                 return Err(Problem::BadRequest("a capture is named without its session".to_owned()));
             }
         };
-        gateway
+        delivery
             .analyze(&token, analysis, found, query.parameters, &method, &headers)
             .await
     }

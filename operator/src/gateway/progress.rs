@@ -19,9 +19,10 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
+use crate::gateway::access::SessionAccess;
 use crate::gateway::messages::{Mode, SessionState, is_partial, reason_of, state_of};
 use crate::gateway::sessions::id_of;
-use crate::gateway::slots::Slot;
+use crate::gateway::slots::{Slot, Slots};
 
 /// How long one stream lasts: a client that comes back has its rights looked at again.
 pub(super) const LIFE: Duration = Duration::from_mins(5);
@@ -229,6 +230,14 @@ impl Snapshot {
             is_gone: true,
         }
     }
+}
+
+/// What clients that listen to sessions are served with; clones share it.
+#[derive(Clone)]
+pub(crate) struct Subscriptions {
+    pub(crate) access: SessionAccess,
+    /// Places for clients that listen, by their users' names.
+    pub(crate) listeners: Slots,
 }
 
 /// One client that listens.

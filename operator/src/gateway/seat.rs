@@ -7,10 +7,9 @@ use axum::extract::{ConnectInfo, Request, State};
 use axum::http::Uri;
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use flopwatch_http::{Credentials, bearer};
+use flopwatch_http::{Credentials, Reviewer, bearer};
 
 use crate::gateway::problem::Problem;
-use crate::gateway::routes::Gateway;
 use crate::gateway::slots::{Slot, Slots};
 
 /// Path of Socket.IO.
@@ -32,15 +31,25 @@ impl Seat {
     }
 }
 
+/// The places that handshakes are given; clones share them.
+#[derive(Clone)]
+pub(crate) struct Seats {
+    pub(crate) reviewer: Arc<Reviewer>,
+    /// Places for clients that listen, by their users' names.
+    pub(crate) listeners: Slots,
+    /// Places for connections that showed no token yet, by address.
+    pub(crate) visitors: Slots,
+}
+
 /// Gives a handshake its seat, or turns it away. What belongs to a connection that there is passes.
-pub(super) async fn seat(State(gateway): State<Arc<Gateway>>, mut request: Request, next: Next) -> Response {
+pub(super) async fn seat(State(seats): State<Seats>, mut request: Request, next: Next) -> Response {
     if is_handshake(request.uri()) {
         let token = bearer(request.headers()).map(str::to_owned);
         let peer = request
             .extensions()
             .get::<ConnectInfo<SocketAddr>>()
             .map(|peer| peer.0.ip());
-        match of_visitor(&gateway, token.as_deref(), peer).await {
+        match seats.of_visitor(token.as_deref(), peer).await {
             Ok(slot) => drop(request.extensions_mut().insert(Seat(Arc::new(Mutex::new(slot))))),
             Err(problem) => return problem.into_response(),
         }
@@ -54,15 +63,17 @@ fn is_handshake(uri: &Uri) -> bool {
     uri.path().starts_with(PATH) && !parameters.any(|parameter| parameter.starts_with("sid="))
 }
 
-async fn of_visitor(gateway: &Gateway, token: Option<&str>, peer: Option<IpAddr>) -> Result<Slot, Problem> {
-    if let Some(token) = token
-        && let Ok(user) = gateway.reviewer.identify(&Credentials::new(token)).await
-    {
-        return Ok(gateway.listeners.take(&user)?);
+impl Seats {
+    async fn of_visitor(&self, token: Option<&str>, peer: Option<IpAddr>) -> Result<Slot, Problem> {
+        if let Some(token) = token
+            && let Ok(user) = self.reviewer.identify(&Credentials::new(token)).await
+        {
+            return Ok(self.listeners.take(&user)?);
+        }
+        // Clients show their tokens after the handshake; until then there are addresses.
+        let whose = peer.map(|peer| peer.to_string()).unwrap_or_default();
+        Ok(self.visitors.take(&whose)?)
     }
-    // Clients show their tokens after the handshake; until then there are addresses.
-    let whose = peer.map(|peer| peer.to_string()).unwrap_or_default();
-    Ok(gateway.visitors.take(&whose)?)
 }
 
 #[cfg(test)]

@@ -13,10 +13,10 @@ use kube::api::{Api, PostParams};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::gateway::api_server::asked;
-use crate::gateway::cookie::{CookieError, forget};
+use crate::gateway::api_server::{ApiServer, asked};
+use crate::gateway::cookie::{CookieError, Cookies, forget};
+use crate::gateway::extract::body;
 use crate::gateway::problem::{Problem, ProblemDetails};
-use crate::gateway::routes::{Gateway, body};
 use crate::gateway::token::{is_of_own_page, of_browser};
 
 /// Who signs in.
@@ -59,8 +59,8 @@ fn kept(cookie: Result<HeaderValue, CookieError>) -> Result<Kept, Problem> {
 }
 
 /// The name of whoever has the token, as the API server says.
-async fn user_of(gateway: &Gateway, token: &str) -> Result<String, Problem> {
-    let api: Api<SelfSubjectReview> = Api::all(gateway.api_server.client(token)?);
+async fn user_of(api_server: &ApiServer, token: &str) -> Result<String, Problem> {
+    let api: Api<SelfSubjectReview> = Api::all(api_server.client(token)?);
     let review = asked(api.create(&PostParams::default(), &SelfSubjectReview::default())).await?;
     let user = review.status.and_then(|status| status.user_info);
     user.and_then(|user| user.username).ok_or(Problem::Unauthenticated)
@@ -72,12 +72,13 @@ async fn user_of(gateway: &Gateway, token: &str) -> Result<String, Problem> {
         (status = 200, body = SignedIn),
         (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
 pub(crate) async fn signed_in(
-    State(gateway): State<Arc<Gateway>>,
+    State(api_server): State<ApiServer>,
+    State(cookies): State<Arc<Cookies>>,
     headers: HeaderMap,
 ) -> Result<([(HeaderName, HeaderValue); 1], Json<SignedIn>), Problem> {
-    let user = match of_browser(&gateway, &headers) {
+    let user = match of_browser(&cookies, &headers) {
         None => None,
-        Some(token) => match user_of(&gateway, &token).await {
+        Some(token) => match user_of(&api_server, &token).await {
             Ok(user) => Some(user),
             // The token ended before the cookie.
             Err(Problem::Unauthenticated) => None,
@@ -99,7 +100,8 @@ pub(crate) async fn signed_in(
         (status = 415, body = ProblemDetails, content_type = "application/problem+json"),
         (status = 503, body = ProblemDetails, content_type = "application/problem+json")))]
 pub(crate) async fn sign_in(
-    State(gateway): State<Arc<Gateway>>,
+    State(api_server): State<ApiServer>,
+    State(cookies): State<Arc<Cookies>>,
     headers: HeaderMap,
     asked_for: Result<Json<SignIn>, JsonRejection>,
 ) -> Result<(Kept, Json<SignedIn>), Problem> {
@@ -113,8 +115,8 @@ pub(crate) async fn sign_in(
             "token must be one word of letters, digits and signs".to_owned(),
         ));
     }
-    let cookie = kept(gateway.cookies.seal(token, Timestamp::now()))?;
-    let user = user_of(&gateway, token).await?;
+    let cookie = kept(cookies.seal(token, Timestamp::now()))?;
+    let user = user_of(&api_server, token).await?;
     Ok((cookie, Json(SignedIn { user: Some(user) })))
 }
 

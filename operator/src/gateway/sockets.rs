@@ -20,9 +20,9 @@ use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::time::{Instant, interval, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
+use crate::gateway::access::SessionAccess;
 use crate::gateway::problem::Problem;
-use crate::gateway::progress::{COALESCE, LIFE, Notice, Snapshot};
-use crate::gateway::routes::Gateway;
+use crate::gateway::progress::{COALESCE, LIFE, Notice, Snapshot, Subscriptions};
 use crate::gateway::seat::Seat;
 use crate::gateway::sessions::Sessions;
 use crate::gateway::token::Token;
@@ -59,20 +59,20 @@ enum Scope {
 
 impl Scope {
     /// What `auth` asks for and whose it is, if its token allows it.
-    async fn of(gateway: &Gateway, auth: &Auth) -> Result<(Self, Arc<str>), Problem> {
+    async fn of(access: &SessionAccess, auth: &Auth) -> Result<(Self, Arc<str>), Problem> {
         if auth.token.is_empty() {
             return Err(Problem::Unauthenticated);
         }
         let token = Token(auth.token.clone());
         if let Some(id) = &auth.session_id {
-            let (user, _) = gateway.session_as(&token, id).await?;
+            let (user, _) = access.session_as(&token, id).await?;
             return Ok((Self::One(id.clone()), user));
         }
         let namespace = auth.namespace.as_deref().unwrap_or_default();
         if namespace.len() > LONGEST_NAMESPACE {
             return Err(Problem::BadRequest("namespace is longer than names are".to_owned()));
         }
-        let user = gateway.allow(&token, Verb::List, namespace, None, false).await?;
+        let user = access.allow(&token, Verb::List, namespace, None, false).await?;
         let scope = if namespace.is_empty() {
             Self::All
         } else {
@@ -121,11 +121,11 @@ impl fmt::Display for Refused {
     }
 }
 
-async fn admit(gateway: &Gateway, auth: Auth, seat: Option<&Seat>) -> Result<Admitted, Refused> {
-    let (scope, user) = Scope::of(gateway, &auth).await.map_err(Refused)?;
+async fn admit(subscriptions: &Subscriptions, auth: Auth, seat: Option<&Seat>) -> Result<Admitted, Refused> {
+    let (scope, user) = Scope::of(&subscriptions.access, &auth).await.map_err(Refused)?;
     // Every handshake was given one.
     let seat = seat.ok_or(Refused(Problem::Busy))?;
-    seat.change(&gateway.listeners, &user).map_err(Refused)?;
+    seat.change(&subscriptions.listeners, &user).map_err(Refused)?;
     Ok(Admitted {
         auth: Arc::new(auth),
         scope,
@@ -133,7 +133,7 @@ async fn admit(gateway: &Gateway, auth: Auth, seat: Option<&Seat>) -> Result<Adm
 }
 
 /// Serves clients at `/socket.io/`, beside what it is laid over.
-pub(super) fn layer(gateway: &Arc<Gateway>) -> SocketIoLayer {
+pub(super) fn layer(subscriptions: &Subscriptions) -> SocketIoLayer {
     let (layer, io) = SocketIo::builder()
         .connect_timeout(SHOWN)
         .max_buffer_size(MOST_WAITING)
@@ -142,9 +142,9 @@ pub(super) fn layer(gateway: &Arc<Gateway>) -> SocketIoLayer {
         .ws_max_frame_size(MOST_BYTES)
         .build_layer();
     let gate = {
-        let gateway = Arc::clone(gateway);
+        let subscriptions = subscriptions.clone();
         move |socket: SocketRef, TryData(auth): TryData<Auth>| {
-            let gateway = Arc::clone(&gateway);
+            let subscriptions = subscriptions.clone();
             async move {
                 // Whoever shows nothing that can be read shows no token.
                 let mut auth = auth.unwrap_or_default();
@@ -154,23 +154,23 @@ pub(super) fn layer(gateway: &Arc<Gateway>) -> SocketIoLayer {
                         .clone_into(&mut auth.token);
                 }
                 let seat = socket.req_parts().extensions.get::<Seat>();
-                let admitted = admit(&gateway, auth, seat).await?;
+                let admitted = admit(&subscriptions, auth, seat).await?;
                 drop(socket.extensions.insert(admitted));
                 Ok::<(), Refused>(())
             }
         }
     };
-    let gateway = Arc::clone(gateway);
+    let access = subscriptions.access.clone();
     let listen = move |socket: SocketRef, io: SocketIo, Extension(admitted): Extension<Admitted>| {
-        let gateway = Arc::clone(&gateway);
-        async move { keep_telling(&gateway, &io, socket, admitted).await }
+        let access = access.clone();
+        async move { keep_telling(&access, &io, socket, admitted).await }
     };
     io.ns("/", listen.with(gate));
     layer
 }
 
 /// Tells a client what is new until it goes, or may not hear it any more.
-async fn keep_telling(gateway: &Gateway, io: &SocketIo, socket: SocketRef, admitted: Admitted) {
+async fn keep_telling(access: &SessionAccess, io: &SocketIo, socket: SocketRef, admitted: Admitted) {
     let left = CancellationToken::new();
     socket.on_disconnect({
         let left = left.clone();
@@ -180,9 +180,9 @@ async fn keep_telling(gateway: &Gateway, io: &SocketIo, socket: SocketRef, admit
         }
     });
     // Before the look: a change after it is not missed.
-    let mut changes = gateway.sessions.changes();
+    let mut changes = access.sessions.changes();
     let mut told = Told::default();
-    told.look(&admitted.scope, &gateway.sessions);
+    told.look(&admitted.scope, &access.sessions);
     let mut review = Instant::now() + LIFE;
     let mut looks = interval(LOOK);
     while socket.connected() && !left.is_cancelled() {
@@ -201,7 +201,7 @@ async fn keep_telling(gateway: &Gateway, io: &SocketIo, socket: SocketRef, admit
             }
             () = sleep_until(review) => {
                 review = Instant::now() + LIFE;
-                match Scope::of(gateway, &admitted.auth).await {
+                match Scope::of(access, &admitted.auth).await {
                     // Who cannot be asked about now is asked about again; that the one session is gone is told.
                     Ok(_) | Err(Problem::ApiServer | Problem::NotFound(_)) => {}
                     Err(_) => {
@@ -212,7 +212,7 @@ async fn keep_telling(gateway: &Gateway, io: &SocketIo, socket: SocketRef, admit
             }
             () = sleep(ROOM), if !has_room => {}
             next = changes.recv(), if has_room => {
-                if !told.take(next, &admitted.scope, &gateway.sessions) {
+                if !told.take(next, &admitted.scope, &access.sessions) {
                     return;
                 }
                 sleep(COALESCE).await;
@@ -223,7 +223,7 @@ async fn keep_telling(gateway: &Gateway, io: &SocketIo, socket: SocketRef, admit
                         // What else there is comes with the next look.
                         Err(TryRecvError::Empty | TryRecvError::Closed) => break,
                     };
-                    told.take(next, &admitted.scope, &gateway.sessions);
+                    told.take(next, &admitted.scope, &access.sessions);
                 }
             }
         }

@@ -1,7 +1,5 @@
 //! Ends a session before its time, in the caller's own name.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection};
 use axum::extract::{Path, State};
@@ -12,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use crate::gateway::api_server::asked;
+use crate::gateway::access::SessionAccess;
+use crate::gateway::api_server::{ApiServer, asked};
+use crate::gateway::extract::{body, path};
 use crate::gateway::messages::{SessionPath, SessionState, state_of};
 use crate::gateway::problem::{OfSession, Problem, ProblemDetails};
-use crate::gateway::routes::{Gateway, body, path};
 use crate::gateway::token::Token;
 
 /// What becomes of what was recorded.
@@ -65,15 +64,16 @@ pub(crate) struct Stopping {
         (status = 422, body = ProblemDetails, content_type = "application/problem+json", description = "What is thrown away cannot be kept any more."),
         OfSession))]
 pub(crate) async fn stop(
-    State(gateway): State<Arc<Gateway>>,
+    State(access): State<SessionAccess>,
+    State(api_server): State<ApiServer>,
     token: Token,
     id: Result<Path<String>, PathRejection>,
     asked_for: Result<Json<StopRequest>, JsonRejection>,
 ) -> Result<Json<Stopping>, Problem> {
-    let session = gateway.session(&token, &path(id)?).await?;
+    let session = access.session(&token, &path(id)?).await?;
     let StopRequest { stop } = body(asked_for)?;
     let namespace = session.namespace().unwrap_or_default();
-    let api: Api<ProfilingSession> = Api::namespaced(gateway.api_server.client(&token.0)?, &namespace);
+    let api: Api<ProfilingSession> = Api::namespaced(api_server.client(&token.0)?, &namespace);
     // Of this very session: one of the same name may have been made since.
     let change = json!({ "metadata": { "uid": session.uid() }, "spec": { "stop": stop.mode() } });
     let params = PatchParams::default();

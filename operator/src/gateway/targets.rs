@@ -1,7 +1,5 @@
 //! Pods that may be profiled, as the caller may see them.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
@@ -12,11 +10,11 @@ use kube::api::{Api, ListParams};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::gateway::api_server::asked;
+use crate::gateway::api_server::{ApiServer, asked};
+use crate::gateway::extract::query;
 use crate::gateway::messages::TargetQuery;
 use crate::gateway::problem::{Guarded, Problem};
 use crate::gateway::request::is_namespace;
-use crate::gateway::routes::{Gateway, query};
 use crate::gateway::token::Token;
 
 /// Most pods that are looked at.
@@ -73,7 +71,7 @@ impl TargetItem {
 #[utoipa::path(get, path = "/api/profiling/targets", tag = "sessions", params(TargetQuery),
     responses((status = 200, body = TargetList), Guarded))]
 pub(crate) async fn targets(
-    State(gateway): State<Arc<Gateway>>,
+    State(api_server): State<ApiServer>,
     token: Token,
     asked_for: Result<Query<TargetQuery>, QueryRejection>,
 ) -> Result<Json<TargetList>, Problem> {
@@ -81,7 +79,7 @@ pub(crate) async fn targets(
     if !is_namespace(&namespace) {
         return Err(Problem::BadRequest("namespace must be the name of one".to_owned()));
     }
-    let api: Api<Pod> = Api::namespaced(gateway.api_server.client(&token.0)?, &namespace);
+    let api: Api<Pod> = Api::namespaced(api_server.client(&token.0)?, &namespace);
     let pods = asked(api.list(&ListParams::default().limit(MOST))).await?;
     Ok(Json(TargetList {
         targets: pods.items.iter().filter_map(TargetItem::of).collect(),

@@ -2,36 +2,40 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRef, FromRequestParts};
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 use axum::http::request::Parts;
 use flopwatch_http::bearer;
 use jiff::Timestamp;
 
+use crate::gateway::cookie::Cookies;
 use crate::gateway::problem::Problem;
-use crate::gateway::routes::Gateway;
 
 /// The token of a request.
 pub(crate) struct Token(pub(crate) String);
 
-impl FromRequestParts<Arc<Gateway>> for Token {
+impl<S> FromRequestParts<S> for Token
+where
+    S: Send + Sync,
+    Arc<Cookies>: FromRef<S>,
+{
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, gateway: &Arc<Gateway>) -> Result<Self, Problem> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
         let token = if parts.headers.contains_key(AUTHORIZATION) {
             bearer(&parts.headers).map(str::to_owned)
         } else {
-            of_browser(gateway, &parts.headers)
+            of_browser(&Arc::<Cookies>::from_ref(state), &parts.headers)
         };
         token.map(Self).ok_or(Problem::Unauthenticated)
     }
 }
 
 /// The token of whoever signed in, for requests of this gateway's own pages alone.
-pub(crate) fn of_browser(gateway: &Gateway, headers: &HeaderMap) -> Option<String> {
+pub(crate) fn of_browser(cookies: &Cookies, headers: &HeaderMap) -> Option<String> {
     if is_of_own_page(headers) {
-        gateway.cookies.open(headers, Timestamp::now())
+        cookies.open(headers, Timestamp::now())
     } else {
         None
     }

@@ -286,7 +286,7 @@ fn gateway(
 ) -> Gateway {
     let client = cluster.client_of_gateway();
     let config = Config::new(format!("http://{api_server}").parse().unwrap());
-    Gateway {
+    Gateway::from(Parts {
         sessions,
         reviewer: Reviewer::new(
             client.clone(),
@@ -305,15 +305,14 @@ fn gateway(
             },
         ),
         store: bucket.map(|bucket| ObjectStore::new(bucket, Metrics::new().unwrap().store.reads)),
-        fleet: FleetTurns::default(),
         cookies: Cookies::new().unwrap(),
         listeners: Slots::new(LISTENERS, LISTENERS),
         visitors: Slots::new(VISITORS, VISITORS),
         alerts: Desk::new(client, cluster.schedules.clone(), metrics.alerts.clone()),
         // Sessions have their ids before they are answered, or never get one.
-        taken_up: Duration::from_millis(200),
+        id_timeout: Duration::from_millis(200),
         run_namespace: Some("team".to_owned()),
-    }
+    })
 }
 
 /// Serves it on loopback.
