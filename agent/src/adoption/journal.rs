@@ -1,14 +1,12 @@
-//! What an agent writes down of a capture, and how a journal of an earlier version is read.
+//! What an agent writes down of a capture, for the agent that comes after it.
 
 use std::path::PathBuf;
 
 use flopwatch_api::capture::CaptureSummary;
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::ProcessId;
 use flopwatch_fleet::CaptureRow;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::failure::Failure;
 use crate::profilers::State;
@@ -16,7 +14,6 @@ use crate::signs::Signs;
 
 /// What an agent writes down of a capture, for the one that comes after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Written")]
 pub struct Journal {
     /// How often it was adopted so far.
     pub adoptions: u32,
@@ -47,7 +44,7 @@ pub struct Journal {
 }
 
 /// What a capture was attached to, fixed until its end.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// The container, as the runtime names it.
     pub container_id: String,
@@ -108,96 +105,10 @@ impl From<&Ended> for Failure {
     }
 }
 
-/// A journal as it stands in its file. Agents that knew two profilers alone wrote the type where the state is now, and the fields
-/// of the state beside those of every capture.
-#[derive(Deserialize)]
-struct Written {
-    adoptions: u32,
-    attached: Option<WrittenAttached>,
-    #[serde(default)]
-    earlier: Option<WrittenAttached>,
-    opened_utc_ns: Option<u64>,
-    #[serde(default)]
-    bound: Option<Value>,
-    #[serde(default)]
-    signs: Option<Signs>,
-    #[serde(default)]
-    recorded: bool,
-    #[serde(default)]
-    missed: Option<Missed>,
-    #[serde(default)]
-    over_budget: Option<String>,
-    #[serde(default)]
-    made: Option<Made>,
-    failed: Option<Ended>,
-    #[serde(default)]
-    fleet: Option<Box<CaptureRow>>,
-}
-
-#[derive(Deserialize)]
-struct WrittenAttached {
-    container_id: String,
-    process: ProcessId,
-    profiler: WrittenProfiler,
-    note: String,
-    uses_cuda: bool,
-    #[serde(default)]
-    ring: Option<PathBuf>,
-    #[serde(default)]
-    traced: Option<Value>,
-    #[serde(default)]
-    tools: Option<Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum WrittenProfiler {
-    State(State),
-    Type(ProfilerType),
-}
-
-impl From<Written> for Journal {
-    fn from(written: Written) -> Self {
-        let bound = written.bound;
-        Self {
-            adoptions: written.adoptions,
-            attached: written.attached.map(|attached| attached.with(bound)),
-            earlier: written.earlier.map(|earlier| earlier.with(None)),
-            opened_utc_ns: written.opened_utc_ns,
-            signs: written.signs,
-            recorded: written.recorded,
-            missed: written.missed,
-            over_budget: written.over_budget,
-            made: written.made,
-            failed: written.failed,
-            fleet: written.fleet,
-        }
-    }
-}
-
-impl WrittenAttached {
-    fn with(self, bound: Option<Value>) -> Attached {
-        let profiler = match self.profiler {
-            WrittenProfiler::State(state) => state,
-            WrittenProfiler::Type(type_) => {
-                let fields = [("traced", self.traced), ("tools", self.tools), ("bound", bound)];
-                let given = |(name, value): (&str, Option<Value>)| value.map(|value| (name.to_owned(), value));
-                State::with_fields(type_, fields.into_iter().filter_map(given).collect::<Map<_, _>>())
-            }
-        };
-        Attached {
-            container_id: self.container_id,
-            process: self.process,
-            profiler,
-            note: self.note,
-            uses_cuda: self.uses_cuda,
-            ring: self.ring,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use flopwatch_api::profiler::ProfilerType;
+
     use super::*;
 
     #[test]

@@ -33,11 +33,6 @@ impl State {
         Ok(Self { type_, fields })
     }
 
-    /// With these fields.
-    pub fn with_fields(type_: ProfilerType, fields: Map<String, Value>) -> Self {
-        Self { type_, fields }
-    }
-
     /// The fields as a structure. Fails where another version of the agent wrote them in a way that this one does not know.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_value(Value::Object(self.fields.clone())).map_err(|error| {

@@ -5,7 +5,6 @@ use hdf5::Group;
 use super::read::{Failure, Reader};
 use super::write::list;
 use super::{NONE_U32, NONE_U64};
-use crate::hdf5_io::Number;
 use crate::model::{Allocation, MemoryKind};
 
 pub(super) fn write(group: &Group, all: &[Allocation]) -> hdf5::Result<()> {
@@ -32,10 +31,9 @@ impl Reader<'_> {
             return Err(Failure::Inconsistent("allocations: not sorted by time".to_owned()));
         }
         let processes: Vec<u32> = self.numbers(group, "process", count)?;
-        // Files of earlier versions do not have these three.
-        let threads: Vec<u64> = self.later(group, "thread", times.len(), NONE_U64)?;
-        let correlations: Vec<u32> = self.later(group, "correlation", times.len(), 0)?;
-        let kinds: Vec<u32> = self.later(group, "kind", times.len(), 0)?;
+        let threads: Vec<u64> = self.numbers(group, "thread", count)?;
+        let correlations: Vec<u32> = self.numbers(group, "correlation", count)?;
+        let kinds: Vec<u32> = self.numbers(group, "kind", count)?;
         let devices: Vec<u32> = self.numbers(group, "device", count)?;
         let addresses: Vec<u64> = self.numbers(group, "address", count)?;
         let bytes: Vec<i64> = self.numbers(group, "bytes", count)?;
@@ -62,14 +60,5 @@ impl Reader<'_> {
             },
         );
         Ok(all.collect())
-    }
-
-    /// A column that later versions added: `missing` where it is not there.
-    fn later<T: Number + Clone>(&self, group: &Group, name: &str, count: usize, missing: T) -> Result<Vec<T>, Failure> {
-        if crate::hdf5_io::is_hard_link(group, name)? {
-            self.numbers(group, name, Some(count))
-        } else {
-            Ok(vec![missing; count])
-        }
     }
 }

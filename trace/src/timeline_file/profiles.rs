@@ -8,7 +8,7 @@ use hdf5::Group;
 use serde::{Deserialize, Serialize};
 
 use super::NONE_U32;
-use super::read::{Failure, Reader, hard_group, optional_group};
+use super::read::{Failure, Reader, hard_group};
 use super::write::{collect, group, json, list, strings};
 use crate::model::{
     Instances, KernelCode, KernelFunction, KernelProfile, Metric, MetricValue, OpenRange, RooflineChart, RuleResult,
@@ -277,27 +277,18 @@ impl Reader<'_> {
             let unit = unit.clone();
             profile.metrics.insert(name.clone(), Metric { value, unit });
         }
-        // Files of an older version have neither.
-        if group.link_exists("details") {
-            let texts = self.strings(group, "details")?;
-            for (profile, text) in profiles.iter_mut().zip(&texts).filter(|(_, text)| !text.is_empty()) {
-                let details: Details<'_> = serde_json::from_str(text)
-                    .map_err(|error| Failure::Inconsistent(format!("profiles/details: {error}")))?;
-                profile.rules = details.rules.into_owned();
-                profile.ranges = details.ranges.into_owned();
-                profile.sections = details.sections.into_owned();
-                profile.rooflines = details.rooflines.into_owned();
-            }
+        let texts = self.strings(group, "details")?;
+        for (profile, text) in profiles.iter_mut().zip(&texts).filter(|(_, text)| !text.is_empty()) {
+            let details: Details<'_> = serde_json::from_str(text)
+                .map_err(|error| Failure::Inconsistent(format!("profiles/details: {error}")))?;
+            profile.rules = details.rules.into_owned();
+            profile.ranges = details.ranges.into_owned();
+            profile.sections = details.sections.into_owned();
+            profile.rooflines = details.rooflines.into_owned();
         }
-        if let Some(codes) = optional_group(group, "codes")? {
-            self.codes(&codes, group, &mut profiles)?;
-        }
-        if group.link_exists("functions") {
-            self.functions(group, &mut profiles)?;
-        }
-        if let Some(instances) = optional_group(group, "instances")? {
-            self.instances(&instances, &mut profiles)?;
-        }
+        self.codes(&hard_group(group, "codes")?, group, &mut profiles)?;
+        self.functions(group, &mut profiles)?;
+        self.instances(&hard_group(group, "instances")?, &mut profiles)?;
         Ok(profiles)
     }
 
@@ -305,13 +296,10 @@ impl Reader<'_> {
         let sources = self.strings(codes, "source")?;
         let ptx = self.strings(codes, "ptx")?;
         let sizes: Vec<u64> = self.numbers(codes, "machine_code_bytes", Some(sources.len()))?;
-        // Files of an older version have none.
         let mut files = vec![Vec::new(); sources.len()];
-        if codes.link_exists("files") {
-            for (files, text) in files.iter_mut().zip(self.strings(codes, "files")?) {
-                *files = serde_json::from_str(&text)
-                    .map_err(|error| Failure::Inconsistent(format!("profiles/codes/files: {error}")))?;
-            }
+        for (files, text) in files.iter_mut().zip(self.strings(codes, "files")?) {
+            *files = serde_json::from_str(&text)
+                .map_err(|error| Failure::Inconsistent(format!("profiles/codes/files: {error}")))?;
         }
         let all = sources.into_iter().zip(ptx).zip(sizes).zip(files);
         let all = all.map(|(((source, ptx), machine_code_bytes), files)| {

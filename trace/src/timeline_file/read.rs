@@ -484,7 +484,7 @@ impl Reader<'_> {
     }
 }
 
-/// The same, where files of an older version have no such group.
+/// A group that is written only where it holds something.
 pub(super) fn optional_group(parent: &Group, name: &str) -> Result<Option<Group>, Failure> {
     if parent.link_exists(name) {
         hard_group(parent, name).map(Some)

@@ -86,30 +86,3 @@ async fn a_capture_that_was_stopped_while_no_agent_was_there_is_discarded_by_the
     assert!(rig.containers.inside().collecting.is_none());
     life.end().await;
 }
-
-/// A journal of the agent of commit 7657dc0: the profiler is a name, and what Nsight Systems keeps lies beside it.
-fn flat_journal(opened_utc_ns: u64) -> String {
-    format!(
-        r#"{{"adoptions":0,"attached":{{"container_id":"abc","process":{{"pid":7,"start_time":1}},"profiler":"Nsys","note":"","uses_cuda":false,"traced":["cuda","nvtx"],"tools":""}},"opened_utc_ns":{opened_utc_ns},"failed":null}}"#
-    )
-}
-
-#[tokio::test]
-async fn an_open_window_of_the_agent_of_an_earlier_version_is_kept_open_and_fetched() {
-    let rig = Rig::prepared(None);
-    let life = rig.collecting("c", 4).await;
-    life.end().await;
-    let journal = rig.spool().join(format!("{}.json", capture_uid(&rig)));
-    let today: serde_json::Value = serde_json::from_slice(&std::fs::read(&journal).unwrap()).unwrap();
-    assert_eq!(today["attached"]["profiler"]["type"], "Nsys");
-    let opened = today["opened_utc_ns"].as_u64().unwrap();
-    std::fs::write(&journal, flat_journal(opened)).unwrap();
-    let life = rig.live().await;
-    let (reason, message) = rig.end_of("c").await;
-    assert_eq!(reason, "ImportFailed", "{message}");
-    {
-        let inside = rig.containers.inside();
-        assert_eq!((inside.started.len(), inside.copied), (1, 1), "{inside:?}");
-    }
-    life.end().await;
-}
