@@ -475,6 +475,16 @@ impl Category {
         Self::CudaMemcpyOther,
     ];
 
+    /// Copies by direction, and migrations of unified memory: Nsight Systems has them in one table.
+    pub const COPIES: [Self; 6] = [
+        Self::CudaMemcpyH2d,
+        Self::CudaMemcpyD2h,
+        Self::CudaMemcpyD2d,
+        Self::CudaMemcpyP2p,
+        Self::CudaMemcpyOther,
+        Self::CudaMigration,
+    ];
+
     /// Name in files, e.g. `cuda_kernel`.
     pub const fn name(self) -> &'static str {
         match self {

@@ -91,8 +91,8 @@ impl Loss {
     }
 }
 
-/// Distinct entries; a foreign file chooses the names of its tables.
-const MOST: usize = 256;
+/// Maximum of distinct entries; a foreign file chooses the names of its tables.
+const MAX_ENTRIES: usize = 256;
 
 /// Counts by reason and thing.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -105,7 +105,7 @@ impl Losses {
             return;
         }
         let key = (reason, what.to_owned());
-        let key = if self.0.len() >= MOST && !self.0.contains_key(&key) {
+        let key = if self.0.len() >= MAX_ENTRIES && !self.0.contains_key(&key) {
             (reason, "others".to_owned())
         } else {
             key

@@ -29,7 +29,7 @@ pub(crate) use shelf::Ended;
 pub use shelf::Recordings;
 
 /// Most files that are held open, and most that wait to be kept.
-const MOST: usize = 256;
+const MAX_FILES: usize = 256;
 
 /// What is to be done about a container, by the ID that the runtime gave it.
 #[derive(Clone, Debug, PartialEq)]
@@ -120,7 +120,7 @@ pub(crate) async fn run(node: Arc<Node>) {
     // elsewhere.
     let gate = Gate::default();
     let (holds, held) = watch::channel(false);
-    let (ended, to_keep) = mpsc::channel(MOST);
+    let (ended, to_keep) = mpsc::channel(MAX_FILES);
     tokio::join!(
         beat(&node, held),
         hold::run(&node, &gate, &holds, &ended),

@@ -5,6 +5,7 @@ mod rank;
 
 use std::collections::BTreeMap;
 
+use flopwatch_measures::collective_columns_and;
 use flopwatch_measures::exclusive_time::ExclusiveTime;
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::iteration::IterateBy;
@@ -186,19 +187,7 @@ impl Analysis for Ranks {
             Category::Step,
             Category::Derived,
         ]),
-        columns: Selection::Only(&[
-            ColumnId::Launch,
-            ColumnId::StepNumber,
-            ColumnId::RangeStyle,
-            ColumnId::ExternalId,
-            ColumnId::InElements,
-            ColumnId::OutElements,
-            ColumnId::GroupSize,
-            ColumnId::Collective,
-            ColumnId::ElementType,
-            ColumnId::ProcessGroup,
-            ColumnId::GroupRanks,
-        ]),
+        columns: Selection::Only(collective_columns_and![ColumnId::StepNumber]),
         rows: true,
         names: true,
         ..Needs::NOTHING

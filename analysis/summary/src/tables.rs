@@ -43,19 +43,14 @@ pub(super) const CUDA_GRAPHS: TableDefinition = TableDefinition::new(
     &[Category::CudaGraph],
     Measure::Duration,
 );
-/// Copies, and migrations of unified memory, as `nsys stats` has them together.
-const COPIES: &[Category] = &[
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMigration,
-];
-pub(super) const MEMCPY_TIME: TableDefinition =
-    TableDefinition::new("memcpy_time", "Memory copies (time)", COPIES, Measure::Duration);
+pub(super) const MEMCPY_TIME: TableDefinition = TableDefinition::new(
+    "memcpy_time",
+    "Memory copies (time)",
+    &Category::COPIES,
+    Measure::Duration,
+);
 pub(super) const MEMCPY_SIZE: TableDefinition =
-    TableDefinition::new("memcpy_size", "Memory copies (size)", COPIES, Measure::Bytes);
+    TableDefinition::new("memcpy_size", "Memory copies (size)", &Category::COPIES, Measure::Bytes);
 pub(super) const MEMSET: TableDefinition = TableDefinition::new(
     "memset",
     "Memory sets (time)",

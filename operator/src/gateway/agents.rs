@@ -174,11 +174,11 @@ const LOOK_UP: Duration = Duration::from_secs(5);
 const TRIED: usize = 3;
 
 /// Headers of a request that the agent decides on.
-const ASKED: [HeaderName; 3] = [RANGE, IF_RANGE, IF_NONE_MATCH];
+const REQUEST_HEADERS: [HeaderName; 3] = [RANGE, IF_RANGE, IF_NONE_MATCH];
 /// Headers of an agent's answer that are passed on: those that say what an artifact is, and which
 /// part of it came. With any other, such as `Set-Cookie`, a node would speak to browsers in the
 /// gateway's name.
-const GIVEN: [HeaderName; 8] = [
+const RESPONSE_HEADERS: [HeaderName; 8] = [
     ACCEPT_RANGES,
     CACHE_CONTROL,
     CONTENT_DISPOSITION,
@@ -297,7 +297,7 @@ impl Agents {
     ) -> Result<Response<Body>, AgentError> {
         let address = place.address;
         let mut request = self.request(place, method, path, Body::empty()).await?;
-        for name in ASKED {
+        for name in REQUEST_HEADERS {
             for value in asked.get_all(&name) {
                 request.headers_mut().append(name.clone(), value.clone());
             }
@@ -427,7 +427,7 @@ async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result
         });
     }
     let (mut head, body) = answer.into_parts();
-    let given = GIVEN.into_iter();
+    let given = RESPONSE_HEADERS.into_iter();
     let given = given.filter_map(|name| head.headers.remove(&name).map(|value| (name, value)));
     let headers: HeaderMap = given.collect();
     let pieces = BodyDataStream::new(body).map_err(std::io::Error::other);

@@ -38,12 +38,12 @@ use crate::gateway::token::Token;
 pub(crate) const MOST_BYTES: usize = 1 << 20;
 /// Most namespaces that the alerts of a body name, and most of them that are asked about whether or
 /// not a schedule there has a trigger.
-const MOST_NAMESPACES: usize = 256;
-const MOST_ASKED: usize = 8;
+const MAX_NAMESPACES: usize = 256;
+const MAX_REVIEWED_NAMESPACES: usize = 8;
 /// Bodies that are answered at once, and those of one user: each may cost a review for every
 /// namespace with a trigger.
-const MOST_BODIES: usize = 32;
-const MOST_BODIES_EACH: usize = 8;
+const MAX_BODIES: usize = 32;
+const MAX_BODIES_PER_USER: usize = 8;
 /// Reviews at once, and schedules at once.
 const AT_ONCE: usize = 8;
 /// Label with an alert's namespace where no trigger says otherwise.
@@ -68,7 +68,7 @@ impl Rights {
 
 /// Places for bodies that are answered.
 pub(crate) fn places() -> Slots {
-    Slots::new(MOST_BODIES, MOST_BODIES_EACH)
+    Slots::new(MAX_BODIES, MAX_BODIES_PER_USER)
 }
 
 /// Takes Alertmanager's webhook: each alert that fires makes at most one session for each schedule with a trigger for it. Needs `create` on
@@ -97,9 +97,9 @@ pub(crate) async fn alerts(
     let schedules = desk.schedules();
     let labels = labels_of_namespaces(&schedules);
     let named = namespaces_of(&told, &labels);
-    if named.len() > MOST_NAMESPACES {
+    if named.len() > MAX_NAMESPACES {
         let words = format!(
-            "the alerts of a body name at most {MOST_NAMESPACES} namespaces: let Alertmanager group by {NAMESPACE_LABEL}"
+            "the alerts of a body name at most {MAX_NAMESPACES} namespaces: let Alertmanager group by {NAMESPACE_LABEL}"
         );
         return Err(Problem::BadRequest(words));
     }
@@ -144,7 +144,7 @@ fn asked_about(named: BTreeSet<String>, with_triggers: &BTreeSet<String>) -> BTr
     match named.len() {
         // So that an alert without a namespace tells nobody more than one with a namespace.
         0 => BTreeSet::from([everywhere()]),
-        1..=MOST_ASKED => named,
+        1..=MAX_REVIEWED_NAMESPACES => named,
         _ => with_triggers
             .intersection(&named)
             .cloned()

@@ -9,7 +9,7 @@ use crate::limits::ReadLimits;
 use crate::model::{Capture, Category, Events, Loss, LossReason, count};
 
 /// Most files of an archive.
-const MOST: usize = 4096;
+const MAX_FILES: usize = 4096;
 /// Name of the file of an archive that lists what its maker knows to be missing, as JSON of a list of [`Loss`].
 pub const LOSSES: &str = "losses.json";
 /// Longest of these in bytes; a longer one is no list.
@@ -42,8 +42,8 @@ pub fn read_archive(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadErr
     let (mut places, mut losses) = (Vec::new(), Vec::new());
     for entry in archive.entries_with_seek().map_err(open)? {
         let mut entry = entry.map_err(open)?;
-        if places.len() >= MOST {
-            return Err(too_many("files", count(MOST)));
+        if places.len() >= MAX_FILES {
+            return Err(too_many("files", count(MAX_FILES)));
         }
         if let Some(list) = listed_losses(&mut entry) {
             losses.extend(list);

@@ -6,7 +6,7 @@ use crate::gzip::{self, Members};
 
 /// Bytes read at a time: at first, so that small files cost little, and at most.
 const FIRST_BLOCK: usize = 128 << 10;
-const MOST: usize = 16 << 20;
+const MAX_BLOCK: usize = 16 << 20;
 
 /// The same for each core, since what is read is best parsed while it is in a cache.
 const OF_A_CORE: usize = 2 << 20;
@@ -96,7 +96,7 @@ impl Input {
 
     /// Fills `block` with the next text, leaving room before it.
     pub(super) fn fill(&mut self, block: &mut Block) {
-        let most = (OF_A_CORE * rayon::current_num_threads()).min(MOST);
+        let most = (OF_A_CORE * rayon::current_num_threads()).min(MAX_BLOCK);
         block.bytes.resize(self.block, 0);
         block.begin = self.block / HEAD;
         block.end = block.begin;

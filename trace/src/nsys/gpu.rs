@@ -47,16 +47,6 @@ const COPY_KINDS: [(Category, &str); 14] = [
     (Category::CudaMigration, "[CUDA memcpy Unified Device-to-Device]"),
 ];
 
-/// What the table of copies holds: copies, and what migrates of unified memory.
-const COPIES: [Category; 6] = [
-    Category::CudaMemcpyH2d,
-    Category::CudaMemcpyD2h,
-    Category::CudaMemcpyD2d,
-    Category::CudaMemcpyP2p,
-    Category::CudaMemcpyOther,
-    Category::CudaMigration,
-];
-
 /// Kinds of memory in copies and memsets, in the order of their numbers in Nsight Systems, which are not CUPTI's.
 const MEMORY_KINDS: [MemoryKind; 8] = [
     MemoryKind::Pageable,
@@ -324,7 +314,7 @@ impl Reader<'_> {
         let kinds = [ColumnId::SrcMemoryKind, ColumnId::DstMemoryKind];
         let mut optional = if message { kinds.to_vec() } else { Vec::new() };
         optional.extend(has_nodes.then_some(ColumnId::GraphNode));
-        let categories = (&COPIES[..], &optional[..]);
+        let categories = (&Category::COPIES[..], &optional[..]);
         // Columns that are not there are not asked for.
         let numbers = ["bytes", "copyKind", "srcKind", "dstKind", NODE];
         let own = Category::CudaMemcpyOther.columns().len();
@@ -356,7 +346,7 @@ impl Reader<'_> {
                         Text::Inline(format!("[CUDA memcpy kind {kind}]")),
                     ),
                 };
-                let place = COPIES.iter().position(|copies| *copies == category);
+                let place = Category::COPIES.iter().position(|copies| *copies == category);
                 let place = place.unwrap_or_default();
                 *class = u8::try_from(place).unwrap_or(NONE);
                 if let Some(names) = hand.names.get_mut(place) {

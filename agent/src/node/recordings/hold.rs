@@ -20,7 +20,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use super::keep::Recorded;
-use super::{MOST, Node, Step, steps, within};
+use super::{MAX_FILES, Node, Step, steps, within};
 use crate::failure::chain;
 
 /// Time between two checks of the node's pods while a file is held.
@@ -109,7 +109,7 @@ impl Files {
     fn has_room(&self, id: &str, now: Instant) -> bool {
         let all = self.held.len() + self.looked_for.len();
         let rests = self.absent.get(id).is_some_and(|retry| retry.at > now);
-        !rests && self.looked_for.len() < MAX_OPENS && all < MOST
+        !rests && self.looked_for.len() < MAX_OPENS && all < MAX_FILES
     }
 
     /// Those of which nothing is to be opened.
@@ -292,10 +292,10 @@ mod tests {
         assert!(!files.has_room("b", now));
         files.looked_for.clear();
         let file = Arc::new(tempfile::tempfile().unwrap());
-        let held = (0..MOST).map(|number| (number.to_string(), Arc::clone(&file)));
+        let held = (0..MAX_FILES).map(|number| (number.to_string(), Arc::clone(&file)));
         files.held = held.collect();
         assert!(!files.has_room("b", now));
-        assert_eq!(files.known().len(), MOST);
+        assert_eq!(files.known().len(), MAX_FILES);
         assert!(files.pause(retry.at) <= CHECK_INTERVAL);
     }
 

@@ -16,7 +16,7 @@ use crate::failure::{Failure, chain};
 use crate::profilers::Site;
 
 /// How long a container's files are waited for.
-const LOOK_TIMEOUT: Duration = Duration::from_secs(10);
+const FILES_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two questions whether work is to go on.
 const ASK_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -59,7 +59,7 @@ impl<'a> Place<'a> {
         let folder = self.folder();
         let done = self
             .gate
-            .within(&self.site.container_id, LOOK_TIMEOUT, move || work(&folder));
+            .within(&self.site.container_id, FILES_TIMEOUT, move || work(&folder));
         done.map_err(|late| self.silent(late))?
             .map_err(|error| self.failed(&error))
     }
@@ -131,7 +131,7 @@ fn until<T: Send + 'static>(
         }
         if !is_over.load(Ordering::Relaxed) && !goes_on() {
             is_over.store(true, Ordering::Relaxed);
-            end = end.min(now + LOOK_TIMEOUT);
+            end = end.min(now + FILES_TIMEOUT);
         }
     }
 }

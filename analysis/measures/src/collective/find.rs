@@ -9,6 +9,26 @@ use crate::holder::{Question, innermost, row_on};
 use crate::interval::Interval;
 use crate::kernel_class::WorkClass;
 
+/// The columns that collectives are found by, and others beside them, for analyses that look at both.
+#[macro_export]
+macro_rules! collective_columns_and {
+    ($($other:expr),* $(,)?) => {
+        &[
+            ::flopwatch_model::ColumnId::Launch,
+            ::flopwatch_model::ColumnId::RangeStyle,
+            ::flopwatch_model::ColumnId::ExternalId,
+            ::flopwatch_model::ColumnId::InElements,
+            ::flopwatch_model::ColumnId::OutElements,
+            ::flopwatch_model::ColumnId::GroupSize,
+            ::flopwatch_model::ColumnId::Collective,
+            ::flopwatch_model::ColumnId::ElementType,
+            ::flopwatch_model::ColumnId::ProcessGroup,
+            ::flopwatch_model::ColumnId::GroupRanks,
+            $($other,)*
+        ]
+    };
+}
+
 /// A kernel of a collective, as one rank ran it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Collective {
@@ -113,18 +133,7 @@ impl Collectives {
             Category::CpuOp,
             Category::Annotation,
         ]),
-        columns: Selection::Only(&[
-            ColumnId::Launch,
-            ColumnId::RangeStyle,
-            ColumnId::ExternalId,
-            ColumnId::InElements,
-            ColumnId::OutElements,
-            ColumnId::GroupSize,
-            ColumnId::Collective,
-            ColumnId::ElementType,
-            ColumnId::ProcessGroup,
-            ColumnId::GroupRanks,
-        ]),
+        columns: Selection::Only(collective_columns_and![]),
         names: true,
         rows: true,
         ..Needs::NOTHING

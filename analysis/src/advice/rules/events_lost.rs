@@ -59,10 +59,10 @@ impl Rule for EventsLost {
             place: None,
         });
         let mut what = format!(
-            "{count} events were lost or cut beside the {kept} that are here: sums are too small, and gaps may be none."
+            "Lost or cut events: {count}, beside {kept} that are here. Sums are too small, and gaps may be none."
         );
         if impossible > 0 {
-            let times = format!(" Times of {impossible} of them cannot be: they are left out or cut.");
+            let times = format!(" Left out or cut because their times cannot be: {impossible}.");
             what.push_str(&times);
         }
         let remedy = if impossible == count {
