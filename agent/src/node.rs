@@ -17,6 +17,7 @@ mod pace;
 mod pod_resources;
 pub mod pods;
 pub mod recordings;
+mod serving;
 pub(crate) mod size;
 mod spool;
 pub mod starts;
@@ -32,17 +33,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use flopwatch_api::artifact::artifacts_path;
 use flopwatch_api::capture::Capture;
-use flopwatch_api::{METRICS_AUDIENCE, agent_audience};
-use flopwatch_artifacts::object_store::{Bucket, ClusterError, LocationError};
-use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, ConversionLimits, Store, StoreError, StoreOptions,
-};
+use flopwatch_artifacts::object_store::{ClusterError, LocationError};
+use flopwatch_artifacts::{ArtifactMetrics, Store, StoreError};
 use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::Reexec;
-use flopwatch_http::{Reviewer, ReviewerOptions, ServeError, Server, ServerLimits};
+use flopwatch_http::ServeError;
 use flopwatch_nvml::{ContainerIdentity, Resolver};
 use futures::StreamExt;
 use kube::{Client, ResourceExt};
@@ -55,8 +52,6 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
-use crate::derived::DerivedArtifacts;
-use crate::disk;
 use crate::failure::chain;
 use crate::gpus::Gpus;
 use crate::metrics::Metrics;
@@ -218,7 +213,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let children = options.children();
     let (steps, toolbox) = make_steps(&options, children.clone()).await?;
     let spool = make_spool(&options).await?;
-    let store = open_store(&options, artifact_metrics.clone()).await?;
+    let store = serving::open_store(&options, artifact_metrics.clone()).await?;
 
     let client = Client::try_default().await?;
     let (pods, pod_watch) = pods::watch(client.clone(), &options.node_name);
@@ -229,15 +224,15 @@ pub async fn run(options: Options) -> Result<(), Error> {
     heartbeats.publish(options.range_metrics, &registry)?;
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let (bucket, fleet) = storage::open(&options, &client, &metrics).await?;
-    let forms = open_derived(&options, children, steps.clone()).await?;
-    let server = bind(
+    let forms = serving::open_derived(&options, children, steps.clone()).await?;
+    let server = serving::bind(
         &options,
         &client,
         &store,
         forms,
         bucket.clone(),
         artifact_metrics,
-        series(registry, &client, &metrics),
+        serving::series(registry, &client, &metrics),
     )
     .await?;
     let address = SocketAddr::new(options.advertise_address, server.local_addr().port());
@@ -366,33 +361,6 @@ async fn lock(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// Opens the store of this node's artifacts.
-async fn open_store(options: &Options, metrics: ArtifactMetrics) -> Result<Arc<Store>, Error> {
-    let folder = options.data_dir.join("artifacts");
-    let volume = disk::volume(&options.data_dir).map_err(io_error("the size of the data folder's disk is unknown"))?;
-    let store_options = StoreOptions {
-        free_bytes_floor: options.floor().of(volume.bytes),
-        form_bytes: options.max_form_bytes,
-        derived_age: Duration::from_hours(options.form_hours.into()),
-    };
-    Ok(Arc::new(Store::open(&folder, store_options, metrics).await?))
-}
-
-/// What makes derived artifacts: of timelines by children with the bounds of a transform, whose files are no larger than derived artifacts
-/// may be; of raw captures with the `steps` of captures.
-async fn open_derived(options: &Options, children: steps::Limits, raw: Steps) -> Result<DerivedArtifacts, Error> {
-    let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
-    let limits = steps::Limits {
-        file_bytes: children.file_bytes.min(options.max_form_bytes),
-        ..children
-    };
-    let folder = options.data_dir.join("conversions");
-    let failed = format!("cannot make {}", folder.display());
-    DerivedArtifacts::open(Steps::new(own, None, limits), raw, folder)
-        .await
-        .map_err(io_error(failed))
-}
-
 /// Has this node's certificate asked for, now and every day; the token says when there is one.
 async fn certify(
     options: &Options,
@@ -410,34 +378,6 @@ async fn certify(
     let certified = CancellationToken::new();
     let keeping = identity.keep(client.clone(), certified.clone(), stop.clone());
     Ok((tokio::spawn(keeping), certified))
-}
-
-/// The series, for those who may read them.
-fn series(registry: Registry, client: &Client, metrics: &Metrics) -> Router {
-    let options = ReviewerOptions::for_metrics(METRICS_AUDIENCE);
-    let reviewer = Reviewer::new(client.clone(), options, metrics.scrape_reviews());
-    observability::series(registry, Arc::new(reviewer))
-}
-
-/// Listens for those who fetch artifacts, and for those who read metrics.
-async fn bind(
-    options: &Options,
-    client: &Client,
-    store: &Arc<Store>,
-    forms: DerivedArtifacts,
-    bucket: Option<Bucket>,
-    metrics: ArtifactMetrics,
-    series: Router,
-) -> Result<Server, Error> {
-    let reviews = ReviewerOptions {
-        service_audience: Some(agent_audience(&options.node_name)),
-        ..ReviewerOptions::default()
-    };
-    let access = Access::Kubernetes(Reviewer::new(client.clone(), reviews, metrics.reviews()));
-    let limits = ConversionLimits::default();
-    let service = ArtifactService::converting(Arc::clone(store), access, metrics, Arc::new(forms), limits, bucket);
-    let server = Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?;
-    Ok(server.beside(options.listen_metrics, series)?.0)
 }
 
 async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
