@@ -8,7 +8,7 @@ use std::path::Path;
 
 use flopwatch_api::profiler::{CaptureRange, ProfilerType, RangeTrigger, TraceCategory, is_range_name};
 use flopwatch_api::requirement::FORMER_WORDS;
-use flopwatch_api::session::{MAX_DURATION_SECONDS, ProfilingSessionSpec};
+use flopwatch_api::session::{MAX_DURATION_SECONDS, ProfilingSessionSpec, TargetSpec};
 use flopwatch_api::{GROUP, VERSION};
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -102,26 +102,7 @@ impl Default for Manifest {
     fn default() -> Self {
         Self {
             name: None,
-            spec: ProfilingSessionSpec {
-                target: flopwatch_api::session::TargetSpec {
-                    max_pods: 1,
-                    ..flopwatch_api::session::TargetSpec::default()
-                },
-                profiler: flopwatch_api::profiler::ProfilerSpec::default(),
-                start: flopwatch_api::session::StartMode::default(),
-                duration_seconds: 10,
-                require: Vec::new(),
-                start_deadline_seconds: 300,
-                metrics: flopwatch_api::session::MetricsSpec::default(),
-                overhead: flopwatch_api::overhead::OverheadSpec::default(),
-                transform: flopwatch_api::session::TransformSpec::default(),
-                outputs: vec![
-                    flopwatch_api::artifact::Output::Timeline,
-                    flopwatch_api::artifact::Output::Summary,
-                ],
-                retention: flopwatch_api::session::RetentionSpec::default(),
-                stop: None,
-            },
+            spec: ProfilingSessionSpec::of(TargetSpec::default()),
         }
     }
 }

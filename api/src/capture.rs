@@ -15,9 +15,9 @@ use crate::overhead::OverheadSpec;
 use crate::profiler::{ProfilerSpec, TraceCategory};
 use crate::requirement::{MAX_REQUIREMENTS, Requirement};
 use crate::schema::KubeSchema;
-#[cfg(feature = "resources")]
-use crate::schema::unchanged;
-use crate::session::{MetricsSpec, StartMode, StopMode, StorageMode, TransformDevice, TransformSpec};
+use crate::session::{
+    MetricsSpec, ProfilingSessionSpec, StartMode, StopMode, StorageMode, TransformDevice, TransformSpec,
+};
 #[cfg(feature = "resources")]
 pub use status::CaptureStatus;
 
@@ -110,8 +110,9 @@ pub const MAX_STATUS_INTERVAL_SECONDS: i32 = 60;
     )
 )]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "resources", x_kube(validation = Rule::new(unchanged(&["sessionRef", "nodeName", "podRef", "containerName", "profiler", "durationSeconds", "require", "start", "endsWithProgram", "startDeadlineSeconds", "metrics", "overhead", "outputs", "storage", "statusIntervalSeconds"]))
-    .message("a capture is fixed once it is created, but for spec.stop")))]
+#[cfg_attr(feature = "resources", schemars(transform = crate::schema::fixed_but_for_stop(
+    "a capture is fixed once it is created, but for spec.stop"
+)))]
 pub struct CaptureSpec {
     /// The session that this belongs to.
     pub session_ref: SessionReference,
@@ -167,7 +168,64 @@ pub struct CaptureSpec {
     pub stop: Option<StopMode>,
 }
 
+/// The container that a capture profiles, and the session that asks for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CaptureTarget {
+    /// The session that asks for the capture.
+    pub session_ref: SessionReference,
+    /// Node of the pod.
+    pub node_name: String,
+    /// Pod to profile.
+    pub pod_ref: PodReference,
+    /// Container to profile.
+    pub container_name: String,
+}
+
 impl CaptureSpec {
+    /// The capture of one container that a session asks for. Both specs are named field by field, so
+    /// that a new field of a session does not compile until it is handed on or left out here.
+    pub fn of(session: &ProfilingSessionSpec, captured: CaptureTarget, status_interval_seconds: i32) -> Self {
+        let ProfilingSessionSpec {
+            target,
+            profiler,
+            start,
+            duration_seconds,
+            require,
+            start_deadline_seconds,
+            metrics,
+            overhead,
+            transform,
+            outputs,
+            retention,
+            stop: _,
+        } = session;
+        let CaptureTarget {
+            session_ref,
+            node_name,
+            pod_ref,
+            container_name,
+        } = captured;
+        Self {
+            session_ref,
+            node_name,
+            pod_ref,
+            container_name,
+            profiler: profiler.clone(),
+            start: *start,
+            ends_with_program: target.makes_pod(),
+            duration_seconds: *duration_seconds,
+            require: require.clone(),
+            start_deadline_seconds: *start_deadline_seconds,
+            metrics: metrics.clone(),
+            overhead: overhead.clone(),
+            transform: transform.clone(),
+            outputs: outputs.clone(),
+            storage: retention.storage,
+            status_interval_seconds,
+            stop: None,
+        }
+    }
+
     /// Shortest time between two writes of the status, but for the last one.
     pub fn status_interval(&self) -> Duration {
         let seconds = self

@@ -12,17 +12,43 @@ pub(crate) use kube::KubeSchema;
 #[cfg(not(feature = "resources"))]
 pub(crate) use schemars::JsonSchema as KubeSchema;
 use schemars::{Schema, SchemaGenerator, json_schema};
-
-/// CEL: none of these fields may differ from the stored object. `has` guards each, since an optional field may be absent.
-///
-/// The whole is compared first: the API server evaluates this for each write of a status too, and each field that a rule names costs it a map of
-/// all the schema's properties (`Properties` of `apiextensions-apiserver/pkg/apiserver/schema/cel/model`), a fifth of what it allocated in a fleet.
 #[cfg(feature = "resources")]
-pub(crate) fn unchanged(fields: &[&str]) -> String {
-    let same = |field: &&str| {
+use serde_json::{Map, Value, json};
+
+/// The field of a spec that may change once the object is created.
+#[cfg(feature = "resources")]
+const CHANGEABLE: &str = "stop";
+
+/// Adds the rule that every field of a spec but `stop` is fixed once the object is created.
+///
+/// The rule names each property that the schema has, so that no field can be forgotten. It is the
+/// first of the spec's rules.
+#[cfg(feature = "resources")]
+pub(crate) fn fixed_but_for_stop(message: &'static str) -> impl FnMut(&mut Schema) {
+    move |schema: &mut Schema| {
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let fields = properties.into_iter().flat_map(Map::keys);
+        let rule = unchanged(fields.map(String::as_str).filter(|field| *field != CHANGEABLE));
+        schema.insert(
+            "x-kubernetes-validations".to_owned(),
+            json!([{ "rule": rule, "message": message }]),
+        );
+    }
+}
+
+/// CEL: none of these fields may differ from the stored object. `has` guards each, since an
+/// optional field may be absent.
+///
+/// The whole is compared first: the API server evaluates this for each write of a status too, and
+/// each field that a rule names costs it a map of all the schema's properties (`Properties` of
+/// `apiextensions-apiserver/pkg/apiserver/schema/cel/model`), a fifth of what it allocated in a
+/// fleet.
+#[cfg(feature = "resources")]
+fn unchanged<'a>(fields: impl Iterator<Item = &'a str>) -> String {
+    let same = |field: &str| {
         format!("has(self.{field}) == has(oldSelf.{field}) && (!has(self.{field}) || self.{field} == oldSelf.{field})")
     };
-    let all = fields.iter().map(same).collect::<Vec<_>>().join(" && ");
+    let all = fields.map(same).collect::<Vec<_>>().join(" && ");
     format!("self == oldSelf || ({all})")
 }
 

@@ -17,12 +17,13 @@ use crate::profiler::ProfilerSpec;
 use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, no_former_word};
 use crate::requirement::{MAX_REQUIREMENTS, Requirement};
 use crate::schema::KubeSchema;
-#[cfg(feature = "resources")]
-use crate::schema::unchanged;
 use crate::selector::LabelSelector;
 
 /// Longest capture window in seconds: Nsight Systems supports no more than five minutes.
 pub const MAX_DURATION_SECONDS: i32 = 300;
+
+/// Length of a capture window in seconds where a request does not say.
+pub const DEFAULT_DURATION_SECONDS: i32 = 10;
 
 /// Why a new session with the former name of a storage mode is refused.
 #[cfg(feature = "resources")]
@@ -58,9 +59,10 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
         .message("metadata.name must have at most 52 characters: captures are named after the session"),
 ))]
 #[serde(rename_all = "camelCase")]
+#[cfg_attr(feature = "resources", schemars(transform = crate::schema::fixed_but_for_stop(
+    "a session is fixed once it is created, but for spec.stop: delete it and create another"
+)))]
 #[cfg_attr(feature = "resources", x_kube(
-    validation = Rule::new(unchanged(&["target", "profiler", "durationSeconds", "require", "start", "startDeadlineSeconds", "metrics", "overhead", "transform", "outputs", "retention"]))
-        .message("a session is fixed once it is created, but for spec.stop: delete it and create another"),
     validation = Rule::new(no_former_word()).message(FORMER_WORDS),
     validation = Rule::new("!has(oldSelf.stop) || (has(self.stop) && (self.stop == oldSelf.stop || self.stop == 'Discard'))")
         .message("spec.stop cannot be taken back; only Keep may become Discard"),
@@ -116,8 +118,28 @@ pub struct ProfilingSessionSpec {
     pub stop: Option<StopMode>,
 }
 
-const fn default_duration_seconds() -> i32 {
-    10
+impl ProfilingSessionSpec {
+    /// The session of `target` that leaves every other field to its default.
+    pub fn of(target: TargetSpec) -> Self {
+        Self {
+            target,
+            profiler: ProfilerSpec::default(),
+            start: StartMode::default(),
+            duration_seconds: default_duration_seconds(),
+            require: Vec::new(),
+            start_deadline_seconds: default_start_deadline_seconds(),
+            metrics: MetricsSpec::default(),
+            overhead: OverheadSpec::default(),
+            transform: TransformSpec::default(),
+            outputs: default_outputs(),
+            retention: RetentionSpec::default(),
+            stop: None,
+        }
+    }
+}
+
+pub(crate) const fn default_duration_seconds() -> i32 {
+    DEFAULT_DURATION_SECONDS
 }
 
 const fn default_start_deadline_seconds() -> i32 {
@@ -129,7 +151,7 @@ fn default_outputs() -> Vec<Output> {
 }
 
 /// Pods of the session's own namespace, and which of their containers.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[cfg_attr(feature = "resources", x_kube(
     validation = Rule::new("(has(self.podName) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) + (has(self.podTemplate) ? 1 : 0) + (has(self.replicaOf) ? 1 : 0) == 1")
@@ -172,7 +194,29 @@ pub struct TargetSpec {
     pub max_pods: i32,
 }
 
+impl Default for TargetSpec {
+    /// The target that names no pods yet.
+    fn default() -> Self {
+        Self {
+            pod_name: None,
+            pod_selector: None,
+            pod_template: None,
+            replica_of: None,
+            container_names: Vec::new(),
+            max_pods: default_max_pods(),
+        }
+    }
+}
+
 impl TargetSpec {
+    /// The target that is the pod of that name.
+    pub fn pod(name: &str) -> Self {
+        Self {
+            pod_name: Some(name.to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// The field by which the session makes a pod of its own, as it stands in manifests; None where it targets pods that others
     /// made.
     pub const fn own_pod_field(&self) -> Option<&'static str> {

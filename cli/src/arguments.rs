@@ -14,6 +14,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, TraceCategory, parse_capture_range};
 use flopwatch_api::requirement::{FORMER_WORDS, Requirement};
+use flopwatch_api::session::DEFAULT_DURATION_SECONDS;
 
 pub use names::{CaptureName, PodName, SessionName};
 pub use profiler::{NcuArguments, Profiler, Set};
@@ -193,7 +194,7 @@ pub struct ProfileArguments {
     #[arg(short, long = "container", value_name = "CONTAINER")]
     pub containers: Vec<String>,
     /// Length of the window, such as 10s or 2m
-    #[arg(long, default_value = "10s", value_name = "TIME")]
+    #[arg(long, default_value_t = Window(DEFAULT_DURATION_SECONDS), value_name = "TIME")]
     pub duration: Window,
     /// What to profile with
     #[arg(long, value_enum, default_value_t = Profiler::Auto)]

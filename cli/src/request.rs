@@ -2,12 +2,8 @@
 
 mod manifest;
 
-use flopwatch_api::artifact::Output;
-use flopwatch_api::overhead::OverheadSpec;
 use flopwatch_api::profiler::{GpuMetrics, NsysOptions, ProfilerSpec};
-use flopwatch_api::session::{
-    ProfilingSession, ProfilingSessionSpec, RetentionSpec, StartMode, TargetSpec, TransformSpec,
-};
+use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec, StartMode, TargetSpec};
 
 use crate::arguments::{ProfileArguments, Profiler, Start};
 
@@ -21,10 +17,6 @@ const OF_TEMPLATE: &str = "run";
 
 /// The session; without a name of its own it is named after the pod, and the API server makes the name unique.
 pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespace: &str) -> ProfilingSession {
-    let outputs = match arguments.outputs.as_slice() {
-        [] => vec![Output::Timeline, Output::Summary],
-        outputs => without_repeats(outputs),
-    };
     let nsys = NsysOptions {
         trace: without_repeats(&arguments.trace),
         cuda_graph_trace: arguments.cuda_graph_trace,
@@ -49,15 +41,14 @@ pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespa
         template.map_or((None, None), |template| (template.name, Some(template.template)));
     let named_after = pod.clone().or(of_template).unwrap_or_else(|| OF_TEMPLATE.to_owned());
     let (pod_name, replica_of) = if arguments.replica { (None, pod) } else { (pod, None) };
+    let defaults = ProfilingSessionSpec::of(TargetSpec {
+        pod_name,
+        replica_of,
+        pod_template,
+        container_names: without_repeats(&arguments.containers),
+        ..TargetSpec::default()
+    });
     let spec = ProfilingSessionSpec {
-        target: TargetSpec {
-            pod_name,
-            replica_of,
-            pod_template,
-            container_names: without_repeats(&arguments.containers),
-            max_pods: 1,
-            ..TargetSpec::default()
-        },
         profiler: ProfilerSpec {
             type_: arguments.profiler.into(),
             nsys: Some(nsys).filter(|options| *options != NsysOptions::default()),
@@ -67,13 +58,11 @@ pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespa
         start,
         duration_seconds: arguments.duration.0,
         require: without_repeats(&arguments.require),
-        start_deadline_seconds: 300,
-        metrics: flopwatch_api::session::MetricsSpec::default(),
-        overhead: OverheadSpec::default(),
-        transform: TransformSpec::default(),
-        outputs,
-        retention: RetentionSpec::default(),
-        stop: None,
+        outputs: match arguments.outputs.as_slice() {
+            [] => defaults.outputs.clone(),
+            outputs => without_repeats(outputs),
+        },
+        ..defaults
     };
     let mut session = ProfilingSession::new("", spec);
     session.metadata.namespace = Some(namespace.to_owned());

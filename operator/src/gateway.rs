@@ -20,6 +20,7 @@ mod extract;
 mod fleet;
 mod messages;
 mod node_tokens;
+mod options;
 mod problem;
 mod profiler;
 mod progress;

@@ -6,7 +6,7 @@ use crate::artifact::Output;
 use crate::profiler::ProfilerSpec;
 use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
 use crate::schema::KubeSchema;
-use crate::session::{MetricsSpec, RetentionSpec};
+use crate::session::{MetricsSpec, ProfilingSessionSpec, RetentionSpec, TargetSpec, default_duration_seconds};
 
 /// A session without its target, which is the pod that was drawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -42,10 +42,6 @@ pub struct ScheduledSession {
     pub retention: RetentionSpec,
 }
 
-const fn default_duration_seconds() -> i32 {
-    10
-}
-
 fn default_outputs() -> Vec<Output> {
     vec![Output::Summary]
 }
@@ -59,6 +55,30 @@ impl Default for ScheduledSession {
             metrics: MetricsSpec::default(),
             outputs: default_outputs(),
             retention: RetentionSpec::default(),
+        }
+    }
+}
+
+impl ScheduledSession {
+    /// The session of `target` that the schedule asks for, with the defaults of a session for what
+    /// schedules leave to it.
+    pub fn of(&self, target: TargetSpec) -> ProfilingSessionSpec {
+        let Self {
+            profiler,
+            duration_seconds,
+            require,
+            metrics,
+            outputs,
+            retention,
+        } = self;
+        ProfilingSessionSpec {
+            profiler: profiler.clone(),
+            duration_seconds: *duration_seconds,
+            require: require.clone(),
+            metrics: metrics.clone(),
+            outputs: outputs.clone(),
+            retention: retention.clone(),
+            ..ProfilingSessionSpec::of(target)
         }
     }
 }

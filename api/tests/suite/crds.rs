@@ -81,6 +81,19 @@ fn every_spec_and_status_field_is_described() {
 }
 
 #[test]
+fn every_field_of_a_session_and_of_a_capture_is_fixed_but_stop() {
+    for definition in [ProfilingSession::crd(), Capture::crd()] {
+        let value = serde_json::to_value(&definition).unwrap();
+        let spec = &value["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"];
+        let rule = spec["x-kubernetes-validations"][0]["rule"].as_str().unwrap();
+        for field in spec["properties"].as_object().unwrap().keys() {
+            let fixed = rule.contains(&format!("self.{field} == oldSelf.{field})"));
+            assert_eq!(fixed, field != "stop", "{field} in {:?}", definition.metadata.name);
+        }
+    }
+}
+
+#[test]
 fn an_agent_can_select_the_captures_of_its_node() {
     let value = serde_json::to_value(Capture::crd()).unwrap();
     assert_eq!(

@@ -1,6 +1,6 @@
 //! What the API server would say to a manifest: the same CEL rules and bounds, run here.
 
-use flopwatch_api::session::{ProfilingSession, StorageMode};
+use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec, StorageMode, TargetSpec};
 use flopwatch_model::Category;
 use kube::core::cel::{validate_cel, validate_cel_update};
 use serde_json::{Value, json};
@@ -35,6 +35,7 @@ fn the_smallest_session_gets_sane_defaults() {
     assert_eq!(session.spec.profiler.type_.as_str(), "Auto");
     assert_eq!(session.spec.metrics.interval_milliseconds, 100);
     assert_eq!(session.spec.outputs.len(), 2);
+    assert_eq!(session.spec, ProfilingSessionSpec::of(TargetSpec::pod("trainer")));
 }
 
 #[test]

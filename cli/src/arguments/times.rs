@@ -1,5 +1,6 @@
 //! Times in whole seconds.
 
+use std::fmt;
 use std::str::FromStr;
 
 use flopwatch_api::session::MAX_DURATION_SECONDS;
@@ -37,6 +38,12 @@ impl FromStr for Span {
 /// Length of a window in seconds, within what a session may ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window(pub i32);
+
+impl fmt::Display for Window {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}s", self.0)
+    }
+}
 
 impl FromStr for Window {
     type Err = String;

@@ -8,7 +8,8 @@ use kube::api::Api;
 use serde::Deserialize;
 
 use crate::gateway::api_server::{ApiServer, asked};
-use crate::gateway::messages::{RunOptions, RunRequest, RunTarget};
+use crate::gateway::messages::{RunRequest, RunTarget};
+use crate::gateway::options::RunOptions;
 use crate::gateway::problem::Problem;
 use crate::gateway::token::Token;
 
@@ -89,20 +90,6 @@ fn complete(request: RunRequest, text: &str) -> Result<RunRequest, DefaultError>
         Ok(completed)
     } else {
         Err(DefaultError::NoPods)
-    }
-}
-
-impl RunOptions {
-    /// These, with those of `other` that are not given.
-    fn or(self, other: Self) -> Self {
-        Self {
-            start: self.start.or(other.start),
-            duration_seconds: self.duration_seconds.or(other.duration_seconds),
-            start_deadline_seconds: self.start_deadline_seconds.or(other.start_deadline_seconds),
-            require: self.require.or(other.require),
-            outputs: self.outputs.or(other.outputs),
-            ttl_seconds_after_finished: self.ttl_seconds_after_finished.or(other.ttl_seconds_after_finished),
-        }
     }
 }
 

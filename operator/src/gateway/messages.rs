@@ -5,17 +5,17 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use flopwatch_analysis::Definition;
-use flopwatch_api::artifact::{Artifact, Output, TIMELINE};
+use flopwatch_api::artifact::{Artifact, TIMELINE};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
-use flopwatch_api::requirement::Requirement;
-use flopwatch_api::session::{PodTemplate, ProfilingSession, StartMode};
+use flopwatch_api::session::{PodTemplate, ProfilingSession};
 use flopwatch_api::{REQUEST_ANNOTATION_PREFIX, REQUESTED_BY_ANNOTATION};
 use kube::ResourceExt as _;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::gateway::options::RunOptions;
 use crate::gateway::sessions::id_of;
 
 pub(crate) use timeline::{TimelineEvents, TimelineQuery, TimelineState, TimelineStatus};
@@ -160,30 +160,6 @@ pub(crate) struct RunTarget {
     #[serde(default)]
     #[schema(max_items = 16)]
     pub(crate) containers: Vec<String>,
-}
-
-/// How to profile; what is left out is as in a ProfilingSession.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RunOptions {
-    /// When the window opens: `Now`, or `ContainerStart`, which needs a template.
-    #[schema(value_type = Option<String>)]
-    pub(crate) start: Option<StartMode>,
-    /// Length of the window in seconds.
-    #[schema(minimum = 1, maximum = 300)]
-    pub(crate) duration_seconds: Option<i32>,
-    /// How long to wait for targets and a turn, in seconds.
-    #[schema(minimum = 1, maximum = 86_400)]
-    pub(crate) start_deadline_seconds: Option<i32>,
-    /// Categories of the timeline that must hold events for success, such as `cuda_kernel` and `nvtx_range`.
-    #[schema(value_type = Option<Vec<String>>, max_items = 20)]
-    pub(crate) require: Option<Vec<Requirement>>,
-    /// What to publish: Timeline, Summary, Raw.
-    #[schema(value_type = Option<Vec<String>>, max_items = 3)]
-    pub(crate) outputs: Option<Vec<Output>>,
-    /// Seconds after its end at which the session and its artifacts are deleted.
-    #[schema(minimum = 0, maximum = 31_536_000)]
-    pub(crate) ttl_seconds_after_finished: Option<i32>,
 }
 
 /// A session that was made.

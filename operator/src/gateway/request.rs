@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use flopwatch_api::REQUEST_ANNOTATION_PREFIX;
-use flopwatch_api::profiler::ProfilerSpec;
-use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec};
-use serde_json::json;
+use flopwatch_api::selector::LabelSelector;
+use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec, TargetSpec};
 
-use crate::gateway::messages::{RunOptions, RunRequest, RunTarget};
+use crate::gateway::messages::{RunRequest, RunTarget};
+use crate::gateway::options::set;
 
 /// Most further fields of a request.
 const MOST_FIELDS: usize = 16;
@@ -42,9 +42,6 @@ pub(crate) enum RequestError {
         "the field {0:?} cannot be kept: names have letters, digits, `-`, `_` and `.` (at most {LONGEST_NAME}), values at most {LONGEST_VALUE} bytes"
     )]
     Field(String),
-    /// The options are none that a session has.
-    #[error("no such session: {0}")]
-    Spec(#[from] serde_json::Error),
 }
 
 /// Whether a namespace can have that name. It stands in paths of the API server.
@@ -97,54 +94,35 @@ pub(crate) fn session_of(request: RunRequest) -> Result<ProfilingSession, Reques
         containers,
     } = target;
     let annotations = annotations(further)?;
-    let mut target = json!({ "containerNames": containers });
+    let mut asked = TargetSpec {
+        container_names: containers,
+        ..TargetSpec::default()
+    };
     match (pod, selector, template, replica_of) {
-        (Some(pod), None, None, None) => set(&mut target, "podName", Some(pod)),
+        (Some(pod), None, None, None) => asked.pod_name = Some(pod),
         (None, Some(labels), None, None) if !labels.is_empty() => {
-            set(&mut target, "podSelector", Some(json!({ "matchLabels": labels })));
+            asked.pod_selector = Some(LabelSelector {
+                match_labels: Some(labels),
+                ..LabelSelector::default()
+            });
         }
         (None, None, Some(mut template), None) => {
             let metadata = template.metadata.get_or_insert_default();
             metadata.annotations.extend(annotations.clone());
-            set(&mut target, "podTemplate", Some(template));
+            asked.pod_template = Some(template);
         }
-        (None, None, None, Some(original)) => set(&mut target, "replicaOf", Some(original)),
+        (None, None, None, Some(original)) => asked.replica_of = Some(original),
         _ => return Err(RequestError::Target),
     }
-    set(&mut target, "maxPods", max_pods);
-    let RunOptions {
-        start,
-        duration_seconds,
-        start_deadline_seconds,
-        require,
-        outputs,
-        ttl_seconds_after_finished,
-    } = options;
-    let profiler = ProfilerSpec {
-        type_: mode.profiler(),
-        ..ProfilerSpec::default()
-    };
-    let mut spec = json!({ "target": target, "profiler": profiler });
-    set(&mut spec, "start", start);
-    set(&mut spec, "durationSeconds", duration_seconds);
-    set(&mut spec, "startDeadlineSeconds", start_deadline_seconds);
-    set(&mut spec, "require", require);
-    set(&mut spec, "outputs", outputs);
-    let retention = ttl_seconds_after_finished.map(|seconds| json!({ "ttlSecondsAfterFinished": seconds }));
-    set(&mut spec, "retention", retention);
-    let spec: ProfilingSessionSpec = serde_json::from_value(spec)?;
+    set(&mut asked.max_pods, max_pods);
+    let mut spec = ProfilingSessionSpec::of(asked);
+    spec.profiler.type_ = mode.profiler();
+    options.set_on(&mut spec);
     let mut session = ProfilingSession::new("", spec);
     session.metadata.name = None;
     session.metadata.generate_name = Some("run-".to_owned());
     session.metadata.annotations = Some(annotations);
     Ok(session)
-}
-
-/// Sets a field that is given; one that is not is left to its default.
-fn set(object: &mut serde_json::Value, field: &str, value: Option<impl serde::Serialize>) {
-    if let (Some(value), Some(object)) = (value, object.as_object_mut()) {
-        object.insert(field.to_owned(), json!(value));
-    }
 }
 
 fn annotations(further: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, RequestError> {
@@ -169,7 +147,7 @@ fn annotations(further: BTreeMap<String, String>) -> Result<BTreeMap<String, Str
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
+    use serde_json::{Value, json};
 
     use super::*;
 

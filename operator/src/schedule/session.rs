@@ -6,7 +6,7 @@ use flopwatch_api::schedule::{
     ALERT_STARTED_ANNOTATION, HARDWARE_ANNOTATION, IMAGE_DIGEST_ANNOTATION, PROBABILITY_ANNOTATION, ProfilingSchedule,
     SCHEDULE_LABEL, SLOT_ANNOTATION, TARGET_UID_ANNOTATION, TRIGGER_ANNOTATION, TRIGGER_NUMBER_ANNOTATION,
 };
-use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec, StartMode, TargetSpec, TransformSpec};
+use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec, TargetSpec};
 use flopwatch_schedule::{Alert, Class, Run, TriggeredRun};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
@@ -70,29 +70,15 @@ pub(crate) fn triggered_spec(schedule: &ProfilingSchedule, pod: &str) -> Profili
 /// What a schedule asks for of a pod, to begin within `patience` seconds.
 fn spec(schedule: &ProfilingSchedule, pod: &str, patience: i32) -> ProfilingSessionSpec {
     let spec = &schedule.spec;
-    let wanted = &spec.session;
     ProfilingSessionSpec {
-        target: TargetSpec {
-            pod_name: Some(pod.to_owned()),
-            max_pods: 1,
-            ..TargetSpec::default()
-        },
-        profiler: wanted.profiler.clone(),
-        start: StartMode::Now,
-        duration_seconds: wanted.duration_seconds,
-        require: wanted.require.clone(),
         start_deadline_seconds: patience,
-        metrics: wanted.metrics.clone(),
         overhead: OverheadSpec {
             during_basis_points: spec.budget.during_basis_points,
             action: OverheadAction::Stop,
             after_seconds: AFTER_SECONDS,
             signal: spec.budget.signal.clone(),
         },
-        transform: TransformSpec::default(),
-        outputs: wanted.outputs.clone(),
-        retention: wanted.retention.clone(),
-        stop: None,
+        ..spec.session.of(TargetSpec::pod(pod))
     }
 }
 

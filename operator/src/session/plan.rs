@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::capture::{Capture, CaptureSpec, PodReference, SessionReference};
+use flopwatch_api::capture::{Capture, CaptureSpec, CaptureTarget, PodReference, SessionReference};
 use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
 use flopwatch_api::schedule::{
@@ -478,37 +478,22 @@ impl Step<'_> {
     }
 
     fn capture(&self, name: &str, target: &Target, status_interval_seconds: i32) -> Capture {
-        let spec = &self.session.spec;
         let id = self.status.id.clone().unwrap_or_default();
         let session_name = self.session.name_any();
-        let mut capture = Capture::new(
-            name,
-            CaptureSpec {
-                session_ref: SessionReference {
-                    name: session_name.clone(),
-                    id: id.clone(),
-                },
-                node_name: target.node_name.clone(),
-                pod_ref: PodReference {
-                    name: target.pod_name.clone(),
-                    uid: target.pod_uid.clone(),
-                },
-                container_name: target.container.clone(),
-                profiler: spec.profiler.clone(),
-                start: spec.start,
-                ends_with_program: spec.target.makes_pod(),
-                duration_seconds: spec.duration_seconds,
-                require: spec.require.clone(),
-                start_deadline_seconds: spec.start_deadline_seconds,
-                metrics: spec.metrics.clone(),
-                overhead: spec.overhead.clone(),
-                transform: spec.transform.clone(),
-                outputs: spec.outputs.clone(),
-                storage: spec.retention.storage,
-                status_interval_seconds,
-                stop: None,
+        let captured = CaptureTarget {
+            session_ref: SessionReference {
+                name: session_name.clone(),
+                id: id.clone(),
             },
-        );
+            node_name: target.node_name.clone(),
+            pod_ref: PodReference {
+                name: target.pod_name.clone(),
+                uid: target.pod_uid.clone(),
+            },
+            container_name: target.container.clone(),
+        };
+        let spec = CaptureSpec::of(&self.session.spec, captured, status_interval_seconds);
+        let mut capture = Capture::new(name, spec);
         let schedule = self.session.labels().get(SCHEDULE_LABEL);
         let labels = [
             (SESSION_LABEL, session_name.as_str()),
