@@ -9,7 +9,7 @@ use flopwatch_api::requirement::Requirement;
 
 use crate::failure::Failure;
 use crate::profilers::{Profiler, State};
-use crate::sentence::names;
+use crate::sentence::{names, one_of};
 
 /// A profiler, and the state with which it would collect in the container.
 #[derive(Clone, Debug)]
@@ -69,7 +69,7 @@ fn auto(
             let message = format!(
                 "the session asks for {}, and only {} are open: {}",
                 names(asked.into_iter()),
-                profiler.type_().as_str().to_lowercase(),
+                profiler.type_().word(),
                 notes.join("; ")
             );
             return Err(Failure::new(CaptureReason::ProfilerUnavailable, message));
@@ -107,9 +107,11 @@ fn open(profiler: ProfilerType, capabilities: &[Capability]) -> Result<(), Failu
 }
 
 fn unusable(profiler: ProfilerType) -> Failure {
+    let others = ProfilerType::ALL.into_iter().filter(|other| *other != profiler);
     let message = format!(
-        "this version of Flopwatch cannot use {}; use Auto, Nsys, Kineto, Jax, Metrics or Recorder",
-        profiler.as_str()
+        "this version of Flopwatch cannot use {}; use {}",
+        profiler.as_str(),
+        one_of(others.map(ProfilerType::as_str))
     );
     Failure::new(CaptureReason::ProfilerUnavailable, message)
 }

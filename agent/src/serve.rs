@@ -5,7 +5,9 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flopwatch_api::artifact::{MOST_REPORTS, Output, REPORT, TIMELINE, artifacts_path, report_name};
+use flopwatch_api::artifact::{
+    BINARY_TYPE, MOST_REPORTS, Output, REPORT, TIMELINE, TIMELINE_TYPE, artifacts_path, report_name,
+};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
     Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, SourceFile, Store, StoreError,
@@ -19,8 +21,9 @@ use prometheus::Registry;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::artifact_file::{ARTIFACTS, REPORT_TYPE, TIMELINE_TYPE, artifact_of, file_of};
+use crate::artifact_file::{artifact_of, file_of, served};
 use crate::derived::DerivedArtifacts;
+use crate::sentence::names;
 use crate::steps::{Limits, Steps};
 use crate::tools;
 use crate::upload::{UploadLimits, Uploads};
@@ -40,7 +43,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A folder holds nothing to serve.
-    #[error("{0} holds none of timeline.h5, summary.json, capture.nsys-rep and capture.tar")]
+    #[error("{0} holds none of {served}", served = served_names())]
     Nothing(PathBuf),
     /// A file of the folder is not what it looks like.
     #[error(transparent)]
@@ -151,6 +154,10 @@ impl Service {
     }
 }
 
+fn served_names() -> String {
+    names(served().map(|(name, ..)| name))
+}
+
 fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
     let io = |error| Error::Io {
         path: source.to_owned(),
@@ -165,16 +172,16 @@ fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
         let named = source.file_name().and_then(|name| artifact_of(name.to_str()?));
         let artifact = named.unwrap_or_else(|| match source.extension().and_then(|extension| extension.to_str()) {
             Some("json") => ("summary.json", Output::Summary, "application/json"),
-            Some("nsys-rep") => (REPORT, Output::Raw, REPORT_TYPE),
+            Some("nsys-rep") => (REPORT, Output::Raw, BINARY_TYPE),
             _ => (TIMELINE, Output::Timeline, TIMELINE_TYPE),
         });
         return Ok(vec![file_of(artifact, File::open(source).map_err(io)?)]);
     }
     // Whoever made the folder need not be whoever serves it: a file that was not named is no way to another.
     let mut files = Vec::new();
-    let reports: Vec<String> = (1..=MOST_REPORTS).map(report_name).collect();
-    let reports = reports.iter().map(|name| (name.as_str(), Output::Raw, REPORT_TYPE));
-    for artifact in reports.chain(ARTIFACTS) {
+    let further: Vec<String> = (2..=MOST_REPORTS).map(report_name).collect();
+    let further = further.iter().map(|name| (name.as_str(), Output::Raw, BINARY_TYPE));
+    for artifact in served().chain(further) {
         match product::open(source, Path::new(artifact.0), None) {
             Ok(content) => files.push(file_of(artifact, content)),
             Err(ProductError::NotFound(_)) => {}

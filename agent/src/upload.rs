@@ -23,7 +23,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use flopwatch_api::artifact::{Output, artifacts_path};
+use flopwatch_api::artifact::{Output, TIMELINE, TIMELINE_TYPE, artifacts_path};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{CaptureId, Publication, SourceFile, Store, StoreError};
 use flopwatch_attach::nsys::HostTools;
@@ -249,7 +249,7 @@ impl Uploads {
             })
         };
         let files = [
-            file("timeline.h5", Output::Timeline, "application/x-hdf5", timeline)?,
+            file(TIMELINE, Output::Timeline, TIMELINE_TYPE, timeline)?,
             file("summary.json", Output::Summary, "application/json", &tables)?,
         ];
         self.store.publish(publication, &files).await?;

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::profiler::ProfilerType;
 use crate::schema::KubeSchema;
 
 /// The outputs that a session can ask for.
@@ -81,8 +82,35 @@ pub const JAX_DUMPS: &str = "jax-dumps.tar";
 /// Name of the traces of Kineto among a capture's artifacts: an archive with one for each process.
 pub const TRACES: &str = "capture.tar";
 
+/// Media type of the timeline file.
+pub const TIMELINE_TYPE: &str = "application/x-hdf5";
+
+/// Media type of reports of profilers.
+pub const BINARY_TYPE: &str = "application/octet-stream";
+
+/// Media type of archives.
+pub const ARCHIVE_TYPE: &str = "application/x-tar";
+
+/// A file that a profiler writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawFile {
+    /// Name among a capture's artifacts.
+    pub name: &'static str,
+    /// Media type, as served in `Content-Type`.
+    pub media_type: &'static str,
+    /// Whether a timeline can be made of it.
+    pub makes_timeline: bool,
+}
+
+/// The raw files of all profilers.
+pub fn raw_files() -> impl Iterator<Item = &'static RawFile> {
+    ProfilerType::ALL.into_iter().flat_map(ProfilerType::raw_files)
+}
+
 /// Names of the raw captures that a timeline can be made of.
-pub const RAW_CAPTURES: [&str; 4] = [REPORT, XPLANE, TRACES, RING];
+pub fn raw_captures() -> impl Iterator<Item = &'static str> {
+    raw_files().filter(|file| file.makes_timeline).map(|file| file.name)
+}
 
 /// Most reports that one capture has: one for each range of the program that it recorded.
 pub const MOST_REPORTS: usize = 8;
@@ -118,7 +146,7 @@ pub fn timeline_source(artifacts: &[Artifact]) -> Option<&Artifact> {
         raw.find(|artifact| artifact.name == name)
     };
     timeline
-        .or_else(|| RAW_CAPTURES.into_iter().find_map(raw))
+        .or_else(|| raw_captures().find_map(raw))
         .or_else(|| raw(SAMPLES))
 }
 

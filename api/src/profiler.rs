@@ -4,11 +4,10 @@ mod jax;
 mod kineto;
 mod ncu;
 mod nsys;
+pub(crate) mod table;
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::preparation::PreparationWord;
 use crate::schema::KubeSchema;
 pub use jax::JaxOptions;
 pub use kineto::KinetoOptions;
@@ -17,58 +16,7 @@ pub use nsys::{
     CaptureRange, CudaGraphTrace, GpuMetrics, NsysOptions, RangeTrigger, TraceCategory, is_range_name,
     parse_capture_range,
 };
-
-/// The profilers that a session can name. `Auto` takes the deepest that is open for the container.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-pub enum ProfilerType {
-    /// The deepest profiler that the capability probe found open for the container.
-    #[default]
-    Auto,
-    /// Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.
-    Nsys,
-    /// Nsight Compute: counters per kernel. Needs a pod that the session makes.
-    Ncu,
-    /// PyTorch's own profiler, Kineto. Needs a program that was started with `KINETO_USE_DAEMON`.
-    Kineto,
-    /// JAX's own profiler. Needs a program that runs its service (`jax.profiler.start_server`).
-    Jax,
-    /// NVML samples only; works for every pod on a node with a GPU driver.
-    Metrics,
-    /// The flight recorder: the NVTX ranges of the last `durationSeconds`, at once. Needs a pod that was prepared for it.
-    Recorder,
-}
-
-impl ProfilerType {
-    /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "Auto",
-            Self::Nsys => "Nsys",
-            Self::Ncu => "Ncu",
-            Self::Kineto => "Kineto",
-            Self::Jax => "Jax",
-            Self::Metrics => "Metrics",
-            Self::Recorder => "Recorder",
-        }
-    }
-
-    /// Whether it profiles only containers that were prepared when their pod was created.
-    pub const fn needs_preparation(self) -> bool {
-        matches!(self, Self::Nsys | Self::Ncu)
-    }
-
-    /// What a pod that is created for it is prepared for; None where samples from outside of the pod are all it takes.
-    pub const fn preparation_word(self) -> Option<PreparationWord> {
-        match self {
-            Self::Auto | Self::Nsys => Some(PreparationWord::Nsys),
-            Self::Ncu => Some(PreparationWord::Ncu),
-            Self::Kineto => Some(PreparationWord::Kineto),
-            Self::Jax => Some(PreparationWord::Jax),
-            Self::Recorder => Some(PreparationWord::Recorder),
-            Self::Metrics => None,
-        }
-    }
-}
+pub use table::ProfilerType;
 
 /// Profiler and its options: a union, discriminated by `type`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]

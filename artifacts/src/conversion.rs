@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flopwatch_analysis::Request;
-use flopwatch_api::artifact::{Artifact, MOST_REPORTS, Output, RAW_CAPTURES, SAMPLES, TIMELINE, report_name};
+use flopwatch_api::artifact::{Artifact, MOST_REPORTS, Output, SAMPLES, TIMELINE, raw_captures, report_name};
 use futures::future::{BoxFuture, try_join_all};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
@@ -365,7 +365,7 @@ impl Job {
                 None => break,
             }
         }
-        for name in RAW_CAPTURES {
+        for name in raw_captures() {
             if reports.is_empty() {
                 reports.extend(copy(name).await?);
             }

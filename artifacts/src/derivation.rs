@@ -1,10 +1,7 @@
 //! What is made of captures on demand.
 
 use flopwatch_analysis::Request;
-use flopwatch_api::artifact::TIMELINE;
-
-/// Media type of a timeline file.
-pub(crate) const TIMELINE_TYPE: &str = "application/x-hdf5";
+use flopwatch_api::artifact::{TIMELINE, TIMELINE_TYPE};
 
 /// Raised whenever the same raw capture may give another timeline: those that were kept are then made anew.
 const TIMELINE_VERSION: u32 = 1;

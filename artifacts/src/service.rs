@@ -17,7 +17,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
 use axum::{Json, Router};
 use flopwatch_analysis::{Request as AnalysisRequest, catalogue};
-use flopwatch_api::artifact::{Artifact, INPUTS_PATH, Output, TIMELINE, artifacts_path, timeline_source};
+use flopwatch_api::artifact::{
+    Artifact, INPUTS_PATH, Output, TIMELINE, TIMELINE_TYPE, artifacts_path, timeline_source,
+};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_http::{Credentials, Denied, Grant, Service, Verb, answer, bearer, is_for_this_machine};
 use futures::StreamExt;
@@ -27,7 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::conversion::{ConversionError, ConversionLimits, ConversionQueue, Converter};
-use crate::derivation::{Derivation, TIMELINE_TYPE};
+use crate::derivation::Derivation;
 use crate::input::{Input, Inputs};
 use crate::metrics::ArtifactMetrics;
 use crate::problem::Problem;

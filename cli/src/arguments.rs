@@ -12,12 +12,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flopwatch_api::artifact::Output;
-use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, TraceCategory, parse_capture_range};
+use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, ProfilerType, TraceCategory, parse_capture_range};
 use flopwatch_api::requirement::{FORMER_WORDS, Requirement};
 use flopwatch_api::session::DEFAULT_DURATION_SECONDS;
 
 pub use names::{CaptureName, PodName, SessionName};
-pub use profiler::{NcuArguments, Profiler, Set};
+pub use profiler::{NcuArguments, Set};
 pub use recent::RecentArguments;
 pub use schedule::{ScheduleArguments, ScheduleName};
 pub use times::{Span, Window};
@@ -197,8 +197,8 @@ pub struct ProfileArguments {
     #[arg(long, default_value_t = Window(DEFAULT_DURATION_SECONDS), value_name = "TIME")]
     pub duration: Window,
     /// What to profile with
-    #[arg(long, value_enum, default_value_t = Profiler::Auto)]
-    pub profiler: Profiler,
+    #[arg(long, value_parser = profiler::profiler(), default_value = ProfilerType::Auto.word())]
+    pub profiler: ProfilerType,
     /// Categories that it must be able to record, such as cuda,nvtx,osrt
     #[arg(long, value_delimiter = ',', value_name = "CATEGORY", value_parser = category)]
     pub trace: Vec<TraceCategory>,

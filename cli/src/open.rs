@@ -12,7 +12,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use flopwatch_api::artifact::{Artifact, Output, PRELUDE, TIMELINE, artifacts_path};
+use flopwatch_api::artifact::{Artifact, Output, PRELUDE, TIMELINE, TIMELINE_TYPE, artifacts_path};
 use flopwatch_api::capture::Capture;
 use flopwatch_http::problem::{self, Details};
 use flopwatch_http::{ServeError, Server, ServerLimits, Service, answer, is_for_this_machine};
@@ -140,7 +140,7 @@ fn serve(namespace: &str, wanted: &[Wanted], port: u16) -> Result<Served, OpenEr
             type_: Output::Timeline,
             bytes: i64::try_from(wanted.bytes).unwrap_or(i64::MAX),
             sha256: wanted.sha256.clone(),
-            media_type: "application/x-hdf5".to_owned(),
+            media_type: TIMELINE_TYPE.to_owned(),
             sensitive: false,
         },
     });

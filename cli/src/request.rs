@@ -2,10 +2,10 @@
 
 mod manifest;
 
-use flopwatch_api::profiler::{GpuMetrics, NsysOptions, ProfilerSpec};
+use flopwatch_api::profiler::{GpuMetrics, NsysOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec, StartMode, TargetSpec};
 
-use crate::arguments::{ProfileArguments, Profiler, Start};
+use crate::arguments::{ProfileArguments, Start};
 
 pub use manifest::{Manifest, Template};
 
@@ -26,7 +26,7 @@ pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespa
             .map(|frequency_hertz| GpuMetrics { frequency_hertz }),
     };
     // The others start no program: Nsight Compute's window begins with its own.
-    let starts = matches!(arguments.profiler, Profiler::Auto | Profiler::Nsys);
+    let starts = matches!(arguments.profiler, ProfilerType::Auto | ProfilerType::Nsys);
     let usual = if starts && (template.is_some() || arguments.replica) {
         Start::ContainerStart
     } else {
@@ -50,7 +50,7 @@ pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespa
     });
     let spec = ProfilingSessionSpec {
         profiler: ProfilerSpec {
-            type_: arguments.profiler.into(),
+            type_: arguments.profiler,
             nsys: Some(nsys).filter(|options| *options != NsysOptions::default()),
             ncu: arguments.ncu.options(),
             ..ProfilerSpec::default()

@@ -19,6 +19,7 @@ mod document;
 mod extract;
 mod fleet;
 mod messages;
+mod mode;
 mod node_tokens;
 mod options;
 mod problem;

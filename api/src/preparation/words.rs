@@ -5,50 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::preparation::PREPARE_LABEL;
-use crate::profiler::ProfilerType;
-
-/// What a container can be prepared for. The order is that in which they are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum PreparationWord {
-    /// Nsight Systems: the launcher, the tools and their volumes.
-    Nsys,
-    /// Nsight Compute, which starts the program itself: in pods that a session made, and nowhere else.
-    Ncu,
-    /// PyTorch's Kineto: a variable.
-    Kineto,
-    /// JAX: variables.
-    Jax,
-    /// The flight recorder: a library that NVTX loads, and a volume for its file.
-    Recorder,
-}
-
-impl PreparationWord {
-    /// All of them, in their order.
-    pub const ALL: [Self; 5] = [Self::Nsys, Self::Ncu, Self::Kineto, Self::Jax, Self::Recorder];
-
-    /// The word as it stands in the label.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Nsys => "nsys",
-            Self::Ncu => "ncu",
-            Self::Kineto => "kineto",
-            Self::Jax => "jax",
-            Self::Recorder => "recorder",
-        }
-    }
-
-    /// The word that prepares for a profiler; None for one that needs no preparation.
-    pub const fn of(profiler: ProfilerType) -> Option<Self> {
-        match profiler {
-            ProfilerType::Nsys => Some(Self::Nsys),
-            ProfilerType::Ncu => Some(Self::Ncu),
-            ProfilerType::Kineto => Some(Self::Kineto),
-            ProfilerType::Jax => Some(Self::Jax),
-            ProfilerType::Recorder => Some(Self::Recorder),
-            ProfilerType::Auto | ProfilerType::Metrics => None,
-        }
-    }
-}
+pub use crate::profiler::table::PreparationWord;
 
 impl FromStr for PreparationWord {
     type Err = UnknownWord;

@@ -6,7 +6,7 @@ use axum::body::Body;
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode};
-use flopwatch_api::artifact::{Artifact, INPUTS_PATH, Output, TIMELINE};
+use flopwatch_api::artifact::{Artifact, INPUTS_PATH, Output, TIMELINE, TIMELINE_TYPE};
 use flopwatch_api::capture::SessionReference;
 use flopwatch_api::reason::ArtifactReason;
 use flopwatch_http::{Credentials, Denied, bearer};
@@ -67,7 +67,7 @@ pub(super) async fn take(
             type_: Output::Timeline,
             bytes: named.bytes,
             sha256: named.sha256,
-            media_type: "application/x-hdf5".to_owned(),
+            media_type: TIMELINE_TYPE.to_owned(),
             sensitive: named.sensitive,
         }],
         captured: Vec::new(),

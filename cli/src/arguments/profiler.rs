@@ -1,39 +1,13 @@
 //! Which profiler a session asks for, and the options of Nsight Compute.
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use flopwatch_api::profiler::{MAX_LAUNCHES, NcuOptions, NcuSet, ProfilerType};
 
-/// A profiler that this version can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Profiler {
-    /// The deepest that is open for the container.
-    Auto,
-    /// Nsight Systems; needs a prepared pod.
-    Nsys,
-    /// Nsight Compute; needs a template of a pod, or a copy of one.
-    Ncu,
-    /// PyTorch's own profiler; needs a program that was started for it.
-    Kineto,
-    /// JAX's own profiler; needs a program that runs its service.
-    Jax,
-    /// NVML samples alone.
-    Metrics,
-    /// What the pod's flight recorder keeps of the last seconds, at once; needs a pod that was prepared for it.
-    Recorder,
-}
-
-impl From<Profiler> for ProfilerType {
-    fn from(profiler: Profiler) -> Self {
-        match profiler {
-            Profiler::Auto => Self::Auto,
-            Profiler::Nsys => Self::Nsys,
-            Profiler::Ncu => Self::Ncu,
-            Profiler::Kineto => Self::Kineto,
-            Profiler::Jax => Self::Jax,
-            Profiler::Metrics => Self::Metrics,
-            Profiler::Recorder => Self::Recorder,
-        }
-    }
+/// Reads which profiler a session asks for: a word of the table of profilers.
+pub(super) fn profiler() -> impl TypedValueParser<Value = ProfilerType> {
+    let words = ProfilerType::ALL.map(|profiler| PossibleValue::new(profiler.word()).help(profiler.about()));
+    PossibleValuesParser::new(words).try_map(|word| ProfilerType::from_word(&word).ok_or("there is no such profiler"))
 }
 
 /// What Nsight Compute collects of each launch.

@@ -1,9 +1,10 @@
 //! What a pod's flight recorder is asked for: a session as any other, with one way to ask.
 
 use clap::Args;
+use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::session::MAX_DURATION_SECONDS;
 
-use super::{FormatArguments, GatewayArguments, NcuArguments, PodName, ProfileArguments, Profiler, Span, Window};
+use super::{FormatArguments, GatewayArguments, NcuArguments, PodName, ProfileArguments, Span, Window};
 
 /// What to take of the past.
 #[derive(Debug, Args)]
@@ -43,7 +44,7 @@ impl From<RecentArguments> for ProfileArguments {
             start: None,
             containers: recent.containers,
             duration: Window(recent.seconds),
-            profiler: Profiler::Recorder,
+            profiler: ProfilerType::Recorder,
             trace: Vec::new(),
             ncu: NcuArguments::default(),
             cuda_graph_trace: None,

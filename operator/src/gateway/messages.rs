@@ -5,9 +5,8 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use flopwatch_analysis::Definition;
-use flopwatch_api::artifact::{Artifact, TIMELINE};
+use flopwatch_api::artifact::{Artifact, TIMELINE, TIMELINE_TYPE};
 use flopwatch_api::capture::Capture;
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::{SessionCondition, SessionReason};
 use flopwatch_api::session::{PodTemplate, ProfilingSession};
 use flopwatch_api::{REQUEST_ANNOTATION_PREFIX, REQUESTED_BY_ANNOTATION};
@@ -15,102 +14,11 @@ use kube::ResourceExt as _;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
+use crate::gateway::mode::Mode;
 use crate::gateway::options::RunOptions;
 use crate::gateway::sessions::id_of;
 
 pub(crate) use timeline::{TimelineEvents, TimelineQuery, TimelineState, TimelineStatus};
-
-/// What a session profiles with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Mode {
-    /// The deepest profiler that is open for the container.
-    Auto,
-    /// Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.
-    Nsys,
-    /// Nsight Compute: counters of kernels. Needs a pod that the session makes.
-    Ncu,
-    /// PyTorch's own profiler: operators, annotations, Python functions, CUDA. Needs a program that was started for it.
-    Kineto,
-    /// JAX's own profiler. Needs a program that runs its service.
-    Jax,
-    /// NVML samples alone.
-    Metrics,
-    /// What the pod's flight recorder keeps of the last seconds, at once. Needs a pod that was prepared for it.
-    Recorder,
-}
-
-impl Mode {
-    pub(crate) const ALL: [Self; 7] = [
-        Self::Auto,
-        Self::Nsys,
-        Self::Ncu,
-        Self::Kineto,
-        Self::Jax,
-        Self::Metrics,
-        Self::Recorder,
-    ];
-
-    /// The mode that asks for a session's profiler; none for profilers that no session can use yet.
-    pub(crate) fn of(session: &ProfilingSession) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|mode| mode.profiler() == session.spec.profiler.type_)
-    }
-
-    pub(crate) const fn profiler(self) -> ProfilerType {
-        match self {
-            Self::Auto => ProfilerType::Auto,
-            Self::Nsys => ProfilerType::Nsys,
-            Self::Ncu => ProfilerType::Ncu,
-            Self::Kineto => ProfilerType::Kineto,
-            Self::Jax => ProfilerType::Jax,
-            Self::Metrics => ProfilerType::Metrics,
-            Self::Recorder => ProfilerType::Recorder,
-        }
-    }
-
-    const fn description(self) -> &'static str {
-        match self {
-            Self::Auto => "The deepest profiler that is open for the container.",
-            Self::Nsys => "Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.",
-            Self::Ncu => "Nsight Compute: counters of kernels. Needs a pod that the session makes.",
-            Self::Kineto => {
-                "PyTorch's own profiler: operators, annotations, Python functions, CUDA. Needs a program that was started for it."
-            }
-            Self::Jax => "JAX's own profiler. Needs a program that runs its service (jax.profiler.start_server).",
-            Self::Metrics => "NVML samples alone.",
-            Self::Recorder => {
-                "What the pod's flight recorder keeps of the last seconds, at once. Needs a pod that was prepared for it."
-            }
-        }
-    }
-}
-
-/// A mode and what it is.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ModeItem {
-    /// Its name in requests.
-    id: Mode,
-    /// What it gives.
-    description: &'static str,
-}
-
-/// All modes in which a session can be asked for.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ModeList {
-    modes: Vec<ModeItem>,
-}
-
-impl ModeList {
-    pub(crate) fn new() -> Self {
-        let modes = Mode::ALL.map(|id| ModeItem {
-            id,
-            description: id.description(),
-        });
-        Self { modes: modes.into() }
-    }
-}
 
 /// A request to profile.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -456,7 +364,7 @@ impl DerivedItem {
     pub(crate) const fn timeline() -> Self {
         Self {
             name: TIMELINE,
-            media_type: "application/x-hdf5",
+            media_type: TIMELINE_TYPE,
             about: "The timeline file (HDF5), made of the raw capture.",
         }
     }

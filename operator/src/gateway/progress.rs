@@ -20,7 +20,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use utoipa::ToSchema;
 
 use crate::gateway::access::SessionAccess;
-use crate::gateway::messages::{Mode, SessionState, is_partial, reason_of, state_of};
+use crate::gateway::messages::{SessionState, is_partial, reason_of, state_of};
+use crate::gateway::mode::Mode;
 use crate::gateway::sessions::id_of;
 use crate::gateway::slots::{Slot, Slots};
 
@@ -123,7 +124,7 @@ fn started(session: &ProfilingSession) -> Notice {
         session_id: id_of(session).unwrap_or_default().to_owned(),
         solver: field("solver"),
         mesh: field("mesh").or_else(|| field("mesh_file")),
-        mode: Mode::of(session),
+        mode: Some(Mode::of(session)),
     }
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn session_of(request: RunRequest) -> Result<ProfilingSession, Reques
     }
     set(&mut asked.max_pods, max_pods);
     let mut spec = ProfilingSessionSpec::of(asked);
-    spec.profiler.type_ = mode.profiler();
+    spec.profiler.type_ = mode.0;
     options.set_on(&mut spec);
     let mut session = ProfilingSession::new("", spec);
     session.metadata.name = None;

@@ -19,9 +19,10 @@ use crate::gateway::access::SessionAccess;
 use crate::gateway::api_server::{ApiServer, asked};
 use crate::gateway::extract::{body, path, query};
 use crate::gateway::messages::{
-    CaptureItem, Deleted, ListQuery, ModeList, RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList,
-    SessionPath, SessionState,
+    CaptureItem, Deleted, ListQuery, RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath,
+    SessionState,
 };
+use crate::gateway::mode::ModeList;
 use crate::gateway::problem::{Guarded, OfSession, Problem, ProblemDetails};
 use crate::gateway::progress::{Listener, ServerSentEvent, Subscriptions};
 use crate::gateway::request::{RequestError, is_namespace, namespace_of, session_of};

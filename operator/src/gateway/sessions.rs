@@ -15,7 +15,8 @@ use kube::runtime::watcher::Event;
 use prometheus::IntCounter;
 use tokio::sync::{broadcast, watch};
 
-use crate::gateway::messages::{Mode, SessionState, state_of};
+use crate::gateway::messages::{SessionState, state_of};
+use crate::gateway::mode::Mode;
 use crate::gateway::progress::Snapshot;
 
 /// Changes that wait for whoever listens to several sessions; one who falls behind looks at all of them anew.
@@ -397,7 +398,7 @@ impl Filter {
     fn lets_through(&self, session: &ProfilingSession) -> bool {
         let namespace = self.namespace.is_none() || self.namespace == session.namespace();
         let status = self.status.is_none_or(|status| status == state_of(session));
-        let mode = self.mode.is_none_or(|mode| Mode::of(session) == Some(mode));
+        let mode = self.mode.is_none_or(|mode| Mode::of(session) == mode);
         namespace && status && mode
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use flopwatch_api::artifact::{Output, RAW_CAPTURES, SAMPLES};
+use flopwatch_api::artifact::{Output, SAMPLES, raw_captures};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, SourceFile};
 use tracing::{info, warn};
@@ -130,7 +130,7 @@ impl Work<'_> {
             }
         }
         // Beside what only the profiler's tools read, the samples alone would pass for the capture.
-        let is_read = |file: &SourceFile| RAW_CAPTURES.contains(&file.name.as_str());
+        let is_read = |file: &SourceFile| raw_captures().any(|name| name == file.name);
         if files.is_empty() || files.iter().any(is_read) {
             let samples = File::open(self.spool.join(SAMPLES)).map_err(not_opened())?;
             files.extend(source_file(SAMPLES, samples));

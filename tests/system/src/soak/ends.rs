@@ -59,19 +59,9 @@ mod tests {
 
     use super::*;
 
-    const PROFILERS: [ProfilerType; 7] = [
-        ProfilerType::Auto,
-        ProfilerType::Nsys,
-        ProfilerType::Ncu,
-        ProfilerType::Kineto,
-        ProfilerType::Jax,
-        ProfilerType::Metrics,
-        ProfilerType::Recorder,
-    ];
-
     #[test]
     fn every_end_is_a_reason_of_the_api_and_what_nothing_struck_has_one_end() {
-        for profiler in PROFILERS {
+        for profiler in ProfilerType::ALL {
             assert_eq!(reasons(profiler, Fault::None).len(), 1, "{profiler:?}");
             for (fault, _) in Fault::ALL {
                 for reason in reasons(profiler, fault) {

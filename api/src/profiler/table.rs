@@ -1,0 +1,226 @@
+//! The table of profilers: what every part of Flopwatch calls them, and which files they leave.
+//!
+//! An entry adds a profiler to manifests, to the label of pods, to requests over HTTP, to the
+//! plugin's command line, and to the raw files that are served and converted.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::artifact::{ARCHIVE_TYPE, BINARY_TYPE, JAX_DUMPS, NCU_REPORT, REPORT, RING, RawFile, TRACES, XPLANE};
+
+/// What an entry of the table says of a profiler.
+struct Entry {
+    name: &'static str,
+    word: &'static str,
+    about: &'static str,
+    needs_preparation: bool,
+    files: &'static [RawFile],
+}
+
+/// Makes [`ProfilerType`] and [`PreparationWord`] of the table. An entry is the name in manifests
+/// with these fields:
+///
+/// - `word`: the name in requests over HTTP, on command lines and in the label of pods;
+/// - `about`: what the profiler gives and what it needs, for people;
+/// - `needs_preparation`: whether it profiles only containers that were prepared when their pod was
+///   created;
+/// - `prepares`: the name again and what admission adds to a container for it; left out for a
+///   profiler that needs nothing;
+/// - `files`: its raw files, as they are named among the artifacts of a capture.
+macro_rules! profilers {
+    ($(
+        $(#[$attribute:meta])*
+        $profiler:ident {
+            word: $word:literal,
+            about: $about:literal,
+            needs_preparation: $needs_preparation:literal,
+            $(prepares: $prepared:ident => $purpose:literal,)?
+            files: [$($file:expr),*],
+        }
+    )+) => {
+        /// The profilers that a session can name. `Auto` takes the deepest that is open for the container.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+        pub enum ProfilerType {
+            $(
+                $(#[$attribute])*
+                #[doc = $about]
+                $profiler,
+            )+
+        }
+
+        impl ProfilerType {
+            /// Every profiler, in the order of the table.
+            pub const ALL: [Self; [$($word),+].len()] = [$(Self::$profiler),+];
+
+            /// The words of all profilers, in the order of the table.
+            pub const WORDS: [&'static str; [$($word),+].len()] = [$($word),+];
+
+            const fn entry(self) -> &'static Entry {
+                match self {
+                    $(Self::$profiler => &Entry {
+                        name: stringify!($profiler),
+                        word: $word,
+                        about: $about,
+                        needs_preparation: $needs_preparation,
+                        files: &[$($file),*],
+                    },)+
+                }
+            }
+        }
+
+        /// What a container can be prepared for. The order is that in which the words are written.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum PreparationWord {
+            $($(
+                #[doc = $purpose]
+                $prepared,
+            )?)+
+        }
+
+        impl PreparationWord {
+            /// Every word, in the order of the table.
+            pub const ALL: [Self; [$($($purpose,)?)+].len()] = [$($(Self::$prepared,)?)+];
+
+            /// The profiler that the word prepares for.
+            pub const fn profiler(self) -> ProfilerType {
+                match self {
+                    $($(Self::$prepared => ProfilerType::$prepared,)?)+
+                }
+            }
+
+            /// The word that prepares for a profiler; None for one that needs no preparation.
+            pub const fn of(profiler: ProfilerType) -> Option<Self> {
+                match profiler {
+                    $($(ProfilerType::$prepared => Some(Self::$prepared),)?)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+profilers! {
+    #[default]
+    Auto {
+        word: "auto",
+        about: "The deepest profiler that is open for the container.",
+        needs_preparation: false,
+        files: [],
+    }
+    Nsys {
+        word: "nsys",
+        about: "Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.",
+        needs_preparation: true,
+        prepares: Nsys => "Nsight Systems: the launcher, the tools and their volumes.",
+        files: [RawFile { name: REPORT, media_type: BINARY_TYPE, makes_timeline: true }],
+    }
+    Ncu {
+        word: "ncu",
+        about: "Nsight Compute: counters of kernels. Needs a pod that the session makes.",
+        needs_preparation: true,
+        prepares: Ncu => "Nsight Compute, which starts the program itself: in pods that a session made, and nowhere else.",
+        files: [RawFile { name: NCU_REPORT, media_type: BINARY_TYPE, makes_timeline: false }],
+    }
+    Kineto {
+        word: "kineto",
+        about: "PyTorch's own profiler: operators, annotations, Python functions, CUDA. Needs a program that was started for it.",
+        needs_preparation: false,
+        prepares: Kineto => "PyTorch's Kineto: a variable.",
+        files: [RawFile { name: TRACES, media_type: ARCHIVE_TYPE, makes_timeline: true }],
+    }
+    Jax {
+        word: "jax",
+        about: "JAX's own profiler. Needs a program that runs its service (jax.profiler.start_server).",
+        needs_preparation: false,
+        prepares: Jax => "JAX: variables.",
+        files: [
+            RawFile { name: XPLANE, media_type: BINARY_TYPE, makes_timeline: true },
+            RawFile { name: JAX_DUMPS, media_type: ARCHIVE_TYPE, makes_timeline: false }
+        ],
+    }
+    Metrics {
+        word: "metrics",
+        about: "NVML samples alone.",
+        needs_preparation: false,
+        files: [],
+    }
+    Recorder {
+        word: "recorder",
+        about: "What the pod's flight recorder keeps of the last seconds, at once. Needs a pod that was prepared for it.",
+        needs_preparation: false,
+        prepares: Recorder => "The flight recorder: a library that NVTX loads, and a volume for its file.",
+        files: [RawFile { name: RING, media_type: BINARY_TYPE, makes_timeline: true }],
+    }
+}
+
+impl ProfilerType {
+    /// The name as it stands in manifests.
+    pub const fn as_str(self) -> &'static str {
+        self.entry().name
+    }
+
+    /// The name in requests over HTTP and on command lines.
+    pub const fn word(self) -> &'static str {
+        self.entry().word
+    }
+
+    /// The profiler of that word.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|profiler| profiler.word() == word)
+    }
+
+    /// What the profiler gives and what it needs, for people.
+    pub const fn about(self) -> &'static str {
+        self.entry().about
+    }
+
+    /// Whether it profiles only containers that were prepared when their pod was created.
+    pub const fn needs_preparation(self) -> bool {
+        self.entry().needs_preparation
+    }
+
+    /// What a pod that is created for it is prepared for; None where samples from outside of the pod are all it takes.
+    pub const fn preparation_word(self) -> Option<PreparationWord> {
+        match self {
+            Self::Auto => Some(PreparationWord::Nsys),
+            profiler => PreparationWord::of(profiler),
+        }
+    }
+
+    /// The files that the profiler itself writes, as they are named among the artifacts of a capture.
+    pub const fn raw_files(self) -> &'static [RawFile] {
+        self.entry().files
+    }
+}
+
+impl PreparationWord {
+    /// The word as it stands in the label.
+    pub const fn as_str(self) -> &'static str {
+        self.profiler().word()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_in_requests_is_that_in_manifests_in_small_letters() {
+        for profiler in ProfilerType::ALL {
+            assert_eq!(profiler.word(), profiler.as_str().to_lowercase());
+            assert_eq!(ProfilerType::from_word(profiler.word()), Some(profiler));
+            assert_eq!(serde_json::to_value(profiler).unwrap(), profiler.as_str());
+        }
+        assert_eq!(ProfilerType::from_word("gdb"), None);
+    }
+
+    #[test]
+    fn a_profiler_that_needs_preparation_has_a_word_to_prepare_with() {
+        for profiler in ProfilerType::ALL {
+            assert!(PreparationWord::of(profiler).is_some() || !profiler.needs_preparation());
+        }
+        for word in PreparationWord::ALL {
+            assert_eq!(PreparationWord::of(word.profiler()), Some(word));
+        }
+    }
+}
