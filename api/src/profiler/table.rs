@@ -17,6 +17,16 @@ struct Entry {
     files: &'static [RawFile],
 }
 
+/// What an entry says of how a container is prepared.
+struct Preparation {
+    variables: &'static [Variable],
+    guards: &'static [Variable],
+    writes: bool,
+}
+
+/// A variable of a program: name and value.
+pub type Variable = (&'static str, &'static str);
+
 /// Makes [`ProfilerType`] and [`PreparationWord`] of the table. An entry is the name in manifests
 /// with these fields:
 ///
@@ -24,8 +34,9 @@ struct Entry {
 /// - `about`: what the profiler gives and what it needs, for people;
 /// - `needs_preparation`: whether it profiles only containers that were prepared when their pod was
 ///   created;
-/// - `prepares`: the name again and what admission adds to a container for it; left out for a
-///   profiler that needs nothing;
+/// - `prepares`: the name again and what admission adds to a container for it, left out for a
+///   profiler that needs nothing: `purpose` for people, the `variables` that the profiler needs, the
+///   `guards` that keep these from harming the program, and whether captures `writes` into the pod;
 /// - `files`: its raw files, as they are named among the artifacts of a capture.
 macro_rules! profilers {
     ($(
@@ -34,7 +45,12 @@ macro_rules! profilers {
             word: $word:literal,
             about: $about:literal,
             needs_preparation: $needs_preparation:literal,
-            $(prepares: $prepared:ident => $purpose:literal,)?
+            $(prepares: $prepared:ident {
+                purpose: $purpose:literal,
+                variables: [$($variable:expr),*],
+                guards: [$($guard:expr),*],
+                writes: $writes:literal,
+            },)?
             files: [$($file:expr),*],
         }
     )+) => {
@@ -88,6 +104,16 @@ macro_rules! profilers {
                 }
             }
 
+            const fn preparation(self) -> &'static Preparation {
+                match self {
+                    $($(Self::$prepared => &Preparation {
+                        variables: &[$($variable),*],
+                        guards: &[$($guard),*],
+                        writes: $writes,
+                    },)?)+
+                }
+            }
+
             /// The word that prepares for a profiler; None for one that needs no preparation.
             pub const fn of(profiler: ProfilerType) -> Option<Self> {
                 match profiler {
@@ -111,28 +137,52 @@ profilers! {
         word: "nsys",
         about: "Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.",
         needs_preparation: true,
-        prepares: Nsys => "Nsight Systems: the launcher, the tools and their volumes.",
+        prepares: Nsys {
+            purpose: "Nsight Systems: the launcher, the tools and their volumes.",
+            variables: [],
+            guards: [],
+            writes: true,
+        },
         files: [RawFile { name: REPORT, media_type: BINARY_TYPE, makes_timeline: true }],
     }
     Ncu {
         word: "ncu",
         about: "Nsight Compute: counters of kernels. Needs a pod that the session makes.",
         needs_preparation: true,
-        prepares: Ncu => "Nsight Compute, which starts the program itself: in pods that a session made, and nowhere else.",
+        prepares: Ncu {
+            purpose: "Nsight Compute, which starts the program itself: in pods that a session made, and nowhere else.",
+            variables: [],
+            guards: [],
+            writes: true,
+        },
         files: [RawFile { name: NCU_REPORT, media_type: BINARY_TYPE, makes_timeline: false }],
     }
     Kineto {
         word: "kineto",
         about: "PyTorch's own profiler: operators, annotations, Python functions, CUDA. Needs a program that was started for it.",
         needs_preparation: false,
-        prepares: Kineto => "PyTorch's Kineto: a variable.",
+        prepares: Kineto {
+            purpose: "PyTorch's Kineto: a variable.",
+            // The library asks whether it is set; its value means nothing.
+            variables: [("KINETO_USE_DAEMON", "1")],
+            // PyTorch 2.3 and 2.4 start Kineto while CUDA's libraries are still being loaded, which
+            // fails; newer ones do not read it (https://github.com/pytorch/pytorch/issues/131020).
+            guards: [("KINETO_DAEMON_INIT_DELAY_S", "10")],
+            writes: true,
+        },
         files: [RawFile { name: TRACES, media_type: ARCHIVE_TYPE, makes_timeline: true }],
     }
     Jax {
         word: "jax",
         about: "JAX's own profiler. Needs a program that runs its service (jax.profiler.start_server).",
         needs_preparation: false,
-        prepares: Jax => "JAX: variables.",
+        prepares: Jax {
+            purpose: "JAX: variables.",
+            // Every frame of Python that led to an operation stands in its location.
+            variables: [("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "-1")],
+            guards: [],
+            writes: true,
+        },
         files: [
             RawFile { name: XPLANE, media_type: BINARY_TYPE, makes_timeline: true },
             RawFile { name: JAX_DUMPS, media_type: ARCHIVE_TYPE, makes_timeline: false }
@@ -148,7 +198,14 @@ profilers! {
         word: "recorder",
         about: "What the pod's flight recorder keeps of the last seconds, at once. Needs a pod that was prepared for it.",
         needs_preparation: false,
-        prepares: Recorder => "The flight recorder: a library that NVTX loads, and a volume for its file.",
+        prepares: Recorder {
+            purpose: "The flight recorder: a library that NVTX loads, and a volume for its file.",
+            // Its variables go with its volume.
+            variables: [],
+            guards: [],
+            // Its file has a volume of its own, in memory and of a size that does not change.
+            writes: false,
+        },
         files: [RawFile { name: RING, media_type: BINARY_TYPE, makes_timeline: true }],
     }
 }
@@ -197,6 +254,22 @@ impl PreparationWord {
     /// The word as it stands in the label.
     pub const fn as_str(self) -> &'static str {
         self.profiler().word()
+    }
+
+    /// The variables that a container is given for the word.
+    pub const fn variables(self) -> &'static [Variable] {
+        self.preparation().variables
+    }
+
+    /// The variables that keep the word's own from harming the program, where the container says
+    /// nothing of them.
+    pub const fn guards(self) -> &'static [Variable] {
+        self.preparation().guards
+    }
+
+    /// Whether captures of a container that is prepared for the word write into its pod.
+    pub const fn writes(self) -> bool {
+        self.preparation().writes
     }
 }
 

@@ -358,13 +358,9 @@ fn annotate(pod: &Pod, options: &PrepareOptions, preparation: &mut Preparation) 
     }
 }
 
-/// Whether captures of a container that is prepared for these words write into its pod. The flight
-/// recorder's file has a volume of its own, in memory and of a size that does not change.
+/// Whether captures of a container that is prepared for these words write into its pod.
 fn writes(words: &PreparedFor) -> bool {
-    words.words().any(|word| match word {
-        PreparationWord::Nsys | PreparationWord::Ncu | PreparationWord::Kineto | PreparationWord::Jax => true,
-        PreparationWord::Recorder => false,
-    })
+    words.words().any(PreparationWord::writes)
 }
 
 fn add(path: &[&str], value: Value) -> PatchOperation {

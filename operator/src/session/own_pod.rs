@@ -146,7 +146,7 @@ fn fixed_at_start(session: &ProfilingSession, kernels: &[String]) -> Option<(&'s
             options.kernel_names.extend_from_slice(kernels);
             Some((NCU_OPTIONS_ANNOTATION, json!(options).to_string()))
         }
-        PreparationWord::Kineto | PreparationWord::Jax | PreparationWord::Recorder => None,
+        _ => None,
     }
 }
 

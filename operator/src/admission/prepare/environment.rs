@@ -25,33 +25,11 @@ pub(super) struct Environment {
     pub(super) kept: Vec<Refusal>,
 }
 
-/// The variables of a word: name and value.
-const fn variables(word: PreparationWord) -> &'static [(&'static str, &'static str)] {
-    match word {
-        // Those of the flight recorder go with its volume.
-        PreparationWord::Nsys | PreparationWord::Ncu | PreparationWord::Recorder => &[],
-        // The library asks whether it is set; its value means nothing.
-        PreparationWord::Kineto => &[("KINETO_USE_DAEMON", "1")],
-        // Every frame of Python that led to an operation stands in its location.
-        PreparationWord::Jax => &[("JAX_TRACEBACK_IN_LOCATIONS_LIMIT", "-1")],
-    }
-}
-
-/// Variables that keep a word's own from harming the program, where the container says nothing of them: name and value.
-const fn guards(word: PreparationWord) -> &'static [(&'static str, &'static str)] {
-    match word {
-        // PyTorch 2.3 and 2.4 start Kineto while CUDA's libraries are still being loaded, which fails; newer ones do not read it
-        // (https://github.com/pytorch/pytorch/issues/131020).
-        PreparationWord::Kineto => &[("KINETO_DAEMON_INIT_DELAY_S", "10")],
-        PreparationWord::Nsys | PreparationWord::Ncu | PreparationWord::Recorder | PreparationWord::Jax => &[],
-    }
-}
-
 /// What the words add to the container.
 pub(super) fn of(container: &Container, words: &PreparedFor) -> Environment {
     let mut environment = Environment::default();
     for word in words.words() {
-        let wanted = variables(word);
+        let wanted = word.variables();
         let mut complete = !wanted.is_empty();
         for (name, value) in wanted {
             match set(container, name) {
@@ -64,7 +42,7 @@ pub(super) fn of(container: &Container, words: &PreparedFor) -> Environment {
             }
         }
         if complete {
-            let absent = guards(word).iter().filter(|(name, _)| set(container, name).is_none());
+            let absent = word.guards().iter().filter(|(name, _)| set(container, name).is_none());
             let guards = absent.map(|(name, value)| json!({"name": name, "value": value}));
             environment.added.extend(guards);
             environment.is_prepared_for(word);
