@@ -35,8 +35,9 @@ pub type Variable = (&'static str, &'static str);
 /// - `needs_preparation`: whether it profiles only containers that were prepared when their pod was
 ///   created;
 /// - `prepares`: the name again and what admission adds to a container for it, left out for a
-///   profiler that needs nothing: `purpose` for people, the `variables` that the profiler needs, the
-///   `guards` that keep these from harming the program, and whether captures `writes` into the pod;
+///   profiler that needs nothing: `purpose` for people, the `variables` that the profiler needs,
+///   the `guards` that keep these from harming the program, and whether a capture `writes` into
+///   the pod;
 /// - `files`: its raw files, as they are named among the artifacts of a capture.
 macro_rules! profilers {
     ($(
@@ -236,7 +237,8 @@ impl ProfilerType {
         self.entry().needs_preparation
     }
 
-    /// What a pod that is created for it is prepared for; None where samples from outside of the pod are all it takes.
+    /// What a pod that is created for it is prepared for; None where samples from outside of the
+    /// pod are all it takes.
     pub const fn preparation_word(self) -> Option<PreparationWord> {
         match self {
             Self::Auto => Some(PreparationWord::Nsys),
@@ -244,7 +246,8 @@ impl ProfilerType {
         }
     }
 
-    /// The files that the profiler itself writes, as they are named among the artifacts of a capture.
+    /// The files that the profiler itself writes, as they are named among the artifacts of a
+    /// capture.
     pub const fn raw_files(self) -> &'static [RawFile] {
         self.entry().files
     }
