@@ -97,7 +97,7 @@ def test_results_are_of_the_types_that_are_told(stub: dict[str, Any], trace: Pat
 def test_wrong_types_would_be_found(stub: dict[str, Any]) -> None:
     missing = {"what": "this", "extra": 1}
     assert sorted(differences(missing, stub["NotCaptured"], stub, "it")) == ["it.extra is there and is not told", "it.reason is told and is not there"]
-    assert differences("tpu", stub["FlameWeight"], stub, "weight") == ["weight: 'tpu' is none of ('gpu', 'cpu')"]
+    assert differences("tpu", stub["FlameWeight"], stub, "weight") == ["weight: 'tpu' is none of ('gpu', 'cpu', 'samples')"]
     assert differences(1, float, stub, "number") == []
     assert differences(True, int, stub, "number") != []
 
