@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::artifact::Output;
 use flopwatch_api::capture::Stage;
 use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime, OverheadReason, OverheadSignal, SignalSource};
 use flopwatch_api::reason::CaptureReason;
@@ -240,9 +239,7 @@ impl Work<'_> {
             profiler_milliseconds: self.profiler_time.spent().map(milliseconds),
             processing_milliseconds: produced.processor_time.map(milliseconds),
         };
-        if self.capture.spec.outputs.contains(&Output::Summary) {
-            produced.tell_cost(told.as_ref(), time, &self.spool)?;
-        }
+        produced.tell_cost(told.as_ref(), time, &self.spool)?;
         self.draft.processor_time(time);
         if let Some(told) = told {
             self.node.metrics.overhead(told.verdict);

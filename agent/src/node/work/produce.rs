@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::artifact::{Output, PRELUDE, SAMPLES};
@@ -11,7 +10,7 @@ use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile};
 use flopwatch_fleet::CaptureRow;
-use flopwatch_summary::{Overhead, ProcessorTime};
+use flopwatch_summary::{Overhead, ProcessorTime, Summary};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::warn;
@@ -24,15 +23,15 @@ use crate::folder;
 use crate::node::sweep::capture_id;
 use crate::pipeline::{self, SUMMARY, Wanted};
 use crate::status_summary::idle_processes;
-use crate::transform::read_summary;
 use crate::workplace::{self, Workplace};
-
-/// The summary with what the capture cost, in the capture's folder.
-const SUMMARY_WITH_COST: &str = "summary.told.json";
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
     files: Vec<SourceFile>,
+    /// The tables of the summary, which is written once they say what the capture cost.
+    tables: Summary,
+    /// Index in the files at which the summary belongs; none where it is not published.
+    summary_at: Option<usize>,
     /// Names of the categories that were recorded.
     captured: Vec<String>,
     pub(super) summary: CaptureSummary,
@@ -116,8 +115,14 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             }
         }
     }
+    let mut summary_at = None;
     for (output, name) in products.artifacts() {
-        if spec.outputs.contains(&output) {
+        if !spec.outputs.contains(&output) {
+            continue;
+        }
+        if output == Output::Summary {
+            summary_at = Some(files.len());
+        } else {
             files.extend(source_file(name, products.open(name).map_err(failed)?));
         }
     }
@@ -135,6 +140,8 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
     }
     Ok(Produced {
         files,
+        tables: products.summary,
+        summary_at,
         captured,
         summary,
         without_prelude,
@@ -145,25 +152,28 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
 }
 
 impl Produced {
-    /// Adds to the summary what the capture cost.
+    /// Writes the summary, with what the capture cost, to the capture's folder, where it is to be
+    /// published.
     pub(super) fn tell_cost(
         &mut self,
         overhead: Option<&CaptureOverhead>,
         time: CaptureProcessorTime,
         spool: &Path,
     ) -> Result<(), Failure> {
-        for file in self.files.iter_mut().filter(|file| file.name == SUMMARY) {
-            let content = file.content.try_clone().map_err(not_stored())?;
-            let mut summary = read_summary(content, Path::new(SUMMARY)).map_err(not_stored())?;
-            summary.overhead = overhead.map(of_summary);
-            summary.processor_time = Some(time).filter(|time| !time.is_unknown()).map(|time| ProcessorTime {
-                profiler_ms: time.profiler_milliseconds,
-                processing_ms: time.processing_milliseconds,
-            });
-            let text = summary.to_json().map_err(not_stored())?;
-            let path = spool.join(SUMMARY_WITH_COST);
-            std::fs::write(&path, text).map_err(not_stored())?;
-            file.content = Arc::new(File::open(path).map_err(not_stored())?);
+        let Some(at) = self.summary_at.take() else {
+            return Ok(());
+        };
+        self.tables.overhead = overhead.map(of_summary);
+        self.tables.processor_time = Some(time).filter(|time| !time.is_unknown()).map(|time| ProcessorTime {
+            profiler_ms: time.profiler_milliseconds,
+            processing_ms: time.processing_milliseconds,
+        });
+        let text = self.tables.to_json().map_err(not_stored())?;
+        let path = spool.join(SUMMARY);
+        std::fs::write(&path, text).map_err(not_stored())?;
+        let written = File::open(path).map_err(not_stored())?;
+        if let Some(file) = source_file(SUMMARY, written) {
+            self.files.insert(at, file);
         }
         Ok(())
     }
