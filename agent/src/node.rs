@@ -1,5 +1,6 @@
 //! The agent of one node: its captures, its pods, its grafts.
 
+pub mod capture;
 pub mod captures;
 pub mod certificate;
 pub mod claims;
@@ -24,7 +25,6 @@ pub mod starts;
 pub mod storage;
 pub(crate) mod sweep;
 pub mod watched;
-pub mod work;
 pub mod writer;
 
 use std::fs::{File, TryLockError};
@@ -62,6 +62,7 @@ use crate::profilers::containers::Containers;
 use crate::profilers::{Limits, Registry as Profilers};
 use crate::steps::{self, Steps};
 use crate::toolbox::Toolbox;
+use capture::Host;
 use captures::Captures;
 use entering::Entering;
 use fleet::Fleet;
@@ -69,7 +70,6 @@ use heartbeats::Heartbeats;
 pub use options::Options;
 use pods::Pods;
 use storage::Storage;
-use work::Host;
 
 /// How long captures may take to clean up when the agent is asked to exit: below the 30 s that Kubernetes allows by default.
 const DRAIN: Duration = Duration::from_secs(25);

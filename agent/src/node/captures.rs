@@ -18,12 +18,12 @@ use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info, info_span, warn};
 
 use crate::failure::{Failure, chain};
+use crate::node::capture::{self, Interrupts};
 use crate::node::claims::{Claim, Claims, Hold, Live};
 use crate::node::journal;
 use crate::node::pace::Pace;
 use crate::node::sweep::capture_id;
 use crate::node::watched;
-use crate::node::work::{self, Interrupts};
 use crate::node::writer::{self, Target};
 use crate::node::{Node, fleet};
 use crate::plan::{Holder, Interrupt, Observed, Step, interrupt, is_waiting, plan, was_started};
@@ -313,9 +313,9 @@ impl Captures {
         let adopt = *step == Step::Adopt;
         let work = async move {
             if adopt {
-                work::adopt(&node, &capture, interrupts, claim).await;
+                capture::adopt(&node, &capture, interrupts, claim).await;
             } else {
-                work::run(&node, &capture, interrupts, claim).await;
+                capture::run(&node, &capture, interrupts, claim).await;
             }
         };
         // A task of its own, so that a panic in it is seen here and the claim is given back.

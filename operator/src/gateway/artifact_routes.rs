@@ -13,7 +13,7 @@ use kube::ResourceExt as _;
 use crate::gateway::access::SessionAccess;
 use crate::gateway::deliver::{Delivery, published, source_of_timeline};
 use crate::gateway::extract::{path, query};
-use crate::gateway::messages::{
+use crate::gateway::messages::{Content, 
     ArtifactItem, ArtifactList, CaptureQuery, DerivedItem, SessionPath, SessionState, TimelineEvents, TimelineQuery,
     TimelineState, TimelineStatus, TransferHeaders, state_of,
 };
