@@ -6,16 +6,18 @@
 //! with its reason.
 
 mod journal;
+mod stage;
 
 use std::time::Duration;
 
-use flopwatch_api::capture::{CaptureSpec, Stage};
+use flopwatch_api::capture::{CaptureSpec, Stage as StatusStage};
 use flopwatch_api::reason::CaptureReason;
 
 use crate::failure::Failure;
 use crate::plan::Interrupt;
 use crate::profilers::Observed;
 pub use journal::{Attached, Ended, Journal, Made, Missed};
+pub use stage::{Collection, Stage};
 
 /// How often one capture is adopted: a capture that takes its agent down every time must come to an end.
 pub const MAX_ADOPTIONS: u32 = 3;
@@ -56,7 +58,7 @@ pub enum Adoption {
 }
 
 /// Decides how a capture goes on that was in `stage` by its status.
-pub fn adopt(spec: &CaptureSpec, stage: Stage, journal: Option<&Journal>, world: &World) -> Adoption {
+pub fn adopt(spec: &CaptureSpec, stage: StatusStage, journal: Option<&Journal>, world: &World) -> Adoption {
     if let Some(failure) = world.interrupt.and_then(Interrupt::failure) {
         return Adoption::Fail(failure);
     }
@@ -65,7 +67,7 @@ pub fn adopt(spec: &CaptureSpec, stage: Stage, journal: Option<&Journal>, world:
         if world.stored {
             return Adoption::Publish;
         }
-        return if stage <= Stage::Attaching {
+        return if stage <= StatusStage::Attaching {
             begin(world)
         } else {
             restarted("the agent of the node restarted, and its record of the capture is lost; create the session anew")
@@ -85,7 +87,7 @@ pub fn adopt(spec: &CaptureSpec, stage: Stage, journal: Option<&Journal>, world:
     if world.stored {
         return Adoption::Publish;
     }
-    let (Some(_), Some(opened)) = (&journal.attached, journal.opened_utc_ns) else {
+    let Some(collection) = journal.stage.collection() else {
         return begin(world);
     };
     if world.raw {
@@ -93,7 +95,7 @@ pub fn adopt(spec: &CaptureSpec, stage: Stage, journal: Option<&Journal>, world:
     }
     match &world.collection {
         Observed::Collecting => Adoption::Window {
-            left: left(spec, opened, world),
+            left: left(spec, collection.opened_utc_ns, world),
         },
         Observed::Done => Adoption::Fetch,
         Observed::Gone(Some(failure)) => Adoption::Fail(failure.clone()),
@@ -153,18 +155,28 @@ mod tests {
         }
     }
 
+    fn attached(profiler: ProfilerType) -> Attached {
+        Attached {
+            container_id: "abc".to_owned(),
+            process: ProcessId { pid: 7, start_time: 1 },
+            profiler: state(profiler),
+            note: String::new(),
+            uses_cuda: false,
+            ring: None,
+        }
+    }
+
     /// A capture whose window opened at second 100.
     fn journal(profiler: ProfilerType) -> Journal {
+        let collection = Collection {
+            attached: attached(profiler),
+            unprepared: state(profiler),
+            opened_utc_ns: 100 * SECOND,
+            signs: None,
+            over_budget: None,
+        };
         Journal {
-            attached: Some(Attached {
-                container_id: "abc".to_owned(),
-                process: ProcessId { pid: 7, start_time: 1 },
-                profiler: state(profiler),
-                note: String::new(),
-                uses_cuda: false,
-                ring: None,
-            }),
-            opened_utc_ns: Some(100 * SECOND),
+            stage: Stage::Window(collection),
             ..Journal::default()
         }
     }
@@ -183,7 +195,7 @@ mod tests {
     }
 
     fn decide(journal: &Journal, world: &World) -> Adoption {
-        adopt(&spec(), Stage::Collecting, Some(journal), world)
+        adopt(&spec(), StatusStage::Collecting, Some(journal), world)
     }
 
     fn reason(adoption: &Adoption) -> Option<CaptureReason> {
@@ -268,7 +280,7 @@ mod tests {
         };
         let attached = journal(ProfilerType::Nsys);
         for journal in [Some(&attached), Some(&Journal::default()), None] {
-            let adoption = adopt(&spec(), Stage::Publishing, journal, &stored);
+            let adoption = adopt(&spec(), StatusStage::Publishing, journal, &stored);
             assert_eq!(adoption, Adoption::Publish, "{journal:?}");
         }
         let discarded = World {
@@ -298,16 +310,17 @@ mod tests {
     fn what_had_not_begun_to_record_begins_anew() {
         let unattached = Journal::default();
         let unopened = Journal {
-            opened_utc_ns: None,
-            ..journal(ProfilerType::Nsys)
+            stage: Stage::Prepare(attached(ProfilerType::Nsys)),
+            ..Journal::default()
         };
         for journal in [Some(&unattached), Some(&unopened), None] {
-            assert_eq!(adopt(&spec(), Stage::Attaching, journal, &world(None)), Adoption::Begin);
+            let adoption = adopt(&spec(), StatusStage::Attaching, journal, &world(None));
+            assert_eq!(adoption, Adoption::Begin);
             let kept = World {
                 interrupt: Some(Interrupt::Keep),
                 ..world(None)
             };
-            let adoption = adopt(&spec(), Stage::Attaching, journal, &kept);
+            let adoption = adopt(&spec(), StatusStage::Attaching, journal, &kept);
             assert_eq!(
                 reason(&adoption),
                 Some(CaptureReason::Discarded),
@@ -319,10 +332,10 @@ mod tests {
     #[test]
     fn without_a_record_a_capture_that_went_on_fails() {
         for stage in [
-            Stage::Collecting,
-            Stage::Fetching,
-            Stage::Transforming,
-            Stage::Publishing,
+            StatusStage::Collecting,
+            StatusStage::Fetching,
+            StatusStage::Transforming,
+            StatusStage::Publishing,
         ] {
             let adoption = adopt(&spec(), stage, None, &world(None));
             assert_eq!(reason(&adoption), Some(CaptureReason::AgentRestarted), "{stage:?}");

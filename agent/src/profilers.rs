@@ -84,12 +84,6 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         Ok(state)
     }
 
-    /// The state with which a second try collects, after a collection missed what it was to record: the same, unless the profiler
-    /// has a way that records less or costs more, and misses less.
-    fn second_try(&self, state: State) -> State {
-        state
-    }
-
     /// Starts the collection. What is started outside of this process must end by itself if the agent does not come back.
     fn start(&self, site: &Site, state: &State) -> Result<(), Failure>;
 

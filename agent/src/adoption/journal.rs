@@ -8,34 +8,19 @@ use flopwatch_attach::process::ProcessId;
 use flopwatch_fleet::CaptureRow;
 use serde::{Deserialize, Serialize};
 
+use super::stage::Stage;
 use crate::failure::Failure;
 use crate::profilers::State;
-use crate::signs::Signs;
 
 /// What an agent writes down of a capture, for the one that comes after it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Journal {
     /// How often it was adopted so far.
     pub adoptions: u32,
-    /// What it was attached to; none before.
-    pub attached: Option<Attached>,
-    /// What an earlier agent was attached to, where the capture began anew: its collection may still be at work.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub earlier: Option<Attached>,
-    /// When the window opened, in ns since the Unix epoch; none before the collection ran.
-    pub opened_utc_ns: Option<u64>,
-    /// What was seen beside the collection; none before its window closed.
-    pub signs: Option<Signs>,
-    /// Whether all that was recorded lies in the capture's folder: the container is left to others.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub recorded: bool,
+    /// The stage that it is in.
+    pub stage: Stage,
     /// Collections before this one that missed what they were to record, and why the last of them failed.
     pub missed: Option<Missed>,
-    /// Why the window was ended, where it cost too much.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub over_budget: Option<String>,
-    /// What it was about to succeed with, beside the files in the store; none before they were made.
-    pub made: Option<Made>,
     /// The failure that it was about to end with.
     pub failed: Option<Ended>,
     /// Its row of the fleet, as far as it is known; none where there is no fleet.
@@ -57,7 +42,7 @@ pub struct Attached {
     /// Whether the container had mapped libcuda.
     pub uses_cuda: bool,
     /// Where its programs' flight recorder keeps its file; none where they have none.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ring: Option<PathBuf>,
 }
 
@@ -110,22 +95,30 @@ mod tests {
     use flopwatch_api::profiler::ProfilerType;
 
     use super::*;
+    use crate::adoption::Collection;
+    use crate::signs::Signs;
 
     #[test]
     fn what_one_profiler_keeps_lies_under_its_name() {
-        let journal = Journal {
-            attached: Some(Attached {
+        let collection = Collection {
+            attached: Attached {
                 container_id: "abc".to_owned(),
                 process: ProcessId { pid: 7, start_time: 1 },
                 profiler: State::bare(ProfilerType::Metrics),
                 note: String::new(),
                 uses_cuda: false,
                 ring: Some("/flopwatch/recorder/recorder.ring".into()),
-            }),
+            },
+            unprepared: State::bare(ProfilerType::Metrics),
+            opened_utc_ns: 100,
             signs: Some(Signs {
                 gpu_percent: Some(40),
                 ..Signs::default()
             }),
+            over_budget: None,
+        };
+        let journal = Journal {
+            stage: Stage::Fetch(collection),
             missed: Some(Missed {
                 tries: 1,
                 reason: "EventsMissed".to_owned(),
@@ -133,7 +126,8 @@ mod tests {
             ..Journal::default()
         };
         let text = serde_json::to_value(&journal).unwrap();
-        assert_eq!(text["attached"]["profiler"], serde_json::json!({"type": "Metrics"}));
+        let profiler = &text["stage"]["Fetch"]["attached"]["profiler"];
+        assert_eq!(*profiler, serde_json::json!({"type": "Metrics"}));
         assert_eq!(serde_json::from_value::<Journal>(text).unwrap(), journal);
     }
 }

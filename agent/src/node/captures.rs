@@ -223,7 +223,7 @@ impl Captures {
 
     /// Whether an earlier agent had taken all out of the container that a capture recorded.
     fn has_recorded(&self, uid: &str) -> bool {
-        journal::read(&journal::path(&self.node.spool, uid)).is_some_and(|journal| journal.recorded)
+        journal::read(&journal::path(&self.node.spool, uid)).is_some_and(|journal| journal.stage.has_recorded())
     }
 
     /// Whether the task of a live capture has but its last steps to do: it throws its data away, it has told its end, or there is no

@@ -1,77 +1,56 @@
 //! A second collection, where the first one missed what it was to record.
 
+use flopwatch_api::capture::Stage as StatusStage;
 use tracing::warn;
 
-use super::{Failed, Published, Work};
-use crate::adoption::{Attached, Missed};
-use crate::failure::Failure;
+use super::context::Context;
+use super::finish::clean_container;
+use super::outcome::Failed;
+use crate::adoption::{Attached, Missed, Stage};
 use crate::folder;
 use crate::plan::tries_again;
-use flopwatch_api::capture::Stage;
 
-impl Work<'_> {
-    /// Makes, checks and publishes the files, of a second collection where the first missed what it was to record.
-    pub(super) async fn produce(&mut self, attached: &Attached) -> Result<Published, Failed> {
-        let made = self.make(attached).await;
-        self.or_once_more(attached, made).await
+/// The stage after a failure with which the capture is recorded once more; none where the failure
+/// stands, which then says what became of the collection before.
+pub(super) fn after(cx: &mut Context<'_>, failed: &mut Failed) -> Option<Stage> {
+    let attached = cx.journal.stage.reattached()?;
+    let tries = cx.journal.missed.as_ref().map_or(0, |missed| missed.tries);
+    let (interrupt, reason) = (*cx.interrupts.borrow(), failed.failure.reason);
+    let collection = cx.journal.stage.collection();
+    // Whoever was slowed too much by one window is not given another.
+    let costly = collection.is_some_and(|collection| collection.over_budget.is_some());
+    if costly || !tries_again(&cx.capture.spec, tries, interrupt, reason) {
+        tell_of_both(cx, failed);
+        return None;
     }
+    if let Err(busy) = cx.claim.take() {
+        tell_of_both(cx, failed);
+        let why = format!(" (no further window was recorded: {})", busy.message);
+        failed.failure.message.push_str(&why);
+        return None;
+    }
+    warn!(reason = %reason, why = failed.failure.message, "the collection is tried once more");
+    cx.journal.missed = Some(Missed {
+        tries: tries.saturating_add(1),
+        reason: reason.as_str().to_owned(),
+    });
+    Some(Stage::Again(attached))
+}
 
-    /// How a collection ended, or a second one where the first missed what it was to record.
-    pub(super) async fn or_once_more(
-        &mut self,
-        attached: &Attached,
-        ended: Result<Published, Failed>,
-    ) -> Result<Published, Failed> {
-        let failed = match ended {
-            Ok(published) => return Ok(published),
-            Err(failed) => failed,
-        };
-        let tries = self.journal.missed.as_ref().map_or(0, |missed| missed.tries);
-        let (interrupt, reason) = (*self.interrupts.borrow(), failed.failure.reason);
-        // Whoever was slowed too much by one window is not given another.
-        let costly = self.journal.over_budget.is_some();
-        if costly || !tries_again(&self.capture.spec, tries, interrupt, reason) {
-            return Err(self.told_of_both(failed));
-        }
-        if let Err(busy) = self.claim.take() {
-            let mut failed = self.told_of_both(failed);
-            let why = format!(" (no further window was recorded: {})", busy.message);
-            failed.failure.message.push_str(&why);
-            return Err(failed);
-        }
-        warn!(reason = %reason, why = failed.failure.message, "the collection is tried once more");
-        self.journal.missed = Some(Missed {
-            tries: tries.saturating_add(1),
-            reason: reason.as_str().to_owned(),
-        });
-        let attached = self.second_try(attached.clone())?;
-        self.journal.attached = Some(attached.clone());
-        (self.journal.opened_utc_ns, self.journal.signs) = (None, None);
-        self.journal.recorded = false;
-        self.remember().await?;
-        self.clean_container().await;
-        folder::remove(&self.spool, &self.node.steps).await;
-        self.enter(Stage::Attaching, &format!("recording once more after {reason}"));
-        let collected = self.collect(&attached, None).await;
-        collected.map_err(|failure| self.told_of_both(failure.into()))?;
-        let attached = self.journal.attached.clone().unwrap_or(attached);
-        self.make(&attached).await.map_err(|failed| self.told_of_both(failed))
+/// Says of a failure of a second collection what became of the first.
+fn tell_of_both(cx: &Context<'_>, failed: &mut Failed) {
+    if let Some(missed) = &cx.journal.missed {
+        let first = format!(" (a second window was recorded, after {} of the first)", missed.reason);
+        failed.failure.message.push_str(&first);
     }
+}
 
-    /// Says of a failure of a second collection what became of the first.
-    pub(super) fn told_of_both(&self, mut failed: Failed) -> Failed {
-        if let Some(missed) = &self.journal.missed {
-            let first = format!(" (a second window was recorded, after {} of the first)", missed.reason);
-            failed.failure.message.push_str(&first);
-        }
-        failed
-    }
-
-    /// What a collection is attached with: its profiler's second way, where the first one missed what it was to record.
-    pub(super) fn second_try(&self, mut attached: Attached) -> Result<Attached, Failure> {
-        if self.journal.missed.is_some() {
-            attached.profiler = self.profiler(&attached)?.second_try(attached.profiler);
-        }
-        Ok(attached)
-    }
+/// Removes what the collection before left in its container and on the node.
+pub(super) async fn step(cx: &mut Context<'_>, attached: Attached) -> Stage {
+    clean_container(cx).await;
+    folder::remove(&cx.spool, &cx.node.steps).await;
+    let missed = cx.journal.missed.as_ref();
+    let reason = missed.map(|missed| missed.reason.clone()).unwrap_or_default();
+    cx.enter(StatusStage::Attaching, &format!("recording once more after {reason}"));
+    Stage::Prepare(attached)
 }

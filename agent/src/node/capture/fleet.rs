@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use flopwatch_api::capture::CaptureStatus;
 use flopwatch_fleet::CaptureRow;
 
-use super::Work;
+use super::context::Context;
 use crate::adoption::Journal;
 use crate::failure::chain;
 use crate::fleet::{CAPTURE, ROWS, described, take};
@@ -15,54 +15,55 @@ use crate::node::journal::replace;
 use crate::pipeline::Products;
 use crate::transform::Samples;
 
-impl Work<'_> {
-    /// Finds out who the capture is, for the journal that is written next.
-    pub(super) fn identify(&mut self) {
-        if let Some(fleet) = &self.node.fleet {
-            let row = fleet.identity(self.node, self.capture, self.journal.fleet.as_deref());
-            self.journal.fleet = Some(Box::new(row));
-        }
+/// Finds out who the capture is, for the journal that is written next.
+pub(super) fn identify(cx: &mut Context<'_>) {
+    if let Some(fleet) = &cx.node.fleet {
+        let row = fleet.identity(cx.node, cx.capture, cx.journal.fleet.as_deref());
+        cx.journal.fleet = Some(Box::new(row));
     }
+}
 
-    /// The window, by the agent's own clock, for the journal that is written next.
-    pub(super) fn dates_window(&mut self, samples: &Samples) {
-        self.identify();
-        if let Some(row) = &mut self.journal.fleet {
-            row.window_start = i64::try_from(samples.window_start_utc_ns).unwrap_or(i64::MAX);
-            row.window_ns = i64::try_from(samples.window_ns).unwrap_or(i64::MAX);
-        }
+/// Says in the row when the window was, by the agent's own clock, for the journal that is written
+/// next.
+pub(super) fn on_closed(cx: &mut Context<'_>, samples: &Samples) {
+    identify(cx);
+    if let Some(row) = &mut cx.journal.fleet {
+        row.window_start = i64::try_from(samples.window_start_utc_ns).unwrap_or(i64::MAX);
+        row.window_ns = i64::try_from(samples.window_ns).unwrap_or(i64::MAX);
     }
+}
 
-    /// The row of the capture as a file for the child that makes its rows; none where there is no fleet, or it cannot be written.
-    pub(super) fn row_for_child(&self) -> Option<PathBuf> {
-        let (fleet, row) = (self.node.fleet.as_ref()?, self.journal.fleet.as_ref()?);
-        let path = self.spool.join(CAPTURE);
-        let text = serde_json::to_vec(row).map_err(std::io::Error::from);
-        match text.and_then(|text| std::fs::write(&path, text)) {
-            Ok(()) => Some(path),
-            Err(error) => {
-                fleet.without_rows(&error.to_string());
-                None
-            }
+/// The row of the capture as a file for the child that makes its rows; none where there is no
+/// fleet, or it cannot be written.
+pub(super) fn row_for_child(cx: &Context<'_>) -> Option<PathBuf> {
+    let (fleet, row) = (cx.node.fleet.as_ref()?, cx.journal.fleet.as_ref()?);
+    let path = cx.spool.join(CAPTURE);
+    let text = serde_json::to_vec(row).map_err(std::io::Error::from);
+    match text.and_then(|text| std::fs::write(&path, text)) {
+        Ok(()) => Some(path),
+        Err(error) => {
+            fleet.without_rows(&error.to_string());
+            None
         }
     }
+}
 
-    /// Keeps the rows that the child made in the capture's folder until the capture has its end, and gives the capture's row with what was
-    /// measured. They never fail a capture: what is not taken is said and counted.
-    pub(super) async fn take_rows(&self, products: &Products<'_>) -> Option<Box<CaptureRow>> {
-        let (fleet, row) = (self.node.fleet.as_ref()?, self.journal.fleet.as_deref()?);
-        let path = self.spool.join(ROWS);
-        // Those of an earlier try, of which nobody knows whether they are the same.
-        drop(std::fs::remove_file(&path));
-        let kept = match products.open(ROWS) {
-            Ok(file) => keep_rows(file, row.clone(), path).await,
-            Err(error) => Err(format!("the transform made none: {}", chain(&error))),
-        };
-        if let Err(why) = kept {
-            fleet.without_rows(&why);
-        }
-        Some(Box::new(described(row.clone(), &products.summary)))
+/// Keeps the rows that the child made in the capture's folder until the capture has its end, and
+/// gives the capture's row with what was measured. They never fail a capture: what is not taken is
+/// said and counted.
+pub(super) async fn take_rows(cx: &Context<'_>, products: &Products<'_>) -> Option<Box<CaptureRow>> {
+    let (fleet, row) = (cx.node.fleet.as_ref()?, cx.journal.fleet.as_deref()?);
+    let path = cx.spool.join(ROWS);
+    // Those of an earlier try, of which nobody knows whether they are the same.
+    drop(std::fs::remove_file(&path));
+    let kept = match products.open(ROWS) {
+        Ok(file) => keep_rows(file, row.clone(), path).await,
+        Err(error) => Err(format!("the transform made none: {}", chain(&error))),
+    };
+    if let Err(why) = kept {
+        fleet.without_rows(&why);
     }
+    Some(Box::new(described(row.clone(), &products.summary)))
 }
 
 /// Checks the rows and writes them where the agent alone can.

@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::debug;
 
-use super::Work;
+use super::context::Context;
 use crate::adoption::Attached;
 use crate::failure::Failure;
 use crate::overhead::LOOK;
@@ -119,37 +119,37 @@ impl MemoryWatch {
     }
 }
 
-impl Work<'_> {
-    /// Watches the memory of the target and of the node from now on, where the window could be
-    /// ended. Of a program that begins with its window all growth is its own.
-    pub(super) async fn watch_memory(&mut self, attached: &Attached) {
-        self.memory = None;
-        let begins = self.capture.spec.start == StartMode::ContainerStart;
-        if begins || !can_be_ended(attached.profiler.type_) {
-            return;
-        }
-        let entering = &self.node.entering;
-        let session = entering.target(&attached.container_id, attached.process).cgroup;
-        let (root, procfs) = (entering.cgroup_root.clone(), self.node.procfs.clone());
-        let id = attached.container_id.clone();
-        let looked = spawn_blocking(move || {
-            let session = session.and_then(|session| session.memory());
-            let sources = Sources::find(&root, &id, session, procfs)?;
-            let opened = sources.read()?;
-            Some((sources, opened))
-        });
-        let found = looked.await.ok().flatten();
-        let to_end = self.profiler(attached).map_or(0, |profiler| profiler.memory_to_end());
-        self.memory = found.map(|(sources, opened)| MemoryWatch::start(sources, opened, to_end));
+/// Watches the memory of the target and of the node from now on, where the window could be
+/// ended. Of a program that begins with its window all growth is its own.
+pub(super) async fn watch(cx: &mut Context<'_>, attached: &Attached) {
+    cx.overhead.memory = None;
+    let begins = cx.capture.spec.start == StartMode::ContainerStart;
+    if begins || !can_be_ended(attached.profiler.type_) {
+        return;
     }
+    let entering = &cx.node.entering;
+    let session = entering.target(&attached.container_id, attached.process).cgroup;
+    let (root, procfs) = (entering.cgroup_root.clone(), cx.node.procfs.clone());
+    let id = attached.container_id.clone();
+    let looked = spawn_blocking(move || {
+        let session = session.and_then(|session| session.memory());
+        let sources = Sources::find(&root, &id, session, procfs)?;
+        let opened = sources.read()?;
+        Some((sources, opened))
+    });
+    let found = looked.await.ok().flatten();
+    let to_end = cx.profiler(attached).map_or(0, |profiler| profiler.memory_to_end());
+    cx.overhead.memory = found.map(|(sources, opened)| MemoryWatch::start(sources, opened, to_end));
+}
 
-    /// Fails where less memory is left than a window takes before it can be ended.
-    pub(super) fn check_memory(&self, attached: &Attached) -> Result<(), Failure> {
-        let Some(watch) = &self.memory else { return Ok(()) };
-        let needed = self.profiler(attached)?.memory_to_begin(&attached.profiler)?;
-        let lack = watch.opened.lack(needed);
-        lack.map_or(Ok(()), |why| Err(Failure::new(CaptureReason::OverBudget, why)))
-    }
+/// Fails where less memory is left than a window takes before it can be ended.
+pub(super) fn check(cx: &Context<'_>, attached: &Attached) -> Result<(), Failure> {
+    let Some(watch) = &cx.overhead.memory else {
+        return Ok(());
+    };
+    let needed = cx.profiler(attached)?.memory_to_begin(&attached.profiler)?;
+    let lack = watch.opened.lack(needed);
+    lack.map_or(Ok(()), |why| Err(Failure::new(CaptureReason::OverBudget, why)))
 }
 
 #[cfg(test)]

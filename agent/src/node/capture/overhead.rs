@@ -4,19 +4,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::capture::Stage;
-use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime, OverheadReason, OverheadSignal, SignalSource};
+use flopwatch_api::capture::Stage as StatusStage;
+use flopwatch_api::overhead::{
+    CaptureOverhead, CaptureProcessorTime, OverheadReason, OverheadSignal, OverheadSpec, SignalSource,
+};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
-use super::Work;
-use super::collect::{blocking, utc_ns};
-use super::memory::MemoryWatch;
+use super::context::Context;
+use super::memory::{self, MemoryWatch};
 use super::produce::Produced;
 use super::scrape::Scraper;
-use crate::adoption::Attached;
+use super::{blocking, utc_ns};
+use crate::adoption::{Attached, Collection};
 use crate::failure::Failure;
 use crate::node::Node;
 use crate::node::claims::Claim;
@@ -26,9 +28,25 @@ use crate::overhead::{Choice, LOOK, Opened, Watch, calls, hint, length_for, unwa
 const NOBODY_COUNTS: &str = "nothing counts the target's work: let its pod be prepared with flopwatch.dev/prepare: recorder, or name a counter \
                              of it in spec.overhead.signal.prometheus";
 
+/// What is measured of the target beside its capture.
+#[derive(Debug, Default)]
+pub(super) struct Overhead {
+    pace: Pace,
+    /// None while no window is open, and where it is not to be ended for memory.
+    pub(super) memory: Option<MemoryWatch>,
+    pub(super) profiler_time: ProfilerTime,
+}
+
+impl Overhead {
+    /// The window is over.
+    pub(super) fn on_closed(&mut self, at_ns: u64) {
+        self.pace.closed(at_ns);
+    }
+}
+
 /// How fast the target is.
 #[derive(Debug, Default)]
-pub(super) enum Pace {
+enum Pace {
     /// There is no window, or it has not opened.
     #[default]
     Unwatched,
@@ -46,7 +64,7 @@ pub(super) enum Pace {
 
 /// A window of which nothing shows how fast the target is.
 #[derive(Clone, Debug)]
-pub(super) struct Blind {
+struct Blind {
     reason: OverheadReason,
     why: String,
     /// None where there is no time before it.
@@ -93,7 +111,7 @@ impl Pace {
         })
     }
 
-    pub(super) fn closed(&mut self, at_ns: u64) {
+    fn closed(&mut self, at_ns: u64) {
         match self {
             Self::Watched { watch, .. } => watch.close(at_ns),
             Self::Blind(blind) => blind.closed_ns = at_ns,
@@ -101,7 +119,7 @@ impl Pace {
         }
     }
 
-    pub(super) fn detached(&mut self, at_ns: u64) {
+    fn detached(&mut self, at_ns: u64) {
         if let Self::Watched { watch, .. } = self {
             watch.detached(at_ns);
         }
@@ -119,156 +137,152 @@ impl Pace {
     }
 }
 
-impl Work<'_> {
-    /// Looks at the memory of the target before the profiler attaches, and reads the counter that
-    /// the session names for some time.
-    pub(super) async fn count_before(&mut self, attached: &Attached) -> Result<(), Failure> {
-        self.watch_memory(attached).await;
-        self.check_memory(attached)?;
-        let signal = self.capture.spec.overhead.signal.as_ref();
-        let Some(signal) = signal.and_then(|signal| signal.prometheus.clone()) else {
-            return Ok(());
+/// Looks at the memory of the target before the profiler attaches, and reads the counter that
+/// the session names for some time.
+pub(super) async fn count_before(cx: &mut Context<'_>, attached: &Attached) -> Result<(), Failure> {
+    memory::watch(cx, attached).await;
+    memory::check(cx, attached)?;
+    let signal = cx.capture.spec.overhead.signal.as_ref();
+    let Some(signal) = signal.and_then(|signal| signal.prometheus.clone()) else {
+        return Ok(());
+    };
+    // Its program is held until the window is open, and publishes nothing yet.
+    if cx.capture.spec.start == StartMode::ContainerStart {
+        return Ok(());
+    }
+    if cx
+        .profiler(attached)?
+        .looks_back(&attached.profiler, utc_ns())?
+        .is_some()
+    {
+        return Ok(());
+    }
+    let time = Duration::from_secs(u64::try_from(signal.baseline_seconds).unwrap_or(0));
+    let message = format!("reading {} for {} s", signal.counter, time.as_secs());
+    let procfs = cx.node.containers.procfs();
+    cx.overhead.pace = Pace::Read(Scraper::start(procfs, attached.container_id.clone(), signal));
+    let until = Instant::now() + time;
+    cx.enter(StatusStage::Attaching, &message);
+    while let Some(left) = until
+        .checked_duration_since(Instant::now())
+        .filter(|left| !left.is_zero())
+    {
+        sleep(LOOK.min(left)).await;
+        cx.interrupted()?;
+    }
+    Ok(())
+}
+
+/// Watches how fast the target is from now on, since the window has opened.
+pub(super) fn on_opened(cx: &mut Context<'_>, attached: &Attached, opened: Opened) {
+    let spec = &cx.capture.spec;
+    if spec.start == StartMode::ContainerStart {
+        let why = "the window begins with the program: there is nothing before it to compare with";
+        cx.overhead.pace = Pace::blind(OverheadReason::NoSignal, why.to_owned(), None);
+        return;
+    }
+    if let Pace::Read(scraper) = std::mem::take(&mut cx.overhead.pace) {
+        cx.overhead.pace = follow_counter(&cx.capture.spec.overhead, scraper, opened);
+        return;
+    }
+    let watched = cx.node.heartbeats.watch(&attached.container_id, &spec.overhead, opened);
+    cx.overhead.pace = match watched {
+        Ok(watch) => Pace::watched(watch, None),
+        Err(_) if attached.ring.is_none() => {
+            Pace::blind(OverheadReason::NoSignal, NOBODY_COUNTS.to_owned(), Some(opened))
+        }
+        Err(why) => Pace::blind(why.reason(), why.to_string(), Some(opened)),
+    };
+}
+
+/// Goes on with a counter that was read before the window.
+fn follow_counter(spec: &OverheadSpec, scraper: Scraper, opened: Opened) -> Pace {
+    let mut samples = scraper.since(0);
+    samples.retain(|sample| sample.at_ns <= opened.attach_ns);
+    let signal = spec.signal.as_ref();
+    let name = signal.and_then(|signal| signal.prometheus.as_ref());
+    let name = name.map(|signal| signal.counter.clone()).unwrap_or_default();
+    let Some(length_ns) = length_for(&samples) else {
+        let (reason, why) = match scraper.failure() {
+            Some(why) => (OverheadReason::NoSignal, why),
+            None if calls(&samples) == 0 => (OverheadReason::NoSignal, "it did not move before the window".to_owned()),
+            None => (
+                OverheadReason::TooSeldom,
+                "it moved too seldom before the window".to_owned(),
+            ),
         };
-        // Its program is held until the window is open, and publishes nothing yet.
-        if self.capture.spec.start == StartMode::ContainerStart {
-            return Ok(());
-        }
-        if self
-            .profiler(attached)?
-            .looks_back(&attached.profiler, utc_ns())?
-            .is_some()
-        {
-            return Ok(());
-        }
-        let time = Duration::from_secs(u64::try_from(signal.baseline_seconds).unwrap_or(0));
-        let message = format!("reading {} for {} s", signal.counter, time.as_secs());
-        let procfs = self.node.containers.procfs();
-        self.pace = Pace::Read(Scraper::start(procfs, attached.container_id.clone(), signal));
-        let until = Instant::now() + time;
-        self.enter(Stage::Attaching, &message);
-        while let Some(left) = until
-            .checked_duration_since(Instant::now())
-            .filter(|left| !left.is_zero())
-        {
-            sleep(LOOK.min(left)).await;
-            self.interrupted()?;
-        }
-        Ok(())
-    }
+        return Pace::blind(reason, format!("the counter {name}: {why}"), Some(opened));
+    };
+    let source = SignalSource::Prometheus;
+    let choice = Choice { samples, length_ns };
+    let watch = Watch::open(OverheadSignal { source, name }, choice, spec, opened);
+    Pace::watched(watch, Some(scraper))
+}
 
-    /// The window has opened.
-    pub(super) fn pace_opened(&mut self, attached: &Attached, opened: Opened) {
-        let spec = &self.capture.spec;
-        if spec.start == StartMode::ContainerStart {
-            let why = "the window begins with the program: there is nothing before it to compare with";
-            self.pace = Pace::blind(OverheadReason::NoSignal, why.to_owned(), None);
-            return;
-        }
-        if let Pace::Read(scraper) = std::mem::take(&mut self.pace) {
-            self.pace = self.follow_counter(scraper, opened);
-            return;
-        }
-        let watched = self
-            .node
-            .heartbeats
-            .watch(&attached.container_id, &spec.overhead, opened);
-        self.pace = match watched {
-            Ok(watch) => Pace::watched(watch, None),
-            Err(_) if attached.ring.is_none() => {
-                Pace::blind(OverheadReason::NoSignal, NOBODY_COUNTS.to_owned(), Some(opened))
-            }
-            Err(why) => Pace::blind(why.reason(), why.to_string(), Some(opened)),
-        };
-    }
+/// Whether the window costs more than it may, and is to be ended for that.
+pub(super) fn exceeds_budget(cx: &mut Context<'_>, collection: &mut Collection) -> bool {
+    let slowed = slowed(cx, &collection.attached);
+    let Some(why) = slowed.or_else(|| cx.overhead.memory.as_ref().and_then(MemoryWatch::found)) else {
+        return false;
+    };
+    info!(why, "the window is ended");
+    collection.over_budget = Some(why);
+    true
+}
 
-    /// Goes on with a counter that was read before the window.
-    fn follow_counter(&self, scraper: Scraper, opened: Opened) -> Pace {
-        let mut samples = scraper.since(0);
-        samples.retain(|sample| sample.at_ns <= opened.attach_ns);
-        let signal = self.capture.spec.overhead.signal.as_ref();
-        let name = signal.and_then(|signal| signal.prometheus.as_ref());
-        let name = name.map(|signal| signal.counter.clone()).unwrap_or_default();
-        let Some(length_ns) = length_for(&samples) else {
-            let (reason, why) = match scraper.failure() {
-                Some(why) => (OverheadReason::NoSignal, why),
-                None if calls(&samples) == 0 => {
-                    (OverheadReason::NoSignal, "it did not move before the window".to_owned())
-                }
-                None => (
-                    OverheadReason::TooSeldom,
-                    "it moved too seldom before the window".to_owned(),
-                ),
-            };
-            return Pace::blind(reason, format!("the counter {name}: {why}"), Some(opened));
-        };
-        let source = SignalSource::Prometheus;
-        let choice = Choice { samples, length_ns };
-        let watch = Watch::open(
-            OverheadSignal { source, name },
-            choice,
-            &self.capture.spec.overhead,
-            opened,
-        );
-        Pace::watched(watch, Some(scraper))
-    }
+/// Why the window is to be ended, by how fast the target is.
+fn slowed(cx: &mut Context<'_>, attached: &Attached) -> Option<String> {
+    cx.overhead.pace.follow(cx.node, &attached.container_id);
+    let Pace::Watched { watch, .. } = &mut cx.overhead.pace else {
+        return None;
+    };
+    watch.look()?;
+    Some(watch.judge().message)
+}
 
-    /// Whether the window costs more than it may, and is to be ended for that.
-    pub(super) fn exceeds_budget(&mut self, attached: &Attached) -> bool {
-        let slowed = self.slowed(attached);
-        let Some(why) = slowed.or_else(|| self.memory.as_ref().and_then(MemoryWatch::found)) else {
-            return false;
-        };
-        info!(why, "the window is ended");
-        self.journal.over_budget = Some(why);
-        true
+/// Says what the capture cost, in the status and in the summary that is published.
+pub(super) fn tell_cost(
+    cx: &mut Context<'_>,
+    produced: &mut Produced,
+    told: Option<CaptureOverhead>,
+) -> Result<(), Failure> {
+    let time = CaptureProcessorTime {
+        profiler_milliseconds: cx.overhead.profiler_time.spent().map(milliseconds),
+        processing_milliseconds: produced.processor_time.map(milliseconds),
+    };
+    produced.tell_cost(told.as_ref(), time, &cx.spool)?;
+    cx.draft.processor_time(time);
+    if let Some(told) = told {
+        cx.node.metrics.overhead(told.verdict);
+        cx.draft.overhead(told);
     }
+    Ok(())
+}
 
-    /// Why the window is to be ended, by how fast the target is.
-    fn slowed(&mut self, attached: &Attached) -> Option<String> {
-        self.pace.follow(self.node, &attached.container_id);
-        let Pace::Watched { watch, .. } = &mut self.pace else {
-            return None;
-        };
-        watch.look()?;
-        Some(watch.judge().message)
-    }
+/// Measures what the profiler's own processes took, now that they have left the container.
+pub(super) async fn on_detached(cx: &mut Context<'_>, attached: &Attached) -> Result<(), Failure> {
+    cx.overhead.pace.detached(utc_ns());
+    cx.overhead.profiler_time.after = profiler_time(cx, attached).await?;
+    Ok(())
+}
 
-    /// Says what the capture cost, in the status and in the summary that is published.
-    pub(super) fn tell_cost(&mut self, produced: &mut Produced, told: Option<CaptureOverhead>) -> Result<(), Failure> {
-        let time = CaptureProcessorTime {
-            profiler_milliseconds: self.profiler_time.spent().map(milliseconds),
-            processing_milliseconds: produced.processor_time.map(milliseconds),
-        };
-        produced.tell_cost(told.as_ref(), time, &self.spool)?;
-        self.draft.processor_time(time);
-        if let Some(told) = told {
-            self.node.metrics.overhead(told.verdict);
-            self.draft.overhead(told);
-        }
-        Ok(())
-    }
+/// Processor time that the profiler's own processes in the container have used so far.
+pub(super) async fn profiler_time(cx: &Context<'_>, attached: &Attached) -> Result<Option<Duration>, Failure> {
+    let (profiler, site) = (cx.profiler(attached)?, cx.site_of(attached));
+    blocking(CaptureReason::CollectionFailed, move || {
+        Ok(profiler.processor_time(&site))
+    })
+    .await
+}
 
-    /// Processor time that the profiler's own processes in the container have used so far.
-    pub(super) async fn profiler_time(&self, attached: &Attached) -> Result<Option<Duration>, Failure> {
-        let (profiler, site) = (self.profiler(attached)?, self.site_of(attached));
-        blocking(CaptureReason::CollectionFailed, move || {
-            Ok(profiler.processor_time(&site))
-        })
-        .await
-    }
-
-    /// What is counted from the window's end on, apart from the rest of the capture.
-    pub(super) fn counting(&mut self) -> Counting {
-        self.memory = None;
-        let attached = self.journal.attached.as_ref();
-        Counting {
-            node: Arc::clone(self.node),
-            container_id: attached
-                .map(|attached| attached.container_id.clone())
-                .unwrap_or_default(),
-            pace: std::mem::take(&mut self.pace),
-            is_lost: self.journal.adoptions > 0 && self.journal.opened_utc_ns.is_some(),
-        }
+/// What is counted from the window's end on, apart from the rest of the capture.
+pub(super) fn counting(cx: &mut Context<'_>, attached: &Attached) -> Counting {
+    cx.overhead.memory = None;
+    Counting {
+        node: Arc::clone(cx.node),
+        container_id: attached.container_id.clone(),
+        pace: std::mem::take(&mut cx.overhead.pace),
+        is_lost: cx.journal.adoptions > 0,
     }
 }
 

@@ -6,21 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::artifact::PRELUDE;
-use flopwatch_api::capture::Stage;
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::TransformDevice;
-use flopwatch_attach::process::ProcessId;
-use k8s_openapi::jiff::Timestamp;
 use tracing::{info, warn};
 
-use super::Work;
-use super::collect::{blocking, utc_ns};
+use super::context::Context;
+use super::{blocking, utc_ns};
 use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
 use crate::profilers::recorder::ring::{self, RingError};
-use crate::profilers::recorder::{Kept, of_kept};
-use crate::signs::Signs;
 use crate::transform::{Job, Samples, read_samples, read_summary};
 use crate::workplace::Workplace;
 
@@ -34,103 +28,66 @@ const SUMMARY: &str = "prelude.json";
 /// Why there is none, where there should be one.
 const WITHOUT: &str = "before.txt";
 
-impl Work<'_> {
-    /// Takes what was recorded before a time, for the session's length.
-    pub(super) async fn look_back(&mut self, attached: &Attached, end_utc_ns: u64) -> Result<(), Failure> {
-        let samples = self.before(attached, end_utc_ns, self.length()).await;
-        let start = i128::from(samples.window_start_utc_ns);
-        self.draft
-            .window_opened(Timestamp::from_nanosecond(start).unwrap_or_else(|_out_of_range| Timestamp::now()));
-        self.enter(Stage::Collecting, "taking what was recorded");
-        self.journal.signs = Some(Signs::of(&samples, attached.uses_cuda, (None, None)));
-        self.dates_window(&samples);
-        self.remember().await?;
-        self.keep_samples(&samples)?;
-        self.fetch(attached).await
-    }
-
-    /// Attaches to what the node kept of a container that has ended, which is all that there is; else `failure` stands.
-    pub(super) fn attach_to_kept(&mut self, failure: Failure) -> Result<Attached, Failure> {
-        let spec = &self.capture.spec;
-        let recordings = &self.node.recordings;
-        let kept = recordings.find(&spec.pod_ref.uid, &spec.container_name);
-        let Some((file, ended)) = kept.filter(|_| spec.profiler.type_ == ProfilerType::Recorder) else {
-            return Err(failure);
-        };
-        self.draft.attach_to(ProfilerType::Recorder, &ended.container_id);
-        self.write();
-        Ok(Attached {
-            container_id: ended.container_id,
-            process: ProcessId { pid: 0, start_time: 0 },
-            profiler: of_kept(Kept {
-                file,
-                ended_utc_ns: ended.at_utc_ns,
-            })?,
-            note: String::new(),
-            uses_cuda: false,
-            ring: None,
-        })
-    }
-
-    /// Takes what was recorded before a window that is open now. What cannot be taken is no reason to lose the window.
-    pub(super) async fn keep_prelude(&self, attached: &Attached) {
-        let samples = self.before(attached, utc_ns(), LONGEST).await;
-        let taken = self.take_ring(attached).await;
-        let kept = match taken {
-            Ok(false) if samples.series.is_empty() => return,
-            Ok(_) => serde_json::to_vec(&samples)
-                .map_err(std::io::Error::from)
-                .and_then(|text| std::fs::write(self.spool.join(SAMPLES_BEFORE), text))
-                .map_err(Failure::because(CaptureReason::StoreFailed)),
-            Err(failure) => Err(failure),
-        };
-        if let Err(failure) = kept {
-            warn!(why = failure.message, "the capture has no prelude");
-            if let Err(error) = std::fs::write(self.spool.join(WITHOUT), &failure.message) {
-                warn!(error = %chain(&error), "the capture will not say so");
-            }
+/// Takes what was recorded before a window that is open now. What cannot be taken is no reason to
+/// lose the window.
+pub(super) async fn on_opened(cx: &Context<'_>, attached: &Attached) {
+    let samples = before(cx, attached, utc_ns(), LONGEST).await;
+    let taken = take_ring(cx, attached).await;
+    let kept = match taken {
+        Ok(false) if samples.series.is_empty() => return,
+        Ok(_) => serde_json::to_vec(&samples)
+            .map_err(std::io::Error::from)
+            .and_then(|text| std::fs::write(cx.spool.join(SAMPLES_BEFORE), text))
+            .map_err(Failure::because(CaptureReason::StoreFailed)),
+        Err(failure) => Err(failure),
+    };
+    if let Err(failure) = kept {
+        warn!(why = failure.message, "the capture has no prelude");
+        if let Err(error) = std::fs::write(cx.spool.join(WITHOUT), &failure.message) {
+            warn!(error = %chain(&error), "the capture will not say so");
         }
     }
+}
 
-    /// The time of `length` before another, with what the metrics ring holds of the container and its devices.
-    async fn before(&self, attached: &Attached, end_utc_ns: u64, length: Duration) -> Samples {
-        let (node, id) = (Arc::clone(self.node), attached.container_id.clone());
-        let window_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        let from = end_utc_ns.saturating_sub(window_ns);
-        let found = tokio::task::spawn_blocking(move || {
-            let ring = node.metrics_ring.as_ref();
-            let mut found = ring
-                .map(|ring| ring.before(&id, end_utc_ns, length))
-                .unwrap_or_default();
-            found.series.extend(node.heartbeats.within(&id, from..end_utc_ns));
-            found
-        });
-        let found = found.await.unwrap_or_default();
-        Samples {
-            window_start_utc_ns: from,
-            window_ns,
-            series: found.series,
-            missed: found.missed,
+/// The time of `length` before another, with what the metrics ring holds of the container and its
+/// devices.
+pub(super) async fn before(cx: &Context<'_>, attached: &Attached, end_utc_ns: u64, length: Duration) -> Samples {
+    let (node, id) = (Arc::clone(cx.node), attached.container_id.clone());
+    let window_ns = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+    let from = end_utc_ns.saturating_sub(window_ns);
+    let found = tokio::task::spawn_blocking(move || {
+        let ring = node.metrics_ring.as_ref();
+        let mut found = ring
+            .map(|ring| ring.before(&id, end_utc_ns, length))
+            .unwrap_or_default();
+        found.series.extend(node.heartbeats.within(&id, from..end_utc_ns));
+        found
+    });
+    let found = found.await.unwrap_or_default();
+    Samples {
+        window_start_utc_ns: from,
+        window_ns,
+        series: found.series,
+        missed: found.missed,
+    }
+}
+
+/// Takes the recorder's file; false where there is none.
+async fn take_ring(cx: &Context<'_>, attached: &Attached) -> Result<bool, Failure> {
+    let Some(path) = attached.ring.clone() else {
+        return Ok(false);
+    };
+    let (site, gate) = (cx.site_of(attached), cx.node.entering.gate.clone());
+    let taken = blocking(CaptureReason::AttachFailed, move || {
+        match ring::take(&gate, &site, path, RING_BEFORE) {
+            Ok(()) => Ok(true),
+            Err(RingError::NotThere) => Ok(false),
+            Err(error) => Err(error.into()),
         }
-    }
-
-    /// Takes the recorder's file; false where there is none.
-    async fn take_ring(&self, attached: &Attached) -> Result<bool, Failure> {
-        let Some(path) = attached.ring.clone() else {
-            return Ok(false);
-        };
-        let (site, gate) = (self.site_of(attached), self.node.entering.gate.clone());
-        let taken = blocking(CaptureReason::AttachFailed, move || {
-            match ring::take(&gate, &site, path, RING_BEFORE) {
-                Ok(()) => Ok(true),
-                Err(RingError::NotThere) => Ok(false),
-                Err(error) => Err(error.into()),
-            }
-        });
-        let taken = taken.await?;
-        info!(taken, "looked for the flight recorder's file");
-        Ok(taken)
-    }
+    });
+    let taken = taken.await?;
+    info!(taken, "looked for the flight recorder's file");
+    Ok(taken)
 }
 
 /// Why a capture has no prelude that should have one; none where it has one, or nothing to have one of.
@@ -147,19 +104,19 @@ pub(super) struct Prelude {
 }
 
 /// Makes the timeline of what was before the window.
-pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<Prelude, Failure> {
-    let samples = work.spool.join(SAMPLES_BEFORE);
+pub(super) async fn make(cx: &Context<'_>, place: &Workplace) -> Result<Prelude, Failure> {
+    let samples = cx.spool.join(SAMPLES_BEFORE);
     if !samples.is_file() {
         return Ok(Prelude {
             holds_something: false,
             processor_time: Some(Duration::ZERO),
         });
     }
-    let ring = Some(work.spool.join(RING_BEFORE)).filter(|ring| ring.is_file());
+    let ring = Some(cx.spool.join(RING_BEFORE)).filter(|ring| ring.is_file());
     let job = Job {
         inputs: ring.clone().into_iter().collect(),
         samples: Some(samples),
-        session_id: Some(work.capture.spec.session_ref.id.clone()),
+        session_id: Some(cx.capture.spec.session_ref.id.clone()),
         trim: true,
         captured: Vec::new(),
         device: TransformDevice::Cpu,
@@ -169,13 +126,13 @@ pub(super) async fn make(work: &Work<'_>, place: &Workplace) -> Result<Prelude, 
         fleet: None,
     };
     let failed = |error: &dyn std::error::Error| Failure::new(CaptureReason::TransformFailed, chain(error));
-    let transformed = work.node.steps.transform(place, &job, work.aborted()).await;
+    let transformed = cx.node.steps.transform(place, &job, cx.aborted()).await;
     let processor_time = transformed.map_err(|error| failed(&error))?;
     let summary = place.open(SUMMARY).map_err(|error| failed(&error))?;
     let summary = read_summary(summary, &job.summary).map_err(|error| failed(&error))?;
     // Without a ring there are series, or there would be no samples.
     let holds_something = summary.total_events > 0 || ring.is_none() || {
-        let samples = read_samples(&work.spool.join(SAMPLES_BEFORE)).map_err(|error| failed(&error))?;
+        let samples = read_samples(&cx.spool.join(SAMPLES_BEFORE)).map_err(|error| failed(&error))?;
         !samples.series.is_empty()
     };
     Ok(Prelude {

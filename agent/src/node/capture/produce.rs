@@ -1,39 +1,38 @@
-//! Makes the published files of what was collected.
+//! The stage in which the files to publish are made of what was recorded.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flopwatch_api::artifact::{Output, PRELUDE, SAMPLES};
-use flopwatch_api::capture::CaptureSummary;
+use flopwatch_api::capture::{CaptureSummary, Stage as StatusStage};
 use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_artifacts::{Manifest, Publication, SourceFile};
+use flopwatch_artifacts::SourceFile;
 use flopwatch_fleet::CaptureRow;
 use flopwatch_summary::{Overhead, ProcessorTime, Summary};
-use k8s_openapi::jiff::Timestamp;
-use kube::ResourceExt;
+use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
-use super::{Failed, Work, prelude, store_failure};
-use crate::adoption::Attached;
-use crate::artifact_file::source_file;
+use super::context::Context;
+use super::outcome::Failed;
+use super::{fleet, overhead, prelude};
+use crate::adoption::{Attached, Collection, Made, Stage};
 use crate::failure::{Failure, chain};
 use crate::folder;
-use crate::node::sweep::capture_id;
 use crate::pipeline::{self, SUMMARY, Wanted};
 use crate::status_summary::idle_processes;
 use crate::workplace::{self, Workplace};
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
-    files: Vec<SourceFile>,
+    pub(super) files: Vec<SourceFile>,
     /// The tables of the summary, which is written once they say what the capture cost.
     tables: Summary,
     /// Index in the files at which the summary belongs; none where it is not published.
     summary_at: Option<usize>,
     /// Names of the categories that were recorded.
-    captured: Vec<String>,
+    pub(super) captured: Vec<String>,
     pub(super) summary: CaptureSummary,
     /// Why there is nothing of the time before the window, where there should be something.
     pub(super) without_prelude: Option<String>,
@@ -45,32 +44,114 @@ pub(super) struct Produced {
     pub(super) fleet: Option<Box<CaptureRow>>,
 }
 
+/// Makes and checks the files of what was recorded.
+pub(super) async fn step(cx: &mut Context<'_>, collection: Collection) -> Result<Stage, Failed> {
+    cx.interrupted()?;
+    let (mut produced, told) = process(cx, &collection).await?;
+    cx.journal.fleet = produced.fleet.take();
+    cx.interrupted()?;
+    overhead::tell_cost(cx, &mut produced, told)?;
+    // An agent that finds the files in the store has this to tell of them.
+    let made = Made {
+        summary: produced.summary.clone(),
+        message: message(cx, &collection.attached, &produced)?,
+    };
+    cx.unwritten.produced = Some(Box::new(produced));
+    Ok(Stage::Publish {
+        collection: Some(collection),
+        made: Some(Box::new(made)),
+    })
+}
+
+/// How the capture went, for people.
+fn message(cx: &Context<'_>, attached: &Attached, produced: &Produced) -> Result<String, Failure> {
+    let mut message = format!(
+        "{} events in {:.1} s with {}",
+        produced.summary.events,
+        Duration::from_nanos(u64::try_from(produced.summary.window_nanoseconds).unwrap_or_default()).as_secs_f64(),
+        attached.profiler.type_.as_str()
+    );
+    if !attached.note.is_empty() {
+        message.push_str("; not deeper because ");
+        message.push_str(&attached.note);
+    }
+    if let Some(shortened) = cx.profiler(attached)?.shortened(&attached.profiler)? {
+        message.push_str("; ");
+        message.push_str(&shortened.why);
+    }
+    if let Some(missed) = &cx.journal.missed {
+        message.push_str("; of a second window, after ");
+        message.push_str(&missed.reason);
+    }
+    if let Some(why) = &produced.without_prelude {
+        message.push_str("; without what was before it: ");
+        message.push_str(why);
+    }
+    if let Some(idle) = &produced.idle {
+        message.push_str("; ");
+        message.push_str(idle);
+    }
+    Ok(message)
+}
+
+/// Makes the files while the target's work is counted for some time after the window. The container
+/// is left to others once that is over; what was recorded waits for its turn.
+async fn process(cx: &mut Context<'_>, collection: &Collection) -> Result<(Produced, Option<CaptureOverhead>), Failed> {
+    let counting = overhead::counting(cx, &collection.attached).until_left(cx.claim.clone(), cx.aborted());
+    let counting = AbortOnDropHandle::new(tokio::spawn(counting));
+    let (claim, aborted) = (cx.claim.clone(), cx.aborted());
+    let mut turn = claim.turn_now();
+    if turn.is_none() {
+        cx.enter(
+            StatusStage::Transforming,
+            "recorded, and waiting for a turn to be processed on the node",
+        );
+        turn = tokio::select! {
+            turn = claim.turn() => turn,
+            () = aborted => None,
+        };
+    }
+    cx.interrupted()?;
+    cx.enter(StatusStage::Transforming, "making the timeline");
+    let produced = produce(cx, collection).await?;
+    drop(turn);
+    if !counting.is_finished() {
+        cx.advance((9, 10), "counting the target's work after the window");
+    }
+    let told = counting.await.unwrap_or_else(|error| {
+        warn!(%error, "what the window cost cannot be told");
+        None
+    });
+    Ok((produced, told))
+}
+
 /// Imports and transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
 /// that is at work.
-pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Produced, Failed> {
-    let profiler = work.profiler(attached)?;
-    let place = make_place(work).await?;
-    let raw = profiler.raw_files(&work.spool).ok_or_else(|| {
+async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, Failed> {
+    let attached = &collection.attached;
+    let profiler = cx.profiler(attached)?;
+    let place = make_place(cx).await?;
+    let raw = profiler.raw_files(&cx.spool).ok_or_else(|| {
         let message = "the raw files are gone from the capture's folder";
         Failure::new(CaptureReason::CollectionFailed, message)
     })?;
-    let recipe = profiler.steps(&attached.profiler, &raw, &place, &work.node.toolbox)?;
-    let spec = &work.capture.spec;
+    let recipe = profiler.steps(&attached.profiler, &raw, &place, &cx.node.toolbox)?;
+    let spec = &cx.capture.spec;
     let wanted = Wanted {
-        samples: Some(work.spool.join(SAMPLES)),
+        samples: Some(cx.spool.join(SAMPLES)),
         session_id: Some(spec.session_ref.id.clone()),
         device: spec.transform.device,
-        fleet: work.row_for_child(),
+        fleet: fleet::row_for_child(cx),
     };
     let collected = recipe.collected.clone();
     let captured = recipe.captured.iter().map(|category| category.name().to_owned());
     let captured = captured.collect();
     // A child that was killed because the capture was ended is no reason of its own.
-    let failed = |error: pipeline::Error| match work.interrupted() {
+    let failed = |error: pipeline::Error| match cx.interrupted() {
         Err(ended) => ended,
         Ok(()) => Failure::new(error.reason(), chain(&error)),
     };
-    let products = pipeline::run(&work.node.steps, &place, recipe, wanted, work.aborted(), |_stage| {}).await;
+    let products = pipeline::run(&cx.node.steps, &place, recipe, wanted, cx.aborted(), |_stage| {}).await;
     let products = products.map_err(failed)?;
     let mut summary = products.digest.clone();
     summary.traced = profiler.outcomes(&attached.profiler, &summary.categories)?;
@@ -80,7 +161,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             &spec.require,
             attached.uses_cuda,
             profiler.expects(),
-            &work.journal.signs.unwrap_or_default(),
+            &collection.signs.unwrap_or_default(),
         );
         verified.map_err(|mut failure| {
             if let Some(idle) = &idle {
@@ -95,12 +176,12 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             }
         })?;
     }
-    let fleet = work.take_rows(&products).await;
+    let fleet = fleet::take_rows(cx, &products).await;
     let mut files = Vec::new();
-    let mut without_prelude = prelude::without(&work.spool);
+    let mut without_prelude = prelude::without(&cx.spool);
     let mut processor_time = products.processor_time;
     if spec.outputs.contains(&Output::Timeline) {
-        match prelude::make(work, &place).await {
+        match prelude::make(cx, &place).await {
             Ok(prelude) => {
                 processor_time = pipeline::sum(processor_time, prelude.processor_time);
                 if prelude.holds_something {
@@ -108,7 +189,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
                 }
             }
             Err(failure) => {
-                work.interrupted()?;
+                cx.interrupted()?;
                 processor_time = None;
                 warn!(why = failure.message, "the capture has no prelude");
                 without_prelude = Some(failure.message);
@@ -126,18 +207,7 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
             files.extend(source_file(name, products.open(name).map_err(failed)?));
         }
     }
-    for (name, path) in collected.into_iter().filter(|_| spec.outputs.contains(&Output::Raw)) {
-        let failed = Failure::because(CaptureReason::StoreFailed);
-        files.extend(source_file(name, File::open(path).map_err(failed)?));
-    }
-    if spec.outputs.contains(&Output::Raw) && !spec.outputs.contains(&Output::Timeline) {
-        // The timeline may be made later, and these are in no report.
-        let failed = Failure::because(CaptureReason::StoreFailed);
-        files.extend(source_file(
-            SAMPLES,
-            File::open(work.spool.join(SAMPLES)).map_err(failed)?,
-        ));
-    }
+    files.extend(recorded(cx, collected)?);
     Ok(Produced {
         files,
         tables: products.summary,
@@ -149,6 +219,24 @@ pub(super) async fn produce(work: &Work<'_>, attached: &Attached) -> Result<Prod
         processor_time,
         fleet,
     })
+}
+
+/// Files of the collection itself, where they are published.
+fn recorded(cx: &Context<'_>, collected: Vec<(&'static str, PathBuf)>) -> Result<Vec<SourceFile>, Failure> {
+    let outputs = &cx.capture.spec.outputs;
+    let mut files = Vec::new();
+    if !outputs.contains(&Output::Raw) {
+        return Ok(files);
+    }
+    for (name, path) in collected {
+        files.extend(source_file(name, File::open(path).map_err(not_stored())?));
+    }
+    if !outputs.contains(&Output::Timeline) {
+        // The timeline may be made later, and these are in no report.
+        let samples = File::open(cx.spool.join(SAMPLES)).map_err(not_stored())?;
+        files.extend(source_file(SAMPLES, samples));
+    }
+    Ok(files)
 }
 
 impl Produced {
@@ -198,50 +286,8 @@ fn of_summary(told: &CaptureOverhead) -> Overhead {
 }
 
 /// The children's folder in the capture's own, without what the children of an earlier agent left.
-pub(super) async fn make_place(work: &Work<'_>) -> Result<Workplace, Failure> {
-    let folder = work.spool.join(workplace::NAME);
-    folder::remove(&folder, &work.node.steps).await;
-    Workplace::make(folder, &work.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
-}
-
-/// Stores what was made on the node.
-pub(super) async fn publish(work: &Work<'_>, produced: &Produced) -> Result<Manifest, Failure> {
-    publish_files(work, &produced.files, produced.captured.clone()).await
-}
-
-/// Stores files on the node, of a capture for which the categories of those names were recorded.
-pub(super) async fn publish_files(
-    work: &Work<'_>,
-    files: &[SourceFile],
-    captured: Vec<String>,
-) -> Result<Manifest, Failure> {
-    let publication = Publication {
-        capture: capture_id(work.capture),
-        session: work.capture.spec.session_ref.clone(),
-        created: Timestamp::now(),
-        captured,
-    };
-    let published = work.node.store.publish(publication, files).await;
-    published.map_err(|error| store_failure(&error))
-}
-
-/// What the store holds of the capture.
-pub(super) async fn stored(work: &Work<'_>) -> Option<Manifest> {
-    let id = capture_id(work.capture);
-    match work.node.store.get(&id.namespace, &id.name).await {
-        Ok(manifest) => manifest.filter(|manifest| manifest.capture == id),
-        Err(error) => {
-            warn!(error = %chain(&error), "what the store holds of the capture cannot be told");
-            None
-        }
-    }
-}
-
-/// Takes back what was just stored: nobody wants it any more.
-pub(super) async fn withdraw(work: &Work<'_>) {
-    let namespace = work.capture.namespace().unwrap_or_default();
-    work.node.storage.forget(&capture_id(work.capture)).await;
-    if let Err(error) = work.node.store.delete(&namespace, &work.capture.name_any()).await {
-        warn!(error = %chain(&error), "artifacts of a discarded capture stay until it is deleted");
-    }
+pub(super) async fn make_place(cx: &Context<'_>) -> Result<Workplace, Failure> {
+    let folder = cx.spool.join(workplace::NAME);
+    folder::remove(&folder, &cx.node.steps).await;
+    Workplace::make(folder, &cx.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
 }

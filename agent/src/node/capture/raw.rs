@@ -7,7 +7,9 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, SourceFile};
 use tracing::{info, warn};
 
-use super::{Failed, Work, produce};
+use super::context::Context;
+use super::outcome::Failed;
+use super::{produce, publish, store};
 use crate::adoption::{Attached, Ended};
 use crate::artifact_file::source_file;
 use crate::failure::Failure;
@@ -31,112 +33,110 @@ struct Recorded {
     captured: Vec<String>,
 }
 
-impl Work<'_> {
-    /// Publishes what was recorded of a capture that failed, where its session asked for that too.
-    /// The failure says what came of it, and stands beside the files in the status.
-    pub(super) async fn keep_raw(&mut self, failed: &mut Failed) {
-        let asked = self.capture.spec.outputs.contains(&Output::Raw);
-        if !asked || !failed.kept.is_empty() || !self.journal.recorded || self.interrupted().is_err() {
-            return;
-        }
-        let told = match self.publish_raw(failed.failure.reason).await {
-            Ok(None) => return,
-            Ok(Some(manifest)) => self.kept(manifest, failed).await,
-            Err(failure) => {
-                warn!(why = failure.message, "what was recorded is not kept");
-                format!("; what was recorded could not be published: {}", failure.message)
-            }
-        };
-        failed.failure.message.push_str(&told);
-        self.journal.failed = Some(Ended::from(&failed.failure));
-        if let Err(error) = self.remember().await {
-            warn!(%error, "a restart now would leave out what became of what was recorded");
-        }
+/// Publishes what was recorded of a capture that failed, where its session asked for that too.
+/// The failure says what came of it, and stands beside the files in the status.
+pub(super) async fn keep(cx: &mut Context<'_>, failed: &mut Failed) {
+    let asked = cx.capture.spec.outputs.contains(&Output::Raw);
+    if !asked || !failed.kept.is_empty() || !cx.journal.stage.has_recorded() || cx.interrupted().is_err() {
+        return;
     }
+    let told = match publish_raw(cx, failed.failure.reason).await {
+        Ok(None) => return,
+        Ok(Some(manifest)) => kept(cx, manifest, failed).await,
+        Err(failure) => {
+            warn!(why = failure.message, "what was recorded is not kept");
+            format!("; what was recorded could not be published: {}", failure.message)
+        }
+    };
+    failed.failure.message.push_str(&told);
+    cx.journal.failed = Some(Ended::from(&failed.failure));
+    if let Err(error) = cx.note().await {
+        warn!(%error, "a restart now would leave out what became of what was recorded");
+    }
+}
 
-    /// Notes what was published beside the failure; what there is to tell of it.
-    async fn kept(&mut self, manifest: Manifest, failed: &mut Failed) -> String {
-        let stored = self.store(&manifest).await;
-        if self.interrupted().is_err() && !self.is_handed_over() {
-            produce::withdraw(self).await;
-            return String::new();
-        }
-        let names: Vec<_> = manifest
-            .artifacts
-            .iter()
-            .map(|artifact| artifact.name.as_str())
-            .collect();
-        info!(files = names.join(", "), "what was recorded is kept");
-        let mut told = format!("; what was recorded is published ({})", names.join(", "));
-        match stored {
-            Ok(storage) => failed.storage = Some(storage),
-            Err(failure) => {
-                told.push_str(", and not in the object store: ");
-                told.push_str(&failure.message);
-            }
-        }
-        failed.kept = manifest.artifacts;
-        told
+/// Notes what was published beside the failure; what there is to tell of it.
+async fn kept(cx: &mut Context<'_>, manifest: Manifest, failed: &mut Failed) -> String {
+    let stored = store::replicate(cx, &manifest).await;
+    if cx.interrupted().is_err() && !cx.is_handed_over() {
+        publish::withdraw(cx).await;
+        return String::new();
     }
+    let names: Vec<_> = manifest
+        .artifacts
+        .iter()
+        .map(|artifact| artifact.name.as_str())
+        .collect();
+    info!(files = names.join(", "), "what was recorded is kept");
+    let mut told = format!("; what was recorded is published ({})", names.join(", "));
+    match stored {
+        Ok(storage) => failed.storage = Some(storage),
+        Err(failure) => {
+            told.push_str(", and not in the object store: ");
+            told.push_str(&failure.message);
+        }
+    }
+    failed.kept = manifest.artifacts;
+    told
+}
 
-    /// Stores what was recorded; none where it does not lie in the capture's folder.
-    async fn publish_raw(&self, reason: CaptureReason) -> Result<Option<Manifest>, Failure> {
-        let Some(attached) = &self.journal.attached else {
-            return Ok(None);
-        };
-        let profiler = self.profiler(attached)?;
-        let Some(raw) = profiler.raw_files(&self.spool) else {
-            return Ok(None);
-        };
-        let recorded = self.recorded(profiler.as_ref(), attached, &raw, reason).await?;
-        if recorded.files.is_empty() {
-            return Ok(None);
-        }
-        let published = produce::publish_files(self, &recorded.files, recorded.captured).await;
-        published.map(Some)
+/// Stores what was recorded; none where it does not lie in the capture's folder.
+async fn publish_raw(cx: &Context<'_>, reason: CaptureReason) -> Result<Option<Manifest>, Failure> {
+    let Some(attached) = cx.journal.stage.attached() else {
+        return Ok(None);
+    };
+    let profiler = cx.profiler(attached)?;
+    let Some(raw) = profiler.raw_files(&cx.spool) else {
+        return Ok(None);
+    };
+    let recorded = recorded(cx, profiler.as_ref(), attached, &raw, reason).await?;
+    if recorded.files.is_empty() {
+        return Ok(None);
     }
+    let published = publish::publish_files(cx, &recorded.files, recorded.captured).await;
+    published.map(Some)
+}
 
-    /// The files of a collection: its own, the reports that the profiler's tools made of them, else
-    /// what those were to read.
-    async fn recorded(
-        &self,
-        profiler: &dyn Profiler,
-        attached: &Attached,
-        raw: &RawFiles,
-        reason: CaptureReason,
-    ) -> Result<Recorded, Failure> {
-        // Reports lie where the children made them.
-        let left = Workplace::left(&self.spool.join(workplace::NAME), &self.node.steps.limits().users);
-        let place = match left {
-            Some(place) => place,
-            None => produce::make_place(self).await?,
-        };
-        let (mut files, mut captured) = (Vec::new(), Vec::new());
-        // Where the tools that it needs are gone, there is what they were to read.
-        if let Ok(recipe) = profiler.steps(&attached.profiler, raw, &place, &self.node.toolbox) {
-            for (name, path) in recipe.collected {
-                files.extend(source_file(name, File::open(path).map_err(not_opened())?));
-            }
-            for name in recipe.reports.iter().filter(|_| had_reports(reason)) {
-                if let Ok(report) = place.open(name) {
-                    files.extend(source_file(name, report));
-                }
-            }
-            captured.extend(recipe.captured.iter().map(|category| category.name().to_owned()));
+/// The files of a collection: its own, the reports that the profiler's tools made of them, else
+/// what those were to read.
+async fn recorded(
+    cx: &Context<'_>,
+    profiler: &dyn Profiler,
+    attached: &Attached,
+    raw: &RawFiles,
+    reason: CaptureReason,
+) -> Result<Recorded, Failure> {
+    // Reports lie where the children made them.
+    let left = Workplace::left(&cx.spool.join(workplace::NAME), &cx.node.steps.limits().users);
+    let place = match left {
+        Some(place) => place,
+        None => produce::make_place(cx).await?,
+    };
+    let (mut files, mut captured) = (Vec::new(), Vec::new());
+    // Where the tools that it needs are gone, there is what they were to read.
+    if let Ok(recipe) = profiler.steps(&attached.profiler, raw, &place, &cx.node.toolbox) {
+        for (name, path) in recipe.collected {
+            files.extend(source_file(name, File::open(path).map_err(not_opened())?));
         }
-        if files.is_empty() {
-            for (name, path) in profiler.unread(raw) {
-                files.extend(source_file(&name, File::open(path).map_err(not_opened())?));
+        for name in recipe.reports.iter().filter(|_| had_reports(reason)) {
+            if let Ok(report) = place.open(name) {
+                files.extend(source_file(name, report));
             }
         }
-        // Beside what only the profiler's tools read, the samples alone would pass for the capture.
-        let is_read = |file: &SourceFile| raw_captures().any(|name| name == file.name);
-        if files.is_empty() || files.iter().any(is_read) {
-            let samples = File::open(self.spool.join(SAMPLES)).map_err(not_opened())?;
-            files.extend(source_file(SAMPLES, samples));
-        }
-        Ok(Recorded { files, captured })
+        captured.extend(recipe.captured.iter().map(|category| category.name().to_owned()));
     }
+    if files.is_empty() {
+        for (name, path) in profiler.unread(raw) {
+            files.extend(source_file(&name, File::open(path).map_err(not_opened())?));
+        }
+    }
+    // Beside what only the profiler's tools read, the samples alone would pass for the capture.
+    let is_read = |file: &SourceFile| raw_captures().any(|name| name == file.name);
+    if files.is_empty() || files.iter().any(is_read) {
+        let samples = File::open(cx.spool.join(SAMPLES)).map_err(not_opened())?;
+        files.extend(source_file(SAMPLES, samples));
+    }
+    Ok(Recorded { files, captured })
 }
 
 fn not_opened() -> impl FnOnce(std::io::Error) -> Failure {

@@ -8,8 +8,9 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use tokio::time::{Instant, sleep};
 
-use super::collect::blocking;
-use super::{KNOWN, LOOK, Work};
+use super::attach::{KNOWN, LOOK, attribute, pick};
+use super::blocking;
+use super::context::Context;
 use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
 use crate::node::pods;
@@ -20,123 +21,121 @@ const MISSED: Duration = Duration::from_secs(1);
 /// How long the launcher may take to become the program once it is released.
 const RELEASE: Duration = Duration::from_secs(10);
 
-impl Work<'_> {
-    /// Waits until the container is held for its collection; fails once its program runs without.
-    pub(super) async fn await_start(&mut self) -> Result<Held, Failure> {
-        self.advance((0, 1), "waiting for the container to start");
-        let spec = &self.capture.spec;
-        let namespace = self.capture.namespace().unwrap_or_default();
-        let begun = Instant::now();
-        let patience = Duration::from_secs(u64::try_from(spec.start_deadline_seconds).unwrap_or(0));
-        let now = self.node.clock.now(&self.node.client).await;
-        let created = self.capture.creation_timestamp().map_or(now, |time| time.0);
-        let waited = Duration::try_from(now.duration_since(created)).unwrap_or_default();
-        let deadline = begun + patience.saturating_sub(waited).max(KNOWN);
-        let mut look = begun + MISSED;
-        loop {
-            let pod = pods::find(&self.node.pods, &namespace, &spec.pod_ref);
-            if let Some(pod) = &pod {
-                let wants = |id: &str| is_container(pod, &spec.container_name, id);
-                if let Some(held) = self.node.starts.take(&spec.pod_ref.uid, wants) {
-                    return Ok(held);
-                }
+/// Waits until the container is held for its collection; fails once its program runs without.
+pub(super) async fn await_held(cx: &mut Context<'_>) -> Result<Held, Failure> {
+    cx.advance((0, 1), "waiting for the container to start");
+    let spec = &cx.capture.spec;
+    let namespace = cx.capture.namespace().unwrap_or_default();
+    let begun = Instant::now();
+    let patience = Duration::from_secs(u64::try_from(spec.start_deadline_seconds).unwrap_or(0));
+    let now = cx.node.clock.now(&cx.node.client).await;
+    let created = cx.capture.creation_timestamp().map_or(now, |time| time.0);
+    let waited = Duration::try_from(now.duration_since(created)).unwrap_or_default();
+    let deadline = begun + patience.saturating_sub(waited).max(KNOWN);
+    let mut look = begun + MISSED;
+    loop {
+        let pod = pods::find(&cx.node.pods, &namespace, &spec.pod_ref);
+        if let Some(pod) = &pod {
+            let wants = |id: &str| is_container(pod, &spec.container_name, id);
+            if let Some(held) = cx.node.starts.take(&spec.pod_ref.uid, wants) {
+                return Ok(held);
             }
-            let now = Instant::now();
-            match &pod {
-                None if now >= begun + KNOWN => {
-                    let message = format!("pod {} is gone", spec.pod_ref.name);
-                    return Err(Failure::new(CaptureReason::TargetNotRunning, message));
-                }
-                Some(pod) if now >= look => {
-                    self.missed(pod).await?;
-                    look = Instant::now() + MISSED;
-                }
-                _ => {}
-            }
-            if now >= deadline {
-                let message = format!(
-                    "container {} of pod {} did not start within startDeadlineSeconds ({} s)",
-                    spec.container_name, spec.pod_ref.name, spec.start_deadline_seconds
-                );
-                return Err(Failure::new(CaptureReason::DeadlineExceeded, message));
-            }
-            sleep(LOOK).await;
-            self.interrupted()?;
         }
+        let now = Instant::now();
+        match &pod {
+            None if now >= begun + KNOWN => {
+                let message = format!("pod {} is gone", spec.pod_ref.name);
+                return Err(Failure::new(CaptureReason::TargetNotRunning, message));
+            }
+            Some(pod) if now >= look => {
+                missed(cx, pod).await?;
+                look = Instant::now() + MISSED;
+            }
+            _ => {}
+        }
+        if now >= deadline {
+            let message = format!(
+                "container {} of pod {} did not start within startDeadlineSeconds ({} s)",
+                spec.container_name, spec.pod_ref.name, spec.start_deadline_seconds
+            );
+            return Err(Failure::new(CaptureReason::DeadlineExceeded, message));
+        }
+        sleep(LOOK).await;
+        cx.interrupted()?;
     }
+}
 
-    /// Fails when the program runs, or ran, without its collection.
-    async fn missed(&self, pod: &Pod) -> Result<(), Failure> {
-        let container = &self.capture.spec.container_name;
-        let missed = |why: &str| {
-            let message = format!("the program began before its collection: {why}; create the session anew");
-            Err(Failure::new(CaptureReason::StartMissed, message))
-        };
-        if pod::has_ended(pod) {
-            return missed("its pod has ended");
-        }
-        let Some(id) = pods::running_container_id(pod, container) else {
-            return Ok(());
-        };
-        if !pod::is_prepared(pod, container) {
-            return missed("the container was not prepared");
-        }
-        let containers = &self.node.containers;
-        let Some(process) = containers.first_process(&id) else {
-            return Ok(());
-        };
-        let collector = containers.collector(&id, process);
-        let state = blocking(CaptureReason::AttachFailed, move || {
-            collector
-                .launcher()
-                .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
-        })
-        .await?;
-        match state {
-            None => Ok(()),
-            Some(state) if state.grafted => {
-                missed("the node's agent had no turn for the capture when the container started")
-            }
-            Some(state) => missed(&format!("the launcher went on without a session ({})", state.reason)),
-        }
+/// Fails when the program runs, or ran, without its collection.
+async fn missed(cx: &Context<'_>, pod: &Pod) -> Result<(), Failure> {
+    let container = &cx.capture.spec.container_name;
+    let missed = |why: &str| {
+        let message = format!("the program began before its collection: {why}; create the session anew");
+        Err(Failure::new(CaptureReason::StartMissed, message))
+    };
+    if pod::has_ended(pod) {
+        return missed("its pod has ended");
     }
+    let Some(id) = pods::running_container_id(pod, container) else {
+        return Ok(());
+    };
+    if !pod::is_prepared(pod, container) {
+        return missed("the container was not prepared");
+    }
+    let containers = &cx.node.containers;
+    let Some(process) = containers.first_process(&id) else {
+        return Ok(());
+    };
+    let collector = containers.collector(&id, process);
+    let state = blocking(CaptureReason::AttachFailed, move || {
+        collector
+            .launcher()
+            .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
+    })
+    .await?;
+    match state {
+        None => Ok(()),
+        Some(state) if state.grafted => {
+            missed("the node's agent had no turn for the capture when the container started")
+        }
+        Some(state) => missed(&format!("the launcher went on without a session ({})", state.reason)),
+    }
+}
 
-    /// Probes a held container and picks the profiler.
-    pub(super) async fn attach_at_start(&mut self, held: &Held) -> Result<Attached, Failure> {
-        let spec = &self.capture.spec;
-        let namespace = self.capture.namespace().unwrap_or_default();
-        let pod = pods::find(&self.node.pods, &namespace, &spec.pod_ref);
-        let mut probed = self.node.containers.probe_held(&held.container_id).await?;
-        self.attribute(&mut probed).await;
-        let capabilities = self.node.profilers.capabilities(&probed.facts);
-        let attached = self.pick(&held.container_id, &probed, capabilities, pod.as_deref())?;
-        if !attached.profiler.type_.needs_preparation() {
-            // From the first instruction on there is nothing less: it would be another request.
-            return Err(Failure::new(CaptureReason::ProfilerUnavailable, attached.note));
-        }
-        self.interrupted()?;
-        Ok(attached)
+/// Probes a held container and picks the profiler.
+pub(super) async fn attach(cx: &mut Context<'_>, held: &Held, earlier: Option<&Attached>) -> Result<Attached, Failure> {
+    let spec = &cx.capture.spec;
+    let namespace = cx.capture.namespace().unwrap_or_default();
+    let pod = pods::find(&cx.node.pods, &namespace, &spec.pod_ref);
+    let mut probed = cx.node.containers.probe_held(&held.container_id).await?;
+    attribute(cx, &mut probed).await;
+    let capabilities = cx.node.profilers.capabilities(&probed.facts);
+    let attached = pick(cx, &held.container_id, &probed, capabilities, pod.as_deref(), earlier)?;
+    if !attached.profiler.type_.needs_preparation() {
+        // From the first instruction on there is nothing less: it would be another request.
+        return Err(Failure::new(CaptureReason::ProfilerUnavailable, attached.note));
     }
+    cx.interrupted()?;
+    Ok(attached)
+}
 
-    /// Lets a held container go now that its collection runs, and makes sure that its program is in it.
-    pub(super) async fn release_held(&self, held: Held, attached: &Attached) -> Result<(), Failure> {
-        held.started();
-        let collector = self.node.containers.collector(&attached.container_id, attached.process);
-        let state = blocking(CaptureReason::AttachFailed, move || {
-            collector
-                .await_launcher(RELEASE)
-                .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
-        })
-        .await?;
-        if state.grafted {
-            return Ok(());
-        }
-        let message = format!(
-            "the launcher started the program without the session ({}), so that nothing of it is recorded",
-            state.reason
-        );
-        Err(Failure::new(CaptureReason::NotGrafted, message))
+/// Lets a held container go now that its collection runs, and makes sure that its program is in it.
+pub(super) async fn release(cx: &Context<'_>, held: Held, attached: &Attached) -> Result<(), Failure> {
+    held.started();
+    let collector = cx.node.containers.collector(&attached.container_id, attached.process);
+    let state = blocking(CaptureReason::AttachFailed, move || {
+        collector
+            .await_launcher(RELEASE)
+            .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
+    })
+    .await?;
+    if state.grafted {
+        return Ok(());
     }
+    let message = format!(
+        "the launcher started the program without the session ({}), so that nothing of it is recorded",
+        state.reason
+    );
+    Err(Failure::new(CaptureReason::NotGrafted, message))
 }
 
 /// Whether a container ID is that of the named container. The kubelet says so only some time after its start: until then

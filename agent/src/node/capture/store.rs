@@ -7,7 +7,8 @@ use flopwatch_artifacts::Manifest;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::warn;
 
-use super::{Replication, Work};
+use super::context::Context;
+use super::outcome::Replication;
 use crate::failure::Failure;
 use crate::node::storage::{failure_of, too_slow};
 
@@ -16,50 +17,48 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-impl Work<'_> {
-    /// Waits for replicas in the object store where the capture succeeds only with them. What was published stays on the node
-    /// whatever comes of it.
-    pub(super) async fn store(&mut self, manifest: &Manifest) -> Result<Replication, Failure> {
-        let storage = &self.node.storage;
-        let bucket = match (storage.mode(&self.capture.spec), storage.bucket()) {
-            (StorageMode::Node, _) | (StorageMode::Replicated, None) => return Ok(Replication::None),
-            (StorageMode::Replicated, Some(_)) => return Ok(Replication::Due),
-            (StorageMode::Durable, None) => return Err(storage.refusal()),
-            (StorageMode::Durable, Some(bucket)) => bucket.clone(),
+/// Waits for replicas in the object store where the capture succeeds only with them. What was
+/// published stays on the node whatever comes of it.
+pub(super) async fn replicate(cx: &mut Context<'_>, manifest: &Manifest) -> Result<Replication, Failure> {
+    let storage = &cx.node.storage;
+    let bucket = match (storage.mode(&cx.capture.spec), storage.bucket()) {
+        (StorageMode::Node, _) | (StorageMode::Replicated, None) => return Ok(Replication::None),
+        (StorageMode::Replicated, Some(_)) => return Ok(Replication::Due),
+        (StorageMode::Durable, None) => return Err(storage.refusal()),
+        (StorageMode::Durable, Some(bucket)) => bucket.clone(),
+    };
+    let deadline = Instant::now() + storage.patience();
+    let mut pause = PAUSE;
+    cx.draft.storing();
+    cx.advance((1, 2), "copying the artifacts to the object store");
+    loop {
+        let tried = tokio::select! {
+            tried = timeout_at(deadline, cx.node.store.copy_to(&bucket, manifest)) => tried,
+            () = cx.aborted() => return Err(cx.interrupted().err().unwrap_or_else(too_slow)),
         };
-        let deadline = Instant::now() + storage.patience();
-        let mut pause = PAUSE;
-        self.draft.storing();
-        self.advance((1, 2), "copying the artifacts to the object store");
-        loop {
-            let tried = tokio::select! {
-                tried = timeout_at(deadline, self.node.store.copy_to(&bucket, manifest)) => tried,
-                () = self.aborted() => return Err(self.interrupted().err().unwrap_or_else(too_slow)),
-            };
-            let (failure, passing) = match tried {
-                Ok(Ok(sha256)) => {
-                    self.node.metrics.upload(None);
-                    let url = bucket.place(&manifest.capture);
-                    return Ok(Replication::Stored { url, sha256 });
-                }
-                Ok(Err(error)) => failure_of(&error),
-                Err(_elapsed) => (too_slow(), false),
-            };
-            self.node.metrics.upload(Some(failure.reason));
-            if !passing || Instant::now() + pause >= deadline {
-                return Err(failure);
+        let (failure, passing) = match tried {
+            Ok(Ok(sha256)) => {
+                cx.node.metrics.upload(None);
+                let url = bucket.place(&manifest.capture);
+                return Ok(Replication::Stored { url, sha256 });
             }
-            warn!(
-                why = failure.message,
-                ?pause,
-                "the object store did not take the artifacts, trying again"
-            );
-            self.advance((1, 2), &format!("{}; trying again", failure.message));
-            tokio::select! {
-                () = sleep(pause) => {}
-                () = self.aborted() => return Err(self.interrupted().err().unwrap_or(failure)),
-            }
-            pause = LONGEST_PAUSE.min(pause * 2);
+            Ok(Err(error)) => failure_of(&error),
+            Err(_elapsed) => (too_slow(), false),
+        };
+        cx.node.metrics.upload(Some(failure.reason));
+        if !passing || Instant::now() + pause >= deadline {
+            return Err(failure);
         }
+        warn!(
+            why = failure.message,
+            ?pause,
+            "the object store did not take the artifacts, trying again"
+        );
+        cx.advance((1, 2), &format!("{}; trying again", failure.message));
+        tokio::select! {
+            () = sleep(pause) => {}
+            () = cx.aborted() => return Err(cx.interrupted().err().unwrap_or(failure)),
+        }
+        pause = LONGEST_PAUSE.min(pause * 2);
     }
 }

@@ -87,11 +87,6 @@ impl Profiler for Sample {
         Ok(state)
     }
 
-    fn second_try(&self, _: State) -> State {
-        let operator = "aten::mm, the slow way".to_owned();
-        State::of(self.type_(), &Kept { operator }).unwrap()
-    }
-
     fn start(&self, _: &Site, _: &State) -> Result<(), Failure> {
         self.records.store(true, Ordering::SeqCst);
         self.starts.fetch_add(1, Ordering::SeqCst);

@@ -1,0 +1,95 @@
+//! The stages in which a collection is prepared and started.
+
+use flopwatch_api::reason::CaptureReason;
+use tracing::info;
+
+use super::context::Context;
+use super::overhead::{self, ProfilerTime};
+use super::{blocking, utc_ns};
+use crate::adoption::{Attached, Collection, Stage};
+use crate::failure::Failure;
+use crate::folder;
+use crate::node::spool;
+use crate::profilers::State;
+
+/// Measures the target before its collection, which the profiler then prepares.
+pub(super) async fn prepare(cx: &mut Context<'_>, attached: Attached) -> Result<Stage, Failure> {
+    spool::check_free(&cx.node.spool, cx.node.limits.floor)?;
+    folder::make(&cx.spool)?;
+    overhead::count_before(cx, &attached).await?;
+    cx.overhead.profiler_time = ProfilerTime {
+        before: overhead::profiler_time(cx, &attached).await?,
+        after: None,
+    };
+    cx.unwritten.attach_ns = Some(utc_ns());
+    let unprepared = attached.profiler.clone();
+    let (profiler, again) = match prepared(cx, &attached, unprepared.clone()).await {
+        Ok(profiler) => (profiler, false),
+        Err(failure) => (prepared_again(cx, &attached, &unprepared, failure).await?, true),
+    };
+    let attached = Attached { profiler, ..attached };
+    Ok(Stage::Start {
+        attached,
+        unprepared,
+        again,
+    })
+}
+
+/// Starts the collection; prepares it once more where the profiler says that this may help.
+pub(super) async fn start(
+    cx: &Context<'_>,
+    attached: Attached,
+    unprepared: State,
+    again: bool,
+) -> Result<Stage, Failure> {
+    // Some profilers take their time to prepare.
+    cx.interrupted()?;
+    let (profiler, site) = (cx.profiler(&attached)?, cx.site_of(&attached));
+    let state = attached.profiler.clone();
+    let started = blocking(CaptureReason::AttachFailed, move || profiler.start(&site, &state)).await;
+    match started {
+        Ok(()) => Ok(Stage::Window(Collection {
+            attached,
+            unprepared,
+            opened_utc_ns: utc_ns(),
+            signs: None,
+            over_budget: None,
+        })),
+        Err(failure) if again => Err(failure),
+        Err(failure) => {
+            let profiler = prepared_again(cx, &attached, &unprepared, failure).await?;
+            Ok(Stage::Start {
+                attached: Attached { profiler, ..attached },
+                unprepared,
+                again: true,
+            })
+        }
+    }
+}
+
+/// The state that the journal has to hold before the collection is started.
+async fn prepared(cx: &Context<'_>, attached: &Attached, state: State) -> Result<State, Failure> {
+    let (profiler, site) = (cx.profiler(attached)?, cx.site_of(attached));
+    blocking(CaptureReason::AttachFailed, move || profiler.prepare(&site, state)).await
+}
+
+/// The same after a start that failed, where another one may help; else `failure` stands.
+async fn prepared_again(
+    cx: &Context<'_>,
+    attached: &Attached,
+    unprepared: &State,
+    failure: Failure,
+) -> Result<State, Failure> {
+    cx.interrupted()?;
+    let (profiler, site) = (cx.profiler(attached)?, cx.site_of(attached));
+    if !site.containers.is_alive(site.process) || !profiler.starts_again(&site) {
+        return Err(failure);
+    }
+    info!(why = failure.message, "the collection is started once more");
+    blocking(CaptureReason::AttachFailed, move || {
+        profiler.discard(&site);
+        Ok(())
+    })
+    .await?;
+    prepared(cx, attached, unprepared.clone()).await
+}
