@@ -151,7 +151,7 @@ mod tests {
         let fields = serde_json::json!({"traced": BTreeSet::from([TraceCategory::Nvtx]), "tools": "2022.4.2.1-d"});
         match profiler {
             ProfilerType::Nsys => State::of(profiler, &fields).unwrap(),
-            _ => State::bare(profiler),
+            _ => State::of(profiler, &serde_json::json!({})).unwrap(),
         }
     }
 

@@ -8,14 +8,14 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::requirement::Requirement;
 
 use crate::failure::Failure;
-use crate::profilers::{Profiler, State};
+use crate::profilers::{AnyProfiler, State};
 use crate::sentence::{names, one_of};
 
 /// A profiler, and the state with which it would collect in the container.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The profiler that would collect.
-    pub profiler: Arc<dyn Profiler>,
+    pub profiler: Arc<dyn AnyProfiler>,
     /// Its state.
     pub state: State,
 }
@@ -126,7 +126,7 @@ mod tests {
 
     /// Every profiler, in a container whose session traces these.
     fn candidates(traced: &[TraceCategory]) -> Vec<Candidate> {
-        let candidate = |profiler: &Arc<dyn Profiler>| Candidate {
+        let candidate = |profiler: &Arc<dyn AnyProfiler>| Candidate {
             profiler: Arc::clone(profiler),
             state: State::of(profiler.type_(), &serde_json::json!({"traced": traced})).unwrap(),
         };

@@ -1,8 +1,11 @@
 //! The profilers: one folder or file each, and one line in [`registry`].
 //!
-//! A capture drives whichever was chosen for its container through [`Profiler`]. What a profiler keeps of a collection is its
-//! own [`State`] in the journal, so that the agent that comes after this one can ask the same profiler where the collection stands.
+//! A capture drives whichever was chosen for its container through [`AnyProfiler`], which every
+//! [`Profiler`] is. What a profiler keeps of a collection is a type of its own. It stands in the
+//! journal as [`State`], so that the agent that comes after this one can ask the same profiler
+//! where the collection stands.
 
+mod any;
 pub mod containers;
 pub mod facts;
 pub mod gpu_facts;
@@ -26,12 +29,15 @@ use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::requirement::Requirement;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::failure::Failure;
 pub use crate::pipeline::Recipe;
 use crate::toolbox::Toolbox;
 use crate::transform::Samples;
 use crate::workplace::Workplace;
+pub use any::AnyProfiler;
 use containers::Probed;
 use facts::Facts;
 pub use registry::Registry;
@@ -44,6 +50,9 @@ pub const STOP_TIMEOUT: Duration = Duration::from_mins(15);
 
 /// One way to profile a container. Every call may block, but is bounded.
 pub trait Profiler: fmt::Debug + Send + Sync {
+    /// What it keeps of a collection in the journal.
+    type State: Serialize + DeserializeOwned;
+
     /// Its name in requests, statuses and journals.
     fn type_(&self) -> ProfilerType;
 
@@ -51,7 +60,7 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     fn capability(&self, facts: &Facts) -> Capability;
 
     /// The state with which it would collect what `spec` asks for in a container that was probed.
-    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure>;
+    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<Self::State, Failure>;
 
     /// Whether its captures hold events. One without them is no answer to a session that requires some.
     fn records_events(&self) -> bool {
@@ -60,7 +69,7 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// The end of the time that it looks back on, in ns since the Unix epoch, where it publishes what was recorded before `now`: there is no
     /// window to wait for.
-    fn looks_back(&self, _state: &State, _now_utc_ns: u64) -> Result<Option<u64>, Failure> {
+    fn looks_back(&self, _state: &Self::State, _now_utc_ns: u64) -> Result<Option<u64>, Failure> {
         Ok(None)
     }
 
@@ -70,22 +79,22 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     }
 
     /// The state of a collection that begins anew, where one that an earlier agent started may still be at work in the container.
-    fn follow(&self, _earlier: &State, state: State) -> Result<State, Failure> {
+    fn follow(&self, _earlier: &Self::State, state: Self::State) -> Result<Self::State, Failure> {
         Ok(state)
     }
 
     /// Fails where its capture could not hold what the session asks for.
-    fn covers(&self, _spec: &ProfilerSpec, _require: &[Requirement], _state: &State) -> Result<(), Failure> {
+    fn covers(&self, _spec: &ProfilerSpec, _require: &[Requirement], _state: &Self::State) -> Result<(), Failure> {
         Ok(())
     }
 
     /// What the journal has to hold before the collection is started: the state, with what was found out for the start.
-    fn prepare(&self, _site: &Site, state: State) -> Result<State, Failure> {
+    fn prepare(&self, _site: &Site, state: Self::State) -> Result<Self::State, Failure> {
         Ok(state)
     }
 
     /// Starts the collection. What is started outside of this process must end by itself if the agent does not come back.
-    fn start(&self, site: &Site, state: &State) -> Result<(), Failure>;
+    fn start(&self, site: &Site, state: &Self::State) -> Result<(), Failure>;
 
     /// Whether a start that failed is worth another one, which is prepared anew: nothing was begun in the container, and what was in the
     /// way passes.
@@ -94,12 +103,12 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     }
 
     /// Fails when the collection has ended before its time: what is left of the window shows nothing. Asked about once a second.
-    fn check(&self, _site: &Site, _state: &State) -> Result<(), Failure> {
+    fn check(&self, _site: &Site, _state: &Self::State) -> Result<(), Failure> {
         Ok(())
     }
 
     /// Whether all is recorded that was asked for, so that the window need not stay open. Asked about once a second.
-    fn is_complete(&self, _site: &Site, _state: &State) -> bool {
+    fn is_complete(&self, _site: &Site, _state: &Self::State) -> bool {
         false
     }
 
@@ -109,7 +118,7 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     }
 
     /// Where a collection stands that an earlier agent started. No site: the container ended, or another of its name runs.
-    fn observe(&self, site: Option<&Site>, state: &State) -> Result<Observed, Failure>;
+    fn observe(&self, site: Option<&Site>, state: &Self::State) -> Result<Observed, Failure>;
 
     /// Fails where the GPU samples that were taken beside the collection are all of it, and there are none.
     fn accept(&self, _samples: &Samples) -> Result<(), Failure> {
@@ -123,7 +132,7 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// Bytes of memory that a window may take before it is seen to take too much and has ended:
     /// they must be left for it to begin.
-    fn memory_to_begin(&self, _state: &State) -> Result<u64, Failure> {
+    fn memory_to_begin(&self, _state: &Self::State) -> Result<u64, Failure> {
         Ok(0)
     }
 
@@ -135,7 +144,7 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// The window that a collection was prepared with, where it is shorter than was asked for: its
     /// profiler cannot be ended, and there is no room for more.
-    fn shortened(&self, _state: &State) -> Result<Option<Shortened>, Failure> {
+    fn shortened(&self, _state: &Self::State) -> Result<Option<Shortened>, Failure> {
         Ok(None)
     }
 
@@ -144,12 +153,12 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// How long [`Profiler::stop`] may take. What waits beyond that is left behind, and the capture
     /// fails.
-    fn stop_timeout(&self, _state: &State) -> Result<Duration, Failure> {
+    fn stop_timeout(&self, _state: &Self::State) -> Result<Duration, Failure> {
         Ok(STOP_TIMEOUT)
     }
 
     /// Ends the collection and brings its raw files into the capture's folder, while `goes_on` says so.
-    fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure>;
+    fn stop(&self, site: &Site, state: &Self::State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure>;
 
     /// The raw files of a collection that was stopped; none unless all of them are in the capture's folder, whole.
     fn raw_files(&self, folder: &Path) -> Option<RawFiles>;
@@ -158,7 +167,13 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     fn discard(&self, site: &Site);
 
     /// How the raw files become what the transform reads.
-    fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure>;
+    fn steps(
+        &self,
+        state: &Self::State,
+        raw: &RawFiles,
+        place: &Workplace,
+        toolbox: &Toolbox,
+    ) -> Result<Recipe, Failure>;
 
     /// Files of the collection that only its own tools read, each with the name under which it is
     /// published as Raw where those made no report of them.
@@ -167,7 +182,7 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     }
 
     /// What came of each category that it traced, in its own words; empty where it does not trace by category.
-    fn outcomes(&self, _state: &State, _counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
+    fn outcomes(&self, _state: &Self::State, _counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
         Ok(Vec::new())
     }
 }

@@ -100,16 +100,17 @@ mod tests {
 
     #[test]
     fn what_one_profiler_keeps_lies_under_its_name() {
+        let bare = State::of(ProfilerType::Metrics, &serde_json::json!({})).unwrap();
         let collection = Collection {
             attached: Attached {
                 container_id: "abc".to_owned(),
                 process: ProcessId { pid: 7, start_time: 1 },
-                profiler: State::bare(ProfilerType::Metrics),
+                profiler: bare.clone(),
                 note: String::new(),
                 uses_cuda: false,
                 ring: Some("/flopwatch/recorder/recorder.ring".into()),
             },
-            unprepared: State::bare(ProfilerType::Metrics),
+            unprepared: bare,
             opened_utc_ns: 100,
             signs: Some(Signs {
                 gpu_percent: Some(40),

@@ -34,7 +34,7 @@ use tracing::{info, warn};
 
 use super::facts::{Facts, TMPDIR, closed, open};
 use super::kineto::temporary_folder;
-use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::disk::Space;
 use crate::failure::{Failure, chain};
 use crate::grpc::CallError;
@@ -93,7 +93,7 @@ struct Running {
 
 /// What the journal keeps of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Door {
+pub struct Door {
     /// The services that answered the probe.
     services: Vec<Service>,
     /// The port that the pod's annotation names.
@@ -201,6 +201,8 @@ impl Jax {
 }
 
 impl Profiler for Jax {
+    type State = Door;
+
     fn type_(&self) -> ProfilerType {
         ProfilerType::Jax
     }
@@ -217,11 +219,11 @@ impl Profiler for Jax {
         closed(self.type_(), CaptureReason::ProfilerUnavailable, found, REMEDY)
     }
 
-    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
+    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<Door, Failure> {
         let annotated = pod.and_then(|pod| pod::annotation(pod, JAX_PORT_ANNOTATION));
         let options = spec.jax.clone().unwrap_or_default();
         let variable = |name: &str| probed.facts.variables.get(name).map(String::as_str);
-        let door = Door {
+        Ok(Door {
             services: probed.facts.jax.clone(),
             annotated: annotated.and_then(|port| port.trim().parse().ok()),
             dumps: if options.dumps == Some(true) {
@@ -231,8 +233,7 @@ impl Profiler for Jax {
             },
             temporary: Some(temporary_folder(variable(TMPDIR)).into()),
             options,
-        };
-        State::of(self.type_(), &door)
+        })
     }
 
     fn expects(&self) -> &'static [Category] {
@@ -244,8 +245,7 @@ impl Profiler for Jax {
         ]
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, _require: &[Requirement], state: &State) -> Result<(), Failure> {
-        let door: Door = state.read()?;
+    fn covers(&self, _spec: &ProfilerSpec, _require: &[Requirement], door: &Door) -> Result<(), Failure> {
         door.service()?;
         if door.options.dumps == Some(true) && door.dumps.is_empty() {
             let message = format!(
@@ -258,8 +258,7 @@ impl Profiler for Jax {
         Ok(())
     }
 
-    fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
-        let door: Door = state.read()?;
+    fn start(&self, site: &Site, door: &Door) -> Result<(), Failure> {
         let service = door.service()?;
         let procfs = site.containers.procfs();
         let stream = connect(&procfs, service.process, service.address, LOOK)
@@ -290,7 +289,7 @@ impl Profiler for Jax {
         Ok(())
     }
 
-    fn check(&self, site: &Site, _state: &State) -> Result<(), Failure> {
+    fn check(&self, site: &Site, _door: &Door) -> Result<(), Failure> {
         let mut exchanges = self.exchanges();
         let running = exchanges.get_mut(&site.capture);
         let failure = running.and_then(|running| running.exchange.failure());
@@ -298,12 +297,12 @@ impl Profiler for Jax {
     }
 
     /// The answer went to the earlier agent's connection, and a service that nobody listens to records no longer.
-    fn observe(&self, _site: Option<&Site>, _state: &State) -> Result<Observed, Failure> {
+    fn observe(&self, _site: Option<&Site>, _door: &Door) -> Result<Observed, Failure> {
         Ok(Observed::Gone(None))
     }
 
-    fn memory_to_begin(&self, state: &State) -> Result<u64, Failure> {
-        Ok(memory_to_begin(&state.read::<Door>()?.options))
+    fn memory_to_begin(&self, door: &Door) -> Result<u64, Failure> {
+        Ok(memory_to_begin(&door.options))
     }
 
     fn memory_to_end(&self) -> u64 {
@@ -314,7 +313,7 @@ impl Profiler for Jax {
         "waiting for the program's answer"
     }
 
-    fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+    fn stop(&self, site: &Site, door: &Door, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         let Running { exchange, process } = self.exchanges().remove(&site.capture).ok_or_else(|| {
             let message = "the request to the program's profiler service is not under way any more";
             Failure::new(CaptureReason::CollectionFailed, message)
@@ -327,7 +326,6 @@ impl Profiler for Jax {
             .map_err(answer::AnswerError::Io)
             .and_then(|answer| answer::extract(answer, &mut result))
             .map_err(Failure::because(CaptureReason::CollectionFailed))?;
-        let door: Door = state.read()?;
         let service = door.service()?;
         if taken == 0 {
             let left = self.take_left(site, service, &result);
@@ -340,8 +338,8 @@ impl Profiler for Jax {
         }
         if !door.dumps.is_empty() {
             let places = Places {
-                folders: door.dumps,
-                temporary: door.temporary,
+                folders: door.dumps.clone(),
+                temporary: door.temporary.clone(),
             };
             self.take_dumps(site, service, places, taken)?;
         }
@@ -363,7 +361,7 @@ impl Profiler for Jax {
         self.clean(site, running.map_or(site.process, |running| running.process));
     }
 
-    fn steps(&self, _state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
+    fn steps(&self, _door: &Door, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
         let (profile, dumps) = (raw.path(XPLANE), raw.path(JAX_DUMPS));
         let dumps = dumps.is_file().then_some((JAX_DUMPS, dumps));
         Ok(Recipe {

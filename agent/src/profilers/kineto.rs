@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use tracing::info;
 
 use super::facts::{Facts, TMPDIR};
-use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site, State};
+use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site};
 use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
 use crate::profilers::containers::Probed;
@@ -75,7 +75,7 @@ pub struct Kineto {
 
 /// What the journal keeps of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Collection {
+pub struct Collection {
     /// What the processes are told.
     request: Request,
     /// The folder of the container that the traces' own folder is in.
@@ -214,6 +214,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Profiler for Kineto {
+    type State = Collection;
+
     fn type_(&self) -> ProfilerType {
         ProfilerType::Kineto
     }
@@ -222,9 +224,9 @@ impl Profiler for Kineto {
         capability::decide(facts)
     }
 
-    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<State, Failure> {
+    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<Collection, Failure> {
         let tmpdir = probed.facts.variables.get(TMPDIR).map(String::as_str);
-        let collection = Collection {
+        Ok(Collection {
             request: Request {
                 options: spec.kineto.clone().unwrap_or_default(),
                 start_ms: 0,
@@ -236,24 +238,23 @@ impl Profiler for Kineto {
             bound: None,
             only: None,
             shortened: None,
-        };
-        State::of(self.type_(), &collection)
+        })
     }
 
-    fn follow(&self, earlier: &State, state: State) -> Result<State, Failure> {
-        let earlier: Collection = earlier.read()?;
-        let mut collection: Collection = state.read()?;
-        // One that was never prepared has told nobody.
-        collection.busy_until_ms = earlier.end_ms().max(earlier.busy_until_ms);
-        State::of(self.type_(), &collection)
+    fn follow(&self, earlier: &Collection, collection: Collection) -> Result<Collection, Failure> {
+        Ok(Collection {
+            // One that was never prepared has told nobody.
+            busy_until_ms: earlier.end_ms().max(earlier.busy_until_ms),
+            ..collection
+        })
     }
 
     fn expects(&self) -> &'static [Category] {
         &[Category::CpuOp]
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], state: &State) -> Result<(), Failure> {
-        let records = state.read::<Collection>()?.records();
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], collection: &Collection) -> Result<(), Failure> {
+        let records = collection.records();
         let missing = require.iter().filter(|required| match required {
             // A program may use CUDA later than it was looked at.
             Requirement::Category(category) => !records.contains(category) && !Category::CUDA.contains(category),
@@ -271,8 +272,7 @@ impl Profiler for Kineto {
         Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
     }
 
-    fn prepare(&self, site: &Site, state: State) -> Result<State, Failure> {
-        let mut collection: Collection = state.read()?;
+    fn prepare(&self, site: &Site, mut collection: Collection) -> Result<Collection, Failure> {
         let room = Room::look(&self.gate, site, &collection)?;
         let seen = self.probe(site, &collection, &room)?;
         // What the first window took is not there any more.
@@ -283,17 +283,17 @@ impl Profiler for Kineto {
         collection.shortened = window.shortened;
         collection.request.start_ms = unix_ms().saturating_add(milliseconds(LEAD));
         collection.request.length_ms = milliseconds(window.length);
-        State::of(self.type_(), &collection)
+        Ok(collection)
     }
 
-    fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
-        self.begin(site, &state.read()?, Duration::ZERO).map(drop)
+    fn start(&self, site: &Site, collection: &Collection) -> Result<(), Failure> {
+        self.begin(site, collection, Duration::ZERO).map(drop)
     }
 
-    fn shortened(&self, state: &State) -> Result<Option<Shortened>, Failure> {
-        let collection: Collection = state.read()?;
+    fn shortened(&self, collection: &Collection) -> Result<Option<Shortened>, Failure> {
         let length = Duration::from_millis(collection.request.length_ms);
-        Ok(collection.shortened.map(|why| Shortened { length, why }))
+        let shortened = collection.shortened.clone();
+        Ok(shortened.map(|why| Shortened { length, why }))
     }
 
     fn starts_again(&self, site: &Site) -> bool {
@@ -304,29 +304,27 @@ impl Profiler for Kineto {
             .is_some_and(|running| running.still_recorded().is_none())
     }
 
-    fn observe(&self, site: Option<&Site>, state: &State) -> Result<Observed, Failure> {
+    fn observe(&self, site: Option<&Site>, collection: &Collection) -> Result<Observed, Failure> {
         let Some(site) = site else {
             let message = "the container ended while the agent of the node was away, and its traces with it";
             let failure = Failure::new(CaptureReason::ContainerRestarted, message);
             return Ok(Observed::Gone(Some(failure)));
         };
-        collection::observe(&self.gate, site, &state.read()?)
+        collection::observe(&self.gate, site, collection)
     }
 
     fn stopping(&self) -> &'static str {
         "waiting for the traces"
     }
 
-    fn stop_timeout(&self, state: &State) -> Result<Duration, Failure> {
-        let collection: Collection = state.read()?;
+    fn stop_timeout(&self, collection: &Collection) -> Result<Duration, Failure> {
         Ok(collection.until_end().saturating_add(STOP_TIMEOUT))
     }
 
-    fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
-        let collection: Collection = state.read()?;
+    fn stop(&self, site: &Site, collection: &Collection, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         // Stays where it is until the traces are here: what ends in between is discarded with it.
         let recorders = self.running().get(&site.capture).map(Running::recorders);
-        collection::fetch(&self.gate, recorders.as_deref(), site, &collection, goes_on)?;
+        collection::fetch(&self.gate, recorders.as_deref(), site, collection, goes_on)?;
         drop(self.running().remove(&site.capture));
         self.raw_files(&site.folder).ok_or_else(|| {
             let message = "the traces are not in the capture's folder";
@@ -348,12 +346,18 @@ impl Profiler for Kineto {
         collection::discard(&Place::at(&self.gate, site, path, CaptureReason::AttachFailed));
     }
 
-    fn steps(&self, state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
+    fn steps(
+        &self,
+        collection: &Collection,
+        raw: &RawFiles,
+        _place: &Workplace,
+        _toolbox: &Toolbox,
+    ) -> Result<Recipe, Failure> {
         let traces = raw.path(RAW);
         Ok(Recipe {
             inputs: vec![traces.clone()],
             collected: vec![(RAW, traces)],
-            captured: state.read::<Collection>()?.records(),
+            captured: collection.records(),
             ..Recipe::default()
         })
     }

@@ -6,9 +6,10 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use k8s_openapi::api::core::v1::Pod;
+use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, closed, open};
-use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::failure::Failure;
 use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
@@ -19,7 +20,13 @@ use crate::workplace::Workplace;
 #[derive(Debug)]
 pub struct Metrics;
 
+/// What the journal keeps of a collection: nothing.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Nothing {}
+
 impl Profiler for Metrics {
+    type State = Nothing;
+
     fn type_(&self) -> ProfilerType {
         ProfilerType::Metrics
     }
@@ -36,20 +43,20 @@ impl Profiler for Metrics {
         )
     }
 
-    fn attach(&self, _spec: &ProfilerSpec, _probed: &Probed, _pod: Option<&Pod>) -> Result<State, Failure> {
-        Ok(State::bare(self.type_()))
+    fn attach(&self, _spec: &ProfilerSpec, _probed: &Probed, _pod: Option<&Pod>) -> Result<Nothing, Failure> {
+        Ok(Nothing {})
     }
 
     fn records_events(&self) -> bool {
         false
     }
 
-    fn start(&self, _site: &Site, _state: &State) -> Result<(), Failure> {
+    fn start(&self, _site: &Site, _state: &Nothing) -> Result<(), Failure> {
         Ok(())
     }
 
     /// The samples were in the memory of the earlier agent.
-    fn observe(&self, _site: Option<&Site>, _state: &State) -> Result<Observed, Failure> {
+    fn observe(&self, _site: Option<&Site>, _state: &Nothing) -> Result<Observed, Failure> {
         Ok(Observed::Gone(None))
     }
 
@@ -66,7 +73,7 @@ impl Profiler for Metrics {
         "gathering the samples"
     }
 
-    fn stop(&self, site: &Site, _state: &State, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+    fn stop(&self, site: &Site, _state: &Nothing, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         self.raw_files(&site.folder).ok_or_else(|| {
             let message = "the samples of the window are not in the capture's folder";
             Failure::new(CaptureReason::CollectionFailed, message)
@@ -81,7 +88,7 @@ impl Profiler for Metrics {
 
     fn steps(
         &self,
-        _state: &State,
+        _state: &Nothing,
         _raw: &RawFiles,
         _place: &Workplace,
         _toolbox: &Toolbox,

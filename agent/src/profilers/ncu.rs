@@ -23,7 +23,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Facts;
-use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::counters::{self, Counters, Lease};
 use crate::failure::{Failure, chain};
 use crate::profilers::containers::Probed;
@@ -42,7 +42,7 @@ pub struct Ncu {
 
 /// What the journal keeps of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-struct Kept {
+pub struct Kept {
     /// Whether launches of NCCL would be replayed one by one, which they never come back from.
     #[serde(default)]
     replays_any: bool,
@@ -81,6 +81,8 @@ impl Ncu {
 }
 
 impl Profiler for Ncu {
+    type State = Kept;
+
     fn type_(&self) -> ProfilerType {
         ProfilerType::Ncu
     }
@@ -90,15 +92,14 @@ impl Profiler for Ncu {
         capability::decide(facts, can_pause)
     }
 
-    fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
+    fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<Kept, Failure> {
         let options = pod.map(report::options).unwrap_or_default();
         let gpus = probed.facts.gpu.gpus();
-        let kept = Kept {
+        Ok(Kept {
             replays_any: replays_any(&options),
             gpus: counters::gpus(gpus.iter().map(|gpu| gpu.uuid.as_str())),
             pauses: !probed.facts.gpu.counter_holders.is_empty(),
-        };
-        State::of(self.type_(), &kept)
+        })
     }
 
     /// Its timelines have profiles of kernels in place of events; that there are some is what its report says.
@@ -106,7 +107,7 @@ impl Profiler for Ncu {
         false
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], _state: &State) -> Result<(), Failure> {
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], _kept: &Kept) -> Result<(), Failure> {
         if require.is_empty() {
             return Ok(());
         }
@@ -115,13 +116,13 @@ impl Profiler for Ncu {
         Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
     }
 
-    fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
-        self.take(site, &state.read()?)?;
+    fn start(&self, site: &Site, kept: &Kept) -> Result<(), Failure> {
+        self.take(site, kept)?;
         report::start(site)
     }
 
-    fn check(&self, site: &Site, state: &State) -> Result<(), Failure> {
-        if state.read::<Kept>()?.replays_any && site.containers.mapped(&site.container_id).nccl {
+    fn check(&self, site: &Site, kept: &Kept) -> Result<(), Failure> {
+        if kept.replays_any && site.containers.mapped(&site.container_id).nccl {
             return Err(capability::nccl());
         }
         report::check(site)
@@ -132,7 +133,7 @@ impl Profiler for Ncu {
         report::launched(site).has_ended()
     }
 
-    fn observe(&self, site: Option<&Site>, _state: &State) -> Result<Observed, Failure> {
+    fn observe(&self, site: Option<&Site>, _kept: &Kept) -> Result<Observed, Failure> {
         Ok(match site {
             None => {
                 let message = "the container ended while the agent of the node was away, and the report with it";
@@ -147,7 +148,7 @@ impl Profiler for Ncu {
         "taking the report out of the container"
     }
 
-    fn stop(&self, site: &Site, _state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+    fn stop(&self, site: &Site, _kept: &Kept, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         // Whatever comes of it, the program has ended or its container does.
         let stopped = report::stop(site, goes_on);
         self.release(site);
@@ -167,7 +168,7 @@ impl Profiler for Ncu {
         self.release(site);
     }
 
-    fn steps(&self, _state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
+    fn steps(&self, _kept: &Kept, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
         let report = raw.path(NCU_REPORT);
         Ok(Recipe {
             inputs: vec![report.clone()],
@@ -208,8 +209,8 @@ mod tests {
             uses_cuda: true,
             tools: String::new(),
         };
-        let state = Ncu::default().attach(&ProfilerSpec::default(), &probed, None).unwrap();
-        state.read::<Kept>().unwrap().gpus.into_iter().collect()
+        let kept = Ncu::default().attach(&ProfilerSpec::default(), &probed, None).unwrap();
+        kept.gpus.into_iter().collect()
     }
 
     #[test]
@@ -242,8 +243,8 @@ mod tests {
 
     #[test]
     fn events_cannot_be_required_of_counters() {
-        let state = State::of(ProfilerType::Ncu, &Kept::default()).unwrap();
-        let covers = |require: &[Requirement]| Ncu::default().covers(&ProfilerSpec::default(), require, &state);
+        let kept = Kept::default();
+        let covers = |require: &[Requirement]| Ncu::default().covers(&ProfilerSpec::default(), require, &kept);
         assert!(covers(&[]).is_ok());
         let required = Requirement::Category(flopwatch_trace::model::Category::CudaKernel);
         let failure = covers(&[required]).unwrap_err();

@@ -26,7 +26,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::Facts;
-use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
 use crate::nsys_options;
@@ -46,7 +46,7 @@ pub struct Nsys;
 
 /// What the journal keeps of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Session {
+pub struct Session {
     /// What the container's session traces.
     traced: BTreeSet<TraceCategory>,
     /// What else was fixed when the container started.
@@ -80,6 +80,8 @@ impl Session {
 }
 
 impl Profiler for Nsys {
+    type State = Session;
+
     fn type_(&self) -> ProfilerType {
         ProfilerType::Nsys
     }
@@ -88,9 +90,9 @@ impl Profiler for Nsys {
         capability::decide(facts)
     }
 
-    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
+    fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<Session, Failure> {
         let annotation = pod.and_then(|pod| pod::annotation(pod, NSYS_TRACE_ANNOTATION));
-        let session = Session {
+        Ok(Session {
             traced: categories::traced_categories(annotation, probed.facts.outdated),
             fixed: pod.map(Fixed::of).unwrap_or_default(),
             asked: spec.nsys.clone().unwrap_or_default(),
@@ -98,35 +100,31 @@ impl Profiler for Nsys {
             tools: probed.tools.clone(),
             bound: None,
             min_free_bytes: 0,
-        };
-        State::of(self.type_(), &session)
+        })
     }
 
-    fn covers(&self, spec: &ProfilerSpec, require: &[Requirement], state: &State) -> Result<(), Failure> {
-        let session: Session = state.read()?;
+    fn covers(&self, spec: &ProfilerSpec, require: &[Requirement], session: &Session) -> Result<(), Failure> {
         categories::covers(spec, require, &session.traced)?;
         let asked = spec.nsys.as_ref().unwrap_or(&session.asked);
         options::covers(asked, &session.fixed, session.counters_closed.as_ref())
     }
 
-    fn prepare(&self, site: &Site, state: State) -> Result<State, Failure> {
+    fn prepare(&self, site: &Site, session: Session) -> Result<Session, Failure> {
         let (bound, min_free_bytes) = collection::bound(site)?;
-        let session = Session {
+        Ok(Session {
             bound: Some(bound),
             min_free_bytes,
-            ..state.read()?
-        };
-        State::of(self.type_(), &session)
+            ..session
+        })
     }
 
-    fn start(&self, site: &Site, state: &State) -> Result<(), Failure> {
-        let session: Session = state.read()?;
+    fn start(&self, site: &Site, session: &Session) -> Result<(), Failure> {
         let records = nsys_options::collection(&session.asked);
         collection::start(site, &records, session.bound(site), session.min_free_bytes)
     }
 
-    fn check(&self, site: &Site, state: &State) -> Result<(), Failure> {
-        collection::check(site, state.read::<Session>()?.bound(site))
+    fn check(&self, site: &Site, session: &Session) -> Result<(), Failure> {
+        collection::check(site, session.bound(site))
     }
 
     /// Once the last range that is asked for is over.
@@ -134,9 +132,8 @@ impl Profiler for Nsys {
         collection::collector(site).processor_time()
     }
 
-    fn is_complete(&self, site: &Site, state: &State) -> bool {
-        let session = state.read::<Session>();
-        let range = session.ok().and_then(|session| session.asked.capture_range);
+    fn is_complete(&self, site: &Site, session: &Session) -> bool {
+        let range = session.asked.capture_range.as_ref();
         range.is_some_and(|range| collection::has_ranges(site, usize::try_from(range.count).unwrap_or(1)))
     }
 
@@ -145,7 +142,7 @@ impl Profiler for Nsys {
         collection::collector(site).has_ended()
     }
 
-    fn observe(&self, site: Option<&Site>, _state: &State) -> Result<Observed, Failure> {
+    fn observe(&self, site: Option<&Site>, _session: &Session) -> Result<Observed, Failure> {
         match site {
             Some(site) => collection::observe(site),
             None => Ok(observed(None)),
@@ -156,8 +153,7 @@ impl Profiler for Nsys {
         "taking the capture out of the container"
     }
 
-    fn stop(&self, site: &Site, state: &State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
-        let session: Session = state.read()?;
+    fn stop(&self, site: &Site, session: &Session, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         let missed = || {
             let range = session.asked.capture_range.as_ref()?;
             Some(nsys_options::missed(
@@ -181,12 +177,18 @@ impl Profiler for Nsys {
         clean(collection::collector(site).as_ref(), &file_name(&site.capture));
     }
 
-    fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure> {
-        let Session { traced, tools, .. } = state.read()?;
+    fn steps(
+        &self,
+        session: &Session,
+        raw: &RawFiles,
+        place: &Workplace,
+        toolbox: &Toolbox,
+    ) -> Result<Recipe, Failure> {
+        let Session { traced, tools, .. } = session;
         let (steps, inputs) = nsys_imports(streams(raw).map(|(_, path)| path), |name| place.at(name));
         let reports = (1..=inputs.len()).map(report_name).collect();
         Ok(Recipe {
-            tools: tools_of(&tools, toolbox)?,
+            tools: tools_of(tools, toolbox)?,
             steps,
             inputs,
             reports,
@@ -199,8 +201,8 @@ impl Profiler for Nsys {
         streams(raw).collect()
     }
 
-    fn outcomes(&self, state: &State, counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
-        Ok(categories::outcomes(&state.read::<Session>()?.traced, counts))
+    fn outcomes(&self, session: &Session, counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
+        Ok(categories::outcomes(&session.traced, counts))
     }
 }
 

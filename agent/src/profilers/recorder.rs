@@ -32,7 +32,7 @@ pub struct Recorder {
 
 /// What the journal keeps of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Place {
+pub struct Place {
     /// The recorder's file in the container; none where there is no recorder.
     ring: Option<PathBuf>,
     /// What the node kept of a container that ended.
@@ -59,6 +59,8 @@ pub(crate) fn of_kept(kept: Kept) -> Result<State, Failure> {
 }
 
 impl Profiler for Recorder {
+    type State = Place;
+
     fn type_(&self) -> ProfilerType {
         ProfilerType::Recorder
     }
@@ -75,17 +77,17 @@ impl Profiler for Recorder {
         )
     }
 
-    fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<State, Failure> {
+    fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<Place, Failure> {
         let ring = probed.facts.ring();
-        State::of(self.type_(), &Place { ring, kept: None })
+        Ok(Place { ring, kept: None })
     }
 
-    fn looks_back(&self, state: &State, now_utc_ns: u64) -> Result<Option<u64>, Failure> {
-        let place: Place = state.read()?;
-        Ok(Some(place.kept.map_or(now_utc_ns, |kept| kept.ended_utc_ns)))
+    fn looks_back(&self, place: &Place, now_utc_ns: u64) -> Result<Option<u64>, Failure> {
+        let kept = place.kept.as_ref();
+        Ok(Some(kept.map_or(now_utc_ns, |kept| kept.ended_utc_ns)))
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], _state: &State) -> Result<(), Failure> {
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], _place: &Place) -> Result<(), Failure> {
         let missing = require.iter().filter(|required| match required {
             Requirement::Category(category) => *category != Category::NvtxRange,
             Requirement::Former(_) => true,
@@ -101,12 +103,12 @@ impl Profiler for Recorder {
         Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
     }
 
-    fn start(&self, _site: &Site, _state: &State) -> Result<(), Failure> {
+    fn start(&self, _site: &Site, _place: &Place) -> Result<(), Failure> {
         Ok(())
     }
 
     /// It is taken anew.
-    fn observe(&self, _site: Option<&Site>, _state: &State) -> Result<Observed, Failure> {
+    fn observe(&self, _site: Option<&Site>, _place: &Place) -> Result<Observed, Failure> {
         Ok(Observed::Gone(None))
     }
 
@@ -114,11 +116,10 @@ impl Profiler for Recorder {
         "taking what was recorded"
     }
 
-    fn stop(&self, site: &Site, state: &State, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
-        let place: Place = state.read()?;
-        match (place.kept, place.ring) {
+    fn stop(&self, site: &Site, place: &Place, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+        match (&place.kept, &place.ring) {
             (Some(kept), _) => ring::copy_kept(site, &kept.file, RING)?,
-            (None, Some(ring)) => ring::take(&self.gate, site, ring, RING)?,
+            (None, Some(ring)) => ring::take(&self.gate, site, ring.clone(), RING)?,
             (None, None) => return Err(RingError::NotThere.into()),
         }
         self.raw_files(&site.folder).ok_or_else(|| {
@@ -133,7 +134,13 @@ impl Profiler for Recorder {
 
     fn discard(&self, _site: &Site) {}
 
-    fn steps(&self, _state: &State, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
+    fn steps(
+        &self,
+        _place: &Place,
+        raw: &RawFiles,
+        _workplace: &Workplace,
+        _toolbox: &Toolbox,
+    ) -> Result<Recipe, Failure> {
         let ring = raw.path(RING);
         Ok(Recipe {
             inputs: vec![ring.clone()],

@@ -6,7 +6,7 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 
-use super::Profiler;
+use super::AnyProfiler;
 use super::facts::Facts;
 use super::jax::Jax;
 use super::kineto::Kineto;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 
 /// Profilers, the deepest first.
 #[derive(Clone, Debug)]
-pub struct Registry(Vec<Arc<dyn Profiler>>);
+pub struct Registry(Vec<Arc<dyn AnyProfiler>>);
 
 impl Default for Registry {
     /// Every profiler of this version, without leases of a node's counters.
@@ -51,22 +51,22 @@ impl Registry {
     }
 
     /// These, the deepest first.
-    pub fn new(profilers: Vec<Arc<dyn Profiler>>) -> Self {
+    pub fn new(profilers: Vec<Arc<dyn AnyProfiler>>) -> Self {
         Self(profilers)
     }
 
     /// All, the deepest first.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Profiler>> {
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn AnyProfiler>> {
         self.0.iter()
     }
 
     /// The one of a type.
-    pub fn get(&self, type_: ProfilerType) -> Option<&Arc<dyn Profiler>> {
+    pub fn get(&self, type_: ProfilerType) -> Option<&Arc<dyn AnyProfiler>> {
         self.0.iter().find(|profiler| profiler.type_() == type_)
     }
 
     /// The one that a capture was attached with. Fails where an agent of another version chose it.
-    pub fn of_capture(&self, type_: ProfilerType) -> Result<&Arc<dyn Profiler>, Failure> {
+    pub fn of_capture(&self, type_: ProfilerType) -> Result<&Arc<dyn AnyProfiler>, Failure> {
         self.get(type_).ok_or_else(|| {
             let message = format!("this agent cannot go on with a capture of {}", type_.as_str());
             Failure::new(CaptureReason::VersionUnsupported, message)

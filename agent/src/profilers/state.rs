@@ -20,12 +20,6 @@ pub struct State {
 }
 
 impl State {
-    /// That of a profiler that keeps nothing.
-    pub fn bare(type_: ProfilerType) -> Self {
-        let fields = Map::new();
-        Self { type_, fields }
-    }
-
     /// With the fields of a structure.
     pub fn of<T: Serialize>(type_: ProfilerType, fields: &T) -> Result<Self, Failure> {
         let fields = serde_json::to_value(fields).and_then(serde_json::from_value);
@@ -60,7 +54,8 @@ mod tests {
         assert_eq!(text, r#"{"type":"Kineto","port":7}"#);
         let read: State = serde_json::from_str(&text).unwrap();
         assert_eq!((&read, read.read::<Fields>().unwrap()), (&state, Fields { port: 7 }));
-        let failure = State::bare(ProfilerType::Kineto).read::<Fields>().unwrap_err();
+        let bare = State::of(ProfilerType::Kineto, &serde_json::json!({})).unwrap();
+        let failure = bare.read::<Fields>().unwrap_err();
         assert_eq!(failure.reason, CaptureReason::AgentRestarted);
         assert!(failure.message.contains("Kineto") && failure.message.contains("port"));
     }

@@ -15,7 +15,7 @@ use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::kineto::Kineto;
-use flopwatch_agent::profilers::{Observed, Profiler as _, RawFiles, Site, State};
+use flopwatch_agent::profilers::{AnyProfiler as _, Observed, RawFiles, Site, State};
 use flopwatch_api::profiler::{KinetoOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::{ProcessId, Procfs};

@@ -21,7 +21,7 @@ use crate::choice::{Candidate, choose};
 use crate::failure::Failure;
 use crate::node::containers::Probed;
 use crate::node::pods;
-use crate::profilers::Profiler;
+use crate::profilers::AnyProfiler;
 use crate::profilers::recorder::{Kept, of_kept};
 
 /// How long a target that is not known yet is waited for, and the pause between two looks.
@@ -94,7 +94,7 @@ pub(super) fn pick(
 ) -> Result<Attached, Failure> {
     fleet::identify(cx);
     let spec = &cx.capture.spec;
-    let candidate = |profiler: &Arc<dyn Profiler>| {
+    let candidate = |profiler: &Arc<dyn AnyProfiler>| {
         let state = profiler.attach(&spec.profiler, probed, pod)?;
         Ok(Candidate {
             profiler: Arc::clone(profiler),

@@ -23,7 +23,7 @@ use crate::node::starts::Held;
 use crate::node::writer::{Target, Writer};
 use crate::node::{Node, journal, pods};
 use crate::plan::Interrupt;
-use crate::profilers::{Profiler, Site};
+use crate::profilers::{AnyProfiler, Site};
 use crate::status::Draft;
 use crate::transform::Samples;
 
@@ -101,7 +101,7 @@ impl<'a> Context<'a> {
     }
 
     /// The profiler that the capture was attached with.
-    pub(super) fn profiler(&self, attached: &Attached) -> Result<Arc<dyn Profiler>, Failure> {
+    pub(super) fn profiler(&self, attached: &Attached) -> Result<Arc<dyn AnyProfiler>, Failure> {
         self.node.profilers.of_capture(attached.profiler.type_).cloned()
     }
 

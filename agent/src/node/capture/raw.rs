@@ -13,7 +13,7 @@ use super::{produce, publish, store};
 use crate::adoption::{Attached, Ended};
 use crate::artifact_file::source_file;
 use crate::failure::Failure;
-use crate::profilers::{Profiler, RawFiles};
+use crate::profilers::{AnyProfiler, RawFiles};
 use crate::workplace::{self, Workplace};
 
 /// Whether the profiler's own tools had made their reports, whole, before a capture failed of that.
@@ -101,7 +101,7 @@ async fn publish_raw(cx: &Context<'_>, reason: CaptureReason) -> Result<Option<M
 /// what those were to read.
 async fn recorded(
     cx: &Context<'_>,
-    profiler: &dyn Profiler,
+    profiler: &dyn AnyProfiler,
     attached: &Attached,
     raw: &RawFiles,
     reason: CaptureReason,

@@ -157,7 +157,7 @@ async fn is_complete(cx: &Context<'_>, attached: &Attached) -> Result<bool, Fail
     let (profiler, site) = (cx.profiler(attached)?, cx.site_of(attached));
     let state = attached.profiler.clone();
     blocking(CaptureReason::CollectionFailed, move || {
-        Ok(profiler.is_complete(&site, &state))
+        profiler.is_complete(&site, &state)
     })
     .await
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::{Facts, open};
-use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, STOP_TIMEOUT, Shortened, Site, State};
+use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, STOP_TIMEOUT, Shortened, Site};
 use flopwatch_agent::steps::ToolStep;
 use flopwatch_agent::toolbox::Toolbox;
 use flopwatch_agent::workplace::Workplace;
@@ -56,7 +56,7 @@ pub(crate) struct Sample {
 
 /// What the journal keeps.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+pub(crate) struct Kept {
     operator: String,
 }
 
@@ -67,6 +67,8 @@ fn takes(left: &AtomicU32) -> bool {
 }
 
 impl Profiler for Sample {
+    type State = Kept;
+
     fn type_(&self) -> ProfilerType {
         ProfilerType::Kineto
     }
@@ -75,25 +77,24 @@ impl Profiler for Sample {
         open(self.type_())
     }
 
-    fn attach(&self, _: &ProfilerSpec, _: &Probed, _: Option<&Pod>) -> Result<State, Failure> {
+    fn attach(&self, _: &ProfilerSpec, _: &Probed, _: Option<&Pod>) -> Result<Kept, Failure> {
         let operator = "aten::mm".to_owned();
-        State::of(self.type_(), &Kept { operator })
+        Ok(Kept { operator })
     }
 
-    fn follow(&self, earlier: &State, state: State) -> Result<State, Failure> {
-        let Kept { operator } = earlier.read()?;
-        assert_eq!(operator, "aten::mm");
+    fn follow(&self, earlier: &Kept, kept: Kept) -> Result<Kept, Failure> {
+        assert_eq!(earlier.operator, "aten::mm");
         self.follows.fetch_add(1, Ordering::SeqCst);
-        Ok(state)
+        Ok(kept)
     }
 
-    fn start(&self, _: &Site, _: &State) -> Result<(), Failure> {
+    fn start(&self, _: &Site, _: &Kept) -> Result<(), Failure> {
         self.records.store(true, Ordering::SeqCst);
         self.starts.fetch_add(1, Ordering::SeqCst);
         Ok(())
     }
 
-    fn observe(&self, _: Option<&Site>, _: &State) -> Result<Observed, Failure> {
+    fn observe(&self, _: Option<&Site>, _: &Kept) -> Result<Observed, Failure> {
         if self.loses.load(Ordering::SeqCst) {
             return Ok(Observed::Gone(None));
         }
@@ -109,7 +110,7 @@ impl Profiler for Sample {
         Some(Duration::from_millis(self.uses?) * looks)
     }
 
-    fn shortened(&self, _: &State) -> Result<Option<Shortened>, Failure> {
+    fn shortened(&self, _: &Kept) -> Result<Option<Shortened>, Failure> {
         Ok(self.shortened.clone())
     }
 
@@ -117,18 +118,17 @@ impl Profiler for Sample {
         "waiting for the trace"
     }
 
-    fn stop_timeout(&self, _: &State) -> Result<Duration, Failure> {
+    fn stop_timeout(&self, _: &Kept) -> Result<Duration, Failure> {
         Ok(self.stop_timeout.unwrap_or(STOP_TIMEOUT))
     }
 
-    fn stop(&self, site: &Site, state: &State, _: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+    fn stop(&self, site: &Site, kept: &Kept, _: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         self.records.store(false, Ordering::SeqCst);
         let stuck = self.stuck.lock().unwrap().take();
         if let Some(stuck) = stuck {
             // Until the test lets it go.
             stuck.recv().ok();
         }
-        let Kept { operator } = state.read()?;
         let event = |cat: &str, name: &str| {
             serde_json::json!({"ph": "X", "cat": cat, "name": name, "pid": 7, "tid": 7, "ts": 10.0, "dur": 5.0,
                 "args": {"External id": 1}})
@@ -136,7 +136,7 @@ impl Profiler for Sample {
         let recorded = if takes(&self.misses) {
             event("user_annotation", "idle")
         } else {
-            event("cpu_op", &operator)
+            event("cpu_op", &kept.operator)
         };
         let trace = serde_json::json!({"schemaVersion": 1, "displayTimeUnit": "ms", "traceEvents": [recorded]});
         let mut text = trace.to_string();
@@ -158,7 +158,7 @@ impl Profiler for Sample {
         self.records.store(false, Ordering::SeqCst);
     }
 
-    fn steps(&self, _: &State, raw: &RawFiles, place: &Workplace, _: &Toolbox) -> Result<Recipe, Failure> {
+    fn steps(&self, _: &Kept, raw: &RawFiles, place: &Workplace, _: &Toolbox) -> Result<Recipe, Failure> {
         let import = ToolStep::Import {
             raw: raw.path(TRACE),
             report: place.at("report"),

@@ -12,7 +12,7 @@ use flopwatch_agent::profilers::jax::Jax;
 use flopwatch_agent::profilers::jax::service::Service;
 use flopwatch_agent::profilers::ncu::launched::Launched;
 use flopwatch_agent::profilers::nsys::collector::Collector;
-use flopwatch_agent::profilers::{Limits, Profiler as _, RawFiles, Site, State};
+use flopwatch_agent::profilers::{AnyProfiler as _, Limits, RawFiles, Site, State};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_trace::model::Capture;
