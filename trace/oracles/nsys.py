@@ -113,6 +113,7 @@ def read(path: Path) -> r.Reading:
     gpu_work(table, texts, add)
     calls(table, texts, add)
     ranges(table, texts, add)
+    samples(table, texts, add)
     for row in table("CUDA_GPU_MEMORY_USAGE_EVENTS"):
         sign = 1 if row["memoryOperationType"] == 0 else -1
         kind = row.get("memKind")
@@ -224,3 +225,21 @@ def ranges(table: Table, texts: dict, add: Callable) -> None:
         name = text_of(row) if domain is None else f"{domain}:{text_of(row)}"
         apart = row["eventType"] in (START_END, TEXT_START_END)
         add(r.RANGE, row, name, last, process=of, place=row["globalTid"] & 0xFFFFFF, apart=apart)
+
+
+def samples(table: Table, texts: dict, add: Callable) -> None:
+    """A sample is named by its innermost function, or by what that is in where nobody knows it."""
+    frames = (row for row in table("SAMPLING_CALLCHAINS") if row["stackDepth"] == 0)
+    innermost = {row["id"]: row for row in frames}
+    for row in table("COMPOSITE_EVENTS"):
+        frame = innermost.get(row["id"], {})
+        function = "" if frame.get("unresolved") else texts.get(frame.get("symbol"), "")
+        module = texts.get(frame.get("module"), "").rsplit("/", 1)[-1]
+        inside = module if not module or module.startswith("[") else f"[{module}]"
+        add(
+            r.SAMPLE,
+            {**row, "end": row["start"]},
+            function or inside or "[unknown]",
+            process=process(row["globalTid"]),
+            place=row["globalTid"] & 0xFFFFFF,
+        )

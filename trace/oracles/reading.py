@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Hashable, Iterable, Optional
 
 KERNEL, MEMSET, SYNC, CALL = "cuda_kernel", "cuda_memset", "cuda_sync", "cuda_api"
-GRAPH, MIGRATION = "cuda_graph", "cuda_migration"
+GRAPH, MIGRATION, SAMPLE = "cuda_graph", "cuda_migration", "cpu_sample"
 RANGE, OS_CALL, OPERATOR, ANNOTATION, STEP = (
     "nvtx_range",
     "os_runtime",

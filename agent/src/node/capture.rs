@@ -33,7 +33,6 @@ mod task;
 mod window;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::reason::CaptureReason;
@@ -83,10 +82,4 @@ async fn blocking<T: Send + 'static>(
     tokio::task::spawn_blocking(work)
         .await
         .map_err(Failure::because(reason))?
-}
-
-/// Now, in ns since the Unix epoch.
-pub(crate) fn utc_ns() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(now.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -24,7 +24,6 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::warn;
 
 use super::Node;
-use super::capture::utc_ns;
 use super::heartbeats::BEAT;
 pub(crate) use shelf::Ended;
 pub use shelf::Recordings;

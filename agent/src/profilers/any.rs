@@ -14,7 +14,7 @@ use k8s_openapi::api::core::v1::Pod;
 use super::facts::Facts;
 use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site, State};
 use crate::failure::Failure;
-use crate::node::containers::Probed;
+use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
 use crate::transform::Samples;
 use crate::workplace::Workplace;

@@ -13,9 +13,9 @@ use kube::ResourceExt as _;
 use crate::gateway::access::SessionAccess;
 use crate::gateway::deliver::{Delivery, published, source_of_timeline};
 use crate::gateway::extract::{path, query};
-use crate::gateway::messages::{Content, 
-    ArtifactItem, ArtifactList, CaptureQuery, DerivedItem, SessionPath, SessionState, TimelineEvents, TimelineQuery,
-    TimelineState, TimelineStatus, TransferHeaders, state_of,
+use crate::gateway::messages::{
+    ArtifactItem, ArtifactList, CaptureQuery, Content, DerivedItem, SessionPath, SessionState, TimelineEvents,
+    TimelineQuery, TimelineState, TimelineStatus, TransferHeaders, state_of,
 };
 use crate::gateway::problem::{OfCapture, Problem, ProblemDetails, Transfer};
 use crate::gateway::token::Token;

@@ -19,9 +19,9 @@ use super::{fleet, probe, start};
 use crate::adoption::{Attached, Stage};
 use crate::choice::{Candidate, choose};
 use crate::failure::Failure;
-use crate::node::containers::Probed;
 use crate::node::pods;
 use crate::profilers::AnyProfiler;
+use crate::profilers::containers::Probed;
 use crate::profilers::recorder::{Kept, of_kept};
 
 /// How long a target that is not known yet is waited for, and the pause between two looks.

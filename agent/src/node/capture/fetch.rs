@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use flopwatch_api::capture::Stage as StatusStage;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_nvml::utc_ns;
 use tokio::time::timeout;
 
 use super::context::Context;
-use super::{blocking, observers, utc_ns};
+use super::{blocking, observers};
 use crate::adoption::{Collection, Stage};
 use crate::failure::Failure;
 use crate::node::spool;

@@ -1,8 +1,10 @@
 //! Who observes the window of a capture: what was before it is kept, its cost is measured, and its
 //! row of the fleet says when it was.
 
+use flopwatch_nvml::utc_ns;
+
 use super::context::Context;
-use super::{fleet, overhead, prelude, utc_ns};
+use super::{fleet, overhead, prelude};
 use crate::adoption::Attached;
 use crate::failure::Failure;
 use crate::overhead::Opened;

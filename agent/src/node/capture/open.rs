@@ -1,11 +1,12 @@
 //! The stages in which a collection is prepared and started.
 
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_nvml::utc_ns;
 use tracing::info;
 
+use super::blocking;
 use super::context::Context;
 use super::overhead::{self, ProfilerTime};
-use super::{blocking, utc_ns};
 use crate::adoption::{Attached, Collection, Stage};
 use crate::failure::Failure;
 use crate::folder;

@@ -10,14 +10,15 @@ use flopwatch_api::overhead::{
 };
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
+use flopwatch_nvml::utc_ns;
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
+use super::blocking;
 use super::context::Context;
 use super::memory::{self, MemoryWatch};
 use super::produce::Produced;
 use super::scrape::Scraper;
-use super::{blocking, utc_ns};
 use crate::adoption::{Attached, Collection};
 use crate::failure::Failure;
 use crate::node::Node;

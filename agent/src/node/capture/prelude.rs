@@ -8,10 +8,11 @@ use std::time::Duration;
 use flopwatch_api::artifact::PRELUDE;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::TransformDevice;
+use flopwatch_nvml::utc_ns;
 use tracing::{info, warn};
 
+use super::blocking;
 use super::context::Context;
-use super::{blocking, utc_ns};
 use crate::adoption::Attached;
 use crate::failure::{Failure, chain};
 use crate::profilers::recorder::ring::{self, RingError};

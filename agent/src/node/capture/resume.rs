@@ -2,12 +2,13 @@
 
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::Manifest;
+use flopwatch_nvml::utc_ns;
 use tracing::info;
 
 use super::context::Context;
 use super::finish::clean_container;
 use super::outcome::Failed;
-use super::{blocking, memory, publish, task, utc_ns};
+use super::{blocking, memory, publish, task};
 use crate::adoption::{Adoption, Attached, Collection, Journal, Stage, World, adopt};
 use crate::failure::Failure;
 use crate::folder;

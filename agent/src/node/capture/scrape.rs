@@ -15,6 +15,7 @@ use flopwatch_api::overhead::PrometheusSignal;
 use flopwatch_attach::listeners::of_process;
 use flopwatch_attach::network::{NetworkError, connect};
 use flopwatch_attach::process::Procfs;
+use flopwatch_nvml::utc_ns;
 use flopwatch_overhead::Sample;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty, LengthLimitError, Limited};
@@ -23,7 +24,6 @@ use hyper_util::rt::TokioIo;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use super::utc_ns;
 use crate::failure::chain;
 use exposition::{ExpositionError, value};
 

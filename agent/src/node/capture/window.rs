@@ -6,11 +6,12 @@ use std::time::Duration;
 use flopwatch_api::capture::Stage as StatusStage;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
+use flopwatch_nvml::utc_ns;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::context::Context;
-use super::{blocking, observers, overhead, prelude, start, utc_ns};
+use super::{blocking, observers, overhead, prelude, start};
 use crate::adoption::{Attached, Collection, Stage};
 use crate::failure::Failure;
 use crate::overhead::{LOOK, Opened};

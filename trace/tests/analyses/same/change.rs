@@ -94,6 +94,7 @@ pub(super) fn cut(capture: &Capture, moment: u64) -> [Capture; 2] {
         rows: capture.rows.clone(),
         devices: capture.devices.clone(),
         programs: capture.programs.clone(),
+        call_stacks: capture.call_stacks.clone(),
         ..Capture::default()
     };
     first.duration_ns = first.duration_ns.min(moment);
