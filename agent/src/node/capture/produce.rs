@@ -18,6 +18,7 @@ use super::context::Context;
 use super::outcome::Failed;
 use super::{fleet, overhead, prelude};
 use crate::adoption::{Attached, Collection, Made, Stage};
+use crate::artifact_file::source_file;
 use crate::failure::{Failure, chain};
 use crate::folder;
 use crate::pipeline::{self, SUMMARY, Wanted};

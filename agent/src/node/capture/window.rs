@@ -61,11 +61,11 @@ async fn record(cx: &mut Context<'_>, mut collection: Collection) -> Result<Stag
     let begin = processor_time(cx, attached).await;
     let shortened = profiler.shortened(&attached.profiler)?;
     let length = shortened.map_or(cx.length(), |shortened| shortened.length);
-    let used_cuda = attached.uses_cuda;
+    let had_cuda = attached.uses_cuda;
     let mut samples = keep_open(cx, &mut collection, length).await?;
     observers::on_closed(cx, &samples);
     let attached = &collection.attached;
-    let uses_cuda = used_cuda || cx.node.containers.uses_cuda(&attached.container_id).await;
+    let uses_cuda = had_cuda || cx.node.containers.uses_cuda(&attached.container_id).await;
     let processor = (begin, processor_time(cx, attached).await);
     collection.signs = Some(Signs::of(&samples, uses_cuda, processor));
     profiler.accept(&samples)?;
