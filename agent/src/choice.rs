@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{NsysOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::requirement::Requirement;
+use flopwatch_trace::model::Category;
 
 use crate::failure::Failure;
 use crate::profilers::{AnyProfiler, State};
@@ -32,7 +32,7 @@ pub struct Choice {
 /// Picks one of the candidates, which are in order of their depth, from what the probe found.
 pub fn choose(
     spec: &ProfilerSpec,
-    require: &[Requirement],
+    require: &[Category],
     capabilities: &[Capability],
     candidates: &[Candidate],
 ) -> Result<Choice, Failure> {
@@ -53,7 +53,7 @@ pub fn choose(
 
 fn auto(
     spec: &ProfilerSpec,
-    require: &[Requirement],
+    require: &[Category],
     capabilities: &[Capability],
     candidates: &[Candidate],
 ) -> Result<Choice, Failure> {
@@ -87,11 +87,9 @@ fn auto(
 }
 
 /// What a session names: the options of a profiler, and the events that it requires.
-fn asked<'a>(spec: &'a ProfilerSpec, require: &'a [Requirement]) -> Vec<&'a str> {
+fn asked<'a>(spec: &'a ProfilerSpec, require: &'a [Category]) -> Vec<&'a str> {
     let options = spec.nsys.iter().flat_map(NsysOptions::asked);
-    options
-        .chain(require.iter().map(|requirement| requirement.as_str()))
-        .collect()
+    options.chain(require.iter().map(|category| category.name())).collect()
 }
 
 /// Whether a profiler is open, with the probe's own reason and remedy when it is not.
@@ -119,7 +117,6 @@ fn unusable(profiler: ProfilerType) -> Failure {
 #[cfg(test)]
 mod tests {
     use flopwatch_api::profiler::{CudaGraphTrace, TraceCategory};
-    use flopwatch_trace::model::Category;
 
     use super::*;
     use crate::profilers::Registry;
@@ -163,7 +160,7 @@ mod tests {
     type Row<'a> = (
         &'a str,
         ProfilerSpec,
-        &'a [Requirement],
+        &'a [Category],
         [(ProfilerType, Option<(CaptureReason, &'a str)>); 2],
         Result<ProfilerType, CaptureReason>,
     );
@@ -191,7 +188,7 @@ mod tests {
             (
                 "auto does not fall below what is required",
                 profiler(Auto, &[]),
-                &[Requirement::Category(Category::CudaKernel)],
+                &[Category::CudaKernel],
                 [NSYS_CLOSED, METRICS_OPEN],
                 Err(CaptureReason::ProfilerUnavailable),
             ),
@@ -215,7 +212,7 @@ mod tests {
             (
                 "explicit and open",
                 profiler(Nsys, &[Cuda]),
-                &[Requirement::Category(Category::NvtxRange)],
+                &[Category::NvtxRange],
                 [NSYS_OPEN, METRICS_OPEN],
                 Ok(Nsys),
             ),
@@ -229,7 +226,7 @@ mod tests {
             (
                 "explicit with a required category that is not recorded",
                 profiler(Nsys, &[]),
-                &[Requirement::Category(Category::OsRuntime)],
+                &[Category::OsRuntime],
                 [NSYS_OPEN, METRICS_OPEN],
                 Err(CaptureReason::CategoryNotPrepared),
             ),

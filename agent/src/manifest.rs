@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use flopwatch_api::profiler::{CaptureRange, ProfilerType, RangeTrigger, TraceCategory, is_range_name};
-use flopwatch_api::requirement::FORMER_WORDS;
 use flopwatch_api::session::{MAX_DURATION_SECONDS, ProfilingSessionSpec, TargetSpec};
 use flopwatch_api::{GROUP, VERSION};
 use serde::Deserialize;
@@ -173,9 +172,6 @@ impl Manifest {
                 return Err(value_error(path, format!("{value} is outside of {least} to {most}")));
             }
         }
-        if let Some(at) = spec.require.iter().position(|requirement| requirement.is_former()) {
-            return Err(value_error(&format!("spec.require[{at}]"), FORMER_WORDS));
-        }
         if let Some(range) = spec
             .profiler
             .nsys
@@ -209,7 +205,7 @@ impl Manifest {
             .flat_map(|options| options.trace.iter().copied());
         let options = spec.profiler.nsys.iter();
         let triggers = options.filter_map(|options| Some(options.capture_range.as_ref()?.trigger.traced()));
-        let required = spec.require.iter().filter_map(|requirement| requirement.traced_by());
+        let required = spec.require.iter().copied().filter_map(TraceCategory::recording);
         let required = required.chain(triggers);
         let mut trace: Vec<_> = listed.chain(required).collect();
         if self
@@ -316,10 +312,6 @@ mod tests {
             (
                 "spec: {require: [gpu]}",
                 "spec.require[0]: unknown variant `gpu`, expected one of `cuda_kernel`",
-            ),
-            (
-                "spec: {require: [nvtx_range, cuda]}",
-                "spec.require[1]: spec.require names categories of the timeline: \"cuda\" is now \"cuda_kernel\"",
             ),
             ("spec: {outputs: []}", "spec.outputs: must list at least one"),
             (

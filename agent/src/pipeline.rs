@@ -12,7 +12,6 @@ use std::time::Duration;
 use flopwatch_api::artifact::{Output, TIMELINE, report_name};
 use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::requirement::Requirement;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
@@ -163,7 +162,7 @@ impl Products<'_> {
 
     /// Fails where events are missing that were asked for: those that are `listed`, else CUDA's of a program that uses CUDA, else
     /// any that the profiler `expects`. `uses_cuda` is what is known beside the capture itself.
-    pub fn verify(&self, listed: &[Requirement], uses_cuda: bool, expects: &[Category]) -> Result<(), Failure> {
+    pub fn verify(&self, listed: &[Category], uses_cuda: bool, expects: &[Category]) -> Result<(), Failure> {
         let counts = &self.digest.categories;
         verify(&required(listed, uses_cuda || holds_cuda(counts), expects), counts)
     }
@@ -171,7 +170,7 @@ impl Products<'_> {
     /// The same with what was seen beside the collection, and where the file ends that was read.
     pub fn judge(
         &self,
-        listed: &[Requirement],
+        listed: &[Category],
         uses_cuda: bool,
         expects: &[Category],
         signs: &Signs,

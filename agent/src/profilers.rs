@@ -26,7 +26,6 @@ use std::time::Duration;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
-use flopwatch_api::requirement::Requirement;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::Serialize;
@@ -84,7 +83,7 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     }
 
     /// Fails where its capture could not hold what the session asks for.
-    fn covers(&self, _spec: &ProfilerSpec, _require: &[Requirement], _state: &Self::State) -> Result<(), Failure> {
+    fn covers(&self, _spec: &ProfilerSpec, _require: &[Category], _state: &Self::State) -> Result<(), Failure> {
         Ok(())
     }
 

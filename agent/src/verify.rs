@@ -5,7 +5,6 @@
 
 use flopwatch_api::capture::CategoryCount;
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::requirement::Requirement;
 use flopwatch_trace::model::Category;
 
 use crate::failure::Failure;
@@ -54,18 +53,6 @@ impl Required {
     }
 }
 
-impl From<Requirement> for Required {
-    fn from(requirement: Requirement) -> Self {
-        Self {
-            name: requirement.as_str().to_owned(),
-            any_of: match requirement {
-                Requirement::Category(category) => vec![category],
-                Requirement::Former(word) => word.records().to_vec(),
-            },
-        }
-    }
-}
-
 /// Whether a capture holds CUDA events: its program uses CUDA, whatever was mapped when somebody looked.
 pub fn holds_cuda(counts: &[CategoryCount]) -> bool {
     Required::cuda().is_held(counts)
@@ -73,9 +60,12 @@ pub fn holds_cuda(counts: &[CategoryCount]) -> bool {
 
 /// What must hold events: what the session lists, otherwise anything of CUDA where the process has mapped libcuda, otherwise
 /// anything of what its profiler `expects`.
-pub fn required(listed: &[Requirement], uses_cuda: bool, expects: &[Category]) -> Vec<Required> {
+pub fn required(listed: &[Category], uses_cuda: bool, expects: &[Category]) -> Vec<Required> {
     match (listed.is_empty(), uses_cuda) {
-        (false, _) => listed.iter().copied().map(Required::from).collect(),
+        (false, _) => listed
+            .iter()
+            .map(|category| Required::any(std::slice::from_ref(category)))
+            .collect(),
         (true, true) => vec![Required::cuda()],
         (true, false) => vec![Required::any(expects)],
     }
@@ -141,8 +131,6 @@ pub(crate) fn held<'a>(
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_api::profiler::TraceCategory;
-
     use super::*;
 
     fn counts(counts: &[(&str, i64)]) -> Vec<CategoryCount> {
@@ -158,7 +146,7 @@ mod tests {
     const NVTX: [Category; 1] = [Category::NvtxRange];
 
     fn of(category: Category) -> Required {
-        Requirement::Category(category).into()
+        Required::any(&[category])
     }
 
     #[test]
@@ -173,7 +161,7 @@ mod tests {
             "{}",
             failure.message
         );
-        let listed = [Requirement::Category(Category::OsRuntime)];
+        let listed = [Category::OsRuntime];
         assert_eq!(required(&listed, true, &NVTX), [of(Category::OsRuntime)]);
     }
 
@@ -199,14 +187,6 @@ mod tests {
                 "{required:?} in {held:?}"
             );
         }
-    }
-
-    #[test]
-    fn a_stored_capture_with_a_former_word_succeeds_with_what_it_meant() {
-        let former = required(&[Requirement::Former(TraceCategory::Cuda)], false, &NVTX);
-        assert!(verify(&former, &counts(&[("cuda_sync", 1)])).is_ok());
-        let failure = verify(&former, &counts(&[("nvtx_range", 1)])).unwrap_err();
-        assert!(failure.message.contains("no events of cuda;"), "{}", failure.message);
     }
 
     #[test]

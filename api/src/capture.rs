@@ -5,6 +5,7 @@ mod status;
 
 use std::time::Duration;
 
+use flopwatch_model::Category;
 #[cfg(feature = "resources")]
 use kube::CustomResource;
 use schemars::JsonSchema;
@@ -13,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::artifact::Output;
 use crate::overhead::OverheadSpec;
 use crate::profiler::{ProfilerSpec, TraceCategory};
-use crate::requirement::{MAX_REQUIREMENTS, Requirement};
 use crate::schema::KubeSchema;
 use crate::session::{
-    MetricsSpec, ProfilingSessionSpec, StartMode, StopMode, StorageMode, TransformDevice, TransformSpec,
+    MAX_REQUIREMENTS, MetricsSpec, ProfilingSessionSpec, StartMode, StopMode, StorageMode, TransformDevice,
+    TransformSpec,
 };
 #[cfg(feature = "resources")]
 pub use status::CaptureStatus;
@@ -139,7 +140,7 @@ pub struct CaptureSpec {
     /// Categories that must hold events; empty: the default for what the process has mapped.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_REQUIREMENTS), extend("x-kubernetes-list-type" = "set"))]
-    pub require: Vec<Requirement>,
+    pub require: Vec<Category>,
     /// How long to wait for a turn on the node, in seconds.
     #[schemars(range(min = 1, max = 86_400))]
     pub start_deadline_seconds: i32,

@@ -33,7 +33,6 @@ pub mod pod;
 pub mod preparation;
 pub mod profiler;
 pub mod reason;
-pub mod requirement;
 #[cfg(feature = "resources")]
 pub mod schedule;
 mod schema;

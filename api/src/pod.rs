@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::{Container, Pod};
 
 use crate::preparation::{
-    LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, PROFILER_VOLUME,
-    PreparationWord, PreparedFor, TOOLS_INIT_CONTAINER, TOOLS_VOLUME, UNPREPARED_ANNOTATION, split_names,
+    LAUNCHER_INIT_CONTAINER, PREPARE_LABEL, PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, PROFILER_VOLUME, PreparedFor,
+    TOOLS_INIT_CONTAINER, TOOLS_VOLUME, UNPREPARED_ANNOTATION, split_names,
 };
 
 /// The pod's phase; `Unknown` where its status has none.
@@ -50,30 +50,20 @@ pub fn asked_for(pod: &Pod) -> Option<PreparedFor> {
 
 /// What admission prepared that container for; empty where it did nothing. A word of a later version counts as nothing.
 pub fn prepared_for(pod: &Pod, container: &str) -> PreparedFor {
-    match annotation(pod, PREPARED_FOR_ANNOTATION) {
-        Some(lines) => {
-            let of_it = entries(lines).find(|(name, _)| *name == container);
-            let words = of_it.into_iter().flat_map(|(_, words)| words.split('.'));
-            words.filter_map(|word| word.parse().ok()).collect()
-        }
-        None => is_prepared(pod, container)
-            .then_some(PreparationWord::Nsys)
-            .into_iter()
-            .collect(),
-    }
+    let of_it = prepared_lines(pod).find(|(name, _)| *name == container);
+    let words = of_it.into_iter().flat_map(|(_, words)| words.split('.'));
+    words.filter_map(|word| word.parse().ok()).collect()
 }
 
 /// Names of the containers that admission prepared for anything.
 pub fn prepared_for_anything(pod: &Pod) -> impl Iterator<Item = &str> {
-    let lines = annotation(pod, PREPARED_FOR_ANNOTATION);
-    let older = lines.is_none().then(|| prepared_containers(pod));
-    let named = lines.into_iter().flat_map(entries).map(|(name, _)| name);
-    named.chain(older.into_iter().flatten())
+    prepared_lines(pod).map(|(name, _)| name)
 }
 
-/// The lines `name: text` of an annotation.
-fn entries(lines: &str) -> impl Iterator<Item = (&str, &str)> {
-    lines.lines().filter_map(|line| line.split_once(": "))
+/// The containers that admission prepared, each with the words of what for.
+fn prepared_lines(pod: &Pod) -> impl Iterator<Item = (&str, &str)> {
+    let lines = annotation(pod, PREPARED_FOR_ANNOTATION).unwrap_or_default().lines();
+    lines.filter_map(|line| line.split_once(": "))
 }
 
 /// Names of the containers whose command the launcher starts.
@@ -207,10 +197,8 @@ mod tests {
             assert_eq!(prepared_for(&both, container).to_string(), words);
         }
         assert_eq!(prepared_for_anything(&both).collect::<Vec<_>>(), ["main", "side"]);
-        let older = pod(json!({PREPARED_ANNOTATION: "main"}));
-        assert_eq!(prepared_for(&older, "main").to_string(), "nsys");
-        assert_eq!(prepared_for_anything(&older).collect::<Vec<_>>(), ["main"]);
-        assert!(prepared_for(&pod(json!({})), "main").is_empty());
+        let none = pod(json!({}));
+        assert!(prepared_for(&none, "main").is_empty() && !was_prepared(&none));
     }
 
     #[test]

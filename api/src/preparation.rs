@@ -38,7 +38,6 @@ pub const NSYS_NVTX_CAPTURE_ANNOTATION: &str = "flopwatch.dev/nsys-nvtx-capture"
 /// Annotation set by admission: names of the containers whose command the launcher starts, comma-separated.
 pub const PREPARED_ANNOTATION: &str = "flopwatch.dev/prepared";
 /// Annotation set by admission: what each container was prepared for, `name: words` on a line, such as `main: nsys.kineto`.
-/// Pods that an older version prepared lack it: they were prepared for [`PreparationWord::Nsys`].
 pub const PREPARED_FOR_ANNOTATION: &str = "flopwatch.dev/prepared-for";
 /// Annotation set by admission: for each container that was to be prepared and was not, `name: why` on a line.
 pub const UNPREPARED_ANNOTATION: &str = "flopwatch.dev/unprepared";

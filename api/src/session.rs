@@ -1,21 +1,18 @@
 //! ProfilingSession: a user's request.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use flopwatch_model::Category;
 #[cfg(feature = "resources")]
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 #[cfg(feature = "resources")]
 use kube::CustomResource;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
 use crate::overhead::OverheadSpec;
 use crate::profiler::ProfilerSpec;
-#[cfg(feature = "resources")]
-use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, no_former_word};
-use crate::requirement::{MAX_REQUIREMENTS, Requirement};
 use crate::schema::KubeSchema;
 use crate::selector::LabelSelector;
 
@@ -25,9 +22,13 @@ pub const MAX_DURATION_SECONDS: i32 = 300;
 /// Length of a capture window in seconds where a request does not say.
 pub const DEFAULT_DURATION_SECONDS: i32 = 10;
 
-/// Why a new session with the former name of a storage mode is refused.
+/// Most categories that one session may require: every one once.
+pub const MAX_REQUIREMENTS: usize = Category::ALL.len();
+
+/// CEL: dumps of JAX's compiler are asked for only beside the output that holds them.
 #[cfg(feature = "resources")]
-const FORMER_STORAGE: &str = "spec.retention.storage: \"Copied\" is now \"Replicated\"";
+pub(crate) const DUMPS_ARE_RAW: &str =
+    "!has(self.profiler.jax) || !has(self.profiler.jax.dumps) || !self.profiler.jax.dumps || 'Raw' in self.outputs";
 
 /// Most captures that a session's status refers to.
 pub const MAX_CAPTURE_REFERENCES: usize = 50;
@@ -63,7 +64,6 @@ pub const MAX_CAPTURE_REFERENCES: usize = 50;
     "a session is fixed once it is created, but for spec.stop: delete it and create another"
 )))]
 #[cfg_attr(feature = "resources", x_kube(
-    validation = Rule::new(no_former_word()).message(FORMER_WORDS),
     validation = Rule::new("!has(oldSelf.stop) || (has(self.stop) && (self.stop == oldSelf.stop || self.stop == 'Discard'))")
         .message("spec.stop cannot be taken back; only Keep may become Discard"),
     validation = Rule::new("self.start != 'ContainerStart' || has(self.target.podTemplate) || has(self.target.replicaOf)")
@@ -91,7 +91,7 @@ pub struct ProfilingSessionSpec {
     /// categories where the process uses CUDA, otherwise `nvtx_range`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_REQUIREMENTS), extend("x-kubernetes-list-type" = "set"))]
-    pub require: Vec<Requirement>,
+    pub require: Vec<Category>,
     /// How long to wait for targets and for a turn on their nodes, in seconds.
     #[serde(default = "default_start_deadline_seconds")]
     #[schemars(range(min = 1, max = 86_400))]
@@ -349,7 +349,6 @@ impl TransformDevice {
 /// How long to keep the results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
-#[cfg_attr(feature = "resources", x_kube(validation = Rule::new("!has(self.storage) || self.storage != 'Copied'").message(FORMER_STORAGE)))]
 pub struct RetentionSpec {
     /// Seconds after its end at which the session, its captures and their artifacts are deleted. Default: one week.
     #[serde(default = "default_ttl_seconds")]
@@ -360,34 +359,16 @@ pub struct RetentionSpec {
     pub storage: Option<StorageMode>,
 }
 
-/// Where artifacts are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Where artifacts are kept. Default: what the cluster's administrator chose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum StorageMode {
     /// On the node alone: they go with it.
     Node,
-    /// On the node, and replicated to the cluster's object store as soon as may be, where it has one. Sessions and captures
-    /// that are stored already may have its former name.
-    #[serde(alias = "Copied")]
+    /// On the node, and replicated to the cluster's object store as soon as may be, where it has one.
     Replicated,
     /// Likewise, and the capture succeeds only once the replication is complete: results survive the loss of the node. Fails
     /// where the cluster has no object store.
     Durable,
-}
-
-impl JsonSchema for StorageMode {
-    fn schema_name() -> Cow<'static, str> {
-        "StorageMode".into()
-    }
-
-    /// The former name is in the list so that a rule can answer a new session with `FORMER_STORAGE`: the API server evaluates no
-    /// rule where a value is outside of its list.
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "type": "string",
-            "enum": Self::ALL.map(Self::as_str).into_iter().chain(["Copied"]).collect::<Vec<_>>(),
-            "description": "Where artifacts are kept; Copied is the former name of Replicated."
-        })
-    }
 }
 
 impl StorageMode {

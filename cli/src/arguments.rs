@@ -13,8 +13,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, ProfilerType, TraceCategory, parse_capture_range};
-use flopwatch_api::requirement::{FORMER_WORDS, Requirement};
 use flopwatch_api::session::DEFAULT_DURATION_SECONDS;
+use flopwatch_model::Category;
 
 pub use names::{CaptureName, PodName, SessionName};
 pub use profiler::{NcuArguments, Set};
@@ -215,8 +215,8 @@ pub struct ProfileArguments {
     #[arg(long, value_name = "HERTZ", num_args = 0..=1, default_missing_value = "10000", value_parser = clap::value_parser!(i32).range(10..=200_000))]
     pub gpu_metrics: Option<i32>,
     /// Categories of the timeline that must hold events for success, such as cuda_kernel,nvtx_range
-    #[arg(long, value_delimiter = ',', value_name = "CATEGORY", value_parser = requirement)]
-    pub require: Vec<Requirement>,
+    #[arg(long, value_delimiter = ',', value_name = "CATEGORY", value_parser = required_category)]
+    pub require: Vec<Category>,
     /// What to publish: timeline, summary, raw
     #[arg(long, value_delimiter = ',', value_name = "OUTPUT", value_parser = output)]
     pub outputs: Vec<Output>,
@@ -420,12 +420,9 @@ fn graph_mode(name: &str) -> Result<CudaGraphTrace, String> {
     CudaGraphTrace::from_name(name).ok_or_else(|| "there are graph and node".to_owned())
 }
 
-fn requirement(name: &str) -> Result<Requirement, String> {
-    match Requirement::from_name(name) {
-        Some(requirement) if requirement.is_former() => Err(FORMER_WORDS.to_owned()),
-        Some(requirement) => Ok(requirement),
-        None => Err(format!("there are {}", Requirement::NAMES.join(", "))),
-    }
+fn required_category(name: &str) -> Result<Category, String> {
+    let known = Category::ALL.map(Category::name).join(", ");
+    Category::from_name(name).ok_or_else(|| format!("there are {known}"))
 }
 
 fn output(name: &str) -> Result<Output, String> {
@@ -447,12 +444,11 @@ mod tests {
     }
 
     #[test]
-    fn a_category_in_the_word_of_earlier_versions_is_refused_with_its_name() {
+    fn an_unknown_category_is_refused_with_the_names_of_those_that_there_are() {
         let asked = |word: &str| Cli::try_parse_from(["kubectl-flopwatch", "profile", "trainer", "--require", word]);
         assert!(asked("cuda_kernel,cpu_op").is_ok());
-        let refused = |word: &str| asked(word).unwrap_err().to_string();
-        assert!(refused("cuda").contains("\"cuda\" is now \"cuda_kernel\""));
-        assert!(refused("gpu").contains("there are cuda_kernel, "));
+        let refusal = asked("gpu").unwrap_err().to_string();
+        assert!(refusal.contains("there are cuda_kernel, "), "{refusal}");
     }
 
     #[test]

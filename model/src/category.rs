@@ -21,8 +21,7 @@ macro_rules! gpu_work_and {
 }
 
 /// What kind of thing an event is.
-///
-/// The order is that of the published lists.
+// The order is that of the published lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {

@@ -300,7 +300,7 @@ class CallCost(TypedDict):
     total_ns: int
     """Sum of their lengths in ns."""
 
-# What kind of thing an event is. The order is that of the published lists.
+# What kind of thing an event is.
 Category: TypeAlias = Literal[
     "cuda_kernel",
     "cuda_graph",

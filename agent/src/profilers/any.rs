@@ -7,7 +7,6 @@ use std::time::Duration;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
-use flopwatch_api::requirement::Requirement;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 
@@ -43,7 +42,7 @@ pub trait AnyProfiler: fmt::Debug + Send + Sync {
     fn follow(&self, earlier: &State, state: State) -> Result<State, Failure>;
 
     /// [`Profiler::covers`].
-    fn covers(&self, spec: &ProfilerSpec, require: &[Requirement], state: &State) -> Result<(), Failure>;
+    fn covers(&self, spec: &ProfilerSpec, require: &[Category], state: &State) -> Result<(), Failure>;
 
     /// [`Profiler::prepare`].
     fn prepare(&self, site: &Site, state: State) -> Result<State, Failure>;
@@ -138,7 +137,7 @@ impl<P: Profiler> AnyProfiler for P {
         )
     }
 
-    fn covers(&self, spec: &ProfilerSpec, require: &[Requirement], state: &State) -> Result<(), Failure> {
+    fn covers(&self, spec: &ProfilerSpec, require: &[Category], state: &State) -> Result<(), Failure> {
         Profiler::covers(self, spec, require, &state.read()?)
     }
 

@@ -22,7 +22,6 @@ use flopwatch_api::pod;
 use flopwatch_api::preparation::{JAX_DUMPS_ANNOTATION, JAX_PORT_ANNOTATION};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::requirement::Requirement;
 use flopwatch_attach::bounded::{Gate, Late};
 use flopwatch_attach::network::connect;
 use flopwatch_attach::process::ProcessId;
@@ -245,7 +244,7 @@ impl Profiler for Jax {
         ]
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, _require: &[Requirement], door: &Door) -> Result<(), Failure> {
+    fn covers(&self, _spec: &ProfilerSpec, _require: &[Category], door: &Door) -> Result<(), Failure> {
         door.service()?;
         if door.options.dumps == Some(true) && door.dumps.is_empty() {
             let message = format!(

@@ -25,7 +25,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::requirement::Requirement;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::kineto::{Endpoints, folder_name};
 use flopwatch_attach::process::ProcessId;
@@ -253,14 +252,12 @@ impl Profiler for Kineto {
         &[Category::CpuOp]
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], collection: &Collection) -> Result<(), Failure> {
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Category], collection: &Collection) -> Result<(), Failure> {
         let records = collection.records();
-        let missing = require.iter().filter(|required| match required {
-            // A program may use CUDA later than it was looked at.
-            Requirement::Category(category) => !records.contains(category) && !Category::CUDA.contains(category),
-            Requirement::Former(_) => true,
-        });
-        let missing: Vec<_> = missing.map(|required| required.as_str()).collect();
+        // A program may use CUDA later than it was looked at.
+        let is_held = |category: &Category| records.contains(category) || Category::CUDA.contains(category);
+        let missing = require.iter().filter(|category| !is_held(category));
+        let missing: Vec<_> = missing.map(|category| category.name()).collect();
         if missing.is_empty() {
             return Ok(());
         }

@@ -17,8 +17,8 @@ use flopwatch_api::artifact::NCU_REPORT;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{NcuOptions, ProfilerSpec, ProfilerType, ReplayMode};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::requirement::Requirement;
 use flopwatch_launcher::run_dir::unix_ms;
+use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +107,7 @@ impl Profiler for Ncu {
         false
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], _kept: &Kept) -> Result<(), Failure> {
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Category], _kept: &Kept) -> Result<(), Failure> {
         if require.is_empty() {
             return Ok(());
         }
@@ -244,10 +244,9 @@ mod tests {
     #[test]
     fn events_cannot_be_required_of_counters() {
         let kept = Kept::default();
-        let covers = |require: &[Requirement]| Ncu::default().covers(&ProfilerSpec::default(), require, &kept);
+        let covers = |require: &[Category]| Ncu::default().covers(&ProfilerSpec::default(), require, &kept);
         assert!(covers(&[]).is_ok());
-        let required = Requirement::Category(flopwatch_trace::model::Category::CudaKernel);
-        let failure = covers(&[required]).unwrap_err();
+        let failure = covers(&[Category::CudaKernel]).unwrap_err();
         assert_eq!(failure.reason, CaptureReason::ProfilerUnavailable);
         assert!(failure.message.contains("spec.require"));
     }

@@ -20,8 +20,8 @@ use flopwatch_api::pod;
 use flopwatch_api::preparation::NSYS_TRACE_ANNOTATION;
 use flopwatch_api::profiler::{NsysOptions, ProfilerSpec, ProfilerType, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::requirement::Requirement;
 use flopwatch_attach::nsys::{HostTools, SessionState};
+use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +103,7 @@ impl Profiler for Nsys {
         })
     }
 
-    fn covers(&self, spec: &ProfilerSpec, require: &[Requirement], session: &Session) -> Result<(), Failure> {
+    fn covers(&self, spec: &ProfilerSpec, require: &[Category], session: &Session) -> Result<(), Failure> {
         categories::covers(spec, require, &session.traced)?;
         let asked = spec.nsys.as_ref().unwrap_or(&session.asked);
         options::covers(asked, &session.fixed, session.counters_closed.as_ref())

@@ -8,7 +8,6 @@ use flopwatch_api::artifact::RING;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::requirement::Requirement;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
@@ -87,12 +86,9 @@ impl Profiler for Recorder {
         Ok(Some(kept.map_or(now_utc_ns, |kept| kept.ended_utc_ns)))
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, require: &[Requirement], _place: &Place) -> Result<(), Failure> {
-        let missing = require.iter().filter(|required| match required {
-            Requirement::Category(category) => *category != Category::NvtxRange,
-            Requirement::Former(_) => true,
-        });
-        let missing: Vec<_> = missing.map(|required| required.as_str()).collect();
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Category], _place: &Place) -> Result<(), Failure> {
+        let missing = require.iter().filter(|category| **category != Category::NvtxRange);
+        let missing: Vec<_> = missing.map(|category| category.name()).collect();
         if missing.is_empty() {
             return Ok(());
         }

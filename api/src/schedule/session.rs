@@ -1,18 +1,20 @@
 //! The sessions that a schedule makes.
 
+use flopwatch_model::Category;
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Output;
 use crate::profiler::ProfilerSpec;
-use crate::requirement::{DUMPS_ARE_RAW, FORMER_WORDS, MAX_REQUIREMENTS, Requirement, no_former_word};
 use crate::schema::KubeSchema;
-use crate::session::{MetricsSpec, ProfilingSessionSpec, RetentionSpec, TargetSpec, default_duration_seconds};
+use crate::session::{
+    DUMPS_ARE_RAW, MAX_REQUIREMENTS, MetricsSpec, ProfilingSessionSpec, RetentionSpec, TargetSpec,
+    default_duration_seconds,
+};
 
 /// A session without its target, which is the pod that was drawn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, KubeSchema)]
 #[serde(rename_all = "camelCase")]
 #[x_kube(
-    validation = Rule::new(no_former_word()).message(FORMER_WORDS),
     validation = Rule::new("self.profiler.type != 'Ncu'")
         .message("spec.session.profiler.type: Ncu profiles pods that a session makes, and a schedule profiles those that run already"),
     validation = Rule::new(DUMPS_ARE_RAW)
@@ -29,7 +31,7 @@ pub struct ScheduledSession {
     /// Categories of the timeline that must each hold events for a capture to succeed. Default: as for a session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_REQUIREMENTS), extend("x-kubernetes-list-type" = "set"))]
-    pub require: Vec<Requirement>,
+    pub require: Vec<Category>,
     /// NVML sampling beside the captures.
     #[serde(default)]
     pub metrics: MetricsSpec,

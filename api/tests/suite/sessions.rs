@@ -1,6 +1,6 @@
 //! What the API server would say to a manifest: the same CEL rules and bounds, run here.
 
-use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec, StorageMode, TargetSpec};
+use flopwatch_api::session::{ProfilingSession, ProfilingSessionSpec, TargetSpec};
 use flopwatch_model::Category;
 use kube::core::cel::{validate_cel, validate_cel_update};
 use serde_json::{Value, json};
@@ -86,11 +86,6 @@ fn a_wrong_spec_is_refused_with_a_sentence() {
             "must be Auto or Nsys",
         ),
         (
-            "a category in the profiler's word of earlier versions",
-            with(&["require"], json!(["nvtx_range", "cuda"])),
-            "\"cuda\" is now \"cuda_kernel\"",
-        ),
-        (
             "several pods of one template",
             json!({ "target": { "podTemplate": template(), "maxPods": 2 } }),
             "make one pod",
@@ -168,11 +163,4 @@ fn stop_is_not_taken_back_but_may_become_stricter() {
             .to_string();
         assert!(errors.contains("cannot be taken back"), "{errors}");
     }
-}
-
-#[test]
-fn a_stored_session_with_the_former_name_of_a_storage_mode_is_read() {
-    // The API server refuses it in new sessions; what is typed here has the new name already.
-    let old = session(with(&["retention"], json!({ "storage": "Copied" })));
-    assert_eq!(old.spec.retention.storage, Some(StorageMode::Replicated));
 }

@@ -1,8 +1,8 @@
 //! How a request over HTTP asks to profile: an option that requests can have stands here alone.
 
 use flopwatch_api::artifact::Output;
-use flopwatch_api::requirement::Requirement;
 use flopwatch_api::session::{ProfilingSessionSpec, StartMode};
+use flopwatch_model::Category;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -21,7 +21,7 @@ pub(crate) struct RunOptions {
     pub(crate) start_deadline_seconds: Option<i32>,
     /// Categories of the timeline that must hold events for success, such as `cuda_kernel` and `nvtx_range`.
     #[schema(value_type = Option<Vec<String>>, max_items = 20)]
-    pub(crate) require: Option<Vec<Requirement>>,
+    pub(crate) require: Option<Vec<Category>>,
     /// What to publish: Timeline, Summary, Raw.
     #[schema(value_type = Option<Vec<String>>, max_items = 3)]
     pub(crate) outputs: Option<Vec<Output>>,

@@ -83,7 +83,6 @@ mod tests {
                 Some(UnpreparedReason::AdmissionMissed),
             ),
             (pod(asked(), json!({}), "Succeeded"), None),
-            (pod(asked(), json!({PREPARED_ANNOTATION: "c"}), "Running"), None),
             (
                 pod(asked(), json!({PREPARED_FOR_ANNOTATION: "c: kineto"}), "Running"),
                 None,

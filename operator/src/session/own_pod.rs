@@ -158,7 +158,7 @@ fn traced(session: &ProfilingSession) -> String {
         let trigger = options.capture_range.as_ref().map(|range| range.trigger.traced());
         options.trace.iter().copied().chain(trigger)
     });
-    let required = spec.require.iter().filter_map(|requirement| requirement.traced_by());
+    let required = spec.require.iter().copied().filter_map(TraceCategory::recording);
     let all: BTreeSet<TraceCategory> = asked.chain(required).chain(default).collect();
     all.into_iter().map(TraceCategory::as_str).collect::<Vec<_>>().join(",")
 }

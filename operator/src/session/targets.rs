@@ -261,7 +261,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use flopwatch_api::preparation::PREPARED_ANNOTATION;
+    use flopwatch_api::preparation::PREPARED_FOR_ANNOTATION;
 
     use crate::preparation_failure::tests::{exited, parsed, prepared, waiting};
 
@@ -386,7 +386,7 @@ mod tests {
         );
         Arc::make_mut(&mut prepared)
             .annotations_mut()
-            .insert(PREPARED_ANNOTATION.to_owned(), "y, gone".to_owned());
+            .insert(PREPARED_FOR_ANNOTATION.to_owned(), "y: nsys\ngone: nsys".to_owned());
         assert_eq!(
             found(select(&spec, Lives::Running, "team", &[prepared], &BTreeSet::new())),
             ["p/y"]

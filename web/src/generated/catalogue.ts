@@ -356,7 +356,7 @@ export interface CallCost {
   readonly total_ns: number;
 }
 
-/** What kind of thing an event is. The order is that of the published lists. */
+/** What kind of thing an event is. */
 export type Category = "cuda_kernel" | "cuda_graph" | "cuda_memcpy_h2d" | "cuda_memcpy_d2h" | "cuda_memcpy_d2d" | "cuda_memcpy_p2p" | "cuda_memcpy_other" | "cuda_memset" | "cuda_migration" | "cuda_sync" | "cuda_api" | "nvtx_range" | "os_runtime" | "cpu_op" | "annotation" | "step" | "python_function" | "cpu_sample" | "overhead" | "device_op" | "gpu_annotation" | "derived" | "other";
 
 /** Events of a category. */

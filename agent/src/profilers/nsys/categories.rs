@@ -6,8 +6,8 @@ use flopwatch_api::capture::{CategoryCount, TraceOutcome, TracedCategory};
 use flopwatch_api::preparation::{NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, split_names};
 use flopwatch_api::profiler::{ProfilerSpec, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_api::requirement::Requirement;
 use flopwatch_launcher::needed::Outdated;
+use flopwatch_trace::model::Category;
 
 use crate::failure::Failure;
 use crate::sentence::names;
@@ -32,29 +32,27 @@ fn named(list: &str) -> BTreeSet<TraceCategory> {
 }
 
 /// Fails where a session that traces `traced` cannot hold what was asked for.
-pub fn covers(spec: &ProfilerSpec, require: &[Requirement], traced: &BTreeSet<TraceCategory>) -> Result<(), Failure> {
+pub fn covers(spec: &ProfilerSpec, require: &[Category], traced: &BTreeSet<TraceCategory>) -> Result<(), Failure> {
     can_hold(require)?;
     let listed = spec.nsys.iter().flat_map(|options| options.trace.iter().copied());
     let ranges = spec.nsys.iter().filter_map(|options| options.capture_range.as_ref());
     let triggers = ranges.map(|range| range.trigger.traced());
-    let required = require.iter().filter_map(|requirement| requirement.traced_by());
+    let required = require.iter().copied().filter_map(TraceCategory::recording);
     prepared_for(&listed.chain(triggers).chain(required).collect(), traced)
 }
 
 /// What Nsight Systems never records cannot be required of it: the window would be for nothing.
-fn can_hold(require: &[Requirement]) -> Result<(), Failure> {
-    let is_held = |requirement: &&Requirement| {
-        requirement
-            .traced_by()
-            .is_some_and(|traced| !traced.records().is_empty())
-    };
-    let never: Vec<_> = require.iter().filter(|requirement| !is_held(requirement)).collect();
+fn can_hold(require: &[Category]) -> Result<(), Failure> {
+    let required = require.iter().copied();
+    let never: Vec<_> = required
+        .filter(|category| TraceCategory::recording(*category).is_none())
+        .collect();
     if never.is_empty() {
         return Ok(());
     }
     let message = format!(
         "a timeline of Nsight Systems holds no events of {}, so they cannot be required of it: take them out of spec.require",
-        names(never.into_iter().map(|requirement| requirement.as_str()))
+        names(never.into_iter().map(Category::name))
     );
     Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
 }
@@ -100,8 +98,6 @@ pub fn outcomes(traced: &BTreeSet<TraceCategory>, counts: &[CategoryCount]) -> V
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_trace::model::Category;
-
     use super::*;
 
     #[test]
@@ -129,7 +125,7 @@ mod tests {
     #[test]
     fn a_missing_category_names_the_annotation_and_its_whole_value() {
         let traced = traced_categories(None, None);
-        let required = [Requirement::Category(Category::OsRuntime)];
+        let required = [Category::OsRuntime];
         let failure = covers(&ProfilerSpec::default(), &required, &traced).unwrap_err();
         assert_eq!(failure.reason, CaptureReason::CategoryNotPrepared);
         assert!(
@@ -142,13 +138,8 @@ mod tests {
     #[test]
     fn what_it_never_records_cannot_be_required_of_it() {
         let traced = traced_categories(Some("cuda,cublas"), None);
-        for never in [
-            Requirement::Category(Category::CpuOp),
-            Requirement::Former(TraceCategory::Cublas),
-        ] {
-            let failure = covers(&ProfilerSpec::default(), &[never], &traced).unwrap_err();
-            assert_eq!(failure.reason, CaptureReason::ProfilerUnavailable);
-            assert!(failure.message.contains(never.as_str()), "{}", failure.message);
-        }
+        let failure = covers(&ProfilerSpec::default(), &[Category::CpuOp], &traced).unwrap_err();
+        assert_eq!(failure.reason, CaptureReason::ProfilerUnavailable);
+        assert!(failure.message.contains("cpu_op"), "{}", failure.message);
     }
 }

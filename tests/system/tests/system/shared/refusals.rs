@@ -206,7 +206,7 @@ async fn a_wrong_manifest_is_refused_with_what_to_write_instead() -> Result<()> 
     };
     let namespace = cluster.namespace("wrong").await?;
     let target = json!({ "podName": "any" });
-    let cases: [(&str, Value, &str); 6] = [
+    let cases: [(&str, Value, &str); 5] = [
         (
             "duration 0",
             json!({ "target": target, "durationSeconds": 0 }),
@@ -216,11 +216,6 @@ async fn a_wrong_manifest_is_refused_with_what_to_write_instead() -> Result<()> 
             "too long a name of a profiler",
             json!({ "target": target, "profiler": { "type": "Perf" } }),
             "supported values",
-        ),
-        (
-            "a category in the word of earlier versions",
-            json!({ "target": target, "require": ["nvtx"] }),
-            "\"nvtx\" is now \"nvtx_range\"",
         ),
         (
             "a category that does not exist",

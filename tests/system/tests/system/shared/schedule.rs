@@ -158,7 +158,6 @@ fn refused() -> Vec<(&'static str, Value, &'static str)> {
             }),
             "of a day (86400) or more",
         ),
-        ("a former word", session(json!({ "require": ["cuda"] })), "cuda_kernel"),
     ]
 }
 
