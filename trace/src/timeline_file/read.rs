@@ -1,6 +1,5 @@
 //! Reads a timeline file back and checks it: it may come from anywhere.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use flopwatch_model::{Needs, Totals};
@@ -410,16 +409,8 @@ impl Reader<'_> {
         let multiprocessors: Vec<u32> = self.numbers(group, "multiprocessors", count)?;
         let memory: Vec<u64> = self.numbers(group, "memory_bytes", count)?;
         let bandwidth: Vec<u64> = self.numbers(group, "peak_bandwidth", count)?;
-        // Files of the first version have no such column.
-        let flops = if crate::hdf5_io::is_hard_link(group, "peak_flops")? {
-            let texts = self.strings(group, "peak_flops")?;
-            texts
-                .iter()
-                .map(|text| from_json(text))
-                .collect::<Result<Vec<_>, _>>()?
-        } else {
-            vec![BTreeMap::new(); names.len()]
-        };
+        let flops = self.strings(group, "peak_flops")?;
+        let flops: Vec<_> = flops.iter().map(|text| from_json(text)).collect::<Result<_, _>>()?;
         if flops.len() != names.len() || sources.len() != names.len() {
             return Err(Failure::Inconsistent(
                 "devices: columns of different lengths".to_owned(),
