@@ -9,6 +9,7 @@ pub mod entering;
 pub mod fleet;
 pub mod graft;
 pub mod heartbeats;
+pub mod host;
 mod journal;
 mod leases;
 mod memory;
@@ -62,11 +63,11 @@ use crate::profilers::containers::Containers;
 use crate::profilers::{Limits, Registry as Profilers};
 use crate::steps::{self, Steps};
 use crate::toolbox::Toolbox;
-use capture::Host;
 use captures::Captures;
 use entering::Entering;
 use fleet::Fleet;
 use heartbeats::Heartbeats;
+use host::Host;
 pub use options::Options;
 use pods::Pods;
 use storage::Storage;
@@ -240,7 +241,8 @@ pub async fn run(options: Options) -> Result<(), Error> {
 
     let entering = Entering::new(&options, procfs.clone(), Reexec::default());
     let pod_of = resolver(procfs.clone(), pods.clone());
-    let host = Host::new(&options, &entering, &procfs, &toolbox, gpus, pod_of);
+    let profilers = leases::profilers(&options, &stop)?;
+    let host = Host::new(&options, &entering, &procfs, &toolbox, gpus, pod_of, &profilers);
     let node = Arc::new(Node {
         name: options.node_name.clone(),
         client,
@@ -256,7 +258,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         entering,
         procfs,
         starts: starts::Starts::default(),
-        profilers: leases::profilers(&options, &stop)?,
+        profilers,
         metrics_ring,
         containers: Arc::new(host),
         storage: Storage::new(bucket, &options),

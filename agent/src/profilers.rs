@@ -8,6 +8,7 @@
 mod any;
 pub mod containers;
 pub mod facts;
+pub mod findings;
 pub mod gpu_facts;
 pub mod jax;
 pub mod kineto;
@@ -26,6 +27,7 @@ use std::time::Duration;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
+use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::Serialize;
@@ -39,6 +41,7 @@ use crate::workplace::Workplace;
 pub use any::AnyProfiler;
 use containers::Probed;
 use facts::Facts;
+use findings::Findings;
 pub use registry::Registry;
 pub use site::{Limits, Site};
 pub use state::State;
@@ -54,6 +57,15 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// Its name in requests, statuses and journals.
     fn type_(&self) -> ProfilerType;
+
+    /// Variables of a container's first process that it decides by.
+    fn variables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// Keeps what it alone looks for in a container, whose processes have mapped these libraries. It
+    /// touches nothing there, and takes a few seconds at most.
+    fn look(&self, _procfs: &Procfs, _processes: &[(ProcessId, Mapped)], _found: &mut Findings) {}
 
     /// Whether it can be used on a container, with the reason and the remedy where it cannot.
     fn capability(&self, facts: &Facts) -> Capability;

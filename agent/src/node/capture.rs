@@ -21,7 +21,6 @@ mod open;
 mod outcome;
 mod overhead;
 mod prelude;
-mod probe;
 mod produce;
 mod publish;
 mod raw;
@@ -30,6 +29,7 @@ mod scrape;
 mod start;
 mod store;
 mod task;
+mod unprepared;
 mod window;
 
 use std::sync::Arc;
@@ -45,9 +45,6 @@ use crate::node::claims::Claim;
 use crate::node::{Node, journal};
 use crate::plan::Interrupt;
 use context::Context;
-
-pub use probe::Host;
-pub(super) use probe::grafted;
 
 /// What a live capture is told by others.
 pub type Interrupts = watch::Receiver<Option<Interrupt>>;

@@ -16,7 +16,7 @@ use futures::StreamExt;
 use tracing::{debug, info, warn};
 
 use crate::failure::chain;
-use crate::node::capture::grafted;
+use crate::node::host::grafted;
 use crate::node::{Node, pods};
 use crate::profilers::nsys::{clean, owner};
 

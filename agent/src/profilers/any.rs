@@ -7,10 +7,12 @@ use std::time::Duration;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
+use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::facts::Facts;
+use super::findings::Findings;
 use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site, State};
 use crate::failure::Failure;
 use crate::profilers::containers::Probed;
@@ -22,6 +24,12 @@ use crate::workplace::Workplace;
 pub trait AnyProfiler: fmt::Debug + Send + Sync {
     /// [`Profiler::type_`].
     fn type_(&self) -> ProfilerType;
+
+    /// [`Profiler::variables`].
+    fn variables(&self) -> &'static [&'static str];
+
+    /// [`Profiler::look`].
+    fn look(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings);
 
     /// [`Profiler::capability`].
     fn capability(&self, facts: &Facts) -> Capability;
@@ -108,6 +116,14 @@ pub trait AnyProfiler: fmt::Debug + Send + Sync {
 impl<P: Profiler> AnyProfiler for P {
     fn type_(&self) -> ProfilerType {
         Profiler::type_(self)
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        Profiler::variables(self)
+    }
+
+    fn look(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings) {
+        Profiler::look(self, procfs, processes, found);
     }
 
     fn capability(&self, facts: &Facts) -> Capability {

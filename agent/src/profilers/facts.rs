@@ -1,39 +1,21 @@
 //! What a probe finds of a container, without touching it: what every profiler decides from whether it is open.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 
 use flopwatch_api::capability::Capability;
-use flopwatch_api::preparation::{FLOPWATCH_RECORDER_DIR, JAX_DUMP_IR_TO, RECORDER_FILE, XLA_FLAGS};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::Mapped;
 use flopwatch_launcher::needed::Outdated;
 use flopwatch_launcher::state::Reason;
 
+use super::findings::Findings;
 use super::gpu_facts::{GpuFacts, Obstacle};
-use super::jax::service::Service;
 
-/// Set in programs that take requests of Kineto's daemon.
-pub const KINETO_USE_DAEMON: &str = "KINETO_USE_DAEMON";
-/// Set in programs that take them through a file of a daemon.
-pub const KINETO_IPC_SOCKET_DIR: &str = "KINETO_IPC_SOCKET_DIR";
 /// Where a program's temporary files go.
 pub const TMPDIR: &str = "TMPDIR";
 /// Set in clients of the Multi-Process Service.
-const CUDA_MPS_PIPE_DIRECTORY: &str = "CUDA_MPS_PIPE_DIRECTORY";
-/// Variables that a probe reads from the environment of a container's first process.
-pub const VARIABLES: [&str; 9] = [
-    KINETO_USE_DAEMON,
-    KINETO_IPC_SOCKET_DIR,
-    TMPDIR,
-    "CUDA_INJECTION64_PATH",
-    "NSYS_PROFILING_SESSION_ID",
-    CUDA_MPS_PIPE_DIRECTORY,
-    XLA_FLAGS,
-    JAX_DUMP_IR_TO,
-    FLOPWATCH_RECORDER_DIR,
-];
+pub const CUDA_MPS_PIPE_DIRECTORY: &str = "CUDA_MPS_PIPE_DIRECTORY";
 
 /// How the container stands to preparation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -56,7 +38,7 @@ pub enum Preparation {
 }
 
 /// What a probe found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Facts {
     /// How the container stands to preparation.
     pub preparation: Preparation,
@@ -64,12 +46,13 @@ pub struct Facts {
     pub detail: String,
     /// Libraries mapped by its processes.
     pub mapped: Mapped,
-    /// The variables of [`VARIABLES`] that are set.
+    /// The variables of its first process that are set, of those that profilers ask for
+    /// ([`variables`](super::Profiler::variables)).
     pub variables: BTreeMap<String, String>,
     /// What was found of its GPUs, and of what else uses them.
     pub gpu: GpuFacts,
-    /// Profiler services of JAX that answer in the container, by their ports.
-    pub jax: Vec<Service>,
+    /// What profilers found for themselves ([`look`](super::Profiler::look)).
+    pub found: Findings,
     /// Whether the node's NVML answers.
     pub nvml: bool,
     /// Whether the agent carries tools to read raw captures of Nsight Systems with.
@@ -79,13 +62,6 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Where the flight recorder of the container's programs keeps its file, in the container; none where they have none.
-    pub fn ring(&self) -> Option<PathBuf> {
-        let folder = self.variables.get(FLOPWATCH_RECORDER_DIR)?;
-        let folder = Path::new(folder);
-        folder.is_absolute().then(|| folder.join(RECORDER_FILE))
-    }
-
     /// Why a profiler that runs as the container's program does cannot read the GPU's hardware counters; none where nothing is
     /// in the way.
     pub fn counters_closed(&self) -> Option<Obstacle> {

@@ -19,12 +19,12 @@ use std::time::Duration;
 use flopwatch_api::artifact::{JAX_DUMPS, XPLANE};
 use flopwatch_api::capability::Capability;
 use flopwatch_api::pod;
-use flopwatch_api::preparation::{JAX_DUMPS_ANNOTATION, JAX_PORT_ANNOTATION};
+use flopwatch_api::preparation::{JAX_DUMP_IR_TO, JAX_DUMPS_ANNOTATION, JAX_PORT_ANNOTATION, XLA_FLAGS};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::{Gate, Late};
 use flopwatch_attach::network::connect;
-use flopwatch_attach::process::ProcessId;
+use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
@@ -32,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use super::facts::{Facts, TMPDIR, closed, open};
+use super::findings::Findings;
 use super::kineto::temporary_folder;
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::disk::Space;
@@ -199,6 +200,12 @@ impl Jax {
     }
 }
 
+/// The services that answered in a container, by their ports.
+fn services(facts: &Facts) -> &[Service] {
+    let found = facts.found.get::<Vec<Service>>();
+    found.map(Vec::as_slice).unwrap_or_default()
+}
+
 impl Profiler for Jax {
     type State = Door;
 
@@ -206,8 +213,18 @@ impl Profiler for Jax {
         ProfilerType::Jax
     }
 
+    fn variables(&self) -> &'static [&'static str] {
+        &[TMPDIR, XLA_FLAGS, JAX_DUMP_IR_TO]
+    }
+
+    fn look(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings) {
+        let with_jax = processes.iter().filter(|(_, mapped)| mapped.jax);
+        let with_jax: Vec<_> = with_jax.map(|(process, _)| *process).collect();
+        found.keep(service::find(procfs, &with_jax));
+    }
+
     fn capability(&self, facts: &Facts) -> Capability {
-        if !facts.jax.is_empty() {
+        if !services(facts).is_empty() {
             return open(self.type_());
         }
         let found = if facts.mapped.jax {
@@ -223,7 +240,7 @@ impl Profiler for Jax {
         let options = spec.jax.clone().unwrap_or_default();
         let variable = |name: &str| probed.facts.variables.get(name).map(String::as_str);
         Ok(Door {
-            services: probed.facts.jax.clone(),
+            services: services(&probed.facts).to_vec(),
             annotated: annotated.and_then(|port| port.trim().parse().ok()),
             dumps: if options.dumps == Some(true) {
                 dumps::folders(variable)
@@ -414,8 +431,6 @@ fn failed(error: &ExchangeError) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_attach::process::Mapped;
-
     use super::*;
 
     fn service(port: u16) -> Service {
@@ -442,7 +457,7 @@ mod tests {
         let closed = jax.capability(&facts);
         assert!(closed.remedy.contains("no profiler service of it answers"));
         assert!(closed.remedy.contains("jax.profiler.start_server(9012)"));
-        facts.jax = vec![service(9012)];
+        facts.found.keep(vec![service(9012)]);
         assert!(jax.capability(&facts).available);
     }
 

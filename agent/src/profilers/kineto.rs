@@ -44,6 +44,7 @@ use crate::signs::milliseconds;
 use crate::toolbox::Toolbox;
 use crate::workplace::Workplace;
 use budget::Asked;
+use capability::{KINETO_IPC_SOCKET_DIR, KINETO_USE_DAEMON};
 use collection::Running;
 use place::Place;
 use probe::Seen;
@@ -217,6 +218,10 @@ impl Profiler for Kineto {
 
     fn type_(&self) -> ProfilerType {
         ProfilerType::Kineto
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &[KINETO_USE_DAEMON, KINETO_IPC_SOCKET_DIR, TMPDIR]
     }
 
     fn capability(&self, facts: &Facts) -> Capability {

@@ -22,7 +22,7 @@ use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
-use super::facts::Facts;
+use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::counters::{self, Counters, Lease};
 use crate::failure::{Failure, chain};
@@ -85,6 +85,10 @@ impl Profiler for Ncu {
 
     fn type_(&self) -> ProfilerType {
         ProfilerType::Ncu
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &[CUDA_MPS_PIPE_DIRECTORY]
     }
 
     fn capability(&self, facts: &Facts) -> Capability {

@@ -8,6 +8,7 @@ pub mod categories;
 mod collection;
 pub mod collector;
 pub mod options;
+pub mod prepared;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,7 +26,7 @@ use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
-use super::facts::Facts;
+use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::bound::{Bound, BoundBy};
 use crate::failure::Failure;
@@ -84,6 +85,10 @@ impl Profiler for Nsys {
 
     fn type_(&self) -> ProfilerType {
         ProfilerType::Nsys
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &[CUDA_MPS_PIPE_DIRECTORY]
     }
 
     fn capability(&self, facts: &Facts) -> Capability {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_api::artifact::RING;
 use flopwatch_api::capability::Capability;
+use flopwatch_api::preparation::{FLOPWATCH_RECORDER_DIR, RECORDER_FILE};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
@@ -57,6 +58,13 @@ pub(crate) fn of_kept(kept: Kept) -> Result<State, Failure> {
     State::of(ProfilerType::Recorder, &place)
 }
 
+/// Where the flight recorder of a container's programs keeps its file, in the container; none where
+/// they have none.
+pub(crate) fn file(facts: &Facts) -> Option<PathBuf> {
+    let folder = Path::new(facts.variables.get(FLOPWATCH_RECORDER_DIR)?);
+    folder.is_absolute().then(|| folder.join(RECORDER_FILE))
+}
+
 impl Profiler for Recorder {
     type State = Place;
 
@@ -64,8 +72,12 @@ impl Profiler for Recorder {
         ProfilerType::Recorder
     }
 
+    fn variables(&self) -> &'static [&'static str] {
+        &[FLOPWATCH_RECORDER_DIR]
+    }
+
     fn capability(&self, facts: &Facts) -> Capability {
-        if facts.ring().is_some() {
+        if file(facts).is_some() {
             return open(self.type_());
         }
         closed(
@@ -77,7 +89,7 @@ impl Profiler for Recorder {
     }
 
     fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<Place, Failure> {
-        let ring = probed.facts.ring();
+        let ring = file(&probed.facts);
         Ok(Place { ring, kept: None })
     }
 

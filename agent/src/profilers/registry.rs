@@ -1,13 +1,16 @@
 //! The profilers that an agent can use.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 
 use super::AnyProfiler;
 use super::facts::Facts;
+use super::findings::Findings;
 use super::jax::Jax;
 use super::kineto::Kineto;
 use super::metrics::Metrics;
@@ -71,6 +74,21 @@ impl Registry {
             let message = format!("this agent cannot go on with a capture of {}", type_.as_str());
             Failure::new(CaptureReason::VersionUnsupported, message)
         })
+    }
+
+    /// Variables of a container's first process that any of them decides by.
+    pub fn variables(&self) -> BTreeSet<&'static str> {
+        let all = self.0.iter().flat_map(|profiler| profiler.variables());
+        all.copied().collect()
+    }
+
+    /// What each of them alone looks for among a container's processes.
+    pub fn look(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)]) -> Findings {
+        let mut found = Findings::default();
+        for profiler in &self.0 {
+            profiler.look(procfs, processes, &mut found);
+        }
+        found
     }
 
     /// What is open for a container and what is not, in the order of the types.

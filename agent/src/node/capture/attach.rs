@@ -15,14 +15,14 @@ use kube::ResourceExt;
 use tokio::time::sleep;
 
 use super::context::Context;
-use super::{fleet, probe, start};
+use super::{fleet, start, unprepared};
 use crate::adoption::{Attached, Stage};
 use crate::choice::{Candidate, choose};
 use crate::failure::Failure;
 use crate::node::pods;
 use crate::profilers::AnyProfiler;
 use crate::profilers::containers::Probed;
-use crate::profilers::recorder::{Kept, of_kept};
+use crate::profilers::recorder::{self, Kept, of_kept};
 
 /// How long a target that is not known yet is waited for, and the pause between two looks.
 pub(super) const KNOWN: Duration = Duration::from_secs(3);
@@ -63,7 +63,7 @@ async fn attach(cx: &mut Context<'_>, earlier: Option<&Attached>) -> Result<Atta
     let mut probed = cx.node.containers.probe(&container_id, prepared).await?;
     attribute(cx, &mut probed).await;
     let mut capabilities = cx.node.profilers.capabilities(&probed.facts);
-    probe::explain_unprepared(&mut capabilities, &pod, &spec.container_name);
+    unprepared::explain(&mut capabilities, &pod, &spec.container_name);
     let attached = pick(cx, &container_id, &probed, capabilities, Some(&pod), earlier)?;
     cx.interrupted()?;
     Ok(attached)
@@ -129,7 +129,7 @@ pub(super) fn pick(
         profiler: state,
         note: choice.note,
         uses_cuda: probed.uses_cuda,
-        ring: probed.facts.ring(),
+        ring: recorder::file(&probed.facts),
     })
 }
 

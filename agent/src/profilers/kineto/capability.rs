@@ -4,8 +4,13 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 
-use crate::profilers::facts::{Facts, KINETO_IPC_SOCKET_DIR, KINETO_USE_DAEMON, closed, open};
+use crate::profilers::facts::{Facts, closed, open};
 use crate::sentence::names;
+
+/// Set in programs that take requests of Kineto's daemon.
+pub(super) const KINETO_USE_DAEMON: &str = "KINETO_USE_DAEMON";
+/// Set in programs that take them through a file of a daemon.
+pub(super) const KINETO_IPC_SOCKET_DIR: &str = "KINETO_IPC_SOCKET_DIR";
 
 /// Decides from what the probe found.
 pub(super) fn decide(facts: &Facts) -> Capability {

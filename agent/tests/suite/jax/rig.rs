@@ -118,12 +118,13 @@ impl Rig {
         let variables = variables
             .iter()
             .map(|(name, value)| ((*name).to_owned(), value.clone()));
+        let mut facts = Facts {
+            variables: variables.collect(),
+            ..Facts::default()
+        };
+        facts.found.keep(services.to_vec());
         let probed = Probed {
-            facts: Facts {
-                jax: services.to_vec(),
-                variables: variables.collect(),
-                ..Facts::default()
-            },
+            facts,
             process: services[0].process,
             uses_cuda: false,
             tools: String::new(),

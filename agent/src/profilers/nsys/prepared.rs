@@ -1,0 +1,110 @@
+//! How the start of a prepared container went, and whether the session in it is of use.
+
+use flopwatch_api::preparation::NSYS_SESSION;
+use flopwatch_api::reason::CaptureReason;
+use flopwatch_attach::graft::{GraftError, LauncherState, Target, speaks};
+use flopwatch_attach::nsys::SessionState;
+use flopwatch_launcher::state::Reason;
+use tracing::debug;
+
+use crate::failure::{Failure, chain};
+use crate::profilers::facts::Preparation;
+use crate::toolbox::Toolbox;
+
+/// Letters of a version that are looked at.
+const VERSION: usize = 64;
+/// Letters of the reason why a launcher got no session.
+const FAILURE: usize = 300;
+
+/// Name of a capture that was never asked for.
+const ABANDONED: &str = "abandoned";
+
+/// How a container was prepared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prepared {
+    /// How it stands to preparation.
+    pub how: Preparation,
+    /// What belongs to it: the launcher's own words, or versions.
+    pub detail: String,
+    /// Version of the tools; empty where none were asked.
+    pub tools: String,
+}
+
+impl From<Preparation> for Prepared {
+    fn from(how: Preparation) -> Self {
+        Self {
+            how,
+            detail: String::new(),
+            tools: String::new(),
+        }
+    }
+}
+
+/// How a prepared container's start went, and whether its session answers.
+pub fn look(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
+    let Some(state) = grafted.read_state().map_err(attach_failed)? else {
+        return Ok(Preparation::Waiting.into());
+    };
+    if !speaks(state.protocol) {
+        return Ok(Preparation::OtherVersion.into());
+    }
+    let LauncherState { grafted: true, .. } = state else {
+        let detail = if state.detail.is_empty() {
+            grafted
+                .failure()
+                .map(|text| printable(&text, FAILURE))
+                .unwrap_or_default()
+        } else {
+            state.detail
+        };
+        return Ok(Prepared {
+            detail,
+            ..Preparation::Plain(Reason::from_name(&state.reason)).into()
+        });
+    };
+    let session = grafted.session_state(NSYS_SESSION).map_err(attach_failed)?;
+    debug!(?session, "asked the session");
+    match session {
+        SessionState::Idle => live(grafted, toolbox),
+        SessionState::Collecting => {
+            // This agent carries one capture per container, so a collection that runs is one that nobody waits for.
+            grafted
+                .discard_collection(NSYS_SESSION, ABANDONED)
+                .map_err(attach_failed)?;
+            live(grafted, toolbox)
+        }
+        SessionState::Ending => {
+            grafted.end_hanging_session().map_err(attach_failed)?;
+            Ok(Preparation::SessionLost.into())
+        }
+        SessionState::Gone | SessionState::Other(_) => Ok(Preparation::SessionLost.into()),
+    }
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
+fn attach_failed(error: GraftError) -> Failure {
+    Failure::new(CaptureReason::AttachFailed, chain(&error))
+}
+
+/// The beginning of what comes out of a container.
+fn printable(text: &str, most: usize) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(most).collect()
+}
+
+/// A session that answers, if what it collects can be read here.
+pub fn live(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
+    let text = grafted.tools_version().map_err(attach_failed)?.unwrap_or_default();
+    let tools = printable(&text, VERSION);
+    if toolbox.is_empty() || toolbox.get(&tools).is_some() {
+        return Ok(Prepared {
+            tools,
+            ..Preparation::Live.into()
+        });
+    }
+    let named = if tools.is_empty() { "of unknown version" } else { &tools };
+    Ok(Prepared {
+        detail: format!("{named}, and this node's agent carries {}", toolbox.versions()),
+        how: Preparation::OtherTools,
+        tools,
+    })
+}
