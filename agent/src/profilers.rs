@@ -30,8 +30,8 @@ use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 pub use crate::pipeline::Recipe;
@@ -72,6 +72,12 @@ pub trait Profiler: fmt::Debug + Send + Sync {
 
     /// The state with which it would collect what `spec` asks for in a container that was probed.
     fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<Self::State, Failure>;
+
+    /// The state with which it publishes what the node kept of a container that has ended; none where
+    /// that is nothing of its own.
+    fn attach_to_kept(&self, _kept: Remains) -> Option<Self::State> {
+        None
+    }
 
     /// Whether its captures hold events. One without them is no answer to a session that requires some.
     fn records_events(&self) -> bool {
@@ -141,6 +147,11 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Whether a window can be ended for the memory that it takes.
+    fn can_be_ended(&self) -> bool {
+        true
+    }
+
     /// Bytes of memory that a window may take before it is seen to take too much and has ended:
     /// they must be left for it to begin.
     fn memory_to_begin(&self, _state: &Self::State) -> Result<u64, Failure> {
@@ -196,6 +207,15 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     fn outcomes(&self, _state: &Self::State, _counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
         Ok(Vec::new())
     }
+}
+
+/// What the node kept of a container that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remains {
+    /// The copy of what was recorded.
+    pub file: PathBuf,
+    /// When the container ended, in ns since the Unix epoch.
+    pub ended_utc_ns: u64,
 }
 
 /// A window that is shorter than was asked for.

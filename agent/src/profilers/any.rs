@@ -13,7 +13,7 @@ use k8s_openapi::api::core::v1::Pod;
 
 use super::facts::Facts;
 use super::findings::Findings;
-use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site, State};
+use super::{Observed, Profiler, RawFiles, Recipe, Remains, Shortened, Site, State};
 use crate::failure::Failure;
 use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
@@ -36,6 +36,9 @@ pub trait AnyProfiler: fmt::Debug + Send + Sync {
 
     /// [`Profiler::attach`].
     fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure>;
+
+    /// [`Profiler::attach_to_kept`].
+    fn attach_to_kept(&self, kept: Remains) -> Result<Option<State>, Failure>;
 
     /// [`Profiler::records_events`].
     fn records_events(&self) -> bool;
@@ -78,6 +81,9 @@ pub trait AnyProfiler: fmt::Debug + Send + Sync {
 
     /// [`Profiler::processor_time`].
     fn processor_time(&self, site: &Site) -> Option<Duration>;
+
+    /// [`Profiler::can_be_ended`].
+    fn can_be_ended(&self) -> bool;
 
     /// [`Profiler::memory_to_begin`].
     fn memory_to_begin(&self, state: &State) -> Result<u64, Failure>;
@@ -132,6 +138,11 @@ impl<P: Profiler> AnyProfiler for P {
 
     fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<State, Failure> {
         State::of(Profiler::type_(self), &Profiler::attach(self, spec, probed, pod)?)
+    }
+
+    fn attach_to_kept(&self, kept: Remains) -> Result<Option<State>, Failure> {
+        let state = Profiler::attach_to_kept(self, kept);
+        state.map(|state| State::of(Profiler::type_(self), &state)).transpose()
     }
 
     fn records_events(&self) -> bool {
@@ -191,6 +202,10 @@ impl<P: Profiler> AnyProfiler for P {
 
     fn processor_time(&self, site: &Site) -> Option<Duration> {
         Profiler::processor_time(self, site)
+    }
+
+    fn can_be_ended(&self) -> bool {
+        Profiler::can_be_ended(self)
     }
 
     fn memory_to_begin(&self, state: &State) -> Result<u64, Failure> {

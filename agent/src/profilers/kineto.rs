@@ -315,6 +315,11 @@ impl Profiler for Kineto {
         collection::observe(&self.gate, site, collection)
     }
 
+    /// Its library cannot be told to stop: how long its windows are is decided before.
+    fn can_be_ended(&self) -> bool {
+        false
+    }
+
     fn stopping(&self) -> &'static str {
         "waiting for the traces"
     }

@@ -148,6 +148,11 @@ impl Profiler for Ncu {
         })
     }
 
+    /// The program begins with the window and ends with it.
+    fn can_be_ended(&self) -> bool {
+        false
+    }
+
     fn stopping(&self) -> &'static str {
         "taking the report out of the container"
     }

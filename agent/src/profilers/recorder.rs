@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, closed, open};
-use super::{Observed, Profiler, RawFiles, Recipe, Site, State};
+use super::{Observed, Profiler, RawFiles, Recipe, Remains, Site};
 use crate::failure::Failure;
 use crate::profilers::containers::Probed;
 use crate::sentence::names;
@@ -37,25 +37,7 @@ pub struct Place {
     ring: Option<PathBuf>,
     /// What the node kept of a container that ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    kept: Option<Kept>,
-}
-
-/// What the node kept of a container that ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Kept {
-    /// The copy of the recorder's file.
-    pub(crate) file: PathBuf,
-    /// When the container ended, in ns since the Unix epoch.
-    pub(crate) ended_utc_ns: u64,
-}
-
-/// The state with which what the node kept is published.
-pub(crate) fn of_kept(kept: Kept) -> Result<State, Failure> {
-    let place = Place {
-        ring: None,
-        kept: Some(kept),
-    };
-    State::of(ProfilerType::Recorder, &place)
+    kept: Option<Remains>,
 }
 
 /// Where the flight recorder of a container's programs keeps its file, in the container; none where
@@ -93,6 +75,13 @@ impl Profiler for Recorder {
         Ok(Place { ring, kept: None })
     }
 
+    fn attach_to_kept(&self, kept: Remains) -> Option<Place> {
+        Some(Place {
+            ring: None,
+            kept: Some(kept),
+        })
+    }
+
     fn looks_back(&self, place: &Place, now_utc_ns: u64) -> Result<Option<u64>, Failure> {
         let kept = place.kept.as_ref();
         Ok(Some(kept.map_or(now_utc_ns, |kept| kept.ended_utc_ns)))
@@ -118,6 +107,11 @@ impl Profiler for Recorder {
     /// It is taken anew.
     fn observe(&self, _site: Option<&Site>, _place: &Place) -> Result<Observed, Failure> {
         Ok(Observed::Gone(None))
+    }
+
+    /// It has no window.
+    fn can_be_ended(&self) -> bool {
+        false
     }
 
     fn stopping(&self) -> &'static str {

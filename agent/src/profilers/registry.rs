@@ -102,6 +102,7 @@ impl Registry {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profilers::Remains;
 
     #[test]
     fn every_type_but_auto_is_open_or_closed() {
@@ -117,6 +118,27 @@ mod tests {
             .collect();
         assert_eq!(types, expected);
         assert!(registry.get(ProfilerType::Auto).is_none());
+    }
+
+    #[test]
+    fn only_windows_whose_end_gives_memory_back_are_ended_for_it() {
+        use ProfilerType::{Jax, Metrics, Nsys};
+        let registry = Registry::default();
+        let ended = registry.iter().filter(|profiler| profiler.can_be_ended());
+        let ended: Vec<_> = ended.map(|profiler| profiler.type_()).collect();
+        assert_eq!(ended, [Nsys, Jax, Metrics]);
+    }
+
+    #[test]
+    fn what_outlives_its_pod_is_published_by_its_own_profiler() {
+        let kept = Remains {
+            file: "/kept".into(),
+            ended_utc_ns: 7,
+        };
+        for profiler in Registry::default().iter() {
+            let state = profiler.attach_to_kept(kept.clone()).unwrap();
+            assert_eq!(state.is_some(), profiler.type_().outlives_pod(), "{profiler:?}");
+        }
     }
 
     #[test]

@@ -14,6 +14,7 @@ struct Entry {
     word: &'static str,
     about: &'static str,
     needs_preparation: bool,
+    outlives_pod: bool,
     files: &'static [RawFile],
 }
 
@@ -34,6 +35,7 @@ pub type Variable = (&'static str, &'static str);
 /// - `about`: what the profiler gives and what it needs, for people;
 /// - `needs_preparation`: whether it profiles only containers that were prepared when their pod was
 ///   created;
+/// - `outlives_pod`: whether what it recorded is kept on the node when the pod has ended;
 /// - `prepares`: the name again and what admission adds to a container for it, left out for a
 ///   profiler that needs nothing: `purpose` for people, the `variables` that the profiler needs,
 ///   the `guards` that keep these from harming the program, and whether a capture `writes` into
@@ -46,6 +48,7 @@ macro_rules! profilers {
             word: $word:literal,
             about: $about:literal,
             needs_preparation: $needs_preparation:literal,
+            outlives_pod: $outlives_pod:literal,
             $(prepares: $prepared:ident {
                 purpose: $purpose:literal,
                 variables: [$($variable:expr),*],
@@ -79,6 +82,7 @@ macro_rules! profilers {
                         word: $word,
                         about: $about,
                         needs_preparation: $needs_preparation,
+                        outlives_pod: $outlives_pod,
                         files: &[$($file),*],
                     },)+
                 }
@@ -132,12 +136,14 @@ profilers! {
         word: "auto",
         about: "The deepest profiler that is open for the container.",
         needs_preparation: false,
+        outlives_pod: false,
         files: [],
     }
     Nsys {
         word: "nsys",
         about: "Nsight Systems: CUDA, NVTX, OS runtime and library calls. Needs a prepared pod.",
         needs_preparation: true,
+        outlives_pod: false,
         prepares: Nsys {
             purpose: "Nsight Systems: the launcher, the tools and their volumes.",
             variables: [],
@@ -150,6 +156,7 @@ profilers! {
         word: "ncu",
         about: "Nsight Compute: counters of kernels. Needs a pod that the session makes.",
         needs_preparation: true,
+        outlives_pod: false,
         prepares: Ncu {
             purpose: "Nsight Compute, which starts the program itself: in pods that a session made, and nowhere else.",
             variables: [],
@@ -162,6 +169,7 @@ profilers! {
         word: "kineto",
         about: "PyTorch's own profiler: operators, annotations, Python functions, CUDA. Needs a program that was started for it.",
         needs_preparation: false,
+        outlives_pod: false,
         prepares: Kineto {
             purpose: "PyTorch's Kineto: a variable.",
             // The library asks whether it is set; its value means nothing.
@@ -177,6 +185,7 @@ profilers! {
         word: "jax",
         about: "JAX's own profiler. Needs a program that runs its service (jax.profiler.start_server).",
         needs_preparation: false,
+        outlives_pod: false,
         prepares: Jax {
             purpose: "JAX: variables.",
             // Every frame of Python that led to an operation stands in its location.
@@ -193,12 +202,14 @@ profilers! {
         word: "metrics",
         about: "NVML samples alone.",
         needs_preparation: false,
+        outlives_pod: false,
         files: [],
     }
     Recorder {
         word: "recorder",
         about: "What the pod's flight recorder keeps of the last seconds, at once. Needs a pod that was prepared for it.",
         needs_preparation: false,
+        outlives_pod: true,
         prepares: Recorder {
             purpose: "The flight recorder: a library that NVTX loads, and a volume for its file.",
             // Its variables go with its volume.
@@ -235,6 +246,11 @@ impl ProfilerType {
     /// Whether it profiles only containers that were prepared when their pod was created.
     pub const fn needs_preparation(self) -> bool {
         self.entry().needs_preparation
+    }
+
+    /// Whether what it recorded is kept on the node when the pod has ended.
+    pub const fn outlives_pod(self) -> bool {
+        self.entry().outlives_pod
     }
 
     /// What a pod that is created for it is prepared for; None where samples from outside of the

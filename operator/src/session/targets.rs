@@ -49,16 +49,17 @@ pub enum Selection {
 pub enum Lives {
     /// Those that run.
     Running,
-    /// And those that have ended: what their flight recorder held may be kept on the node.
+    /// And those that have ended: what was recorded in them may be kept on the node.
     RunningOrEnded,
 }
 
 impl Lives {
     /// Those of a session with that profiler.
     pub fn of(profiler: ProfilerType) -> Self {
-        match profiler {
-            ProfilerType::Recorder => Self::RunningOrEnded,
-            _ => Self::Running,
+        if profiler.outlives_pod() {
+            Self::RunningOrEnded
+        } else {
+            Self::Running
         }
     }
 

@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::Stage as StatusStage;
 use flopwatch_api::pod;
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::session::StartMode;
 use flopwatch_attach::process::ProcessId;
 use flopwatch_nvml::ContainerIdentity;
@@ -20,9 +19,8 @@ use crate::adoption::{Attached, Stage};
 use crate::choice::{Candidate, choose};
 use crate::failure::Failure;
 use crate::node::pods;
-use crate::profilers::AnyProfiler;
 use crate::profilers::containers::Probed;
-use crate::profilers::recorder::{self, Kept, of_kept};
+use crate::profilers::{AnyProfiler, Remains, recorder};
 
 /// How long a target that is not known yet is waited for, and the pause between two looks.
 pub(super) const KNOWN: Duration = Duration::from_secs(3);
@@ -138,19 +136,24 @@ pub(super) fn pick(
 fn attach_to_kept(cx: &mut Context<'_>, failure: Failure) -> Result<Attached, Failure> {
     let spec = &cx.capture.spec;
     let recordings = &cx.node.recordings;
-    let kept = recordings.find(&spec.pod_ref.uid, &spec.container_name);
-    let Some((file, ended)) = kept.filter(|_| spec.profiler.type_ == ProfilerType::Recorder) else {
+    let Some((file, ended)) = recordings.find(&spec.pod_ref.uid, &spec.container_name) else {
         return Err(failure);
     };
-    cx.draft.attach_to(ProfilerType::Recorder, &ended.container_id);
+    let kept = Remains {
+        file,
+        ended_utc_ns: ended.at_utc_ns,
+    };
+    let profiler = cx.node.profilers.get(spec.profiler.type_);
+    let state = profiler.map(|profiler| profiler.attach_to_kept(kept)).transpose()?;
+    let Some(state) = state.flatten() else {
+        return Err(failure);
+    };
+    cx.draft.attach_to(state.type_, &ended.container_id);
     cx.write();
     Ok(Attached {
         container_id: ended.container_id,
         process: ProcessId { pid: 0, start_time: 0 },
-        profiler: of_kept(Kept {
-            file,
-            ended_utc_ns: ended.at_utc_ns,
-        })?,
+        profiler: state,
         note: String::new(),
         uses_cuda: false,
         ring: None,

@@ -10,7 +10,6 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use flopwatch_attach::process::Procfs;
@@ -36,16 +35,6 @@ pub(super) struct MemoryWatch {
     opened: Seen,
     found: Arc<OnceLock<String>>,
     _task: AbortOnDropHandle<()>,
-}
-
-/// Whether a window of that profiler can be ended for the memory that it takes. The library of
-/// Kineto cannot be told to stop: how long its windows are is decided before. The flight recorder
-/// has no window. Under Nsight Compute the program begins with the window and ends with it.
-const fn can_be_ended(profiler: ProfilerType) -> bool {
-    !matches!(
-        profiler,
-        ProfilerType::Kineto | ProfilerType::Recorder | ProfilerType::Ncu
-    )
 }
 
 /// What is read at each look.
@@ -124,9 +113,10 @@ impl MemoryWatch {
 pub(super) async fn watch(cx: &mut Context<'_>, attached: &Attached) {
     cx.overhead.memory = None;
     let begins = cx.capture.spec.start == StartMode::ContainerStart;
-    if begins || !can_be_ended(attached.profiler.type_) {
+    let profiler = cx.profiler(attached).ok();
+    let Some(profiler) = profiler.filter(|profiler| !begins && profiler.can_be_ended()) else {
         return;
-    }
+    };
     let entering = &cx.node.entering;
     let session = entering.target(&attached.container_id, attached.process).cgroup;
     let (root, procfs) = (entering.cgroup_root.clone(), cx.node.procfs.clone());
@@ -138,7 +128,7 @@ pub(super) async fn watch(cx: &mut Context<'_>, attached: &Attached) {
         Some((sources, opened))
     });
     let found = looked.await.ok().flatten();
-    let to_end = cx.profiler(attached).map_or(0, |profiler| profiler.memory_to_end());
+    let to_end = profiler.memory_to_end();
     cx.overhead.memory = found.map(|(sources, opened)| MemoryWatch::start(sources, opened, to_end));
 }
 
@@ -150,17 +140,4 @@ pub(super) fn check(cx: &Context<'_>, attached: &Attached) -> Result<(), Failure
     let needed = cx.profiler(attached)?.memory_to_begin(&attached.profiler)?;
     let lack = watch.opened.lack(needed);
     lack.map_or(Ok(()), |why| Err(Failure::new(CaptureReason::OverBudget, why)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_windows_whose_end_gives_memory_back_are_ended() {
-        use ProfilerType::{Jax, Kineto, Metrics, Ncu, Nsys, Recorder};
-        let all = [Nsys, Ncu, Kineto, Jax, Metrics, Recorder];
-        let ended: Vec<_> = all.into_iter().filter(|type_| can_be_ended(*type_)).collect();
-        assert_eq!(ended, [Nsys, Jax, Metrics]);
-    }
 }

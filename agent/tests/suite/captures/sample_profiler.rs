@@ -114,6 +114,10 @@ impl Profiler for Sample {
         Ok(self.shortened.clone())
     }
 
+    fn can_be_ended(&self) -> bool {
+        false
+    }
+
     fn stopping(&self) -> &'static str {
         "waiting for the trace"
     }
