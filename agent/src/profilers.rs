@@ -1,4 +1,4 @@
-//! The profilers: one folder or file each, and one line in [`registry`].
+//! The profilers: one folder or file each, with its `mod` and its line in `all` here.
 //!
 //! A capture drives whichever was chosen for its container through [`AnyProfiler`], which every
 //! [`Profiler`] is. What a profiler keeps of a collection is a type of its own. It stands in the
@@ -22,6 +22,7 @@ pub mod state;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capability::Capability;
@@ -49,6 +50,20 @@ pub use state::State;
 /// How long a profiler may take to stop, where it does not say otherwise: longer than any of them
 /// waits for what its program writes.
 pub const STOP_TIMEOUT: Duration = Duration::from_mins(15);
+
+/// Every profiler of this version, the deepest first: a new one is a line here.
+fn all(ncu: ncu::Ncu) -> Vec<Arc<dyn AnyProfiler>> {
+    // `Auto` asks for a window, which the flight recorder has none of, and for events, of which
+    // Nsight Compute has none: it takes these where nothing else is open.
+    vec![
+        Arc::new(nsys::Nsys),
+        Arc::new(kineto::Kineto::default()),
+        Arc::new(jax::Jax::default()),
+        Arc::new(metrics::Metrics),
+        Arc::new(recorder::Recorder::default()),
+        Arc::new(ncu),
+    ]
+}
 
 /// One way to profile a container. Every call may block, but is bounded.
 pub trait Profiler: fmt::Debug + Send + Sync {

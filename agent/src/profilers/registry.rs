@@ -8,15 +8,10 @@ use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 
-use super::AnyProfiler;
 use super::facts::Facts;
 use super::findings::Findings;
-use super::jax::Jax;
-use super::kineto::Kineto;
-use super::metrics::Metrics;
 use super::ncu::Ncu;
-use super::nsys::Nsys;
-use super::recorder::Recorder;
+use super::{AnyProfiler, all};
 use crate::counters::Counters;
 use crate::failure::Failure;
 
@@ -27,30 +22,16 @@ pub struct Registry(Vec<Arc<dyn AnyProfiler>>);
 impl Default for Registry {
     /// Every profiler of this version, without leases of a node's counters.
     fn default() -> Self {
-        Self::with(Ncu::default())
+        Self(all(Ncu::default()))
     }
 }
 
 impl Registry {
     /// Every profiler of this version, on a node whose counters are leased.
     pub fn of_node(counters: Arc<Counters>) -> Self {
-        Self::with(Ncu {
+        Self(all(Ncu {
             counters: Some(counters),
-        })
-    }
-
-    /// A new profiler is a line here.
-    fn with(ncu: Ncu) -> Self {
-        // `Auto` asks for a window, which the flight recorder has none of, and for events, of which Nsight Compute has none: it takes these
-        // where nothing else is open.
-        Self(vec![
-            Arc::new(Nsys),
-            Arc::new(Kineto::default()),
-            Arc::new(Jax::default()),
-            Arc::new(Metrics),
-            Arc::new(Recorder::default()),
-            Arc::new(ncu),
-        ])
+        }))
     }
 
     /// These, the deepest first.
