@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::profiler::ProfilerType;
+pub use crate::profiler::table::names::*;
 use crate::schema::KubeSchema;
 
 /// The outputs that a session can ask for.
@@ -60,27 +61,9 @@ pub const TIMELINE: &str = "timeline.h5";
 /// capture's artifacts.
 pub const PRELUDE: &str = "prelude.h5";
 
-/// Name of the flight recorder's file among a capture's artifacts.
-pub const RING: &str = "recorder.ring";
-
-/// Name of the report of Nsight Systems among a capture's artifacts.
-pub const REPORT: &str = "capture.nsys-rep";
-
 /// Name of the raw capture of Nsight Systems, of which its tools make the report, among the
 /// artifacts of a capture of which they made none.
 pub const STREAM: &str = "capture.qdstrm";
-
-/// Name of the report of Nsight Compute, in its container and among a capture's artifacts.
-pub const NCU_REPORT: &str = "capture.ncu-rep";
-
-/// Name of the profile of JAX among a capture's artifacts.
-pub const XPLANE: &str = "profile.xplane.pb";
-
-/// Name of what JAX's compiler wrote of its programs among a capture's artifacts: an archive, whose `index.json` says what is not in it.
-pub const JAX_DUMPS: &str = "jax-dumps.tar";
-
-/// Name of the traces of Kineto among a capture's artifacts: an archive with one for each process.
-pub const TRACES: &str = "capture.tar";
 
 /// Media type of the timeline file.
 pub const TIMELINE_TYPE: &str = "application/x-hdf5";

@@ -6,7 +6,30 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::artifact::{ARCHIVE_TYPE, BINARY_TYPE, JAX_DUMPS, NCU_REPORT, REPORT, RING, RawFile, TRACES, XPLANE};
+use self::names::{JAX_DUMPS, NCU_REPORT, REPORT, RING, TRACES, XPLANE};
+use crate::artifact::{ARCHIVE_TYPE, BINARY_TYPE, RawFile};
+
+/// Names of the profilers' raw files among the artifacts of a capture.
+pub(crate) mod names {
+    /// Name of the report of Nsight Systems among a capture's artifacts.
+    pub const REPORT: &str = "capture.nsys-rep";
+
+    /// Name of the report of Nsight Compute, in its container and among a capture's artifacts.
+    pub const NCU_REPORT: &str = "capture.ncu-rep";
+
+    /// Name of the traces of Kineto among a capture's artifacts: an archive with one for each process.
+    pub const TRACES: &str = "capture.tar";
+
+    /// Name of the profile of JAX among a capture's artifacts.
+    pub const XPLANE: &str = "profile.xplane.pb";
+
+    /// Name of what JAX's compiler wrote of its programs among a capture's artifacts: an archive,
+    /// whose `index.json` says what is not in it.
+    pub const JAX_DUMPS: &str = "jax-dumps.tar";
+
+    /// Name of the flight recorder's file among a capture's artifacts.
+    pub const RING: &str = "recorder.ring";
+}
 
 /// What an entry of the table says of a profiler.
 struct Entry {
