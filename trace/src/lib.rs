@@ -86,7 +86,7 @@ pub mod xplane;
 #[cfg(feature = "hdf5")]
 pub use convert::convert;
 pub use copy_direction::copy_category;
-pub use detect::{Format, detect};
+pub use detect::{FORMATS, Format, detect};
 pub use flopwatch_model as model;
 use flopwatch_model::wire;
 pub use limits::ReadLimits;

@@ -10,12 +10,6 @@ Examples:
   flopwatch-agent record --duration 5 -- python train.py
   flopwatch-agent record -f session.yaml --no-serve --output result -- ./solver --steps 100";
 
-pub(super) const FORMATS: &str = "\
-Formats, told by content: exports of Nsight Systems of 2020 and later (HDF5, SQLite); its reports (.nsys-rep, .qdrep); its raw \
-captures (.qdstrm), through an installed nsys of their version; PyTorch Kineto and other Chrome traces (.json, \
-.json.gz); JAX and XLA profiles (.xplane.pb); reports of Nsight Compute (.ncu-rep) and \
-CSV pages of them; profiles of memory and others in the format of pprof; files of a flight recorder; timeline files.";
-
 pub(super) const EXPORT_HELP: &str = "\
 Every event of the capture is in each format but json (the earliest 100,000), in exact nanoseconds; docs/formats.md describes them.
 
