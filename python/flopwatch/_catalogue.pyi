@@ -1,10 +1,13 @@
-# Written by `cargo xtask codegen` from the catalogue of analyses; a test fails when it drifts.
+# Written by `cargo xtask codegen` from the catalogue of analyses and the table of profilers; a test fails when it drifts.
 from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, overload
 
 from typing_extensions import NotRequired, Unpack
 
 from .capture import Capture, Result
+
+# A profiler, by its word in requests.
+Profiler: TypeAlias = Literal["auto", "nsys", "ncu", "kineto", "jax", "metrics", "recorder"]
 
 class Access(TypedDict):
     """Loads or stores of one kind."""

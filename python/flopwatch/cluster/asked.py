@@ -8,13 +8,16 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import ceil
 from pathlib import Path
-from typing import Any, Generic, Literal, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, cast
 
 from flopwatch import _native
 from flopwatch.capture import Result
 from flopwatch.progress import Progress
 
 from .session import Session, read_session, read_sessions
+
+if TYPE_CHECKING:
+    from flopwatch._catalogue import Profiler
 
 T = TypeVar("T")
 
@@ -28,7 +31,7 @@ class ProfileOptions(TypedDict, total=False):
 
     #: Length of the window: seconds, or text such as ``"2m"``. 10 s unless it is given.
     duration: int | str
-    profiler: Literal["auto", "nsys", "ncu", "kineto", "jax", "metrics", "recorder"]
+    profiler: Profiler
     #: Containers; those that ask for a GPU, else those that were prepared, unless some are given.
     container: str | Sequence[str]
     #: Profiles a copy of the pod, which is made for it and deleted afterwards.

@@ -1,4 +1,5 @@
-//! The catalogue as a Python stub: a class per result, the parameters of each analysis, and what calls of `analyze` give.
+//! The catalogue as a Python stub: a class per result, the parameters of each analysis, and what calls of `analyze` give. The words of profilers stand
+//! there too.
 
 mod calls;
 mod text;
@@ -7,6 +8,7 @@ use std::collections::BTreeSet;
 
 use flopwatch_analysis::Definition;
 use flopwatch_analysis::catalogue::CATALOGUE;
+use flopwatch_api::profiler::ProfilerType;
 use serde_json::Value;
 
 use self::calls::{CALLS, protocol};
@@ -14,7 +16,7 @@ use self::text::{WIDTH, comment, docstring, width};
 use crate::types::{Declaration, Field, Type, Types, TypesError, declaration};
 
 const HEAD: &str = "\
-# Written by `cargo xtask codegen` from the catalogue of analyses; a test fails when it drifts.
+# Written by `cargo xtask codegen` from the catalogue of analyses and the table of profilers; a test fails when it drifts.
 from collections.abc import Coroutine, Sequence
 from typing import Any, Literal, Protocol, TypeAlias, TypedDict, overload
 
@@ -22,6 +24,9 @@ from typing_extensions import NotRequired, Unpack
 
 from .capture import Capture, Result
 ";
+
+/// The alias of the words of profilers.
+const PROFILER: &str = "Profiler";
 
 /// What a class of the package's own `Result` has: fields of these names are found by `Result.to_dict` alone, or are the same.
 const OWN: [&str; 5] = ["analysis", "keys", "table", "to_dict", "verdict"];
@@ -36,7 +41,7 @@ const RESERVED: [&str; 18] = [
 pub fn python() -> Result<String, TypesError> {
     let mut types = Types::default();
     let mut classes = String::new();
-    let mut names = BTreeSet::new();
+    let mut names = BTreeSet::from([PROFILER.to_owned()]);
     let mut entries = Vec::new();
     for definition in CATALOGUE {
         let Some(written) = definition.written_schema() else {
@@ -60,6 +65,7 @@ pub fn python() -> Result<String, TypesError> {
         entries.push(entry);
     }
     let mut text = HEAD.to_owned();
+    text.push_str(&profilers()?);
     for (name, declaration) in types.declarations()? {
         if names.contains(name) {
             return Err(TypesError::Clash(name.to_owned()));
@@ -71,6 +77,13 @@ pub fn python() -> Result<String, TypesError> {
         text.push_str(&protocol(call, &entries));
     }
     Ok(text)
+}
+
+/// The words of the profilers, which options of sessions have.
+fn profilers() -> Result<String, TypesError> {
+    let words = ProfilerType::WORDS.map(Value::from).to_vec();
+    let about = comment(Some("A profiler, by its word in requests."), "");
+    Ok(format!("\n{about}{}", alias(PROFILER, &Type::Words(words))?))
 }
 
 /// An analysis with a result in JSON, and the names of its types.
