@@ -13,8 +13,8 @@ use crate::definition::{AnalysisError, Definition, Report, ResultType};
 use crate::input::Input;
 use crate::parameters::{Parameters, Properties};
 
-/// Bytes of the digest of parameters in a key.
-const DIGEST: usize = 16;
+/// Digits of the digest of parameters in a key.
+const DIGITS: usize = 32;
 
 /// Why a request is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -192,8 +192,8 @@ impl Request {
         let mut key = format!("{}@{}", definition.name, definition.version);
         if parameters != defaults {
             key.push('-');
-            let digest = Sha256::digest(parameters.canonical());
-            key.extend(digest.iter().take(DIGEST).map(|byte| format!("{byte:02x}")));
+            let digest = hex::encode(Sha256::digest(parameters.canonical()));
+            key.extend(digest.chars().take(DIGITS));
         }
         Ok(Self {
             definition,

@@ -516,7 +516,7 @@ async fn pour(source: &SourceFile, size: u64, upload: &mut WriteMultipart) -> Re
             found,
         });
     }
-    Ok(integrity::hex(&sha256.finalize()))
+    Ok(hex::encode(sha256.finalize()))
 }
 
 fn referenced(listing: &Listing) -> BTreeSet<String> {

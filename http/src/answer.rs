@@ -88,9 +88,7 @@ pub fn answer(asked: &HeaderMap, artifact: &Artifact, name: &str) -> Result<Answ
 
 /// `Repr-Digest` of RFC 9530: it is of the whole representation, also beside a part of it.
 fn repr_digest(sha256: &str) -> String {
-    let (pairs, _) = sha256.as_bytes().as_chunks::<2>();
-    let digits = pairs
-        .iter()
-        .filter_map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
-    format!("sha-256=:{}:", STANDARD.encode(digits.collect::<Vec<u8>>()))
+    // What is no digest has none here: manifests that name such a one are refused.
+    let digest = hex::decode(sha256).unwrap_or_default();
+    format!("sha-256=:{}:", STANDARD.encode(digest))
 }

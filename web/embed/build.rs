@@ -29,10 +29,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         encoder.write_all(&bytes)?;
         let deflated = out.join(format!("{number}.gz"));
         fs::write(&deflated, encoder.finish()?)?;
-        let mut tag = String::new();
-        for byte in Sha256::digest(&bytes).iter().take(8) {
-            write!(tag, "{byte:02x}")?;
-        }
+        let mut tag = hex::encode(Sha256::digest(&bytes));
+        tag.truncate(16);
         writeln!(
             list,
             "    Asset {{ path: {name:?}, etag: {:?}, gzip: include_bytes!({:?}) }},",

@@ -72,21 +72,12 @@ impl Digester {
             block_bytes: BLOCK_BYTES,
             sha256: STANDARD_NO_PAD.encode(&self.blocks),
         };
-        (self.bytes, hex(&self.whole.finalize()), blocks)
+        (self.bytes, hex::encode(self.whole.finalize()), blocks)
     }
 }
 
 fn length(piece: &[u8]) -> u64 {
     u64::try_from(piece.len()).unwrap_or(u64::MAX)
-}
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
 }
 
 #[cfg(test)]
@@ -104,7 +95,7 @@ mod tests {
         let (bytes, sha256, blocks) = digest(content.len());
         assert_eq!(
             (bytes, sha256.as_str()),
-            (2_500_000, hex(&Sha256::digest(&content)).as_str())
+            (2_500_000, hex::encode(Sha256::digest(&content)).as_str())
         );
         for piece in [1 << 20, 4096, 999_983] {
             assert_eq!(digest(piece), (bytes, sha256.clone(), blocks.clone()));

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
-use super::blocks::{Blocks, hex};
+use super::blocks::Blocks;
 use super::error::{BucketError, READING};
 use super::{Bucket, Inner, MANIFEST};
 use crate::manifest::{CaptureId, MAX_MANIFEST_BYTES, Manifest};
@@ -62,7 +62,7 @@ impl Bucket {
             )));
         }
         let text = inner.within(READING, found.bytes()).await?;
-        let digest = hex(&Sha256::digest(&text));
+        let digest = hex::encode(Sha256::digest(&text));
         if digest != sha256 {
             return Err(corrupt(format!(
                 "it has the SHA-256 {digest}, and the capture's status says {sha256}: something else than the capture's node wrote it"
@@ -219,7 +219,7 @@ impl Reader {
             return Err(self.damaged(format!(
                 "the block at byte {} has the SHA-256 {}",
                 self.at,
-                hex(&digest)
+                hex::encode(digest)
             )));
         }
         let start = self.at;
@@ -231,7 +231,7 @@ impl Reader {
         if self.at >= self.end
             && let Some((sha256, expected)) = self.whole.take()
         {
-            let found = hex(&sha256.finalize());
+            let found = hex::encode(sha256.finalize());
             if found != expected {
                 return Err(self.damaged(format!("its content has the SHA-256 {found}")));
             }

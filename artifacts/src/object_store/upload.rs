@@ -13,7 +13,7 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
-use super::blocks::{Blocks, Digester, hex};
+use super::blocks::{Blocks, Digester};
 use super::error::{BucketError, READING, REMOVING, WRITING};
 use super::{Bucket, Inner, MANIFEST};
 use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, ManifestError};
@@ -65,7 +65,7 @@ impl Bucket {
         if u64::try_from(text.len()).map_or(true, |bytes| bytes > MAX_MANIFEST_BYTES) {
             return Err(ManifestError::TooLarge.into());
         }
-        let sha256 = hex(&Sha256::digest(&text));
+        let sha256 = hex::encode(Sha256::digest(&text));
         let key = folder.join(MANIFEST);
         inner.within(WRITING, inner.objects.put(&key, text.into())).await?;
         Ok(sha256)

@@ -150,7 +150,7 @@ impl Object {
                 let read = file.read(&mut buffer)?;
                 match buffer.get(..read) {
                     Some(chunk) if !chunk.is_empty() => sha256.update(chunk),
-                    _ => return Ok::<_, std::io::Error>((file, hex(&sha256.finalize()))),
+                    _ => return Ok::<_, std::io::Error>((file, hex::encode(sha256.finalize()))),
                 }
             }
         });
@@ -179,13 +179,4 @@ fn corrupt(sha256: &str, reason: String) -> StoreError {
         sha256: sha256.to_owned(),
         reason,
     }
-}
-
-/// Lower-case hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
 }

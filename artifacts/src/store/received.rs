@@ -28,7 +28,7 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::timeout;
 
-use super::{Store, StoreError, integrity, io_error};
+use super::{Store, StoreError, io_error};
 use crate::manifest::{CaptureId, Manifest, ManifestError};
 
 /// How long a content stays for conversions that begin.
@@ -226,7 +226,7 @@ async fn take<E: std::fmt::Display>(
     if found != expected {
         return Err(differs(format!("{found} bytes came instead of {expected}")));
     }
-    let digest = integrity::hex(&sha256.finalize());
+    let digest = hex::encode(sha256.finalize());
     if digest != artifact.sha256 {
         return Err(differs(format!("its content has the SHA-256 {digest}")));
     }

@@ -84,11 +84,7 @@ fn id(name: &str) -> CaptureId {
 }
 
 fn sha256_of(content: &[u8]) -> String {
-    Sha256::digest(content)
-        .iter()
-        .flat_map(|byte| [byte >> 4, byte & 15])
-        .filter_map(|digit| char::from_digit(digit.into(), 16))
-        .collect()
+    hex::encode(Sha256::digest(content))
 }
 
 fn artifact(name: &str, type_: Output, content: &[u8]) -> Artifact {

@@ -248,13 +248,7 @@ fn sum(path: &Path) -> std::io::Result<String> {
         };
         digest.update(piece);
     }
-    let mut text = String::with_capacity(64);
-    for byte in digest.finalize() {
-        for half in [byte >> 4, byte & 15] {
-            text.extend(char::from_digit(half.into(), 16));
-        }
-    }
-    Ok(text)
+    Ok(hex::encode(digest.finalize()))
 }
 
 fn io(path: &Path, source: std::io::Error) -> FetchError {

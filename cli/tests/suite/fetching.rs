@@ -17,11 +17,7 @@ pub(crate) fn content() -> Vec<u8> {
 }
 
 pub(crate) fn digest(content: &[u8]) -> String {
-    let digits: Vec<String> = Sha256::digest(content)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    digits.concat()
+    hex::encode(Sha256::digest(content))
 }
 
 pub(crate) fn session() -> Value {

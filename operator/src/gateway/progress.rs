@@ -304,9 +304,9 @@ impl Listening {
 fn digest(notice: &Notice) -> String {
     // A notice is JSON: there is none that is not.
     let text = serde_json::to_vec(notice).unwrap_or_default();
-    let digest = Sha256::digest(&text);
-    let head: [u8; 8] = digest.first_chunk().copied().unwrap_or_default();
-    format!("{:016x}", u64::from_be_bytes(head))
+    let mut digits = hex::encode(Sha256::digest(&text));
+    digits.truncate(16);
+    digits
 }
 
 fn event(notice: &Notice, id: Option<&str>) -> Option<Event> {

@@ -54,12 +54,9 @@ pub enum Attempt {
 
 /// Name of the session's pod, the same in every try: the session's name and ten hexadecimal digits of its UID.
 pub fn name(session: &ProfilingSession) -> String {
-    let digest = Sha256::digest(session.uid().unwrap_or_default());
-    let hash = digest
-        .iter()
-        .take(5)
-        .fold(0_u64, |hash, byte| hash << 8 | u64::from(*byte));
-    format!("{}-{hash:010x}", session.name_any())
+    let mut digits = hex::encode(Sha256::digest(session.uid().unwrap_or_default()));
+    digits.truncate(10);
+    format!("{}-{digits}", session.name_any())
 }
 
 /// The field of the session that its pod was made of, as sentences name it.

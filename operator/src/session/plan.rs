@@ -549,12 +549,9 @@ fn admit(quota: Quota, wanted: usize) -> Result<(), Over> {
 /// Name of the capture of `target`: the session's name and ten hexadecimal digits of the container's identity, so that
 /// a second try to make it meets the first.
 fn capture_name(session: &str, target: &Target) -> String {
-    let digest = Sha256::digest(format!("{}/{}", target.pod_uid, target.container));
-    let hash = digest
-        .iter()
-        .take(5)
-        .fold(0_u64, |hash, byte| hash << 8 | u64::from(*byte));
-    format!("{session}-{hash:010x}")
+    let mut digits = hex::encode(Sha256::digest(format!("{}/{}", target.pod_uid, target.container)));
+    digits.truncate(10);
+    format!("{session}-{digits}")
 }
 
 /// Whether a session still looks for targets.

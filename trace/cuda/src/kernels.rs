@@ -3,7 +3,6 @@
 mod calls;
 mod library;
 
-use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
@@ -35,11 +34,9 @@ pub fn source_hash() -> String {
     for source in SOURCES {
         hash.update(source);
     }
-    hash.finalize().iter().take(8).fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        write!(text, "{byte:02x}").ok();
-        text
-    })
+    let mut text = hex::encode(hash.finalize());
+    text.truncate(16);
+    text
 }
 
 /// The library that this program would load: `FLOPWATCH_CUDA_KERNELS`, else beside the program, else where packages put it.

@@ -120,7 +120,7 @@ pub fn key(pins: &[&str]) -> String {
         hash.update(":");
         hash.update(pin);
     }
-    let mut text = hex(&hash.finalize());
+    let mut text = hex::encode(hash.finalize());
     text.truncate(16);
     text
 }
@@ -137,17 +137,7 @@ pub fn file_hash(path: &Path) -> Result<String> {
         };
         hash.update(part);
     }
-    Ok(hex(&hash.finalize()))
-}
-
-/// Bytes as lower-case hex digits.
-pub fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write as _;
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string cannot fail.
-        write!(text, "{byte:02x}").ok();
-        text
-    })
+    Ok(hex::encode(hash.finalize()))
 }
 
 #[cfg(test)]

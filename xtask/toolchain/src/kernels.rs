@@ -1,6 +1,6 @@
 //! The GPU kernels: device code of `trace/cuda/device`, compiled by the CUDA compiler that PyPI carries.
 
-use crate::cache::{Cache, file_hash, hex};
+use crate::cache::{Cache, file_hash};
 use crate::command::{Run, find_program};
 use crate::debian;
 use crate::progress::{human, say};
@@ -42,7 +42,7 @@ fn source_hash() -> Result<String> {
     for file in files()? {
         hash.update(fs::read(&file)?);
     }
-    let mut text = hex(&hash.finalize());
+    let mut text = hex::encode(hash.finalize());
     text.truncate(16);
     Ok(text)
 }

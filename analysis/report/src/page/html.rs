@@ -9,6 +9,8 @@ mod roofline;
 
 use std::fmt::{self, Write as _};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use flopwatch_model::approximate;
 use sha2::{Digest, Sha256};
 
@@ -102,7 +104,7 @@ pub fn render(document: &Document) -> String {
 
 fn head(out: &mut String, page_title: &str, has_flame: bool) {
     out.push_str("<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
-    let digest = |text: &str| format!("'sha256-{}'", base64(&Sha256::digest(text)));
+    let digest = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
     let (mut styles, mut scripts) = (digest(STYLE), digest(SCRIPT));
     if has_flame {
         styles = format!("{styles} {}", digest(flame::STYLE));
@@ -453,24 +455,6 @@ fn escape(out: &mut String, c: char) {
         '\'' => out.push_str("&#39;"),
         c => out.push(c),
     }
-}
-
-/// RFC 4648, as policies name digests.
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::new();
-    for chunk in bytes.chunks(3) {
-        let byte = |at: usize| u32::from(chunk.get(at).copied().unwrap_or(0));
-        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
-        for (at, shift) in [18, 12, 6, 0].into_iter().enumerate() {
-            let digit = DIGITS
-                .get(flopwatch_model::index(bits >> shift & 63))
-                .copied()
-                .unwrap_or(b'=');
-            out.push(if at <= chunk.len() { char::from(digit) } else { '=' });
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -23,8 +23,7 @@ struct Registry {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    let hex: Vec<String> = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("sha256:{}", hex.concat())
+    format!("sha256:{}", hex::encode(Sha256::digest(bytes)))
 }
 
 fn manifest() -> Vec<u8> {

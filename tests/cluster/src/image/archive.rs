@@ -1,7 +1,7 @@
 //! The `docker-archive` form of an image, which `ctr images import` reads: layers, a configuration, a manifest, in one tar.
 
 use anyhow::{Context as _, Result};
-use flopwatch_toolchain::cache::{file_hash, hex};
+use flopwatch_toolchain::cache::file_hash;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::fs;
@@ -54,7 +54,7 @@ impl Archive<'_> {
             .map(|layer| file_hash(layer))
             .collect::<Result<Vec<_>>>()?;
         let config = self.config.to_json(&digests).to_string();
-        let config_name = format!("{}.json", hex(&Sha256::digest(&config)));
+        let config_name = format!("{}.json", hex::encode(Sha256::digest(&config)));
         let layer_names: Vec<String> = digests.iter().map(|digest| format!("{digest}.tar")).collect();
         let manifest =
             json!([{"Config": config_name, "RepoTags": [self.reference], "Layers": layer_names}]).to_string();
@@ -117,12 +117,12 @@ mod tests {
         let manifest: Value = serde_json::from_slice(&files["manifest.json"]).unwrap();
         assert_eq!(manifest[0]["RepoTags"], json!(["localhost/x:dev"]));
         let name = manifest[0]["Config"].as_str().unwrap();
-        assert_eq!(name, format!("{}.json", hex(&Sha256::digest(&files[name]))));
+        assert_eq!(name, format!("{}.json", hex::encode(Sha256::digest(&files[name]))));
         let config: Value = serde_json::from_slice(&files[name]).unwrap();
         assert_eq!(config["config"]["Entrypoint"], json!(["/run"]));
         assert_eq!(config["config"]["User"], json!("1:2"));
         for (index, text) in ["lower layer", "upper layer"].iter().enumerate() {
-            let digest = hex(&Sha256::digest(text));
+            let digest = hex::encode(Sha256::digest(text));
             assert_eq!(config["rootfs"]["diff_ids"][index], json!(format!("sha256:{digest}")));
             assert_eq!(manifest[0]["Layers"][index], json!(format!("{digest}.tar")));
             assert_eq!(files[&format!("{digest}.tar")], text.as_bytes());

@@ -66,22 +66,13 @@ fn what_a_capture_names_is_text_alone() {
 
 #[test]
 fn the_policy_names_the_digests_of_the_file_s_own_style_and_script() {
-    // RFC 4648, section 10; and SHA-256 of nothing as policies spell it.
-    assert_eq!(
-        [b"".as_slice(), b"f", b"fo", b"foo", b"foobar"].map(base64),
-        ["", "Zg==", "Zm8=", "Zm9v", "Zm9vYmFy"]
-    );
-    assert_eq!(
-        base64(&Sha256::digest("")),
-        "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="
-    );
     let html = render(&Document::default());
     let between = |open: &str, close: &str| html.split(open).nth(1).unwrap().split(close).next().unwrap();
     for (word, content) in [
         ("style-src", between("<style>", "</style>")),
         ("script-src", between("<script>", "</script>")),
     ] {
-        let digest = base64(&Sha256::digest(content));
+        let digest = STANDARD.encode(Sha256::digest(content));
         assert!(html.contains(&format!("{word} 'sha256-{digest}'")), "{word}");
     }
     assert!(html.contains("default-src 'none'"));
