@@ -1,5 +1,7 @@
 //! Protocol buffers as they lie in memory: fields one after the other, nothing copied.
 
+pub mod write;
+
 /// A message is damaged: its offset from the begin of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage(pub usize);

@@ -14,7 +14,6 @@ mod nesting;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod perfetto;
-pub mod protobuf;
 mod tracks;
 
 use std::io;

@@ -9,12 +9,12 @@ mod fields;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
+use flopwatch_model::wire::write::Message;
 use flopwatch_model::{Category, ColumnId, CounterSeries, Events, Row, Timeline, index};
 
 use self::fields::{annotation, counter, event, interned, packet, process, trace, track};
 use super::nesting::{ByRow, Placed, Step};
 use super::tracks::{self, ProcessKey};
-use crate::protobuf::Message;
 use crate::{ExportError, Exported};
 
 /// All packets are of one sequence, which a writer of a trace numbers as it likes.

@@ -1,8 +1,9 @@
-//! The messages of the profiler service, written by hand: a few fields of `profiler_service.proto` and `profiler_options.proto`.
+//! The messages of the profiler service: a few fields of `profiler_service.proto` and `profiler_options.proto`.
 
 use std::time::Duration;
 
 use flopwatch_api::profiler::JaxOptions;
+use flopwatch_model::wire::write::Message;
 
 /// What JAX itself takes where nothing is said: annotations and expensive operations.
 const HOST_LEVEL: u64 = 2;
@@ -10,55 +11,6 @@ const DEVICE_LEVEL: u64 = 1;
 const PYTHON_LEVEL: u64 = 0;
 /// The version of the options from which on levels count that are 0.
 const OPTIONS_VERSION: u64 = 1;
-
-/// The bytes of a message.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Message(Vec<u8>);
-
-impl Message {
-    fn varint(&mut self, mut value: u64) {
-        loop {
-            let [low, ..] = value.to_le_bytes();
-            value >>= 7;
-            if value == 0 {
-                self.0.push(low);
-                return;
-            }
-            self.0.push(low | 0x80);
-        }
-    }
-
-    /// A field of an integer type.
-    fn number(mut self, field: u64, value: u64) -> Self {
-        self.varint(field << 3);
-        self.varint(value);
-        self
-    }
-
-    fn flag(self, field: u64, value: bool) -> Self {
-        self.number(field, value.into())
-    }
-
-    fn bytes(mut self, field: u64, bytes: &[u8]) -> Self {
-        self.varint(field << 3 | 2);
-        self.varint(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        self.0.extend(bytes);
-        self
-    }
-
-    fn text(self, field: u64, text: &str) -> Self {
-        self.bytes(field, text.as_bytes())
-    }
-
-    fn message(self, field: u64, message: &Self) -> Self {
-        self.bytes(field, &message.0)
-    }
-
-    /// Its bytes.
-    pub(super) fn into_bytes(self) -> Vec<u8> {
-        self.0
-    }
-}
 
 /// What is asked of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -78,41 +30,41 @@ pub(super) struct Request<'a> {
 /// `ProfileRequest`: 1 `duration_ms`, 4 `opts`, 5 `repository_root`, 6 `session_id`, 7 `host_name`, 9 `emit_xspace`.
 pub(super) fn profile(request: &Request<'_>) -> Message {
     let milliseconds = u64::try_from(request.length.as_millis()).unwrap_or(u64::MAX);
-    Message::default()
+    Message::new()
         .number(1, milliseconds)
         .message(4, &options(request.options, milliseconds))
         .text(5, request.folder)
         .text(6, request.session)
         .text(7, request.host)
-        .flag(9, true)
+        .number(9, 1)
 }
 
 /// `TerminateRequest`: 1 `session_id`.
 pub(super) fn terminate(session: &str) -> Message {
-    Message::default().text(1, session)
+    Message::new().text(1, session)
 }
 
 /// `ProfileOptions`: 2, 3, 4 the levels of host, device and Python, 5 `version`, 7 `enable_hlo_proto`, 9 `duration_ms`,
 /// 12 `advanced_configuration`.
 fn options(options: &JaxOptions, milliseconds: u64) -> Message {
     let level = |level: Option<i32>, otherwise| level.and_then(|level| level.try_into().ok()).unwrap_or(otherwise);
-    let plain = Message::default()
+    let plain = Message::new()
         .number(2, level(options.host_tracer_level, HOST_LEVEL))
         .number(3, level(options.device_tracer_level, DEVICE_LEVEL))
         .number(4, level(options.python_tracer_level, PYTHON_LEVEL))
         .number(5, OPTIONS_VERSION)
-        .flag(7, options.enable_hlo_proto.unwrap_or(true))
+        .number(7, options.enable_hlo_proto.unwrap_or(true).into())
         .number(9, milliseconds);
     advanced(options).into_iter().fold(plain, |message, (name, value)| {
         // An entry of a map: 1 key, 2 value.
-        message.message(12, &Message::default().text(1, name).message(2, &value))
+        message.message(12, &Message::new().text(1, name).message(2, &value))
     })
 }
 
 /// `AdvancedConfigValue` of each option that is set: one of 1 text, 2 flag, 3 number.
 fn advanced(options: &JaxOptions) -> Vec<(&'static str, Message)> {
-    let number = |value: i32| Message::default().number(3, i64::from(value).cast_unsigned());
-    let flag = |value: bool| Message::default().flag(2, value);
+    let number = |value: i32| Message::new().number(3, i64::from(value).cast_unsigned());
+    let flag = |value: bool| Message::new().number(2, value.into());
     let counters = options.gpu_pm_sample_counters.join(",");
     let all = [
         (
@@ -130,7 +82,7 @@ fn advanced(options: &JaxOptions) -> Vec<(&'static str, Message)> {
         ),
         (
             "gpu_pm_sample_counters",
-            (!counters.is_empty()).then(|| Message::default().text(1, &counters)),
+            (!counters.is_empty()).then(|| Message::new().text(1, &counters)),
         ),
         (
             "gpu_pm_sample_interval_us",

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use flopwatch_export::protobuf::Message;
 use flopwatch_measures::flame::{Flame, FlameRow, FlameWeight};
+use flopwatch_model::wire::write::Message;
 
 /// Fields of `Profile`.
 mod profile {

@@ -1,4 +1,4 @@
-//! Protobuf messages, written: <https://protobuf.dev/programming-guides/encoding/>.
+//! Protocol buffers as they are written: <https://protobuf.dev/programming-guides/encoding/>.
 
 /// The bytes of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -82,6 +82,11 @@ impl Message {
     /// Its bytes.
     pub fn encoded(&self) -> &[u8] {
         &self.0
+    }
+
+    /// Its bytes, without a copy.
+    pub fn into_bytes(self) -> Vec<u8> {
+        self.0
     }
 }
 
