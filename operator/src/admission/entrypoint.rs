@@ -2,15 +2,15 @@
 
 mod credentials;
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::ValueEnum;
 use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Container, Pod, Secret};
 use kube::Client;
 use kube::api::Api;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
 use oci_client::Reference;
 use oci_client::client::{ClientConfig, ClientProtocol, linux_amd64_resolver};
 use oci_client::errors::{OciDistributionError, OciErrorCode};
@@ -26,8 +26,8 @@ const DEADLINE: Duration = Duration::from_millis(1500);
 /// How long an answer is kept: for ever as good as it was for an image named by digest, shortly for a tag.
 const KEPT_DIGEST: Duration = Duration::from_hours(24);
 const KEPT_TAG: Duration = Duration::from_mins(1);
-/// Most answers that are kept.
-const MOST_KEPT: usize = 4096;
+/// Most answers that are kept of either kind.
+const MOST_KEPT: u64 = 2048;
 /// Largest image configuration that is read.
 const MOST_BYTES: usize = 1 << 20;
 /// Most pull secrets of a pod that are read.
@@ -98,7 +98,10 @@ pub enum LookupError {
 /// Looks entrypoints up and keeps the answers for a while.
 pub struct EntrypointLookup {
     insecure_registries: Vec<String>,
-    kept: Mutex<HashMap<String, (Instant, ImageCommand)>>,
+    /// Answers for images that are named by digest.
+    of_digests: Cache<String, ImageCommand>,
+    /// Answers for tags.
+    of_tags: Cache<String, ImageCommand>,
     /// [`DEADLINE`]; tests on a busy machine wait longer.
     deadline: Duration,
     metrics: Metrics,
@@ -109,7 +112,8 @@ impl EntrypointLookup {
     pub fn new(insecure_registries: Vec<String>, metrics: Metrics) -> Self {
         Self {
             insecure_registries,
-            kept: Mutex::default(),
+            of_digests: kept(KEPT_DIGEST),
+            of_tags: kept(KEPT_TAG),
             deadline: DEADLINE,
             metrics,
         }
@@ -155,38 +159,19 @@ impl EntrypointLookup {
         let auth = credentials::choose(secrets, reference.registry(), reference.repository());
         // An answer that needed credentials is given only to those who have the same.
         let key = format!("{} {}", credentials::fingerprint(&auth), reference.whole());
-        if let Some(found) = self.recall(&key) {
+        let kept = if reference.digest().is_some() {
+            &self.of_digests
+        } else {
+            &self.of_tags
+        };
+        if let Some(found) = kept.get(&key) {
             self.metrics.entrypoint_lookups.with_label_values(&["cached"]).inc();
             return Ok(found);
         }
         let found = self.fetch(&reference, &auth).await?;
         self.metrics.entrypoint_lookups.with_label_values(&["found"]).inc();
-        let kept = if reference.digest().is_some() {
-            KEPT_DIGEST
-        } else {
-            KEPT_TAG
-        };
-        self.keep(key, kept, found.clone());
+        kept.insert(key, found.clone());
         Ok(found)
-    }
-
-    fn recall(&self, key: &str) -> Option<ImageCommand> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.get(key)
-            .filter(|(until, _)| *until > Instant::now())
-            .map(|(_, found)| found.clone())
-    }
-
-    fn keep(&self, key: String, time: Duration, found: ImageCommand) {
-        let now = Instant::now();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= MOST_KEPT {
-            kept.retain(|_, (until, _)| *until > now);
-        }
-        if kept.len() >= MOST_KEPT {
-            kept.clear();
-        }
-        kept.insert(key, (now + time, found));
     }
 
     async fn fetch(&self, reference: &Reference, auth: &RegistryAuth) -> Result<ImageCommand, LookupError> {
@@ -211,6 +196,15 @@ impl EntrypointLookup {
             .map_err(|error| translate(&error))?;
         parse(&config.0)
     }
+}
+
+/// Answers that are kept for so long.
+fn kept(time: Duration) -> Cache<String, ImageCommand> {
+    Cache::builder()
+        .max_capacity(MOST_KEPT)
+        .time_to_live(time)
+        .eviction_policy(EvictionPolicy::lru())
+        .build()
 }
 
 /// Reads an image configuration.

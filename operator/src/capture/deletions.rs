@@ -1,34 +1,37 @@
 //! Since when captures have been seen being deleted.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
 
-/// Most captures that are remembered; beyond it all begin anew, which only lets them wait longer.
-const MAX_REMEMBERED: usize = 100_000;
+/// Most captures that are remembered. Beyond it the oldest begin anew, and wait longer.
+const MAX_REMEMBERED: u64 = 100_000;
 
 /// When this process first saw each capture being deleted, by its own clock and own eyes: the API server's clock, which dates
 /// the deletion, may be another.
-#[derive(Debug, Default)]
-pub struct Deletions(HashMap<String, Timestamp>);
+#[derive(Debug)]
+pub struct Deletions(Cache<String, Timestamp>);
+
+impl Default for Deletions {
+    fn default() -> Self {
+        let seen = Cache::builder().max_capacity(MAX_REMEMBERED);
+        Self(seen.eviction_policy(EvictionPolicy::lru()).build())
+    }
+}
 
 impl Deletions {
     /// Notes that the capture of that UID is being deleted now and answers for how long it has been.
-    pub fn observe(&mut self, uid: &str, now: Timestamp) -> Duration {
-        if let Some(first) = self.0.get(uid) {
-            return Duration::try_from(now.duration_since(*first)).unwrap_or_default();
-        }
-        if self.0.len() >= MAX_REMEMBERED {
-            self.0.clear();
-        }
-        self.0.insert(uid.to_owned(), now);
-        Duration::ZERO
+    pub fn observe(&self, uid: &str, now: Timestamp) -> Duration {
+        let first = self.0.get_with_by_ref(uid, || now);
+        // Nothing where the clock was set back.
+        Duration::try_from(now.duration_since(first)).unwrap_or_default()
     }
 
     /// Forgets a capture that needs nothing more.
-    pub fn forget(&mut self, uid: &str) {
-        self.0.remove(uid);
+    pub fn forget(&self, uid: &str) {
+        self.0.invalidate(uid);
     }
 }
 
@@ -38,7 +41,7 @@ mod tests {
 
     #[test]
     fn m6_a_deletion_is_timed_from_when_it_was_first_seen_until_it_is_forgotten() {
-        let mut deletions = Deletions::default();
+        let deletions = Deletions::default();
         let at = |second| Timestamp::from_second(second).unwrap();
         assert_eq!(deletions.observe("a", at(100)).as_secs(), 0);
         assert_eq!(deletions.observe("a", at(160)).as_secs(), 60);

@@ -52,8 +52,8 @@ fn surroundings(capture: &Capture, context: &Context) -> Surroundings {
     let health = NodeHealth::of(node.as_deref(), agents.iter().map(AsRef::as_ref));
     let now = Timestamp::now();
     let deleting = if is_being_released(capture) {
-        let mut deletions = context.deletions.lock().unwrap_or_else(PoisonError::into_inner);
-        deletions.observe(capture.metadata.uid.as_deref().unwrap_or_default(), now)
+        let uid = capture.metadata.uid.as_deref().unwrap_or_default();
+        context.deletions.observe(uid, now)
     } else {
         Duration::ZERO
     };

@@ -1,9 +1,8 @@
 //! What the controllers share: the client, what the watches hold, and how passes are counted and retried.
 
-use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use flopwatch_api::capture::Capture;
@@ -14,6 +13,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Client, Resource, ResourceExt as _};
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
 
 use crate::capture::deletions::Deletions;
 use crate::capture::node::NodeHistory;
@@ -26,8 +27,8 @@ use crate::schedule::standings::Standings;
 /// Shortest and longest wait before a pass that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(4));
 
-/// Most objects whose failures are remembered: those that were deleted while they failed are forgotten with the rest.
-const MAX_FAILING: usize = 10_000;
+/// Most objects whose failures are remembered. Those that were deleted meanwhile go as the oldest.
+const MAX_FAILING: u64 = 10_000;
 
 /// What the watches hold.
 #[derive(Clone, Debug)]
@@ -100,9 +101,9 @@ pub struct Context {
     /// Since when nodes have been in trouble.
     pub history: Mutex<NodeHistory>,
     /// Since when captures have been seen being deleted.
-    pub deletions: Mutex<Deletions>,
+    pub deletions: Deletions,
     /// Failed passes in a row, by UID.
-    failures: Mutex<HashMap<String, u32>>,
+    failures: Cache<String, u32>,
 }
 
 impl Context {
@@ -127,9 +128,12 @@ impl Context {
             turns: Turns::default(),
             pace: Pace::default(),
             standings: Standings::default(),
-            deletions: Mutex::default(),
+            deletions: Deletions::default(),
             history: Mutex::default(),
-            failures: Mutex::default(),
+            failures: Cache::builder()
+                .max_capacity(MAX_FAILING)
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
         }
     }
 
@@ -156,11 +160,10 @@ impl Context {
             .with_label_values(&[controller, outcome])
             .inc();
         let uid = object.meta().uid.clone().unwrap_or_default();
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         let (namespace, name) = (object.namespace().unwrap_or_default(), object.name_any());
         match result {
             Ok(action) => {
-                failures.remove(&uid);
+                self.failures.invalidate(&uid);
                 tracing::debug!(controller, namespace, name, "reconciled");
                 action
             }
@@ -169,12 +172,9 @@ impl Context {
                 Action::requeue(jittered(BACKOFF.0))
             }
             Err(error) => {
-                if failures.len() >= MAX_FAILING {
-                    failures.clear();
-                }
-                let count = failures.entry(uid).or_default();
-                let wait = BACKOFF.0.saturating_mul(1 << (*count).min(8)).min(BACKOFF.1);
-                *count = count.saturating_add(1);
+                let count = self.failures.get(&uid).unwrap_or_default();
+                self.failures.insert(uid, count.saturating_add(1));
+                let wait = BACKOFF.0.saturating_mul(1 << count.min(8)).min(BACKOFF.1);
                 tracing::error!(controller, namespace, name, %error, wait_seconds = wait.as_secs(), "pass failed");
                 Action::requeue(jittered(wait))
             }

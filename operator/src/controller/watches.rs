@@ -252,8 +252,8 @@ async fn watch_captures(client: &Client, writer: Writer<Capture>, context: &Cont
     );
     each(changes, queues, async |capture: Capture| {
         if !is_being_released(&capture) {
-            let mut deletions = context.deletions.lock().unwrap_or_else(PoisonError::into_inner);
-            deletions.forget(capture.metadata.uid.as_deref().unwrap_or_default());
+            let uid = capture.metadata.uid.as_deref().unwrap_or_default();
+            context.deletions.forget(uid);
         }
         queues.capture(ObjectRef::from_obj(&capture)).await;
         let namespace = capture.namespace().unwrap_or_default();

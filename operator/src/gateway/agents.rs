@@ -1,10 +1,9 @@
 //! Reads artifacts from the agents, over TLS, with tokens that are good for nothing else, each for one node's agent.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::header::{
@@ -20,6 +19,8 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use kube::Client;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
@@ -160,14 +161,14 @@ pub(crate) struct Agents {
     tokens: NodeTokens,
     directory: Directory,
     transfers: Arc<Semaphore>,
-    /// Agents that could not be reached, and when.
-    missed: Mutex<BTreeMap<SocketAddr, Instant>>,
+    /// Agents that could not be reached a moment ago.
+    missed: Cache<SocketAddr, ()>,
 }
 
 /// How long an agent that could not be reached is passed by, where another way leads to the same.
 const MISSED: Duration = Duration::from_secs(30);
 /// Agents that are remembered so.
-const REMEMBERED: usize = 1024;
+const REMEMBERED: u64 = 1024;
 /// Longest look-up of the agents' addresses.
 const LOOK_UP: Duration = Duration::from_secs(5);
 /// Agents that are tried for one result.
@@ -199,7 +200,11 @@ impl Agents {
             tokens: NodeTokens::new(client, identity),
             options,
             transfers,
-            missed: Mutex::default(),
+            missed: Cache::builder()
+                .max_capacity(REMEMBERED)
+                .time_to_live(MISSED)
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
         }
     }
 
@@ -214,23 +219,17 @@ impl Agents {
         let address = place.address;
         let turn = self.turn().await?;
         let answer = self.ask(place, method, path, asked, turn).await;
-        let mut missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(answer, Err(AgentError::Unreachable { .. } | AgentError::Slow(_))) {
-            if missed.len() >= REMEMBERED {
-                missed.clear();
-            }
-            missed.insert(address, Instant::now());
+            self.missed.insert(address, ());
         } else {
-            missed.remove(&address);
+            self.missed.invalidate(&address);
         }
-        drop(missed);
         answer
     }
 
     /// Whether an agent could not be reached a moment ago.
     pub(crate) fn is_missed(&self, address: SocketAddr) -> bool {
-        let missed = self.missed.lock().unwrap_or_else(PoisonError::into_inner);
-        missed.get(&address).is_some_and(|since| since.elapsed() < MISSED)
+        self.missed.contains_key(&address)
     }
 
     /// A place among the transfers; it is given back when it is dropped.

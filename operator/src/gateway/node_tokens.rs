@@ -1,7 +1,5 @@
 //! What the gateway shows to the agents: a token for each node, which no other node's agent takes.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::HeaderValue;
@@ -10,7 +8,9 @@ use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, T
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Client;
 use kube::api::{Api, PostParams};
-use tokio::time::{Instant, timeout};
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
+use tokio::time::timeout;
 
 use crate::gateway::agents::AgentError;
 
@@ -21,7 +21,7 @@ const USED: Duration = Duration::from_mins(5);
 /// Longest wait for one.
 const DEADLINE: Duration = Duration::from_secs(5);
 /// Nodes whose tokens are kept.
-const KEPT: usize = 1024;
+const KEPT: u64 = 1024;
 
 /// Who the gateway is among the service accounts.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub struct GatewayIdentity {
 pub(crate) struct NodeTokens {
     accounts: Api<ServiceAccount>,
     identity: GatewayIdentity,
-    kept: Mutex<BTreeMap<String, (HeaderValue, Instant)>>,
+    kept: Cache<String, HeaderValue>,
 }
 
 impl NodeTokens {
@@ -47,32 +47,21 @@ impl NodeTokens {
         Self {
             accounts: Api::namespaced(client, &identity.namespace),
             identity,
-            kept: Mutex::default(),
+            kept: Cache::builder()
+                .max_capacity(KEPT)
+                .time_to_live(USED)
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
         }
     }
 
     /// The value of `Authorization` for the agent of a node.
     pub(crate) async fn of(&self, node: &str) -> Result<HeaderValue, AgentError> {
-        let asked = Instant::now();
-        let known = {
-            let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.get(node).cloned()
-        };
-        if let Some((token, until)) = known
-            && asked < until
-        {
+        if let Some(token) = self.kept.get(node) {
             return Ok(token);
         }
         let token = self.ask(node).await?;
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.len() >= KEPT {
-            kept.retain(|_, (_, until)| asked < *until);
-        }
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert(node.to_owned(), (token.clone(), asked + USED));
-        drop(kept);
+        self.kept.insert(node.to_owned(), token.clone());
         Ok(token)
     }
 

@@ -1,8 +1,5 @@
 //! Reads artifacts from the object store, where the node that made them cannot give them any more.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
-
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response};
 use flopwatch_api::artifact::Artifact;
@@ -12,13 +9,15 @@ use flopwatch_artifacts::object_store::{Bucket, BucketError, Stored};
 use flopwatch_http::answer;
 use futures::TryStreamExt as _;
 use kube::ResourceExt as _;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
 use prometheus::IntCounterVec;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::gateway::problem::Problem;
 
 /// Captures whose manifests are remembered.
-const REMEMBERED: usize = 64;
+const REMEMBERED: u64 = 64;
 
 fn id_of(capture: &Capture) -> CaptureId {
     CaptureId {
@@ -39,7 +38,7 @@ pub(crate) struct ObjectStore {
     bucket: Bucket,
     /// Manifests by the UID of their capture, each as the capture's status named it. Objects are
     /// named by their content: what a manifest says of them stays true.
-    manifests: Mutex<BTreeMap<String, Stored>>,
+    manifests: Cache<String, Stored>,
     reads: IntCounterVec,
 }
 
@@ -48,7 +47,10 @@ impl ObjectStore {
     pub(crate) fn new(bucket: Bucket, reads: IntCounterVec) -> Self {
         Self {
             bucket,
-            manifests: Mutex::default(),
+            manifests: Cache::builder()
+                .max_capacity(REMEMBERED)
+                .eviction_policy(EvictionPolicy::lru())
+                .build(),
             reads,
         }
     }
@@ -131,13 +133,7 @@ impl ObjectStore {
             let same = |found: &Artifact| found.sha256 == artifact.sha256 && found.bytes == artifact.bytes;
             stored.sha256 == sha256 && found.is_some_and(same)
         };
-        let known = self
-            .manifests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(&uid)
-            .cloned();
-        if let Some(stored) = known.filter(holds) {
+        if let Some(stored) = self.manifests.get(&uid).filter(holds) {
             return Ok(stored);
         }
         let stored = self.bucket.find(&id, sha256).await.map_err(Problem::Store)?;
@@ -149,20 +145,11 @@ impl ObjectStore {
             };
             return Err(Problem::Store(other));
         }
-        let mut manifests = self.manifests.lock().unwrap_or_else(PoisonError::into_inner);
-        if manifests.len() >= REMEMBERED {
-            manifests.clear();
-        }
-        manifests.insert(uid, stored.clone());
-        drop(manifests);
+        self.manifests.insert(uid, stored.clone());
         Ok(stored)
     }
 
     fn forget(&self, capture: &Capture) {
-        let uid = capture.uid().unwrap_or_default();
-        self.manifests
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&uid);
+        self.manifests.invalidate(&capture.uid().unwrap_or_default());
     }
 }

@@ -1,21 +1,22 @@
 //! What is told of classes of pods that a schedule leaves alone.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 
 use flopwatch_api::reason::ScheduleReason;
 use flopwatch_api::schedule::ProfilingScheduleSpec;
 use flopwatch_schedule::{Class, Ledger, Standing, standing};
 use jiff::Timestamp;
+use moka::policy::EvictionPolicy;
+use moka::sync::Cache;
 
 /// Most classes of one schedule that are told of.
 const MOST_CLASSES: usize = 50;
-/// Most schedules that are remembered: when there are more, what was told is told again.
-const MOST_SCHEDULES: usize = 10_000;
+/// Most schedules that are remembered. Beyond it, what was told of the oldest is told again.
+const MOST_SCHEDULES: u64 = 10_000;
 
 /// What was told of each schedule, by its UID. It is remembered by this process alone: the next leader says it once more.
-#[derive(Debug, Default)]
-pub struct Standings(Mutex<BTreeMap<String, BTreeMap<Class, Standing>>>);
+#[derive(Debug)]
+pub struct Standings(Cache<String, BTreeMap<Class, Standing>>);
 
 /// A class that is left alone, and was not before.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +25,13 @@ pub struct News {
     pub reason: ScheduleReason,
     /// The same in a sentence, with what helps.
     pub note: String,
+}
+
+impl Default for Standings {
+    fn default() -> Self {
+        let told = Cache::builder().max_capacity(MOST_SCHEDULES);
+        Self(told.eviction_policy(EvictionPolicy::lru()).build())
+    }
 }
 
 impl Standings {
@@ -35,12 +43,8 @@ impl Standings {
             .filter(|(_, standing)| reason(*standing).is_some())
             .map(|(class, standing)| (class.clone(), standing))
             .collect();
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told.len() >= MOST_SCHEDULES {
-            told.clear();
-        }
-        let before = told.insert(uid.to_owned(), alone.clone()).unwrap_or_default();
-        drop(told);
+        let before = self.0.get(uid).unwrap_or_default();
+        self.0.insert(uid.to_owned(), alone.clone());
         let is_new = |(class, standing): &(Class, Standing)| before.get(class) != Some(standing);
         let news = |(class, standing): (Class, Standing)| {
             Some(News {
@@ -53,7 +57,7 @@ impl Standings {
 
     /// Forgets a schedule that is gone.
     pub fn forget(&self, uid: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
+        self.0.invalidate(uid);
     }
 }
 

@@ -58,12 +58,9 @@ async fn m6_a_capture_whose_healthy_agent_cannot_delete_is_released_with_an_even
     );
     assert!(server.calls().is_empty());
 
-    {
-        let mut deletions = context.deletions.lock().unwrap();
-        deletions.forget("capture-uid");
-        let earlier = Timestamp::now().checked_sub(SignedDuration::from_secs(601)).unwrap();
-        deletions.observe("capture-uid", earlier);
-    }
+    context.deletions.forget("capture-uid");
+    let earlier = Timestamp::now().checked_sub(SignedDuration::from_secs(601)).unwrap();
+    context.deletions.observe("capture-uid", earlier);
     reconcile(capture, Arc::clone(&context)).await;
     let calls = server.calls();
     let patch = calls
