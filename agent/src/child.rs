@@ -1,5 +1,5 @@
-//! Runs a program to its end, within bounds: the one way in which this program waits for another outside of a sandbox of its own. So are
-//! run the profiler's own commands around a session, and what opens reports where a sandbox holds already.
+//! Runs a program to its end, within a deadline: the one way in which this program waits for another
+//! outside of a sandbox of its own. So are run the profiler's own commands around a session, and DCGM's.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -13,34 +13,6 @@ use std::time::{Duration, Instant};
 const KEEP: usize = 4096;
 /// Between two looks whether a program has ended.
 const LOOK: Duration = Duration::from_millis(5);
-
-/// How long a program may run and how much it may say.
-#[derive(Clone, Debug)]
-pub struct Bounds {
-    /// Longest time.
-    pub limit: Duration,
-    /// Most bytes of its output, which is then kept whole; without it only the end of the output is kept, however long it is.
-    pub most_bytes: Option<u64>,
-}
-
-/// What a program said.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
-    /// Its output.
-    pub output: Vec<u8>,
-    /// The end of its errors.
-    pub errors: Vec<u8>,
-}
-
-impl Said {
-    /// The end of both as one line, errors first.
-    pub fn last_words(&self) -> String {
-        let output = self.output.get(self.output.len().saturating_sub(KEEP)..);
-        let both = [self.errors.as_slice(), output.unwrap_or_default()].map(one_line);
-        let message: Vec<String> = both.into_iter().filter(|text| !text.is_empty()).collect();
-        message.join("; ")
-    }
-}
 
 /// Why a program did not do its work.
 #[derive(Debug, thiserror::Error)]
@@ -60,14 +32,6 @@ pub enum Error {
         what: String,
         /// Time that the program had.
         limit: Duration,
-    },
-    /// It said more than allowed and was killed.
-    #[error("{what} said more than {limit} bytes and was ended")]
-    TooLong {
-        /// What the program was to do.
-        what: String,
-        /// Bytes that it might say.
-        limit: u64,
     },
     /// Nobody waits for it any more, and it was killed.
     #[error("{what} was interrupted")]
@@ -93,18 +57,13 @@ pub async fn run(what: &str, mut command: Command, limit: Duration) -> Result<St
     let given_up = GivenUp(Arc::default());
     let flag = Arc::clone(&given_up.0);
     let name = what.to_owned();
-    let bounds = Bounds {
-        limit,
-        most_bytes: None,
-    };
-    let ran = tokio::task::spawn_blocking(move || run_until(&name, &mut command, &bounds, &flag)).await;
-    let ran = ran.unwrap_or_else(|error| {
+    let ran = tokio::task::spawn_blocking(move || run_until(&name, &mut command, limit, &flag)).await;
+    ran.unwrap_or_else(|error| {
         Err(Error::Start {
             what: what.to_owned(),
             source: io::Error::other(error),
         })
-    });
-    ran.map(|message| message.last_words())
+    })
 }
 
 /// Set when whoever waits is dropped.
@@ -116,12 +75,12 @@ impl Drop for GivenUp {
     }
 }
 
-/// Runs a command on this thread.
-pub fn run_here(what: &str, command: &mut Command, bounds: &Bounds) -> Result<Said, Error> {
-    run_until(what, command, bounds, &AtomicBool::new(false))
+/// Runs a command on this thread; on success returns the end of its output as one line.
+pub fn run_here(what: &str, command: &mut Command, limit: Duration) -> Result<String, Error> {
+    run_until(what, command, limit, &AtomicBool::new(false))
 }
 
-fn run_until(what: &str, command: &mut Command, bounds: &Bounds, given_up: &AtomicBool) -> Result<Said, Error> {
+fn run_until(what: &str, command: &mut Command, limit: Duration, given_up: &AtomicBool) -> Result<String, Error> {
     let what = || what.to_owned();
     let started = |source| Error::Start { what: what(), source };
     let begin = Instant::now();
@@ -130,39 +89,35 @@ fn run_until(what: &str, command: &mut Command, bounds: &Bounds, given_up: &Atom
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = Running(command.spawn().map_err(started)?);
-    let output = reader(child.0.stdout.take(), bounds.most_bytes);
-    let errors = reader(child.0.stderr.take(), None);
-    let mut message = Said::default();
-    let (mut ended, mut whole) = (None, [false; 2]);
-    while ended.is_none() || whole.contains(&false) {
+    // Errors first.
+    let streams = [reader(child.0.stderr.take()), reader(child.0.stdout.take())];
+    let mut said: [Option<Vec<u8>>; 2] = [None, None];
+    let mut ended = None;
+    while ended.is_none() || said.contains(&None) {
         if given_up.load(Ordering::Relaxed) {
             return Err(Error::GivenUp { what: what() });
         }
-        let Some(left) = bounds.limit.checked_sub(begin.elapsed()) else {
-            let limit = bounds.limit;
+        let Some(left) = limit.checked_sub(begin.elapsed()) else {
             return Err(Error::Deadline { what: what(), limit });
         };
         if ended.is_none() {
             ended = child.0.try_wait().map_err(started)?;
         }
-        let streams = [(&output, &mut message.output), (&errors, &mut message.errors)];
-        for ((stream, kept), whole) in streams.into_iter().zip(&mut whole) {
-            if !*whole && let Ok(read) = stream.recv_timeout(LOOK.min(left)) {
-                (*kept, *whole) = (read, true);
+        for (stream, said) in streams.iter().zip(&mut said) {
+            if said.is_none() {
+                *said = stream.recv_timeout(LOOK.min(left)).ok();
             }
         }
-        if let Some(limit) = bounds.most_bytes.filter(|most| length(&message.output) > *most) {
-            return Err(Error::TooLong { what: what(), limit });
-        }
-        if ended.is_none() && whole == [true; 2] {
+        if ended.is_none() && !said.contains(&None) {
             pause(LOOK.min(left));
         }
     }
+    let message = last_words(&said);
     match ended {
         Some(status) if !status.success() => Err(Error::Failed {
             what: what(),
             status,
-            message: message.last_words(),
+            message,
         }),
         _ => Ok(message),
     }
@@ -176,10 +131,6 @@ fn pause(time: Duration) {
     thread::sleep(time);
 }
 
-fn length(bytes: &[u8]) -> u64 {
-    u64::try_from(bytes.len()).unwrap_or(u64::MAX)
-}
-
 /// A program that is ended with whoever waits for it.
 struct Running(Child);
 
@@ -191,17 +142,13 @@ impl Drop for Running {
     }
 }
 
-/// Reads a stream on a thread of its own: all of it up to one byte more than `most`, or its end.
-fn reader(stream: Option<impl Read + Send + 'static>, most: Option<u64>) -> Receiver<Vec<u8>> {
+/// Reads a stream on a thread of its own, and keeps its end.
+fn reader(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     let (told, read) = sync_channel(1);
     thread::spawn(move || {
         let mut kept = Vec::new();
         if let Some(mut stream) = stream {
-            match most {
-                // What came before an error is all there is.
-                Some(most) => drop(stream.take(most.saturating_add(1)).read_to_end(&mut kept)),
-                None => end_of(&mut stream, &mut kept),
-            }
+            end_of(&mut stream, &mut kept);
         }
         // Nobody listens any more where it came too late.
         told.send(kept).ok();
@@ -218,6 +165,13 @@ fn end_of(stream: &mut impl Read, kept: &mut Vec<u8>) {
         kept.extend_from_slice(buffer.get(..read).unwrap_or_default());
         kept.drain(..kept.len().saturating_sub(KEEP));
     }
+}
+
+/// What a program said, as one line.
+fn last_words(said: &[Option<Vec<u8>>]) -> String {
+    let lines = said.iter().flatten().map(|bytes| one_line(bytes));
+    let lines: Vec<String> = lines.filter(|line| !line.is_empty()).collect();
+    lines.join("; ")
 }
 
 fn one_line(bytes: &[u8]) -> String {
@@ -261,36 +215,22 @@ mod crate_tests {
     }
 
     #[test]
-    fn a_program_is_bounded_in_time_and_output() {
-        let message = |script: &str, limit, most_bytes| {
-            let bounds = Bounds {
-                limit,
-                most_bytes: Some(most_bytes),
-            };
-            run_here("the reader", &mut shell(script), &bounds)
-        };
-        let long = Duration::from_secs(20);
-        assert_eq!(message("echo hello", long, 1000).unwrap().output, b"hello\n");
-        assert!(
-            matches!(message("echo no >&2; exit 3", long, 1000), Err(Error::Failed { message, .. }) if message == "no")
-        );
-        let short = message("sleep 30", Duration::from_millis(100), 1000);
-        assert!(matches!(short, Err(Error::Deadline { .. })), "{short:?}");
-        let endless = message("while echo yes; do :; done", long, 1000);
-        assert!(
-            matches!(endless, Err(Error::TooLong { limit: 1000, .. })),
-            "{endless:?}"
-        );
+    fn a_program_is_bounded_in_time_however_much_it_says() {
+        let message = |script: &str, limit| run_here("the reader", &mut shell(script), limit);
+        let (long, short) = (Duration::from_secs(20), Duration::from_millis(100));
+        assert_eq!(message("echo hello; echo no >&2", long).unwrap(), "no; hello");
+        assert!(matches!(message("echo no >&2; exit 3", long), Err(Error::Failed { message, .. }) if message == "no"));
+        for endless in ["sleep 30", "while echo yes; do :; done"] {
+            let ended = message(endless, short);
+            assert!(matches!(ended, Err(Error::Deadline { .. })), "{ended:?}");
+        }
     }
 
     #[test]
     fn what_a_program_leaves_behind_with_its_output_does_not_outlast_the_deadline() {
-        let bounds = Bounds {
-            limit: Duration::from_millis(300),
-            most_bytes: None,
-        };
+        let limit = Duration::from_millis(300);
         let begin = Instant::now();
-        let left = run_here("the importer", &mut shell("sleep 5 & exit 0"), &bounds);
+        let left = run_here("the importer", &mut shell("sleep 5 & exit 0"), limit);
         assert!(matches!(left, Err(Error::Deadline { .. })), "{left:?}");
         assert!(begin.elapsed() < Duration::from_secs(4));
     }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::child::{Bounds, Error, run_here};
+use crate::child::{Error, run_here};
 
 /// Longest time that the command may take.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -36,10 +36,6 @@ impl Dcgm {
             command.args(["--host", host]);
         }
         command.arg(verb);
-        let bounds = Bounds {
-            limit: LIMIT,
-            most_bytes: None,
-        };
-        run_here(what, &mut command, &bounds).map(drop)
+        run_here(what, &mut command, LIMIT).map(drop)
     }
 }
