@@ -294,17 +294,24 @@ pub async fn run(options: Options) -> Result<(), Error> {
             |result| result.map_err(io_error("the service of probes ended")),
         ),
     };
+    wind_down(&stop, &give_up, &captures).await;
+    for task in watching
+        .into_iter()
+        .chain([certifying, controlling, keeping, forgetting, sweeping])
+    {
+        task.abort();
+    }
+    ended
+}
+
+/// Stops what begins anything new, gives captures time to hand over, and ends what serves them.
+async fn wind_down(stop: &CancellationToken, give_up: &CancellationToken, captures: &Captures) {
     info!("stopping");
     stop.cancel();
     if timeout(DRAIN, captures.end_all(Interrupt::Shutdown)).await.is_err() {
         warn!("drain timeout passed; the next agent resumes the remaining captures");
     }
     give_up.cancel();
-    let others = [certifying, controlling, keeping, forgetting, sweeping];
-    for task in watching.into_iter().chain(others) {
-        task.abort();
-    }
-    ended
 }
 
 /// Controls captures once the node's pods are known: a capture that is planned before its pod would be refused as not running.

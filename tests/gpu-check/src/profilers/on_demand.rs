@@ -71,10 +71,8 @@ pub(super) fn jax(options: &ProfilersOptions, bundle: &Path, gpu: bool) -> Resul
     };
     let procfs = Procfs::default();
     let process = procfs.identify(i32::try_from(program.pid())?)?;
-    let facts = Facts {
-        jax: service::find(&procfs, &[process]),
-        ..Facts::default()
-    };
+    let mut facts = Facts::default();
+    facts.found.keep(service::find(&procfs, &[process]));
     let length = Duration::from_secs(options.seconds);
     let site = Container::plain(process, bundle).site(folder.path(), length);
     record(
