@@ -3,7 +3,6 @@
 //! * [`session::ProfilingSession`] is a user's request: a target in the same namespace, a goal, a window.
 //! * [`schedule::ProfilingSchedule`] makes sessions again and again, of a sample of the pods.
 //! * [`capture::Capture`] is one target container's part of it, handed to the agent of one node.
-//! * [`requirement`] says what a capture must hold to succeed, in the categories of the timeline.
 //! * [`reason`] holds every condition type and every reason, as closed sets: the program, the documentation and the
 //!   metrics labels read the same list.
 //! * [`phase`] and [`pod`] hold the predicates that all parts share: has a capture ended, was a container prepared.
