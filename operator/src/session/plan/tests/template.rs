@@ -1,6 +1,6 @@
 //! Sessions that make their own pod.
 
-use flopwatch_api::preparation::{PREPARED_FOR_ANNOTATION, UNPREPARED_ANNOTATION};
+use flopwatch_api::preparation::{PREPARED_ANNOTATION, PREPARED_FOR_ANNOTATION, UNPREPARED_ANNOTATION};
 use flopwatch_api::session::{PodTemplate, StartMode};
 
 use super::*;
@@ -29,7 +29,7 @@ fn own(session: &ProfilingSession, phase: &str, node: Option<&str>, annotations:
 }
 
 fn prepared() -> Value {
-    json!({PREPARED_FOR_ANNOTATION: "main: nsys"})
+    json!({PREPARED_ANNOTATION: "main", PREPARED_FOR_ANNOTATION: "main: nsys"})
 }
 
 fn with_attempt(session: &ProfilingSession, attempt: &Attempt) -> Plan {
