@@ -18,6 +18,7 @@ pub mod controller;
 pub mod crds;
 pub mod deadline;
 pub mod gateway;
+mod lru;
 pub mod metrics;
 pub mod preparation_failure;
 pub mod probes;

@@ -9,7 +9,6 @@ use futures::future::join_all;
 use k8s_openapi::api::core::v1::{Container, Pod, Secret};
 use kube::Client;
 use kube::api::Api;
-use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use oci_client::Reference;
 use oci_client::client::{ClientConfig, ClientProtocol, linux_amd64_resolver};
@@ -19,6 +18,7 @@ use serde::Deserialize;
 use tokio::io::AsyncWrite;
 
 use crate::admission::prepare::Entrypoints;
+use crate::lru::lru;
 use crate::metrics::Metrics;
 
 /// Longest time that the look-ups of one pod may take: admission answers within two seconds.
@@ -112,8 +112,8 @@ impl EntrypointLookup {
     pub fn new(insecure_registries: Vec<String>, metrics: Metrics) -> Self {
         Self {
             insecure_registries,
-            of_digests: kept(KEPT_DIGEST),
-            of_tags: kept(KEPT_TAG),
+            of_digests: lru(MOST_KEPT).time_to_live(KEPT_DIGEST).build(),
+            of_tags: lru(MOST_KEPT).time_to_live(KEPT_TAG).build(),
             deadline: DEADLINE,
             metrics,
         }
@@ -196,15 +196,6 @@ impl EntrypointLookup {
             .map_err(|error| translate(&error))?;
         parse(&config.0)
     }
-}
-
-/// Answers that are kept for so long.
-fn kept(time: Duration) -> Cache<String, ImageCommand> {
-    Cache::builder()
-        .max_capacity(MOST_KEPT)
-        .time_to_live(time)
-        .eviction_policy(EvictionPolicy::lru())
-        .build()
 }
 
 /// Reads an image configuration.

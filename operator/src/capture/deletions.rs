@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
+
+use crate::lru::lru;
 
 /// Most captures that are remembered. Beyond it the oldest begin anew, and wait longer.
 const MAX_REMEMBERED: u64 = 100_000;
@@ -16,8 +17,7 @@ pub struct Deletions(Cache<String, Timestamp>);
 
 impl Default for Deletions {
     fn default() -> Self {
-        let seen = Cache::builder().max_capacity(MAX_REMEMBERED);
-        Self(seen.eviction_policy(EvictionPolicy::lru()).build())
+        Self(lru(MAX_REMEMBERED).build())
     }
 }
 

@@ -13,7 +13,6 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::{Client, Resource, ResourceExt as _};
-use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 
 use crate::capture::deletions::Deletions;
@@ -21,6 +20,7 @@ use crate::capture::node::NodeHistory;
 use crate::controller::pace::Pace;
 use crate::controller::turns::Turns;
 use crate::deadline::CallError;
+use crate::lru::lru;
 use crate::metrics::Metrics;
 use crate::schedule::standings::Standings;
 
@@ -130,10 +130,7 @@ impl Context {
             standings: Standings::default(),
             deletions: Deletions::default(),
             history: Mutex::default(),
-            failures: Cache::builder()
-                .max_capacity(MAX_FAILING)
-                .eviction_policy(EvictionPolicy::lru())
-                .build(),
+            failures: lru(MAX_FAILING).build(),
         }
     }
 

@@ -19,7 +19,6 @@ use hyper::body::Incoming;
 use hyper::client::conn::http1::SendRequest;
 use hyper_util::rt::TokioIo;
 use kube::Client;
-use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName};
@@ -32,6 +31,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::gateway::directory::{AgentAddress, Directory};
 use crate::gateway::node_tokens::{GatewayIdentity, NodeTokens};
+use crate::lru::lru;
 
 /// Until there is a connection.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -200,11 +200,7 @@ impl Agents {
             tokens: NodeTokens::new(client, identity),
             options,
             transfers,
-            missed: Cache::builder()
-                .max_capacity(REMEMBERED)
-                .time_to_live(MISSED)
-                .eviction_policy(EvictionPolicy::lru())
-                .build(),
+            missed: lru(REMEMBERED).time_to_live(MISSED).build(),
         }
     }
 

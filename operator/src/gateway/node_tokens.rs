@@ -8,11 +8,11 @@ use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, T
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Client;
 use kube::api::{Api, PostParams};
-use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use tokio::time::timeout;
 
 use crate::gateway::agents::AgentError;
+use crate::lru::lru;
 
 /// Validity that is asked for, in seconds: the least that the API server gives.
 const LIFE: i64 = 600;
@@ -47,11 +47,7 @@ impl NodeTokens {
         Self {
             accounts: Api::namespaced(client, &identity.namespace),
             identity,
-            kept: Cache::builder()
-                .max_capacity(KEPT)
-                .time_to_live(USED)
-                .eviction_policy(EvictionPolicy::lru())
-                .build(),
+            kept: lru(KEPT).time_to_live(USED).build(),
         }
     }
 

@@ -9,12 +9,12 @@ use flopwatch_artifacts::object_store::{Bucket, BucketError, Stored};
 use flopwatch_http::answer;
 use futures::TryStreamExt as _;
 use kube::ResourceExt as _;
-use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
 use prometheus::IntCounterVec;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::gateway::problem::Problem;
+use crate::lru::lru;
 
 /// Captures whose manifests are remembered.
 const REMEMBERED: u64 = 64;
@@ -47,10 +47,7 @@ impl ObjectStore {
     pub(crate) fn new(bucket: Bucket, reads: IntCounterVec) -> Self {
         Self {
             bucket,
-            manifests: Cache::builder()
-                .max_capacity(REMEMBERED)
-                .eviction_policy(EvictionPolicy::lru())
-                .build(),
+            manifests: lru(REMEMBERED).build(),
             reads,
         }
     }

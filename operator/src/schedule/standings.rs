@@ -6,8 +6,9 @@ use flopwatch_api::reason::ScheduleReason;
 use flopwatch_api::schedule::ProfilingScheduleSpec;
 use flopwatch_schedule::{Class, Ledger, Standing, standing};
 use jiff::Timestamp;
-use moka::policy::EvictionPolicy;
 use moka::sync::Cache;
+
+use crate::lru::lru;
 
 /// Most classes of one schedule that are told of.
 const MOST_CLASSES: usize = 50;
@@ -29,8 +30,7 @@ pub struct News {
 
 impl Default for Standings {
     fn default() -> Self {
-        let told = Cache::builder().max_capacity(MOST_SCHEDULES);
-        Self(told.eviction_policy(EvictionPolicy::lru()).build())
+        Self(lru(MOST_SCHEDULES).build())
     }
 }
 
