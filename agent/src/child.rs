@@ -1,5 +1,6 @@
-//! Runs a program to its end, within a deadline: the one way in which this program waits for another
-//! outside of a sandbox of its own. So are run the profiler's own commands around a session, and DCGM's.
+//! Runs a program to its end, within a deadline: the one way in which this program waits for
+//! another outside of a sandbox of its own. The profilers' own commands around a session run so, and
+//! DCGM's.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
