@@ -5,7 +5,7 @@ use std::sync::Arc;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{NsysOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 
 use crate::failure::Failure;
 use crate::profilers::{AnyProfiler, State};

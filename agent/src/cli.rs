@@ -17,9 +17,9 @@ use flopwatch_analysis::advice::Severity;
 use flopwatch_analysis::export::{ExportFormat, Table};
 use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, parse_capture_range};
 use flopwatch_api::session::TransformDevice;
+use flopwatch_model::Category;
 use flopwatch_report::Format;
 use flopwatch_trace::FORMATS;
-use flopwatch_trace::model::Category;
 
 use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, RECORD_HELP};
 use crate::analysis;

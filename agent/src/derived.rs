@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flopwatch_analysis::Request;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_artifacts::{ConversionError, Converter, RawCapture};
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 

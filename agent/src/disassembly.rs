@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use flopwatch_trace::model::{Capture, InstructionText, KernelFunction};
+use flopwatch_model::{Capture, InstructionText, KernelFunction};
 
 /// How a child is told where the disassembler is; users name one with it too.
 pub const VARIABLE: &str = "FLOPWATCH_NVDISASM";
@@ -262,7 +262,7 @@ fn parse(said: &str, bytes: u64) -> Result<Vec<InstructionText>, Error> {
 mod crate_tests {
     use std::os::unix::fs::PermissionsExt;
 
-    use flopwatch_trace::model::KernelProfile;
+    use flopwatch_model::KernelProfile;
 
     use super::*;
 

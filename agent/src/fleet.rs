@@ -34,8 +34,8 @@ pub struct FleetFiles {
 /// What a program for one machine says in place of rows, which nodes alone ask for.
 #[cfg(not(feature = "node"))]
 mod unwritten {
+    use flopwatch_model::Timeline;
     use flopwatch_summary::Summary;
-    use flopwatch_trace::model::Timeline;
 
     use super::FleetFiles;
 

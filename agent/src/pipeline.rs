@@ -15,8 +15,8 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
+use flopwatch_model::{Category, Loss};
 use flopwatch_summary::Summary;
-use flopwatch_trace::model::{Category, Loss};
 use futures::FutureExt as _;
 use tracing::warn;
 

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use flopwatch_api::capture::{CaptureSummary, CategoryCount, CopiedBytes, CopyKind, KernelTime, TransformedOn};
 use flopwatch_api::session::TransformDevice;
+use flopwatch_model::{Category, Loss, LossReason};
 use flopwatch_summary::Summary;
 use flopwatch_trace::copy_category;
-use flopwatch_trace::model::{Category, Loss, LossReason};
 use flopwatch_trace::transform::choice::Device;
 
 /// Kernels in the status.
@@ -112,8 +112,8 @@ fn signed(value: u64) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Category, Timeline};
     use flopwatch_summary::{GpuBusy, Statistics, Table, TableRow, summarise};
-    use flopwatch_trace::model::{Category, Timeline};
 
     use super::*;
 

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 /// Name of the window's [`Samples`] in the folder of a capture, there only when they are whole.
 pub(crate) use flopwatch_api::artifact::SAMPLES;
 use flopwatch_api::session::TransformDevice;
+use flopwatch_model::{Capture, Category, CounterSeries, Events, Loss, LossReason, MergeError};
 use flopwatch_summary::{Summary, SummaryError, summarise};
 use flopwatch_trace::convert::LOCAL_SESSION;
-use flopwatch_trace::model::{Capture, Category, CounterSeries, Events, Loss, LossReason, MergeError};
 use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
 use flopwatch_trace::transform::choice::Wanted;
@@ -452,7 +452,7 @@ mod tests {
     fn a_summary_is_told_by_its_beginning_and_one_of_a_newer_program_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("summary.json");
-        let mut summary = summarise(&flopwatch_trace::model::Timeline::default());
+        let mut summary = summarise(&flopwatch_model::Timeline::default());
         write_summary(summary.clone(), &path).unwrap();
         assert!(is_summary(&path));
         summary.version = flopwatch_summary::VERSION + 1;

@@ -5,7 +5,7 @@
 
 use flopwatch_api::capture::CategoryCount;
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 
 use crate::failure::Failure;
 use crate::sentence::names;

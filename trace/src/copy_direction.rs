@@ -1,7 +1,7 @@
 //! Directions of copies, which their names tell: profilers, and versions of one, write them in
 //! their own words.
 
-use crate::model::{Category, MemoryKind};
+use flopwatch_model::{Category, MemoryKind};
 
 /// Words for a direction, without what parts them.
 const WORDS: [(&[u8], Category); 4] = [

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use crate::gzip::{self, Members};
-use crate::{hlo, kineto, model, ncu, nsys_report, pprof, recorder, xplane};
+use crate::{hlo, kineto, ncu, nsys_report, pprof, recorder, xplane};
 
 /// Bytes of the begin of a file, inflated where it is gzip, that tell its format.
 const BEGIN: u64 = 64 << 10;
@@ -79,7 +79,7 @@ fn of(begin: &[u8]) -> Option<Format> {
         (kineto::begins_like_an_archive(begin), Format::KinetoArchive),
         (is_json(begin), Format::Kineto),
         (xplane::begins_like_a_space(begin), Format::XPlane),
-        (model::hlo::begins_like_a_program(begin), Format::Hlo),
+        (flopwatch_model::hlo::begins_like_a_program(begin), Format::Hlo),
         (ncu::header(begin).is_some(), Format::NcuCsv),
         (pprof::begins_like_a_profile(begin), Format::Pprof),
     ]

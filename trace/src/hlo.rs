@@ -10,9 +10,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::limits::{ReadLimits, read_at_most};
-use crate::model::hlo;
-use crate::model::{Capture, Program, Source};
 use crate::redact;
+use flopwatch_model::hlo;
+use flopwatch_model::{Capture, Program, Source};
 
 /// First bytes of a program as text.
 pub(crate) const TEXT: &[u8] = hlo::TEXT;

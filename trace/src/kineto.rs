@@ -9,7 +9,7 @@
 //!
 //! GPU work names its device where calls name their process: of several processes in one trace, what
 //! else the trace says tells whose the work is, which is told among the capture's losses
-//! ([`LossReason::Inferred`](crate::model::LossReason::Inferred)). A trace that our own writer made comes
+//! ([`LossReason::Inferred`](flopwatch_model::LossReason::Inferred)). A trace that our own writer made comes
 //! back as the capture that it was made of.
 //!
 //! Kineto gives the sum of static and dynamic shared memory; it stands in the column of the dynamic one. What
@@ -43,9 +43,9 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::limits::ReadLimits;
-use crate::model::{Capture, MergeError};
 pub(crate) use archive::begins_like_an_archive;
 pub use archive::{LOSSES, read_archive};
+use flopwatch_model::{Capture, MergeError};
 use gather::Gather;
 use input::Input;
 

@@ -1,8 +1,8 @@
 //! Files of GPU captures: readers, transform, timeline file.
 //!
 //! The way of a capture through the crate: [`read`] (or [`open()`], which also tells the session of a timeline file) finds the format by content and lets its reader ([`nsys_report`], [`nsys_hdf`],
-//! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`pprof`], [`recorder`], [`timeline_file`]) fill a [`model::Capture`]; the caller may
-//! add [`model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to
+//! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`pprof`], [`recorder`], [`timeline_file`]) fill a [`flopwatch_model::Capture`]; the caller may
+//! add [`flopwatch_model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to
 //! GPU work; [`timeline_file::write`] publishes the result, and `flopwatch_analysis` makes tables and files for other programs of it.
 //!
 //! Every format has a module of its own with the same entry: `read(path, &ReadLimits) -> Result<Capture, ReadError>`, where
@@ -13,7 +13,7 @@
 //! - says in `Capture::captured` what the source recorded, also where there is none of it;
 //! - counts in `Capture::drops` what it could not keep unchanged;
 //! - puts what is sampled into `Capture::counters`, what repeats the time of other events into categories that are
-//!   [`model::Category::is_derived`], a kernel profiler's counters into `Capture::profiles`, and samples by stack into `Capture::stacks`.
+//!   [`flopwatch_model::Category::is_derived`], a kernel profiler's counters into `Capture::profiles`, and samples by stack into `Capture::stacks`.
 //!
 //! # As a library
 //!
@@ -87,7 +87,6 @@ pub mod xplane;
 pub use convert::convert;
 pub use copy_direction::copy_category;
 pub use detect::{FORMATS, Format, detect};
-pub use flopwatch_model as model;
 use flopwatch_model::wire;
 pub use limits::ReadLimits;
 pub use open::{Opened, ReadError, open, open_between, read};

@@ -2,7 +2,7 @@
 //! page.
 //!
 //! A kernel profiler replays launches one by one, so that there are no times: each launch becomes a
-//! [`KernelProfile`](crate::model::KernelProfile). Metrics of the raw page, and those that were asked for by name, keep
+//! [`KernelProfile`](flopwatch_model::KernelProfile). Metrics of the raw page, and those that were asked for by name, keep
 //! the profiler's own names (`sm__throughput.avg.pct_of_peak_sustained_elapsed`); those of the details page have the name of
 //! their section before them (`GPU Speed Of Light Throughput: DRAM Frequency`), since sections repeat names.
 //!
@@ -17,9 +17,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::limits::{ReadLimits, read_at_most};
-use crate::model::Capture;
 use crate::version::Version;
 use crate::wire::Damage;
+use flopwatch_model::Capture;
 use table::Profiles;
 
 /// Bytes with which a report begins.

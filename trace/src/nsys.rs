@@ -28,8 +28,8 @@ use rayon::prelude::*;
 
 use crate::hdf5_io::{StringBudget, TableError, TableLimits};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, Events, LossReason, Row, Track};
 use crate::times;
+use flopwatch_model::{Capture, Category, Events, LossReason, Row, Track};
 use names::Names;
 pub(crate) use report::Report;
 pub use report::ReportError;

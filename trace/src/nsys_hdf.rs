@@ -11,9 +11,9 @@ use hdf5::File;
 
 pub use crate::hdf5_io::TableError;
 pub use crate::limits::ReadLimits;
-use crate::model::Capture;
 pub use crate::nsys::ReadError;
 use crate::nsys::{self, Tables};
+use flopwatch_model::Capture;
 
 /// Reads the export at `path`.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {

@@ -14,12 +14,12 @@ use regex::bytes::Regex;
 #[cfg(feature = "hdf5")]
 pub use crate::limits::ReadLimits;
 #[cfg(feature = "hdf5")]
-use crate::model::Capture;
-#[cfg(feature = "hdf5")]
 use crate::nsys::{self, Report, Tables};
 #[cfg(feature = "hdf5")]
 pub use crate::nsys::{ReadError, ReportError};
 use crate::version::Version;
+#[cfg(feature = "hdf5")]
+use flopwatch_model::Capture;
 
 /// First bytes of every report.
 pub const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report ";

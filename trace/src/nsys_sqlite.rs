@@ -8,10 +8,10 @@
 use std::path::Path;
 
 pub use crate::limits::ReadLimits;
-use crate::model::Capture;
 pub use crate::nsys::ReadError;
 use crate::nsys::{self, Tables};
 use crate::sqlite_io::{Database, OpenError};
+use flopwatch_model::Capture;
 
 /// Reads the export at `path`.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {

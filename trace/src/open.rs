@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 
 use crate::detect::{Format, detect};
 use crate::limits::ReadLimits;
-use crate::model::Capture;
 #[cfg(feature = "sqlite")]
 use crate::nsys_sqlite;
 use crate::{hlo, kineto, ncu, pprof, recorder, xplane};
 #[cfg(feature = "hdf5")]
 use crate::{nsys_hdf, nsys_report, timeline_file};
+use flopwatch_model::Capture;
 
 /// First bytes of tables in Parquet and Arrow.
 const TABLES: [&[u8]; 2] = [b"PAR1", b"ARROW1"];

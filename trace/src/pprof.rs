@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use crate::gzip::{self, Members};
 use crate::limits::{ReadLimits, read_at_most};
-use crate::model::{Capture, StackProfile};
 use crate::wire::{Damage, Message};
+use flopwatch_model::{Capture, StackProfile};
 use table::Table;
 
 /// Bytes of a message that is read: those of large servers have some 10 MB.

@@ -21,9 +21,9 @@ use flopwatch_ring::header::{BYTES_AT, MONOTONIC_AT, REALTIME_AT, TICKS_ARE_TSC_
 use flopwatch_ring::{HEADER_BYTES, Layout, MAGIC, MOST_BYTES, VERSION, segment};
 
 use crate::limits::{ReadLimits, read_at_most};
-use crate::model::{Capture, count};
 use clock::Anchor;
 use fill::Fill;
+use flopwatch_model::{Capture, count};
 
 pub use heartbeat::{Extent, Heartbeat, NamedRanges};
 

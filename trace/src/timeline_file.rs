@@ -1,4 +1,4 @@
-//! The timeline file: a [`Timeline`](crate::model::Timeline) as HDF5 that h5py, h5wasm and h5dump read.
+//! The timeline file: a [`Timeline`](flopwatch_model::Timeline) as HDF5 that h5py, h5wasm and h5dump read.
 //!
 //! ```text
 //! /meta             attributes; `categories`, `devices/` below

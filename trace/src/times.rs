@@ -24,8 +24,8 @@ use std::ops::{Range, RangeInclusive};
 
 use rayon::prelude::*;
 
-use crate::model::{Capture, Category, Events, Loss, LossReason, count};
 use bounds::{Bounds, SECOND};
+use flopwatch_model::{Capture, Category, Events, Loss, LossReason, count};
 
 /// Leaves out the events of `capture` whose times cannot be, cuts those that run on, and counts
 /// both. Gives the categories that lost all their events: nothing is known of them, so that they

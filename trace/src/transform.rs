@@ -26,8 +26,8 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::model::{Capture, Category, Events, Timeline, Values, index};
 use engine::{Columns, Engine, Input, Sorted};
+use flopwatch_model::{Capture, Category, Events, Timeline, Values, index};
 use spans::Spans;
 
 /// What the caller decides.
@@ -101,7 +101,7 @@ pub fn transform_with(engine: &dyn Engine, mut capture: Capture, options: Transf
 
 /// Levels of detail and figures of events that are in order already, as those of a file.
 #[cfg(feature = "hdf5")]
-pub(crate) fn derive(events: &Events, rows: u32) -> (crate::model::Lod, Vec<crate::model::Figures>) {
+pub(crate) fn derive(events: &Events, rows: u32) -> (flopwatch_model::Lod, Vec<flopwatch_model::Figures>) {
     let columns = Columns {
         start_ns: events.start_ns.clone(),
         duration_ns: events.duration_ns.clone(),

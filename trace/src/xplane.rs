@@ -25,13 +25,13 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::limits::{ReadLimits, read_at_most};
-use crate::model::Capture;
 use crate::wire::{Damage, Message};
 use fill::Fill;
+use flopwatch_model::Capture;
 use plane::Plane;
 
 #[cfg(doc)]
-use crate::model::Category;
+use flopwatch_model::Category;
 
 /// Bytes of a message that protocol buffers allow.
 const LONGEST: u64 = 2 << 30;

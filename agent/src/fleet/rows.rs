@@ -5,8 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use flopwatch_fleet::{CaptureRow, Limits, ReadError, Row, WriteError, read_rows, rows, write_rows};
+use flopwatch_model::Timeline;
 use flopwatch_summary::Summary;
-use flopwatch_trace::model::Timeline;
 
 use super::FleetFiles;
 
@@ -132,8 +132,8 @@ fn differs(row: &Row, capture: &CaptureRow) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::{Capture, Category, Event, Events};
     use flopwatch_summary::summarise;
-    use flopwatch_trace::model::{Capture, Category, Event, Events};
 
     use super::*;
 

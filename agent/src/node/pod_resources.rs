@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use flopwatch_model::wire::{Damage, Message, Value};
 use flopwatch_nvml::ContainerIdentity;
-use flopwatch_trace::model::wire::{Damage, Message, Value};
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 

@@ -26,7 +26,7 @@ use flopwatch_attach::bounded::{Gate, Late};
 use flopwatch_attach::network::connect;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::rootfs::RootfsError;
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};

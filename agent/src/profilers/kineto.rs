@@ -29,7 +29,7 @@ use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::kineto::{Endpoints, folder_name};
 use flopwatch_attach::process::ProcessId;
 use flopwatch_launcher::run_dir::unix_ms;
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use tracing::info;

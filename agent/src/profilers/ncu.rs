@@ -18,7 +18,7 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{NcuOptions, ProfilerSpec, ProfilerType, ReplayMode};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_launcher::run_dir::unix_ms;
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 

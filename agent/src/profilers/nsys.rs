@@ -22,7 +22,7 @@ use flopwatch_api::preparation::NSYS_TRACE_ANNOTATION;
 use flopwatch_api::profiler::{NsysOptions, ProfilerSpec, ProfilerType, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::nsys::{HostTools, SessionState};
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 

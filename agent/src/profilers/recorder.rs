@@ -10,7 +10,7 @@ use flopwatch_api::preparation::{FLOPWATCH_RECORDER_DIR, RECORDER_FILE};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 

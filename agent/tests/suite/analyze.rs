@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use flopwatch_analysis::catalogue::{self, CATALOGUE};
-use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Track};
+use flopwatch_model::{Capture, Category, Event, Events, Row, Track};
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
 

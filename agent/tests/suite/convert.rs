@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use flopwatch_model::{Capture, Category, Event, Events, Row, Track};
 use flopwatch_summary::Summary;
-use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};
 

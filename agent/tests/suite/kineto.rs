@@ -19,7 +19,7 @@ use flopwatch_agent::profilers::{AnyProfiler as _, Observed, RawFiles, Site, Sta
 use flopwatch_api::profiler::{KinetoOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::{ProcessId, Procfs};
-use flopwatch_trace::model::{Capture, Category, Events, LossReason};
+use flopwatch_model::{Capture, Category, Events, LossReason};
 use flopwatch_trace::{ReadLimits, read};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::{Signal, kill};
@@ -161,7 +161,7 @@ fn eight_processes_become_one_timeline() {
     let recorded = processes(&held);
     assert!(recorded.len() >= 4, "{recorded:?}");
     assert_eq!(
-        flopwatch_trace::model::count(recorded.len()) + missing,
+        flopwatch_model::count(recorded.len()) + missing,
         8,
         "{recorded:?}; {:?}",
         held.drops.list()

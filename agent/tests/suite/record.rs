@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 
 use flopwatch_agent::tools;
 use flopwatch_attach::nsys::HostTools;
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 use flopwatch_trace::nsys_hdf::ReadLimits;
 use flopwatch_trace::timeline_file;
 

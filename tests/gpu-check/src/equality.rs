@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Track};
+use flopwatch_model::{Capture, Category, Event, Events, Row, Track};
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::choice::Wanted;
 use flopwatch_trace::transform::device::{on_gpu, sample, transform_on};

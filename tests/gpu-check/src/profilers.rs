@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use clap::Args;
-use flopwatch_trace::model::{Capture, Events};
+use flopwatch_model::{Capture, Events};
 use serde::Serialize;
 
 use crate::machine;

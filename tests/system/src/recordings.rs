@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::capture::Capture;
+use flopwatch_model::{Capture as Events, Category};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Capture as Events, Category};
 use serde_json::json;
 
 use crate::cluster::{Cluster, TestNamespace};

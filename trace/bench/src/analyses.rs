@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use flopwatch_analysis::{Input, InputCount, Request, ResultType, catalogue};
+use flopwatch_model::{Capture, Category, ColumnId, Device, Event, Events, Row, Timeline, Track};
 use flopwatch_report::Format;
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Capture, Category, ColumnId, Device, Event, Events, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use serde_json::{Map, json};
 

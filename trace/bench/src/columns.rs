@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use flopwatch_trace::model::{Capture, Category, Events, Row, Timeline, Track};
+use flopwatch_model::{Capture, Category, Events, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use flopwatch_trace::model::wire::write::Message;
+use flopwatch_model::wire::write::Message;
 
 /// Writes a report of so many launches with so many metrics each.
 pub(crate) fn make(out: &Path, launches: u32, metrics: u32) -> Result<()> {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
-use flopwatch_trace::model::{Category, Events};
+use flopwatch_model::{Category, Events};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_hdf, timeline_file};
 use hdf5::types::{TypeDescriptor, VarLenAscii};

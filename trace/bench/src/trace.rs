@@ -5,8 +5,8 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use flopwatch_model::{Capture, Category, Events};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Capture, Category, Events};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use serde_json::json;
 

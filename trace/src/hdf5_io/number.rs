@@ -92,11 +92,11 @@ impl Number for i64 {
 
 impl Number for f64 {
     fn from_unsigned(value: u64) -> Self {
-        crate::model::approximate(u128::from(value))
+        flopwatch_model::approximate(u128::from(value))
     }
 
     fn from_signed(value: i64) -> Self {
-        let size = crate::model::approximate(u128::from(value.unsigned_abs()));
+        let size = flopwatch_model::approximate(u128::from(value.unsigned_abs()));
         if value < 0 { -size } else { size }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::{ReadError, read_text};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, Events, Loss, LossReason, count};
+use flopwatch_model::{Capture, Category, Events, Loss, LossReason, count};
 
 /// Most files of an archive.
 const MAX_FILES: usize = 4096;

@@ -1,6 +1,6 @@
 //! Events that are to be appended to the capture's: the work that needs no text any more, and so goes on beside the reading of what comes.
 
-use crate::model::{Category, ColumnId, Events, Values, index};
+use flopwatch_model::{Category, ColumnId, Events, Values, index};
 
 /// A column that few events have: which of them, and their values.
 pub(super) type SparseColumn = (ColumnId, Vec<(u32, u64)>);

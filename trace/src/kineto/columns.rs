@@ -4,7 +4,7 @@
 use super::event::{Further, Said};
 use super::numbered::Numbered;
 use super::part::{RowKey, no_events};
-use crate::model::{Category, ColumnId, Events};
+use flopwatch_model::{Category, ColumnId, Events};
 
 /// What events say in a column that few have.
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! Kinds of memory, which the names of copies and memsets tell: `Memcpy HtoD (Pageable -> Device)`, `Memset (Device)`.
 
 use super::gather::Gather;
-use crate::model::{ColumnId, MemoryKind, Values, index};
+use flopwatch_model::{ColumnId, MemoryKind, Values, index};
 
 impl Gather<'_> {
     /// Gives copies and memsets the kinds of memory that their names tell.

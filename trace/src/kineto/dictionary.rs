@@ -7,7 +7,7 @@ use super::batch::SparseColumn;
 use super::columns::Sparse;
 use super::gather::Gather;
 use super::json::unescape;
-use crate::model::{Category, ColumnId, Events, LossReason};
+use flopwatch_model::{Category, ColumnId, Events, LossReason};
 
 /// What part of the bytes that all strings may take one column may have: without shapes a trace is worth reading, too.
 const SHARE: u64 = 16;

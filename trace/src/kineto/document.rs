@@ -5,7 +5,7 @@ use super::input::{Block, Input, join};
 use super::json::{Cursor, Scan, Stop};
 use super::part::End;
 use super::{Failure, split};
-use crate::model::{Loss, LossReason};
+use flopwatch_model::{Loss, LossReason};
 
 /// Where in the file it stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::decimal::{self, decimal};
 use super::guide::{Guide, Place};
 use super::json::{Cursor, Scan};
-use crate::model::ColumnId;
+use flopwatch_model::ColumnId;
 
 /// Process and thread ids: numbers, numbers in quotes, or texts (`Spans`, `stream 7`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]

@@ -6,8 +6,8 @@ use super::Failure;
 use super::decimal::decimal;
 use super::gather::{Gather, OwnId};
 use super::part::{BIAS, is_of_gpu};
-use crate::model::{Capture, Category, Device, LossReason};
 use crate::times;
+use flopwatch_model::{Capture, Category, Device, LossReason};
 
 /// What the profiler was asked to record: members that are 1 where it was.
 const OPTIONS: [&str; 5] = [

@@ -17,8 +17,8 @@ use super::part::{Part, RowKey, is_of_gpu, no_events};
 use super::ranges::OwnEdge;
 use super::series::Series;
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, ColumnId, LossReason, Track, count};
 use crate::redact;
+use flopwatch_model::{Capture, Category, ColumnId, LossReason, Track, count};
 
 /// An [`Id`] that outlives its text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::gather::{Gather, OwnId};
-use crate::model::{Device, Row, Source, TraceAbout};
+use flopwatch_model::{Device, Row, Source, TraceAbout};
 
 /// What a trace of ours says.
 #[derive(Debug, Default)]

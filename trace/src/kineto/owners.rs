@@ -13,7 +13,7 @@ use super::Failure;
 use super::event::Id;
 use super::gather::{Gather, OwnId, OwnRow};
 use super::part::is_of_gpu;
-use crate::model::{Capture, Category, Events, LossReason, count, index};
+use flopwatch_model::{Capture, Category, Events, LossReason, count, index};
 
 /// Of an event that belongs to none of the processes that may own it.
 const NOBODY: u32 = u32::MAX;

@@ -11,7 +11,7 @@ use super::Failure;
 use super::gather::{Gather, OwnId, OwnRow};
 use super::numbered::Numbered;
 use super::part::{BIAS, Flow};
-use crate::model::{Category, ColumnId, Events, LossReason, index};
+use flopwatch_model::{Category, ColumnId, Events, LossReason, index};
 
 /// An end of an arrow, by numbers that hold for the whole trace.
 #[derive(Debug, Clone, Copy)]
@@ -40,7 +40,7 @@ impl Gather<'_> {
             self.flows = Vec::new();
             return Ok(());
         }
-        self.count(crate::model::count(flows.len()))?;
+        self.count(flopwatch_model::count(flows.len()))?;
         for flow in flows {
             let thread = self.mark(flow.process, flow.thread)?;
             self.flows.push(OwnFlow {

@@ -7,7 +7,7 @@ use super::event::{Event, Further, Guides, Id, Said};
 use super::json::{Cursor, Stop};
 use super::numbered::Numbered;
 use crate::copy_direction;
-use crate::model::{self, Category, ColumnId, Events, Loss, LossReason, Losses, Track};
+use flopwatch_model::{Category, ColumnId, Events, Loss, LossReason, Losses, Track};
 
 /// Starts are kept with this added until the smallest one is known.
 pub(super) const BIAS: u64 = 1 << 63;
@@ -291,7 +291,7 @@ impl<'a> Part<'a> {
                 .add(LossReason::Truncated, "correlation ids of more than 32 bits", 1);
         }
         self.correlated |= correlation != 0 && category.is_gpu_work();
-        let common = model::Event {
+        let common = flopwatch_model::Event {
             start_ns: start.cast_unsigned() ^ BIAS,
             duration_ns,
             row,
@@ -345,7 +345,7 @@ fn size(value: Option<i64>) -> u64 {
 }
 
 /// Appends the event with its category's own values in the order of [`Category::columns`] and [`optional_columns`].
-fn push(events: &mut Events, common: model::Event, category: Category, event: &Event<'_>) {
+fn push(events: &mut Events, common: flopwatch_model::Event, category: Category, event: &Event<'_>) {
     let arguments = &event.arguments;
     let external = positive(arguments.external_id);
     let no_launch = ColumnId::Launch.missing();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::Failure;
 use super::gather::Gather;
 use super::part::Edge;
-use crate::model::{Category, LossReason, count};
+use flopwatch_model::{Category, LossReason, count};
 
 /// Half of a range, by numbers that hold for the whole trace.
 #[derive(Debug, Clone, Copy)]

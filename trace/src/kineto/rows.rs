@@ -7,7 +7,7 @@ use super::gather::{Gather, OwnId, OwnRow};
 use super::json::unescape;
 use super::owners::group;
 use super::part::is_of_gpu;
-use crate::model::{LossReason, Row, index};
+use flopwatch_model::{LossReason, Row, index};
 
 /// Numbers of what a trace names by texts, or by numbers that do not tell one from the other.
 struct Numbers {

@@ -7,7 +7,7 @@ use super::event::{Event, Id};
 use super::gather::Gather;
 use super::json::{Cursor, unescape};
 use super::part::BIAS;
-use crate::model::{Allocation, CounterSeries, LossReason};
+use flopwatch_model::{Allocation, CounterSeries, LossReason};
 
 /// Letters of a name in a file.
 const LONGEST: usize = 128;

@@ -8,11 +8,11 @@ use hashbrown::HashMap;
 
 use super::{Failure, header};
 use crate::limits::ReadLimits;
-use crate::model::{
+use crate::redact;
+use flopwatch_model::{
     Capture, Instances, KernelCode, KernelFunction, KernelProfile, LossReason, Metric, MetricValue, RooflineChart,
     RooflineValue, RuleKind, RuleResult, Scope, SourceFile, Speedup, ValueList,
 };
-use crate::redact;
 
 /// The section of metrics that were asked for by their own names.
 const BY_NAME: &str = "Command line profiler metrics";

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use crate::model::{CallStack, CallStacks, count, index};
+use flopwatch_model::{CallStack, CallStacks, count, index};
 
 /// A function of a stack, and what it is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -7,7 +7,7 @@ use super::keys::RowWords;
 use super::names::{NameKey, Text};
 use super::tables::Piece;
 use super::{Failure, GlobalId, Reader, RowKey};
-use crate::model::{Category, ColumnId, Track, index};
+use flopwatch_model::{Category, ColumnId, Track, index};
 
 const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
 const OSRT: &str = "OSRT_API";

@@ -11,7 +11,7 @@ use super::tables::{Piece, Table};
 use super::{BIAS, Failure, Reader, RowKey};
 use crate::hdf5_io::StringBudget;
 use crate::limits::ReadLimits;
-use crate::model::{Category, Column, ColumnId, Events, LossReason, Values, index};
+use flopwatch_model::{Category, Column, ColumnId, Events, LossReason, Values, index};
 
 /// Rows of a table whose columns are made at once.
 const MOST_ROWS: usize = 1 << 24;

@@ -10,7 +10,7 @@ use super::names::Text;
 use super::sync::{self, COLUMNS as SYNC_COLUMNS, Types};
 use super::tables::{Piece, Table};
 use super::{Failure, GlobalId, Reader, RowKey, waits};
-use crate::model::{Category, ColumnId, MemoryKind, Row, Track};
+use flopwatch_model::{Category, ColumnId, MemoryKind, Row, Track};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
 const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";

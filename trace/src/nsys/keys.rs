@@ -8,7 +8,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use super::cpu::DomainKey;
 use super::names::{NameKey, Text};
 use crate::hdf5_io::{StringBudget, TableError};
-use crate::model::index;
+use flopwatch_model::index;
 
 /// What tells a row of the timeline apart within one table: process, device, context and stream, or a thread.
 pub(super) type RowWords = [u64; 4];

@@ -2,7 +2,7 @@
 
 use super::gpu::memory_kind;
 use super::{Failure, GlobalId, Reader};
-use crate::model::{Allocation, LossReason, MemoryKind};
+use flopwatch_model::{Allocation, LossReason, MemoryKind};
 
 const USAGE: &str = "CUDA_GPU_MEMORY_USAGE_EVENTS";
 

@@ -6,7 +6,7 @@ use hashbrown::HashMap;
 
 use super::{Failure, Reader};
 use crate::hdf5_io::Number as _;
-use crate::model::{CounterSeries, LossReason};
+use flopwatch_model::{CounterSeries, LossReason};
 
 const SAMPLES: &str = "GPU_METRICS";
 const METRICS: &str = "TARGET_INFO_GPU_METRICS";

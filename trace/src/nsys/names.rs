@@ -11,8 +11,8 @@ use super::keys::Named;
 use super::tables::Table;
 use super::{Failure, Reader};
 use crate::hdf5_io::{StringBudget, TableError};
-use crate::model::{Category, ColumnId, NameDetail, Values, index};
 use crate::redact;
+use flopwatch_model::{Category, ColumnId, NameDetail, Values, index};
 
 /// What names an event, as stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

@@ -44,8 +44,8 @@ pub(super) use table::{Piece, Table};
 use super::chains::Chains;
 use super::event_tables;
 use crate::limits::ReadLimits;
-use crate::model::Losses;
 use crate::wire::Damage;
+use flopwatch_model::Losses;
 
 /// Why a report cannot be read. The caller adds the file's path.
 #[derive(Debug, thiserror::Error)]

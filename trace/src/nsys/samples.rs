@@ -5,7 +5,7 @@ use hashbrown::{HashMap, HashSet};
 use super::chains::{Chain, Chains, Frame};
 use super::metrics::within;
 use super::{BIAS, Failure, GlobalId, Reader, RowKey};
-use crate::model::{CallFrame, CallStacks, Category, Event, Events, LossReason, Track, count};
+use flopwatch_model::{CallFrame, CallStacks, Category, Event, Events, LossReason, Track, count};
 
 const SAMPLES: &str = "COMPOSITE_EVENTS";
 const CHAINS: &str = "SAMPLING_CALLCHAINS";
@@ -146,7 +146,7 @@ impl Reader<'_> {
         Ok(found)
     }
 
-    /// Makes [`Capture::call_stacks`](crate::model::Capture::call_stacks) of stacks of ids. Names
+    /// Makes [`Capture::call_stacks`](flopwatch_model::Capture::call_stacks) of stacks of ids. Names
     /// are redacted, and of the path of a program or library its last part alone is kept.
     fn take_stacks(&mut self, chains: Chains) -> Result<(), Failure> {
         let (left_out, frames, stacks) = chains.into_parts();

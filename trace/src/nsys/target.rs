@@ -7,7 +7,7 @@ use hashbrown::{HashMap, HashSet};
 use super::peaks::{SOURCE, peak_flops};
 use super::tables::Table;
 use super::{Failure, GlobalId, Reader, event_tables};
-use crate::model::{Category, Device, Row, Track};
+use flopwatch_model::{Category, Device, Row, Track};
 
 const STRINGS: &str = "StringIds";
 

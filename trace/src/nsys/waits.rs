@@ -5,7 +5,7 @@ use hashbrown::HashMap;
 use super::gather::{Hand, Own, Slot};
 use super::tables::Piece;
 use super::{Failure, Reader, sync};
-use crate::model::ColumnId;
+use flopwatch_model::ColumnId;
 
 /// Calls that record an event in a stream.
 const RECORDS: &str = "CUPTI_ACTIVITY_KIND_CUDA_EVENT";

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use super::{Failure, ReadLimits};
-use crate::model::{SampleKind, StackFrame, StackLabel, StackProfile, StackSample};
 use crate::redact;
 use crate::wire::{Damage, Message, Value};
+use flopwatch_model::{SampleKind, StackFrame, StackLabel, StackProfile, StackSample};
 
 /// A message of a profile, in the tables that refer to each other by number.
 #[derive(Debug, Default)]

@@ -11,7 +11,7 @@ use super::ranges::{Range, Ranges};
 use super::segments::{Found, Name};
 use super::{Failure, Ring, word};
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, ColumnId, Event, Events, Loss, LossReason, NameDetail, Row, Track, count};
+use flopwatch_model::{Capture, Category, ColumnId, Event, Events, Loss, LossReason, NameDetail, Row, Track, count};
 
 /// The capture so far.
 pub(super) struct Fill<'a> {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use flopwatch_ring::slot::Kind;
 
 use super::segments::{Item, Name, Segment};
-use crate::model::count;
+use flopwatch_model::count;
 
 /// A range, in ticks.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use hdf5::Group;
 use super::read::{Failure, Reader};
 use super::write::list;
 use super::{NONE_U32, NONE_U64};
-use crate::model::{Allocation, MemoryKind};
+use flopwatch_model::{Allocation, MemoryKind};
 
 pub(super) fn write(group: &Group, all: &[Allocation]) -> hdf5::Result<()> {
     let wide = |field: fn(&Allocation) -> u64| -> Vec<u64> { all.iter().map(field).collect() };

@@ -4,7 +4,7 @@ use hdf5::Group;
 
 use super::read::{Failure, Reader};
 use super::write::{collect, list, strings};
-use crate::model::{CallFrame, CallStack, CallStacks, Capture, Category, ColumnId};
+use flopwatch_model::{CallFrame, CallStack, CallStacks, Capture, Category, ColumnId};
 
 pub(super) fn write(group: &Group, all: &CallStacks) -> hdf5::Result<()> {
     let CallStacks { texts, frames, stacks } = all;

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::CHUNK;
 use super::write::{attribute, group, list};
 use crate::hdf5_io::columns::{Column, Columns, Store, Stored, Values, width};
-use crate::model::{self, Category, Events, Lod, LodLevel, Row, index};
+use flopwatch_model::{Category, Events, Lod, LodLevel, Row, index};
 
 /// A column that holds `values` as they are.
 fn plain<'a>(name: &str, width: usize, values: Values<'a>) -> Column<'a> {
@@ -82,8 +82,8 @@ pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
             // Where the largest number stands for none, it stays that.
             let whole = own.id.missing() != 0;
             match &own.values {
-                model::Values::U32(values) => narrow(own.id.name(), if whole { 4 } else { 1 }, values),
-                model::Values::U64(values) => narrow_wide(own.id.name(), if whole { 8 } else { 1 }, values),
+                flopwatch_model::Values::U32(values) => narrow(own.id.name(), if whole { 4 } else { 1 }, values),
+                flopwatch_model::Values::U64(values) => narrow_wide(own.id.name(), if whole { 8 } else { 1 }, values),
             }
         });
         columns.collect()

@@ -9,7 +9,7 @@ use hdf5::{Dataset, File, Group, LinkType, LocationType};
 
 use super::read::Failure;
 use super::{OpenError, access};
-use crate::model::Category;
+use flopwatch_model::Category;
 
 /// Groups within groups: a series of a counter lies three deep.
 const MOST_DEPTH: usize = 6;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::NONE_U32;
 use super::read::{Failure, Reader, hard_group};
 use super::write::{collect, group, json, list, strings};
-use crate::model::{
+use flopwatch_model::{
     Instances, KernelCode, KernelFunction, KernelProfile, Metric, MetricValue, OpenRange, RooflineChart, RuleResult,
     ValueList, index,
 };

@@ -4,7 +4,7 @@ use hdf5::Group;
 
 use super::read::{Failure, Reader};
 use super::write::{list, strings};
-use crate::model::Program;
+use flopwatch_model::Program;
 
 pub(super) fn write(group: &Group, all: &[Program]) -> hdf5::Result<()> {
     strings(group, "name", all.iter().map(|program| program.name.as_str()))?;

@@ -10,7 +10,7 @@ use super::events::text_list;
 use super::{NONE_U32, NONE_U64, SCHEMA_VERSION, access};
 use crate::ReadLimits;
 use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
-use crate::model::{
+use flopwatch_model::{
     CallStacks, Capture, Category, Column, ColumnId, CounterSeries, Device, Events, Loss, LossReason, Losses,
     NameDetail, Row, Timeline, Track, Values, Width, index,
 };

@@ -5,7 +5,7 @@ use hdf5::Group;
 use super::read::{Failure, Reader};
 use super::write::{list, strings};
 use super::{NONE_U32, NONE_U64};
-use crate::model::{SampleKind, StackFrame, StackLabel, StackProfile, StackSample};
+use flopwatch_model::{SampleKind, StackFrame, StackLabel, StackProfile, StackSample};
 
 pub(super) fn write(group: &Group, profile: &StackProfile) -> hdf5::Result<()> {
     let StackProfile {

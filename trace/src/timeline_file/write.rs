@@ -13,7 +13,7 @@ use hdf5::{Group, Location};
 
 use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION, access};
 use crate::hdf5_io::columns::{self, Columns, Store};
-use crate::model::{Capture, Category, CounterSeries, Device, Events, Lod, Timeline, index};
+use flopwatch_model::{Capture, Category, CounterSeries, Device, Events, Lod, Timeline, index};
 
 /// Bytes of a list that is stored as it is, within the file's structure: the library's deflate needs a quarter of a megabyte
 /// whatever it is given, and whoever reads the structure has the list.

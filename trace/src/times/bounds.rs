@@ -5,7 +5,7 @@ use std::ops::{Range, RangeInclusive};
 use rayon::prelude::*;
 
 use super::ByCategory;
-use crate::model::{Events, Loss};
+use flopwatch_model::{Events, Loss};
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 const MINUTE: u64 = 60 * SECOND;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use rayon::prelude::*;
 
 use super::ByCategory;
-use crate::model::{Capture, Category, ColumnId, Events, Loss, LossReason, Track, count, index};
+use flopwatch_model::{Capture, Category, ColumnId, Events, Loss, LossReason, Track, count, index};
 
 /// By how much more than by this in ns an event must end behind a later one: times that are rounded
 /// to whole microseconds may, and did not.

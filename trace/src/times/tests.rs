@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::{ColumnId, Event, Row, Track};
+use flopwatch_model::{ColumnId, Event, Row, Track};
 
 /// Zero of the source's clock.
 const ZERO: u64 = 1 << 63;

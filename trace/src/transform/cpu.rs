@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::engine::{Columns, Engine, Input, Output, Sorted};
 use super::spans::Spans;
 use super::{figures, lanes, lod, order};
-use crate::model::{Category, Lod};
+use flopwatch_model::{Category, Lod};
 
 /// So few are sorted a category per core. More are sorted one category after the other, each by every core, so that what one needs
 /// beside its columns is not there several times.

@@ -13,7 +13,7 @@ use super::engine::{Columns, Input, Output, Sorted};
 use super::lanes::Lanes;
 use super::lod::{self, Cover, Entry};
 use super::strips::Strips;
-use crate::model::{Category, Figures, Lod, index};
+use flopwatch_model::{Category, Figures, Lod, index};
 
 /// Overlapping events of a row that are given lanes one after the other.
 const PIECE: usize = 1 << 16;

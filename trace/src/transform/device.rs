@@ -8,7 +8,7 @@ use flopwatch_cuda::{CudaError, Gpu, Neighbours, neighbours};
 use super::choice::{Cost, Device, Machine, Pick, Reason, Wanted, choose};
 use super::engine::{Columns, Engine, Input, Output};
 use super::{Cpu, TransformOptions, cuda, transform_with};
-use crate::model::{Capture, Category, Timeline};
+use flopwatch_model::{Capture, Category, Timeline};
 
 /// Why the GPU that was asked for could not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

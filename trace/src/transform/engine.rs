@@ -13,15 +13,15 @@
 //!    its start; a lane is free at `t` when no event in it ends after `t`. Ends saturate at `u64::MAX`. Where no earlier event
 //!    of the row ends after an event's start, all lanes are free and the count starts afresh, so that the stretches between
 //!    such events can be done independently of each other.
-//! 3. **Levels of detail**, per category, from the lanes too; see [`super::lod`] for the rule and [`crate::model::LodLevel`] for the columns.
-//! 4. **Figures**, per category and name: [`crate::model::Figures`] of the lengths.
+//! 3. **Levels of detail**, per category, from the lanes too; see [`super::lod`] for the rule and [`flopwatch_model::LodLevel`] for the columns.
+//! 4. **Figures**, per category and name: [`flopwatch_model::Figures`] of the lengths.
 //!
 //! All of it is integer arithmetic with one right answer, so that any engine gives the same bytes as [`super::Cpu`], which is
 //! the definition where this text leaves doubt.
 
 use std::collections::BTreeMap;
 
-use crate::model::{Category, Figures, Lod};
+use flopwatch_model::{Category, Figures, Lod};
 
 /// The columns that the heavy steps need, of one category.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Exact figures per name.
 
 use super::engine::Columns;
-use crate::model::{Figures, figures_by_key, listed};
+use flopwatch_model::{Figures, figures_by_key, listed};
 
 /// Figures of the lengths, one per name.
 pub(super) fn by_name(columns: &Columns) -> Vec<Figures> {

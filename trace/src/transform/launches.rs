@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use crate::model::{Capture, Category, ColumnId, Events, Row, Values, index};
+use flopwatch_model::{Capture, Category, ColumnId, Events, Row, Values, index};
 
 /// Correlation ids are unique within a process only: with several processes, a join on the id alone pairs strangers.
 type Process = (u32, u32, u32);

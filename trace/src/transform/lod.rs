@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::spans::{Span, Spans};
 use super::strips;
-use crate::model::{Lod, LodLevel, index};
+use flopwatch_model::{Lod, LodLevel, index};
 
 /// Fewer events are drawn as they are.
 const LEAST_EVENTS: usize = 4096;

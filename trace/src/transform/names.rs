@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::model::{Column, Events, Row, Values, index};
+use flopwatch_model::{Column, Events, Row, Values, index};
 
 /// Sorts rows and merges equal ones; gives the new index of each old one.
 pub(super) fn sort_rows(rows: &mut Vec<Row>) -> Vec<u32> {

@@ -6,7 +6,7 @@ use rayon::prelude::*;
 
 use super::engine::Columns;
 use super::spans::{halves, whole};
-use crate::model::{Groups, index};
+use flopwatch_model::{Groups, index};
 
 /// Sorts `columns` by start, length (the longest first) and row, stable; gives where each event was, `None` when they were sorted.
 ///

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::engine::Columns;
-use crate::model::{Groups, index};
+use flopwatch_model::{Groups, index};
 
 /// An event of a row.
 #[derive(Debug, Clone, Copy)]

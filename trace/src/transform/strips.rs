@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 
-use crate::model::{LodLevel, index};
+use flopwatch_model::{LodLevel, index};
 
 /// Fewest events that a thread looks through.
 const CHUNK: usize = 1 << 18;

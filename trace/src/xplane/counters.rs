@@ -6,8 +6,8 @@ use super::Failure;
 use super::fill::{Fill, Owner, too_many};
 use super::memory;
 use super::plane::{Plane, Stat};
-use crate::model::{CounterSeries, LossReason};
 use crate::wire::Message;
+use flopwatch_model::{CounterSeries, LossReason};
 
 /// Letters of a name in the file.
 const LONGEST: usize = 128;
@@ -82,7 +82,7 @@ impl Fill<'_> {
                 continue;
             };
             let value = match value {
-                Stat::Integer(value) => crate::model::approximate(value.into()),
+                Stat::Integer(value) => flopwatch_model::approximate(value.into()),
                 Stat::Double(value) if value.is_finite() => value,
                 Stat::Double(_) | Stat::Text(_) => continue,
             };

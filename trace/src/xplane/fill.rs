@@ -12,10 +12,10 @@ use super::plane::{Kind, Plane, Stat};
 use super::program::{Said, is_column};
 use crate::copy_direction;
 use crate::limits::ReadLimits;
-use crate::model::{Capture, Category, ColumnId, Device, Event, Events, LossReason, Row, Track};
 use crate::redact;
 use crate::times;
 use crate::wire::{Damage, Message};
+use flopwatch_model::{Capture, Category, ColumnId, Device, Event, Events, LossReason, Row, Track};
 
 /// Starts are kept with this added until the smallest one is known.
 const BIAS: u64 = 1 << 63;

@@ -6,8 +6,8 @@
 use super::Failure;
 use super::fill::Fill;
 use super::plane::{Plane, Stat};
-use crate::model::Allocation;
 use crate::wire::Message;
+use flopwatch_model::Allocation;
 
 /// How scattered what is left lies, from 0 to 1, as the allocator says.
 pub(super) const FRAGMENTATION: &str = "memory_fragmentation";
@@ -97,7 +97,7 @@ impl Fill<'_> {
         let Some(device) = said.device else {
             return Ok(());
         };
-        let peak = said.peak.map(|peak| crate::model::approximate(peak.into()));
+        let peak = said.peak.map(|peak| flopwatch_model::approximate(peak.into()));
         for (metric, value) in [(FRAGMENTATION, said.fragmentation), (PEAK, peak)] {
             if let Some(value) = value {
                 self.sample((format!("gpu{device}"), metric.to_owned()), at, value)?;

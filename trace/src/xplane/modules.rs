@@ -3,8 +3,8 @@
 use super::Failure;
 use super::fill::Fill;
 use super::plane::{Kind, Plane, Stat};
-use crate::model::{LossReason, Program};
 use crate::redact;
+use flopwatch_model::{LossReason, Program};
 
 /// The plane that holds them.
 pub(super) const PLANE: &[u8] = b"/host:metadata";

@@ -2,7 +2,7 @@
 
 use super::details::word;
 use super::plane::Stat;
-use crate::model::{Category, ColumnId, MemoryKind};
+use flopwatch_model::{Category, ColumnId, MemoryKind};
 
 /// What an event says in such columns. The later of two values of a column counts.
 #[derive(Debug, Default)]

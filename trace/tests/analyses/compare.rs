@@ -1,6 +1,6 @@
 //! Two captures: differences as HolisticTraceAnalysis 0.5.0 has them, and a capture against itself.
 
-use flopwatch_trace::model::{Category, Event, Events};
+use flopwatch_model::{Category, Event, Events};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline};

@@ -7,7 +7,7 @@ use flopwatch_analysis::analyses::precision::{PrecisionParams, PrecisionResult, 
 use flopwatch_analysis::analyses::start_up::{RunSource, StartUpParams, StartUpResult};
 use flopwatch_analysis::analyses::torch_compile::{TorchCompileParams, TorchCompileResult};
 use flopwatch_measures::compiled::BreakReason;
-use flopwatch_trace::model::Timeline;
+use flopwatch_model::Timeline;
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline, timeline_at};

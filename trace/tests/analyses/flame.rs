@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use flopwatch_analysis::{Input, Request};
-use flopwatch_trace::model::{Category, Timeline, index};
+use flopwatch_model::{Category, Timeline, index};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline};

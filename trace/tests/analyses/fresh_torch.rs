@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flopwatch_analysis::analyses::torch_compile::{TorchCompileParams, TorchCompileResult};
 use flopwatch_measures::compiled::BreakReason;
-use flopwatch_trace::model::{Category, Timeline};
+use flopwatch_model::{Category, Timeline};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use flopwatch_analysis::{Input, Request};
-use flopwatch_trace::model::Timeline;
+use flopwatch_model::Timeline;
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline, timeline_at};

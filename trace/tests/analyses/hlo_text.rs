@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use flopwatch_trace::model::Timeline;
-use flopwatch_trace::model::hlo::{self, Instruction, Module};
+use flopwatch_model::Timeline;
+use flopwatch_model::hlo::{self, Instruction, Module};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};

@@ -1,7 +1,7 @@
 //! Times that cannot be: what analyses say of captures whose profiler gives some.
 
+use flopwatch_model::{LossReason, Timeline};
 use flopwatch_summary::summarise;
-use flopwatch_trace::model::{LossReason, Timeline};
 use serde_json::Value;
 
 use crate::captures::{analyze, timeline_at};

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use flopwatch_trace::model::{Category, Timeline};
+use flopwatch_model::{Category, Timeline};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};

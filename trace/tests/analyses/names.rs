@@ -3,7 +3,7 @@
 
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::matrix_kernel::{MatrixKernel, MatrixUnit};
-use flopwatch_trace::model::{Category, Timeline};
+use flopwatch_model::{Category, Timeline};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline, timeline_at};

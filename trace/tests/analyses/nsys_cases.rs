@@ -1,8 +1,8 @@
 //! Whole graphs, unified memory and copies whose size is not said: small captures of
 //! `../shared/cases` with what analyses must say of them.
 
+use flopwatch_model::{Category, Timeline};
 use flopwatch_summary::summarise;
-use flopwatch_trace::model::{Category, Timeline};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use flopwatch_analysis::{Input, Request};
-use flopwatch_trace::model::spreadsheet::inert;
-use flopwatch_trace::model::{Category, Timeline};
+use flopwatch_model::spreadsheet::inert;
+use flopwatch_model::{Category, Timeline};
 use serde_json::json;
 
 use crate::captures::{analyze, timeline, timeline_at};

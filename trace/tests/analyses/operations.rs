@@ -1,7 +1,7 @@
 //! Operations of real captures.
 
 use flopwatch_analysis::analyses::operations::{Operation, OperationKind, Operations, OperationsParams, of};
-use flopwatch_trace::model::Timeline;
+use flopwatch_model::Timeline;
 
 use crate::captures::timeline;
 use crate::nsys;

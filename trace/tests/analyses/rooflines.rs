@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use flopwatch_trace::model::RooflineSide;
+use flopwatch_model::RooflineSide;
 use serde_json::Value;
 
 use crate::captures::{analyze, timeline_at};

@@ -11,7 +11,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use flopwatch_analysis::export::{ExportFormat, Table, export};
-use flopwatch_trace::model::{Capture, Timeline};
+use flopwatch_model::{Capture, Timeline};
 use flopwatch_trace::{ReadLimits, read};
 use proptest::prelude::*;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
-use flopwatch_trace::model::Timeline;
+use flopwatch_model::Timeline;
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};

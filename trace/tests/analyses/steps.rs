@@ -4,7 +4,7 @@ use flopwatch_measures::critical_path::{self, PathWindow};
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::iteration::{self, IterateBy, IterationOptions, IterationSource, Iterations};
 use flopwatch_measures::work::GpuWork;
-use flopwatch_trace::model::Timeline;
+use flopwatch_model::Timeline;
 
 use crate::captures::{analyze, timeline, timeline_at};
 use crate::cases::case;

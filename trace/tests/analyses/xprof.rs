@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use flopwatch_trace::model::Timeline;
+use flopwatch_model::Timeline;
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline_at};

@@ -1,6 +1,6 @@
 //! Archives of traces of several processes, of which some did nothing.
 
-use flopwatch_trace::model::{Capture, Category, Loss, LossReason, index};
+use flopwatch_model::{Capture, Category, Loss, LossReason, index};
 use flopwatch_trace::{ReadLimits, kineto, open};
 
 use crate::cases::case;

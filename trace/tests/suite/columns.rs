@@ -4,7 +4,7 @@ mod kineto;
 mod nsys;
 
 use flopwatch_analysis::export::{ExportFormat, Table};
-use flopwatch_trace::model::{Capture, Category, ColumnId, Event, Events, Row, Timeline, Track};
+use flopwatch_model::{Capture, Category, ColumnId, Event, Events, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};
 use proptest::prelude::*;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use flopwatch_model::{Category, Events, Timeline};
 use flopwatch_summary::summarise;
-use flopwatch_trace::model::{Category, Events, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_hdf, timeline_file};
 

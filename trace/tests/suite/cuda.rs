@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 
 use flopwatch_cuda::{CudaError, DeviceArray, Element, Kernels, Memory, kernels};
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 use flopwatch_trace::transform::engine::{Columns, Engine, Input};
 use flopwatch_trace::transform::{Cpu, cuda, device};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Which record of an event a synchronisation of nsys waits for.
 
-use flopwatch_trace::model::{Category, ColumnId, Events};
+use flopwatch_model::{Category, ColumnId, Events};
 use hdf5::H5Type as DeriveH5Type;
 use rusqlite::types::Value;
 

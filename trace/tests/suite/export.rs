@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use flopwatch_trace::model::{Capture, Timeline};
+use flopwatch_model::{Capture, Timeline};
 use flopwatch_trace::nsys_hdf::ReadError;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_hdf, nsys_sqlite};

@@ -9,7 +9,7 @@ use std::process::Command;
 use bytes::Bytes;
 use flopwatch_analysis::export::{ExportFormat, Table, export};
 use flopwatch_export::Exported;
-use flopwatch_trace::model::{Capture, Category, CounterSeries, Event, Events, Row, Timeline, Track};
+use flopwatch_model::{Capture, Category, CounterSeries, Event, Events, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read, timeline_file};
 use parquet::file::reader::{FileReader, SerializedFileReader};

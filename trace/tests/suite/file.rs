@@ -1,12 +1,12 @@
 //! The timeline file as its readers find it.
 
-use flopwatch_summary::{Summary, summarise};
-use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{
+use flopwatch_model::{
     Capture, Category, ColumnId, CounterSeries, Device, Event, Events, Instances, InstructionText, KernelCode,
     KernelFunction, KernelProfile, LineStart, Metric, MetricValue, OpenRange, PtxStart, RooflineChart, RooflineSide,
     RooflineValue, Row, RuleKind, RuleResult, SourceFile, SourcePlace, Speedup, Timeline, Track, ValueList,
 };
+use flopwatch_summary::{Summary, summarise};
+use flopwatch_trace::ReadLimits;
 use flopwatch_trace::timeline_file::{self, OpenError, WriteError};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};

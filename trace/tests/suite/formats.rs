@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flopwatch_trace::model::{Events, RuleKind};
+use flopwatch_model::{Events, RuleKind};
 use flopwatch_trace::{Format, ReadError, ReadLimits, detect, ncu, read, timeline_file};
 
 use crate::cases::case;

@@ -1,8 +1,8 @@
 //! Whole graphs, migrations of unified memory and sizes that are not said, in exports of nsys of
 //! our own making: HDF5 and SQLite alike.
 
+use flopwatch_model::{Capture, Category, ColumnId, Timeline};
 use flopwatch_summary::summarise;
-use flopwatch_trace::model::{Capture, Category, ColumnId, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};
 

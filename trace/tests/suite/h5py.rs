@@ -53,7 +53,7 @@ fn h5py_reads_every_dataset() {
     let output = Command::new(python).args(["-c", SCRIPT]).arg(&path).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let read: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    let kernels = &timeline.capture.events[&flopwatch_trace::model::Category::CudaKernel];
+    let kernels = &timeline.capture.events[&flopwatch_model::Category::CudaKernel];
     let names: Vec<&str> = (0..kernels.len()).map(|at| kernels.name_of(at)).collect();
     let categories: Vec<&str> = timeline
         .capture

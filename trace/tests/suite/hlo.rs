@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flopwatch_trace::model::hlo::{self, HeapEventKind, ReadError};
+use flopwatch_model::hlo::{self, HeapEventKind, ReadError};
 use flopwatch_trace::{Format, ReadLimits, detect, read};
 
 use crate::message::{self, Message};

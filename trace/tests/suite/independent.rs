@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::Command;
 
-use flopwatch_trace::model::{Capture, Category, ColumnId, Values};
+use flopwatch_model::{Capture, Category, ColumnId, Values};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, kineto, nsys_hdf, nsys_report, nsys_sqlite, xplane};
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use flopwatch_trace::model::{Capture, Category, ColumnId, LossReason, Track};
+use flopwatch_model::{Capture, Category, ColumnId, LossReason, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, kineto};
 
@@ -59,10 +59,7 @@ fn gzip(path: &Path, text: &[u8]) {
 }
 
 fn count(capture: &Capture, category: Category) -> u64 {
-    capture
-        .events
-        .get(&category)
-        .map_or(0, flopwatch_trace::model::Events::count)
+    capture.events.get(&category).map_or(0, flopwatch_model::Events::count)
 }
 
 #[test]
@@ -233,7 +230,7 @@ fn a_truncated_trace_keeps_what_it_has_and_says_so() {
             lost.iter().any(|drop| drop.reason == LossReason::Truncated),
             "{end}: {lost:?}"
         );
-        let events = capture.events.values().map(flopwatch_trace::model::Events::count).sum();
+        let events = capture.events.values().map(flopwatch_model::Events::count).sum();
         assert!(events >= before, "{end}: more text, fewer events");
         before = events;
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopwatch_trace::model::{Capture, Category, Event, Events, LodLevel, Row, Timeline, Track};
+use flopwatch_model::{Capture, Category, Event, Events, LodLevel, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 
 use crate::random::Random;

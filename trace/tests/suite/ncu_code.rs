@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use flopwatch_trace::model::KernelProfile;
+use flopwatch_model::KernelProfile;
 use flopwatch_trace::{ReadLimits, ncu};
 use serde_json::{Value, json};
 

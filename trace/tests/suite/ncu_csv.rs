@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use flopwatch_trace::model::{KernelProfile, MetricValue};
+use flopwatch_model::{KernelProfile, MetricValue};
 use flopwatch_trace::{ReadLimits, ncu};
 
 use crate::ncu_reports;

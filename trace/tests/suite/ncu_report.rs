@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use flopwatch_trace::model::{
+use flopwatch_model::{
     Capture, FocusMetric, Instances, KernelCode, KernelProfile, LossReason, MetricValue, OpenRange, RuleKind,
     RuleResult, Scope, Speedup, ValueList,
 };
@@ -190,7 +190,7 @@ fn launches_and_ranges_have_their_places_and_every_value_exactly() {
     assert_eq!((range.name.as_str(), place(range)), ("range", (2, 4712, 0, 6, 0)));
     let values = |profile: &KernelProfile| -> Vec<(String, MetricValue, String)> {
         let metrics = profile.metrics.iter();
-        let value = |(name, metric): (&String, &flopwatch_trace::model::Metric)| {
+        let value = |(name, metric): (&String, &flopwatch_model::Metric)| {
             (name.clone(), metric.value.clone(), metric.unit.clone())
         };
         metrics.map(value).collect()

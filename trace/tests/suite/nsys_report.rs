@@ -9,7 +9,7 @@ pub(crate) mod writer;
 
 use std::collections::BTreeSet;
 
-use flopwatch_trace::model::{Capture, Category, ColumnId, Events, LossReason, MemoryKind, Timeline};
+use flopwatch_model::{Capture, Category, ColumnId, Events, LossReason, MemoryKind, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_report, read};
 

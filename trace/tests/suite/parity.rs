@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use flopwatch_model::{Category, ColumnId, Timeline};
 use flopwatch_summary::{Statistics, Summary, Table, TableRow, summarise};
-use flopwatch_trace::model::{Category, ColumnId, Timeline};
 
 use crate::corpus::timeline_of;
 use crate::nsys;

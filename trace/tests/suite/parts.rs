@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use flopwatch_analysis::catalogue::CATALOGUE;
 use flopwatch_analysis::{Input, InputCount, Request};
+use flopwatch_model::{Category, ColumnId, CounterSeries, KernelProfile, Metric, Timeline};
 use flopwatch_model::{Needs, Selection, Totals};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Category, ColumnId, CounterSeries, KernelProfile, Metric, Timeline};
 use flopwatch_trace::timeline_file::{self, Layout, Part};
 use flopwatch_trace::transform::{TransformOptions, transform};
 

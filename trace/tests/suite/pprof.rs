@@ -1,6 +1,6 @@
 //! Profiles in the format of pprof, of our own making and of the corpus.
 
-use flopwatch_trace::model::{Capture, SampleKind, StackFrame, StackProfile};
+use flopwatch_model::{Capture, SampleKind, StackFrame, StackProfile};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{Format, ReadLimits, detect, pprof};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use flopwatch_model::{Capture, Category, ColumnId, Events, Loss, LossReason, Timeline, Track};
 use flopwatch_summary::summarise;
-use flopwatch_trace::model::{Capture, Category, ColumnId, Events, Loss, LossReason, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
 

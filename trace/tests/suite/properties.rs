@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use flopwatch_model::{Capture, Category, ColumnId, Event, Events, Row, Timeline, Track};
 use flopwatch_summary::summarise;
-use flopwatch_trace::model::{Capture, Category, ColumnId, Event, Events, Row, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! The reader of nsys exports and the transform, on exports of our own making.
 
+use flopwatch_model::{Category, ColumnId, Events, Loss, LossReason, Timeline, Track};
 use flopwatch_summary::summarise;
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Category, ColumnId, Events, Loss, LossReason, Timeline, Track};
 use flopwatch_trace::nsys_hdf::ReadError;
 use flopwatch_trace::transform::{TransformOptions, transform};
 

@@ -1,12 +1,12 @@
 //! Files of the flight recorder, of our own making: whole, damaged, and written by somebody who wants to hurt the reader.
 
+use flopwatch_model::{Capture, Category, Events};
 use flopwatch_ring::header::{BYTES_AT, Count, MONOTONIC_AT, REALTIME_AT, TICKS_ARE_TSC_AT, TICKS_AT, VERSION_AT};
 use flopwatch_ring::segment::{
     self, CLAIM_AT, FIRST_EVENT_AT, PROCESS_AT, SERIAL_AT, SLOTS, SLOTS_AT, State, THREAD_AT,
 };
 use flopwatch_ring::slot::{self, Kind, tag};
 use flopwatch_ring::{LEAST_BYTES, Layout, MAGIC, VERSION, name};
-use flopwatch_trace::model::{Capture, Category, Events};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{Format, ReadLimits, detect, read, recorder};
 use proptest::prelude::*;
@@ -195,11 +195,7 @@ fn a_ring_that_is_cut_anywhere_is_refused_or_says_that_it_is_cut() {
         match read(&path, &ReadLimits::default()) {
             Ok(capture) => {
                 assert!(
-                    capture
-                        .drops
-                        .list()
-                        .iter()
-                        .any(flopwatch_trace::model::Loss::is_of_a_cut_file),
+                    capture.drops.list().iter().any(flopwatch_model::Loss::is_of_a_cut_file),
                     "{end}"
                 );
                 let whole = (end.saturating_sub(layout.segments_at) / segment::BYTES).min(2);

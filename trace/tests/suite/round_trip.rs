@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use flopwatch_analysis::export::{ExportFormat, Table, export};
-use flopwatch_trace::model::wire::{Message, Value};
-use flopwatch_trace::model::{Capture, Category, ColumnId, CounterSeries, Events, Row, Timeline};
+use flopwatch_model::wire::{Message, Value};
+use flopwatch_model::{Capture, Category, ColumnId, CounterSeries, Events, Row, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
 

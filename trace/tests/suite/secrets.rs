@@ -4,8 +4,8 @@ use std::path::Path;
 
 use bytes::Bytes;
 use flopwatch_analysis::export::{self, ExportFormat, Table};
+use flopwatch_model::{Capture, Timeline};
 use flopwatch_summary::summarise;
-use flopwatch_trace::model::{Capture, Timeline};
 use flopwatch_trace::redact::REDACTED;
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flopwatch_trace::model::{Category, ColumnId, Events, Timeline, Track};
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Track};
 use flopwatch_trace::nsys_hdf::ReadError;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_sqlite};

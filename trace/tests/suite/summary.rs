@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use flopwatch_model::{Capture, Category, Event, Events, KernelProfile, Metric, Row, Track};
 use flopwatch_summary::{Summary, Table, json_schema, summarise};
-use flopwatch_trace::model::{Capture, Category, Event, Events, KernelProfile, Metric, Row, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 
 use crate::export::Schema;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use flopwatch_trace::model::{Category, ColumnId, Events, Timeline};
+use flopwatch_model::{Category, ColumnId, Events, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
 use serde_json::Value;

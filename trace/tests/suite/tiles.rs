@@ -5,9 +5,9 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use flopwatch_model::{Capture, Category, Event, Events, Row, Timeline, Track};
 use flopwatch_model::{Needs, Selection};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Capture, Category, Event, Events, Row, Timeline, Track};
 use flopwatch_trace::timeline_file::{self, Layout};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::VarLenUnicode;

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use flopwatch_trace::model::{Capture, Category, ColumnId, Events, LossReason, MemoryKind, Track};
+use flopwatch_model::{Capture, Category, ColumnId, Events, LossReason, MemoryKind, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, xplane};
 

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use flopwatch_trace::model::{Capture, ColumnId, NameDetail};
+use flopwatch_model::{Capture, ColumnId, NameDetail};
 use flopwatch_trace::recorder::{self, Extent, Heartbeat, NamedRanges};
 
 use super::rig::{Rig, headers, lost, ranges, ranges_of};

@@ -4,7 +4,7 @@ use std::os::unix::fs::FileExt as _;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
-use flopwatch_trace::model::Capture;
+use flopwatch_model::Capture;
 use flopwatch_trace::{ReadLimits, recorder};
 
 use super::rig::{Rig, ranges};
@@ -134,7 +134,7 @@ fn a_window_of_a_ring_holds_what_ran_in_it_and_says_what_it_cut() {
     let window = start + begins[begins.len() / 4]..start + begins[begins.len() / 2] + 1;
     let read = recorder::read_between(&rig.ring(), &ReadLimits::default(), window.clone()).unwrap();
     let held = ranges(&read);
-    let times = |events: &flopwatch_trace::model::Events, start: u64, at: usize| {
+    let times = |events: &flopwatch_model::Events, start: u64, at: usize| {
         (start + events.start_ns[at], start + events.end_ns(at))
     };
     let expected = (0..all.len())

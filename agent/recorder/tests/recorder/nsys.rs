@@ -72,7 +72,7 @@ fn nsight_systems_behind_our_library_records_the_same_ranges() {
     assert_eq!((ranges(&theirs).len(), ranges(&ours).len()), (40_000, 40_000));
     assert_eq!(ours.drops.list(), []);
     // Both say when: the first range begins and the last one ends at the same moment, but for the profiler's own time in between.
-    let start = |capture: &flopwatch_trace::model::Capture| {
+    let start = |capture: &flopwatch_model::Capture| {
         capture.session_start_utc_ns.unwrap() + ranges(capture).start_ns.iter().min().unwrap()
     };
     let apart = start(&theirs).abs_diff(start(&ours));

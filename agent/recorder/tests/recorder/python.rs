@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use flopwatch_trace::model::Capture;
+use flopwatch_model::Capture;
 
 use super::rig::{Rig, lost, ranges};
 

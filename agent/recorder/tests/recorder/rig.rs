@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use flopwatch_model::{Capture, Category, Events};
 use flopwatch_recorder::LIBRARY;
-use flopwatch_trace::model::{Capture, Category, Events};
 use flopwatch_trace::{ReadLimits, read};
 use tempfile::TempDir;
 

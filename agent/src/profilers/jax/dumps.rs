@@ -15,7 +15,7 @@ use flopwatch_api::preparation::{JAX_DUMP_IR_TO, XLA_DUMP_TO, XLA_FLAGS};
 use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::rootfs::{self, RootfsError};
 use flopwatch_attach::user_files::{Entry, Kind, UserFiles};
-use flopwatch_trace::model::count;
+use flopwatch_model::count;
 use serde::Serialize;
 use tar::{Builder, Header};
 

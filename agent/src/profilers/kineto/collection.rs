@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::kineto::{Audience, EndpointError, Endpoints, Membership, TraceFolder};
-use flopwatch_trace::model::{Loss, LossReason, Losses, count};
+use flopwatch_model::{Loss, LossReason, Losses, count};
 use tracing::{debug, info, warn};
 
 use super::Collection;

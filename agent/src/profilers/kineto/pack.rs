@@ -8,8 +8,8 @@ use std::time::Duration;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::kineto::TraceFolder;
 use flopwatch_attach::rootfs::RootfsError;
+use flopwatch_model::{Loss, count};
 use flopwatch_trace::kineto::LOSSES;
-use flopwatch_trace::model::{Loss, count};
 use tar::{Builder, Header};
 
 use super::RAW;
@@ -121,7 +121,7 @@ mod tests {
 
     use flopwatch_attach::kineto::folder_name;
     use flopwatch_attach::process::Procfs;
-    use flopwatch_trace::model::LossReason;
+    use flopwatch_model::LossReason;
 
     use super::*;
     use crate::bound::BoundBy;

@@ -8,7 +8,7 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::process::{ProcessId, Procfs, Scheduled};
 use flopwatch_attach::rootfs::RootfsError;
-use flopwatch_trace::model::count;
+use flopwatch_model::count;
 
 use super::Collection;
 use super::budget::{Probe, Trace};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_attach::kineto::Audience;
 use flopwatch_attach::process::ProcessId;
-use flopwatch_trace::model::count;
+use flopwatch_model::count;
 
 use super::request::ASKS;
 use crate::profilers::containers::Containers;

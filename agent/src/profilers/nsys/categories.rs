@@ -7,7 +7,7 @@ use flopwatch_api::preparation::{NSYS_TRACE_ANNOTATION, NSYS_TRACE_DEFAULT, spli
 use flopwatch_api::profiler::{ProfilerSpec, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_launcher::needed::Outdated;
-use flopwatch_trace::model::Category;
+use flopwatch_model::Category;
 
 use crate::failure::Failure;
 use crate::sentence::names;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_api::profiler::JaxOptions;
 use flopwatch_api::reason::CaptureReason;
-use flopwatch_trace::model::{Capture, Events};
+use flopwatch_model::{Capture, Events};
 
 use super::program::Program;
 use super::rig::{Rig, wait};

@@ -15,7 +15,7 @@ use flopwatch_agent::profilers::nsys::collector::Collector;
 use flopwatch_agent::profilers::{AnyProfiler as _, Limits, RawFiles, Site, State};
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
-use flopwatch_trace::model::Capture;
+use flopwatch_model::Capture;
 use flopwatch_trace::{ReadLimits, xplane};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

@@ -5,8 +5,8 @@ use super::super::table::Profiles;
 use super::super::unit::unit_of;
 use super::metric::Metric;
 use super::{Tables, nvtx, rules, section};
-use crate::model::{KernelProfile, MetricValue, ValueList, index, whole};
 use crate::wire::{Damage, Message, Value};
+use flopwatch_model::{KernelProfile, MetricValue, ValueList, index, whole};
 
 /// What was profiled, and where its message has what both have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 use gimli::{DebugLine, DebugLineOffset, DwLne, EndianSlice, LineInstruction, LineRow, LittleEndian, Reader};
 use hashbrown::HashMap;
 
-use crate::model::{LineStart, SourcePlace};
+use flopwatch_model::{LineStart, SourcePlace};
 
 /// Most rows of a table. Compilers write some two per instruction.
 const MOST_ROWS: usize = 4 << 20;

@@ -1,7 +1,7 @@
 //! A metric of a result: the value of the launch, and those of its parts.
 
-use crate::model::{Instances, MetricValue, ValueList, index};
 use crate::wire::{Damage, Message, Value};
+use flopwatch_model::{Instances, MetricValue, ValueList, index};
 
 /// A metric of a result.
 #[derive(Debug, Default)]

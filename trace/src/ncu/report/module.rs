@@ -7,7 +7,7 @@ use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym, SymbolTabl
 use object::{SectionIndex, SymbolIndex};
 
 use super::lines::{LineTable, Relocations};
-use crate::model::{KernelFunction, PtxStart};
+use flopwatch_model::{KernelFunction, PtxStart};
 
 type Elf = FileHeader64<LittleEndian>;
 
@@ -194,7 +194,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::{LineStart, SourcePlace};
+    use flopwatch_model::{LineStart, SourcePlace};
 
     /// `lines.cu` beside it, compiled by CUDA 13.0 with `-lineinfo` for `sm_86`.
     const CUBIN: &[u8] = include_bytes!("../../../tests/suite/data/lines.cubin");

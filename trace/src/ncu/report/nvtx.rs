@@ -3,8 +3,8 @@
 use hashbrown::HashMap;
 
 use super::rules::text;
-use crate::model::OpenRange;
 use crate::wire::{Damage, Message, Value};
+use flopwatch_model::OpenRange;
 
 /// A domain of annotations.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! What NVIDIA's own rules said when the report was made: messages with what they are worth.
 
-use crate::model::{FocusMetric, RuleKind, RuleResult, Scope, Speedup};
 use crate::wire::{Damage, Message, Value};
+use flopwatch_model::{FocusMetric, RuleKind, RuleResult, Scope, Speedup};
 
 /// The messages of a rule's result. A rule that found nothing has none.
 pub(super) fn read(value: Value<'_>, messages: &mut Vec<RuleResult>) -> Result<(), Damage> {

@@ -3,8 +3,8 @@
 //! A report holds the sections that it was made with, so that the formulas of its own version are at hand (`ProfilerSection.proto`).
 
 use super::rules::text;
-use crate::model::{RooflineChart, RooflineSide, RooflineValue};
 use crate::wire::{Damage, Message, Value};
+use flopwatch_model::{RooflineChart, RooflineSide, RooflineValue};
 
 /// Most containers in containers of a section's body.
 const MOST_NESTED: usize = 8;

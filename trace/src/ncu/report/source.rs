@@ -8,8 +8,8 @@ use super::super::Failure;
 use super::super::table::Profiles;
 use super::module::Module;
 use super::rules::text;
-use crate::model::{KernelCode, KernelFunction, SourceFile};
 use crate::wire::{Damage, Message, Value};
+use flopwatch_model::{KernelCode, KernelFunction, SourceFile};
 
 /// Code of the sources of a report, by their ids.
 #[derive(Default)]

@@ -4,8 +4,8 @@ use super::events::Part;
 use super::rows::Rows;
 use super::session::Session;
 use super::strings::Strings;
-use crate::model::{LossReason, Losses, count};
 use crate::version::Version;
+use flopwatch_model::{LossReason, Losses, count};
 
 /// The newest version whose reports were held against exports: year and release.
 const NEWEST: (u32, u32) = (2026, 1);

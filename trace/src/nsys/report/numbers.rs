@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::hdf5_io::Number;
-use crate::model::index;
+use flopwatch_model::index;
 
 /// Numbers of a column, as the 64 bits that a report has them in.
 #[derive(Debug)]

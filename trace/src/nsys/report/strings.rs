@@ -77,7 +77,7 @@ fn threads(names: Message<'_>, limits: &ReadLimits) -> Result<Rows, ReportError>
             continue;
         };
         let Some(name) = value.message() else { continue };
-        if rows.len() >= crate::model::index(limits.max_rows) {
+        if rows.len() >= flopwatch_model::index(limits.max_rows) {
             return Err(ReportError::TooMany {
                 what: "names of threads",
                 limit: limits.max_rows.into(),

@@ -4,7 +4,7 @@ use std::hash::BuildHasher as _;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::model::index;
+use flopwatch_model::index;
 
 /// Texts, each once, by number. Number 0 is the empty one.
 #[derive(Debug)]

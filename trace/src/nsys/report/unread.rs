@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{LossReason, Losses};
+use flopwatch_model::{LossReason, Losses};
 
 /// Something that is passed over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use flopwatch_trace::model::{Capture, Category, Column, ColumnId, Event, Events, Row, Track, Values, count, index};
+use flopwatch_model::{Capture, Category, Column, ColumnId, Event, Events, Row, Track, Values, count, index};
 use serde_json::Value;
 
 /// A start in ns since the Unix epoch, for captures that do not say theirs.

@@ -1,6 +1,6 @@
 //! The results of analyses, as what can be held against each other.
 
-use flopwatch_trace::model::Timeline;
+use flopwatch_model::Timeline;
 use serde_json::{Map, Value, json};
 
 use crate::captures::analyze;

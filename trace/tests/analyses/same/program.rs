@@ -1,7 +1,7 @@
 //! Random programs: two processes of two threads each, whose ranges nest, and whose calls launch
 //! work on two streams of a GPU for each process. Many things happen at one time.
 
-use flopwatch_trace::model::{Allocation, Capture, Category, Event, Events, Row, Track};
+use flopwatch_model::{Allocation, Capture, Category, Event, Events, Row, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

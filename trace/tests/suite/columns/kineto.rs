@@ -1,7 +1,7 @@
 //! What traces of Kineto say in these columns.
 
+use flopwatch_model::{Allocation, Category, ColumnId, MemoryKind, Timeline};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Allocation, Category, ColumnId, MemoryKind, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 
 use super::{numbers, texts, through_a_file};

@@ -1,7 +1,7 @@
 //! What exports of Nsight Systems say in these columns.
 
+use flopwatch_model::{Category, ColumnId, MemoryKind, NameDetail};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::{Category, ColumnId, MemoryKind, NameDetail};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::H5Type as DeriveH5Type;
 use hdf5::types::VarLenAscii;

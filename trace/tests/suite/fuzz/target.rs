@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use flopwatch_measures::hlo_program::HloPrograms;
-use flopwatch_trace::model::{Capture, Timeline};
+use flopwatch_model::{Capture, Timeline};
 use flopwatch_trace::{
     ReadLimits, hlo, kineto, ncu, nsys_hdf, nsys_report, nsys_sqlite, pprof, read, recorder, timeline_file, xplane,
 };

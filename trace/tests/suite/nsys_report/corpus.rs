@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use flopwatch_trace::model::{Category, ColumnId, Events, Timeline, Track, index};
+use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index};
 use flopwatch_trace::{ReadLimits, Version, nsys_report, read};
 
 use super::timeline;

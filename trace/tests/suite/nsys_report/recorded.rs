@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use flopwatch_trace::model::{Category, Events};
+use flopwatch_model::{Category, Events};
 use flopwatch_trace::{ReadLimits, nsys_hdf, nsys_report};
 
 use super::corpus::assert_equal;

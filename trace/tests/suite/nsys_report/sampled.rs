@@ -1,7 +1,7 @@
 //! Samples of the CPU of reports, and of exports that list the same frames.
 
 use flopwatch_analysis::{Input, Request};
-use flopwatch_trace::model::{Capture, Category, ColumnId, LossReason, Needs, Timeline};
+use flopwatch_model::{Capture, Category, ColumnId, LossReason, Needs, Timeline};
 use flopwatch_trace::{ReadLimits, timeline_file};
 use serde_json::json;
 

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use flopwatch_attach::process::Scheduled;
-use flopwatch_trace::model::count;
+use flopwatch_model::count;
 
 /// Fewest bytes of memory that an event takes. The loop that took 2.2 GB in 2 s (issue 37) went
 /// through 60,000 layers a second, with some ten operators each: 1.8 KiB for each event if

@@ -2,12 +2,12 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_model::Category;
 use flopwatch_system_tests::cluster::{Cluster, Group, run};
 use flopwatch_system_tests::fetch::reader_token;
 use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::user::{User, may_reach_gateway};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::Category;
 use kube::api::Api;
 
 #[tokio::test]

@@ -2,12 +2,12 @@
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_model::Category;
 use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace};
 use flopwatch_system_tests::fetch::{reader_token, token};
 use flopwatch_system_tests::pods::{template, workload};
 use flopwatch_system_tests::sessions::{capture_condition, condition_of};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::model::Category;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
