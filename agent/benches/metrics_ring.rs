@@ -24,8 +24,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::gpus::Gpus;
 use flopwatch_agent::metrics_ring::MetricsRing;
+use flopwatch_pipeline::gpus::Gpus;
 use serde_json::json;
 
 use cgroups::RealCgroups;

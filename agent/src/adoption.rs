@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use flopwatch_api::capture::{CaptureSpec, Stage as StatusStage};
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
 
-use crate::failure::Failure;
 use crate::plan::Interrupt;
 use crate::profilers::Observed;
 pub use journal::{Attached, Ended, Journal, Made, Missed};

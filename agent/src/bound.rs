@@ -1,9 +1,8 @@
 //! How much a collection may write, and which limit says so.
 
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
 use serde::{Deserialize, Serialize};
-
-use crate::failure::Failure;
 
 /// Bytes that a collection takes at its most for each byte that it is bounded to: the profiler writes its streams, at the
 /// stop the raw capture beside them, and goes on writing until it has heard of the stop.

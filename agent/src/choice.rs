@@ -6,10 +6,10 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{NsysOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_model::Category;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::sentence::{names, one_of};
 
-use crate::failure::Failure;
 use crate::profilers::{AnyProfiler, State};
-use crate::sentence::{names, one_of};
 
 /// A profiler, and the state with which it would collect in the container.
 #[derive(Clone, Debug)]

@@ -49,7 +49,7 @@ pub enum Error {
     },
     /// DCGM could not be paused.
     #[error("DCGM holds the counters and cannot be paused")]
-    Dcgm(#[from] crate::child::Error),
+    Dcgm(#[from] flopwatch_pipeline::child::Error),
 }
 
 /// The leases of a node.

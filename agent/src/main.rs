@@ -5,10 +5,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use flopwatch_agent::cli::Cli;
-use flopwatch_agent::failure::chain;
-use flopwatch_agent::{commands, reentry};
+use flopwatch_agent::commands;
+use flopwatch_pipeline::failure::chain;
+use flopwatch_pipeline::reentry;
 
-#[cfg(feature = "node")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -17,7 +17,7 @@ fn main() -> ExitCode {
         return code;
     }
     match commands::run(Cli::parse().command) {
-        Ok(code) => code,
+        Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             drop(writeln!(std::io::stderr(), "flopwatch-agent: {}", chain(&*error)));
             ExitCode::FAILURE

@@ -32,11 +32,11 @@ use flopwatch_nvml::{Observation, Observer, Round, Wanted, utc_ns};
 use prometheus::Registry;
 use tracing::{info, warn};
 
-use crate::gpus::Gpus;
-use crate::transform::EarlierSamples;
 use containers::Containers;
 use devices::Devices;
 use finder::Finder;
+use flopwatch_pipeline::gpus::Gpus;
+use flopwatch_pipeline::transform::EarlierSamples;
 use gauges::Gauges;
 use span::Span;
 use upkeep::Running;

@@ -8,9 +8,8 @@ use std::time::Duration;
 use flopwatch_api::capture::{CaptureSpec, CaptureStatus, Stage};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::{StartMode, StopMode};
+use flopwatch_pipeline::failure::Failure;
 use k8s_openapi::jiff::{SignedDuration, Timestamp};
-
-use crate::failure::Failure;
 
 /// Second tries of one capture.
 const SECOND_TRIES: u32 = 1;

@@ -9,11 +9,10 @@ use flopwatch_api::capture::{CaptureGpu, CaptureStatus, CaptureSummary, Progress
 use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime};
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::{CaptureCondition, CaptureReason};
+use flopwatch_pipeline::failure::Failure;
 use k8s_controller::conditions::{self, ConditionStatus, DesiredCondition};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
-
-use crate::failure::Failure;
 
 /// Longest message that the schema of a condition allows, in bytes.
 const MAX_MESSAGE: usize = 4096;

@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_launcher::needed::{self, Driver, Outdated};
+use flopwatch_pipeline::failure::chain;
+use flopwatch_pipeline::steps::{Limits, Steps};
+use flopwatch_pipeline::tools;
 use tracing::{info, warn};
-
-use crate::failure::chain;
-use crate::steps::{Limits, Steps};
-use crate::tools;
 
 /// Tools by their version; the first are those that pods are prepared with now.
 #[derive(Clone, Debug, Default)]

@@ -6,10 +6,10 @@ use flopwatch_api::capture::CaptureSummary;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::ProcessId;
 use flopwatch_fleet::CaptureRow;
+use flopwatch_pipeline::failure::Failure;
 use serde::{Deserialize, Serialize};
 
 use super::stage::Stage;
-use crate::failure::Failure;
 use crate::profilers::State;
 
 /// What an agent writes down of a capture, for the one that comes after it.
@@ -93,10 +93,10 @@ impl From<&Ended> for Failure {
 #[cfg(test)]
 mod tests {
     use flopwatch_api::profiler::ProfilerType;
+    use flopwatch_pipeline::signs::Signs;
 
     use super::*;
     use crate::adoption::Collection;
-    use crate::signs::Signs;
 
     #[test]
     fn what_one_profiler_keeps_lies_under_its_name() {

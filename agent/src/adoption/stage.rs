@@ -1,11 +1,11 @@
 //! The stages of a capture. The journal holds the one that a capture is in, written before the
 //! stage begins.
 
+use flopwatch_pipeline::signs::Signs;
 use serde::{Deserialize, Serialize};
 
 use super::journal::{Attached, Made};
 use crate::profilers::State;
-use crate::signs::Signs;
 
 /// A stage of a capture, with what it needs.
 ///

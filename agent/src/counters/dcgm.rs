@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::child::{Error, run_here};
+use flopwatch_pipeline::child::{Error, run_here};
 
 /// Longest time that the command may take.
 const LIMIT: Duration = Duration::from_secs(10);

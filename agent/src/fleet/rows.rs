@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_fleet::{CaptureRow, Limits, ReadError, Row, WriteError, read_rows, rows, write_rows};
 use flopwatch_model::Timeline;
+use flopwatch_pipeline::fleet_rows::FleetFiles;
 use flopwatch_summary::Summary;
-
-use super::FleetFiles;
 
 /// Longest row of a capture that a child reads, in bytes.
 const MAX_CAPTURE_BYTES: u64 = 1 << 20;

@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use flopwatch_attach::usage::{ContainerUsage, Pressure};
 use flopwatch_nvml::ProcessorClock;
+use flopwatch_pipeline::transform::EarlierSamples;
 
 use super::span::{Name, Span};
 use super::track::Track;
 use super::{CGROUP, rows};
-use crate::transform::EarlierSamples;
 
 /// Containers that are kept, those that ended within the ring's length included.
 pub(super) const CONTAINERS: usize = 256;

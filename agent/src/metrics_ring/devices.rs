@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
 
 use flopwatch_nvml::{Metric, ProcessTotal, TimedReading, UnitReading};
+use flopwatch_pipeline::transform::EarlierSamples;
 
 use super::span::{Name, Span};
 use super::track::Track;
 use super::{NVML, rows};
-use crate::transform::EarlierSamples;
 
 /// GPUs and partitions that are kept: eight GPUs of seven partitions each.
 pub(super) const UNITS: usize = 64;

@@ -1,8 +1,9 @@
 //! The part of the ring that is asked for.
 
+use flopwatch_pipeline::transform::{EarlierSamples, SampledSeries};
+
 use super::ROUND;
 use super::track::Track;
-use crate::transform::{EarlierSamples, SampledSeries};
 
 /// From when to when, in ns since 1970; both ends belong to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

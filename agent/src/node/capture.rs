@@ -36,11 +36,11 @@ use std::sync::Arc;
 
 use flopwatch_api::capture::Capture;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
 use kube::ResourceExt;
 use tokio::sync::watch;
 
 use crate::adoption::Journal;
-use crate::failure::Failure;
 use crate::node::claims::Claim;
 use crate::node::{Node, journal};
 use crate::plan::Interrupt;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use flopwatch_api::capture::{Capture, CaptureStatus};
 use flopwatch_artifacts::{CaptureId, StoreError};
+use flopwatch_pipeline::failure::{Failure, chain};
 use futures::{StreamExt, stream};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
@@ -17,7 +18,6 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info, info_span, warn};
 
-use crate::failure::{Failure, chain};
 use crate::node::capture::{self, Interrupts};
 use crate::node::claims::{Claim, Claims, Hold, Live};
 use crate::node::journal;

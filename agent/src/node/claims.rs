@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
 use tokio::sync::{Notify, Semaphore, SemaphorePermit, mpsc, watch};
 
 use super::writer::Target;
-use crate::failure::Failure;
 use crate::plan::Interrupt;
 
 /// A capture that a task carries out.

@@ -30,11 +30,11 @@ use flopwatch_api::overhead::{OverheadSignal, OverheadSpec, SignalSource};
 use flopwatch_attach::bounded::Gate;
 use flopwatch_nvml::{ContainerIdentity, ProcessorClock};
 use flopwatch_overhead::Sample;
+use flopwatch_pipeline::transform::SampledSeries;
 use prometheus::Registry;
 use tracing::debug;
 
 use crate::overhead::{NoSignal, Opened, Watch, choose};
-use crate::transform::SampledSeries;
 use rates::{Rates, Reading};
 use series::RangeCollector;
 use turn::Turn;

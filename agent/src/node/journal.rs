@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
 use tracing::warn;
 
 use crate::adoption::Journal;
-use crate::failure::Failure;
 
 /// Longest journal that is read, in bytes.
 const LIMIT: u64 = 64 << 10;

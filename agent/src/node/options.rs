@@ -12,16 +12,16 @@ use flopwatch_artifacts::ConversionLimits;
 use flopwatch_artifacts::object_store::StoreArguments;
 use flopwatch_attach::sandbox::ToolCgroups;
 use flopwatch_attach::sandbox::users::{UserRange, Users};
+use flopwatch_pipeline::disk::Floor;
+use flopwatch_pipeline::steps;
 use tokio::sync::Semaphore;
 use tracing::warn;
 
-use crate::disk::Floor;
 use crate::node::memory;
 use crate::node::recordings::Recordings;
 use crate::node::size::bytes;
 use crate::observability::LogFormat;
 use crate::profilers::Limits;
-use crate::steps;
 
 /// Where a container sees its own cgroup.
 const OWN_CGROUP: &str = "/sys/fs/cgroup";

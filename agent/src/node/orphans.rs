@@ -12,10 +12,10 @@ use std::time::Duration;
 use flopwatch_api::pod;
 use flopwatch_api::preparation::PreparationWord;
 use flopwatch_attach::graft::{GraftError, Target};
+use flopwatch_pipeline::failure::chain;
 use futures::StreamExt;
 use tracing::{debug, info, warn};
 
-use crate::failure::chain;
 use crate::node::host::grafted;
 use crate::node::{Node, pods};
 use crate::profilers::nsys::{clean, owner};

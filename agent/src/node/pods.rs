@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use flopwatch_api::capture::PodReference;
+use flopwatch_pipeline::failure::Failure;
 use futures::{Stream, StreamExt};
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec, PodStatus};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::{WatchStreamExt, reflector, watcher};
 use kube::{Api, Client, ResourceExt};
 
-use crate::failure::Failure;
 use crate::node::watched::from_cache;
 use flopwatch_api::reason::CaptureReason;
 

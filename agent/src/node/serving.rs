@@ -8,15 +8,15 @@ use flopwatch_api::{METRICS_AUDIENCE, agent_audience};
 use flopwatch_artifacts::object_store::Bucket;
 use flopwatch_artifacts::{Access, ArtifactMetrics, ArtifactService, ConversionLimits, Store, StoreOptions};
 use flopwatch_http::{Reviewer, ReviewerOptions, Server, ServerLimits};
+use flopwatch_pipeline::derived::DerivedArtifacts;
+use flopwatch_pipeline::disk;
+use flopwatch_pipeline::steps::{self, Steps};
 use kube::Client;
 use prometheus::Registry;
 
 use super::{Error, Options, io_error};
-use crate::derived::DerivedArtifacts;
-use crate::disk;
 use crate::metrics::Metrics;
 use crate::observability;
-use crate::steps::{self, Steps};
 
 /// Opens the store of this node's artifacts.
 pub(super) async fn open_store(options: &Options, metrics: ArtifactMetrics) -> Result<Arc<Store>, Error> {

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::disk::{self, Floor};
+use flopwatch_pipeline::failure::Failure;
 use tracing::warn;
-
-use crate::disk::{self, Floor};
-use crate::failure::Failure;
 
 /// Fails when less than the floor is free on the folder's file system.
 pub(super) fn check_free(folder: &Path, floor: Floor) -> Result<(), Failure> {

@@ -9,6 +9,7 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StorageMode;
 use flopwatch_artifacts::object_store::{Bucket, BucketError, Limits, cluster_name};
 use flopwatch_artifacts::{CaptureId, EvictionLimits, StoreError};
+use flopwatch_pipeline::failure::{Failure, chain};
 use futures::future::BoxFuture;
 use futures::{FutureExt as _, StreamExt as _};
 use k8s_openapi::jiff::Timestamp;
@@ -17,7 +18,6 @@ use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::{info, warn};
 
-use crate::failure::{Failure, chain};
 use crate::metrics::Metrics;
 use crate::node::captures::Captures;
 use crate::node::fleet::{self, Fleet};

@@ -7,6 +7,9 @@ use std::time::Duration;
 use flopwatch_api::capture::Capture;
 use flopwatch_artifacts::object_store::Bucket;
 use flopwatch_artifacts::{CaptureId, Store};
+use flopwatch_pipeline::failure::chain;
+use flopwatch_pipeline::folder;
+use flopwatch_pipeline::steps::Steps;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use kube::{Api, Client, ResourceExt};
@@ -14,10 +17,7 @@ use tokio::sync::Notify;
 use tokio::time::{Interval, sleep};
 use tracing::{info, warn};
 
-use crate::failure::chain;
-use crate::folder;
 use crate::node::journal;
-use crate::steps::Steps;
 
 /// Captures in one answer of the API server.
 const PAGE: u32 = 500;
@@ -164,9 +164,10 @@ pub(super) fn capture_id(capture: &impl ResourceExt) -> CaptureId {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_pipeline::steps::Limits;
+
     use super::*;
     use crate::node::watched::tests::{api_server, stored, unreadable};
-    use crate::steps::Limits;
 
     #[tokio::test]
     async fn m6_a_capture_that_cannot_be_read_stops_no_sweep_and_loses_nothing_to_it() {

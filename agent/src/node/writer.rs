@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use flopwatch_api::capture::{Capture, CaptureStatus};
 use flopwatch_api::{AGENT_FIELD_MANAGER, GROUP, VERSION};
+use flopwatch_pipeline::failure::chain;
 use kube::api::{Api, Patch, PatchParams};
 use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::DefaultBackoff;
@@ -14,8 +15,6 @@ use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{Instrument, debug, warn};
-
-use crate::failure::chain;
 
 /// Longest time that one call of the API server may take.
 pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use crate::transform::SampledSeries;
+use flopwatch_pipeline::transform::SampledSeries;
 
 /// Time between two samples in seconds: that of the metrics ring.
 const STEP: f64 = 0.1;

@@ -9,16 +9,16 @@ use flopwatch_api::capture::{CategoryCount, TracedCategory};
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_model::Category;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::transform::Samples;
+use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::facts::Facts;
 use super::findings::Findings;
 use super::{Observed, Profiler, RawFiles, Recipe, Remains, Shortened, Site, State};
-use crate::failure::Failure;
 use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
-use crate::transform::Samples;
-use crate::workplace::Workplace;
 
 /// A [`Profiler`] of any type. A state that its profiler cannot read fails the call.
 pub trait AnyProfiler: fmt::Debug + Send + Sync {

@@ -8,15 +8,15 @@ use std::time::Duration;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::usage::memory::MemoryUsage;
 use flopwatch_nvml::ContainerIdentity;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::gpus::Sampling;
+use flopwatch_pipeline::transform::Samples;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-use crate::failure::Failure;
-use crate::gpus::Sampling;
 use crate::profilers::facts::Facts;
 use crate::profilers::ncu::launched::Launched;
 use crate::profilers::nsys::collector::Collector;
-use crate::transform::Samples;
 
 /// What the probe of a container found.
 #[derive(Clone, Debug)]

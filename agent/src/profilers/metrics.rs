@@ -2,19 +2,20 @@
 
 use std::path::Path;
 
+use flopwatch_api::artifact::SAMPLES;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::transform::Samples;
+use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, closed, open};
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
-use crate::failure::Failure;
 use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
-use crate::transform::{SAMPLES, Samples};
-use crate::workplace::Workplace;
 
 /// Samples of NVML alone.
 #[derive(Debug)]

@@ -19,16 +19,16 @@ use flopwatch_api::profiler::{NcuOptions, ProfilerSpec, ProfilerType, ReplayMode
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_launcher::run_dir::unix_ms;
 use flopwatch_model::Category;
+use flopwatch_pipeline::failure::{Failure, chain};
+use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::counters::{self, Counters, Lease};
-use crate::failure::{Failure, chain};
 use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
-use crate::workplace::Workplace;
 
 /// Beyond the window, how long the program's end and the report may take before the counters are free for others.
 const LEASE_GRACE: Duration = Duration::from_mins(5);

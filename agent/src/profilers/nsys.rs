@@ -23,18 +23,18 @@ use flopwatch_api::profiler::{NsysOptions, ProfilerSpec, ProfilerType, TraceCate
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::nsys::{HostTools, SessionState};
 use flopwatch_model::Category;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::nsys_options;
+use flopwatch_pipeline::products::nsys_imports;
+use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::bound::{Bound, BoundBy};
-use crate::failure::Failure;
-use crate::nsys_options;
-use crate::pipeline::nsys_imports;
 use crate::profilers::containers::Probed;
 use crate::toolbox::Toolbox;
-use crate::workplace::Workplace;
 pub(crate) use collection::{clean, file_name, owner};
 use options::{CountersClosed, Fixed};
 
@@ -256,9 +256,9 @@ fn tools_of(version: &str, toolbox: &Toolbox) -> Result<Option<HostTools>, Failu
 #[cfg(test)]
 mod tests {
     use flopwatch_api::artifact::Output;
+    use flopwatch_pipeline::artifact_file::artifact_of;
 
     use super::*;
-    use crate::artifact_file::artifact_of;
 
     #[test]
     fn raw_captures_that_no_tool_read_are_published_each_under_its_own_name() {

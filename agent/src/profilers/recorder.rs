@@ -11,16 +11,16 @@ use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_model::Category;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::sentence::names;
+use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, closed, open};
 use super::{Observed, Profiler, RawFiles, Recipe, Remains, Site};
-use crate::failure::Failure;
 use crate::profilers::containers::Probed;
-use crate::sentence::names;
 use crate::toolbox::Toolbox;
-use crate::workplace::Workplace;
 use ring::RingError;
 
 /// The flight recorder.

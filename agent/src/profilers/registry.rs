@@ -7,13 +7,13 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use flopwatch_pipeline::failure::Failure;
 
 use super::facts::Facts;
 use super::findings::Findings;
 use super::ncu::Ncu;
 use super::{AnyProfiler, all};
 use crate::counters::Counters;
-use crate::failure::Failure;
 
 /// Profilers, the deepest first.
 #[derive(Clone, Debug)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_attach::process::ProcessId;
+use flopwatch_pipeline::disk::Floor;
 
 use super::containers::Containers;
-use crate::disk::Floor;
 
 /// Bounds of what this node's captures may take.
 #[derive(Clone, Copy, Debug)]

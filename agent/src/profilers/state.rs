@@ -2,11 +2,10 @@
 
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-use crate::failure::Failure;
 
 /// An object with the profiler's type as its tag, `{"type": "Nsys", ...}`. The other fields are the profiler's own: no other part
 /// of the agent reads them.

@@ -1,6 +1,5 @@
-//! Tests that measure what the whole machine shares, one at a time: shared memory, the profilers'
-//! list in it, how fast processor time is used, and a disassembler that a product's deadline of 10 s
-//! a kernel ends where it shares the processors with eight other tests. Nothing else runs beside it.
+//! Tests that measure what the whole machine shares, one at a time: shared memory, and how fast
+//! processor time is used. Nothing else runs beside them.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -8,14 +7,8 @@
     reason = "a test fails by panicking, in its helpers too, and says on its output what it measured or why it skips"
 )]
 
-mod disassembly;
 mod metrics_ring;
-#[path = "../suite/script.rs"]
-mod script;
 mod shared_memory;
-mod storm;
-#[path = "../suite/workload.rs"]
-mod workload;
 
 use tokio::sync::Mutex;
 

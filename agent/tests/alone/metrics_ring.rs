@@ -14,8 +14,8 @@ use std::process::{Child, Command};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::gpus::Gpus;
-use flopwatch_agent::transform::EarlierSamples;
+use flopwatch_pipeline::gpus::Gpus;
+use flopwatch_pipeline::transform::EarlierSamples;
 
 use cgroups::RealCgroups;
 use library::{LIBRARY, library};

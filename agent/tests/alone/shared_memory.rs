@@ -4,11 +4,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flopwatch_agent::disk::{Floor, volume};
-use flopwatch_agent::steps::{Error, Limits, Steps};
-use flopwatch_agent::workplace::Workplace;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::users::Users;
+use flopwatch_pipeline::disk::{Floor, volume};
+use flopwatch_pipeline::steps::{Error, Limits, Steps};
+use flopwatch_pipeline::workplace::Workplace;
 use tempfile::TempDir;
 
 use crate::TURN;

@@ -11,7 +11,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::kineto::Kineto;
@@ -20,6 +19,7 @@ use flopwatch_api::profiler::{KinetoOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_model::{Capture, Category, Events, LossReason};
+use flopwatch_pipeline::failure::Failure;
 use flopwatch_trace::{ReadLimits, read};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::signal::{Signal, kill};

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_agent::steps::{Limits, Steps};
-use flopwatch_agent::workplace::Workplace;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::users::Users;
+use flopwatch_pipeline::steps::{Limits, Steps};
+use flopwatch_pipeline::workplace::Workplace;
+use flopwatch_test_harness::script;
 use tempfile::TempDir;
 use tokio::sync::Semaphore;
-
-use crate::script;
 
 /// A capture's folder, and a converter.
 struct Rig {
@@ -74,7 +73,7 @@ impl Rig {
         Workplace::make(self.at("spool").join(name), &self.users).unwrap()
     }
 
-    async fn import(&self, place: &Workplace) -> Result<Option<Duration>, flopwatch_agent::steps::Error> {
+    async fn import(&self, place: &Workplace) -> Result<Option<Duration>, flopwatch_pipeline::steps::Error> {
         let raw = self.at("spool/capture.qdstrm");
         let report = place.at("capture.nsys-rep");
         self.steps.import(place, &raw, &report, pending()).await

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use flopwatch_agent::steps::Limits;
 use flopwatch_attach::reexec::{End, Reexec};
 use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
 use flopwatch_cuda::kernels;
+use flopwatch_pipeline::steps::Limits;
 use serde::Serialize;
 
 /// The user that the child becomes.

@@ -1,13 +1,13 @@
 //! A second collection, where the first one missed what it was to record.
 
 use flopwatch_api::capture::Stage as StatusStage;
+use flopwatch_pipeline::folder;
 use tracing::warn;
 
 use super::context::Context;
 use super::finish::clean_container;
 use super::outcome::Failed;
 use crate::adoption::{Attached, Missed, Stage};
-use crate::folder;
 use crate::plan::tries_again;
 
 /// The stage after a failure with which the capture is recorded once more; none where the failure

@@ -10,6 +10,8 @@ use flopwatch_api::pod;
 use flopwatch_api::preparation::CAPTURE_BYTES_ANNOTATION;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::ProcessId;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::transform::Samples;
 use kube::ResourceExt;
 use tracing::info;
 
@@ -17,7 +19,6 @@ use super::overhead::Overhead;
 use super::produce::Produced;
 use super::{Interrupts, blocking};
 use crate::adoption::{Attached, Journal};
-use crate::failure::Failure;
 use crate::node::claims::Claim;
 use crate::node::starts::Held;
 use crate::node::writer::{Target, Writer};
@@ -25,7 +26,6 @@ use crate::node::{Node, journal, pods};
 use crate::plan::Interrupt;
 use crate::profilers::{AnyProfiler, Site};
 use crate::status::Draft;
-use crate::transform::Samples;
 
 /// A capture under way.
 pub(super) struct Context<'a> {

@@ -3,18 +3,19 @@
 
 use std::time::Duration;
 
+use flopwatch_api::artifact::SAMPLES;
 use flopwatch_api::capture::Stage as StatusStage;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::transform::Samples;
 use tokio::time::timeout;
 
 use super::context::Context;
 use super::{blocking, observers};
 use crate::adoption::{Collection, Stage};
-use crate::failure::Failure;
 use crate::node::spool;
 use crate::plan::Interrupt;
-use crate::transform::{SAMPLES, Samples};
 
 /// Keeps the samples of the window, stops the collection and brings its raw files.
 pub(super) async fn step(cx: &mut Context<'_>, collection: Collection) -> Result<Stage, Failure> {

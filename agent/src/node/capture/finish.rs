@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::ProcessId;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::folder;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
@@ -13,8 +15,6 @@ use super::context::Context;
 use super::outcome::{Failed, Published, Replication};
 use super::{fleet, raw};
 use crate::adoption::Ended;
-use crate::failure::Failure;
-use crate::folder;
 use crate::node::writer::Delivery;
 use crate::node::{journal, spool};
 use crate::status::Draft;

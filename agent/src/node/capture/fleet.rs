@@ -5,15 +5,16 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_api::capture::CaptureStatus;
 use flopwatch_fleet::CaptureRow;
+use flopwatch_pipeline::failure::chain;
+use flopwatch_pipeline::fleet_rows::ROWS;
+use flopwatch_pipeline::products::Products;
+use flopwatch_pipeline::transform::Samples;
 
 use super::context::Context;
 use crate::adoption::Journal;
-use crate::failure::chain;
-use crate::fleet::{CAPTURE, ROWS, described, take};
+use crate::fleet::{CAPTURE, described, take};
 use crate::node::Node;
 use crate::node::journal::replace;
-use crate::pipeline::Products;
-use crate::transform::Samples;
 
 /// Finds out who the capture is, for the journal that is written next.
 pub(super) fn identify(cx: &mut Context<'_>) {

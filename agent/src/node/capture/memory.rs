@@ -14,6 +14,7 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use flopwatch_attach::process::Procfs;
 use flopwatch_attach::usage::memory::{MemoryUsage, of_node};
+use flopwatch_pipeline::failure::Failure;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
@@ -21,7 +22,6 @@ use tracing::debug;
 
 use super::context::Context;
 use crate::adoption::Attached;
-use crate::failure::Failure;
 use crate::overhead::LOOK;
 use alarm::{Alarm, Seen};
 

@@ -2,13 +2,13 @@
 //! row of the fleet says when it was.
 
 use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::transform::Samples;
 
 use super::context::Context;
 use super::{fleet, overhead, prelude};
 use crate::adoption::Attached;
-use crate::failure::Failure;
 use crate::overhead::Opened;
-use crate::transform::Samples;
 
 /// Tells them that this agent opened the window.
 pub(super) async fn on_opened(cx: &mut Context<'_>, attached: &Attached, opened: Opened) {

@@ -2,14 +2,14 @@
 
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::folder;
 use tracing::info;
 
 use super::blocking;
 use super::context::Context;
 use super::overhead::{self, ProfilerTime};
 use crate::adoption::{Attached, Collection, Stage};
-use crate::failure::Failure;
-use crate::folder;
 use crate::node::spool;
 use crate::profilers::State;
 

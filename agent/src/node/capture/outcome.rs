@@ -2,8 +2,7 @@
 
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capture::CaptureSummary;
-
-use crate::failure::Failure;
+use flopwatch_pipeline::failure::Failure;
 
 /// A capture that ended well.
 pub(super) struct Published {

@@ -11,6 +11,7 @@ use flopwatch_api::overhead::{
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::failure::Failure;
 use tokio::time::{Instant, sleep};
 use tracing::info;
 
@@ -20,7 +21,6 @@ use super::memory::{self, MemoryWatch};
 use super::produce::Produced;
 use super::scrape::Scraper;
 use crate::adoption::{Attached, Collection};
-use crate::failure::Failure;
 use crate::node::Node;
 use crate::node::claims::Claim;
 use crate::node::heartbeats::BEFORE;

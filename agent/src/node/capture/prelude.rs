@@ -9,15 +9,15 @@ use flopwatch_api::artifact::PRELUDE;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::failure::{Failure, chain};
+use flopwatch_pipeline::transform::{Job, Samples, read_samples, read_summary};
+use flopwatch_pipeline::workplace::Workplace;
 use tracing::{info, warn};
 
 use super::blocking;
 use super::context::Context;
 use crate::adoption::Attached;
-use crate::failure::{Failure, chain};
 use crate::profilers::recorder::ring::{self, RingError};
-use crate::transform::{Job, Samples, read_samples, read_summary};
-use crate::workplace::Workplace;
 
 /// Longest time before a window that is kept: what a ring of the usual size holds is less.
 const LONGEST: Duration = Duration::from_mins(10);

@@ -10,6 +10,12 @@ use flopwatch_api::overhead::{CaptureOverhead, CaptureProcessorTime};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::SourceFile;
 use flopwatch_fleet::CaptureRow;
+use flopwatch_pipeline::artifact_file::source_file;
+use flopwatch_pipeline::failure::{Failure, chain};
+use flopwatch_pipeline::folder;
+use flopwatch_pipeline::products::{self, SUMMARY, Wanted};
+use flopwatch_pipeline::status_summary::idle_processes;
+use flopwatch_pipeline::workplace::{self, Workplace};
 use flopwatch_summary::{Overhead, ProcessorTime, Summary};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
@@ -18,12 +24,6 @@ use super::context::Context;
 use super::outcome::Failed;
 use super::{fleet, overhead, prelude};
 use crate::adoption::{Attached, Collection, Made, Stage};
-use crate::artifact_file::source_file;
-use crate::failure::{Failure, chain};
-use crate::folder;
-use crate::pipeline::{self, SUMMARY, Wanted};
-use crate::status_summary::idle_processes;
-use crate::workplace::{self, Workplace};
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
@@ -148,11 +148,11 @@ async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, 
     let captured = recipe.captured.iter().map(|category| category.name().to_owned());
     let captured = captured.collect();
     // A child that was killed because the capture was ended is no reason of its own.
-    let failed = |error: pipeline::Error| match cx.interrupted() {
+    let failed = |error: products::Error| match cx.interrupted() {
         Err(ended) => ended,
         Ok(()) => Failure::new(error.reason(), chain(&error)),
     };
-    let products = pipeline::run(&cx.node.steps, &place, recipe, wanted, cx.aborted(), |_stage| {}).await;
+    let products = products::run(&cx.node.steps, &place, recipe, wanted, cx.aborted(), |_stage| {}).await;
     let products = products.map_err(failed)?;
     let mut summary = products.digest.clone();
     summary.traced = profiler.outcomes(&attached.profiler, &summary.categories)?;
@@ -184,7 +184,7 @@ async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, 
     if spec.outputs.contains(&Output::Timeline) {
         match prelude::make(cx, &place).await {
             Ok(prelude) => {
-                processor_time = pipeline::sum(processor_time, prelude.processor_time);
+                processor_time = products::sum(processor_time, prelude.processor_time);
                 if prelude.holds_something {
                     files.extend(source_file(PRELUDE, products.open(PRELUDE).map_err(failed)?));
                 }

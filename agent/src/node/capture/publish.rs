@@ -3,6 +3,7 @@
 use flopwatch_api::capture::Stage as StatusStage;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, Publication, SourceFile, StoreError};
+use flopwatch_pipeline::failure::{Failure, chain};
 use k8s_openapi::jiff::Timestamp;
 use kube::ResourceExt;
 use tracing::warn;
@@ -12,7 +13,6 @@ use super::outcome::{Failed, Published, Replication};
 use super::produce::Produced;
 use super::store;
 use crate::adoption::{Collection, Made};
-use crate::failure::{Failure, chain};
 use crate::node::sweep::capture_id;
 
 /// Publishes the files that were made, or those that an earlier agent stored.

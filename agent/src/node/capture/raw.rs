@@ -5,16 +5,16 @@ use std::fs::File;
 use flopwatch_api::artifact::{Output, SAMPLES, raw_captures};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, SourceFile};
+use flopwatch_pipeline::artifact_file::source_file;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::workplace::{self, Workplace};
 use tracing::{info, warn};
 
 use super::context::Context;
 use super::outcome::Failed;
 use super::{produce, publish, store};
 use crate::adoption::{Attached, Ended};
-use crate::artifact_file::source_file;
-use crate::failure::Failure;
 use crate::profilers::{AnyProfiler, RawFiles};
-use crate::workplace::{self, Workplace};
 
 /// Whether the profiler's own tools had made their reports, whole, before a capture failed of that.
 const fn had_reports(reason: CaptureReason) -> bool {

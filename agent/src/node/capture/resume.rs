@@ -3,6 +3,8 @@
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::Manifest;
 use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::folder;
 use tracing::info;
 
 use super::context::Context;
@@ -10,8 +12,6 @@ use super::finish::clean_container;
 use super::outcome::Failed;
 use super::{blocking, memory, publish, task};
 use crate::adoption::{Adoption, Attached, Collection, Journal, Stage, World, adopt};
-use crate::failure::Failure;
-use crate::folder;
 use crate::profilers::Observed;
 
 /// Looks at what is there; gives the stage in which the capture goes on.

@@ -24,8 +24,8 @@ use hyper_util::rt::TokioIo;
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
-use crate::failure::chain;
 use exposition::{ExpositionError, value};
+use flopwatch_pipeline::failure::chain;
 
 /// Time between the beginnings of two readings.
 const INTERVAL: Duration = Duration::from_millis(250);

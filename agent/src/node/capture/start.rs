@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use flopwatch_api::pod;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::{Failure, chain};
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use tokio::time::{Instant, sleep};
@@ -12,7 +13,6 @@ use super::attach::{KNOWN, LOOK, attribute, pick};
 use super::blocking;
 use super::context::Context;
 use crate::adoption::Attached;
-use crate::failure::{Failure, chain};
 use crate::node::pods;
 use crate::node::starts::Held;
 

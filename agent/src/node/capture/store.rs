@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use flopwatch_api::session::StorageMode;
 use flopwatch_artifacts::Manifest;
+use flopwatch_pipeline::failure::Failure;
 use tokio::time::{Instant, sleep, timeout_at};
 use tracing::warn;
 
 use super::context::Context;
 use super::outcome::Replication;
-use crate::failure::Failure;
 use crate::node::storage::{failure_of, too_slow};
 
 /// Pause before the first new try; each is twice as long as the one before.

@@ -3,11 +3,12 @@
 
 use std::ops::ControlFlow;
 
+use flopwatch_pipeline::failure::Failure;
+
 use super::context::{Context, Unwritten};
 use super::outcome::{Failed, Published};
 use super::{again, attach, fetch, fleet, open, produce, publish, window};
 use crate::adoption::{Journal, Stage};
-use crate::failure::Failure;
 
 /// The first stage of a capture that begins, or that begins anew.
 pub(super) fn begin(cx: &mut Context<'_>) -> Result<Stage, Failure> {

@@ -7,17 +7,17 @@ use flopwatch_api::capture::Stage as StatusStage;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::signs::Signs;
+use flopwatch_pipeline::transform::Samples;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::context::Context;
 use super::{blocking, observers, overhead, prelude, start};
 use crate::adoption::{Attached, Collection, Stage};
-use crate::failure::Failure;
 use crate::overhead::{LOOK, Opened};
 use crate::plan::{Window, WindowStep, window};
-use crate::signs::Signs;
-use crate::transform::Samples;
 
 /// Time between two looks whether the collection still runs and at what the program has mapped.
 const LOOK_INSIDE: Duration = Duration::from_secs(1);

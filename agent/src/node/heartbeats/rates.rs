@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use flopwatch_nvml::utc_ns;
 use flopwatch_overhead::Sample;
+use flopwatch_pipeline::transform::{EarlierSamples, SampledSeries};
 use flopwatch_trace::recorder::NamedRanges;
 
 use crate::metrics_ring::span::{Name, Span};
 use crate::metrics_ring::track::Track;
-use crate::transform::{EarlierSamples, SampledSeries};
 
 /// Shortest time between two rows of a series.
 const ROW: Duration = Duration::from_millis(900);

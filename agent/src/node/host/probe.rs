@@ -7,10 +7,10 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::Target;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_nvml::GpuState;
+use flopwatch_pipeline::failure::Failure;
 use tokio::time::{Instant, sleep};
 
 use super::{Host, gpu};
-use crate::failure::Failure;
 use crate::profilers::Registry;
 use crate::profilers::containers::Probed;
 use crate::profilers::facts::{Facts, Preparation};

@@ -11,9 +11,9 @@ use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::kineto::{TraceFolder, captures_in, folder_name};
 use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::rootfs::RootfsError;
+use flopwatch_pipeline::failure::chain;
 use tracing::{debug, info, warn};
 
-use crate::failure::chain;
 use crate::profilers::facts::TMPDIR;
 use crate::profilers::kineto::temporary_folder;
 

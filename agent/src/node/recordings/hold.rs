@@ -13,6 +13,7 @@ use flopwatch_attach::mount_kind::{self, MountError};
 use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
 use flopwatch_nvml::ContainerIdentity;
+use flopwatch_pipeline::failure::chain;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use tokio::sync::{mpsc, watch};
@@ -21,7 +22,6 @@ use tracing::{debug, warn};
 
 use super::keep::Recorded;
 use super::{MAX_FILES, Node, Step, steps, within};
-use crate::failure::chain;
 
 /// Time between two checks of the node's pods while a file is held.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_attach::bounded::Gate;
+use flopwatch_pipeline::failure::chain;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
 use super::{Ended, Node, utc_ns, within};
-use crate::failure::chain;
 use crate::node::writer::CALL_TIMEOUT;
 
 /// Longest time between two sweeps of what is kept, which is swept too when something was added.

@@ -16,10 +16,9 @@ use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::rootfs::{self, RootfsError};
 use flopwatch_attach::user_files::{Entry, Kind, UserFiles};
 use flopwatch_model::count;
+use flopwatch_pipeline::failure::chain;
 use serde::Serialize;
 use tar::{Builder, Header};
-
-use crate::failure::chain;
 
 /// The list of what is in an archive, its last file.
 const INDEX: &str = "index.json";

@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
+use flopwatch_pipeline::disk::{Short, Space};
+use flopwatch_pipeline::failure::chain;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::debug;
 
 use super::message;
 use super::service::{LOOK, TERMINATE, runtime};
-use crate::disk::{Short, Space};
-use crate::failure::chain;
 use crate::grpc::{CallError, Channel};
 
 /// Records for a while, and answers with what was recorded.

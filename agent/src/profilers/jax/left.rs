@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use flopwatch_attach::process::{ProcessId, Procfs};
 use flopwatch_attach::rootfs::{self, RootfsError};
 use flopwatch_attach::user_files::UserFiles;
+use flopwatch_pipeline::failure::chain;
 use tracing::debug;
-
-use crate::failure::chain;
 
 /// What the service is told the machine is called: the file has that name.
 pub(super) const HOST: &str = "flopwatch";

@@ -5,12 +5,12 @@ use std::time::Duration;
 use flopwatch_attach::listeners::{Listener, of_process};
 use flopwatch_attach::network::connect;
 use flopwatch_attach::process::{ProcessId, Procfs};
+use flopwatch_pipeline::failure::chain;
 use serde::{Deserialize, Serialize};
 use tokio::runtime::{Builder, Runtime};
 use tracing::debug;
 
 use super::message;
-use crate::failure::chain;
 use crate::grpc::{CallError, Channel};
 
 /// Ends a session by its name. Of a name that no session has, it does nothing: only a profiler service has the method.

@@ -15,9 +15,9 @@ mod pace;
 use std::time::Duration;
 
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
 
 use crate::bound::{Bound, BoundBy};
-use crate::failure::Failure;
 pub(super) use memory::Memory;
 use memory::MemoryBy;
 use pace::Pace;

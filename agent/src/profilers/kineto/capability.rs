@@ -3,9 +3,9 @@
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::sentence::names;
 
 use crate::profilers::facts::{Facts, closed, open};
-use crate::sentence::names;
 
 /// Set in programs that take requests of Kineto's daemon.
 pub(super) const KINETO_USE_DAEMON: &str = "KINETO_USE_DAEMON";

@@ -8,6 +8,7 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::kineto::{Audience, EndpointError, Endpoints, Membership, TraceFolder};
 use flopwatch_model::{Loss, LossReason, Losses, count};
+use flopwatch_pipeline::failure::{Failure, chain};
 use tracing::{debug, info, warn};
 
 use super::Collection;
@@ -15,7 +16,6 @@ use super::pack::{Contents, pack};
 use super::place::Place;
 use super::recorders::Recorders;
 use super::request::LATEST;
-use crate::failure::{Failure, chain};
 use crate::profilers::{Observed, Site};
 
 /// Time between two looks.

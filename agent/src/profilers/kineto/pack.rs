@@ -9,13 +9,13 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::kineto::TraceFolder;
 use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_model::{Loss, count};
+use flopwatch_pipeline::failure::Failure;
 use flopwatch_trace::kineto::LOSSES;
 use tar::{Builder, Header};
 
 use super::RAW;
 use super::place::Place;
 use crate::bound::Bound;
-use crate::failure::Failure;
 use crate::profilers::Site;
 
 /// Most traces of a container.

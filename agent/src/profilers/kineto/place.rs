@@ -10,9 +10,9 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::{Gate, Late};
 use flopwatch_attach::kineto::TraceFolder;
 use flopwatch_attach::rootfs::RootfsError;
+use flopwatch_pipeline::failure::{Failure, chain};
 
 use super::Collection;
-use crate::failure::{Failure, chain};
 use crate::profilers::Site;
 
 /// How long a container's files are waited for.

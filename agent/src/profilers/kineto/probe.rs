@@ -9,6 +9,7 @@ use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::process::{ProcessId, Procfs, Scheduled};
 use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_model::count;
+use flopwatch_pipeline::failure::Failure;
 
 use super::Collection;
 use super::budget::{Probe, Trace};
@@ -18,7 +19,6 @@ use super::place::Place;
 use super::recorders::Recorders;
 use super::room::Room;
 use super::tally::Tally;
-use crate::failure::Failure;
 use crate::profilers::Site;
 
 /// How long the processes may take to write the traces of the first window, from its end on.

@@ -4,13 +4,13 @@
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_attach::usage::memory::{MemoryUsage, of_node};
+use flopwatch_pipeline::disk::Short;
+use flopwatch_pipeline::failure::Failure;
 
 use super::Collection;
 use super::budget::{Means, Memory};
 use super::place::Place;
 use crate::bound::Bound;
-use crate::disk::Short;
-use crate::failure::Failure;
 use crate::profilers::Site;
 
 /// What there is for a window.

@@ -4,8 +4,8 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_launcher::state::Reason;
+use flopwatch_pipeline::failure::Failure;
 
-use crate::failure::Failure;
 use crate::profilers::facts::{Facts, Preparation, closed, open};
 
 /// What opens it.

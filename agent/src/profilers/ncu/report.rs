@@ -11,13 +11,13 @@ use flopwatch_api::profiler::NcuOptions;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::GraftError;
 use flopwatch_attach::rootfs::RootfsError;
+use flopwatch_pipeline::failure::{Failure, chain};
 use k8s_openapi::api::core::v1::Pod;
 use tracing::{debug, warn};
 
 use super::launched::Launched;
 use super::words;
 use crate::bound::Bound;
-use crate::failure::{Failure, chain};
 use crate::profilers::Site;
 
 /// How long the program may take to end, and the profiler to write its report after that.

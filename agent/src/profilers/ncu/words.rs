@@ -1,8 +1,7 @@
 //! What Nsight Compute says of a program that it made no report of, and what that means for a capture.
 
 use flopwatch_api::reason::CaptureReason;
-
-use crate::failure::Failure;
+use flopwatch_pipeline::failure::Failure;
 
 /// Letters of its words that a message repeats.
 const MOST: usize = 400;

@@ -8,10 +8,9 @@ use flopwatch_api::profiler::{ProfilerSpec, TraceCategory};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_launcher::needed::Outdated;
 use flopwatch_model::Category;
-
-use crate::failure::Failure;
-use crate::sentence::names;
-use crate::verify::{events, held};
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::sentence::names;
+use flopwatch_pipeline::verify::{events, held};
 
 /// What a container's session traces, from the pod's annotation. One without a word that is known stands for the default. Tools that are too old for the
 /// driver trace no CUDA.

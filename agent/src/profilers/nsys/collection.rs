@@ -12,12 +12,12 @@ use flopwatch_attach::nsys::{Collection, SessionState};
 use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_launcher::guard::Verdict;
 use flopwatch_launcher::raw_capture;
+use flopwatch_pipeline::failure::{Failure, chain};
 use tracing::{debug, warn};
 
 use super::collector::Collector;
 use super::observed;
 use crate::bound::{Bound, BoundBy};
-use crate::failure::{Failure, chain};
 use crate::profilers::{Observed, Site};
 
 /// Beyond the window's end, the session's supervisor stops the collection by itself.

@@ -6,10 +6,10 @@ use flopwatch_api::preparation::{
 };
 use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, NsysOptions, RangeTrigger, is_range_name};
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
 use crate::profilers::facts::Facts;
 
 /// What is fixed when the container starts, beside the categories.

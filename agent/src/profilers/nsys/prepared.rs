@@ -5,9 +5,9 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::{GraftError, LauncherState, Target, speaks};
 use flopwatch_attach::nsys::SessionState;
 use flopwatch_launcher::state::Reason;
+use flopwatch_pipeline::failure::{Failure, chain};
 use tracing::debug;
 
-use crate::failure::{Failure, chain};
 use crate::profilers::facts::Preparation;
 use crate::toolbox::Toolbox;
 

@@ -9,10 +9,10 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::{Gate, Late};
 use flopwatch_attach::mount_kind::{self, MountError};
 use flopwatch_attach::rootfs::{ContainerRoot, RootfsError};
+use flopwatch_pipeline::failure::{Failure, chain};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::recorder::{self, snapshot};
 
-use crate::failure::{Failure, chain};
 use crate::profilers::Site;
 
 /// How long the container's files are waited for.

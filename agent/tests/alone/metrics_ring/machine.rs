@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flopwatch_agent::gpus::Gpus;
 use flopwatch_agent::metrics_ring::{MetricsRing, Sources};
-use flopwatch_agent::transform::EarlierSamples;
 use flopwatch_attach::process::Procfs;
 use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::gpus::Gpus;
+use flopwatch_pipeline::transform::EarlierSamples;
 use prometheus::{Registry, TextEncoder};
 use serde_json::{Value, json};
 use tempfile::TempDir;

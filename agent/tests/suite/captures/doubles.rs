@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
 use flopwatch_agent::profilers::facts::{Facts, Preparation};
 use flopwatch_agent::profilers::ncu::launched::Launched;
 use flopwatch_agent::profilers::nsys::collector::Collector;
-use flopwatch_agent::transform::{SampledSeries, Samples};
 use flopwatch_attach::graft::{Bounds, GraftError, LauncherState};
 use flopwatch_attach::nsys::{Collection, SessionState};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
@@ -20,6 +18,8 @@ use flopwatch_launcher::guard::Verdict;
 use flopwatch_launcher::raw_capture;
 use flopwatch_launcher::state::Reason;
 use flopwatch_nvml::ContainerIdentity;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::transform::{SampledSeries, Samples};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 

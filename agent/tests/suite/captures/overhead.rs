@@ -9,6 +9,7 @@ use flopwatch_agent::node::heartbeats::{BEAT, Heartbeats};
 use flopwatch_agent::node::starts::Answer;
 use flopwatch_agent::overhead::Opened;
 use flopwatch_api::overhead::OverheadSpec;
+use flopwatch_test_harness::workload;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -16,7 +17,6 @@ use super::rig::{Rig, eventually};
 use super::sample::{ask, rig};
 use super::sample_profiler::Sample;
 use crate::paced::Paced;
-use crate::workload;
 
 /// Steps of 20 ms that a program takes before its window, so that its usual pace is known well on a
 /// busy machine too.

@@ -6,19 +6,19 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::{Facts, open};
 use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, STOP_TIMEOUT, Shortened, Site};
-use flopwatch_agent::steps::ToolStep;
 use flopwatch_agent::toolbox::Toolbox;
-use flopwatch_agent::workplace::Workplace;
 use flopwatch_api::artifact::TRACES;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_model::Category;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::steps::ToolStep;
+use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 

@@ -5,13 +5,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flopwatch_attach::nsys::HostTools;
+use flopwatch_test_harness::script;
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::rig::{Rig, eventually};
 use super::sample::rig;
 use super::sample_profiler::Sample;
-use crate::script;
 
 /// An importer that is held until it is let go.
 struct HeldImporter {

@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use flopwatch_agent::disk::Floor;
 use flopwatch_attach::rootfs::Volume;
 use flopwatch_launcher::guard::Verdict;
+use flopwatch_pipeline::disk::Floor;
 
 use super::rig::Rig;
 

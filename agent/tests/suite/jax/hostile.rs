@@ -5,11 +5,11 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::jax::service::{Service, find};
 use flopwatch_api::profiler::JaxOptions;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::process::Procfs;
+use flopwatch_pipeline::failure::Failure;
 
 use super::rig::{Rig, may_enter, wait};
 

@@ -4,8 +4,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::disk::Floor;
-use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
 use flopwatch_agent::profilers::facts::Facts;
 use flopwatch_agent::profilers::jax::Jax;
@@ -16,6 +14,8 @@ use flopwatch_agent::profilers::{AnyProfiler as _, Limits, RawFiles, Site, State
 use flopwatch_api::profiler::{JaxOptions, ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_model::Capture;
+use flopwatch_pipeline::disk::Floor;
+use flopwatch_pipeline::failure::Failure;
 use flopwatch_trace::{ReadLimits, xplane};
 use futures::FutureExt as _;
 use futures::future::BoxFuture;

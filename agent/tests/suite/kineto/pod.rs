@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::disk::Floor;
-use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
 use flopwatch_agent::profilers::ncu::launched::Launched;
 use flopwatch_agent::profilers::nsys::collector::Collector;
 use flopwatch_agent::profilers::{Limits, Site};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
+use flopwatch_pipeline::disk::Floor;
+use flopwatch_pipeline::failure::Failure;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 

@@ -4,17 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_agent::disk::Floor;
-use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::containers::{Containers, Probed, Sampler};
 use flopwatch_agent::profilers::ncu::launched::Launched;
 use flopwatch_agent::profilers::nsys::collector::Collector;
 use flopwatch_agent::profilers::{Limits, Site};
-use flopwatch_agent::transform::Samples;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::Target;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::reexec::Reexec;
+use flopwatch_pipeline::disk::Floor;
+use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::transform::Samples;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 

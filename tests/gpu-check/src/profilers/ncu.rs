@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, anyhow, bail};
-use flopwatch_agent::failure::Failure;
 use flopwatch_agent::profilers::Profiler as _;
 use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::Facts;
@@ -13,6 +12,7 @@ use flopwatch_agent::profilers::ncu::Ncu;
 use flopwatch_api::artifact::NCU_REPORT;
 use flopwatch_api::profiler::{NcuOptions, ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
+use flopwatch_pipeline::failure::Failure;
 use flopwatch_trace::{ReadLimits, ncu};
 
 use super::container::Program as Container;

@@ -102,7 +102,7 @@ fn record(
         type_,
         ..ProfilerSpec::default()
     };
-    let failed = |failure: flopwatch_agent::failure::Failure| anyhow!("{failure}");
+    let failed = |failure: flopwatch_pipeline::failure::Failure| anyhow!("{failure}");
     let state = profiler.attach(&spec, probed, None).map_err(failed)?;
     let state = profiler.prepare(site, state).map_err(failed)?;
     let recorded = profiler.start(site, &state).map_err(failed).and_then(|()| {

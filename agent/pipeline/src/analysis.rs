@@ -1,0 +1,234 @@
+//! An analysis of captures, in a child process of its own ([`crate::children`]): captures are foreign files.
+//!
+//! Of a timeline file the child reads what the analysis needs and transforms nothing; any other file is read whole and transformed.
+
+use std::fs::File;
+use std::io::{BufReader, Read as _};
+use std::path::{Path, PathBuf};
+
+use flopwatch_analysis::analyses::profiled_kernel::ProfiledKernel;
+use flopwatch_analysis::analyses::summary as summary_analysis;
+use flopwatch_analysis::{Analysis as _, AnalysisError, Input, Request};
+use flopwatch_api::session::TransformDevice;
+use flopwatch_model::Totals;
+use flopwatch_model::{Loss, Timeline};
+use flopwatch_summary::TransformedOn;
+use flopwatch_trace::convert::LOCAL_SESSION;
+use flopwatch_trace::timeline_file::{self, OpenError, Part};
+use flopwatch_trace::transform::TransformOptions;
+use flopwatch_trace::transform::device::{DeviceError, transform_beside};
+use flopwatch_trace::{Format, ReadLimits, detect};
+use serde::{Deserialize, Serialize};
+
+use crate::disassembly;
+use crate::transform::{self, is_summary, read_summary, wanted};
+
+/// Longest report that is read, in bytes.
+const MAX_REPORT_BYTES: u64 = 16 << 20;
+
+/// What to make of what.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The analysis and its parameters.
+    pub request: Request,
+    /// The captures, in the order that the analysis knows them by.
+    pub inputs: Vec<PathBuf>,
+    /// What each of them is called that has no identifier of a session; those beyond the end are called [`LOCAL_SESSION`].
+    pub names: Vec<String>,
+    /// What does the heavy steps of captures that are no timeline files.
+    pub device: TransformDevice,
+    /// Compute processes on the machine's GPUs, which a child cannot see.
+    pub others: u32,
+    /// The file to write; [`Report`] goes beside it.
+    pub output: PathBuf,
+}
+
+/// What was made, as the child says it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Report {
+    /// Events in the captures.
+    pub total_events: u64,
+    /// Events in the file for another program.
+    pub events: u64,
+    /// Samples of series in it.
+    pub samples: u64,
+    /// What the format, or the table, does not hold.
+    pub left_out: Vec<Loss>,
+    /// The one word that an exit code stands for, of a result that has one.
+    #[serde(default)]
+    pub verdict: Option<String>,
+    /// Where the first capture was transformed; null of a timeline file, which is transformed already.
+    pub transformed_on: Option<TransformedOn>,
+}
+
+/// Why there is no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A capture cannot be read.
+    #[error(transparent)]
+    Read(#[from] flopwatch_trace::ReadError),
+    /// A timeline file cannot be read.
+    #[error(transparent)]
+    Timeline(#[from] OpenError),
+    /// The GPU that was asked for cannot be used.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// A summary that was given in place of a capture is none.
+    #[error(transparent)]
+    Summary(#[from] transform::Error),
+    /// A file cannot be made or read.
+    #[error("{path}: {source}")]
+    Io {
+        /// Path of what cannot be made or read.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// The analysis fails.
+    #[error(transparent)]
+    Analysis(#[from] AnalysisError),
+    /// The report cannot be written or read.
+    #[error("{path}: {source}")]
+    Report {
+        /// The report's file.
+        path: PathBuf,
+        /// What is wrong with its text.
+        source: serde_json::Error,
+    },
+}
+
+impl Job {
+    /// The command line of `program`, a copy of this program, that does the job in another process.
+    pub fn command_line(&self, program: &Path) -> Vec<String> {
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut line = vec![
+            text(program),
+            "run-analysis".to_owned(),
+            self.request.definition().name.to_owned(),
+            "--parameters".to_owned(),
+            self.request.canonical_parameters(),
+            "--format".to_owned(),
+            self.request.format().name().to_owned(),
+            "--device".to_owned(),
+            self.device.as_str().to_owned(),
+            "--others".to_owned(),
+            self.others.to_string(),
+            "--output".to_owned(),
+            text(&self.output),
+        ];
+        line.extend(self.names.iter().map(|name| format!("--name={name}")));
+        line.push("--".to_owned());
+        line.extend(self.inputs.iter().map(|input| text(input)));
+        line
+    }
+
+    /// Where the report is.
+    pub fn report(&self) -> PathBuf {
+        self.output.with_extension("report.json")
+    }
+
+    /// Reads the report that a child wrote.
+    pub fn read_report(&self, file: File) -> Result<Report, Error> {
+        let reader = BufReader::new(file.take(MAX_REPORT_BYTES));
+        let path = self.report();
+        serde_json::from_reader(reader).map_err(|source| Error::Report { path, source })
+    }
+}
+
+/// Makes the result and the report.
+pub fn run(job: &Job) -> Result<(), Error> {
+    if let (flopwatch_summary::NAME, [input]) = (job.request.definition().name, job.inputs.as_slice())
+        && is_summary(input)
+    {
+        return pass_summary(job, input);
+    }
+    let mut captures = Vec::new();
+    let names = job
+        .names
+        .iter()
+        .map(String::as_str)
+        .chain(std::iter::repeat(LOCAL_SESSION));
+    for (input, name) in job.inputs.iter().zip(names) {
+        captures.push(read(job, input, name)?);
+    }
+    let inputs = captures.iter().map(|capture| Input {
+        timeline: &capture.timeline,
+        totals: capture.totals,
+    });
+    let inputs: Vec<Input<'_>> = inputs.collect();
+    let mut file = File::create(&job.output).map_err(io(&job.output))?;
+    let made = job.request.run(&inputs, &mut file)?;
+    let report = Report {
+        total_events: captures.iter().map(|capture| capture.totals.events).sum(),
+        events: made.events,
+        samples: made.samples,
+        left_out: made.left_out,
+        verdict: made.verdict,
+        transformed_on: captures.first().and_then(|capture| capture.transformed_on.clone()),
+    };
+    write_report(job, &report)
+}
+
+/// A capture as the analysis gets it.
+struct Read {
+    timeline: Timeline,
+    totals: Totals,
+    transformed_on: Option<TransformedOn>,
+}
+
+/// Reads a capture; `name` is its session's identifier where it has none.
+fn read(job: &Job, path: &Path, name: &str) -> Result<Read, Error> {
+    let limits = ReadLimits::default();
+    let is_timeline = matches!(detect(path), Ok(Some(Format::Hdf5))) && timeline_file::is_one(path);
+    if is_timeline {
+        let Part { mut timeline, totals } = timeline_file::read_for(path, &limits, &job.request.definition().needs)?;
+        if timeline.session_id == LOCAL_SESSION {
+            name.clone_into(&mut timeline.session_id);
+        }
+        let transformed_on = None;
+        return Ok(Read {
+            timeline,
+            totals,
+            transformed_on,
+        });
+    }
+    let mut capture = flopwatch_trace::open(path, &limits)?.capture;
+    if job.request.definition().name == ProfiledKernel::NAME {
+        disassembly::of_capture(&mut capture);
+    }
+    let options = TransformOptions {
+        session_id: name.to_owned(),
+    };
+    let (timeline, pick) = transform_beside(job.others, wanted(job.device), capture, options)?;
+    Ok(Read {
+        totals: Totals::of(&timeline),
+        timeline,
+        transformed_on: Some((&pick).into()),
+    })
+}
+
+/// The summary of a summary is itself.
+fn pass_summary(job: &Job, input: &Path) -> Result<(), Error> {
+    let summary = read_summary(File::open(input).map_err(io(input))?, input)?;
+    let mut file = File::create(&job.output).map_err(io(&job.output))?;
+    let report = Report {
+        total_events: summary.total_events,
+        transformed_on: summary.transformed_on.clone(),
+        ..Report::default()
+    };
+    summary_analysis::write(summary, job.request.format(), &mut file)?;
+    write_report(job, &report)
+}
+
+fn write_report(job: &Job, report: &Report) -> Result<(), Error> {
+    let path = job.report();
+    let file = File::create(&path).map_err(io(&path))?;
+    serde_json::to_writer(file, report).map_err(|source| Error::Report { path, source })
+}
+
+fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error + '_ {
+    |source| Error::Io {
+        path: path.to_owned(),
+        source,
+    }
+}

@@ -1,0 +1,67 @@
+//! The command line.
+
+mod help;
+#[cfg(test)]
+mod tests;
+
+use clap::{Parser, Subcommand};
+use clap_complete::Shell;
+use flopwatch_pipeline::children::ChildCommand;
+use flopwatch_trace::FORMATS;
+
+use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, RECORD_HELP};
+use crate::arguments::{
+    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, RecordArguments,
+    ServeArguments, SummaryArguments,
+};
+use crate::compat::CompatCommand;
+
+/// Flopwatch for one machine: records GPU programs, reads captures of profilers, tells what makes them slow. Needs no
+/// cluster.
+#[derive(Debug, Parser)]
+#[command(name = "flopwatch", version, about, max_term_width = 100)]
+#[command(after_help = "A first recording:  flopwatch record --duration 5 -- ./program")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Profile a local command with Nsight Systems; needs no cluster.
+    #[command(after_help = RECORD_HELP)]
+    Record(RecordArguments),
+    /// Print the tables of a capture.
+    #[command(after_help = FORMATS)]
+    Summary(SummaryArguments),
+    /// Make a timeline file (HDF5) of a capture.
+    #[command(after_help = FORMATS)]
+    Convert(ConvertArguments),
+    /// Write a capture in the format of another program.
+    #[command(after_help = EXPORT_HELP)]
+    Export(ExportArguments),
+    /// Run an analysis of the catalogue on one or more captures.
+    #[command(after_help = ANALYZE_HELP)]
+    Analyze(AnalyzeArguments),
+    /// Compare two captures, before and after a change, and say by the exit code whether it is a regression.
+    #[command(after_help = COMPARE_HELP)]
+    Compare(CompareArguments),
+    /// Tell what makes a capture slow, why, and what to do.
+    #[command(after_help = DIAGNOSE_HELP)]
+    Diagnose(DiagnoseArguments),
+    /// A report under the name of an earlier suite.
+    #[command(flatten)]
+    Compat(CompatCommand),
+    /// Serve a result's folder, or one file of it, on loopback.
+    Serve(ServeArguments),
+    /// Print a completion script for a shell.
+    Completion {
+        /// Shell that the script is for.
+        shell: Shell,
+    },
+    /// What this program runs itself as in a sandbox.
+    #[command(flatten)]
+    Child(ChildCommand),
+}

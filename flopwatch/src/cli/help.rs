@@ -1,0 +1,57 @@
+//! What `--help` says after the options of a command: exit codes and examples.
+
+pub(super) const RECORD_HELP: &str = "\
+The command keeps its standard streams and signals and is never killed: when the window ends before it does, it runs on and \
+the result is made beside it.
+
+Exit code: 1 when there is no recording or the window lacks the required events; otherwise, with --no-serve, the command's own.
+
+Examples:
+  flopwatch record --duration 5 -- python train.py
+  flopwatch record -f session.yaml --no-serve --output result -- ./solver --steps 100";
+
+pub(super) const EXPORT_HELP: &str = "\
+Every event of the capture is in each format but json (the earliest 100,000), in exact nanoseconds; docs/formats.md describes them.
+
+Examples:
+  flopwatch export report.nsys-rep --to perfetto      open report.pftrace in https://ui.perfetto.dev
+  flopwatch export timeline.h5 --to parquet -o events.parquet
+  flopwatch export timeline.h5 --to csv --table samples";
+
+pub(super) const DIAGNOSE_HELP: &str = "\
+The capture is any file that `convert` reads. It is the analysis `advice`; docs/analyses/advice.md tells the rules.
+
+Exit codes:
+  0  diagnosed, with findings or without
+  1  it failed; the message says why
+  2  wrong usage
+  3  a finding is as grave as --fail-on names
+
+Examples:
+  flopwatch diagnose timeline.h5
+  flopwatch diagnose trace.json.gz -o advice.html
+  flopwatch diagnose report.nsys-rep --format json --fail-on high";
+
+pub(super) const ANALYZE_HELP: &str = "\
+Captures are files that `convert` reads; of a timeline file only what the analysis needs is read. `--list` tells the analyses and their \
+parameters.
+
+Examples:
+  flopwatch analyze --list
+  flopwatch analyze kernels-per-stream timeline.h5
+  flopwatch analyze kernel-changes before.h5 after.h5 --param limit=20 --format csv -o changes.csv";
+
+pub(super) const COMPARE_HELP: &str = "\
+Captures are files that `convert` reads. Times are compared per iteration where both captures have some, and the verdict is held against \
+their spread; docs/analyses/compare.md tells the rules. It is the analysis `compare`, whose further parameters `analyze compare --list` tells.
+
+Exit codes:
+  0  compared; nothing of what --fail-on names
+  1  it failed; the message says why
+  2  wrong usage
+  3  what --fail-on names was found
+
+Examples:
+  flopwatch compare before.h5 after.h5
+  flopwatch compare main.json.gz branch.json.gz --threshold-percent 3 --format html -o changes.html
+  flopwatch compare before.nsys-rep after.nsys-rep --param skip_iterations=2 --fail-on any-change";
