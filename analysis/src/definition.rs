@@ -216,7 +216,7 @@ pub enum AnalysisError {
     Export(#[from] flopwatch_export::ExportError),
     /// This program was built without writers of other formats.
     #[cfg(not(feature = "export"))]
-    #[error("this program writes no formats of other programs: run flopwatch-agent")]
+    #[error("this program writes no formats of other programs: run flopwatch")]
     NotBuilt,
 }
 

@@ -76,7 +76,7 @@ pub async fn run(cluster: &Cluster, arguments: &CompareArguments, paint: Paint) 
     Ok(())
 }
 
-/// Whether the verdict is what ends with an exit code of its own; the same rule as `flopwatch-agent compare`.
+/// Whether the verdict is what ends with an exit code of its own; the same rule as `flopwatch compare`.
 fn fails(verdict: &str, on: FailOn) -> bool {
     match on {
         FailOn::Regression => verdict == "regression_likely",

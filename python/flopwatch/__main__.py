@@ -1,4 +1,4 @@
-"""``python -m flopwatch``: reports of captures, the same as ``flopwatch-agent`` writes."""
+"""``python -m flopwatch``: reports of captures, the same as the program ``flopwatch`` writes."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ import pytest
 
 import flopwatch
 
-AGENT = os.environ["FLOPWATCH_AGENT"]
+PROGRAM = os.environ["FLOPWATCH_PROGRAM"]
 #: Captures of other people, which a clone need not have.
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 
@@ -81,7 +81,7 @@ def test_every_analysis_gives_what_the_command_line_gives(trace: Path) -> None:
         # Files for other programs have no result in JSON.
         if entry["inputs"] == "two" or entry["result"] is None:
             continue
-        said = subprocess.run([AGENT, "analyze", name, trace, "--format", "json"], capture_output=True, text=True, check=False)
+        said = subprocess.run([PROGRAM, "analyze", name, trace, "--format", "json"], capture_output=True, text=True, check=False)
         if said.returncode:
             with pytest.raises(flopwatch.FlopwatchError):
                 capture.analyze(name)

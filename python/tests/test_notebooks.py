@@ -74,7 +74,7 @@ def test_a_capture_shows_itself_as_a_timeline(trace: Path, tmp_path: Path) -> No
     address = re.search(r'<iframe [^>]*src="([^"]+)"', shown)
     assert address is not None
     assert html.unescape(address[1]) == flopwatch.view(capture).address, "shown twice, it is served once"
-    assert "flopwatch-agent serve" in shown
+    assert "flopwatch serve" in shown
     status, _, content = asked(file_of(capture))
     assert status == 200
     (tmp_path / "served.h5").write_bytes(content)

@@ -180,8 +180,8 @@ def test_the_file_has_the_published_names_and_the_engine_shows_it(tmp_path: Path
     assert set(profile["entries"][0]) >= ENTRY
     assert set(profile["summary"]["step"]) == SUMMARY
     assert [file.name for file in tmp_path.iterdir()] == ["profile.json"]
-    agent = os.environ["FLOPWATCH_AGENT"]
-    shown = subprocess.run([agent, "analyze", "operations-profile", path], capture_output=True, text=True, check=True)
+    program = os.environ["FLOPWATCH_PROGRAM"]
+    shown = subprocess.run([program, "analyze", "operations-profile", path], capture_output=True, text=True, check=True)
     assert "step" in shown.stdout
 
 

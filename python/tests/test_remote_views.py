@@ -92,7 +92,7 @@ def test_a_remote_capture_shows_itself(cluster: FakeCluster, client: flopwatch.C
     # What it says is what helps.
     monkeypatch.chdir(tmp_path)
     assert eval(words_of(shown), {"client": client}) == [Path("first/timeline.h5")]
-    assert (tmp_path / "first" / "timeline.h5").exists() and "<code>flopwatch-agent serve first/timeline.h5</code>" in shown
+    assert (tmp_path / "first" / "timeline.h5").exists() and "<code>flopwatch serve first/timeline.h5</code>" in shown
 
 
 def test_so_does_one_of_an_event_loop(cluster: FakeCluster, client: flopwatch.Client, content: bytes) -> None:

@@ -21,7 +21,7 @@ from conftest import events
 import flopwatch
 from flopwatch.__main__ import main
 
-AGENT = os.environ["FLOPWATCH_AGENT"]
+PROGRAM = os.environ["FLOPWATCH_PROGRAM"]
 #: Captures of other people, which a clone need not have.
 CORPUS = Path(__file__).parents[3] / "shared" / "corpus"
 KINETO = ["hta/trace_filter-sampled_rank-0.json.gz", "tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz"]
@@ -80,8 +80,8 @@ def with_memory(tmp_path: Path) -> Path:
     return path
 
 
-def agent(*words: str | Path) -> bytes:
-    return subprocess.run([AGENT, *words], stdout=subprocess.PIPE, check=True).stdout
+def program(*words: str | Path) -> bytes:
+    return subprocess.run([PROGRAM, *words], stdout=subprocess.PIPE, check=True).stdout
 
 
 @pytest.mark.parametrize("of", FIELDS, ids=lambda of: of.__name__)
@@ -96,33 +96,33 @@ def test_parameters_have_the_names_and_defaults_that_are_known(of: Any, known: d
 
 
 @pytest.mark.parametrize("command", ["flame", "timeline", "hta", "memory", "compile"])
-def test_commands_write_what_the_agent_writes(
+def test_commands_write_what_the_program_writes(
     command: str, capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    # Pages of several captures name them: the agent by the path that it was given, the engine by the file's name.
+    # Pages of several captures name them: the program by the path that it was given, the engine by the file's name.
     monkeypatch.chdir(capture.parent)
     words = [command, capture.name, *(["--with", capture.name] if command == "compile" else [])]
     page, figures = tmp_path / "report.html", tmp_path / "report.json"
     assert main([*words, "-o", str(page)]) == 0
     assert main([*words, "-o", str(figures), "--json"]) == 0
-    assert page.read_bytes() == agent(*words, "-q")
-    assert figures.read_bytes() == agent(*words, "-q", "--json")
+    assert page.read_bytes() == program(*words, "-q")
+    assert figures.read_bytes() == program(*words, "-q", "--json")
     assert main([*words, "--json"]) == 0
     assert capfdbinary.readouterr().out == figures.read_bytes()
 
 
-def test_parameters_of_commands_are_those_of_the_agent(trace: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+def test_parameters_of_commands_are_those_of_the_program(trace: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     words = ["flame", str(trace), "--json", "-p", "weight=cpu", "-p", "max_depth=1", "-p", "group_small_kernels=false"]
     assert main(words) == 0
     written = capfdbinary.readouterr().out
-    assert written == agent(*words, "-q")
+    assert written == program(*words, "-q")
     assert json.loads(written)["weight"] == "cpu"
 
 
 def test_the_classes_find_and_write_what_the_commands_do(capture: Path, tmp_path: Path) -> None:
     @functools.cache
     def said(command: str, *words: str) -> Any:
-        return json.loads(agent(command, capture, "-q", "--json", *words))
+        return json.loads(program(command, capture, "-q", "--json", *words))
 
     flame = flopwatch.FlameGraphGenerator(min_duration_us=500, max_depth=2, group_small_kernels=False)
     words = ("-p", "min_duration_us=500", "-p", "max_depth=2", "-p", "group_small_kernels=false")
@@ -140,21 +140,21 @@ def test_the_classes_find_and_write_what_the_commands_do(capture: Path, tmp_path
         page, figures = tmp_path / f"{command}.html", tmp_path / command
         export(of, page)
         export(of, figures, "json")
-        assert page.read_bytes() == agent(command, capture, "-q", *parameters)
+        assert page.read_bytes() == program(command, capture, "-q", *parameters)
         assert json.loads(figures.read_text()) == said(command, *parameters) == of
         with pytest.raises(FileExistsError):
             export(of, page, overwrite=False)
         page.write_text("before")
         export(of, page)
-        assert page.read_bytes() == agent(command, capture, "-q", *parameters)
+        assert page.read_bytes() == program(command, capture, "-q", *parameters)
     assert hta.export_report(report) == tmp_path / "reports" / "hta_report.html"
     assert (tmp_path / "reports" / "hta_report.html").read_bytes() == (tmp_path / "hta.html").read_bytes()
     timeline.generate_html_viewer(found, tmp_path / "timeline.html")
     parameters = ("-p", "min_duration_us=25", "-p", "include_python_events=false")
-    assert (tmp_path / "timeline.html").read_bytes() == agent("timeline", capture, "-q", *parameters)
+    assert (tmp_path / "timeline.html").read_bytes() == program("timeline", capture, "-q", *parameters)
     timeline.export_chrome_trace(found, tmp_path / "events.json")
-    agent("analyze", "chrome-trace", capture, "-q", "-o", tmp_path / "agent.json")
-    assert (tmp_path / "events.json").read_bytes() == (tmp_path / "agent.json").read_bytes()
+    program("analyze", "chrome-trace", capture, "-q", "-o", tmp_path / "program.json")
+    assert (tmp_path / "events.json").read_bytes() == (tmp_path / "program.json").read_bytes()
 
 
 def test_what_is_exported_is_what_was_given(trace: Path, with_memory: Path, tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_what_is_exported_is_what_was_given(trace: Path, with_memory: Path, tmp_
     page = tmp_path / "first.html"
     # Another one reports it as well.
     flopwatch.HTAAnalyzer().export_report(first, page)
-    assert page.read_bytes() == agent("hta", trace, "-q")
+    assert page.read_bytes() == program("hta", trace, "-q")
 
 
 def test_results_are_attributes_and_items_and_do_not_change(trace: Path) -> None:
@@ -210,11 +210,11 @@ def test_a_session_has_the_figures_of_its_trace(with_memory: Path, capfd: pytest
     assert session["bottlenecks"] == [finding["sentence"] for finding in advice] != []
     assert session["recommendations"] == [action for finding in advice for action in finding["actions"]]
     assert session["trace_path"] == str(with_memory)
-    assert session["flame_graph_data"] == json.loads(agent("flame", with_memory, "--json", "-q"))
+    assert session["flame_graph_data"] == json.loads(program("flame", with_memory, "--json", "-q"))
     assert main(["profile", str(with_memory), "--json", "-o", str(tmp_path / "session.json")]) == 0
     assert (tmp_path / "session.json").read_text() == written
     assert main(["profile", str(with_memory), "-o", str(tmp_path / "session.html")]) == 0
-    assert (tmp_path / "session.html").read_bytes() == agent("diagnose", with_memory, "--format", "html")
+    assert (tmp_path / "session.html").read_bytes() == program("diagnose", with_memory, "--format", "html")
 
 
 def test_what_a_trace_does_not_hold_is_none(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -296,7 +296,7 @@ def test_without_pytorch_it_is_said_who_needs_it(monkeypatch: pytest.MonkeyPatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_n7_a_traces_temporary_folder_is_not_named_as_the_agent_names_its_own(trace: Path) -> None:
+def test_n7_a_traces_temporary_folder_is_not_named_as_the_program_names_its_own(trace: Path) -> None:
     class Profile:
         """What PyTorch gives."""
 

@@ -1,6 +1,6 @@
 """Holds what a program says of captures against independent readings of the same files.
 
-    python3 trace/oracles --agent target/debug/flopwatch-agent FOLDER
+    python3 trace/oracles --program target/debug/flopwatch FOLDER
 
 Prints each difference with its file, figure, and both values (oracle's, program's). Ends with 1
 where there is any. A file that neither reads is told and not counted as equal. Where the program
@@ -47,7 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="oracles", description=__doc__.split("\n", 1)[0])
     parser.add_argument("folder", type=Path, help="a folder of captures, or one file")
     parser.add_argument(
-        "--agent", type=Path, required=True, help="the program under test, flopwatch-agent"
+        "--program", type=Path, required=True, help="the program under test, flopwatch"
     )
     parser.add_argument("--seconds", type=float, help="begin no further file after so many seconds")
     parser.add_argument(
@@ -70,7 +70,7 @@ def main() -> int:
             tally["left for want of time"] = len(files) - at
             break
         with tempfile.TemporaryDirectory() as folder:
-            tally[check(file, options.agent, Path(folder), options.per_file)] += 1
+            tally[check(file, options.program, Path(folder), options.per_file)] += 1
     print(
         f"{len(files)} files, seed {options.seed}: "
         + ", ".join(f"{count} {what}" for what, count in sorted(tally.items()))
@@ -89,7 +89,7 @@ def captures(folder: Path) -> Iterator[Path]:
             yield path
 
 
-def check(file: Path, agent: Path, folder: Path, seconds: float) -> str:
+def check(file: Path, tested: Path, folder: Path, seconds: float) -> str:
     """Compares one file and says what came of it."""
     if file.name.endswith(OTHER_FORMATS):
         print(f"{file}: not compared: no oracle reads this format")
@@ -106,7 +106,7 @@ def check(file: Path, agent: Path, folder: Path, seconds: float) -> str:
     except Exception as error:  # whatever a file of others holds, the next one is compared
         refused = f"{type(error).__name__}: {error}"
     try:
-        ours = program.Program(agent, file, folder, seconds)
+        ours = program.Program(tested, file, folder, seconds)
         said = program.all_of(ours, wanted) if wanted else {}
     except program.Refused as error:
         if wanted is None:

@@ -40,13 +40,13 @@ class Refused(Exception):
 class Program:
     """The program, and the timeline that it made of a file."""
 
-    def __init__(self, agent: Path, file: Path, folder: Path, seconds: float) -> None:
-        self.agent, self.seconds, self.folder = agent, seconds, folder
+    def __init__(self, program: Path, file: Path, folder: Path, seconds: float) -> None:
+        self.program, self.seconds, self.folder = program, seconds, folder
         self.timeline = folder / "timeline.h5"
         self.run("convert", str(file), str(self.timeline))
 
     def run(self, *arguments: str) -> str:
-        command = [str(self.agent), arguments[0], "--quiet", *arguments[1:]]
+        command = [str(self.program), arguments[0], "--quiet", *arguments[1:]]
         try:
             ended = subprocess.run(
                 command,

@@ -1,4 +1,4 @@
-// Looks at analyses where an agent serves a timeline and the viewer: `node tests/analyses.mjs URL [NAME...]`, all of one capture without names.
+// Looks at analyses where a program serves a timeline and the viewer: `node tests/analyses.mjs URL [NAME...]`, all of one capture without names.
 // Prints a line for each that is shown right: its page in the viewer has the figures of its document, and every whole number of a table is in its JSON;
 // its HTML file, opened from a disk, has the same, asks for nothing, is sorted by keys, and fits the paper. A row leads into the timeline by keys alone.
 

@@ -1,4 +1,4 @@
-// Drops files onto the viewer where `flopwatch-agent serve` serves it: `node tests/dropped.mjs URL FILE...`. Prints what becomes of each as a line of
+// Drops files onto the viewer where `flopwatch serve` serves it: `node tests/dropped.mjs URL FILE...`. Prints what becomes of each as a line of
 // JSON: how many events of each category are shown, or why none is; and whether the page spoke of bytes meanwhile. With FLOPWATCH_SCREENS it
 // leaves pictures in that folder.
 

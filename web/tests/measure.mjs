@@ -1,4 +1,4 @@
-// Measures the viewer on one timeline file: `node tests/measure.mjs AGENT FILE`, after a build. AGENT is a flopwatch-agent that was built with it, and serves
+// Measures the viewer on one timeline file: `node tests/measure.mjs PROGRAM FILE`, after a build. PROGRAM is a `flopwatch` that was built with it, and serves
 // the file on loopback.
 //
 // Prints a line of JSON: times in ms, sizes in bytes. The file is opened three times: in a browser that was just started, whose graphics start then
@@ -181,8 +181,8 @@ async function framesPerSecond({ page }) {
   return { framesPerSecond: (1000 * gaps.length) / gaps.reduce((sum, gap) => sum + gap, 0), frameGapP95: at(gaps, 0.95) };
 }
 
-const [agent, file] = process.argv.slice(2).map((path) => resolve(path));
-const serving = spawn(agent, ["serve", file, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
+const [program, file] = process.argv.slice(2).map((path) => resolve(path));
+const serving = spawn(program, ["serve", file, "--listen", "127.0.0.1:0"], { stdio: ["ignore", "pipe", "inherit"] });
 const flags = await graphics();
 let browser = await launch(flags);
 try {

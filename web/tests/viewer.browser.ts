@@ -318,13 +318,13 @@ test("a capture that is no timeline is not converted by just any server, and one
   await drop(page, fileURLToPath(new URL("data/plain.py", import.meta.url)));
   const alert = page.getByRole("alert");
   await alert.waitFor();
-  expect(await alert.innerText()).toMatch(/no HDF5 file.*flopwatch-agent convert.*flopwatch-agent serve/s);
+  expect(await alert.innerText()).toMatch(/no HDF5 file.*flopwatch convert.*flopwatch serve/s);
 });
 
 const PROFILE = fileURLToPath(new URL("data/operations.json", import.meta.url));
 const DASHBOARD = fileURLToPath(new URL("data/operations.page.json", import.meta.url));
 
-/** Has a program like `flopwatch-agent serve` answer to a profile with what the analysis makes of it; what it was asked for. */
+/** Has a program like `flopwatch serve` answer to a profile with what the analysis makes of it; what it was asked for. */
 const dashboards = async (page: Page): Promise<string[]> => {
   const asked: string[] = [];
   await page.route("**/v1/dropped*", (route) => {
@@ -383,7 +383,7 @@ test("where no program makes the dashboard of a profile, one reads what does; th
   await drop(page, PROFILE, "run.json");
   const alert = page.getByRole("alert");
   await alert.waitFor();
-  expect(await alert.innerText()).toMatch(/profile of operations.*flopwatch-agent analyze operations/s);
+  expect(await alert.innerText()).toMatch(/profile of operations.*flopwatch analyze operations/s);
   await page.goto(on.base);
   await page.getByRole("button", { name: "the dashboard of a made-up profile" }).press("Enter");
   await page.getByRole("heading", { name: "Operations: demo" }).waitFor();

@@ -329,7 +329,7 @@ fn hold(name: &str, verdicts: Vec<Verdict>) -> Vec<String> {
     missed
 }
 
-/// Our side of a job. An analysis gets the setting of the allocator that the agent's children have (`agent/src/steps.rs`).
+/// Our side of a job. An analysis gets the setting of the allocator that the agent's children have (`agent/pipeline/src/steps.rs`).
 fn our_side(program: &Path, arguments: &[&str]) -> Run {
     let run = Run::new(program).args(arguments);
     if arguments.first() == Some(&"analyze") {

@@ -7,10 +7,10 @@ use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::progress::{say, step};
 use flopwatch_toolchain::{debian, nsys, project};
 
-const AGENT: &str = "flopwatch-agent";
+const RECORDER: &str = "flopwatch";
 const WORKLOAD: &str = "flopwatch-sample-workload";
 /// What is compiled for a recording; each with no more than the commands for one machine need.
-pub(crate) const PROGRAMS: [&str; 2] = [AGENT, WORKLOAD];
+pub(crate) const PROGRAMS: [&str; 2] = [RECORDER, WORKLOAD];
 const MANIFEST: &str = "examples/record.yaml";
 /// A little longer than the manifest's window, so that the program ends by itself.
 const WORKLOAD_ARGS: [&str; 5] = [
@@ -42,13 +42,13 @@ pub(crate) fn run(cache: &Cache, record_args: &[String]) -> Result<()> {
             .get(name)
             .with_context(|| format!("cargo built no binary {name}"))
     };
-    let (agent, workload) = (binary(AGENT)?, binary(WORKLOAD)?);
+    let (recorder, workload) = (binary(RECORDER)?, binary(WORKLOAD)?);
     let output = project::target_directory()?.join("demo");
     say(format_args!(
-        "{AGENT} record -f {MANIFEST} -- {WORKLOAD} {}",
+        "{RECORDER} record -f {MANIFEST} -- {WORKLOAD} {}",
         WORKLOAD_ARGS.join(" ")
     ));
-    let recorder = Run::new(agent).dir(project::root()?).envs(nsys.environment());
+    let recorder = Run::new(recorder).dir(project::root()?).envs(nsys.environment());
     let recorder = recorder
         .args(["record", "-f", MANIFEST, "--output"])
         .arg(output)

@@ -50,7 +50,7 @@ enum Recipe {
     Web(web::WebOptions),
     /// Run all tests: setup, lint, unit and crate tests, and the whole system in a real cluster.
     Test(test::TestOptions),
-    /// Hold what the agent says of captures against independent readings of the same files.
+    /// Hold what `flopwatch` says of captures against independent readings of the same files.
     Oracle(oracle::OracleOptions),
     /// Build the programs as they are handed out, with their line tables in files of their own.
     Release(release::ReleaseOptions),
@@ -60,7 +60,7 @@ enum Recipe {
     Soak(soak::SoakOptions),
     /// Profile a sample program on this machine, without a cluster.
     Demo {
-        /// Further options of `flopwatch-agent record`.
+        /// Further options of `flopwatch record`.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         record_args: Vec<String>,
     },

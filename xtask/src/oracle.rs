@@ -10,7 +10,7 @@ use flopwatch_toolchain::{nsys, project, python};
 use std::path::PathBuf;
 use std::time::Duration;
 
-const AGENT: &str = "flopwatch-agent";
+const PROGRAM: &str = "flopwatch";
 /// A folder of some hundred large captures takes hours.
 const LONGEST: Duration = Duration::from_hours(24);
 
@@ -21,7 +21,7 @@ pub(crate) struct OracleOptions {
     folder: PathBuf,
     /// The program that is held against the oracles [default: it is built].
     #[arg(long, value_name = "FILE")]
-    agent: Option<PathBuf>,
+    program: Option<PathBuf>,
     /// Begin no further file after so many seconds, and draw their order [default: read all].
     #[arg(long)]
     seconds: Option<u32>,
@@ -36,16 +36,16 @@ pub(crate) fn run(cache: &Cache, options: &OracleOptions) -> Result<()> {
     step("newer Nsight Systems", || nsys::ensure_newer(cache))?;
     step("Python", || python::ensure(cache))?;
     let python = python::find(cache).context("the Python that was set up is gone")?;
-    let agent = match &options.agent {
-        Some(agent) => agent.clone(),
-        None => step("building the agent", || {
-            let mut built = project::build_binaries(&[AGENT])?;
-            built.remove(AGENT).context("cargo built no agent")
+    let program = match &options.program {
+        Some(program) => program.clone(),
+        None => step("building flopwatch", || {
+            let mut built = project::build_binaries(&[PROGRAM])?;
+            built.remove(PROGRAM).context("cargo built no flopwatch")
         })?,
     };
     let oracles = project::root()?.join("trace/oracles");
     let mut run = Run::new(python).envs(project::tools(cache)?).arg("-B").arg(oracles);
-    run = run.arg("--agent").arg(agent).arg(&options.folder);
+    run = run.arg("--program").arg(program).arg(&options.folder);
     if let Some(seconds) = options.seconds {
         let (seconds, seed) = (seconds.to_string(), options.seed.to_string());
         run = run.args(["--seconds", &seconds, "--seed", &seed]);

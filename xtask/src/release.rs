@@ -19,7 +19,13 @@ struct Program {
     budget: u64,
 }
 
-const PROGRAMS: [Program; 4] = [
+const PROGRAMS: [Program; 5] = [
+    Program {
+        name: "flopwatch",
+        profile: "dist",
+        is_static: false,
+        budget: 40_000_000,
+    },
     Program {
         name: "flopwatch-agent",
         profile: "dist",

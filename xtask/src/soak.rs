@@ -81,7 +81,7 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
         let mut more = BTreeMap::from([("FLOPWATCH_RECORDS".to_owned(), options.records.to_string())]);
         more.extend(options.seed.map(|seed| ("FLOPWATCH_SEED".to_owned(), seed.to_string())));
         let outcome = step("records", || {
-            in_cluster::watched(cache, &more, &["-p", "flopwatch-agent", "--test", "alone"], "storm::")
+            in_cluster::watched(cache, &more, &["-p", "flopwatch", "--test", "alone"], "storm::")
         });
         if let Err(error) = outcome {
             say(format_args!("records: {error:#}"));

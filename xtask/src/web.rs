@@ -106,11 +106,11 @@ fn picture(cache: &Cache, file: &Path) -> Result<()> {
         .quiet()
 }
 
-/// Opens a timeline that an agent serves, and measures the viewer on it: a line of JSON.
-pub(crate) fn measure(cache: &Cache, agent: &Path, timeline: &Path) -> Result<String> {
+/// Opens a timeline that `program` serves, and measures the viewer on it: a line of JSON.
+pub(crate) fn measure(cache: &Cache, program: &Path, timeline: &Path) -> Result<String> {
     let web = folder()?;
     let run = packages(cache, &web)?.run(&web.join("tests/measure.mjs"));
-    run.arg(agent).arg(timeline).dir(&web).deadline(DEADLINE).output()
+    run.arg(program).arg(timeline).dir(&web).deadline(DEADLINE).output()
 }
 
 /// Runs the tests of the pure parts and those in a browser.

@@ -58,6 +58,6 @@ pub enum ExportError {
     Csv(#[from] ::csv::Error),
     /// This program was built without the writer of this format.
     #[cfg(not(feature = "parquet"))]
-    #[error("this program was built without the writer of this format: run flopwatch-agent as it is built by default")]
+    #[error("this program was built without the writer of this format: run flopwatch as it is built by default")]
     NotBuilt,
 }

@@ -40,7 +40,7 @@ class View:
             f'style="width:100%;height:{self._height}px;border:1px solid #8886"></iframe>'
             f"<p><small>{escaped(self._capture.strip('<>'))}. The frame shows it while this Python runs, to a browser on the same machine. "
             f"Is it empty, as with JupyterHub? <code>{escaped(words)}</code> {does} a file, which "
-            f"<code>flopwatch-agent serve {escaped(file)}</code> shows on your machine.</small></p>"
+            f"<code>flopwatch serve {escaped(file)}</code> shows on your machine.</small></p>"
         )
 
 

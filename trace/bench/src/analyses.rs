@@ -245,7 +245,7 @@ fn html_bytes(name: &str, timeline: &Timeline) -> Result<usize> {
     Ok(page.len())
 }
 
-/// Our side of the bench beside nsys-ai: an export's findings, as `flopwatch-agent diagnose` prints them.
+/// Our side of the bench beside nsys-ai: an export's findings, as `flopwatch diagnose` prints them.
 pub(crate) fn diagnose(input: &Path) -> Result<()> {
     let clock = report::Clock::start()?;
     let capture = flopwatch_trace::read(input, &ReadLimits::default())?;

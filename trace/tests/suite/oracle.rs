@@ -1,4 +1,4 @@
-//! The agent against independent readings of captures: `trace/oracles`, programs in Python that
+//! `flopwatch` against independent readings of captures: `trace/oracles`, programs in Python that
 //! know the formats and none of our code.
 
 use std::path::{Path, PathBuf};
@@ -31,12 +31,12 @@ fn compare(folder: &str, options: &[&str]) -> Option<Output> {
         return None;
     }
     let python = python()?;
-    let Some(agent) = std::env::var_os("FLOPWATCH_AGENT") else {
-        println!("skipped: FLOPWATCH_AGENT names no agent (cargo xtask test builds one)");
+    let Some(program) = std::env::var_os("FLOPWATCH_PROGRAM") else {
+        println!("skipped: FLOPWATCH_PROGRAM names no flopwatch (cargo xtask test builds one)");
         return None;
     };
     let mut command = Command::new(python);
-    command.arg("-B").arg(oracles()).arg("--agent").arg(agent);
+    command.arg("-B").arg(oracles()).arg("--program").arg(program);
     let output = command.args(options).arg(captures).output().unwrap();
     println!("{}", String::from_utf8_lossy(&output.stdout));
     Some(output)
@@ -60,7 +60,7 @@ fn the_oracles_figures_of_traces_made_by_hand_are_those_that_were_counted() {
 }
 
 #[test]
-fn the_agent_says_of_a_sample_of_the_corpus_what_the_oracles_say() {
+fn flopwatch_says_of_a_sample_of_the_corpus_what_the_oracles_say() {
     // Another sample each day. Its number is printed: `cargo xtask oracle --seconds --seed` takes
     // it.
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
@@ -72,7 +72,7 @@ fn the_agent_says_of_a_sample_of_the_corpus_what_the_oracles_say() {
 }
 
 #[test]
-fn the_agent_says_of_every_case_what_the_oracles_say() {
+fn flopwatch_says_of_every_case_what_the_oracles_say() {
     if let Some(output) = compare("cases", &[]) {
         assert_equal(&output);
     }

@@ -7,7 +7,7 @@ import { areaStats, unionLength } from "./area";
 import { Finder } from "./find";
 import { Session } from "./session";
 
-/** Made by this repository's own programs: `flopwatch-trace-bench make-export` with 6000 kernels, 300 copies and 700 ranges, then `flopwatch-agent convert`. */
+/** Made by this repository's own programs: `flopwatch-trace-bench make-export` with 6000 kernels, 300 copies and 700 ranges, then `flopwatch convert`. */
 const FILE = fileURLToPath(new URL("../../tests/data/synthetic.h5", import.meta.url));
 
 let session: Session;

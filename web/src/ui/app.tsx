@@ -264,8 +264,8 @@ function Opening({ workspace }: { workspace: Workspace }) {
             given together with it, one sees what was before the window too.
           </p>
           <p>
-            Captures of Nsight Systems, PyTorch, JAX and Nsight Compute may be dropped too where <code>flopwatch-agent serve</code> serves this page: it converts
-            them on this machine. Elsewhere, <code>flopwatch-agent convert</code> makes a timeline file of each. Of a profile of operations (JSON with
+            Captures of Nsight Systems, PyTorch, JAX and Nsight Compute may be dropped too where <code>flopwatch serve</code> serves this page: it converts
+            them on this machine. Elsewhere, <code>flopwatch convert</code> makes a timeline file of each. Of a profile of operations (JSON with
             entries and a summary, as <code>operations-profile</code> has them) it shows the dashboard.
           </p>
           <p>

@@ -1,5 +1,5 @@
 /**
- * Captures that are no timelines: the program that serves this page converts them, if it is one that does (`flopwatch-agent serve`). They go no
+ * Captures that are no timelines: the program that serves this page converts them, if it is one that does (`flopwatch serve`). They go no
  * further than that program, which runs on this machine. Of a profile of operations it makes the dashboard, by the analysis that makes that of captures.
  */
 
@@ -19,9 +19,9 @@ export class NotConverted extends Error {
 export type Converted = { readonly url: string } | { readonly dashboard: PageDocument };
 
 /** What helps wherever a file is not converted. */
-const REMEDY = "Make a timeline of it with `flopwatch-agent convert`, or drop it onto the viewer of `flopwatch-agent serve`.";
+const REMEDY = "Make a timeline of it with `flopwatch convert`, or drop it onto the viewer of `flopwatch serve`.";
 const PROFILE_REMEDY =
-  "This looks like a profile of operations: make its page with `flopwatch-agent analyze operations FILE --format html`, or drop it onto the viewer of `flopwatch-agent serve`.";
+  "This looks like a profile of operations: make its page with `flopwatch analyze operations FILE --format html`, or drop it onto the viewer of `flopwatch serve`.";
 
 /** So many bytes tell a profile of operations. */
 const BEGINNING = 64 * 1024;
@@ -35,7 +35,7 @@ export async function convert(file: File, why: string, onSent: (sent: number) =>
     throw new NotConverted(looksLikeProfile(await file.slice(0, BEGINNING).text()) ? PROFILE_REMEDY : `${why}. ${REMEDY}`);
   }
   if (file.size > most) {
-    throw new NotConverted(`The file has ${format.bytes(file.size)}, and at most ${format.bytes(most)} are taken here. Make a timeline of it with \`flopwatch-agent convert\`.`);
+    throw new NotConverted(`The file has ${format.bytes(file.size)}, and at most ${format.bytes(most)} are taken here. Make a timeline of it with \`flopwatch convert\`.`);
   }
   const answer = await send(file, onSent, signal);
   if (!answer.ok) {

@@ -18,7 +18,7 @@ export function View({ workspace }: { workspace: Workspace }) {
   useObservable(workspace);
   const analysis = analysisOf(workspace.analysis);
   if (workspace.url === undefined || (analysis && resultUrl(workspace.url, analysis.name, NOTHING) === undefined)) {
-    return <p class="waiting">No agent and no gateway serves this file: run `flopwatch-agent analyze` on it, or open it with `flopwatch-agent serve`.</p>;
+    return <p class="waiting">No agent and no gateway serves this file: run `flopwatch analyze` on it, or open it with `flopwatch serve`.</p>;
   }
   return (
     <div class="tables">

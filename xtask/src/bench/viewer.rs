@@ -1,4 +1,4 @@
-//! The viewer in a headless Chromium, on a usual capture and on a large one, served by the agent. Graphics are a GPU's where there is one, otherwise software.
+//! The viewer in a headless Chromium, on a usual capture and on a large one, served by `flopwatch serve`. Graphics are a GPU's where there is one, otherwise software.
 
 use super::load;
 use crate::web;
@@ -11,7 +11,7 @@ use flopwatch_toolchain::{debian, project};
 use serde_json::Value;
 use std::path::Path;
 
-const AGENT: &str = "flopwatch-agent";
+const PROGRAM: &str = "flopwatch";
 
 /// How it is measured.
 #[derive(Debug, Args)]
@@ -215,8 +215,8 @@ pub(crate) fn run(cache: &Cache, options: &ViewerOptions) -> Result<()> {
     debian::install(debian::BROWSER)?;
     step("building the viewer", || web::build(cache))?;
     let program = step("building the bench program", super::build)?;
-    let binaries = step("building the agent", || project::build_binaries(&[AGENT]))?;
-    let agent = binaries.get(AGENT).context("cargo built no agent")?;
+    let binaries = step("building flopwatch", || project::build_binaries(&[PROGRAM]))?;
+    let program = binaries.get(PROGRAM).context("cargo built no flopwatch")?;
     let folder = cache.root().join("bench/viewer");
     std::fs::create_dir_all(&folder)?;
     let mut missed = Vec::new();
@@ -236,12 +236,12 @@ pub(crate) fn run(cache: &Cache, options: &ViewerOptions) -> Result<()> {
         }
         // What an earlier round made may have an earlier layout.
         let fresh = folder.join(format!("{}.h5", file.name));
-        Run::new(agent)
+        Run::new(program)
             .args(["convert", "--quiet", "--force"])
             .arg(&timeline)
             .arg(&fresh)
             .quiet()?;
-        missed.extend(one(cache, agent, file, &fresh, options.rounds)?);
+        missed.extend(one(cache, program, file, &fresh, options.rounds)?);
     }
     if options.strict && !missed.is_empty() {
         bail!("budgets missed: {}", missed.join(", "));
@@ -249,10 +249,10 @@ pub(crate) fn run(cache: &Cache, options: &ViewerOptions) -> Result<()> {
     Ok(())
 }
 
-fn one(cache: &Cache, agent: &Path, file: &File, timeline: &Path, rounds: u32) -> Result<Vec<String>> {
+fn one(cache: &Cache, program: &Path, file: &File, timeline: &Path, rounds: u32) -> Result<Vec<String>> {
     let mut runs = Vec::new();
     for _ in 0..rounds.max(1) {
-        let line = web::measure(cache, agent, timeline)?;
+        let line = web::measure(cache, program, timeline)?;
         let figures: Value = serde_json::from_str(line.trim()).with_context(|| format!("the viewer said {line:?}"))?;
         runs.push(figures);
     }

@@ -99,8 +99,8 @@ pub(super) fn demo() -> Result<()> {
         return project::check_quickly(&demo::PROGRAMS);
     };
     bail!(
-        "`cargo xtask demo` would compile {}: let the feature `node` of flopwatch-agent bring it (`cargo tree -p flopwatch-agent \
-         --no-default-features -i {first}` says what else does)",
+        "`cargo xtask demo` would compile {}: what a node alone needs belongs to flopwatch-agent (`cargo tree -p flopwatch \
+         --no-default-features -i {first}` says what brings it)",
         found.join(", ")
     )
 }

@@ -13,10 +13,10 @@ const SMALL_TEST: &str = "kernels";
 
 /// What tests run, by the variable that names it: a target of the workspace.
 const FOR_TESTS: [(&str, &str); 6] = [
-    ("FLOPWATCH_AGENT", "flopwatch-agent"),
     ("FLOPWATCH_FAKE_NVML_LIBRARY", "flopwatch_fake_nvml"),
     ("FLOPWATCH_LAUNCHER", "flopwatch-launcher"),
     ("FLOPWATCH_PLUGIN", "kubectl-flopwatch"),
+    ("FLOPWATCH_PROGRAM", "flopwatch"),
     ("FLOPWATCH_PYTHON_MODULE", "_native"),
     ("FLOPWATCH_WORKLOAD", "flopwatch-sample-workload"),
 ];
