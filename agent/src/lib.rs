@@ -3,7 +3,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`cli`], [`commands`] | the command line, and what each command does |
-//! | [`plan`], [`adoption`], [`choice`], [`bound`], [`attribution`], [`status`] | what to do and what to say: functions of data |
+//! | [`plan`], [`adoption`], [`choice`], [`bound`], [`status`] | what to do and what to say: functions of data |
 //! | [`profilers`], [`toolbox`] | the profilers, one folder or file each, and the tools that they need |
 //! | [`overhead`], [`counters`] | what a window costs its target, by a counter of the target's own work |
 //! | [`fleet`] | captures as rows of the fleet; [`node::fleet`] takes and keeps them |
@@ -14,7 +14,6 @@
 //! How raw files become published ones is [`flopwatch_pipeline`], which the program for one machine runs too.
 
 pub mod adoption;
-pub mod attribution;
 pub mod bound;
 pub mod choice;
 pub mod cli;

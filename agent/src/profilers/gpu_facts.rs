@@ -1,5 +1,7 @@
 //! What a probe finds of a container's GPUs and of what else uses them, and what that closes.
 
+mod attribution;
+
 use std::collections::BTreeSet;
 
 use flopwatch_api::capability::Capability;
@@ -8,7 +10,6 @@ use flopwatch_api::profiler::ProfilerType;
 use flopwatch_api::reason::CaptureReason;
 
 use super::facts::closed;
-use crate::attribution;
 
 /// Beginnings of the UUIDs of GPUs and of their partitions. A device plugin may name them
 /// otherwise.

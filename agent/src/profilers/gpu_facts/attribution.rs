@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flopwatch_api::capture::{CaptureGpu, GpuShare};
 
-use crate::profilers::gpu_facts::DeviceFacts;
+use super::DeviceFacts;
 
 /// GPUs of one container that are told of.
 const MOST: usize = 64;
@@ -13,7 +13,7 @@ const NAME: usize = 128;
 
 /// The GPUs of a container, of the ids that the kubelet `assigned` to it and of those on which its processes were `seen`. Where the
 /// kubelet says how a GPU is had, that holds; what it gave to nobody, such as all GPUs of a privileged pod, goes by its processes.
-pub fn gpus(assigned: &[String], seen: &[DeviceFacts]) -> Vec<CaptureGpu> {
+pub(super) fn gpus(assigned: &[String], seen: &[DeviceFacts]) -> Vec<CaptureGpu> {
     let mut found: BTreeMap<String, GpuShare> = BTreeMap::new();
     for id in assigned {
         let (uuid, share) = read(id);
