@@ -21,8 +21,8 @@ pub struct Cli {
 pub enum Command {
     /// Carry out the captures of one Kubernetes node (what the DaemonSet runs).
     Run(Box<node::Options>),
-    /// Make the folder for profilers' sessions in the node's cgroups: once per node, by an init container with
-    /// CAP_DAC_OVERRIDE, so that the agent needs no such capability.
+    /// Make the folder for profilers' sessions in the node's cgroups: once per node, by an init
+    /// container with CAP_DAC_OVERRIDE, so that the agent needs no such capability.
     PrepareNode {
         /// The host's cgroup file systems, writable.
         #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]

@@ -1,5 +1,6 @@
-//! A capture as rows of the fleet (`docs/fleet.md`): who it is by the agent's own word, what its transform measured, and how it ended.
-//! [`crate::node::fleet`] keeps the files and copies them to the object store.
+//! A capture as rows of the fleet (`docs/fleet.md`): who it is by the agent's own word, what its
+//! transform measured, and how it ended. [`crate::node::fleet`] keeps the files and copies them to
+//! the object store.
 
 mod identity;
 mod rows;

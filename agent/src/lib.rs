@@ -1,4 +1,5 @@
-//! Flopwatch's node agent, `flopwatch-agent`: what `run`, the captures of one Kubernetes node, is made of.
+//! Flopwatch's node agent, `flopwatch-agent`: what `run`, the captures of one Kubernetes node, is
+//! made of.
 //!
 //! | module | holds |
 //! |---|---|
@@ -11,7 +12,8 @@
 //! | [`node`] | `run`: the captures and pods of one node |
 //! | [`metrics`], [`observability`] | what it tells about itself |
 //!
-//! How raw files become published ones is [`flopwatch_pipeline`], which the program for one machine runs too.
+//! How raw files become published ones is [`flopwatch_pipeline`], which the program for one machine
+//! runs too.
 
 pub mod adoption;
 pub mod bound;

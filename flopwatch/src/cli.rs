@@ -16,8 +16,8 @@ use crate::arguments::{
 };
 use crate::compat::CompatCommand;
 
-/// Flopwatch for one machine: records GPU programs, reads captures of profilers, tells what makes them slow. Needs no
-/// cluster.
+/// Flopwatch for one machine: records GPU programs, reads captures of profilers, tells what makes
+/// them slow. Needs no cluster.
 #[derive(Debug, Parser)]
 #[command(name = "flopwatch", version, about, max_term_width = 100)]
 #[command(after_help = "A first recording:  flopwatch record --duration 5 -- ./program")]
@@ -45,7 +45,8 @@ pub enum Command {
     /// Run an analysis of the catalogue on one or more captures.
     #[command(after_help = ANALYZE_HELP)]
     Analyze(AnalyzeArguments),
-    /// Compare two captures, before and after a change, and say by the exit code whether it is a regression.
+    /// Compare two captures, before and after a change, and say by the exit code whether it is a
+    /// regression.
     #[command(after_help = COMPARE_HELP)]
     Compare(CompareArguments),
     /// Tell what makes a capture slow, why, and what to do.

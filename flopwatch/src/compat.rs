@@ -12,7 +12,8 @@ use crate::arguments::{AnalyzeArguments, ResultFormat, SourceArguments};
 /// A report that the earlier suite had a command for.
 #[derive(Debug, Subcommand)]
 pub enum CompatCommand {
-    /// Write the flame graph of a capture: time of GPUs, or with `-p weight=cpu` of the CPU, by stack.
+    /// Write the flame graph of a capture: time of GPUs, or with `-p weight=cpu` of the CPU, by
+    /// stack.
     Flame(ReportArguments),
     /// Write when the CPU and GPUs of a capture were active.
     Timeline(ReportArguments),
@@ -30,7 +31,8 @@ pub struct ReportArguments {
     /// The capture: any file that `convert` reads.
     #[arg(value_name = "TRACE")]
     pub file: PathBuf,
-    /// A further capture, where the analysis takes several; may be repeated: `compile` holds one of the eager program beside.
+    /// A further capture, where the analysis takes several; may be repeated: `compile` holds one of
+    /// the eager program beside.
     #[arg(long, value_name = "TRACE")]
     pub with: Vec<PathBuf>,
     /// The file to write; it appears whole or not at all [default: standard output].

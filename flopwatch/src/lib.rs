@@ -1,4 +1,5 @@
-//! Flopwatch's program for one machine, `flopwatch`: what its commands are made of. It knows no cluster.
+//! Flopwatch's program for one machine, `flopwatch`: what its commands are made of. It knows no
+//! cluster.
 //!
 //! | module | holds |
 //! |---|---|
@@ -9,7 +10,8 @@
 //! | [`compat`] | the commands of an earlier suite, by their names there |
 //! | [`serve`] | a result and the viewer on loopback; [`upload`] takes what is dropped onto it |
 //!
-//! What runs in the children, and how raw files become published ones, is [`flopwatch_pipeline`], which nodes run too.
+//! What runs in the children, and how raw files become published ones, is [`flopwatch_pipeline`],
+//! which nodes run too.
 
 pub mod analyze;
 pub mod arguments;

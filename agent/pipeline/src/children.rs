@@ -1,7 +1,8 @@
-//! What a program of Flopwatch starts itself as for a child in the sandbox: hidden subcommands, the same in each program.
+//! What a program of Flopwatch starts itself as for a child in the sandbox: hidden subcommands, the
+//! same in each program.
 //!
-//! The command lines are made by [`transform::Job::command_line`], [`analysis::Job::command_line`] and
-//! [`Steps::clear`](crate::steps::Steps::clear).
+//! The command lines are made by [`transform::Job::command_line`], [`analysis::Job::command_line`]
+//! and [`Steps::clear`](crate::steps::Steps::clear).
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -58,7 +59,8 @@ pub enum Error {
 }
 
 impl ChildCommand {
-    /// Does the child's work. `write_rows` writes rows of the fleet, where this program has such a writer.
+    /// Does the child's work. `write_rows` writes rows of the fleet, where this program has such a
+    /// writer.
     pub fn run(self, write_rows: Option<WriteRows>) -> Result<(), Error> {
         match self {
             Self::Clear { folder } => clear(&folder),
@@ -201,8 +203,8 @@ fn category(name: &str) -> Result<Category, String> {
     })
 }
 
-/// Removes what is in a folder and belongs to this process's user; what does not is left to others. Folders that their maker closed
-/// are opened first.
+/// Removes what is in a folder and belongs to this process's user; what does not is left to others.
+/// Folders that their maker closed are opened first.
 fn clear(folder: &Path) -> Result<(), Error> {
     let unreadable = |source| Error::Clear {
         folder: folder.to_owned(),

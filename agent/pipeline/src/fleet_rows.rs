@@ -1,7 +1,7 @@
 //! Rows of the fleet beside the published files: where they go, and who writes them.
 //!
-//! A child makes them of the timeline that it has in memory. Their writer is the program's own: a node's agent has one, and a program for one
-//! machine is never asked for rows.
+//! A child makes them of the timeline that it has in memory. Their writer is the program's own: a
+//! node's agent has one, and a program for one machine is never asked for rows.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use flopwatch_model::Timeline;
 use flopwatch_summary::Summary;
 
-/// Name of the rows: as a child makes them in its folder, and as the agent keeps them in the capture's.
+/// Name of the rows: as a child makes them in its folder, and as the agent keeps them in the
+/// capture's.
 pub const ROWS: &str = "fleet.parquet";
 
 /// Files of a transform that makes rows too.

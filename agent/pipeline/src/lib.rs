@@ -1,5 +1,5 @@
-//! From a profiler's raw files to the published ones, in sandboxed children of the calling program: what `flopwatch-agent`
-//! does on a node and `flopwatch` on any machine. It knows no cluster.
+//! From a profiler's raw files to the published ones, in sandboxed children of the calling program:
+//! what `flopwatch-agent` does on a node and `flopwatch` on any machine. It knows no cluster.
 //!
 //! | module | holds |
 //! |---|---|

@@ -36,8 +36,9 @@ const IMPORTS: u32 = 2;
 
 /// Threads and processes that a child may have beside those for each processor.
 const PROCESSES: u64 = 256;
-/// Large blocks in large pages, where the system leaves that to programs, for tools and libraries in C, and for our own code
-/// where the program has no allocator of its own; the agent's is jemalloc (docs/performance.md, "Where the time goes").
+/// Large blocks in large pages, where the system leaves that to programs, for tools and libraries
+/// in C, and for our own code where the program has no allocator of its own; the agent's is jemalloc
+/// (docs/performance.md, "Where the time goes").
 const MALLOC: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
 /// An analysis makes and drops columns as long as the capture over and over: their memory stays with the child, which gives all of
 /// it back when it ends.

@@ -13,8 +13,8 @@
 //! Clients that are programs of their own reach it on loopback ([`ApiServer::listen`]), port-forwards included
 //! ([`ApiServer::forward_to`]).
 //!
-//! Tests that drive a browser take turns ([`BrowserTurn`]). Scripts stand in the place of programs ([`script`]), and the sample workload
-//! is what tests record ([`workload`]).
+//! Tests that drive a browser take turns ([`BrowserTurn`]). Scripts stand in the place of programs
+//! ([`script`]), and the sample workload is what tests record ([`workload`]).
 //!
 //! What it does not know: managed fields, defaults, and of schemas more than the bounds of numbers ([`ApiServer::define`]). A
 //! manager's later apply takes back what it applied before and leaves out now; conditions are merged by their type, other lists are

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Path of the sample workload: the one that `FLOPWATCH_WORKLOAD` names, else one built beside the test.
+/// Path of the sample workload: the one that `FLOPWATCH_WORKLOAD` names, else one built beside the
+/// test.
 pub fn program() -> PathBuf {
     if let Some(workload) = std::env::var_os("FLOPWATCH_WORKLOAD") {
         return workload.into();
