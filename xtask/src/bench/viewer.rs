@@ -214,7 +214,7 @@ const FILES: [File; 2] = [
 pub(crate) fn run(cache: &Cache, options: &ViewerOptions) -> Result<()> {
     debian::install(debian::BROWSER)?;
     step("building the viewer", || web::build(cache))?;
-    let program = step("building the bench program", super::build)?;
+    let bench = step("building the bench program", super::build)?;
     let binaries = step("building flopwatch", || project::build_binaries(&[PROGRAM]))?;
     let program = binaries.get(PROGRAM).context("cargo built no flopwatch")?;
     let folder = cache.root().join("bench/viewer");
@@ -226,10 +226,10 @@ pub(crate) fn run(cache: &Cache, options: &ViewerOptions) -> Result<()> {
             step(&format!("{}: input", file.name), || {
                 let part = folder.join(format!("{}.part.h5", file.name));
                 let [kernels, copies, ranges] = file.events;
-                let make = Run::new(&program).arg("make-export").arg(&export);
+                let make = Run::new(&bench).arg("make-export").arg(&export);
                 make.args(["--kernels", kernels, "--copies", copies, "--ranges", ranges])
                     .quiet()?;
-                Run::new(&program).arg("convert").arg(&export).arg(&part).quiet()?;
+                Run::new(&bench).arg("convert").arg(&export).arg(&part).quiet()?;
                 std::fs::remove_file(&export)?;
                 Ok(std::fs::rename(&part, &timeline)?)
             })?;
