@@ -407,6 +407,25 @@ fn the_gateway_makes_sessions_of_alerts_and_no_others() {
 }
 
 #[test]
+fn n6_agents_have_a_key_of_their_own_for_the_object_store_where_there_is_one() {
+    let keys = |of_agents: &str| {
+        let of_agents = format!("store.agentSecretName={of_agents}");
+        let objects = render(&["store.url=s3://profiles/x", "store.secretName=whole", &of_agents])?;
+        let components = [("DaemonSet", "agent"), ("Deployment", "controller")];
+        Some(components.map(|(kind, component)| {
+            let object = named(&objects, kind, &format!("flopwatch-{component}"));
+            let variables = &object["spec"]["template"]["spec"]["containers"][0]["env"];
+            let mut variables = variables.as_array().unwrap().iter();
+            let key = variables.find(|one| one["name"] == "AWS_SECRET_ACCESS_KEY").unwrap();
+            key["valueFrom"]["secretKeyRef"]["name"].clone()
+        }))
+    };
+    let Some(found) = keys("writer") else { return };
+    assert_eq!(found, ["writer", "whole"]);
+    assert_eq!(keys("").unwrap(), ["whole"; 2]);
+}
+
+#[test]
 fn n12_an_agent_writes_one_kind_of_event_and_in_the_name_of_its_own_node() {
     let Some(objects) = render(&[]) else { return };
     let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-agent-events");
