@@ -27,6 +27,7 @@ use flopwatch_attach::network::connect;
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_attach::rootfs::RootfsError;
 use flopwatch_model::Category;
+use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::disk::Space;
 use flopwatch_pipeline::failure::{Failure, chain};
 use flopwatch_pipeline::workplace::Workplace;
@@ -89,6 +90,8 @@ struct Running {
     exchange: Exchange,
     /// The process whose service was asked.
     process: ProcessId,
+    /// Name of the session in the service.
+    session: String,
 }
 
 /// What the journal keeps of a collection.
@@ -143,7 +146,7 @@ impl Jax {
     }
 
     /// Takes the result from the program's own disk; returns its bytes.
-    fn take_left(&self, site: &Site, service: Service, result: &File) -> Result<u64, Failure> {
+    fn take_left(&self, site: &Site, service: Service, session: String, result: &File) -> Result<u64, Failure> {
         let collected = |message: String| Failure::new(CaptureReason::CollectionFailed, message);
         let mut result = result.try_clone().map_err(|error| collected(chain(&error)))?;
         let (procfs, capture, limit) = (
@@ -152,7 +155,7 @@ impl Jax {
             site.limits.capture_bytes,
         );
         let taken = self.gate.within(&site.capture, COPY, move || {
-            left::take(&procfs, service.process, &capture, &mut result, limit)
+            left::take(&procfs, service.process, (&capture, &session), &mut result, limit)
         });
         taken.map_err(silent)?.map_err(|error| match error {
             RootfsError::TooLarge { .. } => Failure::new(CaptureReason::CaptureTooLarge, chain(&error)),
@@ -279,7 +282,7 @@ impl Profiler for Jax {
         let procfs = site.containers.procfs();
         let stream = connect(&procfs, service.process, service.address, LOOK)
             .map_err(Failure::because(CaptureReason::AttachFailed))?;
-        let (folder, session) = (left::folder(&site.capture), left::session(&site.capture));
+        let (folder, session) = (left::folder(&site.capture), left::session(&site.capture, utc_ns()));
         let request = message::Request {
             length: site.length,
             options: &door.options,
@@ -300,6 +303,7 @@ impl Profiler for Jax {
         let running = Running {
             exchange,
             process: service.process,
+            session,
         };
         self.exchanges().insert(site.capture.clone(), running);
         Ok(())
@@ -330,7 +334,11 @@ impl Profiler for Jax {
     }
 
     fn stop(&self, site: &Site, door: &Door, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
-        let Running { exchange, process } = self.exchanges().remove(&site.capture).ok_or_else(|| {
+        let Running {
+            exchange,
+            process,
+            session,
+        } = self.exchanges().remove(&site.capture).ok_or_else(|| {
             let message = "the request to the program's profiler service is not under way any more";
             Failure::new(CaptureReason::CollectionFailed, message)
         })?;
@@ -344,7 +352,7 @@ impl Profiler for Jax {
             .map_err(Failure::because(CaptureReason::CollectionFailed))?;
         let service = door.service()?;
         if taken == 0 {
-            let left = self.take_left(site, service, &result);
+            let left = self.take_left(site, service, session, &result);
             self.clean(site, process);
             taken = left?;
         }

@@ -52,8 +52,10 @@ fn a_program_is_recorded_twice_as_it_runs_and_keeps_its_process_and_its_pace() {
         let during = &steps[known..];
         assert!(
             events(&recorded) > during.len(),
-            "{capture}: {} events",
-            events(&recorded)
+            "{capture}: {} events within {} ms, of {} steps",
+            events(&recorded),
+            recorded.duration_ns / 1_000_000,
+            during.len()
         );
         let ((longest, middle, rate), (calm, usual, plain)) = (pace(during), pace(&before));
         println!(
