@@ -6,6 +6,7 @@ mod demo;
 mod gpu_check;
 mod in_cluster;
 mod lint;
+mod lock;
 mod oracle;
 mod release;
 mod setup;
@@ -46,6 +47,8 @@ enum Recipe {
     GpuCheck(gpu_check::GpuCheckOptions),
     /// Check format, lints, documentation, chart and licences.
     Lint,
+    /// Lock what recipes take from PyPI: `xtask/toolchain/requirements`.
+    Lock(lock::LockOptions),
     /// Build the viewer with Node, for the programs that serve it.
     Web(web::WebOptions),
     /// Run all tests: setup, lint, unit and crate tests, and the whole system in a real cluster.
@@ -95,6 +98,7 @@ fn run(cli: &Cli) -> Result<()> {
         Recipe::Kernels { output } => kernels::run(&cache, output.as_deref()),
         Recipe::GpuCheck(options) => gpu_check::run(&cache, options),
         Recipe::Lint => lint::run(&cache),
+        Recipe::Lock(options) => lock::run(&cache, options),
         Recipe::Web(options) => web::run(&cache, options),
         Recipe::Test(options) => test::run(&cache, options),
         Recipe::Oracle(options) => oracle::run(&cache, options),

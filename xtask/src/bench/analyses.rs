@@ -4,7 +4,7 @@ use super::{Bench, Figures, Rival, Source, measure, our_side, speed, spread};
 use anyhow::{Result, bail};
 use flopwatch_toolchain::command::interrupted;
 use flopwatch_toolchain::progress::say;
-use flopwatch_toolchain::requirements;
+use flopwatch_toolchain::wheel::Requirements;
 use std::path::Path;
 
 /// Its name on the command line.
@@ -23,7 +23,7 @@ pub(super) fn beside_polars() -> Bench {
         input: Source::Made("kernels.raw", &["make-columns", "--events", EVENTS]),
         ours: &["analyze", "--only", "cuda_gpu_kern_sum", "--kernels"],
         writes: false,
-        python: requirements!("bench-polars"),
+        python: Requirements::BenchPolars,
         rivals: &[Rival {
             what: "polars, group by name",
             script: "group.py",

@@ -1,7 +1,7 @@
 //! A capture from the profiler's export to the timeline file: one of a usual size, and one in which the fixed cost of HDF5's structure vanishes.
 
 use super::{Bench, Figures, Rival, Source, Verdict, speed};
-use flopwatch_toolchain::requirements;
+use flopwatch_toolchain::wheel::Requirements;
 
 const RIVALS: &[Rival] = &[Rival {
     what: "h5py + numpy, gzip, no lanes, tiles or levels",
@@ -27,7 +27,7 @@ pub(super) fn usual() -> Bench {
         ),
         ours: &["convert"],
         writes: true,
-        python: requirements!("bench-h5py"),
+        python: Requirements::BenchH5py,
         rivals: RIVALS,
         judge: |ours, rival| {
             let megabytes = ours.peak_bytes / 1_000_000;
@@ -61,7 +61,7 @@ pub(super) fn large() -> Bench {
         ),
         ours: &["convert"],
         writes: true,
-        python: requirements!("bench-h5py"),
+        python: Requirements::BenchH5py,
         rivals: RIVALS,
         judge: |ours, rival| {
             let mut verdicts = Vec::from(speed(ours, rival, "10", 10.0));

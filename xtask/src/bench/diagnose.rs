@@ -1,7 +1,7 @@
 //! From an export to findings with advice, beside nsys-ai.
 
 use super::{Bench, Figures, Rival, Source, Verdict, speed};
-use flopwatch_toolchain::requirements;
+use flopwatch_toolchain::wheel::Requirements;
 
 /// A file that the rival has not seen.
 pub(super) fn of_a_new_file() -> Bench {
@@ -51,7 +51,7 @@ fn beside(
         input: Source::Longer("mfu_2gpu.sqlite", "nsys-ai/mfu_2gpu_before.sqlite", "8"),
         ours: &["diagnose"],
         writes: false,
-        python: requirements!("bench-nsys-ai"),
+        python: Requirements::BenchNsysAi,
         rivals,
         judge,
     }

@@ -1,7 +1,7 @@
 //! A large table of kernels into columns.
 
 use super::{Bench, Rival, Source, speed};
-use flopwatch_toolchain::requirements;
+use flopwatch_toolchain::wheel::Requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {
@@ -10,7 +10,7 @@ pub(super) fn bench() -> Bench {
         input: Source::Made("export.h5", &["make-export", "--kernels", "2000000"]),
         ours: &["ingest"],
         writes: false,
-        python: requirements!("bench-h5py"),
+        python: Requirements::BenchH5py,
         rivals: &[
             Rival {
                 what: "h5py, the needed fields",

@@ -1,7 +1,7 @@
 //! A large Kineto trace into columns, beside a quick JSON library and beside what people use.
 
 use super::{Bench, Rival, Source, speed};
-use flopwatch_toolchain::requirements;
+use flopwatch_toolchain::wheel::Requirements;
 
 const INPUT: Source = Source::Made("trace.json", &["make-trace", "--megabytes", "1000"]);
 
@@ -25,7 +25,7 @@ fn of(name: &'static str, what: &'static str, input: Source) -> Bench {
         input,
         ours: &["read"],
         writes: false,
-        python: requirements!("bench-orjson"),
+        python: Requirements::BenchOrjson,
         rivals: &[Rival {
             what: "orjson, then the same columns",
             script: "kineto.py",
@@ -42,7 +42,7 @@ pub(super) fn beside_hta() -> Bench {
         input: INPUT,
         ours: &["read"],
         writes: false,
-        python: requirements!("bench-hta"),
+        python: Requirements::BenchHta,
         rivals: &[Rival {
             what: "HolisticTraceAnalysis 0.5, parse",
             script: "kineto.py",

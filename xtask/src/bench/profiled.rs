@@ -1,7 +1,7 @@
 //! A report of Nsight Compute, beside NVIDIA's own reader.
 
 use super::{Bench, Rival, Source, Verdict, speed};
-use flopwatch_toolchain::requirements;
+use flopwatch_toolchain::wheel::Requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {
@@ -13,7 +13,7 @@ pub(super) fn bench() -> Bench {
         ),
         ours: &["read"],
         writes: false,
-        python: requirements!("bench-ncu"),
+        python: Requirements::BenchNcu,
         rivals: &[Rival {
             what: "ncu-report 2026.3.1, every metric",
             script: "profiled.py",

@@ -7,7 +7,8 @@ use clap::Args;
 use flopwatch_toolchain::cache::{Cache, remove};
 use flopwatch_toolchain::command::Run;
 use flopwatch_toolchain::progress::{say, step};
-use flopwatch_toolchain::{project, requirements, torch};
+use flopwatch_toolchain::wheel::Requirements;
+use flopwatch_toolchain::{project, torch};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -110,7 +111,7 @@ fn regions(cache: &Cache, rig: &Rig) -> Result<Vec<String>> {
 /// An export of ten million events, and the timeline file of it, until they are frames; gives what was missed.
 fn frames(cache: &Cache, rig: &Rig, rounds: u32) -> Result<Vec<String>> {
     let engine = step("building the bench program", build)?;
-    let python = requirements!("bench-polars").environment(cache)?.join("bin/python3");
+    let python = Requirements::BenchPolars.environment(cache)?.join("bin/python3");
     let folder = cache.root().join("bench/python");
     let export = step("input", || convert::large().input.file(&engine, &folder))?.context("no input")?;
     let timeline = folder.join("timeline.h5");

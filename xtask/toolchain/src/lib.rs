@@ -8,6 +8,7 @@ pub mod debian;
 pub mod dependencies;
 pub mod golang;
 pub mod kernels;
+pub mod lock;
 pub mod meter;
 pub mod ncu;
 pub mod node;

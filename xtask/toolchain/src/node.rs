@@ -2,7 +2,6 @@
 
 use crate::cache::Cache;
 use crate::command::{Run, find_program};
-use crate::requirements;
 use crate::wheel::{self, Requirements};
 use anyhow::{Context as _, Result, bail};
 use std::ffi::OsString;
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// The lowest Node that the viewer's tools accept.
 const LOWEST: (u32, u32) = (20, 19);
 /// The wheel taken where the machine's Node is older, as Debian 12's is.
-const REQUIREMENTS: Requirements = requirements!("node");
+const REQUIREMENTS: Requirements = Requirements::Node;
 
 /// A Node and the npm that came with it.
 #[derive(Debug, Clone)]

@@ -2,12 +2,11 @@
 
 use crate::cache::Cache;
 use crate::command::find_program;
-use crate::requirements;
 use crate::wheel::{self, Requirements};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 
-const REQUIREMENTS: Requirements = requirements!("nvdisasm");
+const REQUIREMENTS: Requirements = Requirements::Nvdisasm;
 /// Where the package has it.
 const PROGRAM: &str = "nvidia/cu13/bin/nvdisasm";
 /// How the agent and the tests are told where it is.

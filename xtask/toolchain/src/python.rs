@@ -2,13 +2,12 @@
 //! Schemathesis, which holds the gateway against its document.
 
 use crate::cache::Cache;
-use crate::requirements;
 use crate::wheel::Requirements;
 use anyhow::Result;
 use std::path::PathBuf;
 
 /// What is taken from PyPI. Schemathesis and what makes its data are pinned together, so that its runs are the same everywhere.
-const REQUIREMENTS: Requirements = requirements!("python");
+const REQUIREMENTS: Requirements = Requirements::Python;
 
 /// The interpreter; `None` when it was not set up yet.
 pub fn find(cache: &Cache) -> Option<PathBuf> {
@@ -21,10 +20,7 @@ pub fn ensure(cache: &Cache) -> Result<()> {
     REQUIREMENTS.environment(cache).map(drop)
 }
 
-/// What the package is held against, and what makes its wheel: ruff, mypy and maturin, each the one that its field uses.
-const PACKAGE_TOOLS: Requirements = requirements!("package");
-
-/// The environment that holds them, made when it is not there.
+/// The environment of what the package is held against and made with, made when it is not there.
 pub fn package_tools(cache: &Cache) -> Result<PathBuf> {
-    PACKAGE_TOOLS.environment(cache)
+    Requirements::Package.environment(cache)
 }

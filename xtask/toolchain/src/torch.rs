@@ -9,21 +9,23 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::cache::Cache;
 use crate::command::Run;
-use crate::requirements;
 use crate::wheel::{self, Requirements};
 
 /// PyTorch and the packages that it needs on the CPU. Three of NVIDIA's are small, and libraries that the CPU's part is linked with.
-const REQUIREMENTS: Requirements = requirements!("torch");
+const REQUIREMENTS: Requirements = Requirements::Torch;
 /// Takes the need for absent CUDA libraries out of PyTorch's own.
 const CPU_ONLY: &str = include_str!("torch/cpu_only.py");
 /// What tests import. Python keeps it compiled, so that an environment that cannot be written, as in a pod, begins as quickly.
 const IMPORTED: &str =
     "import torch, torch.profiler, torch._dynamo, torch._inductor.compile_fx; torch.ones(2) @ torch.ones(2)";
-/// A change of these makes the environment anew.
-const PINS: [&str; 3] = [REQUIREMENTS.pins(), CPU_ONLY, IMPORTED];
 
 fn place(cache: &Cache) -> PathBuf {
-    cache.place("torch", &PINS)
+    cache.place(REQUIREMENTS.name(), &pins(&REQUIREMENTS.locked()))
+}
+
+/// A change of these makes the environment anew.
+const fn pins(locked: &str) -> [&str; 3] {
+    [locked, CPU_ONLY, IMPORTED]
 }
 
 /// The interpreter; `None` when it was not set up yet.
@@ -34,7 +36,7 @@ pub fn find(cache: &Cache) -> Option<PathBuf> {
 
 /// Sees to it that it is there.
 pub fn ensure(cache: &Cache) -> Result<()> {
-    let made = cache.item("torch", &PINS, |folder| {
+    let made = cache.item(REQUIREMENTS.name(), &pins(&REQUIREMENTS.locked()), |folder| {
         // Compiling all modules takes longer than to fetch them, and most are never imported.
         REQUIREMENTS.install(folder, &["--no-compile"])?;
         let torch = wheel::file(folder, "torch");

@@ -2,57 +2,106 @@
 
 use crate::cache::Cache;
 use crate::command::Run;
+use crate::lock;
 use crate::progress::say;
 use anyhow::{Context as _, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Packages of PyPI, all of them pinned, with the sums of their files: a file of the folder `requirements` of the
-/// crate that names them.
-#[derive(Debug, Clone, Copy)]
-pub struct Requirements {
-    name: &'static str,
-    locked: &'static str,
-}
-
-/// The requirements of that name; `uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
-/// NAME.in -o NAME.txt` locks them anew, with `--override NAME.override` where there is one: it leaves out packages that others ask
-/// for and no test needs.
-#[macro_export]
-macro_rules! requirements {
-    ($name:literal) => {
-        $crate::wheel::Requirements::new(
-            $name,
-            include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/requirements/", $name, ".txt")),
-        )
-    };
+/// Packages of PyPI that are installed together, all of them pinned with the sums of their files: a group of
+/// `requirements/pyproject.toml`, locked by `cargo xtask lock`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requirements {
+    /// The rival of the benches that read HDF5.
+    BenchH5py,
+    /// HolisticTraceAnalysis.
+    BenchHta,
+    /// NVIDIA's reader of reports of Nsight Compute.
+    BenchNcu,
+    /// nsys-ai.
+    BenchNsysAi,
+    /// The rival of the benches that read JSON.
+    BenchOrjson,
+    /// The rival of the benches that group columns, and what makes frames of ours.
+    BenchPolars,
+    /// A Go toolchain.
+    Go,
+    /// Node and npm.
+    Node,
+    /// The CUDA compiler.
+    Nvcc,
+    /// NVIDIA's disassembler.
+    Nvdisasm,
+    /// What the Python package is held against, and what makes its wheel: ruff, mypy and maturin, each the one that its field uses.
+    Package,
+    /// What tests read files and talk to the gateway with.
+    Python,
+    /// PyTorch for the CPU.
+    Torch,
+    /// What locks all of these.
+    Uv,
 }
 
 impl Requirements {
-    /// What the file NAME.txt locks; see [`requirements!`](crate::requirements).
-    pub const fn new(name: &'static str, locked: &'static str) -> Self {
-        Self { name, locked }
+    /// Every group.
+    pub const ALL: [Self; 14] = [
+        Self::BenchH5py,
+        Self::BenchHta,
+        Self::BenchNcu,
+        Self::BenchNsysAi,
+        Self::BenchOrjson,
+        Self::BenchPolars,
+        Self::Go,
+        Self::Node,
+        Self::Nvcc,
+        Self::Nvdisasm,
+        Self::Package,
+        Self::Python,
+        Self::Torch,
+        Self::Uv,
+    ];
+
+    /// The group's name in `pyproject.toml`, in the list and in the cache.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::BenchH5py => "bench-h5py",
+            Self::BenchHta => "bench-hta",
+            Self::BenchNcu => "bench-ncu",
+            Self::BenchNsysAi => "bench-nsys-ai",
+            Self::BenchOrjson => "bench-orjson",
+            Self::BenchPolars => "bench-polars",
+            Self::Go => "go",
+            Self::Node => "node",
+            Self::Nvcc => "nvcc",
+            Self::Nvdisasm => "nvdisasm",
+            Self::Package => "package",
+            Self::Python => "python",
+            Self::Torch => "torch",
+            Self::Uv => "uv",
+        }
+    }
+
+    /// What pins them, as a file of requirements that pip reads. Another group's packages change nothing in it.
+    pub fn locked(self) -> String {
+        lock::of(lock::COMMITTED, self.name())
     }
 
     /// Where their Python environment lies in the cache, whether it is there or not.
-    pub fn place(&self, cache: &Cache) -> PathBuf {
-        cache.place(self.name, &[self.locked])
-    }
-
-    /// What pins them, for things that are made with them.
-    pub const fn pins(&self) -> &'static str {
-        self.locked
+    pub fn place(self, cache: &Cache) -> PathBuf {
+        cache.place(self.name(), &[&self.locked()])
     }
 
     /// A Python environment in the cache that holds them, made when it is not there. A file with another sum is refused.
-    pub fn environment(&self, cache: &Cache) -> Result<PathBuf> {
-        cache.item(self.name, &[self.locked], |folder| self.install(folder, &[]))
+    pub fn environment(self, cache: &Cache) -> Result<PathBuf> {
+        cache.item(self.name(), &[&self.locked()], |folder| self.install(folder, &[]))
     }
 
     /// Makes a Python environment in `folder` and puts them into it, with more options for pip.
-    pub(crate) fn install(&self, folder: &Path, options: &[&str]) -> Result<()> {
-        let packages: Vec<String> = self
-            .packages()
+    pub(crate) fn install(self, folder: &Path, options: &[&str]) -> Result<()> {
+        let locked = self.locked();
+        let packages: Vec<String> = locked
+            .lines()
+            .filter_map(pinned)
             .map(|(name, version)| format!("{name} {version}"))
             .collect();
         say(format_args!("fetching {} from PyPI", packages.join(", ")));
@@ -62,7 +111,7 @@ impl Requirements {
             .quiet()
             .context("cannot make a Python environment")?;
         let file = folder.join("requirements.txt");
-        fs::write(&file, self.locked)?;
+        fs::write(&file, locked)?;
         Run::new(folder.join("bin/python3"))
             .args([
                 "-m",
@@ -78,11 +127,6 @@ impl Requirements {
             .arg("-r")
             .arg(&file)
             .quiet()
-    }
-
-    /// Names and versions.
-    fn packages(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        self.locked.lines().filter_map(pinned)
     }
 }
 
@@ -108,30 +152,31 @@ pub fn file(environment: &Path, path: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::project;
+    use toml_edit::DocumentMut;
 
-    /// Every file of the two folders of requirements with that ending, by its name.
-    fn files(ending: &str) -> Vec<(String, String)> {
-        let root = project::root().unwrap();
-        let mut files: Vec<(String, String)> = ["xtask/requirements", "xtask/toolchain/requirements"]
-            .iter()
-            .flat_map(|folder| fs::read_dir(root.join(folder)).unwrap())
-            .map(|entry| entry.unwrap().path())
-            .filter(|path| path.extension().is_some_and(|found| found == ending))
-            .map(|path| {
-                let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-                (name, fs::read_to_string(path).unwrap())
-            })
-            .collect();
-        files.sort();
-        files
+    /// What each group asks for, by the group's name.
+    fn asked() -> Vec<(String, Vec<String>)> {
+        let asked: DocumentMut = include_str!("../requirements/pyproject.toml").parse().unwrap();
+        let groups = asked["dependency-groups"].as_table().unwrap().iter();
+        let packages = groups.map(|(name, packages)| {
+            let packages = packages.as_array().unwrap().iter();
+            let packages = packages.map(|package| package.as_str().unwrap().to_owned());
+            (name.to_owned(), packages.collect())
+        });
+        packages.collect()
+    }
+
+    #[test]
+    fn every_group_that_asks_for_packages_is_one_that_can_be_installed() {
+        let asked: Vec<String> = asked().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(asked, Requirements::ALL.map(Requirements::name));
     }
 
     #[test]
     fn m8_every_package_of_pypi_is_pinned_with_the_sums_of_its_files() {
-        let files = files("txt");
-        assert!(files.len() > 4, "{files:?}");
-        for (name, locked) in files {
+        for group in Requirements::ALL {
+            let (name, locked) = (group.name(), group.locked());
+            assert!(!locked.is_empty(), "{name}");
             // A package, and its sums on lines of their own.
             for package in locked.replace("\\\n", " ").lines() {
                 assert!(pinned(package).is_some(), "{name}: {package}");
@@ -147,16 +192,15 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_what_is_locked() {
         let canonical = |name: &str| name.to_lowercase().replace('_', "-");
-        let locked = files("txt");
-        let asked = files("in");
-        assert_eq!(asked.len(), locked.len());
-        for ((name, asked), (_, locked)) in asked.iter().zip(&locked) {
-            for (package, version) in asked.lines().filter_map(pinned) {
+        for ((name, asked), group) in asked().iter().zip(Requirements::ALL) {
+            let locked = group.locked();
+            for package in asked {
+                let (package, version) = pinned(package).unwrap();
                 let found = locked
                     .lines()
                     .filter_map(pinned)
                     .any(|(other, locked)| canonical(other) == canonical(package) && locked == version);
-                assert!(found, "{name}.txt does not lock {package} {version}: lock it anew");
+                assert!(found, "{name} asks for {package} {version}: run `cargo xtask lock`");
             }
         }
     }
