@@ -10,7 +10,7 @@
 //!   other about a prepared pod.
 //!
 //! This crate does no I/O and depends on no other crate of ours but [`flopwatch_model`], whose categories a session may require. Everything in it is a contract: a change is additive,
-//! and `crds/` is regenerated with it (a test fails when the two drift).
+//! and `charts/flopwatch/files/crds` is regenerated with it (a test fails when the two drift).
 
 #![allow(
     clippy::duplicated_attributes,

@@ -5,8 +5,8 @@ use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::progress::step;
 use flopwatch_toolchain::project;
 
-/// Where the custom resource definitions are kept: for `kubectl apply`, and in the chart.
-const DEFINITIONS: [&str; 2] = ["crds", "charts/flopwatch/files/crds"];
+/// Where the custom resource definitions are kept: the chart reads no file outside its own folder.
+const DEFINITIONS: &str = "charts/flopwatch/files/crds";
 
 /// Where the schema of the summary artifact is kept.
 const SUMMARY_SCHEMA: &str = "docs/summary.schema.json";
@@ -23,7 +23,7 @@ const OPENAPI: &str = "docs/openapi.json";
 /// Writes them anew.
 pub(crate) fn run(cache: &Cache) -> Result<()> {
     step("custom resource definitions", || {
-        example(cache, "flopwatch-api", "crds", &DEFINITIONS)
+        example(cache, "flopwatch-api", "crds", DEFINITIONS)
     })?;
     step("summary schema", || generated(cache, "summary-schema", SUMMARY_SCHEMA))?;
     step("viewer's types of analyses", || {
@@ -31,7 +31,7 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     })?;
     step("Python's types of analyses", || generated(cache, "python", PYTHON))?;
     step("OpenAPI document", || {
-        example(cache, "flopwatch-operator", "openapi", &[OPENAPI])
+        example(cache, "flopwatch-operator", "openapi", OPENAPI)
     })
 }
 
@@ -43,10 +43,9 @@ fn generated(cache: &Cache, what: &str, path: &str) -> Result<()> {
         .shown()
 }
 
-fn example(cache: &Cache, package: &str, name: &str, arguments: &[&str]) -> Result<()> {
+fn example(cache: &Cache, package: &str, name: &str, path: &str) -> Result<()> {
     let cargo = project::cargo()?.envs(project::environment(cache)?);
     cargo
-        .args(["run", "--quiet", "--package", package, "--example", name, "--"])
-        .args(arguments)
+        .args(["run", "--quiet", "--package", package, "--example", name, "--", path])
         .shown()
 }
