@@ -28,6 +28,8 @@ pub struct Observed<'a> {
     pub deleting: bool,
     /// A task of this process runs the capture.
     pub live: bool,
+    /// An earlier agent process wrote down that it began the capture, which the status may not say yet.
+    pub begun: bool,
     /// The store holds artifacts of the capture.
     pub stored: bool,
     /// Captures that have their containers now, to record in them.
@@ -124,6 +126,7 @@ pub fn interrupt(spec: &CaptureSpec, status: &CaptureStatus, deleting: bool) -> 
 /// Decides the next step.
 pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>) -> Step {
     let ended = status.is_decided();
+    let begun = observed.begun || was_started(status);
 
     if observed.live {
         // The task knows its own end; repeating an interrupt is harmless.
@@ -131,7 +134,7 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
     }
     if observed.deleting {
         let clean = ended && status.artifacts.is_empty() && !observed.stored;
-        return match (clean, was_started(status) && !ended) {
+        return match (clean, begun && !ended) {
             (true, _) => Step::Nothing,
             // Its collection may still run in the container; its task ends it with a decided status and comes by here again.
             (false, true) => Step::Adopt,
@@ -141,7 +144,7 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
     if ended {
         return Step::Nothing;
     }
-    if was_started(status) {
+    if begun {
         return Step::Adopt;
     }
     if status.lost().is_some() {

@@ -46,6 +46,9 @@ pub(crate) struct SoakOptions {
     /// Records side by side, without a cluster; in every second one a process of the profiler is killed.
     #[arg(long, default_value_t = 0)]
     records: u64,
+    /// Kills of the agent in each stage of a capture, without a cluster.
+    #[arg(long, default_value_t = 0)]
+    agent_kills: u64,
     /// Leave the local cluster running.
     #[arg(long)]
     keep_cluster: bool,
@@ -56,13 +59,27 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
     let folder = folder()?;
     fs::create_dir_all(&folder)?;
     let mut failed = Vec::new();
-    for (what, count, variable, test) in [
-        ("starts", options.starts, "FLOPWATCH_STARTS", "many_starts_lose_none"),
+    for (what, count, variable, package, test) in [
+        (
+            "starts",
+            options.starts,
+            "FLOPWATCH_STARTS",
+            "flopwatch-attach",
+            "many_starts_lose_none",
+        ),
         (
             "kills",
             options.kills,
             "FLOPWATCH_KILLS",
+            "flopwatch-attach",
             "whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted",
+        ),
+        (
+            "agent kills",
+            options.agent_kills,
+            "FLOPWATCH_AGENT_KILLS",
+            "flopwatch-agent",
+            "captures::killed::",
         ),
     ] {
         if count == 0 || interrupted() {
@@ -70,7 +87,7 @@ pub(crate) fn run(cache: &Cache, options: &SoakOptions) -> Result<()> {
         }
         let more = BTreeMap::from([(variable.to_owned(), count.to_string())]);
         let outcome = step(what, || {
-            in_cluster::watched(cache, &more, &["-p", "flopwatch-attach", "--test", "suite"], test)
+            in_cluster::watched(cache, &more, &["-p", package, "--test", "suite"], test)
         });
         if let Err(error) = outcome {
             say(format_args!("{what}: {error:#}"));

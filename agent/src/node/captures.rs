@@ -18,6 +18,7 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::task::TaskTracker;
 use tracing::{Instrument, info, info_span, warn};
 
+use crate::adoption::Journal;
 use crate::node::capture::{self, Interrupts};
 use crate::node::claims::{Claim, Claims, Hold, Live};
 use crate::node::journal;
@@ -168,7 +169,8 @@ impl Captures {
         let left = self.left_on(&container, &uid);
         let empty = CaptureStatus::default();
         let status = capture.status.as_ref().unwrap_or(&empty);
-        let hold = if was_started(status) && self.has_recorded(&uid) {
+        let journal = self.journal(&uid);
+        let hold = if journal.as_ref().is_some_and(|journal| journal.stage.has_recorded()) {
             Hold::Left
         } else {
             Hold::Whole
@@ -180,6 +182,7 @@ impl Captures {
             created,
             deleting: capture.metadata.deletion_timestamp.is_some(),
             live: live.contains_key(&uid),
+            begun: journal.is_some(),
             stored,
             recording,
             recorded: live.len().saturating_sub(recording),
@@ -221,9 +224,9 @@ impl Captures {
         (step, Some((interrupts, claim)))
     }
 
-    /// Whether an earlier agent had taken all out of the container that a capture recorded.
-    fn has_recorded(&self, uid: &str) -> bool {
-        journal::read(&journal::path(&self.node.spool, uid)).is_some_and(|journal| journal.stage.has_recorded())
+    /// What is written down of a capture; none where no agent began it.
+    fn journal(&self, uid: &str) -> Option<Journal> {
+        journal::read(&journal::path(&self.node.spool, uid))
     }
 
     /// Whether the task of a live capture has but its last steps to do: it throws its data away, it has told its end, or there is no
@@ -246,12 +249,14 @@ impl Captures {
         let left = |other: &&Arc<Capture>| {
             let spec = &other.spec;
             let same = (&spec.pod_ref.uid, &spec.container_name) == (&container.0, &container.1);
-            let status = other.status.as_ref();
+            let empty = CaptureStatus::default();
+            let status = other.status.as_ref().unwrap_or(&empty);
             let other = other.uid().unwrap_or_default();
-            same && other != uid
-                && status.is_some_and(|status| was_started(status) && !status.is_decided())
-                && !self.live().contains_key(&other)
-                && !self.has_recorded(&other)
+            let may_record = || match self.journal(&other) {
+                Some(journal) => !journal.stage.has_recorded(),
+                None => was_started(status),
+            };
+            same && other != uid && !status.is_decided() && !self.live().contains_key(&other) && may_record()
         };
         self.watched.state().iter().find(left).map(|other| display_name(other))
     }

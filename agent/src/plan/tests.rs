@@ -18,6 +18,7 @@ fn observed() -> Observed<'static> {
         created: Timestamp::from_second(1_000_000).unwrap(),
         deleting: false,
         live: false,
+        begun: false,
         stored: false,
         recording: 0,
         recorded: 0,
@@ -60,6 +61,23 @@ fn reason(step: &Step) -> Option<CaptureReason> {
 fn a_new_capture_starts_when_a_turn_is_free() {
     assert_eq!(plan(&spec(), &CaptureStatus::default(), &observed()), Step::Start);
     assert_eq!(plan(&spec(), &at(Stage::Queued), &observed()), Step::Start);
+}
+
+#[test]
+fn a_capture_that_an_earlier_agent_began_is_adopted_though_its_status_does_not_say_so() {
+    let seen = Observed {
+        begun: true,
+        recording: 9,
+        ..observed()
+    };
+    for status in [CaptureStatus::default(), at(Stage::Queued)] {
+        assert_eq!(plan(&spec(), &status, &seen), Step::Adopt);
+        let deleting = Observed {
+            deleting: true,
+            ..seen.clone()
+        };
+        assert_eq!(plan(&spec(), &status, &deleting), Step::Adopt);
+    }
 }
 
 #[test]

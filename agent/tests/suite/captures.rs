@@ -5,6 +5,7 @@ mod deadline;
 mod doubles;
 mod ends;
 mod fleet;
+mod killed;
 mod memory;
 mod ncu;
 mod overhead;

@@ -1,8 +1,13 @@
 //! One agent ends in the middle of a capture, and the next goes on.
 
+use std::sync::atomic::Ordering;
+
+use flopwatch_test_harness::{Fault, Verb};
 use serde_json::json;
 
-use super::rig::Rig;
+use super::rig::{Rig, eventually};
+use super::sample;
+use super::sample_profiler::Sample;
 
 /// A node whose agent stored a capture's artifacts, could not tell of it, and ended.
 async fn untold() -> Rig {
@@ -70,6 +75,32 @@ async fn an_open_window_is_kept_open_by_the_next_agent_and_its_raw_capture_fetch
         assert_eq!((inside.started.len(), inside.copied), (1, 1), "{inside:?}");
         assert!(inside.raw.is_empty(), "{inside:?}");
     }
+    life.end().await;
+}
+
+#[tokio::test]
+async fn a_window_that_the_api_server_was_never_told_of_is_kept_open_by_the_next_agent() {
+    let sample = Sample::default();
+    let rig = sample::rig(&sample);
+    sample::ask(&rig, "Kineto", "cpu_op");
+    rig.server.edit("captures", "team", "c", |capture| {
+        capture["spec"]["durationSeconds"] = json!(4);
+    });
+    rig.server
+        .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(403));
+    let life = rig.live().await;
+    let journal = rig.spool().join(format!("{}.json", capture_uid(&rig)));
+    eventually("the window to be written down", || {
+        let text = std::fs::read_to_string(&journal).ok()?;
+        text.contains("\"Window\"").then_some(())
+    })
+    .await;
+    life.end().await;
+    rig.server.heal();
+    let life = rig.live().await;
+    let (reason, message) = rig.end_of("c").await;
+    assert_eq!(reason, "Succeeded", "{message}");
+    assert_eq!(sample.starts.load(Ordering::SeqCst), 1, "it was not started anew");
     life.end().await;
 }
 
