@@ -121,8 +121,12 @@ impl Process {
             .enable_all()
             // Whoever looks at the journal looks after each step of whoever writes it.
             .event_interval(1)
-            .on_thread_start(move || drop(begun.fetch_add(1, Ordering::SeqCst)))
-            .on_thread_stop(move || drop(ended.fetch_sub(1, Ordering::SeqCst)))
+            .on_thread_start(move || {
+                begun.fetch_add(1, Ordering::SeqCst);
+            })
+            .on_thread_stop(move || {
+                ended.fetch_sub(1, Ordering::SeqCst);
+            })
             .build();
         Self {
             runtime: runtime.unwrap(),
