@@ -19,6 +19,7 @@ pub const RECHECK: Duration = Duration::from_secs(5);
 
 /// What the agent sees around one capture.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Observed<'a> {
     /// The moment of planning, by the clock that dated the capture: the API server's.
     pub now: Timestamp,

@@ -28,12 +28,12 @@ pub(crate) struct Double {
     /// Folder below the one that it is told where it leaves a folder for each session; none where
     /// it answers with the profile.
     pub(crate) leaves_in: Option<&'static str>,
-    told: Arc<Mutex<Told>>,
+    pub(crate) told: Arc<Mutex<Told>>,
 }
 
 /// What it was told, and what it made of it.
 #[derive(Debug, Default)]
-struct Told {
+pub(crate) struct Told {
     /// Names of sessions that are to end. A session of the name takes it out when it sees it, and no
     /// other one does.
     ends: HashSet<String>,
