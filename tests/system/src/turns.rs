@@ -38,17 +38,6 @@ pub enum Group {
     Upgrade,
 }
 
-impl Group {
-    /// Tests of the group that run beside each other at most.
-    fn max_running(self) -> usize {
-        match self {
-            // A bound that holds beside five others is lost beside all that the harness begins.
-            Self::Timed => 6,
-            _ => usize::MAX,
-        }
-    }
-}
-
 /// The cluster's.
 static TURNS: LazyLock<Arc<Turns>> = LazyLock::new(Arc::default);
 
@@ -94,7 +83,7 @@ impl Turns {
 impl State {
     fn admit(&mut self, group: Group) -> Option<Arc<OnceCell<()>>> {
         let admitted = if self.running > 0 {
-            self.group == Some(group) && self.running < group.max_running()
+            self.group == Some(group)
         } else {
             self.waiting.keys().next() == Some(&group)
         };
@@ -205,19 +194,6 @@ mod tests {
         let third = ask(&turns, Group::Faults).await.unwrap();
         drop((second, third));
         other.await.unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_test_of_a_group_that_has_its_bound_of_tests_waits_until_one_of_them_ends() {
-        let turns = Arc::default();
-        let mut running = Vec::new();
-        for _ in 0..Group::Timed.max_running() {
-            running.push(ask(&turns, Group::Timed).await.unwrap());
-        }
-        let mut next = ask(&turns, Group::Timed);
-        assert!(timeout(SOON, &mut next).await.is_err());
-        running.pop();
-        next.await.unwrap();
     }
 
     #[tokio::test(start_paused = true)]
