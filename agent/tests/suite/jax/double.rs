@@ -106,7 +106,8 @@ impl Double {
         let tell = || -> Result<(), h2::Error> {
             let mut stream = answer.send_response(head.body(()).unwrap(), false)?;
             stream.send_data(framed.into(), false)?;
-            let end = HeaderMap::from_iter([("grpc-status".parse().unwrap(), HeaderValue::from_static("0"))]);
+            let mut end = HeaderMap::new();
+            end.insert("grpc-status", HeaderValue::from_static("0"));
             stream.send_trailers(end)
         };
         tell().ok();
