@@ -28,6 +28,14 @@ pub struct Journal {
     pub fleet: Option<Box<CaptureRow>>,
 }
 
+impl Journal {
+    /// Whether an agent that comes after has something to go on with: a stage behind the first one,
+    /// or a failure. That of a capture which is refused holds its row of the fleet alone.
+    pub fn has_begun(&self) -> bool {
+        self.failed.is_some() || self.stage != Stage::default()
+    }
+}
+
 /// What a capture was attached to, fixed until its end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
@@ -97,6 +105,26 @@ mod tests {
 
     use super::*;
     use crate::adoption::Collection;
+
+    #[test]
+    fn a_capture_whose_row_alone_is_written_down_has_not_begun() {
+        assert!(!Journal::default().has_begun());
+        let failed = Journal {
+            failed: Some(Ended {
+                reason: "AttachFailed".to_owned(),
+                message: String::new(),
+            }),
+            ..Journal::default()
+        };
+        let recorded = Journal {
+            stage: Stage::Publish {
+                collection: None,
+                made: None,
+            },
+            ..Journal::default()
+        };
+        assert!(failed.has_begun() && recorded.has_begun());
+    }
 
     #[test]
     fn what_one_profiler_keeps_lies_under_its_name() {

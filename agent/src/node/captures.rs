@@ -182,7 +182,7 @@ impl Captures {
             created,
             deleting: capture.metadata.deletion_timestamp.is_some(),
             live: live.contains_key(&uid),
-            begun: journal.is_some(),
+            begun: journal.as_ref().is_some_and(Journal::has_begun),
             stored,
             recording,
             recorded: live.len().saturating_sub(recording),
@@ -224,7 +224,7 @@ impl Captures {
         (step, Some((interrupts, claim)))
     }
 
-    /// What is written down of a capture; none where no agent began it.
+    /// What is written down of a capture; none where nothing is.
     fn journal(&self, uid: &str) -> Option<Journal> {
         journal::read(&journal::path(&self.node.spool, uid))
     }
@@ -252,9 +252,9 @@ impl Captures {
             let empty = CaptureStatus::default();
             let status = other.status.as_ref().unwrap_or(&empty);
             let other = other.uid().unwrap_or_default();
-            let may_record = || match self.journal(&other) {
-                Some(journal) => !journal.stage.has_recorded(),
-                None => was_started(status),
+            let may_record = || {
+                let journal = self.journal(&other).unwrap_or_default();
+                (was_started(status) || journal.has_begun()) && !journal.stage.has_recorded()
             };
             same && other != uid && !status.is_decided() && !self.live().contains_key(&other) && may_record()
         };

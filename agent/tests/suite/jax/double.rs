@@ -98,7 +98,7 @@ impl Double {
         } else {
             self.profile(&asked).await
         };
-        let mut framed = vec![0];
+        let mut framed = vec![0_u8];
         framed.extend(u32::try_from(message.encoded().len()).unwrap().to_be_bytes());
         framed.extend(message.encoded());
         let head = Response::builder().header("content-type", "application/grpc");
