@@ -29,7 +29,8 @@ pub struct Observed<'a> {
     pub deleting: bool,
     /// A task of this process runs the capture.
     pub live: bool,
-    /// An earlier agent process wrote down that it began the capture, which the status may not say yet.
+    /// An earlier agent process wrote down that it began the capture, which the status may not say
+    /// yet.
     pub begun: bool,
     /// The store holds artifacts of the capture.
     pub stored: bool,

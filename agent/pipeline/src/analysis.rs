@@ -1,4 +1,5 @@
-//! An analysis of captures, in a child process of its own ([`crate::children`]): captures are foreign files.
+//! An analysis of captures, in a child process of its own ([`crate::children`]): captures are
+//! foreign files.
 //!
 //! Of a timeline file the child reads what the analysis needs and transforms nothing; any other file is read whole and transformed.
 

@@ -4,13 +4,13 @@
 //! | module | holds |
 //! |---|---|
 //! | [`products`] | what is run, one child after the other, and what comes of it |
-//! | [`steps`], [`workplace`], [`folder`], [`disk`] | how a child is run: its bounds, its folder, the room on its disk |
-//! | [`children`], [`reentry`] | what a program starts itself as: hidden subcommands of its command line, and processes before it has one |
-//! | [`transform`], [`analysis`], [`disassembly`] | the work in a child: captures and samples into files, an analysis, text of machine code |
-//! | [`fleet_rows`] | rows of the fleet, which a child makes of its timeline where the program has a writer of them |
-//! | [`verify`], [`signs`], [`status_summary`] | whether a capture holds what was asked for, and its summary in a few lines: functions of data |
-//! | [`derived`], [`artifact_file`] | results that are made on demand, and files as artifacts: name, output and media type of each |
-//! | [`tools`], [`nsys_options`], [`gpus`], [`child`] | the machine's Nsight Systems and its options, samples of NVML, programs without a sandbox |
+//! | [`steps`], [`workplace`], [`folder`], [`disk`] | a child, its bounds, folder and disk space |
+//! | [`children`], [`reentry`] | what a program starts itself as: hidden subcommands |
+//! | [`transform`], [`analysis`], [`disassembly`] | the work that is done in a child |
+//! | [`fleet_rows`] | rows of the fleet, where the program has a writer of them |
+//! | [`verify`], [`signs`], [`status_summary`] | whether a capture holds what was asked for |
+//! | [`derived`], [`artifact_file`] | results that are made on demand, and their media types |
+//! | [`tools`], [`nsys_options`], [`gpus`], [`child`] | what the machine has: Nsight Systems, GPUs |
 //! | [`failure`], [`sentence`] | why something failed, in words |
 
 pub mod analysis;

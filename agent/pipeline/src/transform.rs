@@ -1,6 +1,7 @@
 //! From what the profiler wrote and what NVML said to the files that are published.
 //!
-//! Runs in a child process of its own ([`crate::children`]): what the profiler wrote is a foreign file.
+//! Runs in a child process of its own ([`crate::children`]): what the profiler wrote is a foreign
+//! file.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Write};

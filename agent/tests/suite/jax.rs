@@ -1,5 +1,5 @@
-//! Captures of real JAX by its own profiler, of a double of its service, and of services that are none. The programs run in network namespaces that the tests
-//! make, as in a pod.
+//! Captures of real JAX by its own profiler, of a double of its service, and of services that are
+//! none. The programs run in network namespaces that the tests make, as in a pod.
 
 mod double;
 mod hostile;

@@ -1,5 +1,5 @@
-//! The list of what recipes take from PyPI, as it is committed: each package once, pinned, with the sums of its files and the groups
-//! that hold it.
+//! The list of what recipes take from PyPI, as it is committed: each package once, pinned, with the
+//! sums of its files and the groups that hold it.
 //!
 //! ```text
 //! numpy==2.4.6 \

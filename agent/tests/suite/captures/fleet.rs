@@ -81,11 +81,6 @@ async fn stored(server: &S3Server, count: usize) -> Vec<CaptureRow> {
     .await
 }
 
-fn uid(rig: &Rig, name: &str) -> String {
-    let capture = rig.server.get("captures", "team", name).unwrap();
-    capture["metadata"]["uid"].as_str().unwrap().to_owned()
-}
-
 #[tokio::test]
 async fn a_capture_that_succeeded_leaves_its_row_and_a_row_of_each_name() {
     let (server, rig) = fleet().await;
@@ -98,7 +93,7 @@ async fn a_capture_that_succeeded_leaves_its_row_and_a_row_of_each_name() {
     let (reason, message) = rig.end_of("c").await;
     assert_eq!(reason, "Succeeded", "{message}");
     let [capture] = stored(&server, 1).await.try_into().unwrap();
-    assert_eq!(capture.capture_uid, uid(&rig, "c"));
+    assert_eq!(capture.capture_uid, rig.uid("c"));
     assert!(
         capture.succeeded && capture.window_ns > 0 && capture.window_start > 0,
         "{capture:?}"
@@ -232,7 +227,7 @@ async fn rows_that_are_too_large_to_wait_leave_the_row_of_their_capture_which_sa
         told.contains(&("c", true, false)) && told.contains(&("d", true, true)),
         "{told:?}"
     );
-    assert!(rows(&server).iter().all(|row| row.capture_uid == uid(&rig, "c")));
+    assert!(rows(&server).iter().all(|row| row.capture_uid == rig.uid("c")));
     life.end().await;
 }
 
@@ -265,7 +260,7 @@ async fn a_capture_whose_agent_ended_right_after_its_end_was_told_has_its_row_fr
     ask(&rig, "Kineto", "cuda_kernel");
     let life = rig.live().await;
     rig.in_stage("c", "Collecting").await;
-    let (uid, journal) = (uid(&rig, "c"), rig.spool().join(format!("{}.json", uid(&rig, "c"))));
+    let (uid, journal) = (rig.uid("c"), rig.journal("c"));
     let kept = std::fs::read(&journal).unwrap();
     rig.end_of("c").await;
     let before = stored(&server, 1).await;

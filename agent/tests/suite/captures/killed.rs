@@ -6,7 +6,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -24,14 +23,14 @@ use super::sample_profiler::Sample;
 
 /// Captures at a time.
 const LANES: usize = 2;
-/// The latest moment of a kill after its stage was seen.
-const LATEST: Duration = Duration::from_millis(150);
+/// Longest time from when a stage is seen to the kill.
+const MAX_DELAY: Duration = Duration::from_millis(150);
 /// Rest in a window whose end is waited for: all are of a second.
 const REST: Duration = Duration::from_millis(800);
 /// Longest life, and longest end of one.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Looks for a stage that was gone before it was seen.
-const LOOKS: u32 = 5;
+/// Captures that are begun for one kill: a stage may be gone before it is seen.
+const MAX_ATTEMPTS: u32 = 5;
 
 /// How a capture goes.
 #[derive(Clone, Copy, Debug)]
@@ -150,17 +149,10 @@ impl Process {
     }
 }
 
-/// The journal of the rig's capture.
-fn journal(rig: &Rig) -> PathBuf {
-    let capture = rig.server.get("captures", "team", "c").unwrap();
-    let uid = capture["metadata"]["uid"].as_str().unwrap();
-    rig.spool().join(format!("{uid}.json"))
-}
-
 /// Carries the capture on, and tells each stage that its journal comes to until `sees` says that it
 /// is enough, or the capture has ended. Whether it was enough.
 async fn watch(rig: &Rig, mut sees: impl FnMut(&str) -> bool) -> bool {
-    let (journal, begun) = (journal(rig), Instant::now());
+    let (journal, begun) = (rig.journal("c"), Instant::now());
     let mut last = String::new();
     loop {
         let text = std::fs::read(&journal).unwrap_or_default();
@@ -242,7 +234,7 @@ impl fmt::Display for Kill<'_> {
 impl Kill<'_> {
     /// Strikes a capture; how often it began to record.
     fn strike(&self) -> u32 {
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_ATTEMPTS {
             let (rig, sample) = self.course.rig();
             let process = Process::start();
             let is_there = process.runtime.block_on(async {
@@ -286,7 +278,7 @@ fn an_agent_that_is_killed_in_any_stage_leaves_the_next_one_the_end_that_the_cap
             stage,
             course: *course,
             // The first ones at once.
-            after: LATEST * number / count,
+            after: MAX_DELAY * number / count,
             expected,
         }));
     }

@@ -43,16 +43,10 @@ async fn m1_what_lies_in_the_store_is_told_by_the_next_agent_and_not_recorded_an
     life.end().await;
 }
 
-fn capture_uid(rig: &Rig) -> String {
-    let capture = rig.server.get("captures", "team", "c").unwrap();
-    capture["metadata"]["uid"].as_str().unwrap().to_owned()
-}
-
 #[tokio::test]
 async fn m1_what_lies_in_the_store_is_told_even_where_the_record_of_it_is_lost() {
     let rig = untold().await;
-    let uid = capture_uid(&rig);
-    std::fs::remove_file(rig.spool().join(format!("{uid}.json"))).unwrap();
+    std::fs::remove_file(rig.journal("c")).unwrap();
     let life = rig.live().await;
     let (reason, message) = rig.end_of("c").await;
     assert_eq!(reason, "Succeeded", "{message}");
@@ -89,7 +83,7 @@ async fn a_window_that_the_api_server_was_never_told_of_is_kept_open_by_the_next
     rig.server
         .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(403));
     let life = rig.live().await;
-    let journal = rig.spool().join(format!("{}.json", capture_uid(&rig)));
+    let journal = rig.journal("c");
     eventually("the window to be written down", || {
         let text = std::fs::read_to_string(&journal).ok()?;
         text.contains("\"Window\"").then_some(())

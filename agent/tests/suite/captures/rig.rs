@@ -130,6 +130,17 @@ impl Rig {
         self.folder.path().join("spool")
     }
 
+    /// UID of a capture.
+    pub(crate) fn uid(&self, capture: &str) -> String {
+        let capture = self.server.get("captures", "team", capture).unwrap();
+        capture["metadata"]["uid"].as_str().unwrap().to_owned()
+    }
+
+    /// The file of what is written down of a capture.
+    pub(crate) fn journal(&self, capture: &str) -> PathBuf {
+        self.spool().join(format!("{}.json", self.uid(capture)))
+    }
+
     /// What lies in the spool.
     pub(crate) fn spooled(&self) -> Vec<String> {
         let names = std::fs::read_dir(self.spool()).unwrap();

@@ -24,16 +24,16 @@ const PREFIX: usize = 5;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Double {
     /// How long it takes to put a profile together.
-    pub(crate) collects: Duration,
+    collects: Duration,
     /// Folder below the one that it is told where it leaves a folder for each session; none where
     /// it answers with the profile.
-    pub(crate) leaves_in: Option<&'static str>,
-    pub(crate) told: Arc<Mutex<Told>>,
+    leaves_in: Option<&'static str>,
+    told: Arc<Mutex<Told>>,
 }
 
 /// What it was told, and what it made of it.
 #[derive(Debug, Default)]
-pub(crate) struct Told {
+struct Told {
     /// Names of sessions that are to end. A session of the name takes it out when it sees it, and no
     /// other one does.
     ends: HashSet<String>,
@@ -42,6 +42,23 @@ pub(crate) struct Told {
 }
 
 impl Double {
+    /// One that takes so long to put a profile together.
+    pub(crate) fn collecting_for(collects: Duration) -> Self {
+        Self {
+            collects,
+            ..Self::default()
+        }
+    }
+
+    /// One that leaves its profiles in a folder below the one that it is told, and answers with
+    /// none.
+    pub(crate) fn leaving_in(folder: &'static str) -> Self {
+        Self {
+            leaves_in: Some(folder),
+            ..Self::default()
+        }
+    }
+
     /// Serves from now on; the service as a probe finds it.
     pub(crate) fn serve(&self) -> Service {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();

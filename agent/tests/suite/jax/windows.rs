@@ -15,11 +15,8 @@ fn a_second_window_is_whole_though_the_service_heard_of_the_end_of_the_first_whe
     if !may_enter() {
         return;
     }
-    let double = Double {
-        // Longer than a service is waited for before it is told to end, as on a busy machine.
-        collects: Duration::from_secs(1),
-        ..Double::default()
-    };
+    // Longer than a service is waited for before it is told to end, as on a busy machine.
+    let double = Double::collecting_for(Duration::from_secs(1));
     let service = double.serve();
     for _ in 0..2 {
         let rig = Rig::new(&[service], JaxOptions::default(), LENGTH);
@@ -63,10 +60,7 @@ fn the_result_of_a_service_that_writes_it_to_its_own_disk_is_taken_from_there() 
     let capture = format!("0-{}", std::process::id());
     let folder = std::path::Path::new("/tmp").join(format!("flopwatch-{capture}"));
     for place in ["", "plugins/profile"] {
-        let double = Double {
-            leaves_in: Some(place),
-            ..Double::default()
-        };
+        let double = Double::leaving_in(place);
         let mut rig = Rig::new(&[double.serve()], JaxOptions::default(), Duration::from_mins(5));
         rig.site.capture.clone_from(&capture);
         rig.start().unwrap();
