@@ -1,7 +1,9 @@
 //! What an agent costs that has nothing to do: `cargo xtask bench idle`.
 //!
-//! Arguments: the agent's program, seconds, containers, GPUs. Runs the agent as a DaemonSet does, beside an API server in memory on a socket, whose node has so many
-//! containers that nobody profiles and GPUs that nobody uses. Prints a line of JSON: percent of a core, memory, and how often its threads woke up.
+//! Arguments: the agent's program, seconds, containers, GPUs. Runs the agent as a DaemonSet does,
+//! beside an API server in memory on a socket, whose node has so many containers that nobody
+//! profiles and GPUs that nobody uses. Prints a line of JSON: percent of a core, memory, and how
+//! often its threads woke up.
 
 #![allow(
     clippy::unwrap_used,
@@ -37,9 +39,10 @@ use machine::{STATE, id, state, wait};
 /// The rig's NVML library.
 const LIBRARY: &str = "FLOPWATCH_FAKE_NVML_LIBRARY";
 /// Longest time until it is ready.
-const READY: Duration = Duration::from_mins(1);
-/// Time until what it did at its start is over: threads of finished work wait for more for ten seconds.
-const SETTLED: Duration = Duration::from_secs(15);
+const READY_TIMEOUT: Duration = Duration::from_mins(1);
+/// Time until what it did at its start is over: threads of finished work wait for more for ten
+/// seconds.
+const SETTLING_DURATION: Duration = Duration::from_secs(15);
 const SIGNING_REQUESTS: &str = "certificatesigningrequests";
 
 /// An agent that runs.
@@ -134,7 +137,7 @@ impl Agent {
             child: command.spawn().unwrap(),
             _folder: folder,
         };
-        let end = Instant::now() + READY;
+        let end = Instant::now() + READY_TIMEOUT;
         while !is_ready(probes) {
             assert!(Instant::now() < end, "the agent does not get ready");
             wait(Duration::from_millis(200));
@@ -150,7 +153,8 @@ impl Agent {
     /// Processor time of all its threads so far, those that ended included.
     fn spent(&self) -> Duration {
         let stat = self.proc("stat");
-        // What stands behind the name, which may hold blanks: the state is the third field, the times are the 14th and 15th.
+        // What stands behind the name, which may hold blanks: the state is the third field, the
+        // times are the 14th and 15th.
         let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
         let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
         let per_second = u64::try_from(sysconf(SysconfVar::CLK_TCK).unwrap().unwrap()).unwrap();
@@ -225,7 +229,7 @@ fn main() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (server, address) = runtime.block_on(api_server(containers));
     let agent = Agent::start(Path::new(program), &server, address, gpus);
-    wait(SETTLED);
+    wait(SETTLING_DURATION);
     let calls = server.calls().len();
     let (begin, spent, threads) = (Instant::now(), agent.spent(), agent.threads());
     wait(Duration::from_secs(seconds.into()));

@@ -1,7 +1,8 @@
 //! What the metrics ring costs with eight GPUs: `cargo xtask bench metrics-ring`.
 //!
-//! Arguments: seconds, containers. Prints a line of JSON: shares of a core without and with the ring by thread, and the longest gap
-//! of each source beside that of a thread which only sleeps: what is above that is the ring's own.
+//! Arguments: seconds, containers. Prints a line of JSON: shares of a core without and with the
+//! ring by thread, and the longest gap of each source beside that of a thread which only sleeps:
+//! what is above that is the ring's own.
 
 #![allow(
     clippy::unwrap_used,
@@ -35,11 +36,11 @@ use machine::{Machine, STATE, before_now, ids, ring, state, value, wait};
 const LIBRARY: &str = "FLOPWATCH_FAKE_NVML_LIBRARY";
 const GPUS: u32 = 8;
 /// Time between two rounds of the ring.
-const ROUND: Duration = Duration::from_millis(100);
+const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest time without the ring.
-const BASELINE: Duration = Duration::from_mins(5);
+const MAX_BASELINE_DURATION: Duration = Duration::from_mins(5);
 /// The ring holds ten minutes: it is read before it forgets.
-const LOOK: Duration = Duration::from_mins(2);
+const READ_INTERVAL: Duration = Duration::from_mins(2);
 /// Threads that sample.
 const THREADS: [&str; 4] = ["flopwatch-nvml", "flopwatch-pcie", "metrics-ring", "ring-upkeep"];
 
@@ -87,15 +88,15 @@ impl Gaps {
         // One more second: a pause at the seam of two looks belongs to both.
         let beyond = Duration::from_secs(1);
         while let left @ 1.. = end.saturating_duration_since(Instant::now()).as_nanos() {
-            let pause = LOOK.min(Duration::from_nanos_u128(left));
+            let pause = READ_INTERVAL.min(Duration::from_nanos_u128(left));
             wait(pause);
             for container in 0..containers {
-                self.look(ring, container, pause + beyond);
+                self.inspect(ring, container, pause + beyond);
             }
         }
     }
 
-    fn look(&mut self, ring: &MetricsRing, container: u32, length: Duration) {
+    fn inspect(&mut self, ring: &MetricsRing, container: u32, length: Duration) {
         let found = before_now(ring, container, length);
         assert_eq!(
             found.series.iter().any(|series| series.source == "nvml"),
@@ -109,17 +110,18 @@ impl Gaps {
             let longest = self.longest.entry(series.source.clone()).or_default();
             for gap in gaps {
                 *longest = gap.max(*longest);
-                self.above += u64::from(u128::from(gap) > 2 * ROUND.as_nanos());
+                self.above += u64::from(u128::from(gap) > 2 * ROUND_INTERVAL.as_nanos());
             }
         }
     }
 }
 
-/// The longest pause between two wakes of a thread that only sleeps, on the same grid, until `ended`.
+/// The longest pause between two wakes of a thread that only sleeps, on the same grid, until
+/// `ended`.
 fn sleeper(ended: &AtomicBool) -> Duration {
     let (mut next, mut last, mut longest) = (Instant::now(), Instant::now(), Duration::ZERO);
     while !ended.load(Ordering::Relaxed) {
-        next += ROUND;
+        next += ROUND_INTERVAL;
         wait(next.saturating_duration_since(Instant::now()));
         longest = longest.max(last.elapsed());
         last = Instant::now();
@@ -146,7 +148,7 @@ fn main() {
     let gpus = Gpus::open(Some(library.into()), Arc::new(|_| None));
     wait(Duration::from_secs(2));
     let time = Duration::from_secs(seconds.into());
-    let without = shares(|| wait((time / 3).min(BASELINE)));
+    let without = shares(|| wait((time / 3).min(MAX_BASELINE_DURATION)));
     let (ring, registry) = ring(
         &gpus,
         &machine.procfs(),

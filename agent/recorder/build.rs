@@ -1,6 +1,7 @@
 //! Compiles the library, which the crate carries in itself.
 //!
-//! Cargo cannot: a library without the standard one needs another way to panic than the workspace's tests have.
+//! Cargo cannot: a library without the standard one needs another way to panic than the workspace's
+//! tests have.
 
 use std::error::Error;
 use std::ffi::OsString;

@@ -1,9 +1,9 @@
-//! How a capture that an earlier agent process began is resumed: a pure function of its spec, of what that agent wrote down,
-//! and of what is found.
+//! How a capture that an earlier agent process began is resumed: a pure function of its spec, of
+//! what that agent wrote down, and of what is found.
 //!
-//! The journal is written before the status, so it is never behind it. What can be had again (a running window, a raw capture
-//! in the container or in the spool) is adopted; what was in the dead process's memory alone is begun anew; the rest fails
-//! with its reason.
+//! The journal is written before the status, so it is never behind it. What can be had again (a
+//! running window, a raw capture in the container or in the spool) is adopted; what was in the dead
+//! process's memory alone is begun anew; the rest fails with its reason.
 
 mod journal;
 mod stage;
@@ -16,10 +16,11 @@ use flopwatch_pipeline::failure::Failure;
 
 use crate::plan::Interrupt;
 use crate::profilers::Observed;
-pub use journal::{Attached, Ended, Journal, Made, Missed};
+pub use journal::{Attached, FailureRecord, Journal, ProducedArtifacts, RetryRecord};
 pub use stage::{Collection, Stage};
 
-/// How often one capture is adopted: a capture that takes its agent down every time must come to an end.
+/// How often one capture is adopted: a capture that takes its agent down every time must come to an
+/// end.
 pub const MAX_ADOPTIONS: u32 = 3;
 
 /// What is found of a capture.
@@ -40,7 +41,8 @@ pub struct World {
 /// How the capture goes on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Adoption {
-    /// From the beginning: nothing was recorded, or what was is lost with the memory of the agent that had it.
+    /// From the beginning: nothing was recorded, or what was is lost with the memory of the agent
+    /// that had it.
     Begin,
     /// The window is open: keep it so for the time that is left, then close it.
     Window {
@@ -115,7 +117,8 @@ fn begin(world: &World) -> Adoption {
     }
 }
 
-/// What is left of the window. A wall clock that was set back makes it no longer than it was asked to be.
+/// What is left of the window. A wall clock that was set back makes it no longer than it was asked
+/// to be.
 fn left(spec: &CaptureSpec, opened_utc_ns: u64, world: &World) -> Duration {
     if world.interrupt == Some(Interrupt::Keep) {
         return Duration::ZERO;
@@ -172,7 +175,7 @@ mod tests {
             attached: attached(profiler),
             unprepared: state(profiler),
             opened_utc_ns: 100 * SECOND,
-            signs: None,
+            activity: None,
             over_budget: None,
         };
         Journal {
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn m1_what_lies_in_the_store_is_published_again_and_neither_made_anew_nor_failed() {
+    fn what_lies_in_the_store_is_published_again_and_neither_made_anew_nor_failed() {
         let stored = World {
             stored: true,
             ..world(None)
@@ -362,7 +365,7 @@ mod tests {
     fn a_failure_that_was_decided_stays_and_a_capture_that_kills_its_agents_ends() {
         let failure = Failure::new(CaptureReason::ImportFailed, "it crashed");
         let failed = Journal {
-            failed: Some(Ended::from(&failure)),
+            failed: Some(FailureRecord::from(&failure)),
             ..journal(ProfilerType::Nsys)
         };
         let seen = World {

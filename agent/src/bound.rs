@@ -4,18 +4,19 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_pipeline::failure::Failure;
 use serde::{Deserialize, Serialize};
 
-/// Bytes that a collection takes at its most for each byte that it is bounded to: the profiler writes its streams, at the
-/// stop the raw capture beside them, and goes on writing until it has heard of the stop.
-const PEAK: u64 = 3;
+/// Bytes that a collection takes at its most for each byte that it is bounded to: the profiler
+/// writes its streams, at the stop the raw capture beside them, and goes on writing until it has
+/// heard of the stop.
+const PEAK_FACTOR: u64 = 3;
 /// Smallest bound with which a collection is begun.
-const LEAST: u64 = 1 << 20;
+const MIN_BOUND_BYTES: u64 = 1 << 20;
 
 /// Most bytes that a collection may write until it is stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     /// Most bytes that the collection may write.
     pub bytes: u64,
-    /// What it comes from.
+    /// Limit that the bound comes from.
     pub by: BoundBy,
 }
 
@@ -31,13 +32,14 @@ pub enum BoundBy {
 }
 
 impl Bound {
-    /// The least of the agent's own limit, of the room that the pod has for captures and of what its disk has above the floor.
+    /// The least of the agent's own limit, of the room that the pod has for captures and of what
+    /// its disk has above the floor.
     pub fn of(agent: u64, pod: Option<u64>, disk: u64) -> Self {
         let bound = |bytes: u64, by| Self { bytes, by };
         let all = [
             Some(bound(agent, BoundBy::Agent)),
-            pod.map(|room| bound(room / PEAK, BoundBy::Pod)),
-            Some(bound(disk / PEAK, BoundBy::Disk)),
+            pod.map(|room| bound(room / PEAK_FACTOR, BoundBy::Pod)),
+            Some(bound(disk / PEAK_FACTOR, BoundBy::Disk)),
         ];
         let least = all.into_iter().flatten().min_by_key(|bound| bound.bytes);
         least.unwrap_or_else(|| bound(agent, BoundBy::Agent))
@@ -45,7 +47,7 @@ impl Bound {
 
     /// Fails where nothing of use could be collected.
     pub fn check(self) -> Result<(), Failure> {
-        if self.bytes >= LEAST {
+        if self.bytes >= MIN_BOUND_BYTES {
             return Ok(());
         }
         let message = format!("{} too few to begin with: {}", self.allows(), self.remedy());
@@ -99,7 +101,7 @@ mod tests {
     const MEBIBYTE: u64 = 1 << 20;
 
     #[test]
-    fn h3_the_least_of_the_limits_bounds_a_collection_and_its_stop_fits_too() {
+    fn the_least_of_the_limits_bounds_a_collection_and_its_stop_fits_too() {
         let of = |agent: u64, pod: Option<u64>, disk: u64| {
             let bound = Bound::of(agent * MEBIBYTE, pod.map(|room| room * MEBIBYTE), disk * MEBIBYTE);
             (bound.bytes / MEBIBYTE, bound.by)
@@ -111,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn h3_each_bound_has_its_reason_and_says_what_to_do() {
+    fn each_bound_has_its_reason_and_says_what_to_do() {
         for (by, reason, remedy) in [
             (BoundBy::Agent, CaptureReason::CaptureTooLarge, "--max-capture-bytes"),
             (BoundBy::Pod, CaptureReason::CaptureTooLarge, "ephemeral-storage limit"),
@@ -124,10 +126,12 @@ mod tests {
     }
 
     #[test]
-    fn h3_a_pod_without_room_is_refused_before_anything_is_collected() {
+    fn a_pod_without_room_is_refused_before_anything_is_collected() {
         Bound::of(u64::MAX, None, u64::MAX).check().unwrap();
-        Bound::of(u64::MAX, Some(PEAK * LEAST), u64::MAX).check().unwrap();
-        let refused = Bound::of(u64::MAX, Some(PEAK * LEAST - 1), u64::MAX).check();
+        Bound::of(u64::MAX, Some(PEAK_FACTOR * MIN_BOUND_BYTES), u64::MAX)
+            .check()
+            .unwrap();
+        let refused = Bound::of(u64::MAX, Some(PEAK_FACTOR * MIN_BOUND_BYTES - 1), u64::MAX).check();
         assert_eq!(refused.unwrap_err().reason, CaptureReason::CaptureTooLarge);
     }
 }

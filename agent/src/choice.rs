@@ -1,4 +1,5 @@
-//! Which profiler a capture uses: the deepest that is open, or the one that was asked for, or a refusal that helps.
+//! Which profiler a capture uses: the deepest that is open, or the one that was asked for, or a
+//! refusal that helps.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::profilers::{AnyProfiler, State};
 pub struct Candidate {
     /// The profiler that would collect.
     pub profiler: Arc<dyn AnyProfiler>,
-    /// Its state.
+    /// State of the profiler.
     pub state: State,
 }
 
@@ -63,7 +64,8 @@ fn auto(
             notes.push(format!("{}: {}", profiler.type_().as_str(), closed.message));
             continue;
         }
-        // What was asked for by name must be recorded: falling back to less would be an empty success.
+        // What was asked for by name must be recorded: falling back to less would be an empty
+        // success.
         let asked = asked(spec, require);
         if !profiler.records_events() && !asked.is_empty() {
             let message = format!(

@@ -8,7 +8,7 @@ use flopwatch_summary::Summary;
 use tokio::runtime::Runtime;
 
 use crate::cli::Command;
-use crate::{fleet, node};
+use crate::{fleet_rows, node};
 
 /// Runs a command to its end.
 pub fn run(command: Command) -> anyhow::Result<()> {
@@ -30,5 +30,5 @@ pub fn run(command: Command) -> anyhow::Result<()> {
 
 /// Writes rows of the fleet, for the child that transforms.
 fn write_rows(files: &FleetFiles, timeline: &Timeline, summary: &Summary) -> Result<(), Box<dyn Error>> {
-    Ok(fleet::write(files, timeline, summary)?)
+    Ok(fleet_rows::write(files, timeline, summary)?)
 }

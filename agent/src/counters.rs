@@ -1,9 +1,11 @@
-//! The GPU's hardware counters, which one reader may have at a time: a lease for each GPU, and DCGM paused while one is held.
+//! The GPU's hardware counters, which one reader may have at a time: a lease for each GPU, and DCGM
+//! paused while one is held.
 //!
-//! A lease is a file below the agent's data folder, which one agent has at a time, so it survives the agent: the next one goes on
-//! with a capture that has it, and takes it over once its deadline has passed. DCGM is paused by its own command and only where an
-//! administrator named that. A file says that it is paused, written before the pause and removed after the resumption, so that whoever finds it
-//! resumes.
+//! A lease is a file below the agent's data folder, which one agent has at a time, so it survives
+//! the agent: the next one goes on with a capture that has it, and takes it over once its deadline
+//! has passed. DCGM is paused by its own command and only where an administrator named that. A file
+//! says that it is paused, written before the pause and removed after the resumption, so that
+//! whoever finds it resumes.
 
 pub mod dcgm;
 mod lease;
@@ -42,9 +44,9 @@ pub enum Error {
     /// The leases cannot be read or written.
     #[error("the leases of counters in {} cannot be used", path.display())]
     Folder {
-        /// Their folder.
+        /// Folder of the leases.
         path: PathBuf,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// DCGM could not be paused.
@@ -62,8 +64,8 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Those kept in `folder`. `dcgm` is the command that pauses and resumes DCGM; none: it is never paused. Fails where there can be
-    /// no such folder.
+    /// Those kept in `folder`. `dcgm` is the command that pauses and resumes DCGM; none: it is
+    /// never paused. Fails where there can be no such folder.
     pub fn open(folder: PathBuf, dcgm: Option<Dcgm>) -> Result<Self, Error> {
         let made = std::fs::create_dir_all(&folder);
         let counters = Self {
@@ -80,8 +82,8 @@ impl Counters {
         self.dcgm.is_some()
     }
 
-    /// Takes the counters of GPUs, all or none. Who has them already takes them again, with the new deadline. Blocks for as long as
-    /// DCGM's command runs.
+    /// Takes the counters of GPUs, all or none. Who has them already takes them again, with the new
+    /// deadline. Blocks for as long as DCGM's command runs.
     pub fn take(&self, gpus: &BTreeSet<String>, lease: &Lease, now_unix_ms: u64) -> Result<(), Error> {
         let _turn = self.turn();
         let held = self.read().map_err(self.failed())?;
@@ -106,15 +108,16 @@ impl Counters {
         Ok(())
     }
 
-    /// Gives back what a capture has. Safe to run twice; what does not work is logged, and ends at the deadline.
+    /// Gives back what a capture has. Safe to run twice; what does not work is logged, and ends at
+    /// the deadline.
     pub fn release(&self, owner: &str) {
         let _turn = self.turn();
         self.remove(|lease| lease.owner == owner);
         self.resume_where_due();
     }
 
-    /// Removes leases whose deadline has passed, and resumes DCGM where nobody needs it paused. To be called at the start of an
-    /// agent and now and then.
+    /// Removes leases whose deadline has passed, and resumes DCGM where nobody needs it paused. To
+    /// be called at the start of an agent and now and then.
     pub fn tend(&self, now_unix_ms: u64) {
         let _turn = self.turn();
         self.remove(|lease| lease.has_ended(now_unix_ms));
@@ -193,7 +196,8 @@ impl Counters {
 mod tests {
     use super::*;
 
-    /// A double of DCGM's command: it writes down what it is called with, and fails while there is a file `fails`.
+    /// A double of DCGM's command: it writes down what it is called with, and fails while there is
+    /// a file `fails`.
     fn double(folder: &Path) -> Dcgm {
         use std::os::unix::fs::PermissionsExt as _;
         let program = folder.join("dcgmi-double");

@@ -1,4 +1,5 @@
-//! A small client of gRPC services that are at hand: HTTP/2 without TLS, one message there, one back.
+//! A small client of gRPC services that are at hand: HTTP/2 without TLS, one message there, one
+//! back.
 
 use std::io;
 
@@ -9,18 +10,18 @@ use http::{HeaderMap, Request, StatusCode};
 use tokio::io::{AsyncRead, AsyncWrite};
 
 /// Bytes of an answer that may be under way at once.
-const WINDOW: u32 = 1 << 20;
+const WINDOW_BYTES: u32 = 1 << 20;
 /// Largest frame of an answer, in bytes.
-const FRAME: u32 = 256 << 10;
+const MAX_FRAME_BYTES: u32 = 256 << 10;
 /// Most bytes of the headers of an answer.
-const HEADERS: u32 = 16 << 10;
+const MAX_HEADER_BYTES: u32 = 16 << 10;
 /// Letters of what a service says of a failure.
-const WORDS: usize = 300;
+const MAX_MESSAGE_CHARS: usize = 300;
 /// Bytes before a message: a flag for compression, and its length.
-pub(crate) const PREFIX: usize = 5;
+pub(crate) const PREFIX_BYTES: usize = 5;
 
 /// The number of a call's end that went well.
-const OK: u16 = 0;
+const STATUS_OK: u16 = 0;
 
 /// Why a call brought no answer.
 #[derive(Debug, thiserror::Error)]
@@ -36,13 +37,13 @@ pub(crate) enum CallError {
     Refused {
         /// Number of the failure.
         code: u16,
-        /// What it said.
+        /// Message of the service.
         message: String,
     },
     /// The answer has more bytes than are taken.
     #[error("the answer has more than {limit} bytes")]
     TooLarge {
-        /// The limit.
+        /// Most bytes of the answer that the caller takes.
         limit: u64,
     },
     /// Where the answer is kept failed.
@@ -68,10 +69,10 @@ impl Channel {
     {
         let mut builder = Builder::new();
         builder
-            .initial_window_size(WINDOW)
-            .initial_connection_window_size(WINDOW * 2)
-            .max_frame_size(FRAME)
-            .max_header_list_size(HEADERS)
+            .initial_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES * 2)
+            .max_frame_size(MAX_FRAME_BYTES)
+            .max_header_list_size(MAX_HEADER_BYTES)
             .enable_push(false);
         let (requests, connection) = builder.handshake(stream).await?;
         // Its end is seen by the calls that are under way.
@@ -79,7 +80,8 @@ impl Channel {
         Ok(Self(requests))
     }
 
-    /// Calls a method. The answer goes to `sink` as it comes, with its prefix, at most `limit` bytes. Not bounded in time.
+    /// Calls a method. The answer goes to `sink` as it comes, with its prefix, at most `limit`
+    /// bytes. Not bounded in time.
     pub(crate) async fn call(
         &self,
         method: &str,
@@ -117,7 +119,7 @@ impl Channel {
 /// A message behind its prefix, not compressed.
 fn framed(message: &[u8]) -> Bytes {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-    let mut framed = Vec::with_capacity(PREFIX + message.len());
+    let mut framed = Vec::with_capacity(PREFIX_BYTES + message.len());
     framed.push(0);
     framed.extend(length.to_be_bytes());
     framed.extend(message);
@@ -143,7 +145,7 @@ fn ended(trailers: &HeaderMap) -> Result<(), CallError> {
     let text = |name| trailers.get(name).and_then(|value| value.to_str().ok());
     let code = text("grpc-status").and_then(|code| code.parse().ok());
     match code {
-        Some(OK) => Ok(()),
+        Some(STATUS_OK) => Ok(()),
         Some(code) => Err(CallError::Refused {
             code,
             message: printable(text("grpc-message").unwrap_or_default()),
@@ -155,7 +157,7 @@ fn ended(trailers: &HeaderMap) -> Result<(), CallError> {
 /// The begin of what a service says, on one line.
 fn printable(text: &str) -> String {
     let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
-    text.chars().take(WORDS).map(visible).collect()
+    text.chars().take(MAX_MESSAGE_CHARS).map(visible).collect()
 }
 
 #[cfg(test)]
@@ -170,7 +172,7 @@ mod tests {
     #[test]
     fn a_message_is_behind_its_length() {
         assert_eq!(framed(b"abc").as_ref(), b"\0\0\0\0\x03abc");
-        assert_eq!(framed(&[1; 300]).get(..PREFIX), Some(&[0, 0, 0, 1, 44][..]));
+        assert_eq!(framed(&[1; 300]).get(..PREFIX_BYTES), Some(&[0, 0, 0, 1, 44][..]));
     }
 
     #[test]
@@ -199,11 +201,11 @@ mod tests {
         for silent in [&[][..], &[("grpc-status", "x")], &[("grpc-status", "70000")]] {
             assert!(matches!(ended(&headers(silent)), Err(CallError::NotGrpc(_))));
         }
-        let long = "x".repeat(4 * WORDS);
+        let long = "x".repeat(4 * MAX_MESSAGE_CHARS);
         let Err(CallError::Refused { message, .. }) = ended(&headers(&[("grpc-status", "2"), ("grpc-message", &long)]))
         else {
             panic!("it was refused");
         };
-        assert_eq!(message.len(), WORDS);
+        assert_eq!(message.len(), MAX_MESSAGE_CHARS);
     }
 }

@@ -1,6 +1,6 @@
 //! The agent's own metrics. Labels come from closed sets: reasons, stages and outcomes.
 
-mod fleet;
+mod fleet_files;
 
 use std::time::Duration;
 
@@ -10,11 +10,13 @@ use flopwatch_api::reason::CaptureReason;
 use prometheus::{
     Gauge, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry,
 };
+use strum::{IntoStaticStr, VariantArray};
 
-pub use fleet::{FleetMetrics, FleetResult};
+pub use fleet_files::{FleetMetrics, FleetResult};
 
 /// How a graft ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum GraftOutcome {
     /// The session was started and the launcher took its environment over.
     Grafted,
@@ -30,23 +32,11 @@ pub enum GraftOutcome {
 
 impl GraftOutcome {
     /// Every outcome.
-    pub const ALL: [Self; 5] = [
-        Self::Grafted,
-        Self::NotPrepared,
-        Self::UnknownPod,
-        Self::OtherVersion,
-        Self::Failed,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The label's value.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Grafted => "grafted",
-            Self::NotPrepared => "not_prepared",
-            Self::UnknownPod => "unknown_pod",
-            Self::OtherVersion => "other_version",
-            Self::Failed => "failed",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -78,8 +68,8 @@ const UPLOAD_FAILURES: [CaptureReason; 3] = [
 pub const WATCHES: [&str; 2] = ["captures", "pods"];
 
 impl Metrics {
-    /// Makes the metrics and registers them. Every label's value is there from the start, so that rates see the first
-    /// increase.
+    /// Makes the metrics and registers them. Every label's value is there from the start, so that
+    /// rates see the first increase.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
         let metrics = Self {
             captures: IntCounterVec::new(

@@ -1,18 +1,25 @@
-//! The metrics ring: what the node's GPUs and containers did in the last minutes, in memory, whether or not a capture runs.
+//! The metrics ring: what the node's GPUs and containers did in the last minutes, in memory,
+//! whether or not a capture runs.
 //!
-//! Ten times a second it takes of every GPU what changes quickly of a capture's own samples, and of every container its processor
-//! time; twice a second of GPUs while no container is on any. Twice a second come temperatures, what processes have of a GPU, and containers' memory; GPM comes each second round,
-//! PCIe throughput and pressure once a second. A container gets its own series and those of its devices, never another's.
+//! Ten times a second it takes of every GPU what changes quickly of a capture's own samples, and of
+//! every container its processor time; twice a second of GPUs while no container is on any. Twice a
+//! second come temperatures, what processes have of a GPU, and containers' memory; GPM comes each
+//! second round, PCIe throughput and pressure once a second. A container gets its own series and
+//! those of its devices, never another's.
 //!
-//! **Bound.** A row of a track is 4 bytes of time and 4 for each value. With the usual ten minutes (6,000 rounds) a GPU takes
-//! 216 kB for its 8 quick series, 144 to 288 kB for the 11 of GPM and 7 kB for PCIe; what a container's processes have on a GPU 19
-//! to 96 kB; a container 67 kB. Eight GPUs, each with one container, are 4 MB, and 50 more containers 3.4 MB. At most 64 GPUs and
-//! partitions, 128 pairs of a container and a GPU, and 256 containers are kept, 62 MB; what is beyond is counted.
+//! **Bound.** A row of a track is 4 bytes of time and 4 for each value. With the usual ten minutes
+//! (6,000 rounds) a GPU takes 216 kB for its 8 quick series, 144 to 288 kB for the 11 of GPM and 7
+//! kB for PCIe; what a container's processes have on a GPU 19 to 96 kB; a container 67 kB. Eight
+//! GPUs, each with one container, are 4 MB, and 50 more containers 3.4 MB. At most 64 GPUs and
+//! partitions, 128 pairs of a container and a GPU, and 256 containers are kept, 62 MB; what is
+//! beyond is counted.
 //!
-//! **Cost.** Three threads: NVML is read by the one thread that always reads it, so that a driver that hangs does not stop the
-//! containers' samples, and containers' counters are found and opened by another one than reads them. Containers are read for 0.4 ms of a round on average and 2.4 ms at most, the rest in the next one. A round of NVML that takes
-//! more than a tenth of the interval leaves the next ones out, and a thread that comes late takes no round twice. What is left out
-//! is counted.
+//! **Cost.** Three threads: NVML is read by the one thread that always reads it, so that a driver
+//! that hangs does not stop the containers' samples, and containers' counters are found and opened
+//! by another one than reads them. Containers are read for 0.4 ms of a round on average and 2.4 ms
+//! at most, the rest in the next one. A round of NVML that takes more than a tenth of the interval
+//! leaves the next ones out, and a thread that comes late takes no round twice. What is left out is
+//! counted.
 
 mod containers;
 mod devices;
@@ -42,7 +49,7 @@ use span::Span;
 use upkeep::Running;
 
 /// Time between two rounds.
-const ROUND: Duration = Duration::from_millis(100);
+const ROUND_INTERVAL: Duration = Duration::from_millis(100);
 /// Source of what NVML said.
 const NVML: &str = "nvml";
 /// Source of what the cgroups said.
@@ -54,7 +61,7 @@ pub enum Error {
     /// Two metrics share a name.
     #[error("metrics cannot be registered")]
     Metrics(#[from] prometheus::Error),
-    /// Its thread could not be started.
+    /// The ring's thread could not be started.
     #[error("the thread of the metrics ring cannot be started")]
     Thread(#[from] std::io::Error),
 }
@@ -96,13 +103,13 @@ struct Shared {
     devices: Mutex<Devices>,
     containers: Mutex<Containers>,
     gauges: Gauges,
-    told: Mutex<Told>,
+    signals: Mutex<RingSignals>,
     wake: Condvar,
 }
 
 /// What the threads are told.
 #[derive(Debug, Default)]
-struct Told {
+struct RingSignals {
     /// The ring has ended.
     ended: bool,
     /// Containers came since somebody waited for them.
@@ -134,11 +141,11 @@ impl MetricsRing {
             devices: Mutex::new(Devices::new(sources.length, Box::new(container_of))),
             containers: Mutex::new(Containers::new(sources.length)),
             gauges: Gauges::register(registry)?,
-            told: Mutex::default(),
+            signals: Mutex::default(),
             wake: Condvar::new(),
         });
         let observer: Arc<dyn Observer> = Arc::<Shared>::clone(&shared);
-        let observation = sources.gpus.observe(ROUND, observer);
+        let observation = sources.gpus.observe(ROUND_INTERVAL, observer);
         let gpus = observation.is_some();
         let mut ring = Self {
             shared,
@@ -159,9 +166,10 @@ impl MetricsRing {
         Ok(())
     }
 
-    /// What it holds of one container, by its 64 hex digits, in the time of `length` that ends at `until_utc_ns` (ns since 1970):
-    /// the container's own series, and the whole-device series of the GPUs and partitions that its processes were on, for as
-    /// long as they were seen there. A container that it does not know has no series. Copying some MB, it takes milliseconds.
+    /// What it holds of one container, by its 64 hex digits, in the time of `length` that ends at
+    /// `until_utc_ns` (ns since 1970): the container's own series, and the whole-device series of
+    /// the GPUs and partitions that its processes were on, for as long as they were seen there. A
+    /// container that it does not know has no series. Copying some MB, it takes milliseconds.
     pub fn before(&self, container_id: &str, until_utc_ns: u64, length: Duration) -> EarlierSamples {
         let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
         let span = Span {
@@ -181,7 +189,7 @@ impl MetricsRing {
 
 impl Drop for MetricsRing {
     fn drop(&mut self) {
-        self.shared.tell(|told| told.ended = true);
+        self.shared.signal(|signals| signals.ended = true);
         for thread in self.threads.drain(..) {
             if thread.join().is_err() {
                 warn!("a thread of the metrics ring panicked");
@@ -212,38 +220,38 @@ impl Shared {
         self.containers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn signals(&self) -> MutexGuard<'_, RingSignals> {
+        self.signals.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tell(&self, what: impl FnOnce(&mut Told)) {
-        what(&mut self.told());
+    fn signal(&self, what: impl FnOnce(&mut RingSignals)) {
+        what(&mut self.signals());
         self.wake.notify_all();
     }
 
     /// Waits until then; false when the ring has ended.
     fn wait_until(&self, then: Instant) -> bool {
-        let mut told = self.told();
+        let mut signals = self.signals();
         loop {
             let left = then.saturating_duration_since(Instant::now());
-            if told.ended || left.is_zero() {
-                return !told.ended;
+            if signals.ended || left.is_zero() {
+                return !signals.ended;
             }
-            let waited = self.wake.wait_timeout(told, left);
-            told = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let waited = self.wake.wait_timeout(signals, left);
+            signals = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// Waits until containers come, or came since the last time; false when the ring has ended.
     fn wait_for_containers(&self) -> bool {
-        let waits = |told: &mut Told| !told.ended && !std::mem::take(&mut told.containers);
-        let told = self.wake.wait_while(self.told(), waits);
-        !told.unwrap_or_else(PoisonError::into_inner).ended
+        let waits = |signals: &mut RingSignals| !signals.ended && !std::mem::take(&mut signals.containers);
+        let signals = self.wake.wait_while(self.signals(), waits);
+        !signals.unwrap_or_else(PoisonError::into_inner).ended
     }
 }
 
 /// Rows of a track that has one each so many rounds.
 fn rows(length: Duration, rounds: usize) -> usize {
-    let all = usize::try_from(length.as_nanos() / ROUND.as_nanos().max(1)).unwrap_or(usize::MAX);
+    let all = usize::try_from(length.as_nanos() / ROUND_INTERVAL.as_nanos().max(1)).unwrap_or(usize::MAX);
     (all / rounds.max(1)).saturating_add(1)
 }

@@ -3,10 +3,10 @@
 pub mod capture;
 pub mod captures;
 pub mod certificate;
-pub mod claims;
 pub mod clock;
+pub mod container_leases;
 pub mod entering;
-pub mod fleet;
+pub mod fleet_outbox;
 pub mod graft;
 pub mod heartbeats;
 pub mod host;
@@ -24,7 +24,7 @@ pub(crate) mod size;
 mod spool;
 pub mod starts;
 pub mod storage;
-pub(crate) mod sweep;
+pub mod sweep;
 pub mod watched;
 pub mod writer;
 
@@ -44,7 +44,7 @@ use flopwatch_http::ServeError;
 use flopwatch_nvml::{ContainerIdentity, Resolver};
 use flopwatch_pipeline::failure::chain;
 use flopwatch_pipeline::gpus::Gpus;
-use flopwatch_pipeline::steps::{self, Steps};
+use flopwatch_pipeline::steps::{self, ChildRunner};
 use futures::StreamExt;
 use kube::{Client, ResourceExt};
 use prometheus::Registry;
@@ -58,33 +58,34 @@ use tracing::{info, warn};
 
 use crate::metrics::Metrics;
 use crate::metrics_ring::{self, MetricsRing};
+use crate::nsys_versions::NsysVersions;
 use crate::observability::{self, Health, start_logging};
 use crate::plan::Interrupt;
 use crate::profilers::containers::Containers;
 use crate::profilers::{Limits, Registry as Profilers};
-use crate::toolbox::Toolbox;
 use captures::Captures;
 use entering::Entering;
-use fleet::Fleet;
+use fleet_outbox::Fleet;
 use heartbeats::Heartbeats;
 use host::Host;
 pub use options::Options;
 use pods::Pods;
 use storage::Storage;
 
-/// How long captures may take to clean up when the agent is asked to exit: below the 30 s that Kubernetes allows by default.
-const DRAIN: Duration = Duration::from_secs(25);
+/// How long captures may take to clean up when the agent is asked to exit: below the 30 s that
+/// Kubernetes allows by default.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// Name of the file in the data folder that one agent at a time has locked.
 const LOCK_FILE: &str = "agent.lock";
 /// Pause before a lock that another agent has is tried again.
-const LOCK_RETRY: Duration = Duration::from_millis(100);
+const LOCK_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// Time between two sweeps of the store.
-const SWEEP: Duration = Duration::from_mins(10);
+const SWEEP_INTERVAL: Duration = Duration::from_mins(10);
 /// Longest wait for the first certificate before the agent says that it is ready.
-const CERTIFIED: Duration = Duration::from_secs(30);
+const CERTIFICATE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Pause before the first list of captures is tried again.
-const RETRY: Duration = Duration::from_secs(2);
+const RETRY_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Why the agent cannot run.
 #[derive(Debug, thiserror::Error)]
@@ -145,9 +146,9 @@ pub struct Node {
     /// Bounds of captures and of their children.
     pub limits: Limits,
     /// Import and transform.
-    pub steps: Steps,
+    pub steps: ChildRunner,
     /// The versions of the tools that it carries.
-    pub toolbox: Arc<Toolbox>,
+    pub nsys_versions: Arc<NsysVersions>,
     /// Folder of captures under way.
     pub spool: PathBuf,
     /// The host's processes.
@@ -164,7 +165,8 @@ pub struct Node {
     pub containers: Arc<dyn Containers>,
     /// Where artifacts are kept beside the node's own store.
     pub storage: Storage,
-    /// The way of fleet rows to the object store; none where there is no such store, or they are switched off.
+    /// The way of fleet rows to the object store; none where there is no such store, or they are
+    /// switched off.
     pub fleet: Option<Fleet>,
     /// Where artifacts are served: scheme, address and port.
     pub url: String,
@@ -172,7 +174,8 @@ pub struct Node {
     pub heartbeats: Heartbeats,
     /// What is kept of containers that ended abnormally.
     pub recordings: recordings::Recordings,
-    /// Told when a container ended with something of a capture in it, which its next life may still have in a volume.
+    /// Told when a container ended with something of a capture in it, which its next life may still
+    /// have in a volume.
     pub left_behind: Notify,
     /// No new work.
     pub stop: CancellationToken,
@@ -212,7 +215,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     // Held until this process ends, however it ends.
     let _lock = lock(&options.data_dir).await?;
     let children = options.children();
-    let (steps, toolbox) = make_steps(&options, children.clone()).await?;
+    let (steps, nsys_versions) = make_steps(&options, children.clone()).await?;
     let spool = make_spool(&options).await?;
     let store = serving::open_store(&options, artifact_metrics.clone()).await?;
 
@@ -225,12 +228,12 @@ pub async fn run(options: Options) -> Result<(), Error> {
     heartbeats.publish(options.range_metrics, &registry)?;
     let (certifying, certified) = certify(&options, &client, &metrics, &give_up).await?;
     let (bucket, fleet) = storage::open(&options, &client, &metrics).await?;
-    let forms = serving::open_derived(&options, children, steps.clone()).await?;
+    let derived = serving::open_derived(&options, children, steps.clone()).await?;
     let server = serving::bind(
         &options,
         &client,
         &store,
-        forms,
+        derived,
         bucket.clone(),
         artifact_metrics,
         serving::series(registry, &client, &metrics),
@@ -242,7 +245,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
     let entering = Entering::new(&options, procfs.clone(), Reexec::default());
     let pod_of = resolver(procfs.clone(), pods.clone());
     let profilers = leases::profilers(&options, &stop)?;
-    let host = Host::new(&options, &entering, &procfs, &toolbox, gpus, pod_of, &profilers);
+    let host = Host::new(&options, &entering, &procfs, &nsys_versions, gpus, pod_of, &profilers);
     let node = Arc::new(Node {
         name: options.node_name.clone(),
         client,
@@ -253,7 +256,7 @@ pub async fn run(options: Options) -> Result<(), Error> {
         metrics,
         limits: options.limits(),
         steps,
-        toolbox,
+        nsys_versions,
         spool,
         entering,
         procfs,
@@ -308,14 +311,18 @@ pub async fn run(options: Options) -> Result<(), Error> {
 async fn wind_down(stop: &CancellationToken, give_up: &CancellationToken, captures: &Captures) {
     info!("stopping");
     stop.cancel();
-    if timeout(DRAIN, captures.end_all(Interrupt::Shutdown)).await.is_err() {
+    if timeout(DRAIN_TIMEOUT, captures.end_all(Interrupt::Shutdown))
+        .await
+        .is_err()
+    {
         warn!("drain timeout passed; the next agent resumes the remaining captures");
     }
     give_up.cancel();
 }
 
-/// Controls captures once the node's pods are known: a capture that is planned before its pod would be refused as not running.
-/// A store wakes only the last of those that wait for its first list, so this is the one place that does.
+/// Controls captures once the node's pods are known: a capture that is planned before its pod would
+/// be refused as not running. A store wakes only the last of those that wait for its first list, so
+/// this is the one place that does.
 async fn control_once_known(pods: Pods, known: CancellationToken, control: impl Future<Output = ()>) {
     if pods.wait_until_ready().await.is_ok() {
         known.cancel();
@@ -327,7 +334,7 @@ async fn control_once_known(pods: Pods, known: CancellationToken, control: impl 
 async fn keep_stored(node: Arc<Node>, captures: Arc<Captures>) {
     tokio::join!(
         storage::keep(Arc::clone(&node), captures),
-        fleet::keep_copying(Arc::clone(&node))
+        fleet_outbox::keep_copying(Arc::clone(&node))
     );
 }
 
@@ -350,7 +357,8 @@ fn start(options: &Options) {
     );
 }
 
-/// Waits until no other agent has the data folder: one that is being replaced may still be releasing its captures.
+/// Waits until no other agent has the data folder: one that is being replaced may still be
+/// releasing its captures.
 async fn lock(folder: &Path) -> Result<File, Error> {
     let path = folder.join(LOCK_FILE);
     let failed = || format!("cannot lock {}", path.display());
@@ -365,7 +373,7 @@ async fn lock(folder: &Path) -> Result<File, Error> {
                 info!("waiting for the earlier agent of this node to end");
                 told = true;
             }
-            Err(TryLockError::WouldBlock) => sleep(LOCK_RETRY).await,
+            Err(TryLockError::WouldBlock) => sleep(LOCK_RETRY_INTERVAL).await,
         }
     }
 }
@@ -396,14 +404,17 @@ async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
 }
 
 /// Import and transform with the tools that are there.
-async fn make_steps(options: &Options, limits: steps::Limits) -> Result<(Steps, Arc<Toolbox>), Error> {
+async fn make_steps(options: &Options, limits: steps::Limits) -> Result<(ChildRunner, Arc<NsysVersions>), Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
     let folders = std::iter::once(&options.tools_dir).chain(&options.older_tools_dir);
-    let toolbox = Toolbox::open(folders, &own, &limits).await;
-    if toolbox.is_empty() {
+    let nsys_versions = NsysVersions::open(folders, &own, &limits).await;
+    if nsys_versions.is_empty() {
         warn!("no Nsight Systems beside this agent: captures give metrics only");
     }
-    Ok((Steps::new(own, toolbox.first().cloned(), limits), Arc::new(toolbox)))
+    Ok((
+        ChildRunner::new(own, nsys_versions.first().cloned(), limits),
+        Arc::new(nsys_versions),
+    ))
 }
 
 /// Finds the container of a process on a GPU.
@@ -457,7 +468,8 @@ fn start_sampling(
     Ok((gpus, Some(ring)))
 }
 
-/// Says that the node is ready once its pods are known and its captures can be listed; then sweeps from time to time.
+/// Says that the node is ready once its pods are known and its captures can be listed; then sweeps
+/// from time to time.
 async fn ready_and_sweep(
     node: Arc<Node>,
     captures: Arc<Captures>,
@@ -466,8 +478,8 @@ async fn ready_and_sweep(
 ) {
     pods_known.cancelled().await;
     // Captures are carried out without it, so it is not waited for for ever.
-    drop(timeout(CERTIFIED, certified.cancelled()).await);
-    let mut ticks = interval(SWEEP);
+    drop(timeout(CERTIFICATE_TIMEOUT, certified.cancelled()).await);
+    let mut ticks = interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     while node
         .stop
@@ -481,22 +493,12 @@ async fn ready_and_sweep(
                     info!("ready");
                     health.ready();
                 }
-                sweep::sweep_store(&node.store, &listed.all).await;
-                sweep::sweep_remote_captures(&node.store, node.storage.bucket()).await;
-                let ours = sweep::ours(&node.spool, &listed.all).await;
-                let (watched, undecided) = (Arc::clone(&captures), Arc::new(listed.undecided));
-                let keep = move |uid: &str| undecided.contains(uid) || watched.is_live(uid);
-                // By what journals name, so that it is looked for again where this agent ends
-                // meanwhile.
-                orphans::sweep(&node, ours, keep.clone()).await;
-                let unsettled = fleet::recover(&node, &keep).await;
-                let keep = |uid: &str| keep(uid) || unsettled.contains(uid);
-                sweep::sweep_spool(&node.spool, &node.steps, keep).await;
+                sweep::sweep(&node, &captures, listed).await;
             }
             Err(error) => {
                 warn!(error = %chain(&error), "the node's captures cannot be listed");
                 if !health.is_ready() {
-                    ticks.reset_after(RETRY);
+                    ticks.reset_after(RETRY_INTERVAL);
                 }
             }
         }

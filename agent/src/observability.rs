@@ -1,4 +1,5 @@
-//! `/healthz` and `/readyz` in plain HTTP, `/metrics` for those who may read it, and the log's format.
+//! `/healthz` and `/readyz` in plain HTTP, `/metrics` for those who may read it, and the log's
+//! format.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
@@ -26,7 +27,8 @@ pub enum LogFormat {
     Json,
 }
 
-/// Starts logging to standard error. `filter` is a level or a list of `target=level`; what cannot be parsed becomes `info`.
+/// Starts logging to standard error. `filter` is a level or a list of `target=level`; what cannot
+/// be parsed becomes `info`.
 pub fn start_logging(format: LogFormat, filter: &str) {
     let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("info"));
     let subscriber = tracing_subscriber::fmt()
@@ -48,8 +50,9 @@ pub struct Health {
     beat: Arc<AtomicU64>,
 }
 
-/// Longest silence between two heartbeats, above what a busy node costs and below what nobody should wait for.
-const SILENCE: Duration = Duration::from_mins(2);
+/// Longest silence between two heartbeats, above what a busy node costs and below what nobody
+/// should wait for.
+const MAX_SILENCE: Duration = Duration::from_mins(2);
 
 impl Default for Health {
     fn default() -> Self {
@@ -75,7 +78,7 @@ impl Health {
 
     fn is_alive_at(&self, now: Duration) -> bool {
         let beat = self.beat.load(Ordering::Acquire);
-        beat == 0 || now.saturating_sub(Duration::from_millis(beat)) < SILENCE
+        beat == 0 || now.saturating_sub(Duration::from_millis(beat)) < MAX_SILENCE
     }
 
     /// The watches have seen their first list.
@@ -153,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h4_an_agent_whose_look_for_launchers_hangs_is_not_alive() {
+    fn an_agent_whose_look_for_launchers_hangs_is_not_alive() {
         let health = Health::default();
         assert!(
             health.is_alive_at(Duration::from_hours(1)),
@@ -161,7 +164,7 @@ mod tests {
         );
         health.beat();
         assert!(health.is_alive());
-        assert!(!health.is_alive_at(SILENCE * 2));
+        assert!(!health.is_alive_at(MAX_SILENCE * 2));
         health.beat();
         assert!(health.is_alive());
     }

@@ -1,10 +1,11 @@
-//! What a window costs its target, by a counter of the target's own work: the choice of the counter, the watch over the window, the verdict.
-//! The statistics are those of [`flopwatch_overhead`]; here is what they are applied to. No I/O: times are ns since 1970, as samples carry them.
-//! Public for the bench that holds it against real programs.
+//! What a window costs its target, by a counter of the target's own work: the choice of the
+//! counter, the watch over the window, the verdict. The statistics are those of
+//! [`flopwatch_overhead`]; here is what they are applied to. No I/O: times are ns since 1970, as
+//! samples carry them. Public for the bench that holds it against real programs.
 
 mod choice;
 mod period;
-mod told;
+mod verdict;
 
 use flopwatch_api::overhead::{CaptureOverhead, OverheadAction, OverheadSignal, OverheadSpec};
 use flopwatch_overhead::{
@@ -16,13 +17,13 @@ use std::time::Duration;
 pub use choice::NoSignal;
 pub(crate) use choice::{Choice, calls, choose, length_for};
 pub(crate) use period::hint;
-pub(crate) use told::unwatched;
+pub(crate) use verdict::unwatched;
 
 /// Longest time between two looks at a window that is watched.
-pub const LOOK: Duration = Duration::from_millis(250);
+pub const MAX_POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Bins before the one that is looked at whose readings are looked at too.
-const RECENT: u64 = 4;
+const RECENT_BINS: u64 = 4;
 
 /// When a profiler began to attach and when its window opened, in ns since 1970.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,8 @@ pub struct Watch {
     length_ns: NonZeroU64,
     samples: Vec<Sample>,
     times: Times,
-    /// Ends the window; none where that was not asked for, or where too little is known of the time before.
+    /// Ends the window; none where that was not asked for, or where too little is known of the time
+    /// before.
     rule: Option<AbortRule>,
     /// The end of the last bin that the rule has seen.
     seen_ns: u64,
@@ -93,10 +95,13 @@ impl Watch {
     }
 
     /// Whether the window is to be ended now, by what was taken in so far.
-    pub fn look(&mut self) -> Option<Abort> {
+    pub fn inspect(&mut self) -> Option<Abort> {
         let rule = self.rule.as_mut()?;
-        // A bin that begins at the last one's end needs what was read before it, and one that ends in a step needs the pace of those before.
-        let before_ns = self.seen_ns.saturating_sub(self.length_ns.get().saturating_mul(RECENT));
+        // A bin that begins at the last one's end needs what was read before it, and one that ends
+        // in a step needs the pace of those before.
+        let before_ns = self
+            .seen_ns
+            .saturating_sub(self.length_ns.get().saturating_mul(RECENT_BINS));
         let from = self.samples.partition_point(|sample| sample.at_ns < before_ns);
         let recent = self.samples.get(from.saturating_sub(2)..)?;
         for bin in bins(recent, binning(self.length_ns, self.times.open_ns)) {
@@ -136,7 +141,7 @@ impl Watch {
     pub fn judge(&self) -> CaptureOverhead {
         let judged = self.judged();
         match self.stopped {
-            Some(abort) => told::stopped(judged, abort),
+            Some(abort) => verdict::stopped(judged, abort),
             None => judged,
         }
     }
@@ -150,7 +155,7 @@ impl Watch {
         };
         let decision: Decision = decide(&arms, Measure::PerSecond, &budget);
         let stall = stall_milliseconds(&self.samples, &self.times);
-        told::told(self, &arms, &decision, stall)
+        verdict::of_window(self, &arms, &decision, stall)
     }
 }
 
@@ -196,7 +201,8 @@ mod tests {
         }
     }
 
-    /// A window from second 20.5 to 30.5, whose profiler attached at second 20 and was gone at second 31.
+    /// A window from second 20.5 to 30.5, whose profiler attached at second 20 and was gone at
+    /// second 31.
     fn watched(samples: &[Sample], spec: &OverheadSpec) -> (Watch, Option<u64>) {
         let at = |ms: u64| NOW + ms * MS;
         let before: Vec<_> = samples.iter().copied().filter(|one| one.at_ns <= at(20_000)).collect();
@@ -216,7 +222,7 @@ mod tests {
         );
         for sample in samples.iter().filter(|one| one.at_ns > at(20_000)) {
             watch.take([*sample]);
-            if sample.at_ns <= at(30_500) && watch.look().is_some() {
+            if sample.at_ns <= at(30_500) && watch.inspect().is_some() {
                 let ended = sample.at_ns;
                 watch.close(ended);
                 return (watch, Some((ended - at(20_500)) / MS));

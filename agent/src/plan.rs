@@ -1,7 +1,9 @@
-//! What to do about a capture next: a pure function of its spec, its status and what the agent observes.
+//! What to do about a capture next: a pure function of its spec, its status and what the agent
+//! observes.
 //!
-//! The status on the API server is the memory of this machine; a live task takes a capture through its
-//! stages. [`plan`] never waits and never acts, so every situation, an agent's restart included, is one row of a table.
+//! The status on the API server is the memory of this machine; a live task takes a capture through
+//! its stages. [`plan`] never waits and never acts, so every situation, an agent's restart
+//! included, is one row of a table.
 
 use std::time::Duration;
 
@@ -15,7 +17,7 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 const SECOND_TRIES: u32 = 1;
 
 /// How long to wait before looking at a queued capture again when nothing else brings it up.
-pub const RECHECK: Duration = Duration::from_secs(5);
+pub const RECHECK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What the agent sees around one capture.
 #[derive(Clone, Debug)]
@@ -38,11 +40,13 @@ pub struct Observed<'a> {
     pub recording: usize,
     /// Captures that have left theirs and are processed, or wait for it.
     pub recorded: usize,
-    /// Most captures that record at once, and most that are processed at once. Both together are what may wait to be processed at most.
+    /// Most captures that record at once, and most that are processed at once. Both together are
+    /// what may wait to be processed at most.
     pub at_once: usize,
     /// Captures of this node that wait for a turn and are older than this one.
     pub ahead: usize,
-    /// Another capture that has the container now, carried by this process or left by an earlier one.
+    /// Another capture that has the container now, carried by this process or left by an earlier
+    /// one.
     pub holder: Option<Holder<'a>>,
 }
 
@@ -71,7 +75,8 @@ pub enum Interrupt {
 }
 
 impl Interrupt {
-    /// The failure that a capture ends with when it is interrupted so; none for [`Interrupt::Keep`].
+    /// The failure that a capture ends with when it is interrupted so; none for
+    /// [`Interrupt::Keep`].
     pub fn failure(self) -> Option<Failure> {
         let (reason, message) = match self {
             Self::Keep => return None,
@@ -92,7 +97,7 @@ impl Interrupt {
 
 /// What to do next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum CaptureAction {
     /// Nothing: it is at work, or it ended.
     Nothing,
     /// Tell the live task to end.
@@ -101,7 +106,7 @@ pub enum Step {
     Refuse(Failure),
     /// Let it wait for its turn.
     Wait {
-        /// What it waits for, for people.
+        /// What the capture waits for, in a sentence for people.
         message: String,
         /// When to look again at the latest.
         recheck: Duration,
@@ -110,7 +115,8 @@ pub enum Step {
     Start,
     /// An earlier agent process began it: resume it, or end it, as [`crate::adoption`] decides.
     Adopt,
-    /// It is being deleted: delete its artifacts, end it if it has not ended, report that nothing is left.
+    /// It is being deleted: delete its artifacts, end it if it has not ended, report that nothing
+    /// is left.
     Release,
 }
 
@@ -126,31 +132,32 @@ pub fn interrupt(spec: &CaptureSpec, status: &CaptureStatus, deleting: bool) -> 
 }
 
 /// Decides the next step.
-pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>) -> Step {
+pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>) -> CaptureAction {
     let ended = status.is_decided();
     let begun = observed.begun || was_started(status);
 
     if observed.live {
         // The task knows its own end; repeating an interrupt is harmless.
-        return interrupt(spec, status, observed.deleting).map_or(Step::Nothing, Step::Interrupt);
+        return interrupt(spec, status, observed.deleting).map_or(CaptureAction::Nothing, CaptureAction::Interrupt);
     }
     if observed.deleting {
         let clean = ended && status.artifacts.is_empty() && !observed.stored;
         return match (clean, begun && !ended) {
-            (true, _) => Step::Nothing,
-            // Its collection may still run in the container; its task ends it with a decided status and comes by here again.
-            (false, true) => Step::Adopt,
-            (false, false) => Step::Release,
+            (true, _) => CaptureAction::Nothing,
+            // Its collection may still run in the container; its task ends it with a decided status
+            // and comes by here again.
+            (false, true) => CaptureAction::Adopt,
+            (false, false) => CaptureAction::Release,
         };
     }
     if ended {
-        return Step::Nothing;
+        return CaptureAction::Nothing;
     }
     if begun {
-        return Step::Adopt;
+        return CaptureAction::Adopt;
     }
     if status.lost().is_some() {
-        return Step::Refuse(Failure::new(
+        return CaptureAction::Refuse(Failure::new(
             CaptureReason::NodeLost,
             "the operator gave the node up before the capture began",
         ));
@@ -160,7 +167,7 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
             "the session was stopped with stop: {} before the capture began",
             stop.as_str()
         );
-        return Step::Refuse(Failure::new(CaptureReason::Discarded, message));
+        return CaptureAction::Refuse(Failure::new(CaptureReason::Discarded, message));
     }
     if let Some(holder) = observed.holder.filter(|holder| !holder.is_ending) {
         let holder = holder.name;
@@ -168,7 +175,7 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
             "capture {holder} has container {} of pod {}: wait until it ended, or stop its session",
             spec.container_name, spec.pod_ref.name
         );
-        return Step::Refuse(Failure::new(CaptureReason::ContainerBusy, message));
+        return CaptureAction::Refuse(Failure::new(CaptureReason::ContainerBusy, message));
     }
     let deadline = SignedDuration::from_secs(i64::from(spec.start_deadline_seconds));
     let waited = observed.now.duration_since(observed.created);
@@ -181,19 +188,21 @@ pub fn plan(spec: &CaptureSpec, status: &CaptureStatus, observed: &Observed<'_>)
             observed.at_once,
             awaited.map(|awaited| format!(": {awaited}")).unwrap_or_default()
         );
-        return Step::Refuse(Failure::new(CaptureReason::DeadlineExceeded, message));
+        return CaptureAction::Refuse(Failure::new(CaptureReason::DeadlineExceeded, message));
     }
-    let Some(message) = awaited else { return Step::Start };
+    let Some(message) = awaited else {
+        return CaptureAction::Start;
+    };
     let left = Duration::try_from(deadline.saturating_sub(waited)).unwrap_or_default();
-    Step::Wait {
+    CaptureAction::Wait {
         message,
         // One second past the deadline, so that the next look sees it passed.
-        recheck: RECHECK.min(left.saturating_add(Duration::from_secs(1))),
+        recheck: RECHECK_INTERVAL.min(left.saturating_add(Duration::from_secs(1))),
     }
 }
 
-/// What a capture waits for that could start else, for people. Whoever records needs room for what was recorded: so many captures as record and as
-/// are processed at once may be under way together.
+/// What a capture waits for that could start else, for people. Whoever records needs room for what
+/// was recorded: so many captures as record and as are processed at once may be under way together.
 fn awaited(spec: &CaptureSpec, observed: &Observed<'_>) -> Option<String> {
     let Observed {
         recording,
@@ -289,8 +298,9 @@ pub fn window(seen: Window, tick: Duration) -> WindowStep {
     WindowStep::Stay(tick.min(seen.length.saturating_sub(seen.elapsed)))
 }
 
-/// Whether a collection is tried once more that failed with `reason` after `tries` second ones. Nobody has ended the capture, and its
-/// program is still there to be recorded: not one whose first instruction was asked for.
+/// Whether a collection is tried once more that failed with `reason` after `tries` second ones.
+/// Nobody has ended the capture, and its program is still there to be recorded: not one whose first
+/// instruction was asked for.
 pub fn tries_again(spec: &CaptureSpec, tries: u32, interrupt: Option<Interrupt>, reason: CaptureReason) -> bool {
     let missed = matches!(reason, CaptureReason::EventsMissed | CaptureReason::CaptureTruncated);
     let goes_on = spec.start == StartMode::Now && !spec.ends_with_program && interrupt.is_none();

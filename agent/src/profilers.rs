@@ -32,13 +32,13 @@ use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
 pub use flopwatch_pipeline::products::Recipe;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::transform::Samples;
-use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::toolbox::Toolbox;
+use crate::nsys_versions::NsysVersions;
 pub use any::AnyProfiler;
 use containers::Probed;
 use facts::Facts;
@@ -67,10 +67,10 @@ fn all(ncu: ncu::Ncu) -> Vec<Arc<dyn AnyProfiler>> {
 
 /// One way to profile a container. Every call may block, but is bounded.
 pub trait Profiler: fmt::Debug + Send + Sync {
-    /// What it keeps of a collection in the journal.
+    /// What the journal holds of a collection of this profiler.
     type State: Serialize + DeserializeOwned;
 
-    /// Its name in requests, statuses and journals.
+    /// The profiler's name in requests, statuses and journals.
     fn type_(&self) -> ProfilerType;
 
     /// Variables of a container's first process that it decides by.
@@ -78,9 +78,9 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         &[]
     }
 
-    /// Keeps what it alone looks for in a container, whose processes have mapped these libraries. It
-    /// touches nothing there, and takes a few seconds at most.
-    fn look(&self, _procfs: &Procfs, _processes: &[(ProcessId, Mapped)], _found: &mut Findings) {}
+    /// Keeps what this profiler alone looks for in a container, whose processes have mapped these
+    /// libraries. A look changes nothing there, and takes a few seconds at most.
+    fn inspect(&self, _procfs: &Procfs, _processes: &[(ProcessId, Mapped)], _found: &mut Findings) {}
 
     /// Whether it can be used on a container, with the reason and the remedy where it cannot.
     fn capability(&self, facts: &Facts) -> Capability;
@@ -88,29 +88,32 @@ pub trait Profiler: fmt::Debug + Send + Sync {
     /// The state with which it would collect what `spec` asks for in a container that was probed.
     fn attach(&self, spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<Self::State, Failure>;
 
-    /// The state with which it publishes what the node kept of a container that has ended; none where
-    /// that is nothing of its own.
+    /// The state with which it publishes what the node kept of a container that has ended; none
+    /// where that is nothing of its own.
     fn attach_to_kept(&self, _kept: Remains) -> Option<Self::State> {
         None
     }
 
-    /// Whether its captures hold events. One without them is no answer to a session that requires some.
+    /// Whether its captures hold events. One without them is no answer to a session that requires
+    /// some.
     fn records_events(&self) -> bool {
         true
     }
 
-    /// The end of the time that it looks back on, in ns since the Unix epoch, where it publishes what was recorded before `now`: there is no
-    /// window to wait for.
+    /// The end of the time that it looks back on, in ns since the Unix epoch, where it publishes
+    /// what was recorded before `now`: there is no window to wait for.
     fn looks_back(&self, _state: &Self::State, _now_utc_ns: u64) -> Result<Option<u64>, Failure> {
         Ok(None)
     }
 
-    /// Categories of which any must hold events, where the session lists none and the program does not use CUDA.
+    /// Categories of which any must hold events, where the session lists none and the program does
+    /// not use CUDA.
     fn expects(&self) -> &'static [Category] {
         &[Category::NvtxRange]
     }
 
-    /// The state of a collection that begins anew, where one that an earlier agent started may still be at work in the container.
+    /// The state of a collection that begins anew, where one that an earlier agent started may
+    /// still be at work in the container.
     fn follow(&self, _earlier: &Self::State, state: Self::State) -> Result<Self::State, Failure> {
         Ok(state)
     }
@@ -120,26 +123,30 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// What the journal has to hold before the collection is started: the state, with what was found out for the start.
+    /// What the journal has to hold before the collection is started: the state, with what was
+    /// found out for the start.
     fn prepare(&self, _site: &Site, state: Self::State) -> Result<Self::State, Failure> {
         Ok(state)
     }
 
-    /// Starts the collection. What is started outside of this process must end by itself if the agent does not come back.
+    /// Starts the collection. What is started outside of this process must end by itself if the
+    /// agent does not come back.
     fn start(&self, site: &Site, state: &Self::State) -> Result<(), Failure>;
 
-    /// Whether a start that failed is worth another one, which is prepared anew: nothing was begun in the container, and what was in the
-    /// way passes.
+    /// Whether a start that failed is worth another one, which is prepared anew: nothing was begun
+    /// in the container, and what was in the way passes.
     fn starts_again(&self, _site: &Site) -> bool {
         false
     }
 
-    /// Fails when the collection has ended before its time: what is left of the window shows nothing. Asked about once a second.
+    /// Fails when the collection has ended before its time: what is left of the window shows
+    /// nothing. Asked about once a second.
     fn check(&self, _site: &Site, _state: &Self::State) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Whether all is recorded that was asked for, so that the window need not stay open. Asked about once a second.
+    /// Whether all is recorded that was asked for, so that the window need not stay open. Asked
+    /// about once a second.
     fn is_complete(&self, _site: &Site, _state: &Self::State) -> bool {
         false
     }
@@ -149,15 +156,18 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         !site.containers.is_alive(site.process)
     }
 
-    /// Where a collection stands that an earlier agent started. No site: the container ended, or another of its name runs.
+    /// Where a collection stands that an earlier agent started. No site: the container ended, or
+    /// another of its name runs.
     fn observe(&self, site: Option<&Site>, state: &Self::State) -> Result<Observed, Failure>;
 
-    /// Fails where the GPU samples that were taken beside the collection are all of it, and there are none.
+    /// Fails where the GPU samples that were taken beside the collection are all of it, and there
+    /// are none.
     fn accept(&self, _samples: &Samples) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// Processor time that its own processes in the container have used so far; none where it has none that are known.
+    /// Processor time that its own processes in the container have used so far; none where it has
+    /// none that are known.
     fn processor_time(&self, _site: &Site) -> Option<Duration> {
         None
     }
@@ -194,13 +204,16 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         Ok(STOP_TIMEOUT)
     }
 
-    /// Ends the collection and brings its raw files into the capture's folder, while `goes_on` says so.
+    /// Ends the collection and brings its raw files into the capture's folder, while `goes_on` says
+    /// so.
     fn stop(&self, site: &Site, state: &Self::State, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure>;
 
-    /// The raw files of a collection that was stopped; none unless all of them are in the capture's folder, whole.
+    /// The raw files of a collection that was stopped; none unless all of them are in the capture's
+    /// folder, whole.
     fn raw_files(&self, folder: &Path) -> Option<RawFiles>;
 
-    /// Ends a collection that may run and throws away what it recorded. Safe to run twice; what does not work is logged.
+    /// Ends a collection that may run and throws away what it recorded. Safe to run twice; what
+    /// does not work is logged.
     fn discard(&self, site: &Site);
 
     /// How the raw files become what the transform reads.
@@ -208,8 +221,8 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         &self,
         state: &Self::State,
         raw: &RawFiles,
-        place: &Workplace,
-        toolbox: &Toolbox,
+        sandbox: &SandboxDir,
+        nsys_versions: &NsysVersions,
     ) -> Result<Recipe, Failure>;
 
     /// Files of the collection that only its own tools read, each with the name under which it is
@@ -218,7 +231,8 @@ pub trait Profiler: fmt::Debug + Send + Sync {
         Vec::new()
     }
 
-    /// What came of each category that it traced, in its own words; empty where it does not trace by category.
+    /// What came of each category that it traced, in its own words; empty where it does not trace
+    /// by category.
     fn outcomes(&self, _state: &Self::State, _counts: &[CategoryCount]) -> Result<Vec<TracedCategory>, Failure> {
         Ok(Vec::new())
     }
@@ -236,7 +250,7 @@ pub struct Remains {
 /// A window that is shorter than was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shortened {
-    /// Its length.
+    /// Length of the window.
     pub length: Duration,
     /// Why, with the figures.
     pub why: String,
@@ -245,11 +259,12 @@ pub struct Shortened {
 /// Where a collection stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observed {
-    /// It runs.
+    /// The collection runs.
     Collecting,
     /// It has ended, and a stop brings what it recorded, or the reason why there is nothing.
     Done,
-    /// What it recorded is lost: with a reason, or where there is none, so that it can be recorded anew.
+    /// What it recorded is lost: with a reason, or where there is none, so that it can be recorded
+    /// anew.
     Gone(Option<Failure>),
 }
 

@@ -1,7 +1,7 @@
 //! A capture's status as the agent owns it: a value that is changed here and written elsewhere.
 //!
-//! Conditions follow `SetStatusCondition` (the time changes only with the status). The `Lost` condition belongs to the
-//! operator and is left out of everything that the agent applies.
+//! Conditions follow `SetStatusCondition` (the time changes only with the status). The `Lost`
+//! condition belongs to the operator and is left out of everything that the agent applies.
 
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capability::Capability;
@@ -19,7 +19,8 @@ const MAX_MESSAGE: usize = 4096;
 /// Longest message that the schema of `progress` and `capabilities` allows, in bytes.
 const MAX_SHORT_MESSAGE: usize = 1024;
 
-/// The conditions that become True one after the other as a capture goes on, and the reason each then has.
+/// The conditions that become True one after the other as a capture goes on, and the reason each
+/// then has.
 const MILESTONES: [(CaptureCondition, CaptureReason); 6] = [
     (CaptureCondition::Accepted, CaptureReason::Accepted),
     (CaptureCondition::Attached, CaptureReason::Attached),
@@ -125,7 +126,8 @@ impl Draft {
         }
     }
 
-    /// How far the stage is, without entering another; `share` of 0 to 1 of the way to the next stage.
+    /// How far the stage is, without entering another; `share` of 0 to 1 of the way to the next
+    /// stage.
     pub fn advance(&mut self, share: (u128, u128), message: &str) {
         let stage = self.stage();
         let next = match stage {
@@ -203,8 +205,8 @@ impl Draft {
         self.status.completion_time = Some(whole_second(now));
     }
 
-    /// Ends without success: the milestone that was at work and the summary become False. What was captured beside the
-    /// missing events may be shown.
+    /// Ends without success: the milestone that was at work and the summary become False. What was
+    /// captured beside the missing events may be shown.
     pub fn fail(&mut self, failure: &Failure, summary: Option<CaptureSummary>, now: Timestamp) {
         let behind = milestones_behind(self.stage());
         for (index, (condition, reached)) in MILESTONES.into_iter().enumerate() {
@@ -254,7 +256,8 @@ impl Draft {
         self.set(CaptureCondition::Stored, status, reason, "");
     }
 
-    /// Records that the object store holds the artifacts, and the SHA-256 of the manifest there, by which readers know them.
+    /// Records that the object store holds the artifacts, and the SHA-256 of the manifest there, by
+    /// which readers know them.
     pub fn stored(&mut self, url: String, sha256: String) {
         let (status, reason) = (ConditionStatus::True, CaptureReason::Stored);
         self.set(CaptureCondition::Stored, status, reason, "");
@@ -268,7 +271,8 @@ impl Draft {
         self.set(CaptureCondition::Stored, status, failure.reason, &failure.message);
     }
 
-    /// The node removed the artifacts to keep within its limits. Without replicas elsewhere they are lost, and it says so.
+    /// The node removed the artifacts to keep within its limits. Without replicas elsewhere they
+    /// are lost, and it says so.
     pub fn evict(&mut self, message: &str) {
         self.status.url = None;
         // Without the digest of their manifest nobody believes them.

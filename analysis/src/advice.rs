@@ -1,8 +1,9 @@
 //! Advice: what makes a capture slow, why, and what to do about it.
 //!
-//! A `Rule` looks at `Facts`, which are computed once, and either fires with a `Found`, keeps quiet, or abstains with the reason
-//! where the capture lacks what it needs. What fires is ranked by the time that it is worth. Every threshold has its source beside it, and
-//! every estimate its assumption.
+//! A `Rule` looks at `Facts`, which are computed once, and either fires with a `FindingDraft`,
+//! keeps quiet, or abstains with the reason where the capture lacks what it needs. What fires is
+//! ranked by the time that it is worth. Every threshold has its source beside it, and every
+//! estimate its assumption.
 
 mod facts;
 mod finding;
@@ -10,9 +11,10 @@ mod rule;
 mod rules;
 #[cfg(test)]
 mod scene;
+mod topic;
 mod wording;
 
-use flopwatch_model::{Timeline, approximate};
+use flopwatch_model::{Timeline, approximate, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Unit;
 use rayon::prelude::*;
@@ -20,9 +22,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use facts::Facts;
-use finding::Found;
-use rule::{About, Rule, Threshold, Verdict};
-use wording::within_sentence;
+use finding::FindingDraft;
+use rule::{Rule, RuleInfo, Shortfall, Threshold, Verdict};
+use topic::topic_of;
+use wording::{capitalized, share, time};
 
 pub use finding::{Area, Confidence, Evidence, Finding, Gain, Severity};
 pub(crate) use wording::count;
@@ -39,7 +42,8 @@ pub struct Limits {
 /// The findings of a capture, the one that is worth most first.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Advice {
-    /// Start of the window that shares are of, in ns since the session's start: the start of the first GPU work.
+    /// Start of the window that shares are of, in ns since the session's start: the start of the
+    /// first GPU work.
     pub window_start_ns: u64,
     /// Length of that window in ns, up to the end of the last GPU work; 0 where there is none.
     pub window_ns: u64,
@@ -49,10 +53,28 @@ pub struct Advice {
     pub findings: Vec<Finding>,
     /// Findings that were left out behind these.
     pub findings_left_out: u64,
+    /// Parts of the window that are below the thresholds of rules that found nothing, but half of
+    /// them or more; the longest first.
+    pub near_misses: Vec<NearMiss>,
     /// Every rule, in the order of the catalogue, with what came of it and its thresholds.
     pub rules: Vec<RuleOutcome>,
-    /// What was not looked at, because the capture lacks what it takes.
+    /// Topics that were not looked at, because the capture lacks what it takes.
     pub not_captured: Vec<NotCaptured>,
+}
+
+/// A part of the window that is below the threshold of a rule.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct NearMiss {
+    /// The rule that measured it.
+    pub rule: String,
+    /// What was measured and from where on the rule fires, as a sentence.
+    pub sentence: String,
+    /// Length of the part in ns; with several GPUs the mean over them.
+    pub time_ns: u64,
+    /// Its share of the window, from 0 to 1.
+    pub window_share_ratio: f64,
+    /// From which share on the rule fires, in percent.
+    pub threshold_percent: u64,
 }
 
 /// What came of a rule.
@@ -97,7 +119,7 @@ pub struct RuleThreshold {
     pub source: String,
 }
 
-/// The advice on `timeline`. Needs what [`flopwatch_model::Needs::EVERYTHING`] names, but for lanes and compiled programs.
+/// The advice on `timeline`. Needs what [`crate::analyses::advice::AdviceAnalysis`] names.
 pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
     let facts = Facts::of(timeline, limits.evidence);
     let mut advice = Advice {
@@ -106,6 +128,7 @@ pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
         gpus: u64::try_from(facts.gpus.len()).unwrap_or(u64::MAX),
         findings: Vec::new(),
         findings_left_out: 0,
+        near_misses: Vec::new(),
         rules: Vec::new(),
         not_captured: Vec::new(),
     };
@@ -118,8 +141,12 @@ pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
                 (Outcome::Fired, String::new())
             }
             Verdict::Quiet => (Outcome::Quiet, String::new()),
+            Verdict::Near(shortfall) => {
+                advice.near_misses.push(near_miss(about, shortfall, &facts));
+                (Outcome::Quiet, String::new())
+            }
             Verdict::Abstains(reason) => {
-                let lacking = NotCaptured::new(within_sentence(about.title), reason.clone());
+                let lacking = NotCaptured::new(topic_of(about), reason.clone());
                 advice.not_captured.push(lacking);
                 (Outcome::Abstained, reason)
             }
@@ -133,19 +160,21 @@ pub fn of(timeline: &Timeline, limits: Limits) -> Advice {
             thresholds: about.thresholds.iter().map(threshold).collect(),
         });
     }
-    // What makes other figures doubtful comes first, then what is worth most. The sort is stable: equals keep the catalogue's order.
+    // What makes other figures doubtful comes first, then what is worth most. The sort is stable:
+    // equals keep the catalogue's order.
     advice.findings.sort_by_key(|finding| {
         let doubt = finding.area == Area::Capture && finding.severity == Severity::High;
         let gain = finding.gain.as_ref().map_or(0, |gain| gain.gain_ns);
         std::cmp::Reverse((doubt, gain, finding.severity))
     });
+    advice.near_misses.sort_by_key(|near| std::cmp::Reverse(near.time_ns));
     let left_out = advice.findings.len().saturating_sub(limits.findings);
     advice.findings_left_out = u64::try_from(left_out).unwrap_or(u64::MAX);
     advice.findings.truncate(limits.findings);
     advice
 }
 
-fn finding(about: &About, found: Found, facts: &Facts<'_>) -> Finding {
+fn finding(about: &RuleInfo, found: FindingDraft, facts: &Facts<'_>) -> Finding {
     let share = |gain_ns: u64| match facts.window.len() {
         0 => 0.0,
         window => approximate(gain_ns.into()) / approximate(window.into()),
@@ -158,7 +187,7 @@ fn finding(about: &About, found: Found, facts: &Facts<'_>) -> Finding {
     let worth = gain.as_ref().map(|gain| Severity::of_share(gain.window_share_ratio));
     Finding {
         rule: about.id.to_owned(),
-        title: about.title.to_owned(),
+        title: found.title.unwrap_or_else(|| about.title.to_owned()),
         area: about.area,
         severity: found.severity.or(worth).unwrap_or(Severity::Low),
         confidence: found.confidence,
@@ -166,6 +195,24 @@ fn finding(about: &About, found: Found, facts: &Facts<'_>) -> Finding {
         gain,
         actions: found.actions,
         evidence: found.evidence,
+    }
+}
+
+fn near_miss(about: &RuleInfo, shortfall: Shortfall, facts: &Facts<'_>) -> NearMiss {
+    let Shortfall { threshold, part_ns } = shortfall;
+    let window_ns = facts.window.len();
+    NearMiss {
+        rule: about.id.to_owned(),
+        sentence: format!(
+            "{}: {} ({}), below the rule's {} %.",
+            capitalized(threshold.what),
+            share(part_ns, window_ns),
+            time(part_ns),
+            threshold.value
+        ),
+        time_ns: part_ns,
+        window_share_ratio: ratio(part_ns, window_ns).unwrap_or(0.0),
+        threshold_percent: threshold.value,
     }
 }
 

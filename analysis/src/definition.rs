@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use flopwatch_model::{Loss, Needs};
 use flopwatch_report::page::{self, Heading};
-use flopwatch_report::{Format, Page, Tabular, page_of};
+use flopwatch_report::{Format, Layout, Page, Tabular, page_of};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde::de::DeserializeOwned;
@@ -14,27 +14,33 @@ use serde_json::{Map, Value};
 use crate::export::Export;
 use crate::group::Group;
 use crate::input::{Input, Inputs};
-use crate::outcome::{Made, Outcome, write_as};
+use crate::outcome::{AnalysisOutcome, Outcome, write_as};
 use crate::parameters::{Parameters, Properties};
 
 /// An analysis: a pure function of captures and parameters to a result that is written as JSON.
 pub trait Analysis: 'static {
-    /// Its name, in kebab case, at most [`Definition::LONGEST_NAME`] bytes. A table of another tool keeps that tool's name.
+    /// Its name, in kebab case, at most [`Definition::LONGEST_NAME`] bytes. A table of another tool
+    /// keeps that tool's name.
     const NAME: &'static str;
-    /// Raised whenever the same inputs and parameters may give another result: by a change of the computation, of the result's
-    /// type or of a parameter's default. Kept results of other versions are never served.
+    /// Raised whenever the same inputs and parameters may give another result: by a change of the
+    /// computation, of the result's type or of a parameter's default. Kept results of other
+    /// versions are never served.
     const VERSION: u32;
-    /// What it tells, in a sentence for people.
+    /// Description of the analysis, a sentence for people.
     const ABOUT: &'static str;
-    /// What it is about, for lists.
-    const GROUP: Group = Group::Overview;
-    /// How many captures it is made of.
-    const INPUTS: InputCount;
-    /// What it reads of each capture.
+    /// What people call the analysis: its name in lists, and the heading of its page. A table of
+    /// another tool is called as that tool calls it.
+    const TITLE: &'static str = Self::NAME;
+    /// Question that the analysis answers: its group in lists.
+    const GROUP: Group = Group::Capture;
+    /// Number of captures that the analysis is made of: one, unless it says another.
+    const INPUTS: InputCount = InputCount::One;
+    /// Parts of each capture that the analysis reads.
     const NEEDS: Needs;
-    /// Its parameters: a struct of plain fields with `#[serde(default, deny_unknown_fields)]`, each documented. Bounds are said to schemars
-    /// (`#[schemars(range(min = 1, max = 100))]`) and are checked from there. `capture`, `uid`, `with` and
-    /// `format` are no names: queries name captures and the form of the result by them.
+    /// Its parameters: a struct of plain fields with `#[serde(default, deny_unknown_fields)]`, each
+    /// documented. Bounds are said to schemars (`#[schemars(range(min = 1, max = 100))]`) and are
+    /// checked from there. `capture`, `uid`, `with` and `format` are no names: queries name
+    /// captures and the form of the result by them.
     type Params: DeserializeOwned + Serialize + JsonSchema + Default;
     /// Its result. A result whose one list holds plain fields is shown as a table; see [`Tabular`].
     type Output: Serialize + JsonSchema + 'static;
@@ -42,34 +48,38 @@ pub trait Analysis: 'static {
     /// Runs it.
     fn run(inputs: &Inputs<'_>, params: &Self::Params) -> Result<Self::Output, AnalysisError>;
 
-    /// The result as people read it. Without words of its own an analysis whose result is a table (see [`Tabular`]) has that table, and
-    /// any other its figures as tiles and its lists as tables.
+    /// The result as people read it. Without words of its own an analysis whose result is a table
+    /// (see [`Tabular`]) has that table, and any other its figures as tiles and its lists as
+    /// tables.
     fn page(output: &Self::Output) -> Result<Page, AnalysisError> {
         let value = serde_json::to_value(output).map_err(AnalysisError::Json)?;
         Ok(page_of(
-            Self::NAME,
+            Self::TITLE,
             Self::ABOUT,
             &schema_of::<Self::Output>(SchemaSettings::default()),
             &value,
         ))
     }
 
-    /// The one word of the result that a program's exit code stands for, whatever the result is written as; `None` of most.
+    /// The one word of the result that a program's exit code stands for, whatever the result is
+    /// written as; `None` of most.
     fn verdict(_output: &Self::Output) -> Option<&'static str> {
         None
     }
 
-    /// The result for a terminal: its page, unless an analysis has older readers that know it otherwise.
-    fn text(output: &Self::Output) -> Result<String, AnalysisError> {
-        Ok(page::text::render(&Self::page(output)?))
+    /// The result as text: its page, unless an analysis has older readers that know it otherwise.
+    fn text(output: &Self::Output, layout: Layout) -> Result<String, AnalysisError> {
+        Ok(page::text::render(&Self::page(output)?, layout))
     }
 
-    /// The result as CSV: the tables of its page, unless an analysis has older readers that know it otherwise.
+    /// The result as CSV: the tables of its page, unless an analysis has older readers that know it
+    /// otherwise.
     fn csv(output: &Self::Output) -> Result<String, AnalysisError> {
         Ok(page::csv::render(&Self::page(output)?))
     }
 
-    /// Writes the result: compact JSON and a line's end, unless an analysis has older clients that know it otherwise.
+    /// Writes the result: compact JSON and a line's end, unless an analysis has older clients that
+    /// know it otherwise.
     fn write(output: &Self::Output, out: &mut dyn Write) -> Result<(), AnalysisError> {
         serde_json::to_writer(&mut *out, output).map_err(AnalysisError::Json)?;
         Ok(out.write_all(b"\n")?)
@@ -84,8 +94,10 @@ pub trait FileAnalysis {
     const VERSION: u32;
     /// As [`Analysis::ABOUT`].
     const ABOUT: &'static str;
+    /// As [`Analysis::TITLE`].
+    const TITLE: &'static str;
     /// As [`Analysis::INPUTS`].
-    const INPUTS: InputCount;
+    const INPUTS: InputCount = InputCount::One;
     /// As [`Analysis::NEEDS`].
     const NEEDS: Needs;
     /// The file's media type.
@@ -114,20 +126,20 @@ pub enum InputCount {
     One,
     /// Two, in an order that matters: before and after.
     Two,
-    /// One or more, at most [`InputCount::MOST`].
+    /// One or more, at most [`InputCount::MAX_INPUTS`].
     Many,
 }
 
 impl InputCount {
     /// Most captures of one analysis.
-    pub const MOST: usize = 64;
+    pub const MAX_INPUTS: usize = 64;
 
     /// Whether `count` captures are as many as it takes.
     pub const fn accepts(self, count: usize) -> bool {
         match self {
             Self::One => count == 1,
             Self::Two => count == 2,
-            Self::Many => count >= 1 && count <= Self::MOST,
+            Self::Many => count >= 1 && count <= Self::MAX_INPUTS,
         }
     }
 
@@ -146,24 +158,25 @@ impl InputCount {
 pub enum ResultType {
     /// JSON of a type.
     Json {
-        /// Makes the type's schema; [`Definition::result_schema`] and [`Definition::written_schema`]
-        /// are the two that are asked for.
+        /// Makes the type's schema; [`Definition::result_schema`] and
+        /// [`Definition::written_schema`] are the two that are asked for.
         schema: fn(SchemaSettings) -> Schema,
     },
     /// A file for another program.
     File {
-        /// Its media type.
+        /// Media type of the file.
         media_type: &'static str,
         /// How the file is called.
         file_name: &'static str,
         /// Whether it is also served under that name beside the capture's artifacts.
         artifact: bool,
-        /// Whether a file of no bytes says that the capture holds nothing of the kind. Other files of nothing are whole files.
+        /// Whether a file of no bytes says that the capture holds nothing of the kind. Other files
+        /// of nothing are whole files.
         may_be_absent: bool,
     },
 }
 
-/// What was written.
+/// Counts of what a file holds that an analysis wrote.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Events in the file.
@@ -183,17 +196,18 @@ pub enum AnalysisError {
     /// More or fewer captures were named than it is made of.
     #[error("{name} is made of {wanted}, not of {found}")]
     Inputs {
-        /// The analysis.
+        /// Name of the analysis.
         name: &'static str,
-        /// How many it is made of.
+        /// Number of captures that the analysis is made of, in words.
         wanted: &'static str,
-        /// How many there were.
+        /// Number of captures that were named.
         found: usize,
     },
-    /// The parameters are none of the analysis; whoever parsed the request had another version of it.
+    /// The parameters are none of the analysis; whoever parsed the request had another version of
+    /// it.
     #[error("the parameters of {name} cannot be read: {source}")]
     Parameters {
-        /// The analysis.
+        /// Name of the analysis.
         name: &'static str,
         /// What is wrong with them.
         source: serde_json::Error,
@@ -201,7 +215,7 @@ pub enum AnalysisError {
     /// A file for another program has no page.
     #[error("{name} is a file for another program and has no page")]
     NoPage {
-        /// The analysis.
+        /// Name of the analysis.
         name: &'static str,
     },
     /// The result cannot be written as JSON.
@@ -220,14 +234,14 @@ pub enum AnalysisError {
     NotBuilt,
 }
 
-type Run = fn(&Inputs<'_>, Value) -> Result<Box<dyn Outcome>, AnalysisError>;
+type RunAnalysis = fn(&Inputs<'_>, Value) -> Result<Box<dyn Outcome>, AnalysisError>;
 
 type WriteFile = fn(&Inputs<'_>, Value, &mut dyn Write) -> Result<(), AnalysisError>;
 
-/// Who makes the result.
+/// The function that computes the result and writes it.
 #[derive(Debug, Clone, Copy)]
-enum Maker {
-    Analysis(Run),
+enum Runner {
+    Analysis(RunAnalysis),
     File(WriteFile),
     Export(Export),
 }
@@ -241,6 +255,8 @@ pub struct Definition {
     pub version: u32,
     /// [`Analysis::ABOUT`].
     pub about: &'static str,
+    /// [`Analysis::TITLE`].
+    pub title: &'static str,
     /// [`Analysis::GROUP`].
     pub group: Group,
     /// [`Analysis::INPUTS`].
@@ -252,7 +268,7 @@ pub struct Definition {
     parameters: fn(SchemaSettings) -> Schema,
     /// Parameters as its type reads them, defaults filled in.
     pub(crate) complete: fn(Value) -> serde_json::Result<Value>,
-    maker: Maker,
+    maker: Runner,
 }
 
 impl Definition {
@@ -265,6 +281,7 @@ impl Definition {
             name: A::NAME,
             version: A::VERSION,
             about: A::ABOUT,
+            title: A::TITLE,
             group: A::GROUP,
             inputs: A::INPUTS,
             needs: A::NEEDS,
@@ -273,7 +290,7 @@ impl Definition {
                 schema: schema_of::<A::Output>,
             },
             complete: complete::<A::Params>,
-            maker: Maker::Analysis(run::<A>),
+            maker: Runner::Analysis(run::<A>),
         }
     }
 
@@ -283,6 +300,7 @@ impl Definition {
             name: F::NAME,
             version: F::VERSION,
             about: F::ABOUT,
+            title: F::TITLE,
             group: Group::Exports,
             inputs: F::INPUTS,
             needs: F::NEEDS,
@@ -294,23 +312,30 @@ impl Definition {
                 may_be_absent: F::MAY_BE_ABSENT,
             },
             complete: complete::<F::Params>,
-            maker: Maker::File(write_file::<F>),
+            maker: Runner::File(write_file::<F>),
         }
     }
 
     /// The definition of a file for another program.
-    pub(crate) const fn of_export(name: &'static str, about: &'static str, export: Export, result: ResultType) -> Self {
+    pub(crate) const fn of_export(
+        name: &'static str,
+        title: &'static str,
+        about: &'static str,
+        export: Export,
+        result: ResultType,
+    ) -> Self {
         Self {
             name,
             version: crate::export::VERSION,
             about,
+            title,
             group: Group::Exports,
             inputs: InputCount::One,
             needs: export.needs(),
             parameters: schema_of::<NoParameters>,
             result,
             complete: complete::<NoParameters>,
-            maker: Maker::Export(export),
+            maker: Runner::Export(export),
         }
     }
 
@@ -392,6 +417,7 @@ impl Definition {
         inputs: &[Input<'_>],
         parameters: &Parameters,
         format: Format,
+        layout: Layout,
         out: &mut (dyn Write + Send),
     ) -> Result<Report, AnalysisError> {
         let wrong = || AnalysisError::Inputs {
@@ -403,26 +429,26 @@ impl Definition {
         let inputs = accepted.ok_or_else(wrong)?;
         let parameters = parameters.to_value();
         match self.maker {
-            Maker::Analysis(run) => {
+            Runner::Analysis(run) => {
                 let outcome = run(&inputs, parameters.clone())?;
                 let headings = inputs.all().iter();
                 let headings = headings.map(|input| Heading::of(input.timeline, input.totals));
-                write_as(outcome.as_ref(), &parameters, headings.collect(), format, out)?;
+                write_as(outcome.as_ref(), &parameters, headings.collect(), format, layout, out)?;
                 Ok(Report {
                     verdict: outcome.verdict().map(str::to_owned),
                     ..Report::default()
                 })
             }
-            Maker::Export(_) | Maker::File(_) if format != Format::Json => {
+            Runner::Export(_) | Runner::File(_) if format != Format::Json => {
                 Err(AnalysisError::NoPage { name: self.name })
             }
-            Maker::File(write) => {
+            Runner::File(write) => {
                 let mut out = io::BufWriter::new(out);
                 write(&inputs, parameters, &mut out)?;
                 out.flush()?;
                 Ok(Report::default())
             }
-            Maker::Export(export) => export.write(inputs.first_input(), out),
+            Runner::Export(export) => export.write(inputs.first_input(), out),
         }
     }
 }
@@ -448,5 +474,5 @@ fn write_file<F: FileAnalysis>(
 fn run<A: Analysis>(inputs: &Inputs<'_>, parameters: Value) -> Result<Box<dyn Outcome>, AnalysisError> {
     let wrong = |source| AnalysisError::Parameters { name: A::NAME, source };
     let params: A::Params = serde_json::from_value(parameters).map_err(wrong)?;
-    Ok(Box::new(Made::<A>(A::run(inputs, &params)?)))
+    Ok(Box::new(AnalysisOutcome::<A>(A::run(inputs, &params)?)))
 }

@@ -10,6 +10,7 @@ mod write;
 mod writers;
 
 use flopwatch_model::Needs;
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::definition::Definition;
 
@@ -17,13 +18,15 @@ use crate::definition::Definition;
 pub use writers::export;
 
 /// Most launches in the document of kernel counters: a client holds it whole.
-pub const MOST_LAUNCHES: usize = 10_000;
+pub const MAX_LAUNCHES: usize = 10_000;
 
-/// Version of the entries of the catalogue: raised whenever the bytes of a file change, added columns included.
+/// Version of the entries of the catalogue: raised whenever the bytes of a file change, added
+/// columns included.
 pub(crate) const VERSION: u32 = 1;
 
 /// A format of exports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum ExportFormat {
     /// JSON of chrome://tracing, which most viewers of traces read.
     Chrome,
@@ -31,40 +34,27 @@ pub enum ExportFormat {
     Perfetto,
     /// A table with a line per event (RFC 4180).
     Csv,
-    /// The same table in columns.
+    /// The table of [`Self::Csv`] as a file of columns.
     Parquet,
     /// The earliest events as JSON, 100,000 at most.
     Json,
-    /// Counters of launches that a kernel profiler measured, as JSON, [`MOST_LAUNCHES`] at most; nothing where there are none.
+    /// Counters of launches that a kernel profiler measured, as JSON, [`MAX_LAUNCHES`] at most;
+    /// nothing where there are none.
     Kernels,
 }
 
 impl ExportFormat {
     /// Every format.
-    pub const ALL: [Self; 6] = [
-        Self::Chrome,
-        Self::Perfetto,
-        Self::Csv,
-        Self::Parquet,
-        Self::Json,
-        Self::Kernels,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Name on command lines and in addresses.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chrome => "chrome",
-            Self::Perfetto => "perfetto",
-            Self::Csv => "csv",
-            Self::Parquet => "parquet",
-            Self::Json => "json",
-            Self::Kernels => "kernels",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The format of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
+        Self::ALL.iter().copied().find(|format| format.name() == name)
     }
 
     /// How file names end, without the dot in front.
@@ -147,13 +137,10 @@ impl Export {
         }
     }
 
-    /// What its writer reads of a timeline.
+    /// Parts of a timeline that the writer of the format reads.
     pub(crate) const fn needs(self) -> Needs {
         match (self.format, self.table) {
-            (ExportFormat::Csv | ExportFormat::Parquet, Table::Samples) => Needs {
-                counters: true,
-                ..Needs::NOTHING
-            },
+            (ExportFormat::Csv | ExportFormat::Parquet, Table::Samples) => Needs::NOTHING.counters(),
             (ExportFormat::Csv | ExportFormat::Parquet, Table::Events) | (ExportFormat::Json, _) => Needs {
                 name_details: false,
                 allocations: false,
@@ -169,10 +156,7 @@ impl Export {
                 profiles: false,
                 ..Needs::EVERYTHING
             },
-            (ExportFormat::Kernels, _) => Needs {
-                profiles: true,
-                ..Needs::NOTHING
-            },
+            (ExportFormat::Kernels, _) => Needs::NOTHING.profiles(),
         }
     }
 }

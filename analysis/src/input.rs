@@ -7,7 +7,7 @@ use flopwatch_model::{Timeline, Totals};
 pub struct Input<'a> {
     /// What was read of it: at least the analysis's [`flopwatch_model::Needs`].
     pub timeline: &'a Timeline,
-    /// What it holds in all.
+    /// Counts of the whole capture, read or not.
     pub totals: Totals,
 }
 
@@ -19,7 +19,8 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The captures of one run, in the order in which they were named. Their number was checked against [`crate::InputCount`].
+/// The captures of one run, in the order in which they were named. Their number was checked against
+/// [`crate::InputCount`].
 #[derive(Debug, Clone, Copy)]
 pub struct Inputs<'a> {
     first: Input<'a>,

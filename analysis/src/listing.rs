@@ -12,13 +12,15 @@ use crate::group::Group;
 /// An entry of the catalogue.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Listing {
-    /// Its name.
+    /// Name of the analysis.
     pub name: &'static str,
     /// Its version: results of different versions may differ.
     pub version: u32,
+    /// What people call it.
+    pub title: &'static str,
     /// What it tells, in a sentence.
     pub about: &'static str,
-    /// What it is about.
+    /// Which question it answers.
     pub group: Group,
     /// How many captures it is made of.
     pub inputs: InputCount,
@@ -28,7 +30,8 @@ pub struct Listing {
     pub media_type: &'static str,
     /// What a file of the result is called.
     pub file_name: String,
-    /// Formats that the result can be written in; the first is that of the media type and the file name.
+    /// Formats that the result can be written in; the first is that of the media type and the file
+    /// name.
     pub formats: &'static [Format],
     /// JSON schema of the result (draft 2020-12); null of a result that is not JSON of a type.
     pub result: Option<Value>,
@@ -42,6 +45,7 @@ impl Listing {
         Self {
             name: definition.name,
             version: definition.version,
+            title: definition.title,
             about: definition.about,
             group: definition.group,
             inputs: definition.inputs,

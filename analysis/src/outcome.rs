@@ -1,9 +1,10 @@
-//! The result of an analysis whose type is no longer named: writing it is compiled once, and not for each analysis.
+//! The result of an analysis whose type is no longer named: writing it is compiled once, and not
+//! for each analysis.
 
 use std::io::{self, Write};
 
-use flopwatch_report::Format;
 use flopwatch_report::page::{self, Document, Heading, Page};
+use flopwatch_report::{Format, Layout};
 use serde_json::Value;
 
 use crate::definition::{Analysis, AnalysisError};
@@ -17,17 +18,17 @@ pub(crate) trait Outcome {
     /// [`Analysis::page`].
     fn page(&self) -> Result<Page, AnalysisError>;
     /// [`Analysis::text`].
-    fn text(&self) -> Result<String, AnalysisError>;
+    fn text(&self, layout: Layout) -> Result<String, AnalysisError>;
     /// [`Analysis::csv`].
     fn csv(&self) -> Result<String, AnalysisError>;
     /// [`Analysis::write`].
     fn write(&self, out: &mut dyn Write) -> Result<(), AnalysisError>;
 }
 
-/// The result of `A`.
-pub(crate) struct Made<A: Analysis>(pub(crate) A::Output);
+/// The result of the analysis `A`.
+pub(crate) struct AnalysisOutcome<A: Analysis>(pub(crate) A::Output);
 
-impl<A: Analysis> Outcome for Made<A> {
+impl<A: Analysis> Outcome for AnalysisOutcome<A> {
     fn made_by(&self) -> (&'static str, u32) {
         (A::NAME, A::VERSION)
     }
@@ -40,8 +41,8 @@ impl<A: Analysis> Outcome for Made<A> {
         A::page(&self.0)
     }
 
-    fn text(&self) -> Result<String, AnalysisError> {
-        A::text(&self.0)
+    fn text(&self, layout: Layout) -> Result<String, AnalysisError> {
+        A::text(&self.0, layout)
     }
 
     fn csv(&self) -> Result<String, AnalysisError> {
@@ -53,12 +54,13 @@ impl<A: Analysis> Outcome for Made<A> {
     }
 }
 
-/// Writes a result on the captures `inputs` in a format.
+/// Writes a result on the captures `inputs` in a format; a text for what it is written on.
 pub(crate) fn write_as(
     outcome: &dyn Outcome,
     parameters: &Value,
     inputs: Vec<Heading>,
     format: Format,
+    layout: Layout,
     out: &mut dyn Write,
 ) -> Result<(), AnalysisError> {
     let document = || -> Result<Document, AnalysisError> {
@@ -77,7 +79,7 @@ pub(crate) fn write_as(
         Format::Page => serde_json::to_writer(&mut out, &document()?).map_err(AnalysisError::Json)?,
         Format::Html => out.write_all(page::html::render(&document()?).as_bytes())?,
         Format::Csv => out.write_all(outcome.csv()?.as_bytes())?,
-        Format::Text => out.write_all(outcome.text()?.as_bytes())?,
+        Format::Text => out.write_all(outcome.text(layout)?.as_bytes())?,
     }
     out.flush()?;
     Ok(())

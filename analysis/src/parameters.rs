@@ -51,8 +51,8 @@ impl Properties {
         self.list.keys().cloned().collect()
     }
 
-    /// The schema of a parameter. A reference to a definition gives what it refers to, with the description and default of the
-    /// parameter itself.
+    /// The schema of a parameter. A reference to a definition gives what it refers to, with the
+    /// description and default of the parameter itself.
     pub(crate) fn find(&self, name: &str) -> Option<Property> {
         let given = self.list.get(name)?;
         let target = given.get("$ref").and_then(Value::as_str);
@@ -123,9 +123,9 @@ impl Property {
             .map_or("a value", |(_, text)| text);
         let length = self.0.get("maxLength").and_then(Value::as_u64);
         match (self.number("minimum"), self.number("maximum"), length) {
-            (Some(least), Some(most), _) => format!("{kind} from {least} to {most}"),
-            (Some(least), None, _) => format!("{kind} of at least {least}"),
-            (None, Some(most), _) => format!("{kind} of at most {most}"),
+            (Some(min), Some(max), _) => format!("{kind} from {min} to {max}"),
+            (Some(min), None, _) => format!("{kind} of at least {min}"),
+            (None, Some(max), _) => format!("{kind} of at most {max}"),
             (None, None, Some(length)) => format!("{kind} of at most {length} characters"),
             (None, None, None) => kind.to_owned(),
         }
@@ -137,11 +137,11 @@ impl Property {
         let below = self
             .number("minimum")
             .zip(number)
-            .is_some_and(|(least, value)| value < least);
+            .is_some_and(|(min, value)| value < min);
         let above = self
             .number("maximum")
             .zip(number)
-            .is_some_and(|(most, value)| value > most);
+            .is_some_and(|(max, value)| value > max);
         let longest = self.0.get("maxLength").and_then(Value::as_u64);
         let length = value.as_str().and_then(|text| u64::try_from(text.chars().count()).ok());
         let long = longest.zip(length).is_some_and(|(longest, length)| length > longest);

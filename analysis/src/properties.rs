@@ -1,5 +1,6 @@
-//! The figures of time that analyses report of random programs, against a model that looks at each nanosecond by itself: slow, and hard to
-//! get wrong. Formulas that have such a test beside them are not here again.
+//! The figures of time that analyses report of random programs, against a model that looks at each
+//! nanosecond by itself: slow, and hard to get wrong. Formulas that have such a test beside them
+//! are not here again.
 
 mod comparison;
 mod gpu;
@@ -14,7 +15,8 @@ use serde_json::Value;
 
 use crate::{Input, Request};
 
-/// Programs that each property is tried on. An answer goes through the whole of a request, which takes its time.
+/// Programs that each property is tried on. An answer goes through the whole of a request, which
+/// takes its time.
 const CASES: u32 = 128;
 
 /// Every time of a random program is before this.
@@ -106,13 +108,14 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap()
 }
 
-/// Times that nest: each is a whole node of a binary tree over 128 ns, and no two are equal. Sorted as a timeline has them.
-fn nested(most: usize) -> impl Strategy<Value = Vec<(u64, u64)>> {
+/// Times that nest: each is a whole node of a binary tree over 128 ns, and no two are equal. Sorted
+/// as a timeline has them.
+fn nested(max: usize) -> impl Strategy<Value = Vec<(u64, u64)>> {
     let node = (0_u32..6, 0_u64..128).prop_map(|(level, at)| {
         let width = 128 >> level;
         (at / width * width, width)
     });
-    proptest::collection::vec(node, 0..most).prop_map(|nodes| {
+    proptest::collection::vec(node, 0..max).prop_map(|nodes| {
         let nodes: std::collections::BTreeSet<(u64, std::cmp::Reverse<u64>)> = nodes
             .into_iter()
             .map(|(start, width)| (start, std::cmp::Reverse(width)))

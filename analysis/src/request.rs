@@ -4,23 +4,25 @@ use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::io::Write;
 
-use flopwatch_report::Format;
+use flopwatch_report::{Format, Layout};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::catalogue;
 use crate::definition::{AnalysisError, Definition, Report, ResultType};
 use crate::input::Input;
+use crate::near::near;
 use crate::parameters::{Parameters, Properties};
 
 /// Digits of the digest of parameters in a key.
-const DIGITS: usize = 32;
+const DIGEST_DIGITS: usize = 32;
 
 /// Why a request is none.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
     /// The catalogue has no analysis of that name.
-    #[error("there is no analysis {name:?}; there are {}", names.join(", "))]
+    #[error("there is no analysis {name:?}; {}", instead(name, names))]
     Unknown {
         /// What was asked for.
         name: String,
@@ -30,13 +32,13 @@ pub enum RequestError {
     /// The parameters are no JSON object.
     #[error("the parameters of {analysis} must be a JSON object")]
     NoObject {
-        /// The analysis.
+        /// Name of the analysis.
         analysis: &'static str,
     },
     /// The analysis has no such parameter.
     #[error("{analysis} has no parameter {parameter:?}; {}", possible(names))]
     UnknownParameter {
-        /// The analysis.
+        /// Name of the analysis.
         analysis: &'static str,
         /// What was given.
         parameter: String,
@@ -46,15 +48,15 @@ pub enum RequestError {
     /// A parameter is given more than once.
     #[error("{parameter:?} of {analysis} is given more than once")]
     Repeated {
-        /// The analysis.
+        /// Name of the analysis.
         analysis: &'static str,
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
     },
     /// The result is not written so.
     #[error("{analysis} has no format {found:?}; it has {}", formats.join(", "))]
     Format {
-        /// The analysis.
+        /// Name of the analysis.
         analysis: &'static str,
         /// What was asked for.
         found: String,
@@ -64,21 +66,29 @@ pub enum RequestError {
     /// A word of a command line is no parameter.
     #[error("{text:?} is no parameter: write NAME=VALUE")]
     NoPair {
-        /// The word.
+        /// Text of the word.
         text: String,
     },
     /// A parameter's value is not possible.
     #[error("{parameter:?} of {analysis} must be {wanted}, not {found}")]
     Value {
-        /// The analysis.
+        /// Name of the analysis.
         analysis: &'static str,
-        /// The parameter.
+        /// Name of the parameter.
         parameter: String,
         /// What is possible.
         wanted: String,
         /// What was given.
         found: String,
     },
+}
+
+/// The names that may be meant, or all of them.
+fn instead(wanted: &str, names: &[&str]) -> String {
+    match near(wanted, names).as_slice() {
+        [] => format!("there are {}", names.join(", ")),
+        near => format!("did you mean {}?", near.join(" or ")),
+    }
 }
 
 fn possible(names: &[String]) -> String {
@@ -89,13 +99,45 @@ fn possible(names: &[String]) -> String {
     }
 }
 
-/// A definition, its checked parameters, and how the result is written. Equal requests of equal inputs have the same result.
-#[derive(Debug, Clone)]
+/// A definition, its checked parameters, and how the result is written. Equal requests of equal
+/// inputs have the same result.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(try_from = "WrittenRequest", into = "WrittenRequest")]
 pub struct Request {
     definition: &'static Definition,
     parameters: Parameters,
     format: Format,
+    layout: Layout,
     key: String,
+}
+
+/// A request as one process writes it for another.
+#[derive(Serialize, Deserialize)]
+struct WrittenRequest {
+    analysis: String,
+    parameters: Value,
+    format: Format,
+    layout: Layout,
+}
+
+impl From<Request> for WrittenRequest {
+    fn from(request: Request) -> Self {
+        Self {
+            analysis: request.definition.name.to_owned(),
+            parameters: request.parameters(),
+            format: request.format,
+            layout: request.layout,
+        }
+    }
+}
+
+impl TryFrom<WrittenRequest> for Request {
+    type Error = RequestError;
+
+    fn try_from(written: WrittenRequest) -> Result<Self, RequestError> {
+        let request = Self::parse(&written.analysis, &written.parameters)?.written_as(written.format)?;
+        Ok(request.laid_out(written.layout))
+    }
 }
 
 impl Request {
@@ -104,7 +146,8 @@ impl Request {
         Self::checked(definition, Map::new())
     }
 
-    /// The analysis `name` with `parameters`, a JSON object (or null, for none); what is not given has its default.
+    /// The analysis `name` with `parameters`, a JSON object (or null, for none); what is not given
+    /// has its default.
     pub fn parse(name: &str, parameters: &Value) -> Result<Self, RequestError> {
         let definition = named(name)?;
         let given = match parameters {
@@ -118,8 +161,8 @@ impl Request {
         Self::checked(definition, given)
     }
 
-    /// The analysis `name` with parameters as texts, as command lines and addresses have them. [`Format::PARAMETER`] among them is how
-    /// the result is written.
+    /// The analysis `name` with parameters as texts, as command lines and addresses have them.
+    /// [`Format::PARAMETER`] among them is how the result is written.
     pub fn from_pairs<'a>(
         name: &str,
         pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -193,12 +236,13 @@ impl Request {
         if parameters != defaults {
             key.push('-');
             let digest = hex::encode(Sha256::digest(parameters.canonical()));
-            key.extend(digest.chars().take(DIGITS));
+            key.extend(digest.chars().take(DIGEST_DIGITS));
         }
         Ok(Self {
             definition,
             parameters,
             format: Format::default(),
+            layout: Layout::default(),
             key,
         })
     }
@@ -217,6 +261,14 @@ impl Request {
         Ok(self)
     }
 
+    /// The same, with a text laid out for what it is written on. It is no part of the key: what is
+    /// kept is for a file.
+    #[must_use]
+    pub fn laid_out(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
     fn no_format(&self, found: &str) -> RequestError {
         RequestError::Format {
             analysis: self.definition.name,
@@ -225,7 +277,7 @@ impl Request {
         }
     }
 
-    /// The analysis.
+    /// Definition of the analysis that is asked for.
     pub const fn definition(&self) -> &'static Definition {
         self.definition
     }
@@ -233,6 +285,11 @@ impl Request {
     /// How the result is written.
     pub const fn format(&self) -> Format {
         self.format
+    }
+
+    /// What a text is written on.
+    pub const fn layout(&self) -> Layout {
+        self.layout
     }
 
     /// Media type of the result.
@@ -258,16 +315,19 @@ impl Request {
         self.parameters.canonical()
     }
 
-    /// Names the request within a store: `name@version`, where parameters differ from their defaults a digest of them, and the format
-    /// unless it is [`Format::Json`]. Safe as
-    /// the name of a file, at most 128 bytes. A kept result is of the digests of the inputs, in their order, and this.
+    /// Names the request within a store: `name@version`, where parameters differ from their
+    /// defaults a digest of them, and the format unless it is [`Format::Json`]. Safe as the name of
+    /// a file, at most 128 bytes. A kept result is of the digests of the inputs, in their order,
+    /// and this.
     pub fn key(&self) -> &str {
         &self.key
     }
 
-    /// Runs the analysis on `inputs` and writes the result to `out`, which holds a part of it after an error.
+    /// Runs the analysis on `inputs` and writes the result to `out`, which holds a part of it after
+    /// an error.
     pub fn run(&self, inputs: &[Input<'_>], out: &mut (dyn Write + Send)) -> Result<Report, AnalysisError> {
-        self.definition.run(inputs, &self.parameters, self.format, out)
+        self.definition
+            .run(inputs, &self.parameters, self.format, self.layout, out)
     }
 }
 

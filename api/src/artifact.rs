@@ -2,13 +2,16 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::profiler::ProfilerType;
 pub use crate::profiler::table::names::*;
 use crate::schema::KubeSchema;
 
 /// The outputs that a session can ask for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr,
+)]
 pub enum Output {
     /// The timeline file (HDF5).
     Timeline,
@@ -21,12 +24,8 @@ pub enum Output {
 
 impl Output {
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Timeline => "Timeline",
-            Self::Summary => "Summary",
-            Self::Raw => "Raw",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -96,7 +95,7 @@ pub fn raw_captures() -> impl Iterator<Item = &'static str> {
 }
 
 /// Most reports that one capture has: one for each range of the program that it recorded.
-pub const MOST_REPORTS: usize = 8;
+pub const MAX_REPORTS: usize = 8;
 
 /// Name of the report of that number among a capture's artifacts, counted from 1: [`REPORT`], `capture.2.nsys-rep` and so on.
 pub fn report_name(number: usize) -> String {

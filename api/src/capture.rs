@@ -10,6 +10,7 @@ use flopwatch_model::Category;
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::artifact::Output;
 use crate::overhead::OverheadSpec;
@@ -276,7 +277,7 @@ pub struct CaptureGpu {
 }
 
 /// How a container has a GPU.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum GpuShare {
     /// Alone: what is measured of the device is the container's.
     Container,
@@ -289,17 +290,15 @@ pub enum GpuShare {
 
 impl GpuShare {
     /// The name as it stands in the status.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Container => "Container",
-            Self::MigDevice => "MigDevice",
-            Self::Shared => "Shared",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// The stages of a capture, in their order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr,
+)]
 pub enum Stage {
     /// Waiting for a turn on the node.
     Queued,
@@ -319,16 +318,8 @@ pub enum Stage {
 
 impl Stage {
     /// The name as it stands in status and metrics labels.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Queued => "Queued",
-            Self::Attaching => "Attaching",
-            Self::Collecting => "Collecting",
-            Self::Fetching => "Fetching",
-            Self::Transforming => "Transforming",
-            Self::Publishing => "Publishing",
-            Self::Done => "Done",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -450,15 +441,6 @@ pub enum CopyKind {
 }
 
 impl CopyKind {
-    /// Every kind.
-    pub const ALL: [Self; 5] = [
-        Self::HostToDevice,
-        Self::DeviceToHost,
-        Self::DeviceToDevice,
-        Self::PeerToPeer,
-        Self::Other,
-    ];
-
     /// The label's value in metrics.
     pub const fn label(self) -> &'static str {
         match self {

@@ -1,16 +1,20 @@
-//! Flopwatch's custom resources: what a user asks for, what the operator hands to a node, and what comes back.
+//! Flopwatch's custom resources: what a user asks for, what the operator hands to a node, and what
+//! comes back.
 //!
-//! * [`session::ProfilingSession`] is a user's request: a target in the same namespace, a goal, a window.
+//! * [`session::ProfilingSession`] is a user's request: a target in the same namespace, a goal, a
+//!   window.
 //! * [`schedule::ProfilingSchedule`] makes sessions again and again, of a sample of the pods.
 //! * [`capture::Capture`] is one target container's part of it, handed to the agent of one node.
-//! * [`reason`] holds every condition type and every reason, as closed sets: the program, the documentation and the
-//!   metrics labels read the same list.
-//! * [`phase`] and [`pod`] hold the predicates that all parts share: has a capture ended, was a container prepared.
-//! * [`preparation`] holds the labels, annotations and paths by which admission, launcher and agent understand each
-//!   other about a prepared pod.
+//! * [`reason`] holds every condition type and every reason, as closed sets: the program, the
+//!   documentation and the metrics labels read the same list.
+//! * [`phase`] and [`pod`] hold the predicates that all parts share: has a capture ended, was a
+//!   container prepared.
+//! * [`preparation`] holds the labels, annotations and paths by which admission, launcher and agent
+//!   understand each other about a prepared pod.
 //!
-//! This crate does no I/O and depends on no other crate of ours but [`flopwatch_model`], whose categories a session may require. Everything in it is a contract: a change is additive,
-//! and `charts/flopwatch/files/crds` is regenerated with it (a test fails when the two drift).
+//! This crate does no I/O and depends on no other crate of ours but [`flopwatch_model`], whose
+//! categories a session may require. Everything in it is a contract: a change is additive, and
+//! `charts/flopwatch/files/crds` is regenerated with it (a test fails when the two drift).
 
 #![allow(
     clippy::duplicated_attributes,

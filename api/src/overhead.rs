@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::schema::KubeSchema;
 
@@ -54,7 +55,7 @@ impl OverheadSpec {
 }
 
 /// What to do once a window is known to cost too much.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum OverheadAction {
     /// End the window. What it recorded is published, and the capture fails with `OverBudget`.
     #[default]
@@ -65,11 +66,8 @@ pub enum OverheadAction {
 
 impl OverheadAction {
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Stop => "Stop",
-            Self::Report => "Report",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -211,7 +209,7 @@ pub struct OverheadSignal {
 }
 
 /// Who counted the target's work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum SignalSource {
     /// The program itself, for Prometheus.
     Prometheus,
@@ -221,16 +219,13 @@ pub enum SignalSource {
 
 impl SignalSource {
     /// The word that stands in statuses and labels.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Prometheus => "Prometheus",
-            Self::Recorder => "Recorder",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// Whether a window kept within its budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum OverheadVerdict {
     /// All of the interval is within the budget.
     Within,
@@ -247,18 +242,13 @@ impl OverheadVerdict {
     pub const ALL: [Self; 4] = [Self::Within, Self::Exceeded, Self::Inconclusive, Self::Blind];
 
     /// The word that stands in statuses and labels.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Within => "Within",
-            Self::Exceeded => "Exceeded",
-            Self::Inconclusive => "Inconclusive",
-            Self::Blind => "Blind",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
 /// What a verdict rests on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum OverheadReason {
     /// The upper end of the interval is within the budget.
     UpperEndWithin,
@@ -282,16 +272,7 @@ pub enum OverheadReason {
 
 impl OverheadReason {
     /// The word that stands in statuses and summaries.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::UpperEndWithin => "UpperEndWithin",
-            Self::LowerEndAbove => "LowerEndAbove",
-            Self::Stopped => "Stopped",
-            Self::BudgetWithinInterval => "BudgetWithinInterval",
-            Self::TooFewBins => "TooFewBins",
-            Self::TooSeldom => "TooSeldom",
-            Self::LoadChanged => "LoadChanged",
-            Self::NoSignal => "NoSignal",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

@@ -1,6 +1,8 @@
-//! Where a capture or a session is, read from the conditions of its status. Operator, agent, gateway and plugin ask here.
+//! Where a capture or a session is, read from the conditions of its status. Operator, agent,
+//! gateway and plugin ask here.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use strum::IntoStaticStr;
 
 use crate::capture::{Capture, CaptureStatus};
 use crate::reason::{CaptureCondition, CaptureReason, ScheduleCondition, SessionCondition};
@@ -8,7 +10,8 @@ use crate::schedule::ProfilingScheduleStatus;
 use crate::session::{ProfilingSession, ProfilingSessionStatus};
 
 /// Where a capture is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "lowercase")]
 pub enum Phase {
     /// Its window has not begun.
     Waiting,
@@ -63,13 +66,8 @@ impl Phase {
     }
 
     /// Label value for metrics.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::Waiting => "waiting",
-            Self::Capturing => "capturing",
-            Self::Succeeded => "succeeded",
-            Self::Failed { .. } => "failed",
-        }
+    pub fn as_str(&self) -> &'static str {
+        self.into()
     }
 }
 

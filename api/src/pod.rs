@@ -145,7 +145,8 @@ pub fn unprepared(pod: &Pod) -> Option<&str> {
 /// The digest in what the kubelet calls an image, such as `registry/llm@sha256:...`; empty where there is none.
 pub fn image_digest(image_id: &str) -> &str {
     let digest = image_id.rsplit_once('@').map_or(image_id, |(_, digest)| digest);
-    // An image that was never in a registry is `sha256:...` alone, with the runtime before it on old nodes.
+    // An image that was never in a registry is `sha256:...` alone, with the runtime before it on
+    // old nodes.
     let digest = digest.rsplit_once("://").map_or(digest, |(_, digest)| digest);
     if digest.starts_with("sha256:") || digest.starts_with("sha512:") {
         digest

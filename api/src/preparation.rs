@@ -1,10 +1,12 @@
 //! How admission, launcher and agent understand each other about a prepared pod.
 //!
-//! A pod opts in with the label [`PREPARE_LABEL`], whose words ([`PreparedFor`]) name what it is prepared for. For Nsight
-//! Systems admission adds two volumes and the init containers that fill the first, and wraps the command of each chosen
-//! container with the launcher ([`PREPARED_ANNOTATION`]); for the others it sets variables. It writes down what each
-//! container was prepared for in [`PREPARED_FOR_ANNOTATION`], and what it did not do in [`UNPREPARED_ANNOTATION`]. The
-//! launcher waits in [`RUN_DIR`] for the agent of its node and becomes the workload.
+//! A pod opts in with the label [`PREPARE_LABEL`], whose words ([`PreparedFor`]) name what it is
+//! prepared for. For Nsight Systems admission adds two volumes and the init containers that fill
+//! the first, and wraps the command of each chosen container with the launcher
+//! ([`PREPARED_ANNOTATION`]); for the others it sets variables. It writes down what each container
+//! was prepared for in [`PREPARED_FOR_ANNOTATION`], and what it did not do in
+//! [`UNPREPARED_ANNOTATION`]. The launcher waits in [`RUN_DIR`] for the agent of its node and
+//! becomes the workload.
 
 mod words;
 

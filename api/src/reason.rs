@@ -1,7 +1,8 @@
 //! Condition types and reasons: closed sets.
 //!
-//! Every reason that can stand in a condition, an Event or a metrics label is a variant here, and its doc says when it
-//! occurs and what helps. Nothing else writes reasons, so that dashboards and scripts can rely on the list.
+//! Every reason that can stand in a condition, an Event or a metrics label is a variant here, and
+//! its doc says when it occurs and what helps. Nothing else writes reasons, so that dashboards and
+//! scripts can rely on the list.
 
 macro_rules! closed_set {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident),+ $(,)? }) => {

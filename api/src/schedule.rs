@@ -1,4 +1,5 @@
-//! ProfilingSchedule: sessions that are made again and again, of a sample of the pods, within a budget that is measured on them.
+//! ProfilingSchedule: sessions that are made again and again, of a sample of the pods, within a
+//! budget that is measured on them.
 
 mod budget;
 mod select;
@@ -11,13 +12,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use kube::{CustomResource, KubeSchema};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 pub use budget::{BackoffSpec, BudgetSpec, UnknownOverhead};
 pub use select::{PerRun, SelectSpec, Stratum};
 pub use session::ScheduledSession;
 pub use status::{
-    BudgetState, BudgetStatus, MOST_ACTIVE, MOST_STRATA, ProfilingScheduleStatus, SkipReason, SkippedCount,
-    StratumStatus,
+    BudgetState, BudgetStatus, MAX_ACTIVE, MAX_STRATA, ProfilingScheduleStatus, SkipReason, SkippedCount, StratumStatus,
 };
 pub use trigger::{AlertMatch, Trigger, TriggerTarget};
 pub use when::{Blackout, Cron, Interval, When};
@@ -140,7 +141,7 @@ const fn default_starting_deadline_seconds() -> i32 {
 }
 
 /// What to do where a session of an earlier slot still profiles the same pod.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum ConcurrencyPolicy {
     /// Leave the slot out for that pod.
     #[default]
@@ -153,12 +154,8 @@ pub enum ConcurrencyPolicy {
 
 impl ConcurrencyPolicy {
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Forbid => "Forbid",
-            Self::Replace => "Replace",
-            Self::Allow => "Allow",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

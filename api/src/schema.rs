@@ -1,8 +1,8 @@
-//! Schemas that the derive cannot express: standard conditions and label selectors, with the bounds and list types that
-//! the API conventions ask for.
+//! Schemas that the derive cannot express: standard conditions and label selectors, with the bounds
+//! and list types that the API conventions ask for.
 //!
-//! The derived `Condition` schema allows any status, has no limits and makes the list atomic, so that server-side apply
-//! would replace it as a whole; see
+//! The derived `Condition` schema allows any status, has no limits and makes the list atomic, so
+//! that server-side apply would replace it as a whole; see
 //! <https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md>.
 
 /// The derive of custom resources' schemas, with their rules of validation.

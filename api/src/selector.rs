@@ -1,4 +1,5 @@
-//! Selectors of pods by their labels: Kubernetes' own, or what stands for it in a program without Kubernetes.
+//! Selectors of pods by their labels: Kubernetes' own, or what stands for it in a program without
+//! Kubernetes.
 
 #[cfg(feature = "resources")]
 pub use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;

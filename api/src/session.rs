@@ -9,6 +9,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::artifact::Output;
 use crate::overhead::OverheadSpec;
@@ -265,7 +266,7 @@ pub struct PodTemplateMetadata {
 }
 
 /// When a window opens.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum StartMode {
     /// As soon as the target runs and its turn comes.
     #[default]
@@ -276,11 +277,8 @@ pub enum StartMode {
 
 impl StartMode {
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Now => "Now",
-            Self::ContainerStart => "ContainerStart",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -316,7 +314,7 @@ pub struct TransformSpec {
 }
 
 /// What does the heavy steps of the transform.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum TransformDevice {
     /// A GPU where nobody else computes on it and it is measured to be faster there and then; the processor elsewhere.
     #[default]
@@ -337,12 +335,8 @@ impl TransformDevice {
     }
 
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "Auto",
-            Self::Gpu => "Gpu",
-            Self::Cpu => "Cpu",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -360,7 +354,7 @@ pub struct RetentionSpec {
 }
 
 /// Where artifacts are kept. Default: what the cluster's administrator chose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum StorageMode {
     /// On the node alone: they go with it.
     Node,
@@ -381,12 +375,8 @@ impl StorageMode {
     }
 
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Node => "Node",
-            Self::Replicated => "Replicated",
-            Self::Durable => "Durable",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -404,7 +394,7 @@ impl Default for RetentionSpec {
 }
 
 /// How to end a running session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum StopMode {
     /// End the window now and publish what was recorded.
     Keep,
@@ -414,11 +404,8 @@ pub enum StopMode {
 
 impl StopMode {
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Keep => "Keep",
-            Self::Discard => "Discard",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

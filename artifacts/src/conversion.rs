@@ -1,4 +1,5 @@
-//! Derived artifacts on demand, timelines of raw captures among them: one conversion for all who ask for the same, a bounded queue, and nothing foreign read in this process.
+//! Derived artifacts on demand, timelines of raw captures among them: one conversion for all who
+//! ask for the same, a bounded queue, and nothing foreign read in this process.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -8,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use flopwatch_analysis::Request;
-use flopwatch_api::artifact::{Artifact, MOST_REPORTS, Output, SAMPLES, TIMELINE, raw_captures, report_name};
+use flopwatch_api::artifact::{Artifact, MAX_REPORTS, Output, SAMPLES, TIMELINE, raw_captures, report_name};
 use futures::future::{BoxFuture, try_join_all};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
@@ -17,14 +18,14 @@ use crate::derivation::Derivation;
 use crate::input::{Input, Inputs};
 use crate::manifest::CaptureId;
 use crate::metrics::{ArtifactMetrics, Conversion};
-use crate::object_store::BucketError;
+use crate::object_store::ObjectStoreError;
 use crate::store::{SourceFile, Store, StoreError};
 
 /// A raw capture, and what its timeline is to say.
 #[derive(Clone, Debug)]
 pub struct RawCapture {
-    /// The profiler's own files, under their names: of Nsight Systems one for each range of the program that it recorded; none of a capture
-    /// of metrics alone.
+    /// The profiler's own files, under their names: of Nsight Systems one for each range of the
+    /// program that it recorded; none of a capture of metrics alone.
     pub reports: Vec<PathBuf>,
     /// The series that were sampled beside it.
     pub samples: Option<PathBuf>,
@@ -34,39 +35,43 @@ pub struct RawCapture {
     pub captured: Vec<String>,
 }
 
-/// Runs analyses and transforms. Captures are foreign files: whoever implements this reads them in a sandbox, with a deadline.
+/// Runs analyses and transforms. Captures are foreign files: whoever implements this reads them in
+/// a sandbox, with a deadline.
 pub trait Converter: Debug + Send + Sync {
     /// Makes an empty folder for one conversion, which nobody else may write to.
     fn folder(&self) -> BoxFuture<'_, Result<PathBuf, ConversionError>>;
 
-    /// Runs `request` on the timelines `inputs`, in their order, which are in such a folder. What it gives was made by whoever read
-    /// foreign files: an implementation opens it without following a link. Fails with [`ConversionError::Failed`].
+    /// Runs `request` on the timelines `inputs`, in their order, which are in such a folder. What
+    /// it gives was made by whoever read foreign files: an implementation opens it without
+    /// following a link. Fails with [`ConversionError::Failed`].
     fn convert<'a>(
         &'a self,
         request: &'a Request,
         inputs: &'a [&'a Path],
     ) -> BoxFuture<'a, Result<File, ConversionError>>;
 
-    /// Makes the timeline file of a raw capture, whose files are in `folder`, which is such a one; as [`convert`](Self::convert) otherwise.
+    /// Makes the timeline file of a raw capture, whose files are in `folder`, which is such a one;
+    /// as [`convert`](Self::convert) otherwise.
     fn transform<'a>(&'a self, folder: &'a Path, raw: &'a RawCapture) -> BoxFuture<'a, Result<File, ConversionError>>;
 
     /// Removes such a folder with what is in it. Safe to repeat.
     fn remove<'a>(&'a self, folder: &'a Path) -> BoxFuture<'a, ()>;
 }
 
-/// Bounds of conversions.
+/// Limits on conversions.
 #[derive(Clone, Debug)]
 pub struct ConversionLimits {
-    /// Conversions at once.
+    /// Most conversions that run at once.
     pub at_once: usize,
-    /// Most that wait for their turn.
+    /// Most conversions that wait to run.
     pub waiting: usize,
-    /// Longest time that a request waits for its result; whoever asks again finds it made, or waits on.
+    /// Longest time that a request waits for its result; the conversion goes on afterwards.
     pub patience: Duration,
 }
 
 impl Default for ConversionLimits {
-    /// One at a time, so that the workloads keep the node; eight more wait; a request waits for 20 s.
+    /// One at a time, so that the workloads keep the node; eight more wait; a request waits for 20
+    /// s.
     fn default() -> Self {
         Self {
             at_once: 1,
@@ -82,10 +87,10 @@ pub enum ConversionError {
     /// As many conversions as may be are waiting.
     #[error("as many conversions as may be are waiting; try again")]
     Busy,
-    /// It is being made, and takes longer than a request waits.
+    /// The result is being made, and takes longer than a request waits.
     #[error("it is being made; ask again")]
     UnderWay,
-    /// It cannot be made.
+    /// The result cannot be made, for this reason.
     #[error("{0}")]
     Failed(String),
     /// The capture holds nothing that the result would show.
@@ -111,8 +116,8 @@ pub enum ConversionError {
 impl From<StoreError> for ConversionError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Corrupt { .. } | StoreError::Bucket(BucketError::Corrupt { .. }) => Self::Corrupt,
-            StoreError::Bucket(error) if error.is_passing() => Self::ObjectStore(error.to_string()),
+            StoreError::Corrupt { .. } | StoreError::ObjectStore(ObjectStoreError::Corrupt { .. }) => Self::Corrupt,
+            StoreError::ObjectStore(error) if error.is_transient() => Self::ObjectStore(error.to_string()),
             StoreError::NoSpace { .. } | StoreError::DerivedTooLarge { .. } | StoreError::CaptureChanged { .. } => {
                 Self::Failed(error.to_string())
             }
@@ -124,18 +129,18 @@ impl From<StoreError> for ConversionError {
     }
 }
 
-/// What came of a conversion; nothing yet while it is under way.
-type Outcome = Option<Result<Artifact, ConversionError>>;
-/// What a conversion is known by: its captures in order, and [`Derivation::key`].
-type Key = (Vec<CaptureId>, String);
-type UnderWay = BTreeMap<Key, watch::Receiver<Outcome>>;
+/// The result of a conversion; None while it is under way.
+type ConversionOutcome = Option<Result<Artifact, ConversionError>>;
+/// The identity of a conversion: its captures in order, and [`Derivation::key`].
+type ConversionKey = (Vec<CaptureId>, String);
+type UnderWay = BTreeMap<ConversionKey, watch::Receiver<ConversionOutcome>>;
 
 /// The conversions of a node, those that wait included.
 #[derive(Debug)]
 pub(crate) struct ConversionQueue {
     converter: Arc<dyn Converter>,
     limits: ConversionLimits,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     under_way: Arc<Mutex<UnderWay>>,
     metrics: ArtifactMetrics,
 }
@@ -144,19 +149,20 @@ impl ConversionQueue {
     pub(crate) fn new(converter: Arc<dyn Converter>, limits: ConversionLimits, metrics: ArtifactMetrics) -> Self {
         Self {
             converter,
-            turns: Arc::new(Semaphore::new(limits.at_once)),
+            permits: Arc::new(Semaphore::new(limits.at_once)),
             limits,
             under_way: Arc::default(),
             metrics,
         }
     }
 
-    /// When a request that comes now has waited long enough.
+    /// The instant until which a request that arrives now waits for its result.
     pub(crate) fn deadline(&self) -> Instant {
         Instant::now() + self.limits.patience
     }
 
-    /// The timelines of captures: those that were published, and those that are made of raw captures.
+    /// The timelines of captures: those that were published, and those that are made of raw
+    /// captures.
     pub(crate) async fn timelines(
         &self,
         store: &Arc<Store>,
@@ -169,15 +175,15 @@ impl ConversionQueue {
             }
             let raw = Inputs::from(input.clone());
             let made = self.derive(store, &Derivation::Timeline, &raw, deadline).await?;
-            Ok(input.made(made))
+            Ok(input.with_timeline(made))
         };
         let Inputs { first, others } = inputs;
         let (first, others) = tokio::try_join!(one(first), try_join_all(others.into_iter().map(one)))?;
         Ok(Inputs { first, others })
     }
 
-    /// What `derivation` makes of captures: one that was kept, or one that is made now. Whoever goes away meanwhile does not end a
-    /// conversion: its result is kept for the next.
+    /// The result of `derivation` on these inputs: the one in the store, or one that is made now. A
+    /// client that disconnects meanwhile does not end the conversion: its result is stored.
     pub(crate) async fn derive(
         &self,
         store: &Arc<Store>,
@@ -207,7 +213,7 @@ impl ConversionQueue {
         store: &Arc<Store>,
         derivation: &Derivation,
         inputs: &Inputs,
-    ) -> Result<watch::Receiver<Outcome>, ConversionError> {
+    ) -> Result<watch::Receiver<ConversionOutcome>, ConversionError> {
         let captures = inputs.iter().map(|input| input.capture().clone());
         let key = (captures.collect(), derivation.key());
         let mut under_way = locked(&self.under_way);
@@ -218,10 +224,10 @@ impl ConversionQueue {
             self.metrics.converted(derivation, Conversion::Refused);
             return Err(ConversionError::Busy);
         }
-        let (tell, outcome) = watch::channel(None);
+        let (sender, outcome) = watch::channel(None);
         under_way.insert(key.clone(), outcome.clone());
         drop(under_way);
-        let slot = Slot {
+        let slot = UnderWaySlot {
             under_way: Arc::clone(&self.under_way),
             key,
         };
@@ -231,11 +237,11 @@ impl ConversionQueue {
             derivation: derivation.clone(),
             inputs: inputs.clone(),
         };
-        let (turns, metrics) = (Arc::clone(&self.turns), self.metrics.clone());
+        let (permits, metrics) = (Arc::clone(&self.permits), self.metrics.clone());
         tokio::spawn(async move {
-            let turn = turns.acquire_owned().await;
+            let permit = permits.acquire_owned().await;
             let made = job.run().await;
-            drop(turn);
+            drop(permit);
             let result = if made.is_ok() {
                 Conversion::Made
             } else {
@@ -249,13 +255,14 @@ impl ConversionQueue {
             }
             // First out of the map: who comes now finds the result in the store.
             drop(slot);
-            drop(tell.send(Some(made)));
+            drop(sender.send(Some(made)));
         });
         Ok(outcome)
     }
 }
 
-/// The result, unless it says that there is nothing to show. That is kept like any other: nobody has it found out twice.
+/// The result, unless it says that there is nothing to show. That is kept like any other: nobody
+/// has it found out twice.
 fn present(derivation: &Derivation, artifact: Artifact) -> Result<Artifact, ConversionError> {
     if derivation.is_absent(artifact.bytes) {
         Err(ConversionError::NotCaptured)
@@ -268,13 +275,13 @@ fn locked(under_way: &Mutex<UnderWay>) -> MutexGuard<'_, UnderWay> {
     under_way.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A conversion's place among those under way, given free however it ends.
-struct Slot {
+/// The entry of a conversion among those under way; dropping it removes the entry.
+struct UnderWaySlot {
     under_way: Arc<Mutex<UnderWay>>,
-    key: Key,
+    key: ConversionKey,
 }
 
-impl Drop for Slot {
+impl Drop for UnderWaySlot {
     fn drop(&mut self) {
         locked(&self.under_way).remove(&self.key);
     }
@@ -332,7 +339,7 @@ impl Job {
                 0 => folder.join(TIMELINE),
                 _ => folder.join(format!("{}-{TIMELINE}", at + 1)),
             };
-            match self.store.copy_out(&input.artifact, input.place(), &path).await {
+            match self.store.copy_out(&input.artifact, input.source(), &path).await {
                 // It was made here, and is made anew for whoever asks again.
                 Err(StoreError::Corrupt { .. }) if input.is_made() => {
                     let raw = Inputs::from(input.clone());
@@ -355,11 +362,11 @@ impl Job {
                 return Ok(None);
             };
             let path = folder.join(name);
-            let copied = self.store.copy_out(artifact, self.inputs.first.place(), &path).await;
+            let copied = self.store.copy_out(artifact, self.inputs.first.source(), &path).await;
             copied.map(|()| Some(path))
         };
         let mut reports = Vec::new();
-        for number in 1..=MOST_REPORTS {
+        for number in 1..=MAX_REPORTS {
             match copy(&report_name(number)).await? {
                 Some(report) => reports.push(report),
                 None => break,

@@ -1,12 +1,13 @@
-//! What is made of captures on demand.
+//! The kinds of derived artifacts, which are made of captures on demand.
 
 use flopwatch_analysis::Request;
 use flopwatch_api::artifact::{TIMELINE, TIMELINE_TYPE};
 
-/// Raised whenever the same raw capture may give another timeline: those that were kept are then made anew.
+/// Raised whenever the same raw capture may give another timeline: those that were kept are then
+/// made anew.
 const TIMELINE_VERSION: u32 = 1;
 
-/// What is made.
+/// A kind of derived artifact.
 #[derive(Clone, Debug)]
 pub(crate) enum Derivation {
     /// The timeline file of one raw capture.
@@ -16,7 +17,8 @@ pub(crate) enum Derivation {
 }
 
 impl Derivation {
-    /// Names it within a store, beside the digests of what it is made of. No analysis is called as a file is.
+    /// Names it within a store, beside the digests of what it is made of. No analysis is called as
+    /// a file is.
     pub(crate) fn key(&self) -> String {
         match self {
             Self::Timeline => format!("{TIMELINE}@{TIMELINE_VERSION}"),
@@ -24,7 +26,7 @@ impl Derivation {
         }
     }
 
-    /// What a file of it is called.
+    /// File name of the result.
     pub(crate) fn file_name(&self) -> String {
         match self {
             Self::Timeline => TIMELINE.to_owned(),
@@ -32,7 +34,7 @@ impl Derivation {
         }
     }
 
-    /// Its media type.
+    /// Media type of the result.
     pub(crate) fn media_type(&self) -> &'static str {
         match self {
             Self::Timeline => TIMELINE_TYPE,

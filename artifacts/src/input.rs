@@ -1,23 +1,24 @@
-//! What derived artifacts are made of.
+//! The inputs of derived artifacts: timelines and raw captures, with where they are read.
 
 use flopwatch_api::artifact::{Artifact, Output, TIMELINE, timeline_source};
 
 use crate::manifest::{CaptureId, Manifest};
 use crate::store::Source;
 
-/// One artifact of a capture, and where it is read.
+/// One artifact of a capture, with where it is read.
 #[derive(Clone, Debug)]
 pub(crate) struct Input {
     pub(crate) manifest: Manifest,
     pub(crate) artifact: Artifact,
-    /// Where the capture is.
+    /// Where the capture's artifacts are read.
     source: Source,
     /// Whether the artifact was made of the capture here, wherever the capture is.
     is_made: bool,
 }
 
 impl Input {
-    /// The timeline of a capture that was found, and that the caller may read, or the raw capture that one can be made of.
+    /// The timeline of a capture that the caller may read, or the raw capture that one can be made
+    /// of; None where the capture has neither.
     pub(crate) fn of(manifest: Manifest, source: Source) -> Option<Self> {
         let artifact = timeline_source(&manifest.artifacts)?.clone();
         Some(Self {
@@ -28,8 +29,8 @@ impl Input {
         })
     }
 
-    /// The timeline that was made of this raw capture.
-    pub(crate) fn made(self, timeline: Artifact) -> Self {
+    /// The input with the timeline that was made of its raw capture.
+    pub(crate) fn with_timeline(self, timeline: Artifact) -> Self {
         Self {
             artifact: timeline,
             is_made: true,
@@ -51,7 +52,7 @@ impl Input {
     }
 
     /// Where the artifact is read.
-    pub(crate) const fn place(&self) -> &Source {
+    pub(crate) const fn source(&self) -> &Source {
         if self.is_made { &Source::Node } else { &self.source }
     }
 
@@ -60,7 +61,8 @@ impl Input {
     }
 }
 
-/// The captures of one derived artifact, in the order that matters to its analysis: there is a first, to which the artifact belongs.
+/// The captures of one derived artifact, in the order that matters to its analysis: there is a
+/// first, to which the artifact belongs.
 #[derive(Clone, Debug)]
 pub(crate) struct Inputs {
     pub(crate) first: Input,
@@ -68,7 +70,7 @@ pub(crate) struct Inputs {
 }
 
 impl Inputs {
-    /// All of them, in order.
+    /// All inputs, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Input> {
         std::iter::once(&self.first).chain(&self.others)
     }
@@ -82,7 +84,7 @@ impl Inputs {
     pub(crate) fn missing(&self) -> Vec<CaptureId> {
         let gone = self
             .iter()
-            .filter(|input| matches!(input.place(), Source::Received(None)));
+            .filter(|input| matches!(input.source(), Source::Received(None)));
         gone.map(|input| input.capture().clone()).collect()
     }
 

@@ -1,7 +1,16 @@
-//! The artifacts of captures: what a [manifest](Manifest) says, a node's [store](Store) with the [HTTP service](ArtifactService) in front of it,
-//! and copies in an [object store] that outlives the node.
+//! The artifacts of captures: a node's [store](Store), the [HTTP service](ArtifactService) in front
+//! of it, and copies in an [object store] that outlives the node.
 //!
-//! The agent [publishes](Store::publish) the files of a capture once; whoever may read the session fetches them by name.
+//! # Parts, in the order of an artifact's way
+//!
+//! 1. The agent [publishes](Store::publish) the files of a capture once, under one [`Manifest`]: it
+//!    names the capture, its session, and each artifact with its size and SHA-256.
+//! 2. [`Store::copy_to`] uploads them to the [object store], where there is one.
+//! 3. [`ArtifactService`] serves them over HTTP to callers who may read the session, and has
+//!    results of analyses made on demand by a [`Converter`]; the store keeps those for a day.
+//! 4. [`Store::evict_captures`] and the sweeps remove captures that are too old, too large or gone.
+//!
+//! # The store on disk
 //!
 //! ```text
 //! objects/<sha256>                     the content, named by its SHA-256, shared by manifests that hold the same
@@ -10,7 +19,26 @@
 //! incoming/                            copies under way; emptied at start and by the sweep
 //! ```
 //!
-//! The feature `node` has the store on a node's disk and its service; without it there are manifests and the object store.
+//! # Invariants and limits
+//!
+//! * A manifest is written last and replaced at once: a reader sees all of a capture or nothing.
+//! * Content is checked before it is served: an object of the store as a whole, once for each
+//!   version of its file, and an object of the object store block by block (1 MiB).
+//! * No copy in the object store is trusted by itself. The SHA-256 of its manifest is in the status
+//!   of its capture, which the capture's own node alone can write.
+//! * A capture has at most 16 artifacts ([`MAX_ARTIFACTS`]), a manifest at most 1 MiB. By default
+//!   derived results take at most 4 GiB and publications leave 1 GiB of the disk free.
+//! * One process has a store open at a time.
+//!
+//! The feature `node` has the store on a node's disk and its service; without it there are
+//! manifests and the object store.
+//!
+//! ```
+//! use flopwatch_artifacts::{Manifest, ManifestError};
+//!
+//! let error = Manifest::parse(br#"{"version": 7}"#, "team", "train").unwrap_err();
+//! assert!(matches!(error, ManifestError::Version { found: 7 }));
+//! ```
 //!
 //! [object store]: mod@object_store
 

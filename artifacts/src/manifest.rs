@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 /// Most artifacts of one capture: as many as the status of a Capture has room for.
 pub const MAX_ARTIFACTS: usize = 16;
 
-/// Version of the manifest that this program writes. A manifest of another version is left alone and reported.
+/// Version of the manifest that this program writes. A manifest of another version is left alone
+/// and reported.
 pub const MANIFEST_VERSION: u32 = 1;
 
 /// Longest manifest that is read, in bytes. Sixteen artifacts need less than 16 KiB.
@@ -28,7 +29,7 @@ pub struct CaptureId {
     pub uid: String,
 }
 
-/// What belongs to a capture.
+/// The artifacts of a capture, with the capture and session that they belong to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Manifest {
@@ -42,8 +43,8 @@ pub struct Manifest {
     pub created: Timestamp,
     /// The artifacts, in the order of their publication.
     pub artifacts: Vec<Artifact>,
-    /// Categories of events that the profiler was asked to record, by name: what a timeline that is made of the raw capture later says of
-    /// those of which it holds nothing.
+    /// Categories of events that the profiler was asked to record, by name: what a timeline that is
+    /// made of the raw capture later says of those of which it holds nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub captured: Vec<String>,
 }
@@ -71,7 +72,7 @@ pub enum ManifestError {
     /// Two artifacts share a name.
     #[error("two artifacts are named {0:?}")]
     Duplicate(String),
-    /// It would be larger than one that is read.
+    /// The manifest would be larger than the largest one that is read.
     #[error("the manifest would be larger than {MAX_MANIFEST_BYTES} bytes")]
     TooLarge,
     /// More artifacts than a Capture's status has room for.
@@ -80,7 +81,7 @@ pub enum ManifestError {
     /// A digest is not 64 lower-case hexadecimal digits, or a size is negative.
     #[error("artifact {0:?} has a malformed digest or size")]
     Artifact(String),
-    /// It stands in the place of another capture.
+    /// The manifest is of another capture than the one that it was read for.
     #[error("the manifest of {found} stands in the place of {expected}")]
     Misplaced {
         /// Namespace and name that the manifest states.
@@ -134,7 +135,7 @@ impl Manifest {
         Ok(())
     }
 
-    /// The artifact of that name.
+    /// The artifact with the name `name`, if the manifest has it.
     pub fn artifact(&self, name: &str) -> Option<&Artifact> {
         self.artifacts.iter().find(|artifact| artifact.name == name)
     }
@@ -152,8 +153,8 @@ pub fn check_name(what: &'static str, value: &str) -> Result<(), ManifestError> 
     }
 }
 
-/// A DNS subdomain as Kubernetes names objects: such a name is safe as a file name and as a URL segment, `.` and `..`
-/// are not among them.
+/// A DNS subdomain as Kubernetes names objects: such a name is safe as a file name and as a URL
+/// segment, `.` and `..` are not among them.
 fn is_name(value: &str) -> bool {
     let label = |label: &str| {
         let edge = |byte: Option<&u8>| byte.is_some_and(|b| b.is_ascii_lowercase() || b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! What the store and the service count.
+//! The metrics of the store and of the service.
 
 use flopwatch_analysis::catalogue;
 use flopwatch_api::artifact::TIMELINE;
@@ -6,16 +6,16 @@ use flopwatch_api::artifact::TIMELINE;
 use crate::derivation::Derivation;
 use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
-/// What came of a request for a derived artifact.
+/// The result of a request for a derived artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conversion {
-    /// It was made.
+    /// The artifact was made.
     Made,
-    /// It had been made before.
+    /// The artifact had been made before.
     Kept,
-    /// It could not be made.
+    /// The artifact could not be made.
     Failed,
-    /// Too many were waiting.
+    /// Too many conversions were waiting.
     Refused,
 }
 
@@ -62,7 +62,7 @@ pub struct ArtifactMetrics {
 }
 
 impl ArtifactMetrics {
-    /// A derived artifact was asked for.
+    /// Counts a request for a derived artifact by its result.
     pub(crate) fn converted(&self, derivation: &Derivation, result: Conversion) {
         self.conversion(&derivation.form(), result).inc();
     }
@@ -76,7 +76,8 @@ impl ArtifactMetrics {
         self.reviews.clone()
     }
 
-    /// Makes the counters and registers them. Fails when `registry` has series of these names already.
+    /// Makes the counters and registers them. Fails when `registry` has series of these names
+    /// already.
     pub fn register(registry: &Registry) -> prometheus::Result<Self> {
         let metrics = Self {
             requests: IntCounterVec::new(

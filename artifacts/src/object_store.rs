@@ -6,16 +6,17 @@
 //! <prefix>/<cluster>/fleet/...                                            rows of the fleet; docs/fleet.md
 //! ```
 //!
-//! Every capture has objects of its own, so that removing one never asks what another needs. The cluster's own part of the
-//! path keeps clusters that share a bucket out of each other's way.
+//! Every capture has objects of its own, so that a capture can be removed without regard to others.
+//! The cluster's part of the path separates clusters that share a bucket.
 //!
-//! Nodes' agents [publish](Bucket::publish) and [remove](Bucket::remove), the gateway [reads](Bucket::read), the controller
-//! [sweeps](Bucket::sweep). What is read is checked block by block before it is handed on.
+//! Nodes' agents [publish](Bucket::publish) and [remove](Bucket::remove), the gateway
+//! [reads](Bucket::read), the controller [sweeps](Bucket::sweep). What is read is checked block by
+//! block before it is handed on.
 //!
-//! All nodes may have one credential, so that root on any of them can write in every place. The
-//! chain of digests begins outside of the bucket therefore: the capture's status, which its own
-//! node's agent alone can write, has the SHA-256 of the manifest, and the manifest those of the
-//! blocks. Whatever another writer puts there is [refused](Bucket::find).
+//! All nodes may share one credential, so that root on any of them can write every object. The
+//! chain of digests therefore begins outside of the bucket: the capture's status, which its own
+//! node's agent alone can write, has the SHA-256 of the manifest, and the manifest has those of the
+//! blocks. Content of another writer is [refused](Bucket::find).
 
 mod blocks;
 #[cfg(feature = "cluster")]
@@ -23,7 +24,7 @@ mod cluster;
 #[cfg(feature = "cluster")]
 mod credentials;
 mod error;
-mod fleet;
+mod fleet_files;
 #[cfg(feature = "cluster")]
 mod location;
 mod read;
@@ -42,8 +43,8 @@ use crate::manifest::CaptureId;
 
 #[cfg(feature = "cluster")]
 pub use cluster::{ClusterError, cluster_name};
-pub use error::BucketError;
-pub use fleet::FleetFile;
+pub use error::ObjectStoreError;
+pub use fleet_files::FleetFile;
 #[cfg(feature = "cluster")]
 pub use location::{Location, LocationError, StoreArguments};
 pub use read::{Content, Stored};
@@ -53,26 +54,29 @@ pub use upload::Contents;
 /// Name of the object that is written last.
 const MANIFEST: &str = "manifest.json";
 
-/// Objects whose damage is remembered.
-const REMEMBERED: usize = 1024;
+/// Most objects that are remembered as damaged.
+const MAX_DAMAGED_REMEMBERED: usize = 1024;
 
-/// Bounds of what is asked of the store.
+/// Limits on requests to the object store.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Captures that are uploaded at once.
+    /// Most captures that are uploaded at once.
     pub uploads: usize,
-    /// Parts of one artifact that are under way at once; each is 8 MiB of memory.
+    /// Most parts of one artifact that are under way at once; each takes 8 MiB of memory.
     pub parts: usize,
     /// Longest upload of one artifact.
     pub upload: Duration,
-    /// Longest wait for the head of an answer, tries included, and between two pieces of a body.
+    /// Longest wait for the head of an answer, retries included, and longest pause between two
+    /// pieces of a body.
     pub answer: Duration,
-    /// Age below which a sweep leaves objects alone: their capture may be newer than the list of captures.
+    /// Least age of objects that a sweep removes: the capture of younger ones may be newer than the
+    /// list of captures.
     pub grace: Duration,
 }
 
 impl Default for Limits {
-    /// Two captures at once in 4 parts each, 15 min for an artifact, 30 s for an answer, an hour of grace.
+    /// Two captures at once in 4 parts each, 15 min for an artifact, 30 s for an answer, an hour of
+    /// grace.
     fn default() -> Self {
         Self {
             uploads: 2,
@@ -84,7 +88,8 @@ impl Default for Limits {
     }
 }
 
-/// The cluster's part of a bucket. Nothing is kept open: a store that is down at the start is found when it is back.
+/// The part of a bucket that belongs to one cluster; clones share its limits. No connection is kept
+/// open: a store that is down at the start is used once it is back.
 #[derive(Clone, Debug)]
 pub struct Bucket {
     inner: Arc<Inner>,
@@ -93,17 +98,17 @@ pub struct Bucket {
 #[derive(Debug)]
 struct Inner {
     objects: Arc<dyn ObjectStore>,
-    /// Name of the bucket, for people.
+    /// Name of the bucket, for messages.
     name: String,
     root: Path,
     limits: Limits,
     uploads: Semaphore,
-    /// Objects that were found to be damaged, with their entity tags then.
+    /// Keys of objects that were found damaged, with the entity tag of that time.
     damaged: Mutex<BTreeMap<String, Option<String>>>,
 }
 
 impl Bucket {
-    /// The part of a cluster below `root` in a store that is called `name`.
+    /// The part below the path `root` of the bucket `objects`, whose name in messages is `name`.
     pub fn new(objects: Arc<dyn ObjectStore>, name: &str, root: Path, limits: Limits) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -117,8 +122,8 @@ impl Bucket {
         }
     }
 
-    /// Where the artifacts of a capture are: a URL without credentials, for people and their tools.
-    pub fn place(&self, capture: &CaptureId) -> String {
+    /// URL of the folder with a capture's artifacts, `s3://BUCKET/.../`, without credentials.
+    pub fn url(&self, capture: &CaptureId) -> String {
         format!("s3://{}/{}/", self.inner.name, self.inner.folder(capture))
     }
 }
@@ -135,16 +140,16 @@ impl Inner {
             .join(capture.uid.as_str())
     }
 
-    /// Remembers that an object is damaged as long as it stays the same.
-    fn remember(&self, key: &Path, tag: Option<String>) {
+    /// Records that an object with this entity tag is damaged.
+    fn record_damaged(&self, key: &Path, tag: Option<String>) {
         let mut damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
-        if damaged.len() >= REMEMBERED {
+        if damaged.len() >= MAX_DAMAGED_REMEMBERED {
             damaged.clear();
         }
         damaged.insert(key.to_string(), tag);
     }
 
-    fn knows_as_damaged(&self, key: &Path, tag: Option<&str>) -> bool {
+    fn is_damaged(&self, key: &Path, tag: Option<&str>) -> bool {
         let damaged = self.damaged.lock().unwrap_or_else(PoisonError::into_inner);
         damaged.get(key.as_ref()).is_some_and(|known| known.as_deref() == tag)
     }

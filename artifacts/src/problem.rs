@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::conversion::ConversionError;
 use crate::manifest::{CaptureId, ManifestError};
-use crate::object_store::BucketError;
+use crate::object_store::ObjectStoreError;
 use crate::store::StoreError;
 
 /// An answer other than success. Each variant is one closed reason.
@@ -54,6 +54,13 @@ pub(crate) enum Problem {
     InputCount(&'static str),
     /// Captures of other nodes are neither here nor in the object store.
     MissingInputs(Vec<CaptureId>),
+    /// No capture of that name is on this machine, where all may be chosen that are.
+    UnknownInput {
+        /// The name that was asked for.
+        asked: String,
+        /// The captures that are here.
+        held: Vec<CaptureId>,
+    },
     /// A timeline was not taken.
     Input(StatusCode, ArtifactReason, String),
     /// A result is not there yet, or cannot be made.
@@ -119,6 +126,12 @@ impl Problem {
                 ArtifactReason::MissingInputs,
                 format!("{} of the captures are not on this node; the gateway brings them.", missing.len()),
             ),
+            Self::UnknownInput { asked, held } => {
+                let held = held.iter().map(|CaptureId { namespace, name, uid }| format!("{namespace}/{name}/{uid}"));
+                let held = held.collect::<Vec<_>>().join(", ");
+                let detail = format!("There is no capture {asked:?} here; ?with= takes one of: {held}.");
+                (StatusCode::BAD_REQUEST, ArtifactReason::BadInputs, detail)
+            }
             Self::Input(status, reason, detail) => (*status, *reason, detail.clone()),
             Self::Method => (StatusCode::METHOD_NOT_ALLOWED, ArtifactReason::Method, "Artifacts are read with GET or HEAD.".into()),
             Self::Range(Unsatisfiable { bytes }) => {
@@ -179,10 +192,10 @@ impl Problem {
     /// What to tell the client about a failure of the store; the log has the rest.
     pub(crate) fn of_store(error: &StoreError, name: &str) -> Self {
         match error {
-            StoreError::Corrupt { .. } | StoreError::Bucket(BucketError::Corrupt { .. }) => {
+            StoreError::Corrupt { .. } | StoreError::ObjectStore(ObjectStoreError::Corrupt { .. }) => {
                 return Self::Corrupt(name.to_owned());
             }
-            StoreError::Bucket(error) => return Self::ObjectStore(error.to_string()),
+            StoreError::ObjectStore(error) => return Self::ObjectStore(error.to_string()),
             _ => {}
         }
         tracing::error!(%error, artifact = name, "artifact store failed");

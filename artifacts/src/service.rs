@@ -38,17 +38,19 @@ use crate::store::{Source, Store, StoreError};
 /// Serves the artifacts of a store to those who may read them.
 ///
 /// - `GET /v1/namespaces/{namespace}/captures/{capture}/artifacts`: the list, as JSON.
-/// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/artifacts/{name}`: the content; a single range,
-///   `If-Range` and `If-None-Match` are understood. The entity tag is the SHA-256.
-/// - Likewise `timeline.h5` of a capture of which only the raw one was published, and under the file name of an export of the
-///   [catalogue], where there is a [`Converter`]: it is made on the first request and kept for a time.
+/// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/artifacts/{name}`: the content; a
+///   single range, `If-Range` and `If-None-Match` are understood. The entity tag is the SHA-256.
+/// - Likewise `timeline.h5` of a capture of which only the raw one was published, and under the
+///   file name of an export of the [catalogue], where there is a [`Converter`]: it is made on the
+///   first request and kept for a time.
 /// - `GET|HEAD /v1/namespaces/{namespace}/captures/{capture}/analyses/{name}?{parameter}={value}`:
 ///   the result of any analysis of the catalogue; further captures are named by
 ///   `with=NAMESPACE/CAPTURE/UID` or `with=NAMESPACE/CAPTURE/UID/STORED`.
 /// - A capture of another node, with its UID as `?uid=`, is read from the object store, where there
 ///   is one: with `stored=`, the SHA-256 of its manifest there, as the status of the Capture says
 ///   (`storeSha256`). Without it nothing of the store is believed.
-/// - `PUT /v1/inputs/{namespace}/{capture}/{uid}`: the gateway hands over a timeline of another node's capture.
+/// - `PUT /v1/inputs/{namespace}/{capture}/{uid}`: the gateway hands over a timeline of another
+///   node's capture.
 /// - `GET /healthz`.
 ///
 /// Errors are problem details (RFC 9457) with a `reason` of a closed set.
@@ -66,9 +68,9 @@ struct Inner {
     bucket: Option<Bucket>,
 }
 
-/// Which capture of that name is meant.
+/// The query that identifies a capture among those of its name.
 #[derive(Debug, Deserialize)]
-struct Which {
+struct CaptureQuery {
     uid: Option<String>,
     stored: Option<String>,
 }
@@ -82,7 +84,7 @@ struct ArtifactList<'a> {
     session: &'a SessionReference,
     created: Timestamp,
     artifacts: Vec<Link<'a>>,
-    forms: Vec<DerivedLink>,
+    derived: Vec<DerivedLink>,
 }
 
 /// A file that is made on demand, and where it is.
@@ -116,7 +118,8 @@ impl ArtifactService {
         }
     }
 
-    /// A service over `store` that runs analyses on demand, of captures of other nodes too where there is a bucket.
+    /// A service over `store` that runs analyses on demand, of captures of other nodes too where
+    /// there is a bucket.
     pub fn converting(
         store: Arc<Store>,
         access: Access,
@@ -159,7 +162,7 @@ impl Service for ArtifactService {
             )
             .route(
                 &format!("{INPUTS_PATH}/{{namespace}}/{{capture}}/{{uid}}"),
-                put(inputs::take),
+                put(inputs::receive_input),
             )
             .fallback(|| async { Problem::NotFound("such path".to_owned()) })
             .method_not_allowed_fallback(|| async { Problem::Method })
@@ -168,7 +171,7 @@ impl Service for ArtifactService {
     }
 }
 
-/// Host check, headers of every answer, and the count.
+/// Checks the host of a request, sets the headers of every answer and counts it.
 async fn guard(State(inner): State<Arc<Inner>>, request: Request, next: Next) -> Response {
     let mut response = if matches!(inner.access, Access::LoopbackOnly) && !is_for_this_machine(request.headers()) {
         Problem::ForeignHost.into_response()
@@ -223,8 +226,8 @@ async fn list(
     let timeline = source.filter(|source| source.name != TIMELINE);
     let timeline = timeline.map(|_raw| (TIMELINE, TIMELINE_TYPE));
     let exports = source.map(|_| catalogue::artifacts().map(|(name, definition)| (name, definition.media_type())));
-    let forms = timeline.into_iter().chain(exports.into_iter().flatten());
-    let forms = forms.map(|(name, media_type)| DerivedLink {
+    let derived = timeline.into_iter().chain(exports.into_iter().flatten());
+    let derived = derived.map(|(name, media_type)| DerivedLink {
         name,
         media_type,
         path: format!("{base}/{name}"),
@@ -235,7 +238,7 @@ async fn list(
         session: &manifest.session,
         created: manifest.created,
         artifacts,
-        forms: forms.collect(),
+        derived: derived.collect(),
     };
     let mut response = Json(list).into_response();
     response
@@ -247,11 +250,11 @@ async fn list(
 async fn fetch(
     State(inner): State<Arc<Inner>>,
     path: Result<Path<(String, String, String)>, PathRejection>,
-    which: Result<Query<Which>, QueryRejection>,
+    which: Result<Query<CaptureQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let Path((namespace, capture, name)) = path.map_err(Problem::BadPath)?;
-    let Query(Which { uid, stored }) = which.map_err(Problem::BadQuery)?;
+    let Query(CaptureQuery { uid, stored }) = which.map_err(Problem::BadQuery)?;
     check_name("artifact", &name).map_err(Problem::BadName)?;
     let export = catalogue::artifact(&name);
     let may_be_made = export.is_some() || name == TIMELINE;
@@ -278,8 +281,8 @@ fn input(manifest: Manifest, source: Source) -> Result<Input, ConversionError> {
     Input::of(manifest, source).ok_or(ConversionError::NoTimeline)
 }
 
-/// Answers with the result of an analysis, or without a `request` with the timeline of the one raw capture. It is made now unless it was
-/// made before.
+/// Answers with the result of an analysis, or without a `request` with the timeline of the one raw
+/// capture. It is made now unless it was made before.
 async fn serve_result(
     inner: &Inner,
     headers: &HeaderMap,
@@ -337,23 +340,29 @@ async fn send(inner: &Inner, headers: &HeaderMap, artifact: &Artifact) -> Result
     Ok(response)
 }
 
-/// What a request is after.
+/// What a request reads.
 #[derive(Clone, Copy)]
 enum Wanted<'a> {
     List,
     Artifact(&'a str),
 }
 
-/// What was found of a capture: its manifest and where its artifacts are, or nothing.
-type Found = Result<Option<(Manifest, Source)>, StoreError>;
+/// The result of looking a capture up: its manifest and where its artifacts are read, or None.
+type LookupResult = Result<Option<(Manifest, Source)>, StoreError>;
 
-async fn find(inner: &Inner, namespace: &str, capture: &str) -> Found {
+async fn find(inner: &Inner, namespace: &str, capture: &str) -> LookupResult {
     let manifest = inner.store.get(namespace, capture).await?;
     Ok(manifest.map(|manifest| (manifest, Source::Node)))
 }
 
-/// Looks for a capture: everywhere for that of a UID, and here for the one that has the name now.
-async fn find_named(inner: &Inner, namespace: &str, name: String, uid: Option<String>, stored: Option<&str>) -> Found {
+/// Looks a capture up: with a UID everywhere, and without one in this node's store by its name.
+async fn find_named(
+    inner: &Inner,
+    namespace: &str,
+    name: String,
+    uid: Option<String>,
+    stored: Option<&str>,
+) -> LookupResult {
     let Some(uid) = uid else {
         return find(inner, namespace, &name).await;
     };
@@ -365,9 +374,9 @@ async fn find_named(inner: &Inner, namespace: &str, name: String, uid: Option<St
     find_anywhere(inner, &capture, stored).await
 }
 
-/// Looks for a capture: here, among what was handed over, and then in the object store, where its
-/// manifest must have the SHA-256 `stored`.
-async fn find_anywhere(inner: &Inner, capture: &CaptureId, stored: Option<&str>) -> Found {
+/// Looks a capture up in this node's store, among the timelines that the gateway uploaded, and then
+/// in the object store, where its manifest must have the SHA-256 `stored`.
+async fn find_anywhere(inner: &Inner, capture: &CaptureId, stored: Option<&str>) -> LookupResult {
     check_name("uid", &capture.uid)?;
     let here = find(inner, &capture.namespace, &capture.name).await?;
     if let Some((manifest, source)) = here
@@ -385,18 +394,18 @@ async fn find_anywhere(inner: &Inner, capture: &CaptureId, stored: Option<&str>)
     Ok(stored.map(|stored| {
         (
             stored.manifest.clone(),
-            Source::Bucket(bucket.clone(), Box::new(stored)),
+            Source::ObjectStore(bucket.clone(), Box::new(stored)),
         )
     }))
 }
 
-/// The manifest and where its artifacts are, if the caller may read it; and whether they may read raw captures, where that was
-/// asked.
+/// The manifest and where its artifacts are, if the caller may read it; and whether they may read
+/// raw captures, where that was asked.
 async fn open(
     inner: &Inner,
     headers: &HeaderMap,
     namespace: &str,
-    found: Found,
+    found: LookupResult,
     wanted: Wanted<'_>,
 ) -> Result<(Manifest, Source, bool), Problem> {
     if let Err(StoreError::Manifest(error @ ManifestError::Name { .. })) = found {
@@ -411,8 +420,9 @@ async fn open(
         .ok()
         .and_then(Option::as_ref)
         .map(|(manifest, _)| manifest.session.name.as_str());
-    // Whoever may not get the session hears the same whether or not there is a capture. What is absent belongs to no
-    // session, so its absence is told to those who may get every session of the namespace.
+    // Whoever may not get the session hears the same whether or not there is a capture. What is
+    // absent belongs to no session, so its absence is told to those who may get every session of
+    // the namespace.
     let session_grant = Grant {
         verb: Verb::Get,
         namespace,

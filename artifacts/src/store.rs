@@ -29,7 +29,7 @@ use crate::manifest::{
     CaptureId, MANIFEST_VERSION, MAX_MANIFEST_BYTES, Manifest, ManifestError, check_name, is_sha256,
 };
 use crate::metrics::ArtifactMetrics;
-use crate::object_store::{Bucket, BucketError, Stored};
+use crate::object_store::{Bucket, ObjectStoreError, Stored};
 
 pub use eviction::EvictionLimits;
 pub use sweep::Swept;
@@ -40,13 +40,14 @@ const CHUNK_BYTES: usize = 256 * 1024;
 /// Bytes of one part of an upload; S3 takes no part below 5 MiB.
 const PART_BYTES: usize = 8 * 1024 * 1024;
 
-/// How a store behaves.
+/// The limits of a store.
 #[derive(Clone, Debug)]
 pub struct StoreOptions {
     /// Free bytes that a publication must leave on the store's file system.
     pub free_bytes_floor: u64,
-    /// Bytes of all results that were made on demand; the oldest go first. Timelines that are handed over for one may take as much.
-    pub form_bytes: u64,
+    /// Bytes of all results that were made on demand; the oldest go first. Timelines that are
+    /// handed over for one may take as much.
+    pub derived_bytes: u64,
     /// How long a result is kept.
     pub derived_age: Duration,
 }
@@ -56,13 +57,13 @@ impl Default for StoreOptions {
     fn default() -> Self {
         Self {
             free_bytes_floor: 1 << 30,
-            form_bytes: 4 << 30,
+            derived_bytes: 4 << 30,
             derived_age: Duration::from_hours(24),
         }
     }
 }
 
-/// What is published, but for its files.
+/// The metadata of a publication.
 #[derive(Clone, Debug)]
 pub struct Publication {
     /// The capture that the files are of.
@@ -78,13 +79,15 @@ pub struct Publication {
 /// A file to publish. It is copied.
 #[derive(Clone, Debug)]
 pub struct SourceFile {
-    /// Name of the artifact, unique within the capture: a lower-case DNS name such as `timeline.h5`.
+    /// Name of the artifact, unique within the capture: a lower-case DNS name such as
+    /// `timeline.h5`.
     pub name: String,
     /// Which output it is. Raw is published as sensitive.
     pub output: Output,
     /// Media type, served as `Content-Type`.
     pub media_type: String,
-    /// The content, opened by whoever knows how far its place can be trusted; it is read from its beginning.
+    /// The content, opened by the caller, who knows how far its folder can be trusted; it is read
+    /// from its beginning.
     pub content: Arc<File>,
 }
 
@@ -94,12 +97,13 @@ pub(crate) enum Source {
     /// In this store.
     Node,
     /// In the object store: the capture is of another node.
-    Bucket(Bucket, Box<Stored>),
-    /// It was handed over: the capture is of another node. None when its content is gone again.
+    ObjectStore(Bucket, Box<Stored>),
+    /// The gateway uploaded it: the capture is of another node. None when its content is gone
+    /// again.
     Received(Option<Arc<File>>),
 }
 
-/// What is in the store.
+/// The captures in a store.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
     /// Manifests that can be read, by namespace and name.
@@ -117,7 +121,7 @@ pub struct Usage {
     pub bytes: u64,
 }
 
-/// Why the store did not do what it was asked for.
+/// Why an operation of the store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Another process has the store open.
@@ -175,7 +179,7 @@ pub enum StoreError {
     /// A timeline that was to be handed over is larger than what may be here of them.
     #[error("{bytes} bytes do not fit into the {limit} that timelines of other nodes may take")]
     InputTooLarge {
-        /// Its size.
+        /// Size of the content, in bytes.
         bytes: u64,
         /// Bytes that all of them may take.
         limit: u64,
@@ -193,13 +197,13 @@ pub enum StoreError {
     InputBroken(String),
     /// The object store failed.
     #[error(transparent)]
-    Bucket(#[from] BucketError),
+    ObjectStore(#[from] ObjectStoreError),
     /// A file to publish changed its size while it was read.
     #[error("{name} changed while it was published: {expected} bytes became {found}")]
     SourceChanged {
         /// Name of the artifact.
         name: String,
-        /// Its size at the start.
+        /// Size of the file when it was opened, in bytes.
         expected: u64,
         /// Bytes that were read.
         found: u64,
@@ -209,7 +213,7 @@ pub enum StoreError {
     Io {
         /// The file or folder, below the store's root.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The store on the node's disk failed.
@@ -222,7 +226,8 @@ pub enum StoreError {
 
 /// The artifacts of a node's captures.
 ///
-/// Reads run beside everything; removals wait for publications that are under way, so that they see whole captures.
+/// Reads run beside everything; removals wait for publications that are under way, so that they see
+/// whole captures.
 #[derive(Debug)]
 pub struct Store {
     objects: Arc<dyn ObjectStore>,
@@ -239,8 +244,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store under `root`, which is created when absent, takes it for this process, and removes copies that an
-    /// earlier process did not finish.
+    /// Opens the store under `root`, which is created when absent, takes it for this process, and
+    /// removes copies that an earlier process did not finish.
     pub async fn open(root: &FilePath, options: StoreOptions, metrics: ArtifactMetrics) -> Result<Self, StoreError> {
         let root = root.to_path_buf();
         let (disk, objects) = tokio::task::spawn_blocking(move || disk::Disk::open(root)).await??;
@@ -262,8 +267,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Stores copies of `files` and then the manifest that names them. Until the manifest stands nobody sees anything of
-    /// it; a capture that was published before is replaced. Safe to repeat.
+    /// Stores copies of `files` and then the manifest that names them. Until the manifest stands
+    /// nobody sees anything of it; a capture that was published before is replaced. Safe to repeat.
     pub async fn publish(&self, publication: Publication, files: &[SourceFile]) -> Result<Manifest, StoreError> {
         let contents = self.contents.read().await;
         let mut manifest = Manifest {
@@ -322,7 +327,7 @@ impl Store {
     /// Everything that is in the store. A manifest that cannot be read does not hide the others.
     pub async fn list(&self) -> Result<Listing, StoreError> {
         let mut listing = Listing::default();
-        for (namespace, name) in self.places().await? {
+        for (namespace, name) in self.capture_keys().await? {
             match self.get(&namespace, &name).await {
                 Ok(Some(manifest)) => listing.manifests.push(manifest),
                 // Removed since its place was listed.
@@ -339,8 +344,8 @@ impl Store {
         Ok(listing)
     }
 
-    /// Removes a capture's manifest, and the objects that no other capture shares. False when there was none: safe to
-    /// repeat.
+    /// Removes a capture's manifest, and the objects that no other capture shares. False when there
+    /// was none: safe to repeat.
     pub async fn delete(&self, namespace: &str, capture: &str) -> Result<bool, StoreError> {
         check_name("namespace", namespace)?;
         check_name("capture", capture)?;
@@ -379,7 +384,7 @@ impl Store {
     async fn copy_in(&self, source: &SourceFile, size: u64) -> Result<String, StoreError> {
         let staged = Path::from(format!("incoming/{}", self.next_upload.fetch_add(1, Ordering::Relaxed)));
         let mut upload = WriteMultipart::new_with_chunk_size(self.objects.put_multipart(&staged).await?, PART_BYTES);
-        let copied = pour(source, size, &mut upload).await;
+        let copied = copy_stream(source, size, &mut upload).await;
         let sha256 = match copied {
             Ok(sha256) => sha256,
             Err(error) => {
@@ -418,9 +423,9 @@ impl Store {
     }
 
     /// Namespace and name of every capture that has a manifest.
-    async fn places(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
+    async fn capture_keys(&self) -> Result<BTreeSet<(String, String)>, StoreError> {
         let metas: Vec<_> = self.objects.list(Some(&Path::from("captures"))).try_collect().await?;
-        let place = |path: &Path| {
+        let key = |path: &Path| {
             let parts: Vec<_> = path.parts().collect();
             let [_, namespace, file] = parts.as_slice() else {
                 return None;
@@ -429,7 +434,7 @@ impl Store {
             let named = check_name("namespace", namespace.as_ref()).is_ok() && check_name("capture", name).is_ok();
             named.then(|| (namespace.as_ref().to_owned(), name.to_owned()))
         };
-        Ok(metas.iter().filter_map(|meta| place(&meta.location)).collect())
+        Ok(metas.iter().filter_map(|meta| key(&meta.location)).collect())
     }
 
     /// Removes objects that nothing refers to. Called by whoever has `contents` alone.
@@ -440,8 +445,8 @@ impl Store {
         Ok(())
     }
 
-    /// Objects that neither a manifest nor a kept result refers to, and their sizes. While a manifest cannot be read, there are none:
-    /// what it refers to cannot be known.
+    /// Objects that neither a manifest nor a kept result refers to, and their sizes. While a
+    /// manifest cannot be read, there are none: what it refers to cannot be known.
     async fn unreferenced(&self) -> Result<BTreeMap<String, u64>, StoreError> {
         let listing = self.list().await?;
         if !listing.unreadable.is_empty() {
@@ -475,7 +480,7 @@ fn placeholder(file: &SourceFile) -> Artifact {
 }
 
 impl SourceFile {
-    /// Its size now.
+    /// Size of the file now, in bytes.
     fn bytes(&self) -> Result<u64, StoreError> {
         let metadata = self.content.metadata().map_err(io_error(FilePath::new(&self.name)))?;
         Ok(metadata.len())
@@ -483,7 +488,7 @@ impl SourceFile {
 }
 
 /// Reads the file once: what is hashed is what is written.
-async fn pour(source: &SourceFile, size: u64, upload: &mut WriteMultipart) -> Result<String, StoreError> {
+async fn copy_stream(source: &SourceFile, size: u64, upload: &mut WriteMultipart) -> Result<String, StoreError> {
     let mut sha256 = Sha256::new();
     let mut found: u64 = 0;
     let mut buffer = vec![0; CHUNK_BYTES];

@@ -1,4 +1,5 @@
-//! An analysis that the gateway is asked for: the path of its result, and the result, which may have to be made first.
+//! Requests for the results of analyses at the gateway: the URL path of a result, and the result
+//! itself, which may have to be made first.
 
 use flopwatch_api::session::ProfilingSession;
 use form_urlencoded::Serializer;
@@ -11,20 +12,21 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::gateway::Gateway;
 
-/// Largest result that is read.
-const LARGEST: usize = 64 << 20;
+/// Largest result of an analysis that is read.
+const MAX_RESULT_BYTES: usize = 64 << 20;
 
-/// A capture as the gateway knows it.
+/// The names of a capture in the gateway's URLs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// `status.id` of its session.
+pub struct CaptureAddress {
+    /// `status.id` of the capture's session.
     pub session: String,
-    /// Its name, needed where the session has several.
+    /// Name of the capture, which is needed where the session has several.
     pub capture: Option<String>,
 }
 
-impl Place {
-    /// A capture of the session of that name.
+impl CaptureAddress {
+    /// Looks up the session of that name in the cluster, for one of its captures. The error is
+    /// `Usage` where the session has no id yet.
     pub async fn find(cluster: &Cluster, session: &str, capture: Option<String>) -> Result<Self, Error> {
         let session = ask::session(cluster, session).await?;
         Ok(Self {
@@ -45,15 +47,16 @@ fn id(session: &ProfilingSession) -> Result<String, Error> {
     })
 }
 
-/// Path of the result of the analysis `name` of a capture, and of further ones, with these parameters.
+/// URL path and query of the result of the analysis `name`, of the capture `of` and of `further`
+/// ones, with these parameters.
 pub fn path<'a>(
-    of: &Place,
+    of: &CaptureAddress,
     name: &str,
-    further: &[Place],
+    further: &[CaptureAddress],
     parameters: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> String {
     let mut query = Serializer::new(String::new());
-    for Place { session, capture } in further {
+    for CaptureAddress { session, capture } in further {
         let capture = capture
             .as_ref()
             .map_or_else(String::new, |capture| format!("/{capture}"));
@@ -68,10 +71,11 @@ pub fn path<'a>(
     format!("/api/profiling/session/{}/analyses/{name}{mark}{query}", of.session)
 }
 
-/// The gateway's result at `path`, which may have to be made first.
+/// Requests the result at `path` from the gateway, waits while it is being made, and reads at most
+/// 64 MiB of it.
 pub async fn result(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Error> {
-    let answer = gateway.get_when_made(path, &HeaderMap::new()).await?;
-    let body = Limited::new(answer.into_body(), LARGEST).collect().await;
+    let answer = gateway.get_when_ready(path, &HeaderMap::new()).await?;
+    let body = Limited::new(answer.into_body(), MAX_RESULT_BYTES).collect().await;
     let body = body.map_err(|error| Error::Render(format!("the gateway's result broke off: {error}")))?;
     Ok(body.to_bytes().to_vec())
 }
@@ -80,8 +84,8 @@ pub async fn result(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Error> {
 mod tests {
     use super::*;
 
-    fn place(session: &str, capture: Option<&str>) -> Place {
-        Place {
+    fn place(session: &str, capture: Option<&str>) -> CaptureAddress {
+        CaptureAddress {
             session: session.to_owned(),
             capture: capture.map(str::to_owned),
         }

@@ -1,4 +1,5 @@
-//! The command line.
+//! The command line of `kubectl flopwatch`, parsed by clap. The doc comment of an argument is its
+//! text in `--help`.
 
 mod names;
 mod profiler;
@@ -10,6 +11,7 @@ mod words;
 
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use flopwatch_api::artifact::Output;
 use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, ProfilerType, TraceCategory, parse_capture_range};
@@ -24,12 +26,13 @@ pub use times::{Span, Window};
 pub use top::{TopArguments, TopBy};
 pub use words::ReachArguments;
 
+/// The exit codes, as `--help` lists them.
 const EXIT_CODES: &str = "Exit codes:
   0    done
   1    it failed; the message says why and what helps
   2    wrong usage
   3    the session ended without success; compare: what --fail-on names was found
-  4    doctor: something keeps the pod from being profiled with Nsight Systems
+  4    doctor: something keeps the pod from being profiled with what it is prepared for
   5    the session had not ended when --timeout was over
   130  interrupted; a session that runs goes on";
 
@@ -128,7 +131,8 @@ pub enum CompletionShell {
     Powershell,
     /// Zsh, likewise.
     Zsh,
-    /// kubectl's own completion in every shell: a program named `kubectl_complete-flopwatch` on the PATH.
+    /// kubectl's own completion in every shell: a program named `kubectl_complete-flopwatch` on the
+    /// PATH.
     Kubectl,
 }
 
@@ -173,6 +177,7 @@ pub enum Start {
 
 /// What to profile, and how.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct ProfileArguments {
     /// The pod: NAME or pod/NAME
     #[arg(
@@ -181,12 +186,17 @@ pub struct ProfileArguments {
         conflicts_with = "template"
     )]
     pub pod: Option<PodName>,
-    /// Manifest of a pod to make instead, prepared, run once and deleted with the session; `-` is standard input
+    /// Manifest of a pod to make instead, prepared, run once and deleted with the session; `-` is
+    /// standard input
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
-    /// Profile a copy of the pod, made for it, run once and deleted afterwards: the pod itself is not touched
+    /// Profile a copy of the pod, made for it, run once and deleted afterwards: the pod itself is
+    /// not touched
     #[arg(long, requires = "pod", conflicts_with = "template")]
     pub replica: bool,
+    /// Make the session though there is no such pod: it waits for one
+    #[arg(long, requires = "pod")]
+    pub wait_for_pod: bool,
     /// When the window opens; default: now, and before the program of a template or a copy begins
     #[arg(long, value_enum, value_name = "WHEN")]
     pub start: Option<Start>,
@@ -208,7 +218,8 @@ pub struct ProfileArguments {
     /// How Nsight Systems must trace CUDA graphs: graph (a row per launch) or node (every kernel)
     #[arg(long, value_name = "MODE", value_parser = graph_mode)]
     pub cuda_graph_trace: Option<CudaGraphTrace>,
-    /// Record these ranges of the program alone: cuda-profiler-api, nvtx or nvtx:NAME, with xCOUNT for several, such as nvtx:step,x4
+    /// Record these ranges of the program alone: cuda-profiler-api, nvtx or nvtx:NAME, with xCOUNT
+    /// for several, such as nvtx:step,x4
     #[arg(long, value_name = "RANGE", value_parser = parse_capture_range)]
     pub capture_range: Option<CaptureRange>,
     /// Sample hardware counters of the GPUs, so often in a second
@@ -303,7 +314,7 @@ pub struct FetchArguments {
     #[arg(long, value_name = "NAME")]
     pub capture: Option<String>,
     /// Folder, or file where one artifact is fetched; default: a folder named after the session
-    #[arg(short, long, value_name = "PATH")]
+    #[arg(short, long, value_name = "PATH", value_parser = fetched_path())]
     pub output: Option<PathBuf>,
     /// Replace files that are there
     #[arg(long)]
@@ -345,7 +356,8 @@ pub struct CompareArguments {
     /// Capture of the second; needed where it has several
     #[arg(long, value_name = "NAME")]
     pub after_capture: Option<CaptureName>,
-    /// Change of the time of an iteration, in percent, from which on it is a regression or an improvement; default: 5
+    /// Change of the time of an iteration, in percent, from which on it is a regression or an
+    /// improvement; default: 5
     #[arg(long, value_name = "PERCENT")]
     pub threshold_percent: Option<f64>,
     /// What ends with exit code 3
@@ -400,15 +412,28 @@ pub struct DoctorArguments {
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Gateway")]
 pub struct GatewayArguments {
-    /// Address that it has outside of the cluster, as `https://HOST`; default: a port-forward to one of its pods
+    /// Address that it has outside of the cluster, as `https://HOST`; default: a port-forward to
+    /// one of its pods
     #[arg(long, value_name = "URL", env = "FLOPWATCH_GATEWAY")]
     pub gateway: Option<String>,
-    /// PEM file with the authority of its certificate; default: what the cluster says, and the system's with --gateway
+    /// PEM file with the authority of its certificate; default: what the cluster says, and the
+    /// system's with --gateway
     #[arg(long, value_name = "FILE")]
     pub gateway_ca: Option<PathBuf>,
     /// Token to show to it; default: the kubeconfig's
     #[arg(long, value_name = "TOKEN", env = "FLOPWATCH_TOKEN", hide_env_values = true)]
     pub token: Option<String>,
+}
+
+/// Where what is fetched goes. The mere name of a format is refused: with other subcommands it says
+/// how to print.
+fn fetched_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match path.to_str() {
+        Some(name) if Format::from_str(name, true).is_ok() => Err(format!(
+            "{name} is a format, and files are fetched as they are; a path of that name is ./{name}"
+        )),
+        _ => Ok(path),
+    })
 }
 
 fn category(name: &str) -> Result<TraceCategory, String> {
@@ -421,8 +446,8 @@ fn graph_mode(name: &str) -> Result<CudaGraphTrace, String> {
 }
 
 fn required_category(name: &str) -> Result<Category, String> {
-    let known = Category::ALL.map(Category::name).join(", ");
-    Category::from_name(name).ok_or_else(|| format!("there are {known}"))
+    let known: Vec<&str> = Category::ALL.iter().map(|category| category.name()).collect();
+    Category::from_name(name).ok_or_else(|| format!("there are {}", known.join(", ")))
 }
 
 fn output(name: &str) -> Result<Output, String> {
@@ -441,6 +466,14 @@ mod tests {
     #[test]
     fn the_command_line_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_formats_name_is_no_place_for_what_is_fetched() {
+        let fetch = |path: &str| Cli::try_parse_from(["kubectl-flopwatch", "fetch", "first", "-o", path]);
+        assert!(fetch("first").is_ok() && fetch("./json").is_ok());
+        let refusal = fetch("json").unwrap_err().to_string();
+        assert!(refusal.contains("a path of that name is ./json"), "{refusal}");
     }
 
     #[test]

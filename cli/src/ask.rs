@@ -1,15 +1,27 @@
-//! What the API server is asked about sessions, for the subcommands and for other programs: nothing is printed here.
+//! What the API server is asked about sessions, for the subcommands and for other programs: nothing
+//! is printed here.
 
 use flopwatch_api::SESSION_LABEL;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::{ProfilingSession, StopMode};
+use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::json;
 
 use crate::cluster::{Cluster, ClusterError};
 use crate::sessions::sort;
 
-/// Makes a session; with `dry_run` it is only checked.
+/// Whether there is a pod with the name `name`; `true` too where the caller may not read pods.
+pub async fn pod_exists(cluster: &Cluster, name: &str) -> Result<bool, ClusterError> {
+    let pods: Api<Pod> = cluster.api();
+    match cluster.call(&format!("read pod {name}"), pods.get(name)).await {
+        Ok(_) | Err(ClusterError::Forbidden { .. }) => Ok(true),
+        Err(ClusterError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Creates a session; with `dry_run` the API server only checks it.
 pub async fn create(
     cluster: &Cluster,
     session: &ProfilingSession,
@@ -21,7 +33,7 @@ pub async fn create(
         ..PostParams::default()
     };
     cluster
-        .asked("create a session", sessions.create(&params, session))
+        .call("create a session", sessions.create(&params, session))
         .await
 }
 
@@ -43,17 +55,17 @@ pub async fn captures(cluster: &Cluster, all_namespaces: bool) -> Result<Vec<Cap
     cluster.list("list captures", &captures, Some(SESSION_LABEL)).await
 }
 
-/// The session of that name.
+/// Reads the session with the name `name`.
 pub async fn session(cluster: &Cluster, name: &str) -> Result<ProfilingSession, ClusterError> {
     let sessions: Api<ProfilingSession> = cluster.api();
-    cluster.asked(&format!("read session {name}"), sessions.get(name)).await
+    cluster.call(&format!("read session {name}"), sessions.get(name)).await
 }
 
-/// Ends a session that runs.
+/// Stops a session that runs; `mode` says whether its results are kept.
 pub async fn stop(cluster: &Cluster, name: &str, mode: StopMode) -> Result<(), ClusterError> {
     let sessions: Api<ProfilingSession> = cluster.api();
     let patch = Patch::Merge(json!({"spec": {"stop": mode}}));
     let params = PatchParams::default();
     let stopped = sessions.patch(name, &params, &patch);
-    cluster.asked(&format!("stop session {name}"), stopped).await.map(drop)
+    cluster.call(&format!("stop session {name}"), stopped).await.map(drop)
 }

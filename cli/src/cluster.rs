@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use crate::arguments::ConnectionArguments;
 
 /// Longest wait for an answer of the API server.
-const ANSWER: Duration = Duration::from_secs(30);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why the cluster did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum ClusterError {
         "the API server does not accept the kubeconfig's credentials ({message}): log in anew, or choose another --context"
     )]
     Unauthenticated {
-        /// What it says.
+        /// Message of the API server.
         message: String,
     },
     /// The caller may not.
@@ -57,7 +57,7 @@ pub enum ClusterError {
     Refused {
         /// What was tried.
         doing: String,
-        /// What it says.
+        /// Message of the API server.
         message: String,
     },
     /// The API server cannot be reached, or broke off.
@@ -67,7 +67,7 @@ pub enum ClusterError {
         server: String,
         /// What was tried.
         doing: String,
-        /// What the connection said.
+        /// Error of the connection.
         reason: String,
     },
 }
@@ -85,7 +85,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The one that the arguments and the kubeconfig name; within a pod without a kubeconfig, its own.
+    /// The one that the arguments and the kubeconfig name; within a pod without a kubeconfig, its
+    /// own.
     pub async fn connect(arguments: &ConnectionArguments) -> Result<Self, ClusterError> {
         let options = KubeConfigOptions {
             context: arguments.context.clone(),
@@ -149,18 +150,19 @@ impl Cluster {
         Api::all(self.client.clone())
     }
 
-    /// An answer of the API server within its time; `doing` says in words what was tried, as in "list sessions".
-    pub async fn asked<T>(
+    /// An answer of the API server within its time; `doing` says in words what was tried, as in
+    /// "list sessions".
+    pub async fn call<T>(
         &self,
         doing: &str,
         call: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, ClusterError> {
-        match tokio::time::timeout(ANSWER, call).await {
+        match tokio::time::timeout(ANSWER_TIMEOUT, call).await {
             Ok(result) => result.map_err(|error| self.explain(doing, error)),
             Err(_elapsed) => Err(ClusterError::Unreachable {
                 server: self.config.cluster_url.to_string(),
                 doing: doing.to_owned(),
-                reason: format!("it did not answer within {} s", ANSWER.as_secs()),
+                reason: format!("it did not answer within {} s", ANSWER_TIMEOUT.as_secs()),
             }),
         }
     }
@@ -176,7 +178,7 @@ impl Cluster {
         }
         let mut items = Vec::new();
         loop {
-            let page = self.asked(doing, api.list(&params)).await?;
+            let page = self.call(doing, api.list(&params)).await?;
             items.extend(page.items);
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) => params = params.continue_token(&token),

@@ -1,18 +1,19 @@
-//! `compare`: two sessions, before and after a change. The gateway has them compared; what is printed here is its result.
+//! `compare`: two sessions, before and after a change. The gateway has them compared; what is
+//! printed here is its result.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::analysis::{Place, path, result};
+use crate::analysis::{CaptureAddress, path, result};
 use crate::arguments::{CaptureName, CompareArguments, FailOn, Format};
 use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::follow::interrupted;
 use crate::gateway::Gateway;
-use crate::print::{Cell, Paint, Tone, line, object, say, table};
+use crate::print::{Cell, Paint, Tone, line, object, say, table_of_names};
 
 /// Kernels that are printed.
-const KERNELS: usize = 15;
+const MAX_KERNELS: usize = 15;
 
 /// The result as far as it is printed.
 #[derive(Debug, Deserialize)]
@@ -51,8 +52,8 @@ struct Kernel {
 /// Runs `compare`.
 pub async fn run(cluster: &Cluster, arguments: &CompareArguments, paint: Paint) -> Result<(), Error> {
     let named = |capture: &Option<CaptureName>| capture.as_ref().map(|capture| capture.0.clone());
-    let before = Place::find(cluster, &arguments.before.0, named(&arguments.before_capture)).await?;
-    let after = Place::find(cluster, &arguments.after.0, named(&arguments.after_capture)).await?;
+    let before = CaptureAddress::find(cluster, &arguments.before.0, named(&arguments.before_capture)).await?;
+    let after = CaptureAddress::find(cluster, &arguments.after.0, named(&arguments.after_capture)).await?;
     let threshold = arguments.threshold_percent.map(|percent| percent.to_string());
     let parameters = threshold.as_deref().map(|percent| ("threshold_percent", percent));
     let path = path(&before, "compare", &[after], parameters);
@@ -68,7 +69,8 @@ pub async fn run(cluster: &Cluster, arguments: &CompareArguments, paint: Paint) 
     say(&match arguments.format.output {
         Some(format @ (Format::Json | Format::Yaml)) => object(&whole, format)?,
         Some(Format::Name) => format!("{}\n", line(&found.verdict)),
-        Some(Format::Wide) | None => render(&found, paint),
+        Some(Format::Wide) => render(&found, paint.wide()),
+        None => render(&found, paint),
     })?;
     if fails(&found.verdict, arguments.fail_on) {
         return Err(Error::Changed(line(&found.verdict)));
@@ -76,7 +78,8 @@ pub async fn run(cluster: &Cluster, arguments: &CompareArguments, paint: Paint) 
     Ok(())
 }
 
-/// Whether the verdict is what ends with an exit code of its own; the same rule as `flopwatch compare`.
+/// Whether the verdict is what ends with an exit code of its own; the same rule as
+/// `flopwatch compare`.
 fn fails(verdict: &str, on: FailOn) -> bool {
     match on {
         FailOn::Regression => verdict == "regression_likely",
@@ -116,12 +119,12 @@ fn render(found: &Comparison, paint: Paint) -> String {
         text.push_str("\nNo kernel changed.\n");
         return text;
     }
-    let rows: Vec<Vec<Cell>> = changed.iter().take(KERNELS).map(|kernel| row(kernel)).collect();
+    let rows: Vec<Vec<Cell>> = changed.iter().take(MAX_KERNELS).map(|kernel| row(kernel)).collect();
     let header = ["DIFFERENCE", "BY CALLS", "BY LENGTH", "BEFORE", "AFTER", "IN", "KERNEL"];
     let more = format!("\nTimes per {}:\n", line(&found.unit));
     text.push_str(&more);
-    text.push_str(&table(&header, &rows, paint));
-    let left_out = changed.len().saturating_sub(KERNELS);
+    text.push_str(&table_of_names(&header, &rows, paint));
+    let left_out = changed.len().saturating_sub(MAX_KERNELS);
     if left_out > 0 {
         let more = format!("... and {left_out} more: -o json\n");
         text.push_str(&more);

@@ -1,7 +1,9 @@
-//! Answers kubectl, which asks a program `kubectl_complete-flopwatch` what may come next on this plugin's command line.
+//! Answers kubectl, which asks a program `kubectl_complete-flopwatch` what may come next on this
+//! plugin's command line.
 //!
-//! The answer is that of cobra's completions: a candidate a line, a tab before its description, and a number at the end that says
-//! what the shell may add of its own (<https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/>).
+//! The answer is that of cobra's completions: a candidate a line, a tab before its description, and
+//! a number at the end that says what the shell may add of its own
+//! (<https://kubernetes.io/docs/tasks/extend-kubectl/kubectl-plugins/>).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -29,7 +31,7 @@ const NO_FILES: &str = ":4\n";
 /// The shell may add names of files.
 const FILES: &str = ":0\n";
 /// Longest wait for the cluster: whoever pressed the key waits as long.
-const ANSWER: Duration = Duration::from_secs(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a word stands for, where the cluster knows the candidates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +49,9 @@ enum Position {
 /// The answer for these words; the last one is what has been typed so far of the next.
 pub async fn answer(words: &[OsString]) -> String {
     let mut candidates = of_command_line(words);
-    let names = match place(words) {
+    let names = match position(words) {
         Position::Other => Vec::new(),
-        place => tokio::time::timeout(ANSWER, names(place, words))
+        position => tokio::time::timeout(ANSWER_TIMEOUT, names(position, words))
             .await
             .unwrap_or_default(),
     };
@@ -139,7 +141,7 @@ fn previous(words: &[OsString]) -> Option<String> {
 }
 
 /// What the word that is being typed stands for.
-fn place(words: &[OsString]) -> Position {
+fn position(words: &[OsString]) -> Position {
     let typed = words.last().is_some_and(|word| word.to_string_lossy().starts_with('-'));
     if typed || previous(words).is_some_and(|word| takes_value(&word)) {
         return Position::Other;
@@ -173,7 +175,7 @@ fn option(words: &[OsString], names: &[&str]) -> Option<String> {
     found.filter(|value| !value.is_empty())
 }
 
-async fn names(place: Position, words: &[OsString]) -> Vec<String> {
+async fn names(position: Position, words: &[OsString]) -> Vec<String> {
     let arguments = ConnectionArguments {
         namespace: option(words, &["--namespace", "-n"]),
         context: option(words, &["--context"]),
@@ -185,7 +187,7 @@ async fn names(place: Position, words: &[OsString]) -> Vec<String> {
         return Vec::new();
     };
     let params = ListParams::default().limit(500);
-    match place {
+    match position {
         Position::Session => {
             let sessions: Api<ProfilingSession> = cluster.api();
             let found = sessions
@@ -265,7 +267,7 @@ mod tests {
             ("", Position::Other),
         ];
         for (line, expected) in rows {
-            assert_eq!(place(&words(line)), expected, "{line}");
+            assert_eq!(position(&words(line)), expected, "{line}");
         }
         assert_eq!(
             option(&words("-n a --namespace=b x"), &["--namespace", "-n"]).as_deref(),

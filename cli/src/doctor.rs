@@ -1,16 +1,21 @@
-//! Says of a pod whether it can be profiled, what is missing, and what to do.
+//! Examines whether a pod can be profiled, and reports what is missing and the remedy.
 //!
-//! The examination is a function of the pod, its node and namespace, and what runs of Flopwatch; whatever the caller may not read is
-//! said to be unchecked, and not taken for good or for bad.
+//! The examination is a pure function of the pod, its node and namespace, and Flopwatch's own
+//! objects. It judges by every profiler that the pod is prepared for, and by Nsight Systems where
+//! it is prepared for none. An object that the caller may not read is reported as unchecked.
 
+mod gather;
 mod installation;
-mod look;
 mod placement;
 mod preparation;
 mod sharing;
 
+use std::collections::BTreeSet;
+
 use flopwatch_api::capture::Capture;
-use flopwatch_api::pod::{asks_for_gpu, profilable};
+use flopwatch_api::pod::{asked_for, asks_for_gpu, prepared_for, profilable};
+use flopwatch_api::preparation::PreparationWord;
+use flopwatch_api::profiler::ProfilerType;
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Namespace, Node, Pod};
 use kube::ResourceExt as _;
@@ -21,14 +26,14 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::print::{Paint, Tone, line, object, say};
 
-/// An object of the cluster, as far as the caller may know.
+/// The result of looking up an object of the cluster.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Seen<T> {
-    /// It is so.
+pub enum Lookup<T> {
+    /// The object exists.
     Found(T),
-    /// There is none.
+    /// The object does not exist.
     Absent,
-    /// The caller may not read it.
+    /// The caller may not read the object.
     Hidden,
 }
 
@@ -38,17 +43,17 @@ pub struct World {
     /// Pod that is looked at.
     pub pod: Pod,
     /// Namespace of the pod, as far as the caller may read it.
-    pub namespace: Seen<Namespace>,
+    pub namespace: Lookup<Namespace>,
     /// Its node; absent for a pod that has none.
-    pub node: Seen<Node>,
+    pub node: Lookup<Node>,
     /// Pods of Flopwatch itself; absent when there are none.
-    pub installation: Seen<Vec<Pod>>,
+    pub installation: Lookup<Vec<Pod>>,
     /// Namespace in which they were looked for.
     pub flopwatch_namespace: String,
     /// Where the API server sends pods before it creates them.
-    pub webhooks: Seen<MutatingWebhookConfiguration>,
+    pub webhooks: Lookup<MutatingWebhookConfiguration>,
     /// The controller's settings.
-    pub settings: Seen<ConfigMap>,
+    pub settings: Lookup<ConfigMap>,
     /// Captures of this very pod.
     pub captures: Vec<Capture>,
 }
@@ -63,6 +68,8 @@ pub enum Level {
     Note,
     /// The caller may not read what it takes to tell.
     Unchecked,
+    /// No Nsight Systems, and nobody asked for it: the pod is prepared for another profiler.
+    LacksNsys,
     /// No Nsight Systems as it is; metrics are unaffected.
     BlocksNsys,
     /// Nothing can be captured as it is.
@@ -72,7 +79,7 @@ pub enum Level {
 /// Something that was found out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it means.
+    /// What the finding means for profiling the pod.
     pub level: Level,
     /// What is so.
     pub what: String,
@@ -96,6 +103,15 @@ impl Finding {
     }
 }
 
+/// Whether a profiler can profile the pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Judgement {
+    /// The profiler.
+    pub profiler: ProfilerType,
+    /// Whether it can, by all that could be checked.
+    pub open: bool,
+}
+
 /// What became of the examination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -107,6 +123,9 @@ pub struct Report {
     pub nsys: bool,
     /// Whether metrics can be captured, by all that could be checked.
     pub metrics: bool,
+    /// The profilers that the pod is prepared for or asks for, in the order of their table; Nsight
+    /// Systems where there are none.
+    pub profilers: Vec<Judgement>,
     /// What was found out, in the order in which it matters.
     pub findings: Vec<Finding>,
 }
@@ -120,13 +139,34 @@ pub fn examine(world: &World, container: Option<&str>) -> Report {
     findings.extend(preparation::examine(world, &containers));
     findings.extend(sharing::examine(world, &containers));
     let none = |level: &[Level]| !findings.iter().any(|finding| level.contains(&finding.level));
+    let nsys = none(&[Level::BlocksAll, Level::BlocksNsys, Level::LacksNsys]);
+    let metrics = none(&[Level::BlocksAll]);
     Report {
         pod: format!("{}/{}", world.pod.namespace().unwrap_or_default(), world.pod.name_any()),
-        nsys: none(&[Level::BlocksAll, Level::BlocksNsys]),
-        metrics: none(&[Level::BlocksAll]),
+        nsys,
+        metrics,
+        profilers: judge(&world.pod, &containers, nsys, metrics),
         containers: containers.iter().map(|container| container.name.clone()).collect(),
         findings,
     }
+}
+
+/// What each profiler that the pod is prepared for, or Nsight Systems, can do: it by `nsys`, the
+/// others where anything is `open`.
+fn judge(pod: &Pod, containers: &[&Container], nsys: bool, open: bool) -> Vec<Judgement> {
+    let mut words: BTreeSet<PreparationWord> = BTreeSet::new();
+    for container in containers {
+        words.extend(prepared_for(pod, &container.name).words());
+    }
+    let is_asked = asked_for(pod).is_some_and(|asked| asked.contains(PreparationWord::Nsys));
+    if words.is_empty() || is_asked {
+        words.insert(PreparationWord::Nsys);
+    }
+    let judged = words.into_iter().map(|word| Judgement {
+        profiler: word.profiler(),
+        open: if word == PreparationWord::Nsys { nsys } else { open },
+    });
+    judged.collect()
 }
 
 /// The latest capture of a container in which the agent looked at it.
@@ -178,7 +218,9 @@ fn choose<'a>(pod: &'a Pod, wanted: Option<&str>) -> (Vec<&'a Container>, Findin
     let prepared: Vec<&Container> = all
         .iter()
         .copied()
-        .filter(|container| preparation::is_prepared(pod, &container.name))
+        .filter(|container| {
+            preparation::is_prepared(pod, &container.name) || !prepared_for(pod, &container.name).is_empty()
+        })
         .collect();
     if !prepared.is_empty() {
         let finding = Finding::new(
@@ -212,7 +254,7 @@ pub fn render(report: &Report, paint: Paint) -> String {
     for finding in &report.findings {
         let (mark, tone) = match finding.level {
             Level::Good => ("ok  ", Tone::Good),
-            Level::Note => ("note", Tone::Note),
+            Level::Note | Level::LacksNsys => ("note", Tone::Note),
             Level::Unchecked => ("?   ", Tone::Note),
             Level::BlocksNsys | Level::BlocksAll => ("no  ", Tone::Bad),
         };
@@ -227,13 +269,31 @@ pub fn render(report: &Report, paint: Paint) -> String {
         }
     };
     lines.push(format!("\nNsight Systems: {}", verdict(report.nsys)));
+    let others = report.profilers.iter();
+    for judged in others.filter(|judged| judged.profiler != ProfilerType::Nsys) {
+        lines.push(format!(
+            "{:15} {}",
+            format!("{}:", called(judged.profiler)),
+            verdict(judged.open)
+        ));
+    }
     lines.push(format!("NVML metrics:   {}\n", verdict(report.metrics)));
     lines.join("\n")
 }
 
-/// Runs `doctor`: looks, prints, and fails when something blocks.
+/// What people call a profiler.
+const fn called(profiler: ProfilerType) -> &'static str {
+    match profiler {
+        ProfilerType::Nsys => "Nsight Systems",
+        ProfilerType::Ncu => "Nsight Compute",
+        other => other.as_str(),
+    }
+}
+
+/// Runs `doctor`: looks, prints, and fails when something blocks a profiler that the pod is
+/// prepared for.
 pub async fn run(cluster: &Cluster, arguments: &DoctorArguments, paint: Paint) -> Result<(), Error> {
-    let world = look::look(cluster, &arguments.pod.0).await?;
+    let world = gather::gather(cluster, &arguments.pod.0).await?;
     let report = examine(&world, arguments.container.as_deref());
     let text = match arguments.output.as_deref() {
         Some("yaml") => object(&report, Format::Yaml)?,
@@ -241,11 +301,15 @@ pub async fn run(cluster: &Cluster, arguments: &DoctorArguments, paint: Paint) -
         None => render(&report, paint),
     };
     say(&text)?;
-    if report.nsys {
-        Ok(())
-    } else {
-        Err(Error::Unfit(arguments.pod.0.clone()))
+    let closed = report.profilers.iter().filter(|judged| !judged.open);
+    let closed: Vec<&str> = closed.map(|judged| called(judged.profiler)).collect();
+    if closed.is_empty() {
+        return Ok(());
     }
+    Err(Error::Unfit {
+        name: arguments.pod.0.clone(),
+        profilers: closed.join(" and "),
+    })
 }
 
 #[cfg(test)]

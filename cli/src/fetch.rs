@@ -1,6 +1,7 @@
-//! Fetches artifacts of a session through the gateway: resumed where it broke off, checked by SHA-256, whole or not at all.
+//! Fetches artifacts of a session through the gateway: resumed where it broke off, checked by
+//! SHA-256, whole or not at all.
 
-mod parts;
+mod byte_ranges;
 mod plan;
 mod ranges;
 mod sparse;
@@ -24,14 +25,14 @@ use crate::gateway::{Gateway, GatewayError};
 use crate::print::{bytes, line, say};
 
 pub use plan::{Choice, Wanted, one, plan};
-pub use ranges::{Place, Remote};
+pub use ranges::{FileAddress, Remote};
 pub use sparse::Sparse;
-pub use transfer::{Outcome, Told, fetch};
+pub use transfer::{Outcome, ProgressCallback, fetch};
 
 /// Longest wait for the next piece of a file.
-const STALL: Duration = Duration::from_mins(1);
+const STALL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Attempts in a row that bring nothing.
-const ATTEMPTS: u32 = 5;
+const MAX_FAILED_ATTEMPTS: u32 = 5;
 
 /// Why an artifact was not fetched.
 #[derive(Debug, thiserror::Error)]
@@ -90,13 +91,13 @@ pub enum FetchError {
     Io {
         /// File or folder that could not be written.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The gateway did not give it.
     #[error(transparent)]
     Gateway(#[from] GatewayError),
-    /// It broke off, again and again.
+    /// The transfer broke off, again and again.
     #[error("{name} broke off at {received} of {size} bytes: {reason}; the same command goes on from there")]
     BrokenOff {
         /// Name of the artifact.
@@ -111,7 +112,8 @@ pub enum FetchError {
     /// A file of which parts are read is another one now.
     #[error("{0} changed while it was read; open it again")]
     Changed(String),
-    /// The gateway does not give the parts that are asked for, or does not say of which content they are.
+    /// The gateway does not give the parts that are asked for, or does not say of which content
+    /// they are.
     #[error("the gateway gives no parts of {0}; fetch it whole")]
     NoParts(String),
     /// What came is not what was published.

@@ -21,7 +21,7 @@ use crate::error::Error;
 use crate::print::line;
 
 /// Time between two drawings of what has not changed.
-const TICK: Duration = Duration::from_millis(120);
+const DRAW_INTERVAL: Duration = Duration::from_millis(120);
 
 /// Where a session stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +160,7 @@ impl Display {
         if let Ok(style) = ProgressStyle::with_template("{spinner} [{bar:30}] {percent:>3} % {elapsed} {wide_msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
-        bar.enable_steady_tick(TICK);
+        bar.enable_steady_tick(DRAW_INTERVAL);
         Self::Bar(bar)
     }
 
@@ -202,14 +202,14 @@ pub async fn until_end(cluster: &Cluster, name: &str, seconds: u32, mut display:
     result
 }
 
-/// The same without looking for signals; `tell` is told where the session stands.
+/// Waits for the session's end, and calls `on_progress` with each change; `seconds` 0: for ever.
 pub async fn ended(
     cluster: &Cluster,
     name: &str,
     seconds: u32,
-    mut tell: impl FnMut(&Progress) + Send,
+    mut on_progress: impl FnMut(&Progress) + Send,
 ) -> Result<Progress, Error> {
-    let waiting = Box::pin(wait(cluster, name, &mut tell));
+    let waiting = Box::pin(wait(cluster, name, &mut on_progress));
     if seconds == 0 {
         return waiting.await;
     }
@@ -229,13 +229,17 @@ pub async fn interrupted() {
     }
 }
 
-/// What a watch tells.
-enum News {
+/// An event of one of the watches.
+enum WatchEvent {
     Session(Box<watcher::Event<ProfilingSession>>),
     Capture(Box<watcher::Event<Capture>>),
 }
 
-async fn wait(cluster: &Cluster, name: &str, tell: &mut (dyn FnMut(&Progress) + Send)) -> Result<Progress, Error> {
+async fn wait(
+    cluster: &Cluster,
+    name: &str,
+    on_progress: &mut (dyn FnMut(&Progress) + Send),
+) -> Result<Progress, Error> {
     let sessions: Api<ProfilingSession> = cluster.api();
     // A session that is not there is told at once, and so is one that may not be read.
     let mut session = ask::session(cluster, name).await?;
@@ -244,27 +248,28 @@ async fn wait(cluster: &Cluster, name: &str, tell: &mut (dyn FnMut(&Progress) + 
     let of_session = watcher::Config::default().labels(&format!("{SESSION_LABEL}={name}"));
     let news = watcher(sessions, one)
         .default_backoff()
-        .map_ok(|event| News::Session(Box::new(event)));
+        .map_ok(|event| WatchEvent::Session(Box::new(event)));
     let of_captures = watcher(cluster.api::<Capture>(), of_session)
         .default_backoff()
-        .map_ok(|event| News::Capture(Box::new(event)));
+        .map_ok(|event| WatchEvent::Capture(Box::new(event)));
     let mut news = std::pin::pin!(futures::stream::select(news, of_captures));
     let mut captures: BTreeMap<String, Capture> = BTreeMap::new();
     let mut listed = false;
     loop {
         let progress = progress(&session, captures.values());
         if listed {
-            tell(&progress);
+            on_progress(&progress);
         }
         if progress.end.is_some() && listed {
-            // The session's end may be heard of before that of its captures, whose reasons are told with it.
+            // The session's end may be heard of before that of its captures, whose reasons are told
+            // with it.
             let labels = format!("{SESSION_LABEL}={name}");
             let doing = format!("list captures of session {name}");
             let ended = cluster.list(&doing, &cluster.api::<Capture>(), Some(&labels)).await?;
             return Ok(self::progress(&session, ended.iter()));
         }
         match news.next().await {
-            Some(Ok(News::Session(event))) => match *event {
+            Some(Ok(WatchEvent::Session(event))) => match *event {
                 watcher::Event::Apply(now) | watcher::Event::InitApply(now) => {
                     if now.uid() != uid {
                         return Err(Error::SessionDeleted(name.to_owned()));
@@ -276,7 +281,7 @@ async fn wait(cluster: &Cluster, name: &str, tell: &mut (dyn FnMut(&Progress) + 
                 }
                 _ => {}
             },
-            Some(Ok(News::Capture(event))) => match *event {
+            Some(Ok(WatchEvent::Capture(event))) => match *event {
                 watcher::Event::Apply(now) | watcher::Event::InitApply(now) => {
                     captures.insert(now.name_any(), now);
                 }
@@ -357,12 +362,12 @@ mod tests {
             "type": "Succeeded", "status": "False", "reason": "NotPrepared", "message": "label it",
             "lastTransitionTime": CREATED
         }]});
-        let told = session(
+        let session_failed = session(
             "first",
             CREATED,
             &verdict("False", "Failed", "0 of 1 succeeded; failed: NotPrepared: label it"),
         );
-        let Some(End::Failed { message, .. }) = progress(&told, [capture("a", &failed)].iter()).end else {
+        let Some(End::Failed { message, .. }) = progress(&session_failed, [capture("a", &failed)].iter()).end else {
             panic!("it has failed");
         };
         assert_eq!(

@@ -1,10 +1,11 @@
-//! The way to the gateway: a port-forward to one of its pods, or an address that it has outside of the cluster.
+//! The client of the gateway: it connects by a port-forward to one of the gateway's pods, or to an
+//! address that the gateway has outside of the cluster.
 //!
-//! Either way TLS is checked against the authority that signed its certificate, under the name of its Service, and the caller's own
-//! token is shown to it alone.
+//! Either way TLS is checked against the authority that signed the gateway's certificate, under the
+//! name of its Service, and the caller's own token is shown to the gateway alone.
 
-mod kept;
-mod made;
+mod connections;
+mod polling;
 mod token;
 
 use std::sync::Arc;
@@ -34,83 +35,83 @@ use tower::BoxError;
 use crate::arguments::GatewayArguments;
 use crate::cluster::{Cluster, ClusterError, with_causes};
 
-/// Until there is a connection, through however many programs it goes.
-const CONNECT: Duration = Duration::from_secs(20);
-/// Until the answer's head is there.
-const HEAD: Duration = Duration::from_mins(1);
-/// Largest text of a problem that is read.
-const LARGEST_PROBLEM: usize = 64 << 10;
+/// Longest time until a connection is open, through however many programs it goes.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest wait for the head of an answer.
+const HEAD_TIMEOUT: Duration = Duration::from_mins(1);
+/// Largest body with problem details that is read.
+const MAX_PROBLEM_BYTES: usize = 64 << 10;
 /// Labels of the gateway's pods.
 const PODS: &str = "app.kubernetes.io/name=flopwatch,app.kubernetes.io/component=gateway";
-/// Name of the port that it serves on.
+/// Name of the port that the gateway's pods serve on.
 const PORT_NAME: &str = "https";
-/// Number of that port, where a pod does not say.
+/// Number of that port, where a pod does not name it.
 const PORT: u16 = 8443;
-/// Service of the gateway.
+/// Name of the gateway's Service.
 const SERVICE: &str = "flopwatch-gateway";
-/// ConfigMap with the authority of its certificate.
+/// Name of the ConfigMap with the authority of the gateway's certificate.
 const AUTHORITY: &str = "flopwatch-gateway-ca";
 
-/// Why the gateway gave nothing.
+/// Why a request to the gateway failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// The cluster did not say where it is.
+    /// The cluster could not be asked for the gateway's pods.
     #[error(
         "cannot find the gateway: {0}. With an address that it has outside of the cluster no right in its namespace is needed: --gateway URL"
     )]
     Cluster(#[from] ClusterError),
-    /// No pod of it runs.
+    /// The namespace has no pod of the gateway.
     #[error(
         "no gateway runs in namespace {0}: is Flopwatch installed in another one (--flopwatch-namespace), or with gateway.enabled=false?"
     )]
     Absent(String),
-    /// The caller may not forward ports to its pods.
+    /// The caller may not forward ports to the gateway's pods.
     #[error(
         "you may not forward ports to pods in namespace {0}: Role flopwatch-gateway-caller there allows it (value access.gatewayCallers of the chart). With an address that the gateway has outside of the cluster it needs nothing: --gateway URL"
     )]
     NoForward(String),
-    /// The address is no address.
+    /// The value of `--gateway` is not the URL of a gateway.
     #[error("--gateway {given}: {reason}")]
     Address {
-        /// What was given.
+        /// The value of `--gateway`.
         given: String,
-        /// What is wrong with it.
+        /// Why the value cannot be used.
         reason: String,
     },
-    /// The authority of its certificate is not known.
+    /// The authority of the gateway's certificate could not be read.
     #[error(
         "the authority of the gateway's certificate cannot be read ({reason}): Role flopwatch-gateway-caller allows it (value access.gatewayCallers of the chart); or ask for ca.crt of that ConfigMap and give it as --gateway-ca FILE"
     )]
     Authority {
-        /// What the API server said.
+        /// The error of the API server, or of the file.
         reason: String,
-        /// Whether it said that the caller may not.
+        /// Whether the API server refused because the caller lacks the right.
         forbidden: bool,
     },
-    /// There is no token to show to it.
+    /// The caller has no token that could be shown to the gateway.
     #[error(
         "the kubeconfig's user has no token ({how}), and the gateway takes nothing else: give --token, such as --token \"$(kubectl create token SERVICEACCOUNT)\" of a service account that may get and list sessions (ClusterRole flopwatch-viewer)"
     )]
     NoToken {
-        /// How the user authenticates.
+        /// How the kubeconfig's user authenticates instead.
         how: &'static str,
     },
-    /// It cannot be reached.
-    #[error("the gateway ({place}) cannot be reached: {reason}")]
+    /// The gateway cannot be reached.
+    #[error("the gateway ({address}) cannot be reached: {reason}")]
     Unreachable {
-        /// Where it was looked for.
-        place: String,
-        /// What the connection said.
+        /// Host and port, or the namespace of the port-forward.
+        address: String,
+        /// Error of the connection.
         reason: String,
     },
-    /// Whoever answers is not the gateway.
+    /// The server at the address did not prove to be the gateway.
     #[error(
-        "what answers at {place} is not the gateway, or --gateway-ca is another's ({reason}); no token was shown to it"
+        "what answers at {address} is not the gateway, or --gateway-ca is another's ({reason}); no token was shown to it"
     )]
     Untrusted {
-        /// Where it was looked for.
-        place: String,
-        /// What is wrong with its certificate.
+        /// Host and port, or the namespace of the port-forward.
+        address: String,
+        /// What is wrong with the server's certificate.
         reason: String,
     },
     /// The gateway refuses the request.
@@ -120,14 +121,14 @@ pub enum GatewayError {
         status: StatusCode,
         /// Reason in its problem details.
         reason: String,
-        /// What is wrong and what helps.
+        /// Detail of the problem details: what is wrong, and the remedy.
         detail: String,
     },
 }
 
 impl GatewayError {
-    /// Whether it may well be different in a moment.
-    pub fn may_pass(&self) -> bool {
+    /// Whether trying again later may help without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } => true,
             Self::Refused { status, .. } => {
@@ -139,22 +140,23 @@ impl GatewayError {
     }
 }
 
-/// How it is reached.
-enum Way {
-    /// Through the API server, to a pod.
+/// The network route to the gateway.
+enum Route {
+    /// A port-forward through the API server to one of the gateway's pods.
     Forward { pods: Box<Api<Pod>>, namespace: String },
-    /// By an address that it has outside of the cluster.
+    /// A connection to an address that the gateway has outside of the cluster.
     Direct { host: String, port: u16 },
 }
 
-/// A way to the gateway, with what it must show and what it is shown.
+/// A client of one gateway, with the certificate that the gateway must show and the token that it
+/// is shown.
 pub struct Gateway {
-    way: Way,
+    route: Route,
     tls: Arc<ClientConfig>,
     name: ServerName<'static>,
     host: String,
     bearer: HeaderValue,
-    kept: kept::Kept,
+    connections: connections::ConnectionPool,
 }
 
 /// An answer's problem details, as far as they are read.
@@ -166,7 +168,8 @@ struct ProblemDetails {
 }
 
 impl Gateway {
-    /// The gateway of the cluster, or the one that the arguments name.
+    /// A client of the cluster's gateway, or of the one that the arguments name. Nothing is sent to
+    /// the gateway yet.
     pub async fn find(cluster: &Cluster, arguments: &GatewayArguments) -> Result<Self, GatewayError> {
         let bearer = token::bearer(cluster, arguments.token.as_deref()).await?;
         let given = match &arguments.gateway_ca {
@@ -176,13 +179,13 @@ impl Gateway {
             })?),
             None => None,
         };
-        let (way, host, authority) = if let Some(url) = &arguments.gateway {
+        let (route, host, authority) = if let Some(url) = &arguments.gateway {
             let (host, port) = address(url)?;
-            let way = Way::Direct {
+            let route = Route::Direct {
                 host: host.clone(),
                 port,
             };
-            (way, host, given)
+            (route, host, given)
         } else {
             let namespace = cluster.flopwatch_namespace.clone();
             let authority = match given {
@@ -191,7 +194,7 @@ impl Gateway {
             };
             let host = format!("{SERVICE}.{namespace}.svc");
             let pods = Box::new(cluster.own());
-            (Way::Forward { pods, namespace }, host, Some(authority))
+            (Route::Forward { pods, namespace }, host, Some(authority))
         };
         let tls = tls(authority.as_deref())?;
         let name =
@@ -200,36 +203,37 @@ impl Gateway {
                 reason: error.to_string(),
             })?;
         Ok(Self {
-            way,
+            route,
             tls: Arc::new(tls),
             name,
             host,
             bearer,
-            kept: kept::Kept::default(),
+            connections: connections::ConnectionPool::default(),
         })
     }
 
-    /// Sends a request on, with the caller's token; what comes back comes back, whatever its status.
+    /// Sends a request with the caller's token over a new connection, and gives the answer whatever
+    /// its status.
     pub async fn send<B>(&self, request: Request<B>) -> Result<Response<Incoming>, GatewayError>
     where
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
         let unreachable = |reason: String| GatewayError::Unreachable {
-            place: self.place(),
+            address: self.address(),
             reason,
         };
-        let request = self.shown(request)?;
-        let mut sender = self.connected().await?;
-        timeout(HEAD, sender.send_request(request))
+        let request = self.with_credentials(request)?;
+        let mut sender = self.open_connection().await?;
+        timeout(HEAD_TIMEOUT, sender.send_request(request))
             .await
-            .map_err(|_elapsed| unreachable(format!("no answer within {} s", HEAD.as_secs())))?
+            .map_err(|_elapsed| unreachable(format!("no answer within {} s", HEAD_TIMEOUT.as_secs())))?
             .map_err(|error| unreachable(with_causes(&error)))
     }
 
-    /// The request with what the gateway is shown.
-    fn shown<B>(&self, mut request: Request<B>) -> Result<Request<B>, GatewayError> {
+    /// The request with the gateway's host and the caller's token.
+    fn with_credentials<B>(&self, mut request: Request<B>) -> Result<Request<B>, GatewayError> {
         let host = HeaderValue::try_from(&self.host).map_err(|error| GatewayError::Unreachable {
-            place: self.place(),
+            address: self.address(),
             reason: error.to_string(),
         })?;
         request.headers_mut().insert(HOST, host);
@@ -237,35 +241,40 @@ impl Gateway {
         Ok(request)
     }
 
-    /// A new connection.
-    async fn connected<B>(&self) -> Result<SendRequest<B>, GatewayError>
+    /// Opens a new connection within [`CONNECT_TIMEOUT`].
+    async fn open_connection<B>(&self) -> Result<SendRequest<B>, GatewayError>
     where
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        let connected = timeout(CONNECT, self.connect()).await;
-        connected.map_err(|_elapsed| GatewayError::Unreachable {
-            place: self.place(),
-            reason: format!("no connection within {} s", CONNECT.as_secs()),
+        let opened = timeout(CONNECT_TIMEOUT, self.connect()).await;
+        opened.map_err(|_elapsed| GatewayError::Unreachable {
+            address: self.address(),
+            reason: format!("no connection within {} s", CONNECT_TIMEOUT.as_secs()),
         })?
     }
 
-    /// Asks for `path` with these headers beside. What is no success comes back as an error.
+    /// Requests `path` with these further headers. An answer whose status is no success is the
+    /// error `Refused`.
     pub async fn get(&self, path: &str, headers: HeaderMap) -> Result<Response<Incoming>, GatewayError> {
         let request = Request::builder()
             .uri(path)
             .header(ACCEPT, "*/*")
             .body(Empty::<Bytes>::new());
         let mut request = request.map_err(|error| GatewayError::Unreachable {
-            place: self.place(),
+            address: self.address(),
             reason: error.to_string(),
         })?;
         request.headers_mut().extend(headers);
-        let answer = self.ask(request).await?;
+        let answer = self.send_pooled(request).await?;
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
         }
-        let body = timeout(HEAD, Limited::new(answer.into_body(), LARGEST_PROBLEM).collect()).await;
+        let body = timeout(
+            HEAD_TIMEOUT,
+            Limited::new(answer.into_body(), MAX_PROBLEM_BYTES).collect(),
+        )
+        .await;
         let body = body
             .ok()
             .and_then(Result::ok)
@@ -282,10 +291,11 @@ impl Gateway {
         })
     }
 
-    fn place(&self) -> String {
-        match &self.way {
-            Way::Forward { namespace, .. } => format!("port-forward in namespace {namespace}"),
-            Way::Direct { host, port } => format!("{host}:{port}"),
+    /// The address in messages.
+    fn address(&self) -> String {
+        match &self.route {
+            Route::Forward { namespace, .. } => format!("port-forward in namespace {namespace}"),
+            Route::Direct { host, port } => format!("{host}:{port}"),
         }
     }
 
@@ -293,14 +303,16 @@ impl Gateway {
     where
         B: Body<Data: Send, Error: Into<BoxError>> + Send + 'static,
     {
-        match &self.way {
-            Way::Direct { host, port } => {
+        match &self.route {
+            Route::Direct { host, port } => {
                 let target = (host.trim_matches(['[', ']']), *port);
-                let stream = TcpStream::connect(target).await.map_err(|error| self.broken(&error))?;
-                self.speak(stream, async {}).await
+                let stream = TcpStream::connect(target)
+                    .await
+                    .map_err(|error| self.unreachable_by(&error))?;
+                self.handshake_over(stream, async {}).await
             }
-            Way::Forward { pods, namespace } => {
-                let (pod, port) = serving(pods, namespace).await?;
+            Route::Forward { pods, namespace } => {
+                let (pod, port) = find_serving_pod(pods, namespace).await?;
                 let forward = pods.portforward(&pod, &[port]).await;
                 let mut forward = forward.map_err(|error| match error {
                     kube::Error::UpgradeConnection(UpgradeConnectionError::ProtocolSwitch(StatusCode::FORBIDDEN)) => {
@@ -308,35 +320,37 @@ impl Gateway {
                     }
                     kube::Error::Api(status) if status.code == 403 => GatewayError::NoForward(namespace.clone()),
                     kube::Error::Api(status) => GatewayError::Unreachable {
-                        place: self.place(),
+                        address: self.address(),
                         reason: status.message.trim().to_owned(),
                     },
-                    other => self.broken(&other),
+                    other => self.unreachable_by(&other),
                 })?;
                 let stream = forward.take_stream(port);
                 let stream = stream.ok_or_else(|| GatewayError::Unreachable {
-                    place: self.place(),
+                    address: self.address(),
                     reason: "the port-forward has no stream".to_owned(),
                 })?;
                 let refused = forward.take_error(port);
-                let spoken = self.speak(stream, async move { drop(forward.join().await) }).await;
-                match (spoken, refused) {
+                let handshaken = self
+                    .handshake_over(stream, async move { drop(forward.join().await) })
+                    .await;
+                match (handshaken, refused) {
                     // What the kubelet says of the port explains more than the end of the stream.
                     (Err(error), Some(refused)) => match timeout(Duration::from_secs(1), refused).await {
                         Ok(Some(text)) => Err(GatewayError::Unreachable {
-                            place: self.place(),
+                            address: self.address(),
                             reason: text.trim().to_owned(),
                         }),
                         _ => Err(error),
                     },
-                    (spoken, _) => spoken,
+                    (handshaken, _) => handshaken,
                 }
             }
         }
     }
 
-    /// TLS and HTTP over the stream; `after` is awaited when the connection has ended.
-    async fn speak<S, B>(
+    /// Negotiates TLS and HTTP over a stream; `after` is awaited when the connection has ended.
+    async fn handshake_over<S, B>(
         &self,
         stream: S,
         after: impl Future<Output = ()> + Send + 'static,
@@ -351,16 +365,17 @@ impl Gateway {
             let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
             match tls {
                 Some(rustls::Error::InvalidCertificate(_)) => GatewayError::Untrusted {
-                    place: self.place(),
+                    address: self.address(),
                     reason: with_causes(&error),
                 },
-                _ => self.broken(&error),
+                _ => self.unreachable_by(&error),
             }
         })?;
         let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| self.broken(&error))?;
-        // It ends with whoever sends requests and reads their answers; the reader hears of what broke.
+            .map_err(|error| self.unreachable_by(&error))?;
+        // The connection ends when nobody sends requests or reads answers any more; its errors
+        // reach the reader.
         tokio::spawn(async move {
             drop(connection.with_upgrades().await);
             after.await;
@@ -368,18 +383,18 @@ impl Gateway {
         Ok(sender)
     }
 
-    fn broken(&self, error: &(dyn std::error::Error + 'static)) -> GatewayError {
+    fn unreachable_by(&self, error: &(dyn std::error::Error + 'static)) -> GatewayError {
         GatewayError::Unreachable {
-            place: self.place(),
+            address: self.address(),
             reason: with_causes(error),
         }
     }
 }
 
-/// A pod of the gateway that serves, and its port.
-async fn serving(pods: &Api<Pod>, namespace: &str) -> Result<(String, u16), GatewayError> {
+/// Name and port of a pod of the gateway that is ready.
+async fn find_serving_pod(pods: &Api<Pod>, namespace: &str) -> Result<(String, u16), GatewayError> {
     let unreachable = |reason: String| GatewayError::Unreachable {
-        place: format!("pods in namespace {namespace}"),
+        address: format!("pods in namespace {namespace}"),
         reason,
     };
     let found = match pods.list(&ListParams::default().labels(PODS)).await {
@@ -389,15 +404,15 @@ async fn serving(pods: &Api<Pod>, namespace: &str) -> Result<(String, u16), Gate
         }
         Err(error) => return Err(unreachable(with_causes(&error))),
     };
-    match choose(&found) {
+    match choose_pod(&found) {
         Some(chosen) => Ok(chosen),
         None if found.is_empty() => Err(GatewayError::Absent(namespace.to_owned())),
         None => Err(unreachable("none of its pods is ready".to_owned())),
     }
 }
 
-/// The first pod by name that is ready, and its port.
-fn choose(pods: &[Pod]) -> Option<(String, u16)> {
+/// Name and port of the first pod by name that is ready.
+fn choose_pod(pods: &[Pod]) -> Option<(String, u16)> {
     let pod = pods
         .iter()
         .filter(|pod| is_ready(pod))
@@ -420,14 +435,15 @@ pub(crate) fn is_ready(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_none() && ready.any(|condition| condition.status == "True")
 }
 
-/// The authority that signed the gateway's certificate, as the controller tells it.
+/// Reads the authority that signed the gateway's certificate, in PEM, from the ConfigMap that the
+/// controller writes.
 async fn authority(cluster: &Cluster) -> Result<Vec<u8>, GatewayError> {
     let maps: Api<ConfigMap> = cluster.own();
     let doing = format!(
         "read ConfigMap {AUTHORITY} in namespace {}",
         cluster.flopwatch_namespace
     );
-    let (reason, forbidden) = match cluster.asked(&doing, maps.get(AUTHORITY)).await {
+    let (reason, forbidden) = match cluster.call(&doing, maps.get(AUTHORITY)).await {
         Ok(map) => match map.data.and_then(|mut data| data.remove("ca.crt")) {
             Some(pem) => return Ok(pem.into_bytes()),
             None => (format!("ConfigMap {AUTHORITY} has no ca.crt"), false),
@@ -438,7 +454,7 @@ async fn authority(cluster: &Cluster) -> Result<Vec<u8>, GatewayError> {
     Err(GatewayError::Authority { reason, forbidden })
 }
 
-/// TLS with this authority alone, or with the system's.
+/// The configuration of TLS that trusts this authority alone, or the system's authorities.
 fn tls(authority: Option<&[u8]>) -> Result<ClientConfig, GatewayError> {
     let wrong = |reason: String| GatewayError::Authority {
         reason,
@@ -522,9 +538,9 @@ mod tests {
             pod("a", "False", &ports),
             pod("b", "True", &ports),
         ];
-        assert_eq!(choose(&pods), Some(("b".into(), 9443)));
-        assert_eq!(choose(&pods[..1]), Some(("c".into(), 8443)));
-        assert_eq!(choose(&pods[1..2]), None);
+        assert_eq!(choose_pod(&pods), Some(("b".into(), 9443)));
+        assert_eq!(choose_pod(&pods[..1]), Some(("c".into(), 8443)));
+        assert_eq!(choose_pod(&pods[1..2]), None);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Lists of objects, as kubectl gives them to programs, and what is said where there are none.
+//! Renders lists of objects as kubectl does for programs, and the message where a list is empty.
 
 use kube::api::{DynamicObject, TypeMeta};
 use kube::{Resource, ResourceExt as _};
@@ -10,7 +10,8 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::print::object;
 
-/// Objects in a format for programs, if it is one; `kind` is what their names stand behind.
+/// The objects in `format`, if that is one for programs (JSON, YAML or names); None otherwise.
+/// `kind` is the prefix of names, as in `kind/name`.
 pub(crate) fn as_objects<K>(kind: &str, items: &[K], format: Option<Format>) -> Result<Option<String>, Error>
 where
     K: Resource<DynamicType = ()> + Serialize,
@@ -29,7 +30,8 @@ where
     })
 }
 
-/// An object with its type, as kubectl prints it; what only the API server's bookkeeping needs is left out.
+/// An object as JSON with its `apiVersion` and `kind`, and without `managedFields`, as kubectl
+/// prints it.
 pub(crate) fn typed<K>(item: &K) -> Result<Value, Error>
 where
     K: Resource<DynamicType = ()> + Serialize,
@@ -45,9 +47,10 @@ where
     serde_json::to_value(object).map_err(render)
 }
 
-/// Says that there are none of `what`, and what helps.
-pub(crate) fn none(what: &str, cluster: &Cluster, everywhere: bool, help: &str) {
-    let place = if everywhere {
+/// Prints to standard error that there are no `what` in the namespace, or with `everywhere` in the
+/// cluster, followed by the sentence `help`.
+pub(crate) fn print_none(what: &str, cluster: &Cluster, everywhere: bool, help: &str) {
+    let scope = if everywhere {
         "in the cluster".to_owned()
     } else {
         format!("in namespace {}", cluster.namespace)
@@ -55,7 +58,7 @@ pub(crate) fn none(what: &str, cluster: &Cluster, everywhere: bool, help: &str) 
     // As kubectl does: nothing on standard output, which may be read by a program.
     drop(std::io::Write::write_fmt(
         &mut std::io::stderr(),
-        format_args!("No {what} {place}. {help}\n"),
+        format_args!("No {what} {scope}. {help}\n"),
     ));
 }
 

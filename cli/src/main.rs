@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     }
     let cli = Cli::parse();
     let result = runtime.block_on(run::run(cli));
-    // What still runs, such as a connection that nobody reads, shall not keep the program.
+    // Tasks that still run, such as a connection that nobody reads, do not keep the program alive.
     runtime.shutdown_background();
     match result {
         Ok(()) => ExitCode::SUCCESS,

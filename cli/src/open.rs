@@ -1,4 +1,5 @@
-//! Shows a session's timeline: fetches it into a temporary folder and serves it with the viewer on loopback, until Ctrl-C.
+//! Shows a session's timeline: fetches it into a temporary folder and serves it with the viewer on
+//! loopback, until Ctrl-C.
 
 use std::io::SeekFrom;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -40,10 +41,10 @@ pub enum OpenError {
     Folder {
         /// The folder in which it was to be made.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// It cannot be served.
+    /// The timeline cannot be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// Nothing can count what it refuses.
@@ -95,7 +96,8 @@ pub async fn run(cluster: &Cluster, arguments: &OpenArguments) -> Result<(), Err
     Ok(())
 }
 
-/// The artifacts that the viewer shows: the timeline, and what was before it where the capture has that.
+/// The artifacts that the viewer shows: the timeline, and what was before it where the capture has
+/// that.
 fn shown(captures: &[Capture], name: Option<&str>) -> Vec<String> {
     let chosen = captures
         .iter()
@@ -128,8 +130,8 @@ impl Served {
     }
 }
 
-/// Serves the fetched files of a capture on loopback, where a node's agent serves its own; requests of other hosts' pages are refused
-/// there.
+/// Serves the fetched files of a capture on loopback, where a node's agent serves its own; requests
+/// of other hosts' pages are refused there.
 fn serve(namespace: &str, wanted: &[Wanted], port: u16) -> Result<Served, OpenError> {
     let capture = wanted.first().map_or("", |wanted| wanted.capture.as_str());
     let list = artifacts_path(namespace, capture);

@@ -3,10 +3,17 @@
 use std::io::{IsTerminal as _, Write as _};
 
 use clap::builder::styling::{AnsiColor, Style};
+use flopwatch_report::page::names::apart;
 use serde::Serialize;
+use terminal_size::{Width, terminal_size_of};
 
 use crate::arguments::Format;
 use crate::error::Error;
+
+/// Blanks between two columns.
+const GAP: usize = 3;
+/// What is left at least of a name that has to be short.
+const MIN_NAME: usize = 24;
 
 /// What a cell or a line says beside its words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,31 +21,45 @@ pub enum Tone {
     /// No colour.
     #[default]
     Plain,
-    /// It is as it should be.
+    /// Marks something that is as it should be.
     Good,
-    /// It is not as it should be.
+    /// Marks something that is not as it should be.
     Bad,
-    /// Look at it.
+    /// Marks something to look at.
     Note,
 }
 
-/// Colours where they are wanted.
+/// Colours where they are wanted, and how wide the terminal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Paint {
     on: bool,
+    /// Columns of the terminal; `None` where there is none.
+    columns: Option<usize>,
 }
 
 impl Paint {
-    /// Colours, or none.
+    /// Colours, or none, on no terminal.
     pub const fn new(on: bool) -> Self {
-        Self { on }
+        Self { on, columns: None }
     }
 
-    /// Colours on a terminal that has them, unless the user does not want any (<https://no-color.org>).
+    /// The same with names as long as they are.
+    #[must_use]
+    pub const fn wide(self) -> Self {
+        Self { columns: None, ..self }
+    }
+
+    /// Colours on a terminal that has them, unless the user does not want any
+    /// (<https://no-color.org>).
     pub fn of_stdout() -> Self {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
-        Self::new(!refused && !dumb && std::io::stdout().is_terminal())
+        let out = std::io::stdout();
+        let size = terminal_size_of(&out);
+        Self {
+            on: !refused && !dumb && out.is_terminal(),
+            columns: size.map(|(Width(columns), _)| usize::from(columns)),
+        }
     }
 
     /// The text in its tone.
@@ -83,6 +104,34 @@ impl<T: Into<String>> From<T> for Cell {
     }
 }
 
+/// A table whose last column holds names, such as those of kernels: they are shortened to the
+/// terminal, so that those which differ still do.
+pub fn table_of_names(header: &[&str], rows: &[Vec<Cell>], paint: Paint) -> String {
+    let Some(columns) = paint.columns else {
+        return table(header, rows, paint);
+    };
+    let last = header.len().saturating_sub(1);
+    let width = |at: usize, head: &str| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        let cells = cells.map(|cell| cell.text.chars().count());
+        cells.max().unwrap_or(0).max(head.chars().count())
+    };
+    let before = header.iter().take(last).enumerate();
+    let taken: usize = before.map(|(at, head)| width(at, head) + GAP).sum();
+    let room = columns.saturating_sub(taken).max(MIN_NAME);
+    let names: Vec<&str> = rows
+        .iter()
+        .map(|row| row.get(last).map_or("", |cell| cell.text.as_str()))
+        .collect();
+    let mut rows = rows.to_vec();
+    for (row, name) in rows.iter_mut().zip(apart(&names, room)) {
+        if let Some(cell) = row.get_mut(last) {
+            cell.text = name;
+        }
+    }
+    table(header, &rows, paint)
+}
+
 /// Columns with three blanks between them, as kubectl has them.
 pub fn table(header: &[&str], rows: &[Vec<Cell>], paint: Paint) -> String {
     let mut widths: Vec<usize> = header.iter().map(|name| name.chars().count()).collect();
@@ -98,7 +147,7 @@ pub fn table(header: &[&str], rows: &[Vec<Cell>], paint: Paint) -> String {
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
             written.push_str(&paint.tone(cell.tone, &cell.text));
             if column + 1 < row.len() {
-                let gap = (width + 3).saturating_sub(cell.text.chars().count());
+                let gap = (width + GAP).saturating_sub(cell.text.chars().count());
                 written.extend(std::iter::repeat_n(' ', gap));
             }
         }
@@ -121,7 +170,7 @@ pub fn plain(text: &str) -> String {
         .collect()
 }
 
-/// The same on one line.
+/// Text of the cluster for one line of a terminal: every control character is a space.
 pub fn line(text: &str) -> String {
     text.chars()
         .map(|letter| if letter.is_control() { ' ' } else { letter })
@@ -187,6 +236,25 @@ mod tests {
             coloured.contains("\u{1b}[32mTrue\u{1b}[0m        <none>"),
             "{coloured:?}"
         );
+    }
+
+    #[test]
+    fn names_fit_the_terminal_and_a_pipe_has_them_whole() {
+        let name = |kind: &str| format!("void cutlass::Kernel<cutlass_80_tensorop_{kind}_align8_relu>(Params)");
+        let rows = ["s1688", "h16816"].map(|kind| vec![Cell::from("1.500us"), Cell::from(name(kind))]);
+        let header = ["TIME", "KERNEL"];
+        let pipe = Paint::new(false);
+        let terminal = Paint {
+            columns: Some(40),
+            ..pipe
+        };
+        let text = table_of_names(&header, &rows, terminal);
+        assert!(text.lines().all(|line| line.chars().count() <= 40), "{text}");
+        let lines: Vec<&str> = text.lines().skip(1).collect();
+        assert_ne!(lines[0], lines[1], "what differs is left of the names");
+        let whole = table_of_names(&header, &rows, pipe);
+        assert!(whole.contains(&name("s1688")), "{whole}");
+        assert_eq!(table_of_names(&header, &rows, terminal.wide()), whole);
     }
 
     #[test]

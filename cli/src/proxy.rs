@@ -1,8 +1,10 @@
-//! Serves the gateway on loopback for clients that know no tokens: each request goes on with the caller's own.
+//! Serves the gateway on loopback for clients that know no tokens: each request goes on with the
+//! caller's own.
 //!
-//! Whoever reaches the port acts as the caller. So it listens on 127.0.0.1 alone, answers under the names of this machine alone (a
-//! page that rebinds its own name to 127.0.0.1 gets nothing), and refuses pages of other origins. Socket.IO passes too: the gateway takes the
-//! token of the first request for one that its client shows itself.
+//! Whoever reaches the port acts as the caller. So it listens on 127.0.0.1 alone, answers under the
+//! names of this machine alone (a page that rebinds its own name to 127.0.0.1 gets nothing), and
+//! refuses pages of other origins. Socket.IO passes too: the gateway takes the token of the first
+//! request for one that its client shows itself.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -25,10 +27,10 @@ use crate::gateway::Gateway;
 use crate::print::say;
 
 /// Headers of a request that are for this program, or that the gateway gets from it.
-const OWN: [HeaderName; 5] = [HOST, CONNECTION, TRANSFER_ENCODING, UPGRADE, AUTHORIZATION];
+const OWN_HEADERS: [HeaderName; 5] = [HOST, CONNECTION, TRANSFER_ENCODING, UPGRADE, AUTHORIZATION];
 
 /// Headers with which a WebSocket begins.
-const SOCKET: [(HeaderName, HeaderValue); 2] = [
+const WEBSOCKET_HEADERS: [(HeaderName, HeaderValue); 2] = [
     (CONNECTION, HeaderValue::from_static("upgrade")),
     (UPGRADE, HeaderValue::from_static("websocket")),
 ];
@@ -80,11 +82,11 @@ async fn pass(State(proxy): State<Arc<Proxy>>, mut request: Request) -> Response
         Err(_) => return problem(StatusCode::BAD_REQUEST, "BadRequest", "the path is no path"),
     }
     *onward.headers_mut() = parts.headers;
-    for name in OWN {
+    for name in OWN_HEADERS {
         onward.headers_mut().remove(name);
     }
     if socket.is_some() {
-        onward.headers_mut().extend(SOCKET);
+        onward.headers_mut().extend(WEBSOCKET_HEADERS);
     }
     match proxy.gateway.send(onward).await {
         Ok(mut answer) => {

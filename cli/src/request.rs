@@ -9,13 +9,15 @@ use crate::arguments::{ProfileArguments, Start};
 
 pub use manifest::{Manifest, Template};
 
-/// Longest beginning of a generated name: a session's name has at most 52 characters, and the API server adds five.
-const LONGEST_PREFIX: usize = 47;
+/// Longest beginning of a generated name: a session's name has at most 52 characters, and the API
+/// server adds five.
+const MAX_PREFIX_CHARS: usize = 47;
 
 /// How sessions of templates without a name are called.
-const OF_TEMPLATE: &str = "run";
+const TEMPLATE_PREFIX: &str = "run";
 
-/// The session; without a name of its own it is named after the pod, and the API server makes the name unique.
+/// The session; without a name of its own it is named after the pod, and the API server makes the
+/// name unique.
 pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespace: &str) -> ProfilingSession {
     let nsys = NsysOptions {
         trace: without_repeats(&arguments.trace),
@@ -39,7 +41,10 @@ pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespa
     let pod = arguments.pod.as_ref().map(|pod| pod.0.clone());
     let (of_template, pod_template) =
         template.map_or((None, None), |template| (template.name, Some(template.template)));
-    let named_after = pod.clone().or(of_template).unwrap_or_else(|| OF_TEMPLATE.to_owned());
+    let named_after = pod
+        .clone()
+        .or(of_template)
+        .unwrap_or_else(|| TEMPLATE_PREFIX.to_owned());
     let (pod_name, replica_of) = if arguments.replica { (None, pod) } else { (pod, None) };
     let defaults = ProfilingSessionSpec::of(TargetSpec {
         pod_name,
@@ -75,7 +80,7 @@ pub fn session(arguments: &ProfileArguments, template: Option<Template>, namespa
 
 fn prefix(pod: &str) -> String {
     // Names of pods are ASCII; those of nothing else reach here.
-    let cut: String = pod.chars().take(LONGEST_PREFIX - 1).collect();
+    let cut: String = pod.chars().take(MAX_PREFIX_CHARS - 1).collect();
     format!("{}-", cut.trim_end_matches(['-', '.']))
 }
 
@@ -231,6 +236,6 @@ mod tests {
         let long = format!("{}-x", "a".repeat(45));
         assert_eq!(prefix(&long), format!("{}-", "a".repeat(45)));
         assert_eq!(prefix("trainer-0.a"), "trainer-0.a-");
-        assert!(prefix(&"b".repeat(253)).len() <= LONGEST_PREFIX);
+        assert!(prefix(&"b".repeat(253)).len() <= MAX_PREFIX_CHARS);
     }
 }

@@ -13,7 +13,7 @@ use crate::arguments::{
 use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::follow::{Display, until_end};
-use crate::listing::{as_objects, none, typed};
+use crate::listing::{as_objects, print_none, typed};
 use crate::print::{Paint, object, say};
 use crate::sessions::{Columns, render};
 use crate::{ask, compare, complete, describe, doctor, fetch, open, proxy, request, schedule, top};
@@ -73,6 +73,15 @@ async fn profile(cluster: &Cluster, arguments: &ProfileArguments) -> Result<(), 
             format => object(&typed(&session)?, format)?,
         });
     }
+    if let Some(pod) = &arguments.pod
+        && !arguments.wait_for_pod
+        && !ask::pod_exists(cluster, &pod.0).await?
+    {
+        return Err(Error::NoPod {
+            namespace: cluster.namespace.clone(),
+            name: pod.0.clone(),
+        });
+    }
     let dry_run = arguments.dry_run.is_some();
     let made = ask::create(cluster, &session, dry_run).await?;
     let name = made.name_any();
@@ -116,7 +125,7 @@ async fn list(cluster: &Cluster, arguments: &SessionsArguments, paint: Paint) ->
     }
     if found.is_empty() {
         let help = "Make one: kubectl flopwatch profile pod/NAME";
-        none("sessions", cluster, arguments.all_namespaces, help);
+        print_none("sessions", cluster, arguments.all_namespaces, help);
         return Ok(());
     }
     let columns = Columns {

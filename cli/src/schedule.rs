@@ -1,4 +1,5 @@
-//! `kubectl flopwatch schedule`: what schedules there are, what one will do next, and why it leaves pods out.
+//! `kubectl flopwatch schedule`: what schedules there are, what one will do next, and why it leaves
+//! pods out.
 
 mod show;
 
@@ -17,7 +18,7 @@ use kube::api::{Api, Patch, PatchParams};
 use crate::arguments::{Format, ScheduleArguments};
 use crate::cluster::{Cluster, ClusterError};
 use crate::error::Error;
-use crate::listing::{as_objects, none};
+use crate::listing::{as_objects, print_none};
 use crate::print::{Paint, object, say};
 use crate::sessions::Columns;
 
@@ -44,7 +45,7 @@ pub async fn run(cluster: &Cluster, arguments: &ScheduleArguments, paint: Paint)
         return switch(cluster, &name.0, arguments).await;
     }
     let schedules: Api<ProfilingSchedule> = cluster.api();
-    let schedule = cluster.asked("read the schedule", schedules.get(&name.0)).await?;
+    let schedule = cluster.call("read the schedule", schedules.get(&name.0)).await?;
     let format = arguments.format.output;
     if format == Some(Format::Name) {
         return say(&format!("{KIND}/{}\n", schedule.name_any()));
@@ -73,7 +74,7 @@ async fn list(cluster: &Cluster, arguments: &ScheduleArguments, paint: Paint) ->
     }
     if found.is_empty() {
         let help = "docs/schedules.md has one to begin with";
-        none("schedules", cluster, arguments.all_namespaces, help);
+        print_none("schedules", cluster, arguments.all_namespaces, help);
         return Ok(());
     }
     let columns = Columns {
@@ -93,7 +94,7 @@ async fn switch(cluster: &Cluster, name: &str, arguments: &ScheduleArguments) ->
     let patch = serde_json::json!({"spec": {"suspend": arguments.suspend}});
     let (params, patch) = (PatchParams::default(), Patch::Merge(&patch));
     let changed = schedules.patch(name, &params, &patch);
-    let changed = cluster.asked(doing, changed).await?;
+    let changed = cluster.call(doing, changed).await?;
     match arguments.format.output {
         Some(format @ (Format::Json | Format::Yaml)) => say(&object(&changed, format)?),
         Some(Format::Name) => say(&format!("{KIND}/{name}\n")),

@@ -1,4 +1,5 @@
-//! `top`: what the fleet spends its time on. The gateway adds up the rows that agents left in the object store; what is printed here is its result.
+//! `top`: what the fleet spends its time on. The gateway adds up the rows that agents left in the
+//! object store; what is printed here is its result.
 
 use std::io::Write as _;
 use std::time::Duration;
@@ -16,14 +17,14 @@ use crate::error::Error;
 use crate::follow::interrupted;
 use crate::gateway::{Gateway, GatewayError};
 use crate::listing;
-use crate::print::{Cell, Paint, Tone, line, object, say, table};
+use crate::print::{Cell, Paint, Tone, line, object, say, table_of_names};
 
 /// Largest result that is read.
-const LARGEST: usize = 8 << 20;
+const MAX_RESULT_BYTES: usize = 8 << 20;
 /// Wait after which it is said what is waited for.
-const LONG: Duration = Duration::from_secs(2);
+const NOTICE_DELAY: Duration = Duration::from_secs(2);
 /// Nanoseconds of an hour.
-const HOUR: f64 = 3.6e12;
+const NANOSECONDS_PER_HOUR: f64 = 3.6e12;
 
 /// The result as far as it is printed.
 #[derive(Debug, Deserialize)]
@@ -91,7 +92,7 @@ pub async fn run(cluster: &Cluster, arguments: &TopArguments, paint: Paint) -> R
         format => {
             if found.captures == 0 {
                 let help = "Captures of a schedule are counted once they have ended: kubectl flopwatch schedule";
-                listing::none("captures of that time", cluster, arguments.all_namespaces, help);
+                listing::print_none("captures of that time", cluster, arguments.all_namespaces, help);
                 return say(&notes(&found, paint));
             }
             render(&found, arguments.by, format == Some(Format::Wide), paint)
@@ -128,14 +129,14 @@ async fn result(gateway: &Gateway, path: &str) -> Result<Vec<u8>, Error> {
         },
         other => other,
     })?;
-    let body = Limited::new(answer.into_body(), LARGEST).collect().await;
+    let body = Limited::new(answer.into_body(), MAX_RESULT_BYTES).collect().await;
     let body = body.map_err(|error| Error::Render(format!("the gateway's result broke off: {error}")))?;
     Ok(body.to_bytes().to_vec())
 }
 
 /// Never resolves.
 async fn say_what_takes_long() {
-    sleep(LONG).await;
+    sleep(NOTICE_DELAY).await;
     drop(writeln!(
         std::io::stderr(),
         "The gateway reads the captures of that time ..."
@@ -167,7 +168,8 @@ fn render(found: &Top, by: TopBy, wide: bool, paint: Paint) -> String {
         };
         rows.push(row(&found.others, &others, wide));
     }
-    format!("{}\n{}", table(&header, &rows, paint), notes(found, paint))
+    let paint = if wide { paint.wide() } else { paint };
+    format!("{}\n{}", table_of_names(&header, &rows, paint), notes(found, paint))
 }
 
 fn row(group: &Group, name: &str, wide: bool) -> Vec<Cell> {
@@ -175,7 +177,7 @@ fn row(group: &Group, name: &str, wide: bool) -> Vec<Cell> {
         (Some(low), Some(high)) => format!("{} to {}", write(low), write(high)),
         _ => "-".to_owned(),
     };
-    let hours = |ns: f64| number(ns / HOUR);
+    let hours = |ns: f64| number(ns / NANOSECONDS_PER_HOUR);
     let mut total = group.total_ns.value.map_or_else(|| "-".to_owned(), hours);
     if group.may_miss_ns > 0.0 {
         total.push('+');

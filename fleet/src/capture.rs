@@ -54,15 +54,15 @@ pub struct CaptureRow {
     pub capture_uid: String,
     /// What made the session: the word of a [`Trigger`].
     pub trigger: String,
-    /// The node.
+    /// Name of the node that the pod ran on.
     pub node: String,
     /// Product name of the container's GPUs, several joined by `, `; none where it is not known.
     pub gpu_model: Option<String>,
     /// GPUs and MIG devices that the container has; none where it is not known.
     pub gpus: Option<i64>,
-    /// The pod.
+    /// Name of the pod.
     pub pod: String,
-    /// The container.
+    /// Name of the container that was profiled.
     pub container: String,
     /// Kind of what owns the pod, such as `Deployment`.
     pub workload_kind: Option<String>,
@@ -80,22 +80,25 @@ pub struct CaptureRow {
     pub window_start: i64,
     /// Length of the window; 0 where there was none.
     pub window_ns: i64,
-    /// How probable it was at any time of the schedule's period that the pod is in a window, in billionths;
-    /// [`CERTAIN_PER_BILLION`] where nobody drew.
+    /// How probable it was at any time of the schedule's period that the pod is in a window, in
+    /// billionths; [`CERTAIN_PER_BILLION`] where nobody drew.
     pub probability_per_billion: i64,
     /// Whether the capture succeeded.
     pub succeeded: bool,
     /// Why, as the condition `Succeeded` says it.
     pub reason: Option<String>,
-    /// Categories that were captured, with or without events. What is missing here was not captured.
+    /// Categories that were captured, with or without events. What is missing here was not
+    /// captured.
     pub categories: Vec<String>,
     /// How long its GPUs had work, all added up; none where no work of a GPU was captured.
     pub gpu_busy_ns: Option<i64>,
     /// Events of all categories; none where there is no timeline.
     pub events: Option<i64>,
-    /// Events that were dropped, truncated, skipped or unsupported; none where there is no timeline.
+    /// Events that were dropped, truncated, skipped or unsupported; none where there is no
+    /// timeline.
     pub dropped: Option<i64>,
-    /// What the window cost its target: `Within`, `Exceeded`, `Inconclusive` or `Blind`; none where there was no window.
+    /// What the window cost its target: `Within`, `Exceeded`, `Inconclusive` or `Blind`; none where
+    /// there was no window.
     pub overhead_verdict: Option<String>,
     /// How much longer a unit of work took in the window.
     pub overhead_slowdown_basis_points: Option<i64>,
@@ -146,7 +149,8 @@ impl Default for CaptureRow {
 }
 
 impl CaptureRow {
-    /// With what the capture's summary tells: window, categories, figures and overhead. The GPUs' model stays where it is known.
+    /// With what the capture's summary tells: window, categories, figures and overhead. The GPUs'
+    /// model stays where it is known.
     #[must_use]
     pub fn with_summary(mut self, summary: &Summary) -> Self {
         let captured = || summary.categories.iter().filter(|count| count.captured);

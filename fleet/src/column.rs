@@ -1,16 +1,18 @@
-//! Columns of a table: what each is in a file, and how a record has it.
+//! Columns of a fleet table: the type of each in a Parquet file, and how a record's field becomes a
+//! cell and a cell a field.
 
 use crate::sketch::Sketch;
 
-/// A column of the records `T`.
+/// A column of a table whose records are of type `T`.
 pub(crate) struct Column<T> {
-    /// Its name in files, which is that of the field.
+    /// The column's name in files, which is that of the record's field.
     pub(crate) name: &'static str,
-    /// What it is in files.
+    /// The column's type in files.
     pub(crate) kind: Kind,
-    /// What a record has there.
+    /// Reads the cell of a record.
     pub(crate) get: Get<T>,
-    /// Puts a cell into a record; `false` where it is of another kind, or is no value of this column.
+    /// Stores a cell into a record. Returns `false`, and leaves the record as it was, where the
+    /// cell is of another type or no valid value of this column.
     pub(crate) set: Set<T>,
 }
 
@@ -18,7 +20,7 @@ type Get<T> = Box<dyn Fn(&T) -> Cell>;
 type Set<T> = Box<dyn Fn(&mut T, Cell) -> bool>;
 
 impl<T: 'static> Column<T> {
-    /// A field of a record.
+    /// The column of one field of the record; its type in files is that of the field.
     pub(crate) fn new<V: Value>(
         name: &'static str,
         get: for<'a> fn(&'a T) -> &'a V,
@@ -38,13 +40,14 @@ impl<T: 'static> Column<T> {
         }
     }
 
-    /// The same, of nanoseconds since 1970.
+    /// The same column with the type [`Kind::Instant`]: its integers are nanoseconds since 1970,
+    /// UTC.
     pub(crate) fn of_instants(mut self) -> Self {
         self.kind = Kind::Instant;
         self
     }
 
-    /// The column in the language of Parquet's schemas.
+    /// The column's declaration in the language of Parquet's message types.
     pub(crate) fn schema(&self) -> String {
         let name = self.name;
         match self.kind {
@@ -63,25 +66,25 @@ impl<T: 'static> Column<T> {
     }
 }
 
-/// What a column is in a file.
+/// The type of a column in a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// 64 bits with a sign.
+    /// A signed 64-bit integer.
     Integer(Presence),
-    /// Nanoseconds since 1970, UTC.
+    /// A 64-bit timestamp in nanoseconds since 1970, UTC.
     Instant,
-    /// Yes or no.
+    /// A Boolean.
     Flag,
-    /// UTF-8.
+    /// A UTF-8 string.
     Text(Presence),
-    /// A list of texts.
+    /// A list of UTF-8 strings.
     Texts,
-    /// A list of buckets with their counts, or nothing.
+    /// The buckets of a [`Sketch`]: a list of pairs of bucket number and count, or null.
     Buckets,
 }
 
 impl Kind {
-    /// How many columns of Parquet it takes.
+    /// Number of Parquet leaf columns that the type takes: 2 for buckets, 1 otherwise.
     pub(crate) const fn leaves(self) -> usize {
         match self {
             Self::Buckets => 2,
@@ -90,12 +93,12 @@ impl Kind {
     }
 }
 
-/// Whether every record has a value.
+/// Whether every record has a value in the column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Presence {
-    /// It has.
+    /// Every record has a value.
     Required,
-    /// It may have none.
+    /// A record may be without a value (null).
     Optional,
 }
 
@@ -108,7 +111,7 @@ impl Presence {
     }
 }
 
-/// What a record has in a column.
+/// The value of one record in one column, of whichever type.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Cell {
     Nothing,
@@ -119,13 +122,13 @@ pub(crate) enum Cell {
     Buckets(Vec<(i64, i64)>),
 }
 
-/// What a field of a record may be.
+/// A Rust type that a field of a record may have.
 pub(crate) trait Value: Sized + 'static {
-    /// What it is in a file.
+    /// The type of a column of such fields in a file.
     const KIND: Kind;
-    /// As a cell.
+    /// The field's value as a cell.
     fn cell(&self) -> Cell;
-    /// Of a cell; `None` of another kind.
+    /// The field's value from a cell; `None` where the cell is of another type.
     fn from_cell(cell: Cell) -> Option<Self>;
 }
 

@@ -1,6 +1,7 @@
 //! How much of a file is read.
 
-/// Bounds of what is read of one file. The memory that a read takes is bounded by their sum, times a small number.
+/// Bounds of what is read of one file. The memory that a read takes is bounded by their sum, times
+/// a small number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of the file.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, Events, Figures, Timeline, figures_by_key, index, whole};
+use flopwatch_model::{Category, Events, Figures, RowId, Timeline, figures_by_key, index, whole};
 use flopwatch_summary::{Measure, Summary, TABLES, TableRow};
 
 use crate::capture::{CaptureRow, integer};
@@ -10,23 +10,25 @@ use crate::name::{OTHER_NAMES, stored};
 use crate::row::Row;
 use crate::sketch::Sketch;
 
-/// Category of launches that a kernel profiler replayed. They ran alone, so that their time is not to be added to that of other kernels.
+/// Category of launches that a kernel profiler replayed. They ran alone, so that their time is not
+/// to be added to that of other kernels.
 pub const PROFILED_KERNEL: &str = "profiled_kernel";
 
-/// Names of a device and category that have a row each: those with the longest totals. The rest is one row, [`OTHER_NAMES`].
-pub const MOST_NAMES: usize = 1_000;
+/// Names of a device and category that have a row each: those with the longest totals. The rest is
+/// one row, [`OTHER_NAMES`].
+pub const MAX_NAMES: usize = 1_000;
 
 /// The rows of a capture: per device and name, of the categories that the summary has tables of.
 pub fn rows(timeline: &Timeline, summary: &Summary, capture: &CaptureRow) -> Vec<Row> {
-    with_names(timeline, summary, capture, MOST_NAMES)
+    with_names(timeline, summary, capture, MAX_NAMES)
 }
 
-fn with_names(timeline: &Timeline, summary: &Summary, capture: &CaptureRow, most: usize) -> Vec<Row> {
+fn with_names(timeline: &Timeline, summary: &Summary, capture: &CaptureRow, max: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     let tables = TABLES.iter().filter(|table| table.unit == Measure::Duration);
     for category in tables.flat_map(|table| table.categories) {
         if let Some(events) = timeline.capture.events.get(category) {
-            of_category(timeline, *category, events, capture, most, &mut rows);
+            of_category(timeline, *category, events, capture, max, &mut rows);
         }
     }
     let profiled = &summary.profiled_kernels.rows;
@@ -74,10 +76,10 @@ fn of_category(
     category: Category,
     events: &Events,
     capture: &CaptureRow,
-    most: usize,
+    max: usize,
     rows: &mut Vec<Row>,
 ) {
-    let device_of = |row: u32| timeline.capture.rows.get(index(row)).and_then(|row| row.device);
+    let device_of = |row: RowId| timeline.row(row).and_then(|row| row.device);
     // One device after the other: memory is that of the names, not of the names on every device.
     let mut devices: BTreeMap<Option<u32>, Vec<usize>> = BTreeMap::new();
     for (at, row) in events.row.iter().enumerate() {
@@ -86,7 +88,7 @@ fn of_category(
     for (device, events_of) in devices {
         let known = timeline.capture.devices.iter().find(|known| Some(known.id) == device);
         let model = known.map(|known| known.name.clone()).filter(|name| !name.is_empty());
-        for measured in Measured::of(events, &events_of, most) {
+        for measured in MeasuredName::of(events, &events_of, max) {
             let figures = measured.figures;
             let mut row = of_capture(capture, category.name(), measured.name);
             row.device = device.map(i64::from);
@@ -103,18 +105,18 @@ fn of_category(
 }
 
 /// What is known of a name.
-struct Measured<'a> {
+struct MeasuredName<'a> {
     name: &'a str,
     figures: Figures,
     sketch: Sketch,
 }
 
-impl<'a> Measured<'a> {
-    /// The names of those events, the longest total first; behind `most` all others in one.
-    fn of(events: &'a Events, at: &[usize], most: usize) -> Vec<Self> {
+impl<'a> MeasuredName<'a> {
+    /// The names of those events, the longest total first; behind `max` all others in one.
+    fn of(events: &'a Events, at: &[usize], max: usize) -> Vec<Self> {
         let duration = |at: &usize| events.duration_ns.get(*at).copied().unwrap_or(0);
         // A name that does not exist is one of the others, and so is one that is called like them.
-        let name = |at: &usize| events.name.get(*at).map_or(usize::MAX, |name| index(*name));
+        let name = |at: &usize| events.name.get(*at).map_or(usize::MAX, |name| name.index());
         let mut totals: Vec<(u128, u64)> = vec![(0, 0); events.names.len()];
         for event in at {
             if let Some((total, calls)) = totals.get_mut(name(event)) {
@@ -127,20 +129,20 @@ impl<'a> Measured<'a> {
             .zip(&events.names)
             .enumerate()
             .filter(|(_, ((_, calls), name))| *calls > 0 && name.as_str() != OTHER_NAMES)
-            .map(|(place, ((total, _), name))| (*total, name.as_str(), place))
+            .map(|(position, ((total, _), name))| (*total, name.as_str(), position))
             .collect();
         kept.sort_unstable_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-        kept.truncate(most);
+        kept.truncate(max);
         let others = u32::try_from(kept.len()).unwrap_or(u32::MAX);
-        let mut places = vec![others; events.names.len()];
-        for (place, (_, _, name)) in (0_u32..).zip(&kept) {
-            if let Some(slot) = places.get_mut(*name) {
-                *slot = place;
+        let mut kept_positions = vec![others; events.names.len()];
+        for (position, (_, _, name)) in (0_u32..).zip(&kept) {
+            if let Some(slot) = kept_positions.get_mut(*name) {
+                *slot = position;
             }
         }
         let keys = at
             .iter()
-            .map(|event| places.get(name(event)).copied().unwrap_or(others));
+            .map(|event| kept_positions.get(name(event)).copied().unwrap_or(others));
         let keys: Vec<u32> = keys.collect();
         let figures = figures_by_key(others.saturating_add(1), &keys, |event| {
             at.get(event).map_or(0, duration)
@@ -160,7 +162,7 @@ impl<'a> Measured<'a> {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_model::Event;
+    use flopwatch_model::{Event, NameId};
 
     use super::*;
 
@@ -171,14 +173,14 @@ mod tests {
         // A name that does not exist is one of the others.
         for (name, duration_ns) in [(0, 50), (0, 70), (1, 100), (2, 9), (3, 7), (4, 1), (4, 2), (9, 8)] {
             let event = Event {
-                name,
+                name: NameId::new(name),
                 duration_ns,
                 ..Event::default()
             };
             events.push(event, &[]);
         }
         let at: Vec<usize> = (0..events.len()).collect();
-        let found = Measured::of(&events, &at, 2);
+        let found = MeasuredName::of(&events, &at, 2);
         let figures: Vec<_> = found
             .iter()
             .map(|measured| {

@@ -1,17 +1,20 @@
-//! Names of kernels and ranges as files have them: bounded, and with a hash that other programs can compute.
+//! Names of kernels and ranges as files have them: bounded, and with a hash that other programs can
+//! compute.
 
 use std::borrow::Cow;
 
 use twox_hash::XxHash64;
 
-/// Most bytes of a name in a file. What is longer is cut, and ends with its hash, so that names stay different.
+/// Most bytes of a name in a file. What is longer is cut, and ends with its hash, so that names
+/// stay different.
 pub const LONGEST_NAME: usize = 2_048;
 
 /// Stands for the names of a device and category that have no row of their own.
 pub const OTHER_NAMES: &str = "(other names)";
 
-/// What a cut name has behind what is left of it: an ellipsis, a number sign, and 16 hexadecimal digits.
-const TAIL: usize = 20;
+/// What a cut name has behind what is left of it: an ellipsis, a number sign, and 16 hexadecimal
+/// digits.
+const TAIL_BYTES: usize = 20;
 
 /// XXH64 with the seed 0 of the name's UTF-8, as the bits of a signed number.
 pub fn name_hash(name: &str) -> i64 {
@@ -24,7 +27,7 @@ pub(crate) fn stored(name: &str) -> (Cow<'_, str>, i64) {
     if name.len() <= LONGEST_NAME {
         return (Cow::Borrowed(name), hash);
     }
-    let kept = name.floor_char_boundary(LONGEST_NAME - TAIL);
+    let kept = name.floor_char_boundary(LONGEST_NAME - TAIL_BYTES);
     let kept = name.get(..kept).unwrap_or_default();
     (Cow::Owned(format!("{kept}{}", tail(hash))), hash)
 }

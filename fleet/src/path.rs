@@ -29,7 +29,7 @@ pub enum PathError {
 /// A file of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FilePath {
-    /// Its table.
+    /// Table of the file.
     pub table: Table,
     /// The day on which the window began, in UTC.
     pub date: Date,
@@ -66,15 +66,16 @@ impl FilePath {
         }
     }
 
-    /// The days that windows which began in `from..until` lie in, the earliest first; at most `most`, the latest ones.
-    pub fn days(from: i64, until: i64, most: usize) -> Result<Vec<Date>, PathError> {
+    /// The days that windows which began in `from..until` lie in, the earliest first; at most
+    /// `max`, the latest ones.
+    pub fn days(from: i64, until: i64, max: usize) -> Result<Vec<Date>, PathError> {
         let mut days = Vec::new();
         if from >= until {
             return Ok(days);
         }
         let first = date(from)?;
         let mut day = date(until.saturating_sub(1))?;
-        while day >= first && days.len() < most {
+        while day >= first && days.len() < max {
             days.push(day);
             match day.yesterday() {
                 Ok(before) => day = before,
@@ -190,8 +191,8 @@ mod tests {
 
     #[test]
     fn days_are_those_that_hold_a_part_of_the_time() {
-        let texts = |from, until, most| -> Vec<String> {
-            let days = FilePath::days(from, until, most).unwrap();
+        let texts = |from, until, max| -> Vec<String> {
+            let days = FilePath::days(from, until, max).unwrap();
             days.iter().map(Date::to_string).collect()
         };
         let day = 86_400_000_000_000;

@@ -8,8 +8,8 @@ use crate::name::has_hash;
 use crate::sketch::Sketch;
 use crate::table::{Record, Table, columns};
 
-/// Figures of one (capture, device, category, name). What it says of the capture repeats the [`crate::CaptureRow`], so that queries need not
-/// join.
+/// Figures of one (capture, device, category, name). What it says of the capture repeats the
+/// [`crate::CaptureRow`], so that queries need not join.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Row {
     /// The capture's UID.
@@ -22,7 +22,7 @@ pub struct Row {
     pub image_digest: Option<String>,
     /// Version of the workload.
     pub version: Option<String>,
-    /// The node.
+    /// Name of the node that the pod ran on.
     pub node: String,
     /// Product name of the device; of what ran on no device, that of the container's GPUs.
     pub gpu_model: Option<String>,
@@ -38,7 +38,8 @@ pub struct Row {
     pub device: Option<i64>,
     /// Category of the event model, such as `cuda_kernel`, or [`crate::PROFILED_KERNEL`].
     pub category: String,
-    /// The name; [`crate::OTHER_NAMES`] for those without a row of their own. One that is longer than [`crate::LONGEST_NAME`] is cut.
+    /// The name; [`crate::OTHER_NAMES`] for those without a row of their own. One that is longer
+    /// than [`crate::LONGEST_NAME`] is cut.
     pub name: String,
     /// [`crate::name_hash`] of the whole name.
     pub name_hash: i64,
@@ -46,11 +47,12 @@ pub struct Row {
     pub calls: i64,
     /// Sum of the durations.
     pub total_ns: i64,
-    /// The shortest.
+    /// Shortest duration in ns.
     pub min_ns: i64,
-    /// The longest.
+    /// Longest duration in ns.
     pub max_ns: i64,
-    /// The middle one, or the mean of the two middle ones, rounded down.
+    /// Median of the durations in ns: the middle one, or the mean of the two middle ones, rounded
+    /// down.
     pub median_ns: i64,
     /// How the durations are spread; none where only their figures are known.
     pub sketch: Option<Sketch>,

@@ -1,4 +1,5 @@
-//! How durations are spread, within 2 %, in a form that merges: DDSketch (Masson, Rim and Lee, VLDB 2019) with a bound for every value.
+//! How durations are spread, within 2 %, in a form that merges: DDSketch (Masson, Rim and Lee, VLDB
+//! 2019) with a bound for every value.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -12,22 +13,23 @@ const ZERO: i32 = -1;
 const GROWTH: (u128, u128) = (51, 49);
 
 /// Bits behind the point in which bounds are computed: as many as 2^64 x 51 leaves of 128.
-const FRACTION: u32 = 58;
+const FRACTION_BITS: u32 = 58;
 
-/// The largest duration of each bucket, from bucket 0, which holds 1 ns. In integers, so that every machine has the same.
+/// The largest duration of each bucket, from bucket 0, which holds 1 ns. In integers, so that every
+/// machine has the same.
 static BOUNDS: LazyLock<Vec<u64>> = LazyLock::new(|| {
     let (grow, shrink) = GROWTH;
     let mut bounds = Vec::new();
-    let mut bound: u128 = 1 << FRACTION;
-    while let Ok(whole) = u64::try_from(bound >> FRACTION) {
+    let mut bound: u128 = 1 << FRACTION_BITS;
+    while let Ok(whole) = u64::try_from(bound >> FRACTION_BITS) {
         bounds.push(whole);
         bound = bound / shrink * grow + bound % shrink * grow / shrink;
     }
     bounds
 });
 
-/// Counts of durations in buckets that grow by 51/49. Bucket `i` holds durations above (51/49)^(i-1) ns and up to (51/49)^i ns; bucket -1
-/// holds those of 0 ns.
+/// Counts of durations in buckets that grow by 51/49. Bucket `i` holds durations above
+/// (51/49)^(i-1) ns and up to (51/49)^i ns; bucket -1 holds those of 0 ns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sketch {
     buckets: BTreeMap<i32, u64>,
@@ -39,7 +41,8 @@ impl Sketch {
         i32::try_from(BOUNDS.len()).unwrap_or(i32::MAX)
     }
 
-    /// Of counts by bucket; `None` where a bucket does not exist, is there twice, is out of order, or holds nothing.
+    /// Of counts by bucket; `None` where a bucket does not exist, is there twice, is out of order,
+    /// or holds nothing.
     pub fn from_buckets(buckets: impl IntoIterator<Item = (i32, u64)>) -> Option<Self> {
         let mut sketch = Self::default();
         for (bucket, count) in buckets {
@@ -63,7 +66,8 @@ impl Sketch {
         *count = count.saturating_add(1);
     }
 
-    /// Adds all that `other` holds: the result is the sketch of both lists of durations, whatever the order.
+    /// Adds all that `other` holds: the result is the sketch of both lists of durations, whatever
+    /// the order.
     pub fn merge(&mut self, other: &Self) {
         for (bucket, more) in &other.buckets {
             let count = self.buckets.entry(*bucket).or_default();
@@ -76,8 +80,8 @@ impl Sketch {
         self.buckets.values().fold(0, |sum, count| sum.saturating_add(*count))
     }
 
-    /// The duration in ns below which a share of `q` lies, 0 to 1: within 2 % of the element of the sorted list at `q (n - 1)`, rounded
-    /// down. `None` of no durations.
+    /// The duration in ns below which a share of `q` lies, 0 to 1: within 2 % of the element of the
+    /// sorted list at `q (n - 1)`, rounded down. `None` of no durations.
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let last = self.count().checked_sub(1)?;
         let rank = flopwatch_model::whole((q.clamp(0.0, 1.0) * flopwatch_model::approximate(u128::from(last))).floor());
@@ -100,8 +104,8 @@ fn bucket(duration_ns: u64) -> i32 {
     if duration_ns == 0 {
         return ZERO;
     }
-    let place = BOUNDS.partition_point(|bound| *bound < duration_ns);
-    i32::try_from(place).unwrap_or(i32::MAX)
+    let position = BOUNDS.partition_point(|bound| *bound < duration_ns);
+    i32::try_from(position).unwrap_or(i32::MAX)
 }
 
 #[cfg(test)]
@@ -189,8 +193,8 @@ mod tests {
             let found = of(&values).quantile(q).unwrap();
             values.sort_unstable();
             let last = flopwatch_model::approximate(u128::from(flopwatch_model::count(values.len() - 1)));
-            let place = usize::try_from(flopwatch_model::whole((q * last).floor())).unwrap();
-            let exact = flopwatch_model::approximate(u128::from(values[place]));
+            let position = usize::try_from(flopwatch_model::whole((q * last).floor())).unwrap();
+            let exact = flopwatch_model::approximate(u128::from(values[position]));
             prop_assert!((found - exact).abs() <= exact * 0.02 * (1.0 + 1e-9), "{} for {}", found, exact);
         }
     }

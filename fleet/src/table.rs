@@ -2,7 +2,8 @@
 
 use crate::column::Column;
 
-/// Version of the columns. One that is added raises it, and readers of this version refuse files of another.
+/// Version of the columns. One that is added raises it, and readers of this version refuse files of
+/// another.
 pub const SCHEMA_VERSION: i64 = 1;
 
 /// A table.
@@ -18,7 +19,7 @@ impl Table {
     /// Every table.
     pub const ALL: [Self; 2] = [Self::Captures, Self::Rows];
 
-    /// Its name in paths and files.
+    /// Name of the table in paths and files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Captures => "captures",
@@ -29,10 +30,10 @@ impl Table {
 
 /// What a table has records of.
 pub(crate) trait Record: Default + Clone + 'static {
-    /// Its table.
+    /// Table of the record.
     const TABLE: Table;
 
-    /// Its columns in the order of files.
+    /// Columns of the record in the order of files.
     fn columns() -> Vec<Column<Self>>;
 
     /// What makes no sense about the record.

@@ -1,8 +1,11 @@
-//! Sums over the captures of a fleet: what they would be over all pods and all of the time, out of the windows that were drawn.
+//! Sums over the captures of a fleet: what they would be over all pods and all of the time, out of
+//! the windows that were drawn.
 //!
-//! A capture that was drawn with probability `p` stands for `1/p` windows (Horvitz and Thompson). How far off the sums may be is found by
-//! drawing the captures anew, with replacement: each of 1,000 resamples takes every capture so many times as a Poisson number of mean 1
-//! says, which is what drawing as many as there are comes to, and needs no second look at the captures (Chamandy et al., 2012).
+//! A capture that was drawn with probability `p` stands for `1/p` windows (Horvitz and Thompson).
+//! How far off the sums may be is found by drawing the captures anew, with replacement: each of
+//! 1,000 resamples takes every capture so many times as a Poisson number of mean 1 says, which is
+//! what drawing as many as there are comes to, and needs no second look at the captures (Chamandy
+//! et al., 2012).
 
 mod group;
 mod report;
@@ -18,7 +21,7 @@ use crate::row::Row;
 use group::{Part, Sums};
 use resample::Resamples;
 
-pub use report::{Estimate, Figures, Observed, Report};
+pub use report::{Estimate, Figures, ObservedSums, Report};
 
 /// What makes a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +30,7 @@ pub enum GroupBy {
     Name,
     /// The image, as pods name it.
     Image,
-    /// The node.
+    /// The node that the pod ran on.
     Node,
 }
 
@@ -46,14 +49,15 @@ impl GroupBy {
 pub struct Query {
     /// What makes a group.
     pub group_by: GroupBy,
-    /// Categories whose rows count. Ranges and operators nest, so that their sum holds the time of the inner ones more than once.
+    /// Categories whose rows count. Ranges and operators nest, so that their sum holds the time of
+    /// the inner ones more than once.
     pub categories: BTreeSet<String>,
     /// Windows count that began from here on, in ns since 1970.
     pub from_ns: i64,
     /// Windows count that began before this, in ns since 1970.
     pub until_ns: i64,
-    /// Whether only captures count that a schedule drew. Those that people and alerts asked for stand for themselves alone, and are no sample of
-    /// anything.
+    /// Whether only captures count that a schedule drew. Those that people and alerts asked for
+    /// stand for themselves alone, and are no sample of anything.
     pub drawn_only: bool,
 }
 
@@ -67,7 +71,8 @@ impl Query {
 /// What sums may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Groups that are kept apart, the largest ones. At most twice as many are held at a time, of 16 bytes a resample each.
+    /// Groups that are kept apart, the largest ones. At most twice as many are held at a time, of
+    /// 16 bytes a resample each.
     pub groups: usize,
     /// Resamples that intervals are made of.
     pub resamples: usize,
@@ -95,7 +100,8 @@ pub struct Totals {
     others: Sums,
     /// How many groups were let go of; one that came back counts again.
     let_go: u64,
-    /// The most that any group had that was let go of: as much may be missing in one that came later.
+    /// The most that any group had that was let go of: as much may be missing in one that came
+    /// later.
     largest_let_go: f64,
     all: Sums,
     counts: Counts,
@@ -131,7 +137,8 @@ impl Totals {
         }
     }
 
-    /// Adds captures with all of their rows, in any order. A capture is to be added once; one that is there twice in a call counts once.
+    /// Adds captures with all of their rows, in any order. A capture is to be added once; one that
+    /// is there twice in a call counts once.
     pub fn add(&mut self, captures: &[CaptureRow], rows: &[Row]) {
         let mut known: BTreeMap<&str, &CaptureRow> = BTreeMap::new();
         for capture in captures {

@@ -1,4 +1,5 @@
-//! `analyze`: what it prints. The child that reads the captures writes the result as it was asked for; nothing of it is parsed here.
+//! `analyze`: what it prints. The child that reads the captures writes the result as it was asked
+//! for; nothing of it is parsed here.
 
 pub(crate) mod profile;
 
@@ -8,14 +9,17 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::{Definition, Listing, Request, ResultType, catalogue};
 use flopwatch_report::page::{self, Cell, Table, Unit};
-use flopwatch_report::{Format, Page};
+use flopwatch_report::{Format, Layout, Page, Tone};
 use serde_json::Value;
 
-use crate::arguments::{AnalyzeArguments, ResultFormat};
+use crate::arguments::{AnalyzeArguments, PrintArguments, ResultFormat};
 use crate::source::{self, Source};
 
 /// Longest result that is printed, in bytes; longer ones go to a file.
 const MAX_RESULT_BYTES: u64 = 1 << 30;
+
+/// What a sentence beside a name has at least, in columns.
+const MIN_SENTENCE: usize = 20;
 
 /// Why nothing is printed.
 #[derive(Debug, thiserror::Error)]
@@ -52,25 +56,25 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
         files,
         list,
         parameters,
-        format,
-        output,
-        force,
+        print,
         source,
     } = arguments;
     let name = match name {
         Some(name) if !list => name,
-        one => return print_list(one.as_deref(), format.unwrap_or(ResultFormat::Table)),
+        one => return print_list(one.as_deref(), &print),
     };
     let request = Request::from_words(&name, parameters.iter().map(String::as_str)).map_err(source::Error::from)?;
-    let request = match format.map(ResultFormat::format) {
-        None if request.format() != Format::Json => request,
-        format => {
-            let format = format.unwrap_or_else(|| usual(request.definition(), output.as_deref()));
-            request.written_as(format).map_err(source::Error::from)?
-        }
+    // `-p format=` says it too.
+    let request = if print.format.is_none() && request.format() != Format::Json {
+        request
+    } else {
+        let format = format(&print, request.definition());
+        request.written_as(format).map_err(source::Error::from)?
     };
+    let request = request.laid_out(print.layout());
+    let PrintArguments { output, force, .. } = print;
     if let [file] = files.as_slice()
-        && let Some(written) = profile::dashboard(&request, file, request.format())?
+        && let Some(written) = profile::dashboard(&request, file)?
     {
         let Some(output) = output else {
             return Ok(String::from_utf8_lossy(&written).into_owned());
@@ -93,19 +97,29 @@ pub async fn run(arguments: AnalyzeArguments, until: impl Future<Output = ()>) -
     read(result, request.definition().name)
 }
 
-/// How a result is written where nobody says it: as the name of its file says, or for a terminal.
-pub(crate) fn usual(definition: &Definition, output: Option<&Path>) -> Format {
-    let ending = output.and_then(Path::extension).and_then(|ending| ending.to_str());
-    let wanted = match (output, ending) {
-        (None, _) | (_, Some("txt")) => Format::Text,
-        (_, Some("html" | "htm")) => Format::Html,
-        (_, Some("csv")) => Format::Csv,
-        _ => Format::Json,
-    };
+/// How a result is written: as the command line says, else as the name of its file ends, else for a
+/// terminal.
+pub(crate) fn format(print: &PrintArguments, definition: &Definition) -> Format {
+    if let Some(asked) = print.format {
+        return asked.format();
+    }
+    let of_file = |output: &PathBuf| of_name(output).unwrap_or(Format::Json);
+    let wanted = print.output.as_ref().map_or(Format::Text, of_file);
     if definition.formats().contains(&wanted) {
         wanted
     } else {
         Format::Json
+    }
+}
+
+/// The format that the ending of a file's name promises.
+pub(crate) fn of_name(output: &Path) -> Option<Format> {
+    match output.extension()?.to_str()? {
+        "html" | "htm" => Some(Format::Html),
+        "csv" => Some(Format::Csv),
+        "txt" => Some(Format::Text),
+        "json" => Some(Format::Json),
+        _ => None,
     }
 }
 
@@ -127,7 +141,7 @@ pub(crate) fn read(result: File, name: &'static str) -> Result<String, Error> {
 }
 
 /// The catalogue, or the entry of that name.
-fn print_list(name: Option<&str>, format: ResultFormat) -> Result<String, Error> {
+fn print_list(name: Option<&str>, print: &PrintArguments) -> Result<String, Error> {
     let one = name.map(|name| Request::parse(name, &Value::Null).map(|request| vec![request.definition()]));
     let listed = one.transpose().map_err(source::Error::from)?;
     let listed = listed.unwrap_or_else(|| catalogue::CATALOGUE.to_vec());
@@ -136,19 +150,62 @@ fn print_list(name: Option<&str>, format: ResultFormat) -> Result<String, Error>
     for definition in &listed {
         table.push(line(definition));
     }
-    match format {
-        ResultFormat::Json => {
+    let of_output = || print.output.as_deref().map_or(Some(Format::Text), of_name);
+    let format = print.format.map(ResultFormat::format).or_else(of_output);
+    let text = match format.unwrap_or(Format::Json) {
+        Format::Json => {
             let listed: Vec<Listing> = listed.into_iter().map(Listing::of).collect();
-            Ok(serde_json::to_string_pretty(&listed)? + "\n")
+            serde_json::to_string_pretty(&listed)? + "\n"
         }
-        ResultFormat::Table => Ok(page::text::table(&table)),
-        ResultFormat::Csv => {
+        Format::Text => match (name, print.layout()) {
+            (
+                None,
+                layout @ Layout {
+                    columns: Some(columns), ..
+                },
+            ) => short_list(&listed, columns, layout),
+            (_, layout) => page::text::table(
+                &table,
+                Layout {
+                    columns: None,
+                    ..layout
+                },
+            ),
+        },
+        Format::Csv => {
             let mut page = Page::default();
             page.table(table);
-            Ok(page::csv::render(&page))
+            page::csv::render(&page)
         }
-        ResultFormat::Html | ResultFormat::Page => Err(Error::List),
+        Format::Html | Format::Page => return Err(Error::List),
+    };
+    let Some(output) = &print.output else {
+        return Ok(text);
+    };
+    source::publish(text.as_bytes(), output, print.force)?;
+    Ok(format!("{}: the list\n", output.display()))
+}
+
+/// The names for a terminal of so many columns, each with what it tells, which is a sentence and
+/// not cut.
+fn short_list(listed: &[&Definition], columns: usize, layout: Layout) -> String {
+    let names = listed.iter().map(|definition| definition.name.len());
+    let indent = names.max().unwrap_or(0) + 2;
+    let beside = Layout {
+        columns: Some(columns.saturating_sub(indent).max(MIN_SENTENCE)),
+        ..layout
+    };
+    let next = format!("\n{:indent$}", "");
+    let mut out = String::new();
+    for definition in listed {
+        let about = beside.wrapped(definition.about, 0).replace('\n', &next);
+        let line = format!("{:indent$}{about}\n", definition.name);
+        out.push_str(&line);
     }
+    let more = "analyze NAME --list tells inputs and parameters, --wide those of all.";
+    out.push_str(&layout.paint(Tone::Faint, &layout.wrapped(more, 0)));
+    out.push('\n');
+    out
 }
 
 fn line(definition: &Definition) -> [Cell; 5] {
@@ -162,4 +219,29 @@ fn line(definition: &Definition) -> [Cell; 5] {
         names.collect::<Vec<_>>().join(" ").into(),
         definition.about.into(),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_fits_a_terminal_and_no_sentence_of_it_is_cut() {
+        let layout = Layout {
+            columns: Some(72),
+            colors: false,
+        };
+        let text = short_list(catalogue::CATALOGUE, 72, layout);
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        for definition in catalogue::CATALOGUE {
+            let sentence = words(definition.about);
+            assert!(
+                words(&text).windows(sentence.len()).any(|part| part == sentence),
+                "{}",
+                definition.name
+            );
+        }
+        let longest = text.lines().map(|line| line.chars().count()).max();
+        assert!(longest <= Some(72), "{longest:?}: {text}");
+    }
 }

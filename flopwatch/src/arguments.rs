@@ -5,37 +5,50 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PathBufValueParser, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use flopwatch_analysis::advice::Severity;
 use flopwatch_analysis::export::{ExportFormat, Table};
-use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, parse_capture_range};
+use flopwatch_api::profiler::{CaptureRange, CudaGraphTrace, TraceCategory, parse_capture_range};
+use flopwatch_model::Category;
 use flopwatch_pipeline::{disassembly, tools};
-use flopwatch_report::Format;
+use flopwatch_report::{Format, Layout};
 
 use crate::source::Source;
+use crate::terminal;
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub struct RecordArguments {
-    /// A ProfilingSession manifest; its target may be left out. Without one: ten seconds of CUDA and NVTX.
+    /// A ProfilingSession manifest; its target may be left out. Without one: ten seconds of CUDA
+    /// and NVTX.
     #[arg(short = 'f', long = "file", value_name = "MANIFEST")]
     pub manifest: Option<PathBuf>,
     /// Folder of the results [default: flopwatch-ID in the current folder].
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+    /// Replace the results of an earlier recording in that folder.
+    #[arg(long)]
+    pub force: bool,
     /// Length of the window in seconds, in place of the manifest's durationSeconds.
     #[arg(short, long, value_name = "SECONDS", value_parser = clap::value_parser!(i32).range(1..=300))]
     pub duration: Option<i32>,
     /// How CUDA graphs are traced: graph (a row per launch) or node (every kernel).
     #[arg(long, value_name = "MODE", value_parser = graph_mode)]
     pub cuda_graph_trace: Option<CudaGraphTrace>,
-    /// Record these ranges of the command alone: cuda-profiler-api or nvtx:NAME, with ,xCOUNT behind it for several.
+    /// Record these ranges of the command alone: cuda-profiler-api or nvtx:NAME, with ,xCOUNT
+    /// behind it for several.
     #[arg(long, value_name = "RANGE", value_parser = parse_capture_range)]
     pub capture_range: Option<CaptureRange>,
     /// Sample hardware counters of the GPUs, so often in a second [default: 10000].
     #[arg(long, value_name = "HERTZ", num_args = 0..=1, default_missing_value = "10000", value_parser = clap::value_parser!(i32).range(10..=200_000))]
     pub gpu_metrics: Option<i32>,
+    /// Categories of the timeline that must hold events for success, such as
+    /// cuda_kernel,os_runtime; they are recorded too [default: what the manifest requires, else
+    /// CUDA's of a program that uses CUDA, else nvtx_range].
+    #[arg(long, value_delimiter = ',', value_name = "CATEGORY", value_parser = recorded_category)]
+    pub require: Vec<Category>,
     /// Loopback address to serve the results on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
@@ -45,10 +58,13 @@ pub struct RecordArguments {
     /// Rows per table of the printed summary.
     #[arg(long, value_name = "ROWS", default_value_t = 10)]
     pub top: usize,
+    /// Show names as long as they are and every column, however narrow the terminal is.
+    #[arg(long)]
+    pub wide: bool,
     /// Print nothing while recording.
     #[arg(short, long)]
     pub quiet: bool,
-    /// The nsys to use [default: the one on PATH, or Debian's].
+    /// The nsys to use [default: the one on PATH, Debian's, or that of `cargo xtask demo`].
     #[arg(long, value_name = "FILE", env = "FLOPWATCH_NSYS")]
     pub nsys: Option<PathBuf>,
     /// The folder host-linux-x64 that belongs to it [default: found beside it].
@@ -57,8 +73,9 @@ pub struct RecordArguments {
     /// The NVML library [default: libnvidia-ml.so.1 where the loader finds it].
     #[arg(long, value_name = "FILE", env = "FLOPWATCH_NVML")]
     pub nvml_library: Option<PathBuf>,
-    /// The command and its arguments.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The command and its arguments: all that follows is the command's own. Behind `--` it may
+    /// begin with a dash.
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
     pub command: Vec<OsString>,
 }
 
@@ -67,12 +84,13 @@ pub struct RecordArguments {
 pub struct SummaryArguments {
     /// The capture, or a summary.json.
     pub file: PathBuf,
-    /// How to print it.
-    #[arg(long, value_enum, default_value_t)]
-    pub format: SummaryFormat,
-    /// Rows per table [default: 10 in tables for people, all in CSV]. JSON always has all.
+    /// Rows per table [default: 10 in tables for people, all in CSV]. JSON always has all, and HTML
+    /// the first thousand.
     #[arg(long, value_name = "ROWS")]
     pub top: Option<usize>,
+    /// How it is printed.
+    #[command(flatten)]
+    pub print: PrintArguments,
     /// How to read the file.
     #[command(flatten)]
     pub source: SourceArguments,
@@ -102,10 +120,11 @@ pub struct ExportArguments {
     /// The capture: any file that `convert` reads.
     pub file: PathBuf,
     /// Format to write.
-    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ExportFormat::ALL.map(ExportFormat::name)).try_map(named(ExportFormat::from_name)))]
+    #[arg(long, value_name = "FORMAT", value_parser = PossibleValuesParser::new(ExportFormat::ALL.iter().map(|format| format.name())).try_map(named(ExportFormat::from_name)))]
     pub to: ExportFormat,
-    /// The file to write; it appears whole or not at all [default: named after the capture, in the current folder].
-    #[arg(short, long, value_name = "FILE")]
+    /// The file to write; it appears whole or not at all [default: named after the capture, in the
+    /// current folder].
+    #[arg(short, long, value_name = "FILE", value_parser = exported_file())]
     pub output: Option<PathBuf>,
     /// Which table of CSV and Parquet: events or samples.
     #[arg(long, value_name = "TABLE", value_parser = PossibleValuesParser::new(Table::ALL.map(Table::name)).try_map(named(Table::from_name)), default_value = "events")]
@@ -127,23 +146,16 @@ pub struct AnalyzeArguments {
     /// The captures, in the order that the analysis knows them by: before, then after.
     #[arg(required_unless_present = "list")]
     pub files: Vec<PathBuf>,
-    /// List the analyses, or the one that is named; as JSON with the schemas of parameters and results.
+    /// List the analyses, or the one that is named; as JSON with the schemas of parameters and
+    /// results.
     #[arg(long, conflicts_with = "files")]
     pub list: bool,
     /// A parameter, as NAME=VALUE; may be repeated.
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
     pub parameters: Vec<String>,
-    /// How to write the result [default: tables for a terminal; HTML for an output *.html, CSV for *.csv, JSON for any other; a file
-    /// for another program as it is].
-    #[arg(long, value_enum)]
-    pub format: Option<ResultFormat>,
-    /// The file to write; it appears whole or not at all [default: standard output; files for other programs: their own name in the
-    /// current folder].
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Replace the output if it is there.
-    #[arg(long)]
-    pub force: bool,
+    /// How the result is printed.
+    #[command(flatten)]
+    pub print: PrintArguments,
     /// How to read the captures.
     #[command(flatten)]
     pub source: SourceArguments,
@@ -156,7 +168,8 @@ pub struct CompareArguments {
     pub before: PathBuf,
     /// The capture after it.
     pub after: PathBuf,
-    /// Change of the time of an iteration, in percent, from which on it is a regression or an improvement [default: 5].
+    /// Change of the time of an iteration, in percent, from which on it is a regression or an
+    /// improvement [default: 5].
     #[arg(long, value_name = "PERCENT")]
     pub threshold_percent: Option<f64>,
     /// What ends with exit code 3.
@@ -165,15 +178,9 @@ pub struct CompareArguments {
     /// A further parameter of the analysis, as NAME=VALUE; may be repeated.
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
     pub parameters: Vec<String>,
-    /// How to write the result [default: tables for a terminal; HTML for an output *.html, CSV for *.csv, JSON for any other].
-    #[arg(long, value_enum)]
-    pub format: Option<ResultFormat>,
-    /// The file to write; it appears whole or not at all [default: standard output].
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Replace the output if it is there.
-    #[arg(long)]
-    pub force: bool,
+    /// How the result is printed.
+    #[command(flatten)]
+    pub print: PrintArguments,
     /// How to read the captures.
     #[command(flatten)]
     pub source: SourceArguments,
@@ -189,6 +196,57 @@ pub enum FailOn {
     AnyChange,
     /// None.
     Never,
+}
+
+/// How a result is printed, the same for every command that has one.
+#[derive(Clone, Debug, Default, Args)]
+pub struct PrintArguments {
+    /// How to write it [default: tables on standard output; HTML for an output *.html, CSV for
+    /// *.csv, tables for *.txt, JSON for any other; a file for another program as it is].
+    #[arg(long, value_enum)]
+    pub format: Option<ResultFormat>,
+    /// The file to write; it appears whole or not at all [default: standard output; files for other
+    /// programs: their own name in the current folder].
+    #[arg(short, long, value_name = "FILE", value_parser = output_file())]
+    pub output: Option<PathBuf>,
+    /// Replace the output if it is there.
+    #[arg(long)]
+    pub force: bool,
+    /// Show names as long as they are and every column, however narrow the terminal is. A pipe and
+    /// a file have all anyway.
+    #[arg(long)]
+    pub wide: bool,
+}
+
+impl PrintArguments {
+    /// What a text is written on.
+    pub fn layout(&self) -> Layout {
+        if self.output.is_some() {
+            Layout::default()
+        } else {
+            terminal::layout(self.wide)
+        }
+    }
+}
+
+/// A file that a command may write. The mere name of a format is refused: with kubectl `-o json`
+/// says how to print.
+fn output_file() -> impl TypedValueParser<Value = PathBuf> {
+    no_format("--format", |name| ResultFormat::from_str(name, true).is_ok())
+}
+
+/// The same of `export`.
+fn exported_file() -> impl TypedValueParser<Value = PathBuf> {
+    no_format("--to", |name| ExportFormat::from_name(name).is_some())
+}
+
+fn no_format(option: &'static str, is_format: fn(&str) -> bool) -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(move |path| match path.to_str() {
+        Some(name) if is_format(name) => Err(format!(
+            "{name} is a format: {option} {name} writes it; a file of that name is ./{name}"
+        )),
+        _ => Ok(path),
+    })
 }
 
 /// How the result of an analysis is written.
@@ -208,7 +266,7 @@ pub enum ResultFormat {
 }
 
 impl ResultFormat {
-    /// The same as the catalogue knows it.
+    /// The format of the analysis catalogue that this one stands for.
     pub const fn format(self) -> Format {
         match self {
             Self::Table => Format::Text,
@@ -227,28 +285,47 @@ fn named<T>(
     move |name| from_name(&name).ok_or("no such name")
 }
 
+/// Longest time in seconds for each step of reading a file, where nobody says another.
+const STEP_TIMEOUT: u64 = 600;
+
 /// How foreign files are read.
 #[derive(Clone, Debug, Args)]
 pub struct SourceArguments {
     /// Longest time in seconds for each step, such as an import or the transform.
-    #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    #[arg(long, value_name = "SECONDS", default_value_t = STEP_TIMEOUT, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub timeout: u64,
     /// Say nothing meanwhile.
     #[arg(short, long)]
     pub quiet: bool,
-    /// Read reports of Nsight Systems through an export by an installed nsys, for events that only it reads: OpenACC, OpenMP,
-    /// Vulkan, DX.
+    /// Read reports of Nsight Systems through an export by an installed nsys, for events that only
+    /// it reads: OpenACC, OpenMP, Vulkan, DX.
     #[arg(long)]
     pub nsys_export: bool,
-    /// The nsys for raw captures and --nsys-export [default: the one on PATH, or Debian's].
+    /// The nsys for raw captures and --nsys-export [default: the one on PATH, Debian's, or that of
+    /// `cargo xtask demo`].
     #[arg(long, value_name = "FILE", env = "FLOPWATCH_NSYS")]
     pub nsys: Option<PathBuf>,
     /// The folder host-linux-x64 that belongs to it [default: found beside it].
     #[arg(long, value_name = "DIR", env = "FLOPWATCH_NSYS_HOST")]
     pub nsys_host: Option<PathBuf>,
-    /// The nvdisasm for machine code in reports of Nsight Compute [default: the one on PATH, or of CUDA's installer].
+    /// The nvdisasm for machine code in reports of Nsight Compute [default: the one on PATH, or of
+    /// CUDA's installer].
     #[arg(long, value_name = "FILE", env = "FLOPWATCH_NVDISASM")]
     pub nvdisasm: Option<PathBuf>,
+}
+
+impl Default for SourceArguments {
+    /// What the command line has without options.
+    fn default() -> Self {
+        Self {
+            timeout: STEP_TIMEOUT,
+            quiet: false,
+            nsys_export: false,
+            nsys: None,
+            nsys_host: None,
+            nvdisasm: None,
+        }
+    }
 }
 
 impl SourceArguments {
@@ -267,18 +344,6 @@ impl SourceArguments {
     }
 }
 
-/// How a summary is printed.
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-pub enum SummaryFormat {
-    /// Tables for people.
-    #[default]
-    Table,
-    /// The artifact itself.
-    Json,
-    /// A line per row of a table, for spreadsheets and scripts.
-    Csv,
-}
-
 /// Arguments of `diagnose`.
 #[derive(Debug, Args)]
 pub struct DiagnoseArguments {
@@ -290,15 +355,9 @@ pub struct DiagnoseArguments {
     /// Most findings, those that are worth most [default: 50].
     #[arg(long, value_name = "COUNT")]
     pub limit: Option<u32>,
-    /// How to write the findings [default: as the name of --output ends, else table, and json in other files].
-    #[arg(long, value_enum)]
-    pub format: Option<ResultFormat>,
-    /// The file to write; it appears whole or not at all [default: standard output].
-    #[arg(short, long, value_name = "FILE")]
-    pub output: Option<PathBuf>,
-    /// Replace the output if it is there.
-    #[arg(long)]
-    pub force: bool,
+    /// How the findings are printed.
+    #[command(flatten)]
+    pub print: PrintArguments,
     /// How to read the capture.
     #[command(flatten)]
     pub source: SourceArguments,
@@ -307,18 +366,36 @@ pub struct DiagnoseArguments {
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub struct ServeArguments {
-    /// A folder with timeline.h5, summary.json or capture.nsys-rep in it, or one such file; without one, the viewer alone. Any other capture can be
-    /// dropped onto it.
-    pub source: Option<PathBuf>,
+    /// Captures (any files that `convert` reads), results of `record`, or folders of captures;
+    /// without one, the viewer alone. Any other capture can be dropped onto it.
+    #[arg(value_name = "FILE|DIR")]
+    pub paths: Vec<PathBuf>,
     /// Loopback address to listen on; port 0 takes a free one.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
     pub listen: SocketAddr,
-    /// The nsys for raw captures that are dropped onto the viewer [default: the one on PATH, or Debian's].
-    #[arg(long, value_name = "FILE", env = "FLOPWATCH_NSYS")]
-    pub nsys: Option<PathBuf>,
-    /// The folder host-linux-x64 that belongs to it [default: found beside it].
-    #[arg(long, value_name = "DIR", env = "FLOPWATCH_NSYS_HOST")]
-    pub nsys_host: Option<PathBuf>,
+    /// How to read captures, those too that are dropped onto the viewer.
+    #[command(flatten)]
+    pub source: SourceArguments,
+}
+
+/// Arguments of `open`.
+#[derive(Debug, Args)]
+pub struct OpenArguments {
+    /// What to serve, and how.
+    #[command(flatten)]
+    pub serve: ServeArguments,
+    /// Print the address, and open no browser.
+    #[arg(long)]
+    pub no_browser: bool,
+}
+
+/// A category that Nsight Systems records.
+fn recorded_category(name: &str) -> Result<Category, String> {
+    let recorded = |category: &Category| TraceCategory::recording(*category).is_some();
+    let known = Category::ALL.iter().copied().filter(recorded);
+    let known: Vec<&str> = known.map(Category::name).collect();
+    let found = Category::from_name(name).filter(recorded);
+    found.ok_or_else(|| format!("Nsight Systems records {}", known.join(", ")))
 }
 
 fn graph_mode(name: &str) -> Result<CudaGraphTrace, String> {

@@ -4,15 +4,17 @@ mod help;
 #[cfg(test)]
 mod tests;
 
+use std::ffi::OsString;
+
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use flopwatch_pipeline::children::ChildCommand;
 use flopwatch_trace::FORMATS;
 
-use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, RECORD_HELP};
+use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, OPEN_HELP, RECORD_HELP};
 use crate::arguments::{
-    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, RecordArguments,
-    ServeArguments, SummaryArguments,
+    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, OpenArguments,
+    RecordArguments, ServeArguments, SummaryArguments,
 };
 use crate::compat::CompatCommand;
 
@@ -55,14 +57,31 @@ pub enum Command {
     /// A report under the name of an earlier suite.
     #[command(flatten)]
     Compat(CompatCommand),
-    /// Serve a result's folder, or one file of it, on loopback.
+    /// Show captures in the browser: serve them on loopback, as `serve` does, until Ctrl-C.
+    #[command(after_help = OPEN_HELP)]
+    Open(OpenArguments),
+    /// Serve captures with the viewer on loopback.
+    #[command(after_help = FORMATS)]
     Serve(ServeArguments),
     /// Print a completion script for a shell.
     Completion {
         /// Shell that the script is for.
         shell: Shell,
     },
-    /// What this program runs itself as in a sandbox.
-    #[command(flatten)]
-    Child(ChildCommand),
+}
+
+/// The command line of the children that this program runs itself as in a sandbox. It stands apart
+/// from people's: nothing of it is offered where a word is mistyped.
+#[derive(Debug, Parser)]
+struct ChildCli {
+    /// What the child does.
+    #[command(subcommand)]
+    command: ChildCommand,
+}
+
+/// What a command line, the program's name first, asks of a child of this program; `None` of any
+/// other.
+pub fn child(line: &[OsString]) -> Option<ChildCommand> {
+    let name = line.get(1)?.to_str()?;
+    ChildCommand::has_subcommand(name).then(|| ChildCli::parse_from(line).command)
 }

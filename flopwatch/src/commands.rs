@@ -1,8 +1,8 @@
-//! The commands: what the command line asks for, and what is said of its outcome.
+//! Runs each command of the command line, and prints its outcome.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitCode, ExitStatus};
 
 use anyhow::Context;
@@ -10,25 +10,30 @@ use clap::CommandFactory;
 use flopwatch_analysis::Request;
 use flopwatch_analysis::export::Export;
 use flopwatch_api::profiler::GpuMetrics;
-use flopwatch_attach::nsys::HostTools;
+use flopwatch_pipeline::children::ChildCommand;
+use flopwatch_pipeline::failure::chain;
 use flopwatch_pipeline::tools;
+use flopwatch_report::Format;
 use flopwatch_summary::{ProfiledCount, Summary};
+use serde_json::Value;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{
-    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, RecordArguments,
-    ServeArguments, SummaryArguments, SummaryFormat,
+    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, OpenArguments,
+    RecordArguments, ServeArguments, SourceArguments, SummaryArguments,
 };
+use crate::browser;
 use crate::cli::{Cli, Command};
 use crate::compat::{self, CompatCommand};
 use crate::manifest::Manifest;
 use crate::record::{Options, Recording, record};
 use crate::serve::Service;
 use crate::source;
+use crate::terminal;
 
-/// Runs a command to its end; gives the exit code of this program.
+/// Runs a command to its end, and gives the exit code of the program.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Record(arguments) => Runtime::new()?.block_on(run_record(arguments)),
@@ -39,17 +44,22 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Compare(arguments) => Runtime::new()?.block_on(compare(arguments)),
         Command::Diagnose(arguments) => Runtime::new()?.block_on(diagnose(arguments)),
         Command::Compat(command) => Runtime::new()?.block_on(report_of(command)),
-        Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(&arguments)),
-        Command::Child(command) => {
-            // One machine keeps no rows of a fleet.
-            command.run(None)?;
-            Ok(ExitCode::SUCCESS)
-        }
+        Command::Open(arguments) => Runtime::new()?.block_on(run_open(arguments)),
+        Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(arguments)),
         Command::Completion { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "flopwatch", &mut std::io::stdout());
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "flopwatch", &mut script);
+            say(&String::from_utf8_lossy(&script))?;
             Ok(ExitCode::SUCCESS)
         }
     }
+}
+
+/// Does the work of a child of this program.
+pub fn run_child(command: ChildCommand) -> anyhow::Result<ExitCode> {
+    // One machine keeps no rows of a fleet.
+    command.run(None)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
@@ -59,6 +69,9 @@ async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
         .map_or_else(|| Ok(Manifest::default()), Manifest::read)?;
     if let Some(seconds) = arguments.duration {
         manifest.spec.duration_seconds = seconds;
+    }
+    if !arguments.require.is_empty() {
+        manifest.spec.require = arguments.require;
     }
     let mut asked = manifest.spec.profiler.nsys.take().unwrap_or_default();
     asked.cuda_graph_trace = arguments.cuda_graph_trace.or(asked.cuda_graph_trace);
@@ -78,6 +91,7 @@ async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
         manifest,
         tools,
         output,
+        force: arguments.force,
         command: arguments.command,
         nvml_library: arguments.nvml_library,
         quiet: arguments.quiet,
@@ -92,7 +106,7 @@ async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
 
     say(&format!(
         "{}\nResults in {} (session {session_id})\n",
-        summary.render(arguments.top),
+        summary.render_on(arguments.top, terminal::layout(arguments.wide)),
         folder.display()
     ))?;
     if let Some(missing) = &missing {
@@ -109,12 +123,18 @@ async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
     }
     // The command keeps running beside the service, and Ctrl-C ends both.
     let watched = tokio::spawn(async move { command.end().await.map(report) });
-    serve(Some(&folder), &name, arguments.listen, Ok(options.tools)).await?;
+    let reading = SourceArguments {
+        quiet: arguments.quiet,
+        nsys: arguments.nsys,
+        nsys_host: arguments.nsys_host,
+        ..SourceArguments::default()
+    };
+    serve(&[folder], arguments.listen, &reading, false).await?;
     watched.abort();
     Ok(ExitCode::SUCCESS)
 }
 
-/// Says how the command ended; gives its code as a shell does.
+/// Prints how the profiled command ended, and gives its exit code as a shell does.
 fn report(status: ExitStatus) -> u8 {
     use std::os::unix::process::ExitStatusExt;
     drop(writeln!(std::io::stderr(), "flopwatch: the command ended ({status})"));
@@ -125,37 +145,56 @@ fn report(status: ExitStatus) -> u8 {
     u8::try_from(code).unwrap_or(1)
 }
 
-async fn run_serve(arguments: &ServeArguments) -> anyhow::Result<ExitCode> {
-    let path = std::env::var_os("PATH");
-    let tools = tools::find(arguments.nsys.as_deref(), arguments.nsys_host.as_deref(), path.as_ref());
-    serve(arguments.source.as_deref(), "result", arguments.listen, tools).await?;
+async fn run_open(arguments: OpenArguments) -> anyhow::Result<ExitCode> {
+    let OpenArguments {
+        serve: what,
+        no_browser,
+    } = arguments;
+    serve(&what.paths, what.listen, &what.source, !no_browser).await?;
     Ok(ExitCode::SUCCESS)
 }
 
+async fn run_serve(arguments: ServeArguments) -> anyhow::Result<ExitCode> {
+    let ServeArguments { paths, listen, source } = arguments;
+    serve(&paths, listen, &source, false).await?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Serves captures until SIGINT or SIGTERM, with the viewer in the user's browser where
+/// `in_browser` says so.
 async fn serve(
-    source: Option<&Path>,
-    name: &str,
+    paths: &[PathBuf],
     address: SocketAddr,
-    tools: Result<HostTools, tools::Error>,
+    reading: &SourceArguments,
+    in_browser: bool,
 ) -> anyhow::Result<()> {
-    let service = Service::new(source, name, address, tools).await?;
-    let urls = service.file_urls().join("\n  ");
-    if let Some(viewer) = service.viewer_url() {
-        say(&format!("Open in a browser:\n  {viewer}\n"))?;
-    }
-    say(&format!("Serving until Ctrl-C:\n  {}\n  {urls}\n", service.url()))?;
     let stop = CancellationToken::new();
-    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let asked = stop.clone();
     tokio::spawn(async move {
-        tokio::select! { _ = interrupt.recv() => {}, _ = terminate.recv() => {} }
+        until_terminated().await;
         asked.cancel();
     });
+    let service = Service::new(paths, address, reading, &stop).await?;
+    let urls = [vec![service.list_url()], service.file_urls()].concat().join("\n  ");
+    let viewer = service.viewer_url();
+    match &viewer {
+        Some(url) => say(&format!("Open in a browser:\n  {url}\n"))?,
+        None => say("This program was built without the viewer (cargo xtask web builds it).\n")?,
+    }
+    say(&format!("Serving until Ctrl-C:\n  {urls}\n"))?;
+    if let Some(url) = viewer.filter(|_| in_browser) {
+        // It connects as soon as it is there: the service listens already.
+        tokio::spawn(async move {
+            if let Err(error) = browser::open(&url).await {
+                drop(writeln!(std::io::stderr(), "flopwatch: {}", chain(&error)));
+            }
+        });
+    }
     Ok(service.run(stop).await?)
 }
 
-/// Resolves when somebody asks this program to end; its children and its files go before it does.
-async fn asked_to_end() {
+/// Resolves when the program gets SIGINT or SIGTERM; children and files are removed before it ends.
+async fn until_terminated() {
     let (Ok(mut interrupt), Ok(mut terminate)) = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()))
     else {
         return std::future::pending().await;
@@ -166,17 +205,39 @@ async fn asked_to_end() {
 async fn print_summary(arguments: SummaryArguments) -> anyhow::Result<ExitCode> {
     let SummaryArguments {
         file,
-        format,
         top,
+        print,
         source,
     } = arguments;
-    let summary = source::summary(&source.source(file, None), asked_to_end()).await?;
+    let request = Request::parse(flopwatch_summary::NAME, &Value::Null)?;
+    let format = crate::analyze::format(&print, request.definition());
+    if matches!(format, Format::Html | Format::Page) {
+        let arguments = AnalyzeArguments {
+            name: Some(flopwatch_summary::NAME.to_owned()),
+            files: vec![file],
+            list: false,
+            parameters: Vec::new(),
+            print,
+            source,
+        };
+        return analyze(arguments).await;
+    }
+    let source = source.source(file, None);
+    if let Some(output) = &print.output {
+        source::check_output(std::slice::from_ref(&source), output, print.force)?;
+    }
+    let summary = source::summary(&source, until_terminated()).await?;
     let text = match format {
-        SummaryFormat::Table => summary.render(top.unwrap_or(10)),
-        SummaryFormat::Json => summary.to_json()? + "\n",
-        SummaryFormat::Csv => summary.to_csv(top.unwrap_or(usize::MAX)),
+        Format::Json => summary.to_json()? + "\n",
+        Format::Csv => summary.to_csv(top.unwrap_or(usize::MAX)),
+        _ => summary.render_on(top.unwrap_or(10), print.layout()),
     };
-    say(&text)?;
+    let Some(output) = &print.output else {
+        say(&text)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    source::publish(text.as_bytes(), output, print.force)?;
+    say(&format!("{}: {} events read\n", output.display(), summary.total_events))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -189,14 +250,15 @@ async fn convert(arguments: ConvertArguments) -> anyhow::Result<ExitCode> {
         source,
     } = arguments;
     let source = source.source(input, session_id);
-    let summary = source::convert(&source, &output, force, asked_to_end()).await?;
-    let held = held(&summary);
-    say(&format!("{}: {held}\n", output.display()))?;
+    let summary = source::convert(&source, &output, force, until_terminated()).await?;
+    let contents = describe_contents(&summary);
+    say(&format!("{}: {contents}\n", output.display()))?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// What a capture holds, in short: events, and launches that a kernel profiler replayed, which have no time.
-fn held(summary: &Summary) -> String {
+/// A phrase with the counts of a capture: its events, and the launches that a kernel profiler
+/// replayed, which have no time.
+fn describe_contents(summary: &Summary) -> String {
     let ProfiledCount { launches, metrics } = summary.profiled;
     let events = format!("{} events", summary.total_events);
     match (summary.total_events, launches) {
@@ -219,7 +281,7 @@ async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
     let output = output.unwrap_or_else(named);
     let source = source.source(file, None);
     let request = Request::of(Export::definition(to, table))?;
-    let report = source::analyze_to(&[source], &request, &output, force, asked_to_end()).await?;
+    let report = source::analyze_to(&[source], &request, &output, force, until_terminated()).await?;
     let mut text = format!(
         "{}: {} events, {} samples\n",
         output.display(),
@@ -235,30 +297,33 @@ async fn export(arguments: ExportArguments) -> anyhow::Result<ExitCode> {
 }
 
 async fn analyze(arguments: AnalyzeArguments) -> anyhow::Result<ExitCode> {
-    say(&crate::analyze::run(arguments, asked_to_end()).await?)?;
+    say(&crate::analyze::run(arguments, until_terminated()).await?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn report_of(command: CompatCommand) -> anyhow::Result<ExitCode> {
-    say(&compat::run(command, asked_to_end()).await?)?;
+    say(&compat::run(command, until_terminated()).await?)?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn compare(arguments: CompareArguments) -> anyhow::Result<ExitCode> {
-    let compared = crate::compare::run(arguments, asked_to_end()).await?;
+    let compared = crate::compare::run(arguments, until_terminated()).await?;
     say(&compared.text)?;
     Ok(compared.exit_code())
 }
 
 async fn diagnose(arguments: DiagnoseArguments) -> anyhow::Result<ExitCode> {
-    let diagnosed = crate::diagnose::run(arguments, asked_to_end()).await?;
+    let diagnosed = crate::diagnose::run(arguments, until_terminated()).await?;
     say(&diagnosed.text)?;
     Ok(diagnosed.exit_code())
 }
 
+/// Writes to standard output. A reader that has gone, such as `head`, is no error: what the command
+/// found, and its exit code, are the same.
 fn say(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .context("cannot write to standard output")
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
 }

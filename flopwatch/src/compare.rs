@@ -1,4 +1,5 @@
-//! `compare`: the analysis of that name for people and for pipelines, which read its verdict from the exit code.
+//! `compare`: the analysis of that name for people and for pipelines, which read its verdict from
+//! the exit code.
 
 use std::process::ExitCode;
 
@@ -8,11 +9,11 @@ use flopwatch_analysis::analyses::compare::Compare;
 use flopwatch_analysis::analyses::compare::ComparisonVerdict;
 
 use crate::analyze;
-use crate::arguments::{CompareArguments, FailOn, ResultFormat};
+use crate::arguments::{CompareArguments, FailOn};
 use crate::source;
 
 /// Exit code where what `--fail-on` names was found.
-const FOUND: u8 = 3;
+const EXIT_CODE_FOUND: u8 = 3;
 
 /// Why there is no comparison.
 #[derive(Debug, thiserror::Error)]
@@ -41,7 +42,7 @@ impl Compared {
     /// What the verdict means to a pipeline.
     pub fn exit_code(&self) -> ExitCode {
         if fails(&self.verdict, self.fail_on) {
-            ExitCode::from(FOUND)
+            ExitCode::from(EXIT_CODE_FOUND)
         } else {
             ExitCode::SUCCESS
         }
@@ -64,22 +65,19 @@ pub async fn run(arguments: CompareArguments, until: impl Future<Output = ()>) -
         threshold_percent,
         fail_on,
         parameters,
-        format,
-        output,
-        force,
+        print,
         source,
     } = arguments;
     let threshold = threshold_percent.map(|percent| format!("threshold_percent={percent}"));
     let words = parameters.iter().chain(&threshold).map(String::as_str);
     let request = Request::from_words(Compare::NAME, words).and_then(|request| {
-        let usual = || analyze::usual(request.definition(), output.as_deref());
-        let format = format.map_or_else(usual, ResultFormat::format);
-        request.written_as(format)
+        let format = analyze::format(&print, request.definition());
+        Ok(request.written_as(format)?.laid_out(print.layout()))
     });
     let request = request.map_err(source::Error::from)?;
     let sources = [before, after].map(|file| source.clone().source(file, None));
-    let (text, report) = if let Some(output) = output {
-        let report = source::analyze_to(&sources, &request, &output, force, until).await?;
+    let (text, report) = if let Some(output) = print.output {
+        let report = source::analyze_to(&sources, &request, &output, print.force, until).await?;
         let verdict = report.verdict.clone().unwrap_or_default();
         (format!("{}: {verdict}\n", output.display()), report)
     } else {

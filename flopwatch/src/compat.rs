@@ -1,5 +1,8 @@
-//! `flame`, `timeline`, `hta`, `memory`, `compile`: analyses under the names of an earlier profiling suite, as HTML unless JSON is asked for.
+//! `flame`, `timeline`, `hta`, `memory`, `compile`: analyses under the names of an earlier
+//! profiling suite. A file of theirs is HTML unless its name says otherwise, and so is what is
+//! piped on; a terminal gets tables.
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
@@ -7,21 +10,30 @@ use flopwatch_analysis::Analysis;
 use flopwatch_analysis::analyses::flame_graph::FlameGraphAnalysis;
 
 use crate::analyze;
-use crate::arguments::{AnalyzeArguments, ResultFormat, SourceArguments};
+use crate::arguments::{AnalyzeArguments, PrintArguments, ResultFormat, SourceArguments};
+
+/// What `--help` prints after the options of a report.
+const FORMATS: &str =
+    "Without --format a terminal gets tables; a pipe, and a file whose name promises no other format, get HTML.";
 
 /// A report that the earlier suite had a command for.
 #[derive(Debug, Subcommand)]
 pub enum CompatCommand {
     /// Write the flame graph of a capture: time of GPUs, or with `-p weight=cpu` of the CPU, by
     /// stack.
+    #[command(after_help = FORMATS)]
     Flame(ReportArguments),
     /// Write when the CPU and GPUs of a capture were active.
+    #[command(after_help = FORMATS)]
     Timeline(ReportArguments),
     /// Write what the GPUs of a capture did with their time.
+    #[command(after_help = FORMATS)]
     Hta(ReportArguments),
     /// Write how much memory of GPUs was allocated over the time of a capture.
+    #[command(after_help = FORMATS)]
     Memory(ReportArguments),
     /// Write what torch.compile did in a capture: graph breaks, time, fusions.
+    #[command(after_help = FORMATS)]
     Compile(ReportArguments),
 }
 
@@ -35,15 +47,12 @@ pub struct ReportArguments {
     /// the eager program beside.
     #[arg(long, value_name = "TRACE")]
     pub with: Vec<PathBuf>,
-    /// The file to write; it appears whole or not at all [default: standard output].
-    #[arg(short, long, value_name = "OUT")]
-    pub output: Option<PathBuf>,
-    /// Write JSON in place of HTML.
-    #[arg(long)]
+    /// Write JSON, as --format json does.
+    #[arg(long, conflicts_with = "format")]
     pub json: bool,
-    /// Replace the output if it is there.
-    #[arg(long)]
-    pub force: bool,
+    /// How the report is printed: by default as tables on a terminal, and as HTML elsewhere.
+    #[command(flatten)]
+    pub print: PrintArguments,
     /// A parameter of the analysis, as NAME=VALUE; may be repeated.
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
     pub parameters: Vec<String>,
@@ -64,20 +73,28 @@ pub async fn run(command: CompatCommand, until: impl Future<Output = ()>) -> Res
     let ReportArguments {
         file,
         with,
-        output,
         json,
-        force,
+        mut print,
         parameters,
         source,
     } = arguments;
+    let is_named = |output: &PathBuf| analyze::of_name(output).is_some();
+    if json {
+        print.format = Some(ResultFormat::Json);
+    } else if print.format.is_none() {
+        // A file whose name promises a format has that one.
+        let is_for_people = print
+            .output
+            .as_ref()
+            .map_or_else(|| std::io::stdout().is_terminal(), is_named);
+        print.format = (!is_for_people).then_some(ResultFormat::Html);
+    }
     let arguments = AnalyzeArguments {
         name: Some(analysis.to_owned()),
         files: std::iter::once(file).chain(with).collect(),
         list: false,
         parameters,
-        format: Some(if json { ResultFormat::Json } else { ResultFormat::Html }),
-        output,
-        force,
+        print,
         source,
     };
     analyze::run(arguments, until).await

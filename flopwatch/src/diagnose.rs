@@ -1,4 +1,5 @@
-//! `diagnose`: the analysis `advice` for people and for pipelines, which read the gravest severity from the exit code.
+//! `diagnose`: the analysis `advice` for people and for pipelines, which read the gravest severity
+//! from the exit code.
 
 use std::process::ExitCode;
 
@@ -7,11 +8,11 @@ use flopwatch_analysis::analyses::advice::AdviceAnalysis;
 use flopwatch_analysis::{Analysis, Request};
 
 use crate::analyze;
-use crate::arguments::{DiagnoseArguments, ResultFormat};
+use crate::arguments::DiagnoseArguments;
 use crate::source;
 
 /// Exit code where a finding is as grave as `--fail-on` names.
-const FOUND: u8 = 3;
+const EXIT_CODE_FOUND: u8 = 3;
 
 /// A capture that was diagnosed.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl Diagnosed {
     /// What the findings mean to a pipeline.
     pub fn exit_code(&self) -> ExitCode {
         if fails(self.gravest, self.fail_on) {
-            ExitCode::from(FOUND)
+            ExitCode::from(EXIT_CODE_FOUND)
         } else {
             ExitCode::SUCCESS
         }
@@ -44,22 +45,19 @@ pub async fn run(arguments: DiagnoseArguments, until: impl Future<Output = ()>) 
         file,
         fail_on,
         limit,
-        format,
-        output,
-        force,
+        print,
         source,
     } = arguments;
     let limit = limit.map(|limit| format!("limit={limit}"));
     let request = Request::from_words(AdviceAnalysis::NAME, limit.iter().map(String::as_str));
     let request = request.and_then(|request| {
-        let usual = || analyze::usual(request.definition(), output.as_deref());
-        let format = format.map_or_else(usual, ResultFormat::format);
-        request.written_as(format)
+        let format = analyze::format(&print, request.definition());
+        Ok(request.written_as(format)?.laid_out(print.layout()))
     });
     let request = request.map_err(source::Error::from)?;
     let sources = [source.source(file, None)];
-    let (text, report) = if let Some(output) = output {
-        let report = source::analyze_to(&sources, &request, &output, force, until).await?;
+    let (text, report) = if let Some(output) = print.output {
+        let report = source::analyze_to(&sources, &request, &output, print.force, until).await?;
         let text = format!("{}: {} events read\n", output.display(), report.total_events);
         (text, report)
     } else {

@@ -1,28 +1,50 @@
-//! Flopwatch's program for one machine, `flopwatch`: what its commands are made of. It knows no
-//! cluster.
+//! The library of `flopwatch`, the program for one machine: it records, converts, analyses and
+//! serves captures without a cluster.
 //!
-//! | module | holds |
+//! # Parts, in the order of a capture's way
+//!
+//! | module | contents |
 //! |---|---|
-//! | [`cli`], [`arguments`], [`commands`] | the command line, and what each command does |
-//! | [`record`] | `record`: a command of this machine, profiled; [`manifest`] is the request that it reads |
-//! | [`source`] | `convert`, `summary`, `export`: any file that is read, through sandboxed children |
-//! | [`analyze`], [`compare`], [`diagnose`] | the commands of the catalogue of analyses |
-//! | [`compat`] | the commands of an earlier suite, by their names there |
-//! | [`serve`] | a result and the viewer on loopback; [`upload`] takes what is dropped onto it |
+//! | [`cli`], [`arguments`], [`commands`] | the command line, and the function of each command |
+//! | [`record`] | `record`: profiles a command of this machine; [`manifest`] reads its request |
+//! | [`source`] | `convert`, `summary`, `export`: read a file of any supported format |
+//! | [`analyze`], [`compare`], [`diagnose`] | run analyses of the catalogue |
+//! | [`compat`] | the commands of an earlier suite, under their names there |
+//! | [`serve`] | serves captures and the viewer on loopback; [`upload`] receives files that are dropped onto the viewer |
+//! | [`captures`], [`conversion`] | what a service holds, and how a file becomes part of it |
+//! | [`browser`] | `open`: shows the viewer in the user's browser |
 //!
-//! What runs in the children, and how raw files become published ones, is [`flopwatch_pipeline`],
-//! which nodes run too.
+//! The steps that turn raw files into published ones are in [`flopwatch_pipeline`], which agents of
+//! nodes use too.
+//!
+//! # Invariants and limits
+//!
+//! * Captures are untrusted files: sandboxed child processes read them, each with a deadline, and
+//!   this process opens only what a child wrote. The exceptions are the first bytes of a file,
+//!   which tell its format, and profiles of operations, which are bounded JSON.
+//! * `record` never kills the profiled command; it keeps its standard streams and signals.
+//! * An existing output file is replaced only with `--force`, and an output appears as a whole or
+//!   not at all.
+//! * `serve` listens on loopback alone and answers only requests for this machine's names. An
+//!   service has at most 64 captures of its command line. An upload has at most 8 GiB; one is
+//!   converted at a time, and the timelines of the last eight are kept.
+//! * A result of an analysis has at most 1 GiB.
 
 pub mod analyze;
 pub mod arguments;
+pub mod browser;
+pub mod captures;
 pub mod cli;
 pub mod commands;
 pub mod compare;
 pub mod compat;
+pub mod conversion;
 pub mod diagnose;
+mod guard;
 pub mod manifest;
 mod progress;
 pub mod record;
 pub mod serve;
 pub mod source;
+mod terminal;
 pub mod upload;

@@ -1,7 +1,7 @@
 //! A ProfilingSession manifest without a cluster: what `record -f` reads.
 //!
-//! It is the manifest that a cluster takes; only `spec.target` may be left out. Unlike the API server, which prunes what
-//! it does not know, this reader refuses unknown fields by name.
+//! It is the manifest that a cluster takes; only `spec.target` may be left out. Unlike the API
+//! server, which prunes what it does not know, this reader refuses unknown fields by name.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,16 +20,16 @@ pub enum Error {
     Read {
         /// Path of the manifest, as the command line has it.
         path: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// It is no YAML.
+    /// The manifest is not YAML.
     #[error("the manifest is not YAML: {0}")]
     Yaml(String),
-    /// It is not one object.
+    /// The manifest is not one object.
     #[error("the manifest must be one object with apiVersion, kind and spec")]
     NotAnObject,
-    /// It is another kind of object.
+    /// The manifest is of another kind of object.
     #[error("{field} is {found}, and this command reads {expected}")]
     WrongKind {
         /// `apiVersion` or `kind`.
@@ -39,7 +39,7 @@ pub enum Error {
         /// Group, version and kind that should be there.
         expected: String,
     },
-    /// It has a field that does not exist.
+    /// The manifest has a field that does not exist.
     #[error(
         "unknown field {0}; `kubectl explain profilingsession.spec` and examples/session.yaml show those that exist"
     )]
@@ -47,7 +47,7 @@ pub enum Error {
     /// A value has the wrong type or is not one of the allowed.
     #[error("{path}: {message}")]
     Value {
-        /// Where it stands.
+        /// Path of the field.
         path: String,
         /// What is wrong with it.
         message: String,
@@ -167,9 +167,9 @@ impl Manifest {
                 10_000,
             ),
         ];
-        for (path, value, least, most) in bounds {
-            if !(least..=most).contains(&value) {
-                return Err(value_error(path, format!("{value} is outside of {least} to {most}")));
+        for (path, value, min, max) in bounds {
+            if !(min..=max).contains(&value) {
+                return Err(value_error(path, format!("{value} is outside of {min} to {max}")));
             }
         }
         if let Some(range) = spec
@@ -195,7 +195,8 @@ impl Manifest {
         }
     }
 
-    /// The categories to trace: those that the profiler's options list, those that are required, else cuda and nvtx.
+    /// The categories to trace: those that the profiler's options list, those that are required,
+    /// else cuda and nvtx.
     pub fn trace(&self) -> Vec<TraceCategory> {
         let spec = &self.spec;
         let listed = spec
@@ -241,7 +242,8 @@ fn expect(object: &Map<String, Value>, field: &'static str, expected: &str) -> R
     }
 }
 
-/// What the API server's schema says of a range, and that a command has no annotation that names it.
+/// What the API server's schema says of a range, and that a command has no annotation that names
+/// it.
 fn check_range(range: &CaptureRange) -> Result<(), Error> {
     let path = |field: &str| format!("spec.profiler.nsys.captureRange.{field}");
     if !(1..=8).contains(&range.count) {

@@ -1,4 +1,5 @@
-//! One line on the terminal that says what is being done; plain lines where standard error is no terminal.
+//! One line on the terminal that says what is being done; plain lines where standard error is no
+//! terminal.
 
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
@@ -28,6 +29,12 @@ impl Progress {
         } else if !self.quiet {
             say(&format!("flopwatch: {text}\n"));
         }
+    }
+
+    /// Something that stays on the screen; a quiet one says it too.
+    pub(crate) fn tell(&mut self, text: &str) {
+        self.clear();
+        say(&format!("flopwatch: {text}\n"));
     }
 
     /// The window is open; only a terminal sees the seconds.

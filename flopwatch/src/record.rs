@@ -1,10 +1,12 @@
 //! `record`: profiles a local command with the real Nsight Systems, without a cluster.
 //!
-//! The command becomes our own child with its standard streams, its environment (the session's entries added) and its
-//! signals; it is never killed. When the window ends before the command does, the command runs on.
+//! The command becomes our own child with its standard streams, its environment (the session's
+//! entries added) and its signals; it is never killed. When the window ends before the command
+//! does, the command runs on.
 
 mod dispositions;
 mod fallback;
+mod results;
 mod session;
 
 use std::ffi::OsString;
@@ -26,9 +28,9 @@ use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::gpus::Gpus;
 use flopwatch_pipeline::nsys_options;
 use flopwatch_pipeline::products::{self, Recipe, Stage, Wanted, nsys_imports};
-use flopwatch_pipeline::steps::{Limits, Steps};
+use flopwatch_pipeline::sandbox_dir::{self, SandboxDir};
+use flopwatch_pipeline::steps::{ChildRunner, Limits};
 use flopwatch_pipeline::transform::Samples;
-use flopwatch_pipeline::workplace::{self, Workplace};
 use flopwatch_summary::Summary;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -38,6 +40,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::manifest::{self, Manifest};
 use crate::progress::Progress;
+use crate::source::unnamed;
 use dispositions::Ignored;
 use fallback::Fallback;
 
@@ -46,11 +49,11 @@ pub use session::{Captured, Error as SessionError, Session};
 /// A session that outlives its window by this much ends itself.
 const SESSION_GRACE: Duration = Duration::from_mins(10);
 /// How often a session is begun.
-const ATTEMPTS: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 /// Longest time after which it is begun once more: who records waits for the command.
-const AGAIN: Duration = Duration::from_secs(10);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(10);
 /// How often the terminal sees the seconds pass.
-const TICK: Duration = Duration::from_millis(200);
+const DRAW_INTERVAL: Duration = Duration::from_millis(200);
 
 /// What to record and where to put it.
 #[derive(Clone, Debug)]
@@ -61,6 +64,8 @@ pub struct Options {
     pub tools: HostTools,
     /// Folder of the results; it is created.
     pub output: PathBuf,
+    /// Whether the files of an earlier recording in that folder are replaced.
+    pub force: bool,
     /// The command and its arguments.
     pub command: Vec<OsString>,
     /// The NVML library; none: where the loader finds it.
@@ -80,12 +85,20 @@ pub enum Error {
         /// What keeps it from running.
         reason: String,
     },
+    /// The folder of the results holds those of an earlier recording.
+    #[error("{}: holds {name} of an earlier recording: --force replaces it, --output names another folder", folder.display())]
+    Exists {
+        /// Folder of the results.
+        folder: PathBuf,
+        /// A file in it.
+        name: String,
+    },
     /// A folder or file of ours cannot be written.
     #[error("{path}: {source}")]
     Io {
         /// File or folder that could not be written.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// Signals cannot be received.
@@ -100,13 +113,14 @@ pub enum Error {
     /// What was asked for on the command line is not to be had.
     #[error(transparent)]
     Manifest(#[from] manifest::Error),
-    /// The range of the command that was to be recorded did not begin; the text says what was waited for.
+    /// The range of the command that was to be recorded did not begin; the text says what was
+    /// waited for.
     #[error("{0}")]
     RangeMissed(String),
     /// Importing or transforming failed.
     #[error(transparent)]
     Pipeline(#[from] products::Error),
-    /// The same, and what was recorded is kept, because it was asked for.
+    /// Importing or transforming failed; the recording is kept, because it was asked for.
     #[error("{source}; what was recorded is kept in {folder}")]
     Kept {
         /// Folder of the results.
@@ -116,10 +130,10 @@ pub enum Error {
     },
     /// There is no folder for the children.
     #[error(transparent)]
-    Workplace(#[from] workplace::Error),
+    SandboxDir(#[from] sandbox_dir::Error),
 }
 
-/// What came of it.
+/// The result of a recording.
 #[derive(Debug)]
 pub struct Recording {
     /// The session's identifier, as in the files.
@@ -167,25 +181,30 @@ impl Running {
 /// Records a command as the options say.
 pub async fn record(options: &Options) -> Result<Recording, Error> {
     let program = find_program(&options.command)?;
+    if let Some(name) = results::earlier(&options.output).filter(|_| !options.force) {
+        let folder = options.output.clone();
+        return Err(Error::Exists { folder, name });
+    }
     std::fs::create_dir_all(&options.output).map_err(io(&options.output))?;
     let spool = tempfile::Builder::new()
         .prefix(".flopwatch-record-")
         .tempdir()
+        .map_err(unnamed)
         .map_err(io(&std::env::temp_dir()))?;
     options.manifest.check()?;
     let trace = options.manifest.trace();
-    let asked = options.manifest.spec.profiler.nsys.clone().unwrap_or_default();
+    let requested = options.manifest.spec.profiler.nsys.clone().unwrap_or_default();
     let session_id = new_session_id();
     let window = Duration::from_secs(u64::try_from(options.manifest.spec.duration_seconds).unwrap_or(1));
     let mut progress = Progress::new(options.quiet);
 
     progress.stage("starting the profiler's session");
     let name = format!("flopwatch-{session_id}");
-    let mut session = open(&options.tools, &name, (&trace, &asked), spool.path(), window).await?;
+    let mut session = open(&options.tools, &name, (&trace, &requested), spool.path(), window).await?;
     let collected = collect(options, &program, &session, window, &mut progress).await;
     progress.stage("ending the profiler's session");
     session.end().await;
-    let (captured, command, samples) = collected.map_err(|error| missed(error, &asked))?;
+    let (captured, command, samples) = collected.map_err(|error| missed(error, &requested))?;
 
     let made = publish(
         options,
@@ -209,8 +228,8 @@ pub async fn record(options: &Options) -> Result<Recording, Error> {
 }
 
 /// That there is no capture of a range means that the range did not come.
-fn missed(error: Error, asked: &NsysOptions) -> Error {
-    match (&error, &asked.capture_range) {
+fn missed(error: Error, requested: &NsysOptions) -> Error {
+    match (&error, &requested.capture_range) {
         (Error::Session(SessionError::NoCapture(_)), Some(range)) => {
             Error::RangeMissed(nsys_options::missed(range, range.name.as_deref(), "").message)
         }
@@ -218,8 +237,8 @@ fn missed(error: Error, asked: &NsysOptions) -> Error {
     }
 }
 
-/// A session that collects. On a busy machine one may be lost at its start or between that and the collection; the command does
-/// not run yet, so another is begun.
+/// A session that collects. On a busy machine one may be lost at its start or between that and the
+/// collection; the command does not run yet, so another is begun.
 async fn open(
     tools: &HostTools,
     name: &str,
@@ -246,7 +265,7 @@ async fn open(
             },
             Err(error) => error,
         };
-        if attempt == ATTEMPTS || began.elapsed() >= AGAIN {
+        if attempt == MAX_ATTEMPTS || began.elapsed() >= MAX_RETRY_INTERVAL {
             return Err(error);
         }
         tracing::debug!(%error, attempt, "the profiler's session was lost before it collected");
@@ -295,7 +314,7 @@ async fn collect(
         progress.window(start.elapsed(), window);
         tokio::select! {
             status = child.wait() => break status.ok(),
-            () = sleep(left.min(TICK)) => {}
+            () = sleep(left.min(DRAW_INTERVAL)) => {}
             received = signals.next() => pass_on(&child, received),
         }
     };
@@ -317,7 +336,8 @@ async fn collect(
     Ok((captured, command, samples))
 }
 
-/// Makes the files that the manifest lists. Says too what is missing of the events that it requires.
+/// Makes the files that the manifest lists. Says too what is missing of the events that it
+/// requires.
 async fn publish(
     options: &Options,
     trace: &[TraceCategory],
@@ -328,8 +348,8 @@ async fn publish(
     progress: &mut Progress,
 ) -> Result<(Summary, Option<Failure>), Error> {
     let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
-    let steps = Steps::new(own, Some(options.tools.clone()), Limits::default());
-    let place = Workplace::make(spool.join(workplace::NAME), &steps.limits().users)?;
+    let steps = ChildRunner::new(own, Some(options.tools.clone()), Limits::default());
+    let place = SandboxDir::make(spool.join(sandbox_dir::NAME), &steps.limits().users)?;
     let samples_file = spool.join(SAMPLES);
     let text = serde_json::to_vec(&samples).map_err(|error| Error::Io {
         path: samples_file.clone(),
@@ -380,6 +400,9 @@ async fn publish(
         files.try_for_each(|(name, path)| write(name, std::fs::File::open(path).map_err(io(path))?))
     };
     let asks_for_raw = spec.outputs.contains(&Output::Raw);
+    if made.is_ok() || asks_for_raw {
+        results::clear(&options.output).map_err(|(path, source)| Error::Io { path, source })?;
+    }
     let products = match made {
         Ok(products) => products,
         Err(source) if asks_for_raw => {
@@ -444,7 +467,8 @@ fn is_of_command(pid: u32) -> bool {
     i32::try_from(pid).is_ok_and(|pid| group(Some(Pid::from_raw(pid))).is_some_and(|found| group(None) == Some(found)))
 }
 
-/// A terminal sends its signals to the whole group, the command included; others send theirs to us alone.
+/// A terminal sends its signals to the whole group, the command included; others send theirs to us
+/// alone.
 fn pass_on(child: &Child, received: Signal) {
     let from_terminal = received == Signal::SIGINT && std::io::stdin().is_terminal();
     if let Some(pid) = child
@@ -462,7 +486,7 @@ fn find_program(command: &[OsString]) -> Result<PathBuf, Error> {
     let Some(name) = command.first() else {
         return Err(Error::Command {
             command: "no command".to_owned(),
-            reason: "give one behind `--`".to_owned(),
+            reason: "name one: `flopwatch record ./program`".to_owned(),
         });
     };
     let named = Path::new(name);

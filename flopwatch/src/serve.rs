@@ -1,53 +1,68 @@
-//! Serves files of this machine on loopback, with the same service that a node's agent uses.
+//! `flopwatch serve` and `open`, and the end of `flopwatch record`: captures of this machine and
+//! the viewer, on a loopback address, with the service for artifacts that a node's agent uses.
 
-use std::fs::File;
+mod input;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flopwatch_api::artifact::{
-    BINARY_TYPE, MOST_REPORTS, Output, REPORT, TIMELINE, TIMELINE_TYPE, artifacts_path, report_name,
-};
-use flopwatch_api::capture::SessionReference;
 use flopwatch_artifacts::{
-    Access, ArtifactMetrics, ArtifactService, CaptureId, ConversionLimits, Publication, SourceFile, Store, StoreError,
-    StoreOptions,
+    Access, ArtifactMetrics, ArtifactService, ConversionLimits, Store, StoreError, StoreOptions,
 };
-use flopwatch_attach::nsys::HostTools;
-use flopwatch_attach::sandbox::product::{self, ProductError};
+use flopwatch_attach::sandbox::product::ProductError;
 use flopwatch_http::{ServeError, Server, ServerLimits};
-use flopwatch_pipeline::artifact_file::{artifact_of, file_of, served};
+use flopwatch_pipeline::artifact_file::served;
 use flopwatch_pipeline::derived::DerivedArtifacts;
-use flopwatch_pipeline::sentence::names;
-use flopwatch_pipeline::steps::{Limits, Steps};
-use flopwatch_pipeline::tools;
-use jiff::Timestamp;
+use flopwatch_pipeline::failure::chain;
+use flopwatch_pipeline::sentence::one_of;
+use flopwatch_pipeline::steps::{ChildRunner, Limits};
 use prometheus::Registry;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
+use self::input::{Artifacts, Input, MAX_CAPTURES, MAX_ENTRIES};
+use crate::arguments::SourceArguments;
+use crate::captures::{self, Captures, HeldCapture, Origin};
+use crate::conversion;
+use crate::progress::Progress;
 use crate::upload::{UploadLimits, Uploads};
 
-/// Namespace under which local files are served.
-const NAMESPACE: &str = "local";
-
-/// Why files cannot be served.
+/// Why captures cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A file or folder cannot be read.
+    /// A file or folder cannot be read or made.
     #[error("{path}: {source}")]
     Io {
-        /// File or folder that cannot be read.
+        /// File or folder that the error is about.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
-    /// A folder holds nothing to serve.
-    #[error("{0} holds none of {served}", served = served_names())]
+    /// A folder holds nothing that can be served.
+    #[error(
+        "{0}: holds no capture: no file in it begins as one that is read, and none is called {served}",
+        served = served_names()
+    )]
     Nothing(PathBuf),
-    /// A file of the folder is not what it looks like.
+    /// No file of a folder could be read.
+    #[error("none of the captures could be read")]
+    NoneRead,
+    /// A path is neither a file nor a folder.
+    #[error("{0}: is neither a file nor a folder")]
+    Kind(PathBuf),
+    /// More captures were named than one service holds.
+    #[error("{0} captures are more than the {MAX_CAPTURES} that are served at once: name fewer of them")]
+    TooMany(usize),
+    /// A folder has too many entries to look for captures among them.
+    #[error("{0}: has more than {MAX_ENTRIES} entries: name the captures in it")]
+    TooManyEntries(PathBuf),
+    /// A file of the folder is a link, a pipe or another thing that is not opened.
     #[error(transparent)]
     Product(#[from] ProductError),
+    /// A capture cannot be read or converted.
+    #[error(transparent)]
+    Conversion(#[from] conversion::Error),
     /// The store refused the files.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -59,138 +74,154 @@ pub enum Error {
     Metrics(#[from] prometheus::Error),
 }
 
-/// A service over copies of the files in a temporary folder, which goes with it.
+impl Error {
+    fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Self + '_ {
+        |source| Self::Io {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+/// A service over copies of the captures, in a temporary folder that is removed with the service.
 #[derive(Debug)]
 pub struct Service {
     server: Server,
-    path: String,
-    names: Vec<String>,
+    /// What the command line named, in its order.
+    captures: Vec<HeldCapture>,
     _folder: TempDir,
 }
 
 impl Service {
-    /// Serves a result's folder or one file of it under `name` on a loopback address; without one, the viewer alone. Other captures that are dropped
-    /// onto the viewer are converted, raw captures of Nsight Systems with `tools`.
+    /// Serves what is at `paths` on a loopback address, each capture once it was read as `reading`
+    /// says; without paths, the viewer alone. What cannot be read is refused before the service
+    /// listens. Files that are dropped onto the viewer are read in the same way. `stop` ends the
+    /// reading early.
     pub async fn new(
-        source: Option<&Path>,
-        name: &str,
+        paths: &[PathBuf],
         address: SocketAddr,
-        tools: Result<HostTools, tools::Error>,
+        reading: &SourceArguments,
+        stop: &CancellationToken,
     ) -> Result<Self, Error> {
-        let files = source.map(files).transpose()?.unwrap_or_default();
-        let io = |source| Error::Io {
-            path: std::env::temp_dir(),
-            source,
-        };
+        let inputs = Input::all_of(paths)?;
+        let temporary = std::env::temp_dir();
         let folder = tempfile::Builder::new()
             .prefix(".flopwatch-serve-")
             .tempdir()
-            .map_err(io)?;
+            .map_err(Error::io(&temporary))?;
         let metrics = ArtifactMetrics::register(&Registry::new())?;
-        // The results are the user's own; no more than what they take is kept free for others.
+        // The user may fill the disk with results of their own: no free bytes are kept for others.
         let options = StoreOptions {
             free_bytes_floor: 0,
             ..StoreOptions::default()
         };
-        let own = std::env::current_exe().map_err(io)?;
-        let steps = Steps::new(own, None, Limits::default());
-        let forms = DerivedArtifacts::open(steps.clone(), steps, folder.path().join("conversions"))
+        let program = std::env::current_exe().map_err(Error::io(Path::new("/proc/self/exe")))?;
+        let children = ChildRunner::new(program, None, Limits::default());
+        let derived = DerivedArtifacts::open(children.clone(), children, folder.path().join("conversions"))
             .await
-            .map_err(io)?;
-        let store = Store::open(folder.path(), options, metrics.clone()).await?;
-        let publication = Publication {
-            capture: CaptureId {
-                namespace: NAMESPACE.to_owned(),
-                name: name.to_owned(),
-                uid: name.to_owned(),
-            },
-            session: SessionReference {
-                name: name.to_owned(),
-                id: "00000000".to_owned(),
-            },
-            created: Timestamp::now(),
-            captured: Vec::new(),
+            .map_err(Error::io(folder.path()))?;
+        let store = Arc::new(Store::open(folder.path(), options, metrics.clone()).await?);
+        let captures = Arc::new(Captures::new(Arc::clone(&store)));
+        let mut progress = Progress::new(reading.quiet);
+        // The steps of each capture are not told beside which capture it is.
+        let reading = SourceArguments {
+            quiet: true,
+            ..reading.clone()
         };
-        let manifest = store.publish(publication, &files).await?;
-        let incoming = folder.path().join("dropped");
-        tokio::fs::create_dir(&incoming).await.map_err(io)?;
-        let store = Arc::new(store);
-        let uploads = Uploads::new(Arc::clone(&store), incoming, NAMESPACE, tools, UploadLimits::default());
+        let held = publish(inputs, &captures, &reading, folder.path(), &mut progress, stop).await?;
+        drop(progress);
+        let uploads_folder = folder.path().join("dropped");
+        tokio::fs::create_dir(&uploads_folder)
+            .await
+            .map_err(Error::io(&uploads_folder))?;
+        let uploads = Uploads::new(Arc::clone(&captures), uploads_folder, reading, UploadLimits::default());
         let (access, limits) = (Access::LoopbackOnly, ConversionLimits::default());
-        let service = ArtifactService::converting(store, access, metrics, Arc::new(forms), limits, None);
+        let service = ArtifactService::converting(store, access, metrics, Arc::new(derived), limits, None);
         let server = Server::bind_plain_loopback(&service, address, ServerLimits::default())?;
-        let server = server.merge(flopwatch_viewer::router()).merge(uploads.router());
-        let names = manifest.artifacts.into_iter().map(|artifact| artifact.name).collect();
+        let server = server
+            .merge(flopwatch_viewer::router())
+            .merge(captures.router())
+            .merge(uploads.router());
         Ok(Self {
             server,
-            path: artifacts_path(NAMESPACE, name),
-            names,
+            captures: held,
             _folder: folder,
         })
     }
 
-    /// Where the list of the files is.
-    pub fn url(&self) -> String {
-        format!("http://{}{}", self.server.local_addr(), self.path)
+    /// URL of the list of the captures.
+    pub fn list_url(&self) -> String {
+        self.url_of(captures::PATH)
     }
 
-    /// Where the viewer shows the timeline, or waits for files when none is served; nothing when this program was built without the viewer.
+    /// URL at which the viewer shows the one capture, lists several, or waits for files where there
+    /// is none; `None` where this program was built without the viewer.
     pub fn viewer_url(&self) -> Option<String> {
-        let timeline = self.names.iter().find(|name| *name == TIMELINE);
-        let file = timeline.map(|name| format!("?file={}/{name}", self.path.trim_start_matches('/')));
-        let page = format!("http://{}/{}", self.server.local_addr(), file.unwrap_or_default());
-        flopwatch_viewer::is_built().then_some(page)
+        let page = match self.captures.as_slice() {
+            [only] => format!("/?file={}", only.path.trim_start_matches('/')),
+            _ => "/".to_owned(),
+        };
+        flopwatch_viewer::is_built().then(|| self.url_of(&page))
     }
 
-    /// Where each file is.
+    /// URLs of the captures' lists of artifacts, each with those of its artifacts behind it.
     pub fn file_urls(&self) -> Vec<String> {
-        let url = self.url();
-        self.names.iter().map(|name| format!("{url}/{name}")).collect()
+        let urls = self.captures.iter().flat_map(|capture| {
+            let list = self.url_of(&capture.list_path);
+            let files = capture.artifacts.iter().map(|name| format!("{list}/{name}"));
+            let files: Vec<String> = files.collect();
+            std::iter::once(list).chain(files)
+        });
+        urls.collect()
     }
 
-    /// Serves until it is told to stop.
+    fn url_of(&self, path: &str) -> String {
+        format!("http://{}{path}", self.server.local_addr())
+    }
+
+    /// Serves until `stop` is cancelled.
     pub async fn run(self, stop: CancellationToken) -> Result<(), Error> {
         Ok(self.server.run(stop).await?)
     }
 }
 
-fn served_names() -> String {
-    names(served().map(|(name, ..)| name))
+/// Reads the inputs in their order and publishes each, with their folders in `folder`.
+async fn publish(
+    inputs: Vec<Input>,
+    captures: &Captures,
+    reading: &SourceArguments,
+    folder: &Path,
+    progress: &mut Progress,
+    stop: &CancellationToken,
+) -> Result<Vec<HeldCapture>, Error> {
+    let count = inputs.len();
+    let mut held = Vec::with_capacity(count);
+    for (number, input) in (1_usize..).zip(inputs) {
+        let name = input.file_name();
+        let place = if count > 1 {
+            format!(" ({number} of {count})")
+        } else {
+            String::new()
+        };
+        progress.stage(&format!("reading {name}{place}"));
+        let may_be_left_out = input.may_be_left_out();
+        let work = tempfile::tempdir_in(folder).map_err(Error::io(folder))?;
+        match input.read(reading, work.path(), stop).await {
+            Ok(Artifacts { files, events }) => {
+                held.push(captures.publish(Origin::CommandLine, name, events, &files).await?);
+            }
+            Err(error) if may_be_left_out && !stop.is_cancelled() => {
+                progress.tell(&format!("{name} is left out: {}", chain(&error)));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if held.is_empty() && count > 0 {
+        return Err(Error::NoneRead);
+    }
+    Ok(held)
 }
 
-fn files(source: &Path) -> Result<Vec<SourceFile>, Error> {
-    let io = |error| Error::Io {
-        path: source.to_owned(),
-        source: error,
-    };
-    let metadata = std::fs::metadata(source).map_err(io)?;
-    if !metadata.is_dir() {
-        if !metadata.is_file() {
-            return Err(Error::Nothing(source.to_owned()));
-        }
-        // A timeline under a name of the user's own is served under its usual one.
-        let named = source.file_name().and_then(|name| artifact_of(name.to_str()?));
-        let artifact = named.unwrap_or_else(|| match source.extension().and_then(|extension| extension.to_str()) {
-            Some("json") => ("summary.json", Output::Summary, "application/json"),
-            Some("nsys-rep") => (REPORT, Output::Raw, BINARY_TYPE),
-            _ => (TIMELINE, Output::Timeline, TIMELINE_TYPE),
-        });
-        return Ok(vec![file_of(artifact, File::open(source).map_err(io)?)]);
-    }
-    // Whoever made the folder need not be whoever serves it: a file that was not named is no way to another.
-    let mut files = Vec::new();
-    let further: Vec<String> = (2..=MOST_REPORTS).map(report_name).collect();
-    let further = further.iter().map(|name| (name.as_str(), Output::Raw, BINARY_TYPE));
-    for artifact in served().chain(further) {
-        match product::open(source, Path::new(artifact.0), None) {
-            Ok(content) => files.push(file_of(artifact, content)),
-            Err(ProductError::NotFound(_)) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    if files.is_empty() {
-        Err(Error::Nothing(source.to_owned()))
-    } else {
-        Ok(files)
-    }
+fn served_names() -> String {
+    one_of(served().map(|(name, ..)| name))
 }

@@ -1,5 +1,6 @@
-//! `convert`, `analyze`, `export` and `summary`: any file that is read, on the command line. The file is foreign: what reads it are
-//! children in a sandbox with a deadline, in a folder of their own that goes with the outcome.
+//! `convert`, `analyze`, `export` and `summary`: any file that is read, on the command line. The
+//! file is foreign: what reads it are children in a sandbox with a deadline, in a folder of their
+//! own that goes with the outcome.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -16,10 +17,10 @@ use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::product::ProductError;
 use flopwatch_pipeline::analysis::{self, Report};
 use flopwatch_pipeline::products::{self, Recipe, Stage, Wanted, nsys_export, nsys_import};
-use flopwatch_pipeline::steps::{self, Limits, Steps};
+use flopwatch_pipeline::sandbox_dir::{self, SandboxDir};
+use flopwatch_pipeline::steps::{self, ChildRunner, Limits};
 use flopwatch_pipeline::tools;
 use flopwatch_pipeline::transform;
-use flopwatch_pipeline::workplace::{self, Workplace};
 use flopwatch_summary::Summary;
 use flopwatch_trace::{Format, Version, nsys_report};
 use tempfile::TempDir;
@@ -53,7 +54,7 @@ pub enum Error {
     Io {
         /// The file that could not be read or written.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The source is a folder.
@@ -116,7 +117,7 @@ pub enum Error {
         report: String,
         /// The version that is installed.
         installed: String,
-        /// What it says.
+        /// Message of the profiler's importer or exporter.
         message: String,
     },
     /// What the child that read the file says.
@@ -130,7 +131,7 @@ pub enum Error {
     Version(#[from] steps::Error),
     /// There is no folder for the children.
     #[error(transparent)]
-    Workplace(#[from] workplace::Error),
+    SandboxDir(#[from] sandbox_dir::Error),
     /// What a child made is not taken.
     #[error(transparent)]
     Product(#[from] ProductError),
@@ -140,7 +141,7 @@ pub enum Error {
     /// More or fewer captures were named than the analysis is made of.
     #[error("{name} is made of {wanted}, not of {found}")]
     Inputs {
-        /// The analysis.
+        /// Name of the analysis.
         name: &'static str,
         /// How many it is made of.
         wanted: &'static str,
@@ -162,6 +163,16 @@ fn io(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     }
 }
 
+/// The error of what has a temporary name, without that name, which says nothing to anybody.
+pub(crate) fn unnamed(error: io::Error) -> io::Error {
+    let text = error.to_string();
+    // As the crate `tempfile` writes where it failed.
+    match text.split_once(" at path ") {
+        Some((why, _)) => io::Error::new(error.kind(), why),
+        None => error,
+    }
+}
+
 /// The summary of a file. `until` ends the work early.
 pub async fn summary(source: &Source, until: impl Future<Output = ()>) -> Result<Summary, Error> {
     let request = Request::parse(flopwatch_summary::NAME, &serde_json::Value::Null)?;
@@ -172,18 +183,22 @@ pub async fn summary(source: &Source, until: impl Future<Output = ()>) -> Result
     })
 }
 
-/// The result of an analysis of files, which the first one says how to read. `until` ends the work early.
+/// The result of an analysis of files, which the first one says how to read. `until` ends the work
+/// early.
 pub async fn analyze(
     sources: &[Source],
     request: &Request,
     until: impl Future<Output = ()>,
 ) -> Result<(File, Report), Error> {
-    let work = tempfile::tempdir().map_err(io(&std::env::temp_dir()))?;
+    let work = tempfile::tempdir()
+        .map_err(unnamed)
+        .map_err(io(&std::env::temp_dir()))?;
     let mut progress = Progress::new(sources.iter().any(|source| source.quiet));
     analyzed(sources, &work, request, &mut progress, until).await
 }
 
-/// Makes a timeline file of a file, whole or not at all, and gives its summary. `until` ends the work early.
+/// Makes a timeline file of a file, whole or not at all, and gives its summary. `until` ends the
+/// work early.
 pub async fn convert(
     source: &Source,
     output: &Path,
@@ -200,7 +215,8 @@ pub async fn convert(
     Ok(summary)
 }
 
-/// Writes the result of an analysis of files to a file, whole or not at all. `until` ends the work early.
+/// Writes the result of an analysis of files to a file, whole or not at all. `until` ends the work
+/// early.
 pub async fn analyze_to(
     sources: &[Source],
     request: &Request,
@@ -224,23 +240,16 @@ struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    /// Refuses an output that is there or is a source. Where the output goes there must be room for it, and a right to write: that is
-    /// found out before the work.
+    /// Refuses an output as [`check_output`] does. Where it goes there must be room for it, and a
+    /// right to write: that is found out before the work.
     fn open(sources: &[Source], output: &'a Path, force: bool) -> Result<Self, Error> {
-        if !force && output.symlink_metadata().is_ok() {
-            return Err(Error::Exists(output.to_owned()));
-        }
-        let same = |one: &Path, other: &Path| one.canonicalize().ok().zip(other.canonicalize().ok());
-        let is_source = |source: &Source| same(&source.file, output).is_some_and(|(one, other)| one == other);
-        if sources.iter().any(is_source) {
-            return Err(Error::Itself(output.to_owned()));
-        }
+        check_output(sources, output, force)?;
         let folder = folder_of(output);
         let work = tempfile::Builder::new().prefix(".flopwatch-").tempdir_in(folder);
         Ok(Self {
             output,
             force,
-            work: work.map_err(io(folder))?,
+            work: work.map_err(unnamed).map_err(io(folder))?,
             begin: Instant::now(),
             progress: Progress::new(sources.iter().any(|source| source.quiet)),
         })
@@ -256,6 +265,19 @@ impl<'a> Target<'a> {
     }
 }
 
+/// Refuses an output that is a source, and unless `force` is set one that is there.
+pub(crate) fn check_output(sources: &[Source], output: &Path, force: bool) -> Result<(), Error> {
+    if !force && output.symlink_metadata().is_ok() {
+        return Err(Error::Exists(output.to_owned()));
+    }
+    let same = |one: &Path, other: &Path| one.canonicalize().ok().zip(other.canonicalize().ok());
+    let is_source = |source: &Source| same(&source.file, output).is_some_and(|(one, other)| one == other);
+    if sources.iter().any(is_source) {
+        return Err(Error::Itself(output.to_owned()));
+    }
+    Ok(())
+}
+
 fn folder_of(output: &Path) -> &Path {
     let folder = output.parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.unwrap_or(Path::new("."))
@@ -269,6 +291,7 @@ pub(crate) fn publish(mut made: impl io::Read, output: &Path, force: bool) -> Re
         // The umask takes from this what the user wants taken.
         .permissions(std::fs::Permissions::from_mode(0o666))
         .tempfile_in(folder)
+        .map_err(unnamed)
         .map_err(io(folder))?;
     io::copy(&mut made, temporary.as_file_mut())
         .and_then(|_bytes| temporary.as_file_mut().flush())
@@ -296,7 +319,7 @@ async fn converted(
     let steps = steps_for(source)?;
     // One wait for all steps: the first that it ends is the last one.
     let mut until = std::pin::pin!(until);
-    let place = Workplace::make(work.path().join(workplace::NAME), &steps.limits().users)?;
+    let place = SandboxDir::make(work.path().join(sandbox_dir::NAME), &steps.limits().users)?;
     let input = readable(source, &steps, &place, "", progress, &mut until).await?;
     let recipe = Recipe {
         inputs: vec![input],
@@ -333,7 +356,7 @@ async fn analyzed(
     }
     let steps = steps_for(first)?;
     let mut until = std::pin::pin!(until);
-    let place = Workplace::make(work.path().join(workplace::NAME), &steps.limits().users)?;
+    let place = SandboxDir::make(work.path().join(sandbox_dir::NAME), &steps.limits().users)?;
     let mut inputs = Vec::new();
     for (number, source) in sources.iter().enumerate() {
         let before = if number == 0 {
@@ -370,23 +393,23 @@ fn names(sources: &[Source]) -> Vec<String> {
     paths.collect()
 }
 
-fn steps_for(source: &Source) -> Result<Steps, Error> {
+fn steps_for(source: &Source) -> Result<ChildRunner, Error> {
     let own = std::env::current_exe().map_err(io(Path::new("/proc/self/exe")))?;
     let limits = Limits {
         import: source.limit,
         transform: source.limit,
         ..Limits::default()
     };
-    let steps = Steps::new(own, source.tools.clone().ok(), limits);
+    let steps = ChildRunner::new(own, source.tools.clone().ok(), limits);
     Ok(steps.with_disassembler(source.disassembler.clone()))
 }
 
-/// The file itself, or what its profiler's own tools make of it in `place`, under names that begin with `before`: of a raw capture a
-/// report, and of a report an export where one was asked for.
+/// The file itself, or what its profiler's own tools make of it in `place`, under names that begin
+/// with `before`: of a raw capture a report, and of a report an export where one was asked for.
 async fn readable(
     source: &Source,
-    steps: &Steps,
-    place: &Workplace,
+    steps: &ChildRunner,
+    place: &SandboxDir,
     before: &str,
     progress: &mut Progress,
     until: &mut (impl Future<Output = ()> + Unpin),
@@ -443,7 +466,8 @@ async fn readable(
     Ok(made)
 }
 
-/// A child of ours says in its last line what is wrong with the file: that is the error, and not how the child ended.
+/// A child of ours says in its last line what is wrong with the file: that is the error, and not
+/// how the child ended.
 fn own_words(error: products::Error) -> Error {
     match error {
         products::Error::Transform(steps::Error::Failed { how, message, .. })
@@ -487,7 +511,7 @@ struct Versions {
 }
 
 impl Versions {
-    async fn of(report: &Path, format: Format, steps: &Steps) -> Result<Self, Error> {
+    async fn of(report: &Path, format: Format, steps: &ChildRunner) -> Result<Self, Error> {
         let installed = match steps.version().await {
             Ok(message) => Version::parse(&message),
             Err(steps::Error::NoVersion { .. }) => None,

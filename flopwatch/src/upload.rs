@@ -1,124 +1,105 @@
-//! Files that somebody drops onto the viewer and that are no timelines: taken in, converted by sandboxed children, and published beside what is
-//! served. Nothing of them is read in this process but the first bytes, which tell their format; only profiles of operations, bounded JSON that holds no
-//! capture, are read here, and nothing of them is kept.
+//! Files that somebody drops onto the viewer, or adds to a comparison there: taken in, converted by
+//! sandboxed children, and published beside what is served. Nothing of them is read in this process
+//! but the first bytes, which tell their format; only profiles of operations, bounded JSON that
+//! holds no capture, are read here, and nothing of them is kept.
 //!
 //! - `GET /v1/dropped`: what is taken, as JSON.
-//! - `POST /v1/dropped?name=NAME`: the file as `application/octet-stream`; answers when its timeline is there, with the path of it.
-//!   A client that goes away ends the conversion. One file is taken at a time. To a profile of operations the answer is its dashboard: the
-//!   document of a page, or what `&format=` names (`json`, `html`, `csv`, `text`).
+//! - `POST /v1/dropped?name=NAME`: the file as `application/octet-stream`; answers when its
+//!   timeline is there, with what the list of captures says of it. A client that goes away ends the
+//!   conversion. One file is taken at a time. To a profile of operations the answer is its
+//!   dashboard: the document of a page, or what `&format=` names (`json`, `html`, `csv`, `text`).
 
 mod refusal;
 
-use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream};
 use axum::extract::{Query, Request, State};
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue};
-use axum::middleware::{self, Next};
+use axum::middleware;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use flopwatch_api::artifact::{Output, TIMELINE, TIMELINE_TYPE, artifacts_path};
-use flopwatch_api::capture::SessionReference;
-use flopwatch_artifacts::{CaptureId, Publication, SourceFile, Store, StoreError};
-use flopwatch_attach::nsys::HostTools;
-use flopwatch_http::is_for_this_machine;
-use flopwatch_pipeline::disassembly;
-use flopwatch_pipeline::tools;
+use flopwatch_artifacts::StoreError;
 use flopwatch_report::Format;
-use flopwatch_summary::Summary;
 use futures::StreamExt as _;
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use tokio::io::AsyncWriteExt as _;
-use tokio::sync::{Mutex, Semaphore};
+use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::analyze::profile;
-use crate::source::{self, Source};
+use crate::arguments::SourceArguments;
+use crate::captures::{Captures, HeldCapture, Origin};
+use crate::conversion::Conversion;
+use crate::guard::own_pages_only;
 use refusal::Refusal;
 
-/// Where files are dropped.
+/// URL path of both routes.
 const PATH: &str = "/v1/dropped";
-/// What a file is sent as: a page of another site cannot send this without being asked who it is.
+/// Media type of an uploaded file: a page of another site cannot send it without a CORS preflight.
 const MEDIA_TYPE: &str = "application/octet-stream";
-/// Longest name that is repeated in answers.
-const NAME_LETTERS: usize = 200;
+/// Longest name of a file in answers, in characters.
+const MAX_NAME_CHARS: usize = 200;
 
-/// Bounds of what is taken in.
+/// Limits on uploaded files and their conversion.
 #[derive(Clone, Debug)]
 pub struct UploadLimits {
     /// Largest file, in bytes.
     pub bytes: u64,
     /// Longest wait for the next bytes of a file.
     pub stall: Duration,
-    /// Longest time for each step of a conversion.
-    pub step: Duration,
     /// Timelines of dropped files that are kept; the oldest goes.
     pub kept: usize,
 }
 
 impl Default for UploadLimits {
-    /// Files of 8 GiB, a minute without bytes, 10 minutes for a step, eight timelines.
+    /// Files of 8 GiB, a minute without bytes, eight timelines.
     fn default() -> Self {
         Self {
             bytes: 8 << 30,
             stall: Duration::from_mins(1),
-            step: Duration::from_mins(10),
             kept: 8,
         }
     }
 }
 
-/// Takes files in.
+/// Receives dropped files, converts them, and publishes their timelines.
 #[derive(Debug)]
 pub struct Uploads {
-    store: Arc<Store>,
-    /// Where files lie while they are converted.
+    captures: Arc<Captures>,
+    /// Folder of files that are being converted.
     folder: PathBuf,
-    /// Namespace of the store that timelines are published in.
-    namespace: &'static str,
-    /// The Nsight Systems for raw captures, or why there is none.
-    tools: Result<HostTools, tools::Error>,
+    /// How files are read.
+    reading: SourceArguments,
     limits: UploadLimits,
-    turn: Semaphore,
-    published: Mutex<VecDeque<String>>,
-    next: AtomicU64,
+    permit: Semaphore,
 }
 
-/// What is taken.
+/// The answer to `GET`: the largest file that is accepted.
 #[derive(Debug, Serialize)]
-struct Taken {
+struct UploadInfo {
     most_bytes: u64,
 }
 
-/// The answer to a file.
-#[derive(Debug, Serialize)]
-struct Converted {
-    /// Where its timeline is.
-    path: String,
-    events: u64,
-}
-
-/// What a file is called, and how its dashboard is written where it is a profile of operations.
+/// The query of an upload: the name of the file, and the format of the dashboard where the file is
+/// a profile of operations.
 #[derive(Debug, Default, Deserialize)]
-struct Named {
+struct UploadQuery {
     #[serde(default)]
     name: String,
     format: Option<Format>,
 }
 
-/// What became of a file.
+/// The result of an upload.
 #[derive(Debug)]
 enum Outcome {
-    Timeline(Converted),
+    /// The capture that was made of the file.
+    Capture(HeldCapture),
     /// The dashboard of a profile.
     Dashboard(Format, Vec<u8>),
 }
@@ -126,7 +107,7 @@ enum Outcome {
 impl IntoResponse for Outcome {
     fn into_response(self) -> Response {
         match self {
-            Self::Timeline(converted) => Json(converted).into_response(),
+            Self::Capture(held) => Json(held).into_response(),
             Self::Dashboard(format, written) => {
                 let kind = format.media_type().unwrap_or("application/json");
                 ([(CONTENT_TYPE, kind)], written).into_response()
@@ -136,31 +117,23 @@ impl IntoResponse for Outcome {
 }
 
 impl Uploads {
-    /// Takes files into `folder`, which is there, and publishes their timelines in `namespace` of `store`.
-    pub fn new(
-        store: Arc<Store>,
-        folder: PathBuf,
-        namespace: &'static str,
-        tools: Result<HostTools, tools::Error>,
-        limits: UploadLimits,
-    ) -> Self {
+    /// Receives files in `folder`, which exists, and publishes their timelines among `captures`.
+    /// `reading` says how they are read.
+    pub fn new(captures: Arc<Captures>, folder: PathBuf, reading: SourceArguments, limits: UploadLimits) -> Self {
         Self {
-            store,
+            captures,
             folder,
-            namespace,
-            tools,
+            reading,
             limits,
-            turn: Semaphore::new(1),
-            published: Mutex::default(),
-            next: AtomicU64::new(1),
+            permit: Semaphore::new(1),
         }
     }
 
-    /// The routes, for this machine alone.
+    /// The routes, which answer requests of this machine alone.
     pub fn router(self) -> Router {
         Router::new()
-            .route(PATH, get(taken).post(take))
-            .layer(middleware::from_fn(guard))
+            .route(PATH, get(upload_info).post(upload))
+            .layer(middleware::from_fn(own_pages_only))
             .with_state(Arc::new(self))
     }
 
@@ -186,123 +159,58 @@ impl Uploads {
     }
 
     fn check(&self, bytes: u64) -> Result<(), Refusal> {
-        let most = self.limits.bytes;
-        if bytes > most {
-            return Err(Refusal::TooLarge { most });
+        let max_bytes = self.limits.bytes;
+        if bytes > max_bytes {
+            return Err(Refusal::TooLarge { max_bytes });
         }
         Ok(())
     }
 
-    /// Makes the timeline, publishes it, and lets the oldest one go. `until` ends the work early.
+    /// Converts the file, publishes its timeline, and removes the oldest timelines beyond the
+    /// limit. `until` ends the work early.
     async fn convert(
         &self,
         file: &Path,
-        name: &str,
+        name: String,
         work: &TempDir,
         until: impl Future<Output = ()>,
-    ) -> Result<Converted, Refusal> {
-        let source = Source {
-            file: file.to_owned(),
-            session_id: None,
-            nsys_export: false,
-            tools: self.tools.clone(),
-            disassembler: disassembly::on_this_machine(),
-            limit: self.limits.step,
-            quiet: true,
-        };
-        let timeline = work.path().join("timeline.h5");
-        let made = source::convert(&source, &timeline, false, until).await;
-        let summary = made.map_err(|error| unreadable(&error, file, name))?;
-        let capture = self.publish(&timeline, &summary, work).await?;
-        let base = artifacts_path(self.namespace, &capture);
-        Ok(Converted {
-            path: format!("{base}/timeline.h5"),
-            events: summary.total_events,
-        })
-    }
-
-    async fn publish(&self, timeline: &Path, summary: &Summary, work: &TempDir) -> Result<String, Refusal> {
-        let tables = work.path().join("summary.json");
-        let text = summary.to_json().map_err(|error| Refusal::Store(error.to_string()))?;
-        tokio::fs::write(&tables, text).await.map_err(Refusal::Disk)?;
-        let name = format!("dropped-{}", self.next.fetch_add(1, Ordering::Relaxed));
-        let publication = Publication {
-            capture: CaptureId {
-                namespace: self.namespace.to_owned(),
-                name: name.clone(),
-                uid: name.clone(),
-            },
-            session: SessionReference {
-                name: name.clone(),
-                id: "00000000".to_owned(),
-            },
-            created: Timestamp::now(),
-            captured: Vec::new(),
-        };
-        // Both were written by this process, in a folder that no child sees.
-        let file = |name: &str, output: Output, media_type: &str, path: &Path| -> Result<SourceFile, Refusal> {
-            Ok(SourceFile {
-                name: name.to_owned(),
-                output,
-                media_type: media_type.to_owned(),
-                content: Arc::new(std::fs::File::open(path).map_err(Refusal::Disk)?),
-            })
-        };
-        let files = [
-            file(TIMELINE, Output::Timeline, TIMELINE_TYPE, timeline)?,
-            file("summary.json", Output::Summary, "application/json", &tables)?,
-        ];
-        self.store.publish(publication, &files).await?;
-        let mut published = self.published.lock().await;
-        published.push_back(name.clone());
-        while published.len() > self.limits.kept {
-            if let Some(oldest) = published.pop_front() {
-                self.store.delete(self.namespace, &oldest).await?;
-            }
-        }
-        Ok(name)
+    ) -> Result<HeldCapture, Refusal> {
+        let source = self.reading.clone().source(file.to_owned(), Some(name.clone()));
+        let made = Conversion::of(&source, work.path(), until).await;
+        let Conversion { files, events, .. } = made.map_err(|error| unreadable(&error, file, &name))?;
+        let held = self
+            .captures
+            .publish(Origin::Dropped, name, Some(events), &files)
+            .await?;
+        self.captures.keep_dropped(self.limits.kept).await?;
+        Ok(held)
     }
 }
 
 /// The dashboard of a profile of operations; `None` where the file is something else.
 async fn dashboard(file: &Path, name: &str, format: Format) -> Result<Option<Vec<u8>>, Refusal> {
     let path = file.to_owned();
-    let written = tokio::task::spawn_blocking(move || profile::written(&path, format));
+    let written = tokio::task::spawn_blocking(move || profile::render_profile(&path, format));
     let written = written.await.map_err(Refusal::Task)?;
     written.map_err(|error| unreadable(&error, file, name))
 }
 
-/// What says its path says where this process keeps files, which tells nobody anything.
+/// The refusal of a file that cannot be read; the message has the file's own name in the place of
+/// its path on this machine.
 fn unreadable(error: &dyn std::error::Error, file: &Path, name: &str) -> Refusal {
     let message = flopwatch_pipeline::failure::chain(error);
     Refusal::Unreadable(message.replace(&file.display().to_string(), name))
 }
 
-/// A page of another site may neither reach this under a name of its own nor have files of its own read here.
-async fn guard(request: Request, next: Next) -> Response {
-    if !is_for_this_machine(request.headers()) || !is_own(request.headers()) {
-        return Refusal::Foreign.into_response();
-    }
-    next.run(request).await
-}
-
-/// Browsers say where a request comes from; other programs do not.
-fn is_own(headers: &HeaderMap) -> bool {
-    headers
-        .get_all("sec-fetch-site")
-        .iter()
-        .all(|site| site == HeaderValue::from_static("same-origin"))
-}
-
-async fn taken(State(uploads): State<Arc<Uploads>>) -> Json<Taken> {
-    Json(Taken {
+async fn upload_info(State(uploads): State<Arc<Uploads>>) -> Json<UploadInfo> {
+    Json(UploadInfo {
         most_bytes: uploads.limits.bytes,
     })
 }
 
-async fn take(
+async fn upload(
     State(uploads): State<Arc<Uploads>>,
-    Query(Named { name, format }): Query<Named>,
+    Query(UploadQuery { name, format }): Query<UploadQuery>,
     request: Request,
 ) -> Result<Outcome, Refusal> {
     let (head, body) = request.into_parts();
@@ -318,15 +226,16 @@ async fn take(
         name => name
             .chars()
             .filter(|letter| !letter.is_control())
-            .take(NAME_LETTERS)
+            .take(MAX_NAME_CHARS)
             .collect(),
     };
-    // Whoever waits here may go away, and this is dropped with them; the work then ends, and takes its folder with it after its children.
+    // Whoever waits here may go away, and this is dropped with them; the work then ends, and takes
+    // its folder with it after its children.
     let gone = CancellationToken::new();
     let _ended_with_this = gone.clone().drop_guard();
     let until = gone.clone();
     let work = tokio::spawn(async move {
-        let _turn = uploads.turn.try_acquire().map_err(|_taken| Refusal::Busy)?;
+        let _permit = uploads.permit.try_acquire().map_err(|_taken| Refusal::Busy)?;
         let work = tempfile::tempdir_in(&uploads.folder).map_err(Refusal::Disk)?;
         let received = tokio::select! {
             received = uploads.receive(body, &work) => received?,
@@ -339,8 +248,8 @@ async fn take(
         if format.is_some() {
             return Err(Refusal::NoProfile);
         }
-        let converted = uploads.convert(&received, &name, &work, until.cancelled()).await?;
-        Ok(Outcome::Timeline(converted))
+        let capture = uploads.convert(&received, name, &work, until.cancelled()).await?;
+        Ok(Outcome::Capture(capture))
     });
     work.await.map_err(Refusal::Task)?
 }

@@ -31,8 +31,8 @@ pub struct Unsatisfiable {
     pub bytes: u64,
 }
 
-/// Reads the conditions and the range of a request for an artifact, which is to be saved as `name`. The entity tag is the
-/// SHA-256.
+/// Reads the conditions and the range of a request for an artifact, which is to be saved as `name`.
+/// The entity tag is the SHA-256.
 pub fn answer(asked: &HeaderMap, artifact: &Artifact, name: &str) -> Result<Answer, Unsatisfiable> {
     let bytes = u64::try_from(artifact.bytes).unwrap_or_default();
     let mut headers = HeaderMap::new();

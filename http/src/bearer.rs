@@ -1,9 +1,10 @@
-//! The credential of a request.
+//! The bearer token of a request.
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
 
-/// The bearer token of the one `Authorization` that there is.
+/// The bearer token in the header `Authorization`; None where the request has no or several such
+/// headers.
 pub fn bearer(headers: &HeaderMap) -> Option<&str> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let value = values.next()?.to_str().ok()?;

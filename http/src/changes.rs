@@ -7,25 +7,26 @@ use rustix::fs::inotify::{self, CreateFlags, WatchFlags};
 use tokio::net::unix::pipe::Receiver;
 
 /// Bytes of what is told that are read at once; what it says is not looked at.
-const BUFFER: usize = 4096;
+const EVENT_BUFFER_BYTES: usize = 4096;
 
 /// The changes of a folder. What the kernel tells of them is read as from a pipe.
 #[derive(Debug)]
 pub(crate) struct Changes(Receiver);
 
 impl Changes {
-    /// Of files that are written in the folder, or come to it by another name: as a mounted Secret's do.
+    /// Of files that are written in the folder, or come to it by another name: as a mounted
+    /// Secret's do.
     pub(crate) fn of(folder: &Path) -> io::Result<Self> {
-        let told = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        inotify::add_watch(&told, folder, WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO)?;
-        Ok(Self(Receiver::from_owned_fd_unchecked(told)?))
+        let descriptor = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        inotify::add_watch(&descriptor, folder, WatchFlags::CLOSE_WRITE | WatchFlags::MOVED_TO)?;
+        Ok(Self(Receiver::from_owned_fd_unchecked(descriptor)?))
     }
 
     /// Waits for the next.
     pub(crate) async fn next(&self) -> io::Result<()> {
         loop {
             self.0.readable().await?;
-            match self.0.try_read(&mut [0; BUFFER]) {
+            match self.0.try_read(&mut [0; EVENT_BUFFER_BYTES]) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return read.map(drop),
             }

@@ -19,8 +19,9 @@ pub(crate) enum Selection {
     Unsatisfiable,
 }
 
-/// Reads the conditions of a request for an artifact of `bytes` bytes. Ranges that are malformed, or more than one, are
-/// ignored, as the standard allows; dates are never compared, because an artifact has none.
+/// Reads the conditions of a request for an artifact of `bytes` bytes. Ranges that are malformed,
+/// or more than one, are ignored, as the standard allows; dates are never compared, because an
+/// artifact has none.
 pub(crate) fn select(headers: &HeaderMap, sha256: &str, bytes: u64) -> Selection {
     let tag = format!("\"{sha256}\"");
     let has = headers

@@ -23,13 +23,14 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// For so many connections at once, each for as long as its peer takes some of what it is sent within `stall`. Counts those that it refuses.
+    /// For so many connections at once, each for as long as its peer takes some of what it is sent
+    /// within `stall`. Counts those that it refuses.
     pub fn new(connections: usize, stall: Duration, refused: IntCounter) -> Self {
         let slots = Arc::new(Semaphore::new(connections));
         Self { slots, stall, refused }
     }
 
-    /// Likewise, for so many connections beside those.
+    /// A limit of so many connections beside those of this one, which shares the count of refusals.
     #[must_use]
     pub fn of_its_own(&self, connections: usize) -> Self {
         Self::new(connections, self.stall, self.refused.clone())
@@ -54,7 +55,8 @@ impl<S> Accept<TcpStream, S> for Limit {
     }
 }
 
-/// A stream that holds a slot, and fails when its peer takes nothing of what it is sent for too long.
+/// A stream that holds a slot, and fails when its peer takes nothing of what it is sent for too
+/// long.
 #[derive(Debug)]
 pub struct Connection<S> {
     stream: S,
@@ -75,7 +77,8 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Starts the clock with the first write that has to wait, and stops it with the next that has not.
+    /// Starts the clock with the first write that has to wait, and stops it with the next that has
+    /// not.
     fn watch<T>(&mut self, written: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.waits = false;

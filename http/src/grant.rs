@@ -3,9 +3,9 @@
 /// What is done with a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// It is read.
+    /// The right to read one object.
     Get,
-    /// It is listed with others.
+    /// The right to list objects.
     List,
 }
 
@@ -22,7 +22,7 @@ impl Verb {
 /// A right that a request needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Grant<'a> {
-    /// What is done.
+    /// What the caller wants to do.
     pub verb: Verb,
     /// Namespace of the session; empty for every namespace.
     pub namespace: &'a str,

@@ -1,12 +1,37 @@
-//! What Flopwatch's HTTP servers share: the agents', the gateway's, the plugin's on loopback.
+//! The parts that Flopwatch's HTTP servers share: those of the agents, of the gateway, and of the
+//! programs that serve on loopback.
 //!
-//! - who may read a profiling session: reviews by the Kubernetes API (`Reviewer`), remembered for a moment, and [bearer](bearer()) tokens;
-//! - how much of a server one [connection](Limit) may hold;
-//! - a [server](Server) over TLS, whose certificate is read again when it changes, or without TLS on loopback alone;
-//! - which bytes of an artifact a request is after, and the head of the [answer](answer());
-//! - errors as [problem details](problem).
+//! # Parts, in the order of a request's way
 //!
-//! Reviews and TLS are of the feature `cluster`; without it there are servers on loopback.
+//! 1. [`Server`] listens over TLS, with a certificate that is read again when it changes, or
+//!    without TLS on loopback alone; there [`is_for_this_machine`] checks the host of a request.
+//! 2. [`Limit`] bounds the number of open connections, and how long a client may take nothing of an
+//!    answer.
+//! 3. [`bearer()`] reads the token of a request; `Reviewer` asks the Kubernetes API whether its
+//!    user may do what a [`Grant`] describes.
+//! 4. [`answer()`] decides, from `Range`, `If-Range` and `If-None-Match`, which bytes of an
+//!    artifact are sent, and makes the head of the answer.
+//! 5. Errors are [problem details](problem) (RFC 9457).
+//!
+//! # Invariants and limits
+//!
+//! * A server without TLS cannot be bound to another address than loopback.
+//! * By default a server has 256 connections; a request's head comes within 15 s, a TLS handshake
+//!   within 10 s, and a client that takes nothing for 60 s is disconnected.
+//! * A permission is remembered for 10 s, a denial for 1 s and an invalid token for 5 s, each for
+//!   at most 4096 callers; an answer of the API server is waited for 5 s. Without an answer access
+//!   is denied.
+//!
+//! The feature `cluster` has reviews and TLS; without it there are servers on loopback alone.
+//!
+//! ```
+//! use axum::http::header::AUTHORIZATION;
+//! use axum::http::{HeaderMap, HeaderValue};
+//!
+//! let mut headers = HeaderMap::new();
+//! headers.insert(AUTHORIZATION, HeaderValue::from_static("Bearer abc"));
+//! assert_eq!(flopwatch_http::bearer(&headers), Some("abc"));
+//! ```
 
 mod answer;
 mod bearer;

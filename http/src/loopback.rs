@@ -3,8 +3,9 @@
 use axum::http::HeaderMap;
 use axum::http::header::HOST;
 
-/// Whether a request that came over loopback was meant for it. A page of another site can make a browser connect here under a
-/// name that its owner points at 127.0.0.1; the browser then still sends that name.
+/// Whether a request that came over loopback was meant for it. A page of another site can make a
+/// browser connect here under a name that its owner points at 127.0.0.1; the browser then still
+/// sends that name.
 pub fn is_for_this_machine(headers: &HeaderMap) -> bool {
     let mut hosts = headers.get_all(HOST).iter();
     let (Some(host), None) = (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) else {

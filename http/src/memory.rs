@@ -46,7 +46,8 @@ impl<V: Clone> Memory<V> {
     }
 }
 
-/// Of a question about the bearer of a token. Fields are preceded by their lengths, so that no two questions have the same text.
+/// Of a question about the bearer of a token. Fields are preceded by their lengths, so that no two
+/// questions have the same text.
 pub(crate) fn key(token: &str, question: &Question<'_>) -> Key {
     let mut sha256 = Sha256::new();
     let mut add = |field: &str| {

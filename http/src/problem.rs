@@ -39,7 +39,8 @@ pub fn title(status: StatusCode) -> &'static str {
     status.canonical_reason().unwrap_or("Error")
 }
 
-/// An answer with problem details. It is never cached; 401 says how to identify oneself, 503 when to ask again.
+/// An answer with problem details. It is never cached; 401 says how to identify oneself, 503 when
+/// to ask again.
 pub fn respond(status: StatusCode, details: &impl Serialize) -> Response {
     let mut response = (status, Json(details)).into_response();
     let headers = response.headers_mut();

@@ -13,8 +13,8 @@ use crate::bearer::bearer;
 use crate::grant::Denied;
 use crate::review::{Credentials, Reviewer};
 
-/// Routes for those alone who may `get` their paths as `nonResourceURLs`: metrics, which name every tenant's pods. Others hear 401, 403,
-/// or 503 where the Kubernetes API does not answer.
+/// Routes for those alone who may `get` their paths as `nonResourceURLs`: metrics, which name every
+/// tenant's pods. Others hear 401, 403, or 503 where the Kubernetes API does not answer.
 pub fn for_readers_of_paths(routes: Router, reviewer: Arc<Reviewer>) -> Router {
     routes.route_layer(middleware::from_fn_with_state(reviewer, review))
 }

@@ -24,8 +24,8 @@ use crate::token;
 pub struct ReviewerOptions {
     /// Audiences that a token must be for at least one of; empty: those of the API server.
     pub audiences: Vec<String>,
-    /// Audience of tokens that others have for this service alone. A token that does not say that it is for it is reviewed for
-    /// `audiences`.
+    /// Audience of tokens that others have for this service alone. A token that does not say that
+    /// it is for it is reviewed for `audiences`.
     pub service_audience: Option<String>,
     /// Longest wait for one answer.
     pub deadline: Duration,
@@ -44,7 +44,8 @@ pub struct ReviewerOptions {
 }
 
 impl ReviewerOptions {
-    /// For whoever reads metrics: 1 minute of memory, so that a scrape every few seconds costs few questions.
+    /// For whoever reads metrics: 1 minute of memory, so that a scrape every few seconds costs few
+    /// questions.
     pub fn for_metrics(audience: &str) -> Self {
         Self {
             service_audience: Some(audience.to_owned()),
@@ -98,7 +99,7 @@ impl fmt::Debug for Reviewer {
 /// What is asked about the bearer of a token.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Question<'a> {
-    /// Who they are.
+    /// The user name of the token's holder.
     Who,
     /// Whether they have a right to a session.
     Session(&'a Grant<'a>),
@@ -115,7 +116,7 @@ pub struct Credentials<'a> {
 }
 
 impl<'a> Credentials<'a> {
-    /// Of a request with this bearer token.
+    /// The credentials of a request with this bearer token.
     pub fn new(token: &'a str) -> Self {
         Self {
             token,
@@ -125,8 +126,8 @@ impl<'a> Credentials<'a> {
 }
 
 impl Reviewer {
-    /// A reviewer that asks through `client` and counts in `reviews`, whose labels are `review` (`token`, `access`) and `result`
-    /// (`allowed`, `denied`, `error`).
+    /// A reviewer that asks through `client` and counts in `reviews`, whose labels are `review`
+    /// (`token`, `access`) and `result` (`allowed`, `denied`, `error`).
     pub fn new(client: Client, options: ReviewerOptions, reviews: IntCounterVec) -> Self {
         Self {
             client,
@@ -154,8 +155,8 @@ impl Reviewer {
         self.answer(credentials, Question::Path("put", path)).await
     }
 
-    /// The name of the caller, if they may tell the schedules of a namespace of alerts: `create` on `profilingschedules/alerts`. Empty for
-    /// every namespace.
+    /// The name of the caller, if they may tell the schedules of a namespace of alerts: `create` on
+    /// `profilingschedules/alerts`. Empty for every namespace.
     pub async fn review_alerts(&self, credentials: &Credentials<'_>, namespace: &str) -> Result<Arc<str>, Denied> {
         self.answer(credentials, Question::Alerts(namespace)).await
     }
@@ -166,11 +167,11 @@ impl Reviewer {
     }
 
     async fn answer(&self, credentials: &Credentials<'_>, question: Question<'_>) -> Result<Arc<str>, Denied> {
-        let place = key(credentials.token, &question);
-        if let Some(name) = self.permissions.get(&place, Instant::now()) {
+        let cache_key = key(credentials.token, &question);
+        if let Some(name) = self.permissions.get(&cache_key, Instant::now()) {
             return Ok(name);
         }
-        if self.denials.get(&place, Instant::now()).is_some() {
+        if self.denials.get(&cache_key, Instant::now()).is_some() {
             return Err(Denied::Forbidden);
         }
         let user = credentials
@@ -179,11 +180,11 @@ impl Reviewer {
             .await?;
         let authorized = self.authorize(user, question).await;
         if matches!(authorized, Err(Denied::Forbidden)) {
-            self.denials.put(place, (), Instant::now());
+            self.denials.put(cache_key, (), Instant::now());
         }
         authorized?;
         let name: Arc<str> = user.username.as_deref().unwrap_or_default().into();
-        self.permissions.put(place, Arc::clone(&name), Instant::now());
+        self.permissions.put(cache_key, Arc::clone(&name), Instant::now());
         Ok(name)
     }
 
@@ -192,8 +193,8 @@ impl Reviewer {
         if !token::is_plausible(token) {
             return Err(Denied::Unauthenticated);
         }
-        let place = key(token, &Question::Who);
-        if self.refusals.get(&place, Instant::now()).is_some() {
+        let cache_key = key(token, &Question::Who);
+        if self.refusals.get(&cache_key, Instant::now()).is_some() {
             return Err(Denied::Unauthenticated);
         }
         let own = self.options.service_audience.as_ref();
@@ -203,7 +204,7 @@ impl Reviewer {
         };
         let reviewed = self.token_review(token, wanted).await;
         if matches!(reviewed, Err(Denied::Unauthenticated)) {
-            self.refusals.put(place, (), Instant::now());
+            self.refusals.put(cache_key, (), Instant::now());
         }
         reviewed
     }

@@ -70,7 +70,7 @@ pub enum ServeError {
     Listen {
         /// Address that could not be bound.
         address: SocketAddr,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// Certificate or key cannot be read.
@@ -78,7 +78,7 @@ pub enum ServeError {
     Read {
         /// `tls.crt` or `tls.key`.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// Certificate and key cannot be used.
@@ -105,7 +105,7 @@ pub struct Server {
     #[cfg(feature = "cluster")]
     certificates: Option<crate::tls::Certificates>,
     #[cfg(feature = "cluster")]
-    beside: Option<cluster::Beside>,
+    second: Option<cluster::SecondListener>,
 }
 
 impl Server {
@@ -133,7 +133,7 @@ impl Server {
             #[cfg(feature = "cluster")]
             certificates: None,
             #[cfg(feature = "cluster")]
-            beside: None,
+            second: None,
         })
     }
 

@@ -14,9 +14,9 @@ use crate::changes::Changes;
 use crate::server::ServeError;
 
 /// Longest time between two looks at the files where nothing is told of them.
-const LOOK: Duration = Duration::from_secs(10);
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(10);
 /// Time between a change and the look, in which the other file of the pair comes too.
-const BOTH: Duration = Duration::from_millis(100);
+const PAIR_DELAY: Duration = Duration::from_millis(100);
 
 /// Certificate and key as they were read.
 #[derive(Clone, PartialEq, Eq)]
@@ -55,23 +55,24 @@ impl Certificates {
         self.config.clone()
     }
 
-    /// Takes new files into use until `shutdown`. Files that cannot be used are reported and change nothing.
+    /// Takes new files into use until `shutdown`. Files that cannot be used are reported and change
+    /// nothing.
     pub(crate) async fn keep_current(mut self, shutdown: CancellationToken) {
         let changes = Changes::of(&self.directory);
         if let Err(error) = &changes {
             tracing::info!(%error, "changes of the certificate are looked for, as the kernel does not tell of them");
         }
         let due = async || {
-            let told = async {
+            let notified = async {
                 if let Ok(changes) = &changes
                     && changes.next().await.is_ok()
                 {
-                    tokio::time::sleep(BOTH).await;
+                    tokio::time::sleep(PAIR_DELAY).await;
                 } else {
                     std::future::pending::<()>().await;
                 }
             };
-            tokio::time::timeout(LOOK, told).await.ok();
+            tokio::time::timeout(MAX_POLL_INTERVAL, notified).await.ok();
         };
         while shutdown.run_until_cancelled(due()).await.is_some() {
             match self.refresh().await {

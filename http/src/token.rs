@@ -1,12 +1,13 @@
-//! What a bearer token says of itself, before anybody asks whether it is one. Nothing of it is believed: it chooses which question
-//! is put to the Kubernetes API.
+//! What a bearer token says of itself, before anybody asks whether it is one. Nothing of it is
+//! believed: it chooses which question is put to the Kubernetes API.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-/// Longest token, in bytes: those of an identity provider that lists a user's groups are the longest in use.
-const LONGEST: usize = 16 << 10;
+/// Longest token, in bytes: those of an identity provider that lists a user's groups are the
+/// longest in use.
+const MAX_TOKEN_BYTES: usize = 16 << 10;
 
 /// The part of a JSON Web Token that is looked at.
 #[derive(Deserialize)]
@@ -28,9 +29,10 @@ impl Default for Audiences {
     }
 }
 
-/// Whether any cluster could have given it out: one word of visible characters, and not too long. Tokens need not be JSON Web Tokens.
+/// Whether any cluster could have given it out: one word of visible characters, and not too long.
+/// Tokens need not be JSON Web Tokens.
 pub(crate) fn is_plausible(token: &str) -> bool {
-    (1..=LONGEST).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic())
+    (1..=MAX_TOKEN_BYTES).contains(&token.len()) && token.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Whether it is a JSON Web Token that says it is for that audience.
@@ -84,7 +86,7 @@ mod tests {
         for good in ["07401b.f395accd246ae52d", "sha256~a_b", "k8s-aws-v1.aHR0", "x=="] {
             assert!(is_plausible(good), "{good}");
         }
-        for bad in ["", "two words", "\u{7}", "t\u{f6}ken", &"x".repeat(LONGEST + 1)] {
+        for bad in ["", "two words", "\u{7}", "t\u{f6}ken", &"x".repeat(MAX_TOKEN_BYTES + 1)] {
             assert!(!is_plausible(bad), "{bad:.20}");
         }
     }

@@ -1,4 +1,5 @@
-//! What stands for reviews where this was built without the Kubernetes API: nobody can make a reviewer, so nobody is asked.
+//! What stands for reviews where this was built without the Kubernetes API: nobody can make a
+//! reviewer, so nobody is asked.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -14,7 +15,7 @@ pub enum Reviewer {}
 pub struct Credentials<'a>(PhantomData<&'a str>);
 
 impl<'a> Credentials<'a> {
-    /// Of a request with this bearer token.
+    /// The credentials of a request with this bearer token.
     pub const fn new(_token: &'a str) -> Self {
         Self(PhantomData)
     }

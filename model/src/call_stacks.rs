@@ -38,7 +38,7 @@ pub struct CallStack {
 
 impl CallStacks {
     /// Most frames of a stack.
-    pub const MOST_FRAMES: usize = 1024;
+    pub const MAX_FRAMES: usize = 1024;
 
     /// The name of a frame of which nothing is known.
     pub const UNKNOWN: &'static str = "[unknown]";
@@ -57,7 +57,7 @@ impl CallStacks {
     pub fn frames_of(&self, number: u32) -> impl Iterator<Item = u32> + '_ {
         let first = self.stack(number);
         let callers = std::iter::successors(first, move |stack| self.stack(stack.caller));
-        callers.take(Self::MOST_FRAMES).map(|stack| stack.frame)
+        callers.take(Self::MAX_FRAMES).map(|stack| stack.frame)
     }
 
     /// The name of the frame at `frame`: of its function, or else of what it is in, in brackets.
@@ -77,7 +77,7 @@ impl CallStacks {
     }
 
     /// Whether every number in it refers to something, callers come first, and no stack is deeper
-    /// than [`MOST_FRAMES`](Self::MOST_FRAMES).
+    /// than [`MAX_FRAMES`](Self::MAX_FRAMES).
     pub fn is_consistent(&self) -> bool {
         let is_text = |at: u32| index(at) < self.texts.len();
         let are_texts = |frame: &CallFrame| is_text(frame.function) && is_text(frame.module);
@@ -88,7 +88,7 @@ impl CallStacks {
                 Some(caller) => depths.get(index(caller)).copied(),
             };
             match around {
-                Some(around) if around < Self::MOST_FRAMES && index(*frame) < self.frames.len() => {
+                Some(around) if around < Self::MAX_FRAMES && index(*frame) < self.frames.len() => {
                     depths.push(around + 1);
                 }
                 _ => return false,
@@ -143,40 +143,44 @@ impl CallStacks {
 
     /// Takes the frames of the stacks `kept` of `of`; gives the new place of each old one.
     fn take_frames(&mut self, of: &Self, kept: &[(u32, CallStack)]) -> Vec<u32> {
-        let said = |at: u32| {
+        let texts_of = |at: u32| {
             let frame = of.frames.get(index(at)).copied().unwrap_or_default();
             (of.text(frame.function), of.text(frame.module))
         };
         let mut used: Vec<u32> = kept.iter().map(|(_, stack)| stack.frame).collect();
         used.sort_unstable();
         used.dedup();
-        let mut texts: Vec<&str> = used.iter().map(|at| said(*at)).flat_map(<[&str; 2]>::from).collect();
+        let mut texts: Vec<&str> = used
+            .iter()
+            .map(|at| texts_of(*at))
+            .flat_map(<[&str; 2]>::from)
+            .collect();
         texts.push("");
         texts.sort_unstable();
         texts.dedup();
-        let place = |text: &str| {
+        let number_of = |text: &str| {
             let at = texts.binary_search(&text).unwrap_or(0);
             u32::try_from(at).unwrap_or(u32::MAX)
         };
         let new = |at: u32| {
-            let (function, module) = said(at);
+            let (function, module) = texts_of(at);
             CallFrame {
-                function: place(function),
-                module: place(module),
+                function: number_of(function),
+                module: number_of(module),
             }
         };
         self.frames = used.iter().map(|at| new(*at)).collect();
         self.frames.sort_unstable();
         self.frames.dedup();
-        let mut places = vec![0; of.frames.len()];
+        let mut new_numbers = vec![0; of.frames.len()];
         for at in used {
             let frame = self.frames.binary_search(&new(at)).unwrap_or(0);
-            if let Some(slot) = places.get_mut(index(at)) {
+            if let Some(slot) = new_numbers.get_mut(index(at)) {
                 *slot = u32::try_from(frame).unwrap_or(u32::MAX);
             }
         }
         self.texts = texts.into_iter().map(str::to_owned).collect();
-        places
+        new_numbers
     }
 
     /// Takes the stacks `kept`, those with the fewest frames first; gives the new number of each of
@@ -197,7 +201,7 @@ impl CallStacks {
         let mut numbers = vec![0_u32; count + 1];
         for level in levels {
             let renumbered = level.into_iter().map(|(number, stack)| {
-                let new = |places: &[u32], at: u32| places.get(index(at)).copied().unwrap_or(0);
+                let new = |new_numbers: &[u32], at: u32| new_numbers.get(index(at)).copied().unwrap_or(0);
                 let stack = CallStack {
                     caller: new(&numbers, stack.caller),
                     frame: new(frames, stack.frame),
@@ -328,8 +332,8 @@ mod tests {
             let callers = (0_u32..).take(count).map(|caller| (caller, 0));
             stacks(&[""], &[(0, 0)], &callers.collect::<Vec<_>>()).is_consistent()
         };
-        assert!(deep(CallStacks::MOST_FRAMES));
-        assert!(!deep(CallStacks::MOST_FRAMES + 1));
+        assert!(deep(CallStacks::MAX_FRAMES));
+        assert!(!deep(CallStacks::MAX_FRAMES + 1));
     }
 
     #[test]

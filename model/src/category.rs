@@ -1,8 +1,10 @@
 //! The closed set of event categories and the columns that each carries beside the common ones.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
-/// The categories of GPU work ([`Category::is_gpu_work`]) and others beside them, for analyses that look at both.
+/// The categories of GPU work ([`Category::is_gpu_work`]) and others beside them, for analyses that
+/// look at both.
 #[macro_export]
 macro_rules! gpu_work_and {
     ($($other:expr),* $(,)?) => {
@@ -22,7 +24,22 @@ macro_rules! gpu_work_and {
 
 /// What kind of thing an event is.
 // The order is that of the published lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    schemars::JsonSchema,
+    IntoStaticStr,
+    VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
     /// A kernel on the GPU.
@@ -56,10 +73,11 @@ pub enum Category {
     OsRuntime,
     /// An operator of a framework on the CPU, e.g. `aten::mm`. Operators of a thread nest.
     CpuOp,
-    /// A range that the program or its framework marked on the CPU by other means than NVTX: Kineto's `user_annotation`, JAX's
-    /// host ranges.
+    /// A range that the program or its framework marked on the CPU by other means than NVTX:
+    /// Kineto's `user_annotation`, JAX's host ranges.
     Annotation,
-    /// A step of the training or inference loop: Kineto's `ProfilerStep#N`, JAX's step ranges on the host.
+    /// A step of the training or inference loop: Kineto's `ProfilerStep#N`, JAX's step ranges on
+    /// the host.
     Step,
     /// A function of the Python interpreter.
     PythonFunction,
@@ -68,20 +86,23 @@ pub enum Category {
     CpuSample,
     /// Work of the profiler itself.
     Overhead,
-    /// An operation on an accelerator that has no CUDA-like streams, e.g. an XLA operation on a TPU.
+    /// An operation on an accelerator that has no CUDA-like streams, e.g. an XLA operation on a
+    /// TPU.
     DeviceOp,
-    /// A range on the GPU's timeline that stands for an [`Category::Annotation`] on the CPU: from its first kernel to its last.
-    /// It repeats time that other categories hold.
+    /// A range on the GPU's timeline that stands for an [`Category::Annotation`] on the CPU: from
+    /// its first kernel to its last. It repeats time that other categories hold.
     GpuAnnotation,
-    /// An event of a line that a tool derived from others (JAX's "XLA Modules", "XLA Ops", "Steps" of a device that has
-    /// streams). It repeats time that other categories hold and is never summed with them.
+    /// An event of a line that a tool derived from others (JAX's "XLA Modules", "XLA Ops", "Steps"
+    /// of a device that has streams). It repeats time that other categories hold and is never
+    /// summed with them.
     Derived,
     /// An event of a kind that this version has no category for, e.g. the profiler's own window.
     Other,
 }
 
 /// A column that only some categories have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum ColumnId {
     /// Thread blocks in x.
     GridX,
@@ -103,7 +124,8 @@ pub enum ColumnId {
     SharedDynamic,
     /// Bytes moved or set; [`ColumnId::NO_SIZE`] for none.
     Bytes,
-    /// Index of the launching call in `cuda_api`, or [`ColumnId::NO_LAUNCH`]. Filled by the transform.
+    /// Index of the launching call in `cuda_api`, or [`ColumnId::NO_LAUNCH`]. Filled by the
+    /// transform.
     Launch,
     /// ARGB colour of an NVTX range, 0 for none.
     Color,
@@ -113,7 +135,8 @@ pub enum ColumnId {
     StepNumber,
     /// Kineto's `External id`: ties calls and GPU work to the operator of the same id; 0 for none.
     ExternalId,
-    /// Kineto's `Sequence number`: ties a backward operator to its forward one; [`ColumnId::NO_SEQUENCE`] for none.
+    /// Kineto's `Sequence number`: ties a backward operator to its forward one;
+    /// [`ColumnId::NO_SEQUENCE`] for none.
     Sequence,
     /// Thread of the forward operator that a backward operator belongs to; 0 for none.
     ForwardThread,
@@ -141,21 +164,30 @@ pub enum ColumnId {
     WaitOnRecord,
     /// Floating-point operations that the source says the operation does.
     Flops,
-    /// Blocks of the launch per multiprocessor of the device, in thousandths; [`ColumnId::NOT_SAID`] for none.
+    /// Blocks of the launch per multiprocessor of the device, in thousandths;
+    /// [`ColumnId::UNKNOWN`] for none.
+    #[strum(serialize = "blocks_per_sm_milli")]
     BlocksPerSm,
-    /// Warps of the launch per multiprocessor of the device, in thousandths; [`ColumnId::NOT_SAID`] for none.
+    /// Warps of the launch per multiprocessor of the device, in thousandths; [`ColumnId::UNKNOWN`]
+    /// for none.
+    #[strum(serialize = "warps_per_sm_milli")]
     WarpsPerSm,
-    /// Achieved occupancy as the source estimates it, in millionths of the warps that a multiprocessor holds;
-    /// [`ColumnId::NOT_SAID`] for none.
+    /// Achieved occupancy as the source estimates it, in millionths of the warps that a
+    /// multiprocessor holds; [`ColumnId::UNKNOWN`] for none.
+    #[strum(serialize = "achieved_occupancy_ppm")]
     AchievedOccupancy,
-    /// Theoretical occupancy as the source states it, in millionths of the warps that a multiprocessor holds;
-    /// [`ColumnId::NOT_SAID`] for none.
+    /// Theoretical occupancy as the source states it, in millionths of the warps that a
+    /// multiprocessor holds; [`ColumnId::UNKNOWN`] for none.
+    #[strum(serialize = "theoretical_occupancy_ppm")]
     TheoreticalOccupancy,
-    /// Kind of memory that is copied from: the number of a [`MemoryKind`](super::MemoryKind), 0 for none.
+    /// Kind of memory that is copied from: the number of a [`MemoryKind`](super::MemoryKind), 0 for
+    /// none.
     SrcMemoryKind,
-    /// Kind of memory that is copied to or set: the number of a [`MemoryKind`](super::MemoryKind), 0 for none.
+    /// Kind of memory that is copied to or set: the number of a [`MemoryKind`](super::MemoryKind),
+    /// 0 for none.
     DstMemoryKind,
-    /// What a call of the CUDA runtime or driver returned: 0 for success, otherwise a `cudaError_t` or `CUresult`.
+    /// What a call of the CUDA runtime or driver returned: 0 for success, otherwise a `cudaError_t`
+    /// or `CUresult`.
     ReturnValue,
     /// Elements that a rank gives to a collective.
     InElements,
@@ -211,71 +243,20 @@ impl ColumnId {
     pub const NO_STREAM: u64 = u64::MAX;
     /// Value of [`ColumnId::Bytes`] for work whose size the source does not say.
     pub const NO_SIZE: u64 = u64::MAX;
-    /// Value of columns in which 0 is an ordinary value, for an event of which the source does not say it.
-    pub const NOT_SAID: u32 = u32::MAX;
+    /// Value of columns in which 0 is an ordinary value, for an event of which the source does not
+    /// say it.
+    pub const UNKNOWN: u32 = u32::MAX;
 
     /// The column of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         let of = |category: Category| category.columns().iter().chain(category.optional_columns());
-        let mut all = Category::ALL.into_iter().flat_map(of);
+        let mut all = Category::ALL.iter().copied().flat_map(of);
         all.find(|id| id.name() == name).copied()
     }
 
     /// Name of the dataset in the timeline file.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::GridX => "grid_x",
-            Self::GridY => "grid_y",
-            Self::GridZ => "grid_z",
-            Self::BlockX => "block_x",
-            Self::BlockY => "block_y",
-            Self::BlockZ => "block_z",
-            Self::Registers => "registers",
-            Self::SharedStatic => "shared_static",
-            Self::SharedDynamic => "shared_dynamic",
-            Self::Bytes => "bytes",
-            Self::Launch => "launch",
-            Self::Color => "color",
-            Self::RangeStyle => "range_style",
-            Self::StepNumber => "step_number",
-            Self::ExternalId => "external_id",
-            Self::Sequence => "sequence",
-            Self::ForwardThread => "forward_thread",
-            Self::PythonId => "python_id",
-            Self::PythonParent => "python_parent",
-            Self::GraphNode => "graph_node",
-            Self::ClusterX => "cluster_x",
-            Self::ClusterY => "cluster_y",
-            Self::ClusterZ => "cluster_z",
-            Self::GraphId => "graph_id",
-            Self::GraphExec => "graph_exec",
-            Self::WaitOnStream => "wait_on_stream",
-            Self::WaitOnRecord => "wait_on_record",
-            Self::Flops => "flops",
-            Self::BlocksPerSm => "blocks_per_sm_milli",
-            Self::WarpsPerSm => "warps_per_sm_milli",
-            Self::AchievedOccupancy => "achieved_occupancy_ppm",
-            Self::TheoreticalOccupancy => "theoretical_occupancy_ppm",
-            Self::SrcMemoryKind => "src_memory_kind",
-            Self::DstMemoryKind => "dst_memory_kind",
-            Self::ReturnValue => "return_value",
-            Self::InElements => "in_elements",
-            Self::OutElements => "out_elements",
-            Self::GroupSize => "group_size",
-            Self::ProgramId => "program_id",
-            Self::InputShapes => "input_shapes",
-            Self::InputTypes => "input_types",
-            Self::Collective => "collective",
-            Self::ElementType => "element_type",
-            Self::ProcessGroup => "process_group",
-            Self::GroupRanks => "group_ranks",
-            Self::HloOp => "hlo_op",
-            Self::HloCategory => "hlo_category",
-            Self::HloModule => "hlo_module",
-            Self::TfOp => "tf_op",
-            Self::RangeCategory => "range_category",
-            Self::CallStack => "call_stack",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// Width of its values.
@@ -424,31 +405,7 @@ const DEVICE_OPTIONAL: &[ColumnId] = &[
 
 impl Category {
     /// Every category, in published order.
-    pub const ALL: [Self; 23] = [
-        Self::CudaKernel,
-        Self::CudaGraph,
-        Self::CudaMemcpyH2d,
-        Self::CudaMemcpyD2h,
-        Self::CudaMemcpyD2d,
-        Self::CudaMemcpyP2p,
-        Self::CudaMemcpyOther,
-        Self::CudaMemset,
-        Self::CudaMigration,
-        Self::CudaSync,
-        Self::CudaApi,
-        Self::NvtxRange,
-        Self::OsRuntime,
-        Self::CpuOp,
-        Self::Annotation,
-        Self::Step,
-        Self::PythonFunction,
-        Self::CpuSample,
-        Self::Overhead,
-        Self::DeviceOp,
-        Self::GpuAnnotation,
-        Self::Derived,
-        Self::Other,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Everything that CUDA does and that a program asks of it.
     pub const CUDA: [Self; 11] = [
@@ -485,37 +442,13 @@ impl Category {
     ];
 
     /// Name in files, e.g. `cuda_kernel`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::CudaKernel => "cuda_kernel",
-            Self::CudaGraph => "cuda_graph",
-            Self::CudaMemcpyH2d => "cuda_memcpy_h2d",
-            Self::CudaMemcpyD2h => "cuda_memcpy_d2h",
-            Self::CudaMemcpyD2d => "cuda_memcpy_d2d",
-            Self::CudaMemcpyP2p => "cuda_memcpy_p2p",
-            Self::CudaMemcpyOther => "cuda_memcpy_other",
-            Self::CudaMemset => "cuda_memset",
-            Self::CudaMigration => "cuda_migration",
-            Self::CudaSync => "cuda_sync",
-            Self::CudaApi => "cuda_api",
-            Self::NvtxRange => "nvtx_range",
-            Self::OsRuntime => "os_runtime",
-            Self::CpuOp => "cpu_op",
-            Self::Annotation => "annotation",
-            Self::Step => "step",
-            Self::PythonFunction => "python_function",
-            Self::CpuSample => "cpu_sample",
-            Self::Overhead => "overhead",
-            Self::DeviceOp => "device_op",
-            Self::GpuAnnotation => "gpu_annotation",
-            Self::Derived => "derived",
-            Self::Other => "other",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The category of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|category| category.name() == name)
+        Self::ALL.iter().copied().find(|category| category.name() == name)
     }
 
     /// The columns it always has beside the common ones, in published order.

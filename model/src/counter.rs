@@ -3,7 +3,8 @@
 /// Samples of one metric of one device. Series have no durations and are not event categories.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CounterSeries {
-    /// Who sampled it, e.g. `nvml`. Letters, digits, `.`, `_`, `:` and `-`, as the next two: they are names in the file.
+    /// Who sampled it, e.g. `nvml`. Letters, digits, `.`, `_`, `:` and `-`, as the next two: they
+    /// are names in the file.
     pub source: String,
     /// Which device, e.g. `gpu0` or a UUID.
     pub device: String,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::{Category, ColumnId, Width};
+use super::{Category, ColumnId, NameId, RowId, Width};
 
 /// A column that only some categories have.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,8 +13,9 @@ pub struct Column {
     pub id: ColumnId,
     /// One value per event.
     pub values: Values,
-    /// What the values refer to, where the column [is one of texts](ColumnId::is_text); otherwise empty. The first text is
-    /// empty and stands for none. The transform sorts the others and keeps those that events refer to, each once.
+    /// What the values refer to, where the column [is one of texts](ColumnId::is_text); otherwise
+    /// empty. The first text is empty and stands for none. The transform sorts the others and keeps
+    /// those that events refer to, each once.
     pub texts: Vec<String>,
 }
 
@@ -114,10 +115,10 @@ pub struct Event {
     pub start_ns: u64,
     /// Length in ns.
     pub duration_ns: u64,
-    /// Index into the capture's rows.
-    pub row: u32,
-    /// Index into [`Events::names`].
-    pub name: u32,
+    /// Row of the event.
+    pub row: RowId,
+    /// Name of the event.
+    pub name: NameId,
     /// Joins launches to GPU work within a process; 0 for none.
     pub correlation: u32,
 }
@@ -129,20 +130,21 @@ pub struct Events {
     pub start_ns: Vec<u64>,
     /// Lengths in ns.
     pub duration_ns: Vec<u64>,
-    /// Indices into the capture's rows.
-    pub row: Vec<u32>,
+    /// Rows of the events.
+    pub row: Vec<RowId>,
     /// Lanes within the row, assigned by the transform; 0 before.
     pub lane: Vec<u32>,
-    /// Indices into `names`.
-    pub name: Vec<u32>,
+    /// Names of the events.
+    pub name: Vec<NameId>,
     /// Correlation ids, 0 for none.
     pub correlation: Vec<u32>,
-    /// The category's own columns: those of [`Category::columns`] in their order, then optional ones. The transform brings
-    /// these into the order of [`Category::optional_columns`].
+    /// The category's own columns: those of [`Category::columns`] in their order, then optional
+    /// ones. The transform brings these into the order of [`Category::optional_columns`].
     pub columns: Vec<Column>,
     /// The names that `name` refers to; unique after the transform.
     pub names: Vec<String>,
-    /// What is known of names beside themselves, where the source says it: for each of `names` a text, empty for none.
+    /// What is known of names beside themselves, where the source says it: for each of `names` a
+    /// text, empty for none.
     pub name_details: BTreeMap<NameDetail, Vec<String>>,
 }
 
@@ -151,7 +153,8 @@ pub struct Events {
 pub enum NameDetail {
     /// Its short form, without templates and arguments: `gemm` of `void gemm<float>(float*)`.
     Short,
-    /// Its symbol in the program: `_Z4gemmIfEvPf` of `void gemm<float>(float*)`. Where several symbols have one name, one of them.
+    /// Its symbol in the program: `_Z4gemmIfEvPf` of `void gemm<float>(float*)`. Where several
+    /// symbols have one name, one of them.
     Mangled,
     /// The NVTX domain that the name begins with.
     Domain,
@@ -188,8 +191,9 @@ impl Events {
         }
     }
 
-    /// Adds an optional column, with [`ColumnId::missing`] for the events that are already there, and gives its place in
-    /// `columns` and so among the own values of [`Events::push`]. A column that is there stays as it is.
+    /// Adds an optional column, with [`ColumnId::missing`] for the events that are already there,
+    /// and gives its place in `columns` and so among the own values of [`Events::push`]. A column
+    /// that is there stays as it is.
     pub fn add_column(&mut self, id: ColumnId) -> usize {
         if let Some(at) = self.columns.iter().position(|column| column.id == id) {
             return at;
@@ -202,7 +206,8 @@ impl Events {
         self.columns.len() - 1
     }
 
-    /// Removes the columns of which `category` does not always have one, and in which no event says anything.
+    /// Removes the columns of which `category` does not always have one, and in which no event says
+    /// anything.
     pub fn drop_unsaid_columns(&mut self, category: Category) {
         let always = category.columns();
         self.columns
@@ -224,14 +229,17 @@ impl Events {
         u64::try_from(self.len()).unwrap_or(u64::MAX)
     }
 
-    /// Makes room for exactly so many more events, as far as there is memory: without it, appending does.
+    /// Makes room for exactly so many more events, as far as there is memory: without it, appending
+    /// does.
     pub fn reserve(&mut self, additional: usize) {
         for column in [&mut self.start_ns, &mut self.duration_ns] {
             drop(column.try_reserve_exact(additional));
         }
-        for column in [&mut self.row, &mut self.lane, &mut self.name, &mut self.correlation] {
+        for column in [&mut self.lane, &mut self.correlation] {
             drop(column.try_reserve_exact(additional));
         }
+        drop(self.row.try_reserve_exact(additional));
+        drop(self.name.try_reserve_exact(additional));
         for column in &mut self.columns {
             drop(match &mut column.values {
                 Values::U32(values) => values.try_reserve_exact(additional),
@@ -260,8 +268,8 @@ impl Events {
         }
     }
 
-    /// Appends an event; `own` are the values of `columns` in their order, those behind its end become
-    /// [`ColumnId::missing`].
+    /// Appends an event; `own` are the values of `columns` in their order, those behind its end
+    /// become [`ColumnId::missing`].
     pub fn push(&mut self, event: Event, own: &[u64]) {
         self.start_ns.push(event.start_ns);
         self.duration_ns.push(event.duration_ns);
@@ -289,7 +297,7 @@ impl Events {
         (id.missing() == 0 || value != id.missing()).then_some(value)
     }
 
-    /// The same, to fill.
+    /// A column of the category by its id, for the caller to fill.
     pub fn column_mut(&mut self, id: ColumnId) -> Option<&mut Values> {
         self.columns
             .iter_mut()
@@ -297,11 +305,12 @@ impl Events {
             .map(|column| &mut column.values)
     }
 
-    /// What the event at `at` says in a column of texts; `None` where there is no such column, or the event says nothing.
+    /// What the event at `at` says in a column of texts; `None` where there is no such column, or
+    /// the event says nothing.
     pub fn text(&self, id: ColumnId, at: usize) -> Option<&str> {
         let column = self.columns.iter().find(|column| column.id == id)?;
-        let place = usize::try_from(column.values.get(at)?).ok()?;
-        let text = column.texts.get(place)?;
+        let slot = usize::try_from(column.values.get(at)?).ok()?;
+        let text = column.texts.get(slot)?;
         (!text.is_empty()).then_some(text)
     }
 
@@ -309,8 +318,13 @@ impl Events {
     pub fn name_of(&self, at: usize) -> &str {
         self.name
             .get(at)
-            .and_then(|name| self.names.get(index(*name)))
+            .and_then(|name| self.names.get(name.index()))
             .map_or("", String::as_str)
+    }
+
+    /// One more than the highest index of a row of the events; 0 without events.
+    pub fn rows_end(&self) -> usize {
+        self.row.iter().max().map_or(0, |last| last.index().saturating_add(1))
     }
 
     /// The end of the last event in ns; none without events.
@@ -322,8 +336,8 @@ impl Events {
 
     /// A detail of the name of the event at `at`; `None` where the source does not say it.
     pub fn name_detail(&self, detail: NameDetail, at: usize) -> Option<&str> {
-        let place = index(*self.name.get(at)?);
-        let text = self.name_details.get(&detail)?.get(place)?;
+        let name = self.name.get(at)?;
+        let text = self.name_details.get(&detail)?.get(name.index())?;
         (!text.is_empty()).then_some(text)
     }
 

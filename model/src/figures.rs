@@ -19,7 +19,7 @@ pub struct Figures {
     pub max: u64,
     /// The middle one of the sorted values, the lower one where there are two.
     pub lower_median: u64,
-    /// The same, the upper one.
+    /// The middle one of the sorted values, the upper one where there are two.
     pub upper_median: u64,
 }
 
@@ -49,7 +49,8 @@ impl Figures {
         figures
     }
 
-    /// The median: the middle one of the sorted values, or the mean of both where there are two; `None` of no values.
+    /// The median: the middle one of the sorted values, or the mean of both where there are two;
+    /// `None` of no values.
     pub fn median(&self) -> Option<f64> {
         let middle = |value: u64| approximate(value.into());
         (self.count > 0).then(|| f64::midpoint(middle(self.lower_median), middle(self.upper_median)))
@@ -61,7 +62,8 @@ impl Figures {
     }
 }
 
-/// The middle ones of the sorted values, which are reordered: the same one twice where their number is odd; `None` of no values.
+/// The middle ones of the sorted values, which are reordered: the same one twice where their number
+/// is odd; `None` of no values.
 pub fn middles<T: Copy + Ord>(values: &mut [T]) -> Option<(T, T)> {
     let is_odd = values.len() % 2 == 1;
     let middle = values.len().checked_sub(1)? / 2;
@@ -70,9 +72,13 @@ pub fn middles<T: Copy + Ord>(values: &mut [T]) -> Option<(T, T)> {
     Some((*lower, upper.unwrap_or(*lower)))
 }
 
-/// Figures by `key` of the values that belong to it, each told by its position: one per key below `keys`, zeros for a key that does
-/// not occur.
-pub fn figures_by_key(keys: u32, key: &[u32], value: impl Fn(usize) -> u64 + Sync) -> Vec<Figures> {
+/// Figures by `key` of the values that belong to it, each told by its position: one per key below
+/// `keys`, zeros for a key that does not occur.
+pub fn figures_by_key<K: Copy + Into<u32> + Sync>(
+    keys: u32,
+    key: &[K],
+    value: impl Fn(usize) -> u64 + Sync,
+) -> Vec<Figures> {
     let narrow = |at| u32::try_from(value(at));
     // Most lengths are less than four seconds: half the memory.
     if (0..key.len()).into_par_iter().all(|at| narrow(at).is_ok()) {
@@ -86,11 +92,13 @@ pub fn listed(values: &[u64]) -> impl Fn(usize) -> u64 + Sync + '_ {
     |at| values.get(at).copied().unwrap_or_default()
 }
 
-fn grouped<T: Copy + Default + Ord + Send>(keys: u32, key: &[u32], value: impl Fn(usize) -> T + Sync) -> Vec<Figures>
+fn grouped<K, T>(keys: u32, key: &[K], value: impl Fn(usize) -> T + Sync) -> Vec<Figures>
 where
+    K: Copy + Into<u32> + Sync,
+    T: Copy + Default + Ord + Send,
     u64: From<T>,
 {
-    let groups = Groups::count(key, index(keys), |key| index(*key));
+    let groups = Groups::count(key, index(keys), |key| index((*key).into()));
     let mut grouped = groups.scatter(|at, _| value(at));
     let mut rest = &mut grouped[..];
     let ranges = groups.ranges().into_iter();
@@ -174,7 +182,7 @@ mod tests {
 
     #[test]
     fn every_key_has_its_own_figures() {
-        let figures = figures_by_key(3, &[2, 0, 2, 2], listed(&[10, 7, 30, 20]));
+        let figures = figures_by_key(3, &[2_u32, 0, 2, 2], listed(&[10, 7, 30, 20]));
         assert_eq!((figures[0].count, figures[0].total), (1, 7));
         assert_eq!(figures[1], Figures::default());
         assert_eq!(

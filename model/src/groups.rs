@@ -5,7 +5,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 /// Fewer items are counted by one core.
-const LEAST: usize = 1 << 16;
+const MIN_PARALLEL_ITEMS: usize = 1 << 16;
 
 /// Items that were counted by their group.
 #[derive(Debug)]
@@ -19,13 +19,14 @@ pub struct Groups<'a, K, F> {
 }
 
 impl<'a, K: Sync, F: Fn(&K) -> usize + Sync> Groups<'a, K, F> {
-    /// Counts the items by `group`, a number below `groups`. Items of a higher one are left out of everything.
+    /// Counts the items by `group`, a number below `groups`. Items of a higher one are left out of
+    /// everything.
     pub fn count(items: &'a [K], groups: usize, group: F) -> Self {
         // Each piece has a count and a place for each group.
         let piece = items
             .len()
             .div_ceil(rayon::current_num_threads())
-            .max(LEAST)
+            .max(MIN_PARALLEL_ITEMS)
             .max(groups);
         let of_piece = |items: &[K]| {
             let mut counts = vec![0; groups];
@@ -60,7 +61,8 @@ impl<'a, K: Sync, F: Fn(&K) -> usize + Sync> Groups<'a, K, F> {
         (0..groups).map(range).collect()
     }
 
-    /// A value of each item, made of its position and itself: group by group, and within a group in the order of the items.
+    /// A value of each item, made of its position and itself: group by group, and within a group in
+    /// the order of the items.
     pub fn scatter<V: Copy + Default + Send>(&self, value: impl Fn(usize, &K) -> V + Sync) -> Vec<V> {
         let mut values = vec![V::default(); self.counts.iter().flatten().sum()];
         self.scatter_into(&mut values, value);
@@ -88,27 +90,28 @@ impl<'a, K: Sync, F: Fn(&K) -> usize + Sync> Groups<'a, K, F> {
         });
     }
 
-    /// The way back: of values that lie as [`Self::scatter`] gives them, each at its item's position.
+    /// The way back: of values that lie as [`Self::scatter`] gives them, each at its item's
+    /// position.
     pub fn gather<V: Copy + Default + Send + Sync>(&self, values: &[V]) -> Vec<V> {
         let mut gathered = vec![V::default(); self.items.len()];
-        let mut places: Vec<Vec<usize>> = vec![Vec::new(); self.counts.len()];
+        let mut offsets: Vec<Vec<usize>> = vec![Vec::new(); self.counts.len()];
         let mut next = 0;
         for at in 0..self.counts.first().map_or(0, Vec::len) {
-            for (places, count) in places.iter_mut().zip(self.of_group(at)) {
-                places.push(next);
+            for (offsets, count) in offsets.iter_mut().zip(self.of_group(at)) {
+                offsets.push(next);
                 next += count;
             }
         }
         let pieces = gathered
             .par_chunks_mut(self.piece)
             .zip(self.items.par_chunks(self.piece));
-        pieces.zip(places).for_each(|((gathered, items), mut places)| {
+        pieces.zip(offsets).for_each(|((gathered, items), mut offsets)| {
             for (slot, item) in gathered.iter_mut().zip(items) {
-                let Some(place) = places.get_mut((self.group)(item)) else {
+                let Some(offset) = offsets.get_mut((self.group)(item)) else {
                     continue;
                 };
-                *slot = values.get(*place).copied().unwrap_or_default();
-                *place += 1;
+                *slot = values.get(*offset).copied().unwrap_or_default();
+                *offset += 1;
             }
         });
         gathered

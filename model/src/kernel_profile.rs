@@ -1,4 +1,5 @@
-//! What a kernel profiler (Nsight Compute) measured of one launch: counters without a time of their own.
+//! What a kernel profiler (Nsight Compute) measured of one launch: counters without a time of their
+//! own.
 
 mod details;
 mod function;
@@ -11,10 +12,11 @@ use crate::approximate;
 pub use details::{
     FocusMetric, Instances, KernelCode, OpenRange, RuleKind, RuleResult, Scope, SourceFile, Speedup, ValueList,
 };
-pub use function::{InstructionText, KernelFunction, LineStart, PtxStart, SourcePlace};
+pub use function::{InstructionText, KernelFunction, LineStart, PtxStart, SourceLocation};
 pub use roofline::{RooflineChart, RooflineSide, RooflineValue};
 
-/// Counters of one profiled launch. It is no event: a kernel profiler replays launches one by one, so that there is no start.
+/// Counters of one profiled launch. It is no event: a kernel profiler replays launches one by one,
+/// so that there is no start.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct KernelProfile {
     /// Number of the launch in the report, as the profiler counts.
@@ -39,9 +41,11 @@ pub struct KernelProfile {
     pub instances: BTreeMap<String, Instances>,
     /// What the profiler's own rules say of it, in the profiler's words and order.
     pub rules: Vec<RuleResult>,
-    /// Annotated ranges that were open when it was launched, per thread from the outermost to the innermost.
+    /// Annotated ranges that were open when it was launched, per thread from the outermost to the
+    /// innermost.
     pub ranges: Vec<OpenRange>,
-    /// The profiler's names of the groups of metrics that were collected, e.g. `SpeedOfLight`, in its order.
+    /// The profiler's names of the groups of metrics that were collected, e.g. `SpeedOfLight`, in
+    /// its order.
     pub sections: Vec<String>,
     /// Roofline charts that those sections define.
     pub rooflines: Vec<RooflineChart>,

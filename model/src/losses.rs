@@ -12,11 +12,13 @@ use crate::Category;
 pub enum LossReason {
     /// The profiler itself says that it lost it.
     Dropped,
-    /// Kept, but cut: e.g. a range that was still open when the capture ended gets the end of the capture.
+    /// Kept, but cut: e.g. a range that was still open when the capture ended gets the end of the
+    /// capture.
     Truncated,
     /// Left out because it makes no sense, e.g. an end before its start.
     Skipped,
-    /// Left out because this version does not show its kind, e.g. NVTX marks or the rows of a table it does not read.
+    /// Left out because this version does not show its kind, e.g. NVTX marks or the rows of a table
+    /// it does not read.
     Unsupported,
     /// Nothing is missing: a part of the source holds nothing, e.g. the trace of a process that did
     /// nothing in the window.
@@ -42,6 +44,8 @@ impl Loss {
     pub const EVENTS_CUT: &str = "list of events: the file ends before it does";
     /// Of a file that ends behind its events, before what belongs to it does.
     pub const END_CUT: &str = "members behind the events: the file ends before they do";
+    /// What a file that ends before its end is said to lack, with [`LossReason::Truncated`].
+    pub const CUT: [&str; 2] = [Self::EVENTS_CUT, Self::END_CUT];
     /// Of processes that were recorded and did nothing, with [`LossReason::Idle`].
     pub const IDLE_PROCESSES: &str = "processes without events";
 
@@ -50,8 +54,8 @@ impl Loss {
     pub const AWAY: &str = "times away from all others";
     /// Of events that end long after everything else; behind their category.
     pub const TOO_LONG: &str = "lengths that reach out of the capture";
-    /// Of GPU work whose begin and length are both 0 on the source's clock, which is what CUPTI says
-    /// of work that it could not time; behind its category.
+    /// Of GPU work whose begin and length are both 0 on the source's clock, which is what CUPTI
+    /// says of work that it could not time; behind its category.
     pub const UNTIMED: &str = "no times";
     /// Of events whose length is no number of ns.
     pub const NO_LENGTH: &str = "lengths that are no times";
@@ -87,7 +91,7 @@ impl Loss {
 
     /// Whether the file that was read ends before its end: how much is missing cannot be told.
     pub fn is_of_a_cut_file(&self) -> bool {
-        self.reason == LossReason::Truncated && [Self::EVENTS_CUT, Self::END_CUT].contains(&self.what.as_str())
+        self.reason == LossReason::Truncated && Self::CUT.contains(&self.what.as_str())
     }
 }
 
@@ -99,7 +103,8 @@ const MAX_ENTRIES: usize = 256;
 pub struct Losses(BTreeMap<(LossReason, String), u64>);
 
 impl Losses {
-    /// Adds `count` of `what`; nothing when the count is zero. The list has a bound, behind which things become `others`.
+    /// Adds `count` of `what`; nothing when the count is zero. The list has a bound, behind which
+    /// things become `others`.
     pub fn add(&mut self, reason: LossReason, what: &str, count: u64) {
         if count == 0 {
             return;
@@ -129,10 +134,10 @@ impl Losses {
 
 impl FromIterator<Loss> for Losses {
     fn from_iter<I: IntoIterator<Item = Loss>>(list: I) -> Self {
-        let mut drops = Self::default();
+        let mut losses = Self::default();
         for drop in list {
-            drops.add(drop.reason, &drop.what, drop.count);
+            losses.add(drop.reason, &drop.what, drop.count);
         }
-        drops
+        losses
     }
 }

@@ -1,55 +1,41 @@
-//! Kinds of memory that are copied from, copied to or set.
+//! Kinds of memory that a copy reads from or writes to, or that a memset sets.
 
-/// A kind of memory. Its number is the value of [`super::ColumnId::SrcMemoryKind`] and [`super::ColumnId::DstMemoryKind`],
-/// whichever way the source numbers kinds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+use strum::{IntoStaticStr, VariantArray};
+
+/// A kind of memory. Its number is the value of [`super::ColumnId::SrcMemoryKind`] and
+/// [`super::ColumnId::DstMemoryKind`], whichever way the source numbers kinds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum MemoryKind {
-    /// Of the host, not page-locked: an asynchronous copy waits for it.
+    /// Host memory that is not page-locked: an asynchronous copy from or to it blocks the calling
+    /// thread.
     Pageable,
-    /// Of the host, page-locked.
+    /// Page-locked host memory, which the GPU reads and writes by itself.
     Pinned,
-    /// Of a device.
+    /// Memory of a GPU.
     Device,
-    /// A CUDA array.
+    /// A CUDA array, in which textures are stored.
     Array,
-    /// Managed: it moves between host and device.
+    /// Managed (unified) memory, whose pages migrate between host and device.
     Managed,
-    /// A static variable of a device.
+    /// A static variable in the memory of a GPU (`__device__`).
     DeviceStatic,
-    /// A static variable in managed memory.
+    /// A static variable in managed memory (`__managed__`).
     ManagedStatic,
-    /// The profiler could not tell.
+    /// The profiler recorded that it did not know the kind of memory.
     Unknown,
 }
 
 impl MemoryKind {
-    /// Every kind.
-    pub const ALL: [Self; 8] = [
-        Self::Pageable,
-        Self::Pinned,
-        Self::Device,
-        Self::Array,
-        Self::Managed,
-        Self::DeviceStatic,
-        Self::ManagedStatic,
-        Self::Unknown,
-    ];
+    /// Every kind, in the order of [`Self::number`].
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// Name for people and in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Pageable => "pageable",
-            Self::Pinned => "pinned",
-            Self::Device => "device",
-            Self::Array => "array",
-            Self::Managed => "managed",
-            Self::DeviceStatic => "device_static",
-            Self::ManagedStatic => "managed_static",
-            Self::Unknown => "unknown",
-        }
+    /// The kind's name in JSON, in the command line and on pages.
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
-    /// Its number in columns.
+    /// The kind's number in columns of events; 0 stands for no kind.
     pub const fn number(self) -> u32 {
         match self {
             Self::Pageable => 1,
@@ -63,12 +49,17 @@ impl MemoryKind {
         }
     }
 
-    /// The kind of that number; none for 0, which says nothing.
+    /// The kind with this number in columns; `None` for 0, which events have where the source gives
+    /// no kind, and for any other number without a kind.
     pub fn from_number(number: u64) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| u64::from(kind.number()) == number)
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|kind| u64::from(kind.number()) == number)
     }
 
-    /// The kind as profilers write it: `Pageable`, `Device Static`, `DEVICE_STATIC`.
+    /// The kind whose name a profiler wrote, as `Pageable`, `Device Static` or `DEVICE_STATIC`;
+    /// `None` of any other text.
     pub fn from_words(text: &[u8]) -> Option<Self> {
         let letters = |bytes: &[u8]| -> Vec<u8> {
             let letters = bytes.iter().filter(|byte| byte.is_ascii_alphabetic());
@@ -76,7 +67,8 @@ impl MemoryKind {
         };
         let wanted = letters(text);
         Self::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .find(|kind| letters(kind.name().as_bytes()) == wanted)
     }
 }
@@ -87,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_kind_is_found_by_its_number_and_by_what_profilers_call_it() {
-        for kind in MemoryKind::ALL {
+        for kind in MemoryKind::ALL.iter().copied() {
             assert_eq!(MemoryKind::from_number(u64::from(kind.number())), Some(kind));
             assert_eq!(MemoryKind::from_words(kind.name().as_bytes()), Some(kind));
         }

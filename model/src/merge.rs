@@ -1,23 +1,29 @@
-//! Several captures as one: of one program one after the other, or of several programs side by side.
+//! Several captures as one: of one program one after the other, or of several programs side by
+//! side.
 
 use super::call_stacks::moved;
-use super::{Capture, Column, ColumnId, CounterSeries, Events, Values};
+use super::{Capture, Column, ColumnId, CounterSeries, Events, NameId, RowId, Values};
 
 /// Why captures cannot be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// One of several does not say when it began, so that its times have no place among those of the others.
+    /// One of several does not say when it began, so that its times have no place among those of
+    /// the others.
     #[error("capture {0} of several does not say when it began, so that they cannot be brought onto one clock")]
     NoStart(usize),
+    /// Together they have more rows, or names of a category, than ids can tell apart.
+    #[error("the captures have more {0} together than 32 bits can tell apart; merge fewer of them")]
+    TooMany(&'static str),
 }
 
 impl Capture {
-    /// One capture of all of `captures`, on the clock of the one that began first. Time that none of them covers has no events.
-    /// One that says of no time at all, such as that of a process that did nothing, needs no place
-    /// among the others: it adds what it says beside its events.
+    /// One capture of all of `captures`, on the clock of the one that began first. Time that none
+    /// of them covers has no events. One that says of no time at all, such as that of a process
+    /// that did nothing, needs no place among the others: it adds what it says beside its events.
     ///
-    /// A device, a program or a series that several of them have is there once, and so is a row after the transform: a process or a device
-    /// means the same in all of them. One capture stays as it is, and of none there is an empty one.
+    /// A device, a program or a series that several of them have is there once, and so is a row
+    /// after the transform: a process or a device means the same in all of them. One capture stays
+    /// as it is, and of none there is an empty one.
     pub fn merge(captures: Vec<Self>) -> Result<Self, MergeError> {
         let without_start = captures
             .iter()
@@ -31,7 +37,7 @@ impl Capture {
         let mut captures = placed.into_iter().chain(timeless);
         let mut merged = captures.next().unwrap_or_default();
         for capture in captures {
-            merged.append(capture);
+            merged.append(capture)?;
         }
         Ok(merged)
     }
@@ -45,12 +51,12 @@ impl Capture {
     }
 
     /// Adds a capture that began no earlier, or has no times.
-    fn append(&mut self, other: Self) {
+    fn append(&mut self, other: Self) -> Result<(), MergeError> {
         let later = other
             .session_start_utc_ns
             .zip(self.session_start_utc_ns)
             .map_or(0, |(other, own)| other.saturating_sub(own));
-        let rows = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
+        let rows = self.rows.len();
         self.duration_ns = self.duration_ns.max(later.saturating_add(other.duration_ns));
         self.rows.extend(other.rows);
         let stacks = self.call_stacks.append(other.call_stacks);
@@ -59,7 +65,8 @@ impl Capture {
                 *start = start.saturating_add(later);
             }
             for row in &mut events.row {
-                *row = row.saturating_add(rows);
+                let moved = row.index().checked_add(rows).and_then(RowId::from_index);
+                *row = moved.ok_or(MergeError::TooMany("rows"))?;
             }
             if let Some(Values::U32(values)) = events.column_mut(ColumnId::CallStack) {
                 for stack in values {
@@ -67,7 +74,7 @@ impl Capture {
                 }
             }
             let own = self.events.entry(category).or_insert_with(|| Events::new(category));
-            own.append(events);
+            own.append(events)?;
         }
         for mut allocation in other.allocations {
             allocation.t_ns = allocation.t_ns.saturating_add(later);
@@ -100,10 +107,11 @@ impl Capture {
         self.captured.extend(other.captured);
         self.profiles.extend(other.profiles);
         self.stacks = self.stacks.take().or(other.stacks);
-        for loss in other.drops.list() {
-            self.drops.add(loss.reason, &loss.what, loss.count);
+        for loss in other.losses.list() {
+            self.losses.add(loss.reason, &loss.what, loss.count);
         }
         self.redactions = self.redactions.saturating_add(other.redactions);
+        Ok(())
     }
 }
 
@@ -128,7 +136,7 @@ impl CounterSeries {
 
 impl Events {
     /// Adds the events of another list of the same category; its rows are this one's already.
-    fn append(&mut self, mut other: Self) {
+    fn append(&mut self, mut other: Self) -> Result<(), MergeError> {
         // Each gets the optional columns of the other, said by none of its events.
         for column in &other.columns {
             self.add_column(column.id);
@@ -136,7 +144,6 @@ impl Events {
         for column in &self.columns {
             other.add_column(column.id);
         }
-        let names = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
         let (before, added) = (self.names.len(), other.names.len());
         for (detail, texts) in other.name_details {
             let own = self.name_details.entry(detail).or_default();
@@ -151,14 +158,18 @@ impl Events {
         self.duration_ns.extend(other.duration_ns);
         self.row.extend(other.row);
         self.lane.extend(other.lane);
-        self.name
-            .extend(other.name.into_iter().map(|name| name.saturating_add(names)));
+        for name in &mut other.name {
+            let moved = name.index().checked_add(before).and_then(NameId::from_index);
+            *name = moved.ok_or(MergeError::TooMany("names of a category"))?;
+        }
+        self.name.extend(other.name);
         self.correlation.extend(other.correlation);
         for column in other.columns {
             if let Some(own) = self.columns.iter_mut().find(|own| own.id == column.id) {
                 own.append(column);
             }
         }
+        Ok(())
     }
 }
 
@@ -231,7 +242,7 @@ mod tests {
 
     fn ranges(capture: &Capture) -> Vec<(u64, &str, u32)> {
         let events = &capture.events[&Category::NvtxRange];
-        let process = |at: usize| capture.rows[crate::index(events.row[at])].process;
+        let process = |at: usize| capture.rows[events.row[at].index()].process;
         (0..events.len())
             .map(|at| (events.start_ns[at], events.name_of(at), process(at)))
             .collect()
@@ -266,7 +277,7 @@ mod tests {
     #[test]
     fn a_capture_without_times_needs_no_start_and_adds_what_it_says_of_losses() {
         let mut silent = Capture::default();
-        silent.drops.add(LossReason::Dropped, "buffers", 2);
+        silent.losses.add(LossReason::Dropped, "buffers", 2);
         for start in [Some(1_000), None] {
             let worker = capture(start, 7, "a");
             for captures in [
@@ -276,14 +287,14 @@ mod tests {
                 let merged = Capture::merge(captures).unwrap();
                 assert_eq!(ranges(&merged), [(5, "a", 7)]);
                 assert_eq!((merged.session_start_utc_ns, merged.duration_ns), (start, 20));
-                assert_eq!(merged.drops, silent.drops);
+                assert_eq!(merged.losses, silent.losses);
             }
         }
         let two = vec![silent.clone(), capture(None, 7, "a"), capture(Some(0), 8, "b")];
         assert_eq!(Capture::merge(two), Err(MergeError::NoStart(1)));
         let nothing = Capture::merge(vec![silent.clone(), silent]).unwrap();
         assert!(!nothing.has_times());
-        assert_eq!(nothing.drops.list()[0].count, 4);
+        assert_eq!(nothing.losses.list()[0].count, 4);
     }
 
     #[test]
@@ -303,7 +314,7 @@ mod tests {
         };
         let merged = Capture::merge(vec![first, second, third]).unwrap();
         let events = &merged.events[&Category::NvtxRange];
-        let said: Vec<_> = (0..3)
+        let labels: Vec<_> = (0..3)
             .map(|at| {
                 (
                     events.text(ColumnId::RangeCategory, at),
@@ -311,7 +322,7 @@ mod tests {
                 )
             })
             .collect();
-        assert_eq!(said, [(Some("io"), None), (None, Some("NCCL")), (Some("net"), None)]);
+        assert_eq!(labels, [(Some("io"), None), (None, Some("NCCL")), (Some("net"), None)]);
     }
 
     #[test]

@@ -6,16 +6,17 @@ impl Events {
     /// Stands for an event that no other encloses, in [`Events::parents`].
     pub const NO_PARENT: u32 = u32::MAX;
 
-    /// For each event the innermost one of its row that encloses it, or [`Events::NO_PARENT`]. Of two with the same times the later one is
-    /// inside. Only events that `nests` picks have and are parents: NVTX ranges of push/pop style nest, those of start/end style need
-    /// not. Events must be in the order of a [`Timeline`](super::Timeline).
+    /// For each event the innermost one of its row that encloses it, or [`Events::NO_PARENT`]. Of
+    /// two with the same times the later one is inside. Only events that `nests` picks have and are
+    /// parents: NVTX ranges of push/pop style nest, those of start/end style need not. Events must
+    /// be in the order of a [`Timeline`](super::Timeline).
     pub fn parents(&self, nests: impl Fn(usize) -> bool) -> Vec<u32> {
-        let rows = self.row.iter().max().map_or(0, |last| index(*last) + 1);
+        let rows = self.rows_end();
         // Per row the events that have not ended, the innermost last.
         let mut running: Vec<Vec<u32>> = vec![Vec::new(); rows];
         let mut parents = vec![Self::NO_PARENT; self.len()];
         for ((at, row), (parent, start)) in (0_u32..).zip(&self.row).zip(parents.iter_mut().zip(&self.start_ns)) {
-            let Some(running) = running.get_mut(index(*row)).filter(|_| nests(index(at))) else {
+            let Some(running) = running.get_mut(row.index()).filter(|_| nests(index(at))) else {
                 continue;
             };
             while running.pop_if(|last| self.end_ns(index(*last)) <= *start).is_some() {}
@@ -33,7 +34,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Category, Event};
+    use crate::{Category, Event, RowId};
 
     fn events(spans: &[(u64, u64, u32)]) -> Events {
         let mut events = Events::new(Category::NvtxRange);
@@ -41,7 +42,7 @@ mod tests {
             let event = Event {
                 start_ns,
                 duration_ns,
-                row,
+                row: RowId::new(row),
                 ..Event::default()
             };
             events.push(event, &[]);

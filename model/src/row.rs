@@ -1,9 +1,14 @@
 //! What a row of the timeline stands for.
 
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
-/// What a row shows. A thread has a row per track, so that lanes within a row mean nesting and nothing else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+/// What a row shows. A thread has a row per track, so that lanes within a row mean nesting and
+/// nothing else.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, IntoStaticStr, VariantArray,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Track {
     /// Kernels, copies and memsets of a stream.
@@ -38,46 +43,16 @@ pub enum Track {
 
 impl Track {
     /// Every track, in published order.
-    pub const ALL: [Self; 14] = [
-        Self::GpuStream,
-        Self::CudaSync,
-        Self::CudaApi,
-        Self::Nvtx,
-        Self::OsRuntime,
-        Self::CpuOp,
-        Self::Annotation,
-        Self::Python,
-        Self::CpuSample,
-        Self::Overhead,
-        Self::Device,
-        Self::GpuAnnotation,
-        Self::Derived,
-        Self::Other,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Name in files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::GpuStream => "gpu_stream",
-            Self::CudaSync => "cuda_sync",
-            Self::CudaApi => "cuda_api",
-            Self::Nvtx => "nvtx",
-            Self::OsRuntime => "os_runtime",
-            Self::CpuOp => "cpu_op",
-            Self::Annotation => "annotation",
-            Self::Python => "python",
-            Self::CpuSample => "cpu_sample",
-            Self::Overhead => "overhead",
-            Self::Device => "device",
-            Self::GpuAnnotation => "gpu_annotation",
-            Self::Derived => "derived",
-            Self::Other => "other",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The track of that name.
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|track| track.name() == name)
+        Self::ALL.iter().copied().find(|track| track.name() == name)
     }
 }
 
@@ -90,8 +65,8 @@ pub struct Row {
     pub capture: u32,
     /// Machine and virtual machine as the profiler numbers them; 0 where it does not.
     pub machine: u32,
-    /// Process id as the profiler saw it; for GPU work the process on the host that launched it, since launches are joined to
-    /// GPU work within a process.
+    /// Process id as the profiler saw it; for GPU work the process on the host that launched it,
+    /// since launches are joined to GPU work within a process.
     pub process: u32,
     /// What the row shows.
     pub track: Track,

@@ -2,22 +2,22 @@
 
 use std::ops::Range;
 
-use super::{Groups, index};
+use super::{Groups, RowId, index};
 
 /// Positions of a category's events by row, in their order within the row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowMajor {
-    rows: Vec<(u32, Range<usize>)>,
+    rows: Vec<(RowId, Range<usize>)>,
     /// Empty where there is one row only: then a position is its own.
     positions: Vec<u32>,
 }
 
 impl RowMajor {
     /// Of the column `row`, whose values are below `rows`.
-    pub fn new(row: &[u32], rows: u32) -> Self {
-        let groups = Groups::count(row, index(rows), |row| index(*row));
-        let ranges = (0_u32..).zip(groups.ranges());
-        let rows: Vec<(u32, Range<usize>)> = ranges.filter(|(_, range)| !range.is_empty()).collect();
+    pub fn new(row: &[RowId], rows: usize) -> Self {
+        let groups = Groups::count(row, rows, |row| row.index());
+        let ranges = RowId::all().zip(groups.ranges());
+        let rows: Vec<(RowId, Range<usize>)> = ranges.filter(|(_, range)| !range.is_empty()).collect();
         let positions = if rows.len() <= 1 {
             Vec::new()
         } else {
@@ -27,7 +27,7 @@ impl RowMajor {
     }
 
     /// The rows that hold events, each with where its positions are.
-    pub fn rows(&self) -> &[(u32, Range<usize>)] {
+    pub fn rows(&self) -> &[(RowId, Range<usize>)] {
         &self.rows
     }
 

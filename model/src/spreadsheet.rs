@@ -21,7 +21,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn n12_a_text_that_could_be_a_formula_has_a_quote_before_it() {
+    fn a_text_that_could_be_a_formula_has_a_quote_before_it() {
         for text in [
             "=HYPERLINK(\"http://a\")",
             "+1+cmd|' /C calc'!A0",

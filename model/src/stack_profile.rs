@@ -53,11 +53,11 @@ pub struct StackSample {
 /// What is said of a sample, e.g. `device` = `cuda:0`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StackLabel {
-    /// Its name, among [`StackProfile::texts`].
+    /// Name of the label, among [`StackProfile::texts`].
     pub key: u32,
-    /// Its value, among the texts; 0 where it is a number.
+    /// Value of the label, among the texts; 0 where it is a number.
     pub text: u32,
-    /// Its value, where it is a number.
+    /// Value of the label, where it is a number.
     pub number: i64,
 }
 

@@ -47,7 +47,7 @@ impl<'a> Value<'a> {
 pub struct Message<'a> {
     /// The message itself.
     pub bytes: &'a [u8],
-    /// Where it begins in the file.
+    /// Offset in the file at which the message begins, in bytes.
     pub offset: usize,
 }
 

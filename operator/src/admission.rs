@@ -1,7 +1,9 @@
-//! The admission process: prepares pods that opted in, writes down who asked for a session.
+//! The admission process: mutating webhooks that prepare pods which opted in, and that record the
+//! requester of a session.
 //!
-//! It refuses one thing alone: a new pod that says of itself that it was prepared. Whatever else happens here, the object is
-//! admitted, as it was or prepared.
+//! Only one object is refused: a new pod whose own manifest claims that it was prepared. Every
+//! other object is admitted, changed or unchanged, also where a review fails or runs out of time. A
+//! review takes at most 1.9 s; at most 128 are under way at once, each of at most 8 MiB.
 
 pub mod delivery;
 pub mod entrypoint;
@@ -35,35 +37,35 @@ use crate::serve::{follow_secret, serve};
 
 /// Longest time that one review may take; the API server waits for two seconds.
 const REVIEW_DEADLINE: Duration = Duration::from_millis(1900);
-/// Largest review: an object of 1.5 MiB, twice, and what is around it.
-const MOST_BYTES: usize = 8 << 20;
+/// Largest review: an object of 1.5 MiB, twice, and the review around it.
+const MAX_REVIEW_BYTES: usize = 8 << 20;
 /// Most reviews at once.
-const MOST_REVIEWS: usize = 128;
+const MAX_REVIEWS: usize = 128;
 /// Most open connections: the API servers keep a few each.
-const MOST_CONNECTIONS: usize = 4096;
+const MAX_CONNECTIONS: usize = 4096;
 /// Longest time in which an API server takes nothing of an answer.
-const STALL: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How admission runs.
+/// The options of the admission process.
 #[derive(Clone, Debug)]
 pub struct AdmissionOptions {
     /// Namespace of the operator.
     pub namespace: String,
-    /// Where reviews are served, over TLS.
+    /// Address that reviews are served on, over TLS.
     pub listen: SocketAddr,
-    /// Where metrics and probes are served.
+    /// Address and form of the port of metrics and probes.
     pub probes: Listen,
-    /// Secret with the certificate; it is watched.
+    /// Name of the Secret with the certificate; a change of it is taken up while serving.
     pub tls_secret: String,
-    /// What is put into pods.
+    /// Images, paths and limits of the preparation.
     pub prepare: PrepareOptions,
-    /// How that comes into them.
+    /// Whether images with tools are mounted into pods or copied by init containers.
     pub delivery: DeliveryMode,
     /// Registries (host and port) that are asked over plain HTTP.
     pub insecure_registries: Vec<String>,
 }
 
-/// Why admission ended though nobody asked it to.
+/// Why the admission process ended before it was asked to stop.
 #[derive(Debug, thiserror::Error)]
 pub enum AdmissionError {
     /// The port of metrics and probes could not be served.
@@ -72,15 +74,15 @@ pub enum AdmissionError {
     /// The port of the reviews could not be served.
     #[error("cannot serve reviews: {0}")]
     Reviews(#[source] std::io::Error),
-    /// A loop that runs for ever ended.
+    /// A task that should run for ever ended; the text names it.
     #[error("the {0} ended")]
     Ended(&'static str),
 }
 
-/// What every review has at hand.
+/// The state that the handlers of reviews share.
 pub(crate) struct Reviewer {
     client: Client,
-    /// User of the gateway's own account.
+    /// User name of the gateway's service account.
     gateway: String,
     prepare: PrepareOptions,
     delivering: Delivering,
@@ -88,7 +90,8 @@ pub(crate) struct Reviewer {
     metrics: Metrics,
 }
 
-/// Runs until `stop`.
+/// Serves reviews, metrics and probes until `stop` is cancelled. The error names the port or task
+/// that ended earlier.
 pub async fn run(
     client: Client,
     options: AdmissionOptions,
@@ -115,7 +118,7 @@ pub async fn run(
     };
     let probes = probes.serve(client.clone(), stop.clone());
     let certificates = follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
-    let limit = Limit::new(MOST_CONNECTIONS, STALL, metrics.refused_connections.clone());
+    let limit = Limit::new(MAX_CONNECTIONS, STALL_TIMEOUT, metrics.refused_connections.clone());
     let reviews = serve(
         options.listen,
         router(Arc::new(reviewer)),
@@ -144,19 +147,19 @@ pub async fn run(
     }
 }
 
-/// User of the gateway's own account, which makes the sessions of alerts.
+/// User name of the gateway's service account, which creates the sessions of alerts.
 fn gateway_user(namespace: &str) -> String {
     format!("system:serviceaccount:{namespace}:flopwatch-gateway")
 }
 
-/// The paths of the webhooks.
+/// The router of the webhooks, with the limits on their size, time and number.
 pub(crate) fn router(reviewer: Arc<Reviewer>) -> Router {
     Router::new()
         .route("/guard-pods", post(review::guard_pods))
         .route("/mutate-pods", post(review::mutate_pods))
         .route("/mutate-sessions", post(review::mutate_sessions))
-        .layer(DefaultBodyLimit::max(MOST_BYTES))
-        .layer(GlobalConcurrencyLimitLayer::new(MOST_REVIEWS))
+        .layer(DefaultBodyLimit::max(MAX_REVIEW_BYTES))
+        .layer(GlobalConcurrencyLimitLayer::new(MAX_REVIEWS))
         .layer(TimeoutLayer::with_status_code(
             StatusCode::GATEWAY_TIMEOUT,
             REVIEW_DEADLINE,

@@ -34,7 +34,8 @@ pub enum Command {
     Admission(Box<AdmissionArgs>),
     /// Serves sessions and their artifacts over HTTP to those who may.
     Gateway(Box<GatewayArgs>),
-    /// Before an uninstall: stops every capture of the cluster and takes its finalizer off. Safe to run twice.
+    /// Before an uninstall: stops every capture of the cluster and takes its finalizer off. Safe to
+    /// run twice.
     Release(Box<ReleaseArgs>),
     /// Prints the custom resource definitions as YAML.
     Crds,

@@ -1,9 +1,11 @@
-//! Certificates of admission, of the controller and of the gateway: made, rotated and published by the leader; those of the agents are
-//! [signed](agents) for them.
+//! Certificates of admission, of the controller and of the gateway: made, rotated and published by
+//! the leader; those of the agents are [signed](agents) for them.
 //!
-//! An authority of our own, whose key only the controller reads, signs one certificate for the admission Service, one for the
-//! controller's metrics, and one for the gateway where there is one. All are renewed at two thirds of their life; so is the authority, whose predecessor stays trusted
-//! until it runs out, and which signs nothing until its own certificate had time to reach those who trust it.
+//! An authority of our own, whose key only the controller reads, signs one certificate for the
+//! admission Service, one for the controller's metrics, and one for the gateway where there is one.
+//! All are renewed at two thirds of their life; so is the authority, whose predecessor stays
+//! trusted until it runs out, and which signs nothing until its own certificate had time to reach
+//! those who trust it.
 
 pub mod agents;
 mod decide;
@@ -25,9 +27,9 @@ pub use issue::{IssueError, carry_out};
 pub use material::{Authority, Leaf, Material, Names, SecretData};
 
 /// Time between two looks at the secrets and at the webhook configuration.
-const INTERVAL: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_mins(1);
 /// Time until the next look after one failed.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What the certificates are for and where they are kept.
 #[derive(Clone, Debug)]
@@ -89,10 +91,10 @@ pub async fn keep(client: &Client, options: &CertificateOptions, metrics: &Metri
             .with_label_values(&["certificates", outcome])
             .inc();
         let wait = match result {
-            Ok(()) => INTERVAL,
+            Ok(()) => POLL_INTERVAL,
             Err(error) => {
                 tracing::error!(%error, "certificates are not up to date");
-                RETRY
+                RETRY_INTERVAL
             }
         };
         tokio::time::sleep(wait.mul_f64(1.0 + fastrand::f64() / 5.0)).await;

@@ -3,13 +3,13 @@
 pub mod context;
 mod gauges;
 mod lease;
+pub mod namespace_queues;
 pub mod pace;
 mod prune;
 mod results;
 #[cfg(test)]
 pub(crate) mod rig;
 mod sweep;
-pub mod turns;
 mod watches;
 
 use std::num::NonZeroUsize;
@@ -41,7 +41,7 @@ use crate::serve::follow_secret;
 /// Key of the ConfigMap whose value `true` suspends new captures.
 pub const SUSPENDED_KEY: &str = "capturesSuspended";
 /// Changes of one object within this time make one pass.
-const DEBOUNCE: Duration = Duration::from_millis(100);
+const DEBOUNCE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// How the controller runs.
 #[derive(Clone, Debug)]
@@ -62,7 +62,8 @@ pub struct ControllerOptions {
     pub agent_selector: String,
     /// Most captures at once in one namespace; None: no limit.
     pub namespace_limit: Option<NonZeroUsize>,
-    /// Most writes of captures' statuses per second by all agents together, but for the first and the last of each capture.
+    /// Most writes of captures' statuses per second by all agents together, but for the first and
+    /// the last of each capture.
     pub status_writes: u32,
     /// Most passes at once, of each controller.
     pub concurrency: u16,
@@ -85,8 +86,8 @@ pub enum ControllerError {
     /// Two series have one name.
     #[error("series cannot be registered: {0}")]
     Series(#[from] prometheus::Error),
-    /// Another process took the lease, or it could not be renewed in time. The process ends, so that nothing it had
-    /// begun outlives its leadership.
+    /// Another process took the lease, or it could not be renewed in time. The process ends, so
+    /// that nothing it had begun outlives its leadership.
     #[error("leadership was lost")]
     LeadershipLost,
     /// A loop that runs for ever ended.
@@ -201,7 +202,7 @@ async fn lead(
     let config = || {
         ControllerConfig::default()
             .concurrency(options.concurrency.max(1))
-            .debounce(DEBOUNCE)
+            .debounce(DEBOUNCE_INTERVAL)
     };
     let never = |_: Arc<ProfilingSession>, error: &std::convert::Infallible, _: Arc<Context>| match *error {};
     let sessions = Controller::for_stream(stream::pending(), context.stores.sessions.clone())

@@ -1,25 +1,25 @@
-//! A deadline on every call to the API server.
+//! Calls of the API server with a deadline of 10 s, and the error of one that fails.
 
 use std::time::Duration;
 
 /// Longest time that one call to the API server may take.
 pub const API_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A call to the API server that did not do what it was for.
+/// The failure of a call to the API server.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The API server refused the call, or it could not be reached.
     #[error("{call}: {source}")]
     Api {
-        /// What was called, in words.
+        /// The call, as a phrase such as "creating a session".
         call: &'static str,
-        /// What came back.
+        /// The refusal, or the error of the connection.
         source: Box<kube::Error>,
     },
     /// The API server did not answer within [`API_DEADLINE`].
     #[error("{call}: no answer from the API server within {} s", API_DEADLINE.as_secs())]
     Deadline {
-        /// What was called, in words.
+        /// The call, as a phrase such as "creating a session".
         call: &'static str,
     },
 }
@@ -31,18 +31,18 @@ impl CallError {
             .is_some_and(|(code, reason)| code == 409 && reason == "Conflict")
     }
 
-    /// Whether an object of that name exists already.
+    /// Whether the API server refused to create the object because one of its name exists.
     pub fn already_exists(&self) -> bool {
         self.status()
             .is_some_and(|(code, reason)| code == 409 && reason == "AlreadyExists")
     }
 
-    /// Whether the object is not there.
+    /// Whether the API server answered that the object does not exist.
     pub fn is_not_found(&self) -> bool {
         self.status().is_some_and(|(code, _)| code == 404)
     }
 
-    /// Outcome for the metrics label `outcome`.
+    /// Value of the metrics label `outcome`: `conflict`, `failed` or `timed_out`.
     pub fn outcome(&self) -> &'static str {
         match self {
             Self::Api { .. } if self.is_conflict() => "conflict",
@@ -51,7 +51,8 @@ impl CallError {
         }
     }
 
-    /// Code and message of the API server's refusal; None when it was something else that went wrong.
+    /// HTTP status and message of the API server's refusal; None where the server was not reached
+    /// or did not answer.
     pub fn refusal(&self) -> Option<(u16, &str)> {
         match self {
             Self::Api { source, .. } => match source.as_ref() {
@@ -73,7 +74,8 @@ impl CallError {
     }
 }
 
-/// Makes a call with the deadline; `call` says in words what it does.
+/// Waits for a call for at most [`API_DEADLINE`]; `call` names it in the error, as a phrase such as
+/// "creating a session".
 pub async fn bounded<T>(call: &'static str, future: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
     match tokio::time::timeout(API_DEADLINE, future).await {
         Ok(result) => result.map_err(|source| CallError::Api {

@@ -1,8 +1,8 @@
 //! The gateway: sessions, their artifacts and the viewer over HTTP, to those who may.
 //!
-//! A caller shows a token of the cluster. What they may read is asked of the API server; what they make or delete is made and
-//! deleted with their own token. Artifacts come from the agent of the node, as they are: nothing foreign is parsed here. Rows of the fleet were
-//! written by agents.
+//! A caller shows a token of the cluster. What they may read is asked of the API server; what they
+//! make or delete is made and deleted with their own token. Artifacts come from the agent of the
+//! node, as they are: nothing foreign is parsed here. Rows of the fleet were written by agents.
 
 mod access;
 mod agents;
@@ -10,7 +10,7 @@ mod alerts;
 mod analyses;
 mod api_server;
 mod artifact_routes;
-mod bring;
+mod connection_permits;
 mod cookie;
 mod defaults;
 mod deliver;
@@ -27,7 +27,6 @@ mod profiler;
 mod progress;
 mod request;
 mod routes;
-mod seat;
 mod session_routes;
 mod sessions;
 mod sign_in;
@@ -38,6 +37,7 @@ mod stop;
 mod store;
 mod targets;
 mod token;
+mod transfers;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -72,12 +72,12 @@ pub use node_tokens::GatewayIdentity;
 pub use routes::openapi;
 
 use crate::gateway::agents::Agents;
-use crate::gateway::alerts::Desk;
+use crate::gateway::alerts::AlertDecider;
 use crate::gateway::api_server::ApiServer;
 use crate::gateway::cookie::Cookies;
 use crate::gateway::sessions::Sessions;
 use crate::gateway::slots::Slots;
-use crate::gateway::state::{Gateway, Parts};
+use crate::gateway::state::{Gateway, GatewayParts};
 use crate::gateway::store::ObjectStore;
 use crate::metrics::Metrics;
 use crate::probes::{Listen, Probes, Readiness};
@@ -85,44 +85,47 @@ use crate::serve::{follow_secret, serve};
 use crate::watch::{events, follow};
 
 /// Largest body of a request.
-const MOST_BYTES: usize = 64 << 10;
+const MAX_BODY_BYTES: usize = 64 << 10;
 /// Most requests whose answer has not begun.
-const MOST_REQUESTS: usize = 256;
-/// Most clients that listen to sessions, and most of one user.
-const MOST_LISTENERS: usize = 256;
-const MOST_LISTENERS_EACH: usize = 64;
-/// Most connections of Socket.IO that showed no token yet, and most of one address. Each has 10 s.
-const MOST_VISITORS: usize = 64;
-const MOST_VISITORS_EACH: usize = 32;
+const MAX_REQUESTS: usize = 256;
+/// Most clients that listen to sessions at once.
+const MAX_LISTENERS: usize = 256;
+/// Most clients of one user that listen to sessions at once.
+const MAX_LISTENERS_PER_USER: usize = 64;
+/// Most connections of Socket.IO whose client has shown no token yet; each is closed after 10 s.
+const MAX_UNAUTHENTICATED: usize = 64;
+/// Most connections of one IP address whose client has shown no token yet.
+const MAX_UNAUTHENTICATED_PER_ADDRESS: usize = 32;
 /// Most open connections; one more is closed at once.
-const MOST_CONNECTIONS: usize = 1024;
+const MAX_CONNECTIONS: usize = 1024;
 /// Longest time in which a client takes nothing of what it is sent.
-const STALL: Duration = Duration::from_mins(1);
+const STALL_TIMEOUT: Duration = Duration::from_mins(1);
 /// Longest pause within the body of a request.
-const BODY: Duration = Duration::from_secs(10);
-/// Longest time until an answer begins, with its request's body: an artifact may wait for its turn, for the agent and for the store.
-const BEGIN: Duration = Duration::from_mins(2);
+const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest time until an answer begins, with its request's body: an artifact may wait for a
+/// transfer permit, for the agent and for the store.
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
 /// Longest wait for the controller to give a session its id.
 const ID_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest wait for the first state of the watches.
-const FIRST_STATE: Duration = Duration::from_mins(1);
+const FIRST_LIST_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How the gateway runs.
 #[derive(Clone, Debug)]
 pub struct GatewayOptions {
     /// Namespace of the operator.
     pub namespace: String,
-    /// Where it is served, over TLS.
+    /// Address that the gateway listens on, over TLS.
     pub listen: SocketAddr,
-    /// Where metrics and probes are served.
+    /// Address and form of the port of metrics and probes.
     pub probes: Listen,
-    /// Secret with the certificate; it is watched.
+    /// Name of the Secret with the gateway's certificate; a change of it is taken up while serving.
     pub tls_secret: String,
     /// How agents are reached.
     pub agents: AgentOptions,
-    /// Where the object store is.
+    /// Location of the object store; the gateway runs without one.
     pub store: StoreArguments,
-    /// Origins of web pages that may call it.
+    /// Origins of web pages that may call the gateway from a browser (CORS).
     pub origins: Vec<HeaderValue>,
     /// Namespace of requests to profile that name none.
     pub run_namespace: Option<String>,
@@ -150,7 +153,7 @@ pub enum GatewayError {
     #[error("cannot render the OpenAPI document: {0}")]
     Document(#[source] serde_json::Error),
     /// Sessions, captures or schedules could not be listed.
-    #[error("the API server did not list sessions, captures and schedules within {FIRST_STATE:?}")]
+    #[error("the API server did not list sessions, captures and schedules within {FIRST_LIST_TIMEOUT:?}")]
     FirstState,
     /// A loop that runs for ever ended.
     #[error("the {0} ended")]
@@ -168,10 +171,10 @@ pub async fn run(
     let readiness = Readiness::default();
     let sessions = Sessions::new(metrics.gateway_notices.clone());
     let (schedules, writer) = reflector::store();
-    let watches = keep(&client, &sessions, writer, &metrics);
+    let watches = run_watches(&client, &sessions, writer, &metrics);
     let first = async {
-        let listed = tokio::time::timeout(FIRST_STATE, async {
-            sessions.first().await;
+        let listed = tokio::time::timeout(FIRST_LIST_TIMEOUT, async {
+            sessions.wait_until_listed().await;
             schedules
                 .wait_until_ready()
                 .await
@@ -183,7 +186,7 @@ pub async fn run(
         Some(_) => options.store.open(&cluster_name(&client).await?, Limits::default())?,
         None => None,
     };
-    let gateway = Gateway::from(Parts {
+    let gateway = Gateway::from(GatewayParts {
         sessions: sessions.clone(),
         reviewer: Reviewer::new(
             client.clone(),
@@ -194,9 +197,9 @@ pub async fn run(
         agents: Agents::new(client.clone(), options.agents.clone()),
         store: bucket.map(|bucket| ObjectStore::new(bucket, metrics.store.reads.clone())),
         cookies: Cookies::new().map_err(GatewayError::Key)?,
-        listeners: Slots::new(MOST_LISTENERS, MOST_LISTENERS_EACH),
-        visitors: Slots::new(MOST_VISITORS, MOST_VISITORS_EACH),
-        alerts: Desk::new(client.clone(), schedules.clone(), metrics.alerts.clone()),
+        listeners: Slots::new(MAX_LISTENERS, MAX_LISTENERS_PER_USER),
+        unauthenticated: Slots::new(MAX_UNAUTHENTICATED, MAX_UNAUTHENTICATED_PER_ADDRESS),
+        alerts: AlertDecider::new(client.clone(), schedules.clone(), metrics.alerts.clone()),
         id_timeout: ID_TIMEOUT,
         run_namespace: options.run_namespace,
     });
@@ -213,7 +216,7 @@ pub async fn run(
     let certificates = follow_secret(&client, &options.namespace, &options.tls_secret, &metrics, sender);
     let serving = async {
         first.await?;
-        let limit = Limit::new(MOST_CONNECTIONS, STALL, metrics.refused_connections.clone());
+        let limit = Limit::new(MAX_CONNECTIONS, STALL_TIMEOUT, metrics.refused_connections.clone());
         serve(options.listen, router, certificate, limit, readiness, stop.clone())
             .await
             .map_err(GatewayError::Serve)
@@ -238,8 +241,8 @@ pub async fn run(
     }
 }
 
-/// Keeps up what the gateway knows of sessions, captures and schedules.
-async fn keep(client: &Client, sessions: &Sessions, schedules: Writer<ProfilingSchedule>, metrics: &Metrics) {
+/// Feeds `sessions` and `schedules` from watches of the API server; runs for ever.
+async fn run_watches(client: &Client, sessions: &Sessions, schedules: Writer<ProfilingSchedule>, metrics: &Metrics) {
     let config = watcher::Config::default;
     let mut of_sessions = events(
         Api::all(client.clone()),
@@ -274,7 +277,7 @@ async fn keep(client: &Client, sessions: &Sessions, schedules: Writer<ProfilingS
     tokio::join!(keep_sessions, keep_captures, keep_schedules);
 }
 
-/// The paths, with what guards them all.
+/// The router of every path, with the limits on size, time and concurrency that hold for them all.
 pub(crate) fn guarded(
     gateway: Gateway,
     origins: &[HeaderValue],
@@ -285,23 +288,29 @@ pub(crate) fn guarded(
         .allow_methods([Method::GET, Method::HEAD, Method::POST, Method::DELETE])
         .allow_headers([AUTHORIZATION, CONTENT_TYPE, RANGE, IF_RANGE, IF_NONE_MATCH])
         .expose_headers([ETAG, CONTENT_RANGE, CONTENT_LENGTH, ACCEPT_RANGES]);
-    let (sockets, seats) = (sockets::layer(&gateway.subscriptions), gateway.seats.clone());
+    let (sockets, permits) = (sockets::layer(&gateway.subscriptions), gateway.permits.clone());
     Ok(routes::router(gateway)?
-        .layer(middleware::from_fn_with_state(metrics.clone(), around))
-        // It has a policy of its own, and is the same for everybody.
+        .layer(middleware::from_fn_with_state(metrics.clone(), finish_response))
+        // The viewer's pages have a content security policy of their own and are public.
         .merge(flopwatch_viewer::gateway_router())
-        .layer(DefaultBodyLimit::max(MOST_BYTES))
-        .layer(RequestBodyTimeoutLayer::new(BODY))
-        .layer(TimeoutLayer::with_status_code(StatusCode::REQUEST_TIMEOUT, BEGIN))
-        .layer(GlobalConcurrencyLimitLayer::new(MOST_REQUESTS))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(RequestBodyTimeoutLayer::new(BODY_TIMEOUT))
+        .layer(TimeoutLayer::with_status_code(
+            StatusCode::REQUEST_TIMEOUT,
+            ANSWER_TIMEOUT,
+        ))
+        .layer(GlobalConcurrencyLimitLayer::new(MAX_REQUESTS))
         // Outside of that limit: a client that polls waits for its answer most of the time.
         .layer(sockets)
-        .layer(middleware::from_fn_with_state(seats, seat::seat))
+        .layer(middleware::from_fn_with_state(
+            permits,
+            connection_permits::grant_permit,
+        ))
         .layer(cors))
 }
 
-/// Headers of every answer, and the count.
-async fn around(
+/// Sets the security headers of every answer and counts it by path and class of status.
+async fn finish_response(
     State(metrics): State<Metrics>,
     matched: Option<MatchedPath>,
     request: Request,

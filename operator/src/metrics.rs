@@ -11,12 +11,13 @@ use crate::schedule::series::ScheduleSeries;
 #[derive(Clone, Debug)]
 pub struct Metrics {
     registry: Registry,
-    /// Passes over an object, by controller (`schedule`, `session`, `capture`, `certificates`, `agent-certificates`) and outcome (`completed`,
-    /// `conflict`, `failed`, `timed_out`).
+    /// Passes over an object, by controller (`schedule`, `session`, `capture`, `certificates`,
+    /// `agent-certificates`) and outcome (`completed`, `conflict`, `failed`, `timed_out`).
     pub reconciliations: IntCounterVec,
     /// Seconds of one pass, by controller.
     pub reconciliation_duration: HistogramVec,
-    /// Events of the watches, by kind and event (`applied`, `deleted`, `relisted`, `invalid`, `error`).
+    /// Events of the watches, by kind and event (`applied`, `deleted`, `relisted`, `invalid`,
+    /// `error`).
     pub watch_events: IntCounterVec,
     /// Sessions now, by state.
     pub sessions: IntGaugeVec,
@@ -28,7 +29,8 @@ pub struct Metrics {
     pub captures_lost: IntCounter,
     /// Finalizers taken off captures.
     pub finalizers_removed: IntCounter,
-    /// Finalizers taken off captures though their agent, which was there, had not removed what it kept of them.
+    /// Finalizers taken off captures though their agent, which was there, had not removed what it
+    /// kept of them.
     pub deletions_overdue: IntCounter,
     /// Sessions deleted at the end of their retention.
     pub sessions_expired: IntCounter,
@@ -38,7 +40,8 @@ pub struct Metrics {
     pub leader: IntGauge,
     /// 1 while new captures are suspended.
     pub suspended: IntGauge,
-    /// End of validity in seconds since 1970, by certificate (`authority`, `admission`, `controller`, `gateway`).
+    /// End of validity in seconds since 1970, by certificate (`authority`, `admission`,
+    /// `controller`, `gateway`).
     pub certificate_expiry: GaugeVec,
     /// Admission requests, by path (`mutate_pods`, `mutate_sessions`) and outcome.
     pub admission_requests: IntCounterVec,
@@ -54,7 +57,8 @@ pub struct Metrics {
     pub entrypoint_lookups: IntCounterVec,
     /// Requests to the gateway, by path as the document has it and class of the answer.
     pub gateway_requests: IntCounterVec,
-    /// Reviews that the gateway asked for, by review (`token`, `access`) and result (`allowed`, `denied`, `error`).
+    /// Reviews that the gateway asked for, by review (`token`, `access`) and result (`allowed`,
+    /// `denied`, `error`).
     pub gateway_access_reviews: IntCounterVec,
     /// Notices of sessions that the gateway made: one for each change, whoever listens.
     pub gateway_notices: IntCounter,
@@ -66,7 +70,8 @@ pub struct Metrics {
     pub schedules: ScheduleSeries,
     /// What has to do with the object store.
     pub store: StoreSeries,
-    /// End of validity, in seconds since 1970, of the certificate that admission or the gateway serves; 0 without one.
+    /// End of validity, in seconds since 1970, of the certificate that admission or the gateway
+    /// serves; 0 without one.
     pub serving_certificate_expiry: Gauge,
     /// `flopwatch_refused_connections_total`.
     pub refused_connections: IntCounter,

@@ -1,5 +1,6 @@
-//! Prepared pods that do not start because of the preparation: their tools cannot be pulled or mounted, or an init container
-//! of ours fails. Nothing within the pod can fail open there, so whoever waits for it is told, with the remedy.
+//! Prepared pods that do not start because of the preparation: their tools cannot be pulled or
+//! mounted, or an init container of ours fails. Nothing within the pod can fail open there, so
+//! whoever waits for it is told, with the remedy.
 
 pub mod announce;
 pub mod unprepared;
@@ -14,23 +15,23 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 
-/// Longest name of an image that is repeated, in characters.
+/// Longest name of an image in a message, in characters.
 const MAX_IMAGE: usize = 256;
 
-/// What admission adds: by an init container, or as a volume of an image.
+/// A component that admission adds to a pod: by an init container, or as a volume of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Part {
+pub enum InjectedComponent {
     /// The launcher, from the agent's image.
     Launcher,
     /// The tools, from the tools image.
     Tools,
 }
 
-impl Part {
-    /// In the order in which init containers run.
+impl InjectedComponent {
+    /// Every component, in the order in which the init containers run.
     pub const ALL: [Self; 2] = [Self::Launcher, Self::Tools];
 
-    /// Name of its init container.
+    /// Name of the component's init container.
     pub const fn init_container(self) -> &'static str {
         match self {
             Self::Launcher => LAUNCHER_INIT_CONTAINER,
@@ -38,7 +39,7 @@ impl Part {
         }
     }
 
-    /// Name of its volume, where its image is mounted.
+    /// Name of the component's volume, where its image is mounted.
     const fn volume(self) -> &'static str {
         match self {
             Self::Launcher => TOOLS_VOLUME,
@@ -46,17 +47,19 @@ impl Part {
         }
     }
 
-    /// The one whose init container has that name.
+    /// The component whose init container has the name `name`.
     pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|part| part.init_container() == name)
+        Self::ALL
+            .into_iter()
+            .find(|component| component.init_container() == name)
     }
 
-    /// Whether a volume of that name may be one's image.
+    /// Whether a volume of the name `name` may be the image of a component.
     pub fn is_volume(name: &str) -> bool {
-        Self::ALL.into_iter().any(|part| part.volume() == name)
+        Self::ALL.into_iter().any(|component| component.volume() == name)
     }
 
-    /// The chart's value that names its image.
+    /// The chart's value that names the component's image.
     const fn setting(self) -> &'static str {
         match self {
             Self::Launcher => "images.agent",
@@ -65,12 +68,12 @@ impl Part {
     }
 }
 
-/// What holds a pod up.
+/// Why a component keeps a pod from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The node cannot pull the image.
     Pull,
-    /// Something else is the matter with the image; in words.
+    /// The node cannot use the image; the text completes a sentence that begins with the image.
     Image(&'static str),
     /// The container cannot be started, or the image not be mounted; the kubelet's reason.
     Start(&'static str),
@@ -79,8 +82,9 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// What the kubelet's reason for waiting means, if it is one that holds the pod up. A pull that fails alternates
-    /// between two reasons, which read as one here: what is said of it stays as it is.
+    /// What the kubelet's reason for waiting means, if it is one that holds the pod up. A pull that
+    /// fails alternates between two reasons, which read as one here: what is said of it stays as it
+    /// is.
     fn of_waiting(reason: &str) -> Option<Self> {
         Some(match reason {
             "ErrImagePull" | "ImagePullBackOff" | "RegistryUnavailable" => Self::Pull,
@@ -97,19 +101,20 @@ impl Cause {
     }
 }
 
-/// Closed set of reasons for Events and metrics.
+/// The reasons of Events and metrics about pods that the preparation keeps from starting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PreparationFailureReason {
     /// The image with the launcher does not come onto the node.
     LauncherImageUnavailable,
     /// The tools image does not come onto the node.
     ToolsImageUnavailable,
-    /// An init container of ours cannot be started, or fails; or an image of ours cannot be mounted.
+    /// An init container of ours cannot be started, or fails; or an image of ours cannot be
+    /// mounted.
     PreparationFailed,
 }
 
 impl PreparationFailureReason {
-    /// All of them.
+    /// Every reason, in the order of declaration.
     pub const ALL: [Self; 3] = [
         Self::LauncherImageUnavailable,
         Self::ToolsImageUnavailable,
@@ -135,34 +140,39 @@ impl PreparationFailureReason {
     }
 }
 
-/// Why a prepared pod does not start. It reads as a statement, without the remedy.
+/// Why a prepared pod does not start. Its `Display` is a statement of the failure, without the
+/// remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreparationFailure {
-    /// What holds the pod up.
-    pub part: Part,
-    /// Whether its image is mounted, and no init container copies out of it.
+    /// The component that keeps the pod from starting.
+    pub component: InjectedComponent,
+    /// Whether the component's image is mounted, rather than copied by an init container.
     pub mounted: bool,
-    /// Its image.
+    /// Name of the component's image, at most 256 characters.
     pub image: String,
-    /// What holds it up.
+    /// Why the component keeps the pod from starting.
     pub cause: Cause,
-    /// When the pod failed for good by it; None while the kubelet goes on trying.
+    /// When the pod failed for good; None while the kubelet goes on trying.
     pub ended: Option<Timestamp>,
 }
 
 impl PreparationFailure {
-    /// Which of the closed set it is.
+    /// The reason for Events and metrics.
     pub const fn reason(&self) -> PreparationFailureReason {
-        match (self.cause, self.part) {
-            (Cause::Pull | Cause::Image(_), Part::Launcher) => PreparationFailureReason::LauncherImageUnavailable,
-            (Cause::Pull | Cause::Image(_), Part::Tools) => PreparationFailureReason::ToolsImageUnavailable,
+        match (self.cause, self.component) {
+            (Cause::Pull | Cause::Image(_), InjectedComponent::Launcher) => {
+                PreparationFailureReason::LauncherImageUnavailable
+            }
+            (Cause::Pull | Cause::Image(_), InjectedComponent::Tools) => {
+                PreparationFailureReason::ToolsImageUnavailable
+            }
             (Cause::Start(_) | Cause::Exit(_), _) => PreparationFailureReason::PreparationFailed,
         }
     }
 
-    /// What is wrong and what to do about it.
+    /// The failure and the remedy, as the text of an Event.
     pub fn note(&self) -> String {
-        let (name, setting) = (self.part.init_container(), self.part.setting());
+        let (name, setting) = (self.component.init_container(), self.component.setting());
         match self.cause {
             Cause::Pull => format!(
                 "{self}: give the pod's service account pull secrets for it, or correct {setting} of Flopwatch or remove the label {PREPARE_LABEL} and create the pod anew"
@@ -183,17 +193,19 @@ impl PreparationFailure {
 impl fmt::Display for PreparationFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let image = &self.image;
-        let place = if self.mounted {
-            format!("volume {}", self.part.volume())
+        let location = if self.mounted {
+            format!("volume {}", self.component.volume())
         } else {
-            format!("init container {}", self.part.init_container())
+            format!("init container {}", self.component.init_container())
         };
         match self.cause {
-            Cause::Pull => write!(f, "image {image} of {place} cannot be pulled"),
-            Cause::Image(what) => write!(f, "image {image} of {place} {what}"),
-            Cause::Start(reason) if self.mounted => write!(f, "{place} (image {image}) cannot be mounted ({reason})"),
-            Cause::Start(reason) => write!(f, "{place} (image {image}) cannot be started ({reason})"),
-            Cause::Exit(code) => write!(f, "{place} (image {image}) failed with exit code {code}"),
+            Cause::Pull => write!(f, "image {image} of {location} cannot be pulled"),
+            Cause::Image(what) => write!(f, "image {image} of {location} {what}"),
+            Cause::Start(reason) if self.mounted => {
+                write!(f, "{location} (image {image}) cannot be mounted ({reason})")
+            }
+            Cause::Start(reason) => write!(f, "{location} (image {image}) cannot be started ({reason})"),
+            Cause::Exit(code) => write!(f, "{location} (image {image}) failed with exit code {code}"),
         }
     }
 }
@@ -203,18 +215,21 @@ pub fn preparation_failure(pod: &Pod) -> Option<PreparationFailure> {
     pod::prepared_containers(pod).next()?;
     let status = pod.status.as_ref()?;
     let failed = status.phase.as_deref() == Some("Failed");
-    // A pod that was ended as a whole (deleted, evicted, out of time) takes its init containers along.
+    // A pod that was ended as a whole (deleted, evicted, out of time) takes its init containers
+    // along.
     if pod.metadata.deletion_timestamp.is_some() || (failed && status.reason.is_some()) {
         return None;
     }
     let statuses = status.init_container_statuses.as_deref().unwrap_or_default();
-    let copied = Part::ALL.into_iter().find_map(|part| {
-        let status = statuses.iter().find(|status| status.name == part.init_container())?;
+    let copied = InjectedComponent::ALL.into_iter().find_map(|component| {
+        let status = statuses
+            .iter()
+            .find(|status| status.name == component.init_container())?;
         let (cause, finished) = held_up(status)?;
         Some(PreparationFailure {
-            part,
+            component,
             mounted: false,
-            image: image(pod, part),
+            image: image(pod, component),
             cause,
             ended: failed.then_some(finished.unwrap_or_default()),
         })
@@ -222,15 +237,16 @@ pub fn preparation_failure(pod: &Pod) -> Option<PreparationFailure> {
     copied.or_else(|| unmounted(pod))
 }
 
-/// An image of ours that a container cannot have mounted: the kubelet names it in what it says of the container.
+/// An image of ours that a container cannot have mounted: the kubelet names it in what it says of
+/// the container.
 fn unmounted(pod: &Pod) -> Option<PreparationFailure> {
     let statuses = pod.status.as_ref()?.container_statuses.as_deref()?;
     let volumes = pod.spec.as_ref()?.volumes.as_deref()?;
-    let images: Vec<(Part, &str)> = Part::ALL
+    let images: Vec<(InjectedComponent, &str)> = InjectedComponent::ALL
         .into_iter()
-        .filter_map(|part| {
-            let volume = volumes.iter().find(|volume| volume.name == part.volume())?;
-            Some((part, volume.image.as_ref()?.reference.as_deref()?))
+        .filter_map(|component| {
+            let volume = volumes.iter().find(|volume| volume.name == component.volume())?;
+            Some((component, volume.image.as_ref()?.reference.as_deref()?))
         })
         .collect();
     statuses.iter().find_map(|status| {
@@ -238,13 +254,13 @@ fn unmounted(pod: &Pod) -> Option<PreparationFailure> {
         let cause = Cause::of_waiting(waiting.reason.as_deref()?)?;
         let message = waiting.message.as_deref()?;
         let mut named = images.iter().filter(|(_, image)| message.contains(image));
-        let (part, image) = match cause {
+        let (component, image) = match cause {
             Cause::Start(_) if message.contains(MOUNT_FAILED) => images.last()?,
             Cause::Start(_) | Cause::Exit(_) => return None,
             Cause::Pull | Cause::Image(_) => named.next()?,
         };
         Some(PreparationFailure {
-            part: *part,
+            component: *component,
             mounted: true,
             image: image.chars().take(MAX_IMAGE).collect(),
             cause,
@@ -253,7 +269,8 @@ fn unmounted(pod: &Pod) -> Option<PreparationFailure> {
     })
 }
 
-/// What the kubelet says of a container whose image volume the runtime does not mount; it does not say which.
+/// What the kubelet says of a container whose image volume the runtime does not mount; it does not
+/// say which.
 const MOUNT_FAILED: &str = "failed to mount image volume";
 
 /// What holds an init container up, and when it ended by that.
@@ -272,12 +289,12 @@ fn held_up(status: &ContainerStatus) -> Option<(Cause, Option<Timestamp>)> {
     }
 }
 
-fn image(pod: &Pod, part: Part) -> String {
+fn image(pod: &Pod, component: InjectedComponent) -> String {
     let containers = pod.spec.as_ref().and_then(|spec| spec.init_containers.as_deref());
     let image = containers
         .unwrap_or_default()
         .iter()
-        .find(|candidate| candidate.name == part.init_container())
+        .find(|candidate| candidate.name == component.init_container())
         .and_then(|container| container.image.as_deref());
     image.unwrap_or("of unknown name").chars().take(MAX_IMAGE).collect()
 }

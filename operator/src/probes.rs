@@ -1,4 +1,5 @@
-//! `/healthz` and `/readyz` in plain HTTP for whoever asks, and `/metrics` over TLS for those who may read it.
+//! `/healthz` and `/readyz` in plain HTTP for whoever asks, and `/metrics` over TLS for those who
+//! may read it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -20,16 +21,16 @@ use crate::metrics::Metrics;
 use crate::serve::serve;
 
 /// Most connections of those who read metrics.
-const MOST_CONNECTIONS: usize = 32;
+const MAX_CONNECTIONS: usize = 32;
 /// Longest time in which one of them takes nothing of an answer.
-const STALL: Duration = Duration::from_secs(30);
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Where a process says how it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Listen {
-    /// Of `/healthz` and `/readyz`, in plain HTTP.
+    /// Address of `/healthz` and `/readyz`, in plain HTTP.
     pub health: SocketAddr,
-    /// Of `/metrics`, over TLS.
+    /// Address of `/metrics`, over TLS.
     pub metrics: SocketAddr,
 }
 
@@ -81,7 +82,7 @@ impl Probes {
         let health = axum::serve(listener, health(readiness)).with_graceful_shutdown(stop.clone().cancelled_owned());
         let options = ReviewerOptions::for_metrics(METRICS_AUDIENCE);
         let reviewer = Arc::new(Reviewer::new(client, options, metrics.metrics_access_reviews.clone()));
-        let limit = Limit::new(MOST_CONNECTIONS, STALL, metrics.refused_connections.clone());
+        let limit = Limit::new(MAX_CONNECTIONS, STALL_TIMEOUT, metrics.refused_connections.clone());
         let series = series(metrics, refresh, reviewer);
         let served = Readiness::default();
         let series = serve(listen.metrics, series, certificate, limit, served, stop);
@@ -147,7 +148,8 @@ mod tests {
         (status, String::from_utf8(body.to_vec()).unwrap())
     }
 
-    /// An API server that knows two tenants and a Prometheus, of whom the last alone may read `/metrics`.
+    /// An API server that knows two tenants and a Prometheus, of whom the last alone may read
+    /// `/metrics`.
     fn api_server() -> ApiServer {
         let server = ApiServer::new();
         for user in ["tenant-a", "tenant-b", "prometheus"] {
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn m4_two_tenants_and_metrics() {
+    async fn two_tenants_and_metrics() {
         let server = api_server();
         let metrics = Metrics::new().unwrap();
         let reviews = metrics.metrics_access_reviews.clone();

@@ -1,4 +1,5 @@
-//! What every subcommand that talks to the API server does around its work: logs, the client, SIGTERM.
+//! What every subcommand that talks to the API server does around its work: logs, the client,
+//! SIGTERM.
 
 use anyhow::Context as _;
 use kube::Client;
@@ -9,8 +10,8 @@ use tracing_subscriber::EnvFilter;
 
 use flopwatch_operator::args::{LogArgs, LogFormat};
 
-/// Runs `work` until it ends or the process is asked to: SIGTERM and SIGINT cancel the token, and the work is then
-/// expected to end by itself.
+/// Runs `work` until it ends or the process is asked to: SIGTERM and SIGINT cancel the token, and
+/// the work is then expected to end by itself.
 pub(crate) fn run(
     flags: &LogArgs,
     work: impl AsyncFnOnce(Client, CancellationToken) -> anyhow::Result<()>,

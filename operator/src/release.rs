@@ -1,5 +1,6 @@
-//! Releases every capture before the operator, which would do it later, is uninstalled: a finalizer that nobody is
-//! left to take off keeps captures, sessions and namespaces from being deleted for ever.
+//! Releases every capture before the operator, which would do it later, is uninstalled: a finalizer
+//! that nobody is left to take off keeps captures, sessions and namespaces from being deleted for
+//! ever.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -20,17 +21,18 @@ use crate::controller::SUSPENDED_KEY;
 use crate::deadline::{CallError, bounded};
 
 /// Captures in one page of a list.
-const PAGE: u32 = 250;
+const PAGE_SIZE: u32 = 250;
 /// Captures that are written to at the same time.
-const CONCURRENCY: usize = 16;
+const MAX_CONCURRENT_RELEASES: usize = 16;
 /// How often one capture is tried in one round when others write to it meanwhile.
-const TRIES: usize = 5;
+const MAX_RELEASE_ATTEMPTS: usize = 5;
 /// Most rounds of listing what is held and letting it go.
-const ROUNDS: usize = 5;
+const MAX_ROUNDS: usize = 5;
 /// Wait between two looks at the captures that are to end.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Wait between two rounds, in which a capture that the controller was about to create while it was suspended appears.
-const SETTLE: Duration = Duration::from_secs(2);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+/// Wait between two rounds, in which a capture that the controller was about to create while it was
+/// suspended appears.
+const SETTLE_INTERVAL: Duration = Duration::from_secs(2);
 
 /// How captures are released.
 #[derive(Clone, Debug)]
@@ -71,11 +73,13 @@ pub enum ReleaseError {
     },
 }
 
-/// Suspends new captures, asks those at work to stop, waits for their agents for as long as `options` say and takes the
-/// finalizer off every capture of the cluster. Nothing to do where captures are not defined.
+/// Suspends new captures, asks those at work to stop, waits for their agents for as long as
+/// `options` say and takes the finalizer off every capture of the cluster. Nothing to do where
+/// captures are not defined.
 ///
 /// # Errors
-/// When new captures cannot be suspended, captures cannot be listed, some cannot be written to, or `stop` came first.
+/// When new captures cannot be suspended, captures cannot be listed, some cannot be written to, or
+/// `stop` came first.
 pub async fn run(client: Client, options: ReleaseOptions, stop: CancellationToken) -> Result<Released, ReleaseError> {
     let release = Release {
         captures: ApiResource::erase::<Capture>(&()),
@@ -104,7 +108,7 @@ impl Release {
         let mut done = Released::default();
         self.end(options.grace, &mut done).await?;
         let mut left = 0;
-        for round in 0..=ROUNDS {
+        for round in 0..=MAX_ROUNDS {
             let held = self.held().await?.unwrap_or_default();
             left = held.len();
             if round > 0 && left == 0 {
@@ -116,9 +120,9 @@ impl Release {
                 );
                 return Ok(done);
             }
-            if round < ROUNDS {
+            if round < MAX_ROUNDS {
                 done.released += self.release_all(held).await;
-                sleep(SETTLE).await;
+                sleep(SETTLE_INTERVAL).await;
             }
         }
         Err(ReleaseError::StillHeld { count: left })
@@ -148,10 +152,11 @@ impl Release {
 
     /// Every capture with the finalizer; None when the API server knows no captures.
     async fn held(&self) -> Result<Option<Vec<DynamicObject>>, CallError> {
-        // Untyped: a capture that another version wrote and this one cannot read is released all the same.
+        // Untyped: a capture that another version wrote and this one cannot read is released all
+        // the same.
         let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &self.captures);
         let mut held = Vec::new();
-        let mut parameters = ListParams::default().limit(PAGE);
+        let mut parameters = ListParams::default().limit(PAGE_SIZE);
         loop {
             let page = match bounded("listing captures", api.list(&parameters)).await {
                 Ok(page) => page,
@@ -166,7 +171,8 @@ impl Release {
         }
     }
 
-    /// Asks the captures at work to stop, and waits until their agents have ended them or the time is over.
+    /// Asks the captures at work to stop, and waits until their agents have ended them or the time
+    /// is over.
     async fn end(&self, grace: Duration, done: &mut Released) -> Result<(), CallError> {
         let deadline = Instant::now() + grace;
         let mut asked = BTreeSet::new();
@@ -180,7 +186,7 @@ impl Release {
                 .collect();
             let answers = stream::iter(to_ask).map(|capture| self.ask(capture));
             done.asked += answers
-                .buffer_unordered(CONCURRENCY)
+                .buffer_unordered(MAX_CONCURRENT_RELEASES)
                 .filter(|was_asked| std::future::ready(*was_asked))
                 .count()
                 .await;
@@ -196,7 +202,7 @@ impl Release {
                 );
                 return Ok(());
             }
-            sleep(PAUSE.min(deadline.saturating_duration_since(Instant::now()))).await;
+            sleep(POLL_INTERVAL.min(deadline.saturating_duration_since(Instant::now()))).await;
         }
     }
 
@@ -228,14 +234,14 @@ impl Release {
                     }
                 }
             })
-            .buffer_unordered(CONCURRENCY)
+            .buffer_unordered(MAX_CONCURRENT_RELEASES)
             .filter(|released| std::future::ready(*released))
             .count()
             .await
     }
 
-    /// Takes the finalizer off the version that was read, and reads again when that is not the newest: finalizers of
-    /// others are never lost.
+    /// Takes the finalizer off the version that was read, and reads again when that is not the
+    /// newest: finalizers of others are never lost.
     async fn release_one(&self, namespace: &str, name: &str, mut capture: DynamicObject) -> Result<bool, CallError> {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), namespace, &self.captures);
         let mut tries = 1;
@@ -249,7 +255,7 @@ impl Release {
             {
                 Ok(_) => return Ok(true),
                 Err(error) if error.is_not_found() => return Ok(false),
-                Err(error) if error.is_conflict() && tries < TRIES => tries += 1,
+                Err(error) if error.is_conflict() && tries < MAX_RELEASE_ATTEMPTS => tries += 1,
                 Err(error) => return Err(error),
             }
             match bounded("reading a capture", api.get_opt(name)).await? {

@@ -27,11 +27,11 @@ use crate::probes::Readiness;
 use crate::watch::follow;
 
 /// Longest time for the head of a request, so that slow writers hold no connection.
-const HEAD: Duration = Duration::from_secs(10);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time for a handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long requests that are under way may take when the process ends.
-const GRACE: Duration = Duration::from_secs(5);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a secret's certificate cannot be served with.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +47,8 @@ pub(crate) enum TlsError {
     Unusable(#[from] rustls::Error),
 }
 
-/// Serves as many connections as `limit` says once there is a certificate, and with each new one from the next connection on.
+/// Serves as many connections as `limit` says once there is a certificate, and with each new one
+/// from the next connection on.
 pub(crate) async fn serve(
     address: SocketAddr,
     router: Router,
@@ -64,14 +65,14 @@ pub(crate) async fn serve(
     let config = RustlsConfig::from_config(first);
     let handle = axum_server::Handle::<SocketAddr>::new();
     let acceptor = RustlsAcceptor::new(config.clone())
-        .handshake_timeout(HANDSHAKE)
+        .handshake_timeout(HANDSHAKE_TIMEOUT)
         .acceptor(limit);
     let mut server = axum_server::bind(address).acceptor(acceptor).handle(handle.clone());
     server
         .http_builder()
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD);
+        .header_read_timeout(HEAD_TIMEOUT);
     let server = server.serve(router.into_make_service_with_connect_info::<SocketAddr>());
     tokio::pin!(server);
     let reload = async {
@@ -93,11 +94,12 @@ pub(crate) async fn serve(
         () = stop.cancelled() => {}
     }
     readiness.set(false);
-    handle.graceful_shutdown(Some(GRACE));
+    handle.graceful_shutdown(Some(SHUTDOWN_TIMEOUT));
     server.await
 }
 
-/// Sends each certificate that the secret gets; one that is gone or unusable leaves the last one in service.
+/// Sends each certificate that the secret gets; one that is gone or unusable leaves the last one in
+/// service.
 pub(crate) async fn follow_secret(
     client: &Client,
     namespace: &str,

@@ -1,4 +1,5 @@
-//! Resilient watches: an object that does not parse is counted and skipped, a broken stream is reopened.
+//! Resilient watches: an object that does not parse is counted and skipped, a broken stream is
+//! reopened.
 
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -25,8 +26,9 @@ pub enum Change<K> {
     Relisted,
 }
 
-/// What `api` holds and each change of it, as the watch tells it; what does not parse and what breaks is counted and left out. `prune`
-/// drops what nobody reads, so that a large cluster's pods fit.
+/// What `api` holds and each change of it, as the watch tells it; what does not parse and what
+/// breaks is counted and left out. `prune` drops what nobody reads, so that a large cluster's pods
+/// fit.
 pub fn events<K>(
     api: Api<DeserializeGuard<K>>,
     config: watcher::Config,

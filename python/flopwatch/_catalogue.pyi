@@ -80,7 +80,7 @@ class AllocationCallSeen(TypedDict):
     kind: AllocationCall
     """What it does."""
     name: str
-    """Its name."""
+    """Name of the call."""
     place: Place
     """Where it is."""
 
@@ -125,12 +125,12 @@ class AssignedWork(TypedDict):
     """Of no iteration."""
 
 class AtOnce(TypedDict):
-    """Time in which so many pieces of work ran at once."""
+    """Time in which a number of GPU operations ran at once."""
 
     gpu_ops: int
-    """How many. The last entry, [`AtOnce::MOST`], also has the time of more."""
+    """Number of GPU operations that run at once; the last entry, of 8, also has the time of more."""
     time_ns: int
-    """For how long in ns."""
+    """Time in ns during which that many GPU operations ran at once."""
 
 # Where a batch size is known from.
 BatchSizeSource: TypeAlias = Literal["given", "shapes"]
@@ -219,7 +219,7 @@ class BufferPool(TypedDict):
     kept: int | None
     """Buffers that were given out during the capture and not taken back in it; null where the source says no addresses, as the next six."""
     kept_bytes: int | None
-    """Their bytes."""
+    """Bytes of the buffers that are kept."""
     largest_kept: list[BufferLife]
     """The largest buffers that were never taken back in the capture."""
     lifetimes: list[LifetimeClass]
@@ -380,7 +380,7 @@ class ClassMix(TypedDict):
     memory: bool
     """Whether copies or memsets ran."""
     time_ns: int
-    """For how long in ns."""
+    """Time in ns during which that many GPU operations ran at once."""
 
 # A class of work on one GPU.
 ClassOfGpu = TypedDict(
@@ -439,30 +439,30 @@ class CodeText(TypedDict):
     source: str
     """Source text; empty where the report holds none."""
 
-# What is done with code.
+# An activity on code for GPUs: loading, linking, compiling or unloading.
 CodeWork: TypeAlias = Literal["load", "lazy_load", "link", "compile", "unload"]
 
 class CodeWorkName(TypedDict):
-    """Work on code of one name."""
+    """The cost of all events of one name and activity."""
 
     category: Category
-    """The category of its events."""
+    """The category of the events."""
     cost: PhasedCost
-    """What it cost."""
+    """Time and number of the events, in all and in the steady state."""
     kind: CodeWork
-    """What is done."""
+    """The activity."""
     longest: Place
-    """The longest of it."""
+    """Where in the timeline the longest of the events is."""
     name: str
-    """The name, without the numbers that tell one instance from the next."""
+    """The events' name, without numbers and addresses that differ from call to call."""
 
 class CodeWorkRow(TypedDict):
-    """Work on code of one kind."""
+    """The cost of one activity."""
 
     cost: PhasedCost
-    """What it cost."""
+    """Time and number of the events, in all and in the steady state."""
     kind: CodeWork
-    """What is done."""
+    """The activity."""
 
 class CollectiveCall(TypedDict):
     """One collective."""
@@ -480,7 +480,7 @@ class CollectiveCall(TypedDict):
     hidden_ns: int
     """The part of its length in which its device also computed."""
     kernel: str
-    """Its kernel."""
+    """Kernel of the call."""
     message_bytes: int | None
     """The message in bytes."""
     operation: CollectiveOperation
@@ -606,44 +606,47 @@ class ComparedCapture(TypedDict):
     tool: str
     """Name of the profiler that took it."""
     tool_version: str
-    """Its version."""
+    """Version of the compared capture."""
 
 # What times are compared per.
 ComparedPer: TypeAlias = Literal["auto", "capture"]
 
 class ComparedTime(TypedDict):
-    """The time that the verdict is about."""
+    """The compared time of both captures, and the statistics of its change."""
 
     after_mean_ns: float | None
-    """Mean length of an iteration in ns after; null of other times."""
+    """Mean length of an iteration of the second capture in ns; null where `kind` is not `iteration`."""
     after_ns: float | None
-    """Its length in ns after; null where there is none."""
+    """The compared time of the second capture in ns; null where `kind` is `nothing`."""
     before_mean_ns: float | None
-    """Mean length of an iteration in ns before; null of other times. A few long iterations move it and not the median."""
+    """Mean length of an iteration of the first capture in ns; null where `kind` is not `iteration`. A few long iterations change the mean and not the median.
+    """
     before_ns: float | None
-    """Its length in ns before; null where there is none."""
+    """The compared time of the first capture in ns; null where `kind` is `nothing`."""
     change_high_percent: float | None
-    """High end of the same in percent."""
+    """Upper bound of the confidence interval of the change in percent; null without enough iterations."""
     change_low_percent: float | None
-    """Low end of the change in percent, with the confidence of the parameters (percentile bootstrap); null without enough iterations."""
+    """Lower bound of the confidence interval of the change in percent, by a percentile bootstrap with the confidence of the parameters; null without enough
+    iterations.
+    """
     change_percent: float | None
-    """`after_ns` over `before_ns`, less 1, in percent."""
+    """Change in percent: 100 × (`after_ns` / `before_ns` − 1). Positive where the second capture is slower."""
     kind: ComparedTimeKind
-    """Which it is."""
+    """Which time is compared."""
     noise_floor_percent: float
-    """Change in percent below which a change is not told from noise: the parameter, or half the width of the interval where that is more."""
+    """Smallest change in percent that is distinguished from noise: the parameter, or half the width of the confidence interval where that is more."""
     p_value: float | None
-    """Two-sided p-value of the Mann–Whitney test of the lengths of iterations; null with fewer than four a side."""
+    """Two-sided p-value of the Mann–Whitney test of the lengths of iterations; null where a capture has fewer than four."""
     threshold_percent: float
-    """Change in percent from which on there is a regression or an improvement."""
+    """Change in percent from which on the verdict is a regression or an improvement."""
 
-# Which time is compared.
+# The time by which two captures are compared.
 ComparedTimeKind: TypeAlias = Literal["iteration", "gpu_span", "nothing"]
 
 # What a time is of.
 ComparedUnit: TypeAlias = Literal["iteration", "capture"]
 
-# What a change means.
+# The verdict on a change of the compared time.
 ComparisonVerdict: TypeAlias = Literal["regression_likely", "improvement_likely", "neutral", "inconclusive"]
 
 # Code as torch.compile counts it: the function's frame and how often it was compiled before, e.g. 0/1.
@@ -664,12 +667,12 @@ class CompilePhase(TypedDict):
     """Time in ns in which it ran, phases inside it counted in: the union per thread, summed over threads."""
 
 class CompileReportBreak(TypedDict):
-    """A graph break."""
+    """A graph break and how to avoid it."""
 
     reason: str
-    """Why, with what was seen and where, as far as the capture says."""
+    """Why the graph ended, what ran there and on which line, as far as the capture holds it."""
     suggestion: str
-    """What to do."""
+    """What the user can do, in sentences; empty where nothing is to be done."""
 
 class CompileSide(TypedDict):
     """A capture beside others."""
@@ -814,9 +817,9 @@ class Evidence(TypedDict):
     unit: PageUnit
     """How the value is shown."""
     value: PageCell
-    """Its value."""
+    """Value of the figure."""
     what: str
-    """What it is."""
+    """What the figure measures, in a few words."""
 
 class ExclusiveTime(TypedDict):
     """The parts of a window. They add up to it exactly: `compute + exposed communication + exposed memory + idle = window`. Time that is shared counts for
@@ -910,9 +913,9 @@ class FlameDifferenceFrame(TypedDict):
     delta: int
     """`after_ns` without `before_ns`."""
     kind: FrameKind
-    """What it is."""
+    """The kind of the frame."""
     name: str
-    """Its name."""
+    """Name of the frame."""
     self_delta: int
     """The change in ns without that of the frames inside it."""
     value: int
@@ -926,9 +929,9 @@ class FlameFrame(TypedDict):
     count: int
     """GPU operations in it; of the CPU's time how often it ran; of samples how many there are."""
     kind: FrameKind
-    """What it is."""
+    """The kind of the frame."""
     name: str
-    """Its name."""
+    """Name of the frame."""
     self_ns: int
     """Its time in ns without that of the frames inside it."""
     value: int
@@ -952,7 +955,7 @@ class FocusMetric(TypedDict):
     info: str
     """What should become of it, or what it was compared with."""
     name: str
-    """Its name."""
+    """Name of the metric."""
     value: float | None
     """Its value, where the profiler says it."""
 
@@ -992,7 +995,7 @@ class GapBucket(TypedDict):
     gaps: int
     """How many gaps."""
     idle_ns: int
-    """Their length in ns."""
+    """Length of the gaps, in ns."""
     to_ns: int | None
     """The length in ns that is no longer among them; null of the last bucket."""
 
@@ -1000,9 +1003,9 @@ class GapHolder(TypedDict):
     """An operator or range."""
 
     category: Category
-    """Its category."""
+    """Category of the call in the gap."""
     name: str
-    """Its name."""
+    """Name of the call in the gap."""
 
 class GapPart(TypedDict):
     """What a thread did in a part of a gap."""
@@ -1077,34 +1080,36 @@ class GpuTimeDifference(TypedDict):
     """`compute`, `exposed_communication`, `exposed_memory` or `idle`, which add up to `window`."""
 
 class GraphBreak(TypedDict):
-    """Where one compiled graph ends and another begins."""
+    """A graph break: where one compiled graph ends and the next begins."""
 
     between_ns: int
-    """Time in ns between the graphs over these runs, without compilation."""
+    """Sum in ns of the time between the two graphs over all `runs`, without compilation."""
     broken: CompileId | None
     """The code whose graph ended, as it was compiled first in the capture."""
     is_given_up: bool
     """Whether the function was given up: it runs uncompiled, and its graphs are those of functions that it calls. Only Python stacks tell."""
     location: str | None
-    """Where it goes on, e.g. `train.py(10): forward`; of a function that was given up that function. Null without Python stacks."""
+    """Source line on which the program goes on after the break, e.g. `train.py(10): forward`; of a function that was given up, that function. Null without
+    Python stacks.
+    """
     place: Place
-    """The first of them: from the end of the graph to the start of the next."""
+    """The first of the `runs` in the timeline: from the end of the graph to the start of the next."""
     reason: BreakReason
-    """What ended the graph."""
+    """Why the graph ended."""
     resumed: CompileId | None
-    """The code that goes on."""
+    """The compiled code that the program goes on with after the break."""
     runs: int
-    """How often the program went through it in the capture."""
+    """How often the program went through the break in the capture."""
     seen: str
     """What ran between the graphs, e.g. `aten::item`; empty where nothing was recorded."""
     suggestion: str
-    """What to do."""
+    """What a user can change so that the graph does not end here, as a sentence."""
 
 class HTAKernel(TypedDict):
     """A kernel."""
 
     name: str
-    """Its name."""
+    """Name of the kernel."""
     time_us: float
     """Total time of its launches in µs."""
 
@@ -1119,7 +1124,7 @@ class HloBuffer(TypedDict):
     begin_step: int
     """First step at which it is there."""
     bytes: int
-    """Its size."""
+    """Size of the buffer, in bytes."""
     end_step: int | None
     """First step at which it is not; null of a value that is there to the end."""
     framework_op: str
@@ -1150,11 +1155,11 @@ class HloComputation(TypedDict):
     depth: int | None
     """How many calls lie between it and the computation that runs; null where none leads to it."""
     instructions: int
-    """Its instructions."""
+    """Number of instructions of the computation."""
     kind: HloGraphComputationKind
     """What calls it."""
     name: str
-    """Its name."""
+    """Name of the computation."""
 
 # A value that an instruction takes, or a computation that it calls.
 HloEdge = TypedDict(
@@ -1162,14 +1167,14 @@ HloEdge = TypedDict(
     {
         # Where it comes from: a place in `nodes`.
         "from": int,
-        # What it is.
+        # Whether the edge is an operand or a call.
         "kind": HloEdgeKind,
         # Where it goes: a place in `nodes`.
         "to": int,
     },
 )
 
-# What an edge is.
+# The kind of an edge.
 HloEdgeKind: TypeAlias = Literal["operand", "called"]
 
 # Where a figure comes from.
@@ -1191,7 +1196,7 @@ class HloFusion(TypedDict):
     kind: str
     """How it is compiled: `kLoop`, `kInput`, `kOutput`, `kCustom`."""
     name: str
-    """Its name."""
+    """Name of the fusion."""
     saved_bytes: int
     """Bytes that its instructions would read and write one by one, without those."""
     shape: str
@@ -1212,7 +1217,7 @@ class HloKernel(TypedDict):
     kernel: str
     """The kernel's name."""
     launches: int
-    """Its launches."""
+    """Number of launches of the kernel."""
     operation: str
     """The operation that it belongs to."""
     program: str
@@ -1236,7 +1241,7 @@ class HloNode(TypedDict):
     bytes: int
     """Bytes that it reads and writes in one run."""
     computation: str
-    """Its computation."""
+    """Computation of the instruction."""
     distance: int | None
     """Steps from the instruction that was asked for; null of a whole program."""
     flops: int
@@ -1248,7 +1253,7 @@ class HloNode(TypedDict):
     name: str
     """Its name, unique in the program."""
     opcode: str
-    """Its opcode."""
+    """Opcode of the instruction."""
     shape: str
     """Shape of its value."""
     source: str | None
@@ -1272,11 +1277,11 @@ class HloOperation(TypedDict):
     average_ns: float | None
     """`total_ns` of one occurrence."""
     bound: HloBound | None
-    """What bounds it; null where the device's peaks are not known."""
+    """What bounds it; null where the device's peaks are not known, and of an operation that only begins or awaits work beside others."""
     bytes: int | None
     """Bytes that one occurrence reads and writes, from whatever memory; null where they are not known."""
     bytes_per_second: float | None
-    """Bytes per second."""
+    """Bytes per second; null where `flops_per_second` is for that reason."""
     bytes_source: HloFigureSource | None
     """Where `bytes` come from."""
     category: str
@@ -1286,7 +1291,9 @@ class HloOperation(TypedDict):
     flops: int | None
     """Floating-point operations of one occurrence; null where they are not known."""
     flops_per_second: float | None
-    """Floating-point operations per second."""
+    """Floating-point operations per second; null of an operation that only begins or awaits work beside others (`copy-start`, `copy-done`), whose time is not
+    that of the work.
+    """
     flops_source: HloFigureSource | None
     """Where `flops` come from."""
     framework_op: str
@@ -1344,7 +1351,7 @@ class HloProgramCost(TypedDict):
     is_optimised: bool
     """Whether it is one after optimisation."""
     program: str
-    """Its name."""
+    """Name of the program."""
     program_id: str
     """Its number, in decimal digits."""
     runs: int | None
@@ -1364,11 +1371,11 @@ class HloProgramEntry(TypedDict):
     computations: int
     """Its computations, those inside fusions included."""
     instructions: int
-    """Its instructions."""
+    """Number of instructions of the program."""
     is_optimised: bool
     """Whether it is one after optimisation, whose instructions are in the order in which they run."""
     program: str
-    """Its name."""
+    """Name of the program."""
     program_id: str
     """Its number, in decimal digits: it may be larger than a double holds."""
 
@@ -1384,6 +1391,7 @@ HostActivity: TypeAlias = Literal[
     "launch",
     "other_call",
     "profiler",
+    "os_wait",
     "os_call",
     "nothing_recorded",
     "launch_latency",
@@ -1443,7 +1451,7 @@ IdleOfClass = TypedDict(
         "class": IdleClass,
         # How many gaps.
         "gaps": int,
-        # Their length in ns.
+        # Length of the gaps, in ns.
         "idle_ns": int,
         # `idle_ns` of all idle time; null where there is none.
         "idle_ratio": float | None,
@@ -1525,7 +1533,7 @@ class IterationDetail(TypedDict):
     left_out: int
     """Names behind the list's limit."""
     number: int
-    """Its number."""
+    """Number of the iteration."""
     of_median_ratio: float
     """Its length as a share of the median of its loop."""
     row: int
@@ -1543,7 +1551,7 @@ IterationKernel = TypedDict(
         "instances": int,
         # Longest in ns.
         "max_ns": int,
-        # Its name.
+        # Name of the kernel.
         "name": str,
         # Start in ns of the first.
         "start_ns": int,
@@ -1662,7 +1670,7 @@ class JoinedKernel(TypedDict):
     timeline_mean_ns: float
     """Mean time in ns of a launch in the timeline."""
     timeline_total_ns: int
-    """Their time in ns."""
+    """Time of the launches in the timeline, in ns."""
 
 class JoinedLaunch(TypedDict):
     """A profiled launch and the launch of the timeline with the same kernel and order."""
@@ -1696,17 +1704,17 @@ class LaunchCoverage(TypedDict):
     joined_ratio: float | None
     """`joined` of `gpu_ops`; null without work."""
 
-# How a launch moved from a capture to the next.
+# The change of one launch's point between two consecutive captures.
 LaunchMove = TypedDict(
     "LaunchMove",
     {
-        # Place in `points` where it was.
+        # Index in `points` of the launch in the earlier capture.
         "from": int,
-        # Intensity after, over before.
+        # Intensity in the later capture, divided by that in the earlier one.
         "intensity_ratio": float,
-        # Place in `points` where it is.
+        # Index in `points` of the launch in the later capture.
         "to": int,
-        # Work per second after, over before.
+        # Work per second in the later capture, divided by that in the earlier one.
         "work_ratio": float,
     },
 )
@@ -1715,7 +1723,7 @@ class LaunchPattern(TypedDict):
     """A sequence of GPU operations that an operator or range launched."""
 
     category: Category
-    """Its category."""
+    """Category of the pattern."""
     count: int
     """How often it launched exactly this sequence."""
     first_end_ns: int
@@ -1727,7 +1735,7 @@ class LaunchPattern(TypedDict):
     gpu_ns: int
     """Sum of the lengths of all GPU operations of all occurrences in ns."""
     gpu_ops: list[str]
-    """Their names in the order in which they began, the first [`LaunchPattern::MOST_NAMES`] of them."""
+    """Their names in the order in which they began, the first [`LaunchPattern::MAX_NAMES`] of them."""
     host_ns: int
     """Sum of the lengths of the operators or ranges in ns."""
     length: int
@@ -1736,38 +1744,40 @@ class LaunchPattern(TypedDict):
     """Name of the operator or range, without what tells one call from the next (`op_id = 9`)."""
 
 class LaunchPoint(TypedDict):
-    """A launch below one roof of work and one of memory."""
+    """One launch against one peak of work and one peak of memory bandwidth."""
 
     attainable_per_second: float
-    """Most work per second at its intensity."""
+    """Operations per second that the device can reach at the launch's intensity: the lower of `peak_work_per_second` and of `intensity` times
+    `peak_bytes_per_second`.
+    """
     bound: Bound
-    """What bounds it."""
+    """Whether computation or memory bandwidth limits the launch."""
     bytes_defined_by: DefinedBy
-    """Whose formula the bytes are counted by."""
+    """Source of the formula by which the bytes are counted: the profiler's report or Flopwatch."""
     bytes_per_second: float
-    """Bytes per second."""
+    """Bytes per second that the launch moved."""
     input: int
-    """Which capture, counted from 0."""
+    """Index of the launch's capture among the inputs, counted from 0."""
     intensity: float
-    """Work per byte."""
+    """Arithmetic intensity: operations per byte that the launch moved."""
     launch: int
     """The launch's number in its report."""
     memory: MemoryLevel
-    """The memory whose traffic and roof are taken."""
+    """The memory whose traffic and peak bandwidth are taken."""
     name: str
     """The kernel's name."""
     peak_bytes_per_second: float
-    """Most bytes per second, at the clocks of this launch."""
+    """Peak of bytes per second of the memory, at the clock rates of this launch."""
     peak_work_per_second: float
-    """Most work per second, at the clocks of this launch."""
+    """Peak of operations per second of the device, at the clock rates of this launch."""
     reached_ratio: float
-    """The part of it that was reached, 0 to 1."""
+    """`work_per_second` as a share of `attainable_per_second`, 0 to 1."""
     work: WorkKind
-    """The kind of work."""
+    """The kind of work that is counted, as FP32 or tensor-core operations."""
     work_defined_by: DefinedBy
-    """Whose formula the work is counted by."""
+    """Source of the formula by which the work is counted: the profiler's report or Flopwatch."""
     work_per_second: float
-    """Work per second."""
+    """Operations per second that the launch reached."""
 
 class LaunchRow(TypedDict):
     """A call and its first work."""
@@ -1803,7 +1813,7 @@ class LaunchesOfName(TypedDict):
     call: Spread
     """Lengths of the calls, those counted of which this was the first work."""
     category: Category
-    """Its category."""
+    """Category of the work."""
     delay: Spread
     """Delays behind those calls."""
     gpu: Spread
@@ -1819,7 +1829,7 @@ class LifetimeClass(TypedDict):
     buffers: int
     """Buffers."""
     bytes: int
-    """Their bytes."""
+    """Bytes of the buffers."""
     from_ns: int
     """From so many ns on."""
     to_ns: int | None
@@ -1883,7 +1893,7 @@ class MatrixKernelRow(TypedDict):
     longest: Place | None
     """The longest launch; null of profiled launches, which have no time."""
     name: str
-    """Its name."""
+    """Name of the kernel."""
     tensor_pipe_percent: float | None
     """Share of the tensor pipe's peak in percent, the mean of its launches, from counters; null without."""
     total_ns: int
@@ -2036,7 +2046,7 @@ class MemoryProfileFunction(TypedDict):
     flat_bytes: int
     """Bytes of stacks whose innermost frame is of it."""
     function: str
-    """Its name."""
+    """Name of the function."""
 
 class MemoryProfileFunctionChange(TypedDict):
     """The change of a function."""
@@ -2048,7 +2058,7 @@ class MemoryProfileFunctionChange(TypedDict):
     flat_bytes: int
     """Change of the bytes of stacks whose innermost frame is of it."""
     function: str
-    """Its name."""
+    """Name of the function."""
 
 class MemoryProfileStack(TypedDict):
     """Memory of a stack."""
@@ -2144,7 +2154,7 @@ class MfuIteration(TypedDict):
     mfu_ratio: float | None
     """Its model FLOP utilisation."""
     number: int
-    """Its number."""
+    """Number of the iteration."""
     row: int
     """The timeline's row."""
     start_ns: int
@@ -2182,7 +2192,7 @@ class NamedWork(TypedDict):
     """Work of one name."""
 
     category: Category
-    """Its category."""
+    """Category of the work."""
     class_ratio: float | None
     """`sum_ns` of its class; null where the class took no time."""
     deviation_ns: float | None
@@ -2198,9 +2208,23 @@ class NamedWork(TypedDict):
     min_ns: int
     """Shortest in ns."""
     name: str
-    """Its name."""
+    """Name of the work."""
     sum_ns: int
     """Sum of its lengths in ns."""
+
+class NearMiss(TypedDict):
+    """A part of the window that is below the threshold of a rule."""
+
+    rule: str
+    """The rule that measured it."""
+    sentence: str
+    """What was measured and from where on the rule fires, as a sentence."""
+    threshold_percent: int
+    """From which share on the rule fires, in percent."""
+    time_ns: int
+    """Length of the part in ns; with several GPUs the mean over them."""
+    window_share_ratio: float
+    """Its share of the window, from 0 to 1."""
 
 class NotCaptured(TypedDict):
     """A part of a result that has no figures because the capture does not hold what they are made of."""
@@ -2584,7 +2608,7 @@ class OffloadCandidate(TypedDict):
     is_estimate: bool
     """Whether that is an estimate."""
     kernel: str
-    """Its name."""
+    """Name of the kernel."""
     launches: int
     """Launches."""
     link_bytes_per_second: float | None
@@ -2616,7 +2640,7 @@ class OpenRange(TypedDict):
     domain: str
     """Its domain; empty for the default one."""
     name: str
-    """Its name."""
+    """Name of the range."""
     thread: int | None
     """The thread on whose stack it is; null for a range that no thread owns."""
 
@@ -2652,7 +2676,7 @@ class Operation(TypedDict):
     names_left_out: int
     """Distinct names that were left out behind these."""
     operation: str
-    """Its name."""
+    """Name of the operation."""
     overhead_ns: int | None
     """Time in ns inside of the CUDA API that is no waiting: launches, allocations, synchronisation without work to wait for."""
     peak_bytes: int | None
@@ -2682,7 +2706,7 @@ class OperationBottleneck(TypedDict):
     """An operation that costs much."""
 
     calls: int
-    """Its calls."""
+    """Number of calls of the operation."""
     cost_ns: int
     """What it costs in ns: the longer of its own time on the host and the time of the GPU work that it launched itself."""
     longest_end_ns: int
@@ -2692,7 +2716,7 @@ class OperationBottleneck(TypedDict):
     longest_start_ns: int
     """Its longest call: start in ns."""
     operation: str
-    """Its name."""
+    """Name of the operation."""
     reasons: list[OperationReason]
     """What stands out, the gravest first. Empty where nothing does but its cost."""
     self_ratio: float
@@ -2742,7 +2766,7 @@ class OperationKindCalls(TypedDict):
     """How many calls of a kind there are."""
 
     calls: int
-    """Its calls."""
+    """Number of calls of the kind."""
     kind: OperationKind
     """What the operations are."""
 
@@ -2788,7 +2812,7 @@ class OsFunctionRow(TypedDict):
     max_ns: int
     """The longest in ns."""
     name: str
-    """Its name."""
+    """Name of the function."""
     total_ns: int
     """Sum of their lengths in ns, over all threads."""
 
@@ -2876,7 +2900,7 @@ class PathSegment(TypedDict):
     name: str
     """Name of the operator, call or kernel; empty of the program's own code."""
     part: PathPart
-    """What it is."""
+    """The kind of time that the segment is."""
     row: int
     """The timeline's row."""
     start_ns: int
@@ -2892,7 +2916,7 @@ class PathShare(TypedDict):
     part: PathPart
     """What bounds the program during it."""
     time_ns: int
-    """Its time in ns."""
+    """Time of the path in this part, in ns."""
 
 # What bounds a window: the largest share of its critical path.
 PathVerdict: TypeAlias = Literal["cpu_bound", "compute_bound", "communication_bound", "copy_bound", "gap_bound"]
@@ -2908,7 +2932,7 @@ class PeakMemory(TypedDict):
     """The GPU, as its series or its allocator calls it."""
 
 # Where the peak rate comes from.
-PeakSource: TypeAlias = Literal["given", "device"]
+PeakSource: TypeAlias = Literal["given", "device", "data_sheet"]
 
 class PhasedCost(TypedDict):
     """What calls cost, in all and in the steady state."""
@@ -2945,12 +2969,12 @@ class PipelineBubbles(TypedDict):
     """Length in ns of the iterations' windows."""
 
 class Place(TypedDict):
-    """A place in the timeline, which the viewer opens."""
+    """A time and row in a timeline, which the viewer can show."""
 
     end_ns: int
     """End in ns."""
     input: int
-    """Which input, counted from 0 in the order in which they were named."""
+    """Index of the input that the timeline is of, counted from 0 in the order of the request."""
     row: int | None
     """The timeline's row, where it is one."""
     start_ns: int
@@ -2978,7 +3002,7 @@ class ProcessorTime(TypedDict):
     """Of the profiler's own processes beside the program; null where it has none that are known."""
 
 class ProfileEntry(TypedDict):
-    """One call. What the capture does not hold is null."""
+    """One call of an operation. Fields that the capture has no data for are null."""
 
     backend: str
     """`pytorch`, `cupy`, `jax` or `cpu`, told by the operation's name and device; `unknown` of GPU work of another framework."""
@@ -2987,13 +3011,13 @@ class ProfileEntry(TypedDict):
     device: str
     """`gpu` where it launched GPU work, otherwise `cpu`."""
     duration_ms: float
-    """Length in ms."""
+    """Length of the call in ms."""
     end_time: float
-    """End in seconds, likewise."""
+    """End in seconds, on the same scale as `start_time`."""
     gpu_time_ms: float | None
     """Time of the GPU work that it launched, in ms."""
     gpu_utilization: float | None
-    """GPU time of the length, in percent. Above 100 where the GPU works on after the call has ended."""
+    """`gpu_time_ms` in percent of `duration_ms`. Above 100 where the GPU works on after the call has ended."""
     memory_allocated_mb: float | None
     """Device memory that was given out meanwhile, in units of 2^20 bytes."""
     memory_bandwidth_gb_s: float | None
@@ -3001,7 +3025,7 @@ class ProfileEntry(TypedDict):
     memory_peak_mb: float | None
     """Most device memory in use meanwhile, in units of 2^20 bytes."""
     operation: str
-    """The operation."""
+    """The operation's name."""
     overhead_ms: float | None
     """Time inside of the CUDA API that is no waiting, in ms."""
     start_time: float
@@ -3010,22 +3034,22 @@ class ProfileEntry(TypedDict):
     """Time of the copies that it launched, in ms."""
 
 class ProfileSummary(TypedDict):
-    """Figures of one operation."""
+    """Statistics of all calls of one operation."""
 
     avg_gpu_utilization: float | None
-    """GPU time of the total time, in percent."""
+    """`total_gpu_time_ms` in percent of `total_time_ms`."""
     avg_memory_mb: float | None
     """Mean of the device memory that was given out in a call, in units of 2^20 bytes."""
     avg_time_ms: float
-    """Mean length in ms."""
+    """Mean length of a call in ms."""
     call_count: int
-    """How often it was called."""
+    """Number of calls."""
     max_time_ms: float
-    """Longest length in ms."""
+    """Length of the longest call in ms."""
     min_time_ms: float
-    """Shortest length in ms."""
+    """Length of the shortest call in ms."""
     operation: str
-    """The operation."""
+    """The operation's name."""
     std_dev_ms: float
     """Sample standard deviation (n - 1) of the lengths in ms; 0 of one call."""
     total_cpu_time_ms: float | None
@@ -3082,7 +3106,7 @@ class ProfilerKernel(TypedDict):
     cuda_time_us: float
     """Total time of its launches in µs."""
     name: str
-    """Its name."""
+    """Name of the kernel."""
 
 class ProfilerMemoryPoint(TypedDict):
     """A point."""
@@ -3172,7 +3196,7 @@ RankKernel = TypedDict(
         "imbalance_ratio": float | None,
         # Launches on each rank.
         "launches": list[int],
-        # Its name.
+        # Name of the kernel.
         "name": str,
         # The rank with the longest time.
         "slowest": int,
@@ -3533,7 +3557,7 @@ class SyncRule(TypedDict):
     """A rule and what it found."""
 
     about: str
-    """Its condition."""
+    """Condition of the rule."""
     count: int
     """What it found: calls, copies or memsets."""
     left_out: int
@@ -3567,7 +3591,7 @@ class SyncRuleRow(TypedDict):
     source_kind: str | None
     """Kind of memory that is read."""
     start_ns: int
-    """Its start in ns."""
+    """Start of the occurrence, in ns."""
     stream: int | None
     """CUDA stream."""
     thread: int | None
@@ -3772,7 +3796,7 @@ class WaitedRank(TypedDict):
 # Which time of each GPU is analysed.
 Window: TypeAlias = Literal["gpu", "all_gpus", "capture"]
 
-# What a piece of GPU work is for.
+# The purpose of a piece of GPU work.
 WorkClass: TypeAlias = Literal["compute", "communication", "memory"]
 
 # A kind of work.
@@ -3857,8 +3881,10 @@ class AdviceResult(Result):
     """Findings that were left out behind these."""
     gpus: int
     """GPUs that worked. Times of several are means over them."""
+    near_misses: list[NearMiss]
+    """Parts of the window that are below the thresholds of rules that found nothing, but half of them or more; the longest first."""
     not_captured: list[NotCaptured]
-    """What was not looked at, because the capture lacks what it takes."""
+    """Topics that were not looked at, because the capture lacks what it takes."""
     rules: list[RuleOutcome]
     """Every rule, in the order of the catalogue, with what came of it and its thresholds."""
     window_ns: int
@@ -3870,7 +3896,7 @@ class KernelsPerStreamResult(Result):
     """Launches, busy time and distinct kernels of each stream of each GPU."""
 
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     rows: list[Stream]
     """The streams."""
 
@@ -3892,7 +3918,7 @@ class KernelChangesResult(Result):
     kernels: int
     """Kernels that differ or not, in the result or not."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     rows: list[Change]
     """The kernels."""
 
@@ -3925,7 +3951,7 @@ class CollectivesResult(Result):
     longest_left_out: int
     """Collectives that were left out behind these."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     outliers: list[CollectiveOutlier]
     """Outliers, those that lost most time first."""
     outliers_left_out: int
@@ -3970,6 +3996,8 @@ class CompareResult(Result):
     """Copies and memsets by direction."""
     gpu_time: list[GpuTimeDifference]
     """How the GPUs spent the time: exclusive parts that add up to their window."""
+    iteration_unit: str | None
+    """What an iteration is called, by what it was found from: `step`, `block`, `period of kernels` and so on; null where whole captures are compared."""
     kernels: list[TimeDifference]
     """Kernels, the largest difference first."""
     kernels_left_out: int
@@ -4013,7 +4041,7 @@ class RanksResult(Result):
     kernels_left_out: int
     """Kernels behind those."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     pace: list[RankIteration]
     """Iterations by their number, of those that every rank with iterations has."""
     pace_left_out: int
@@ -4047,7 +4075,7 @@ class BatchSweepResult(Result):
     best_items_per_second: float | None
     """The best throughput in items per second."""
     cautions: list[str]
-    """What may be wrong with the figures."""
+    """Reservations about the figures, as sentences."""
     fixed_ns: float | None
     """Time of an iteration in ns that does not depend on the batch: where the line through the captures (least squares) meets no items. Null without two
     different sizes. Below 0 where larger batches are slower per item.
@@ -4057,7 +4085,7 @@ class BatchSweepResult(Result):
     knee_batch: int | None
     """The smallest batch with at least `knee_percent` of the best throughput; null without two captures of known size and time."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     rows: list[BatchSweepRow]
     """The captures, the smallest batch first; those of unknown size last."""
 
@@ -4083,7 +4111,7 @@ class GpuTimeResult(Result):
     micro_idle_below_ns: int
     """Idle pieces below this many ns are `micro_idle_ns`."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
 
 class OverlapParameters(TypedDict, total=False):
     """Parameters of `overlap`."""
@@ -4101,7 +4129,7 @@ class OverlapResult(Result):
     gpus: list[OverlapOfGpu]
     """The GPUs."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
 
 class KernelTypesParameters(TypedDict, total=False):
     """Parameters of `kernel-types`."""
@@ -4119,7 +4147,7 @@ class KernelTypesResult(Result):
     gpus: list[ClassOfGpu]
     """Each class of each GPU."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
 
 class ProfiledKernelsParameters(TypedDict, total=False):
     """Parameters of `profiled-kernels`."""
@@ -4139,7 +4167,7 @@ class ProfiledKernelsResult(Result):
     launches_left_out: int
     """Launches that are not in the result."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
 
 class ProfiledKernelParameters(TypedDict, total=False):
     """Parameters of `profiled-kernel`."""
@@ -4183,7 +4211,7 @@ class ProfiledKernelResult(Result):
     name: str
     """The kernel's name."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     occupancy: Occupancy
     """How many warps it could keep on a multiprocessor, and what limits them."""
     ranges: list[OpenRange]
@@ -4205,27 +4233,27 @@ class RooflineParameters(TypedDict, total=False):
     """Parameters of `roofline`."""
 
     limit: int
-    """Most launches of each capture, those that took longest. By default `100`."""
+    """Maximum number of launches of each capture; those that took longest are kept. By default `100`."""
     name_contains: str
-    """Only kernels whose name contains this text. By default `""`."""
+    """Text that a kernel's name must contain for its launches to be in the result; empty for all kernels. By default `""`."""
 
 class RooflineResult(Result):
     """Work per second over work per byte of launches that Nsight Compute measured, below the roofs of their device."""
 
     launches: int
-    """Launches of all captures that the name allows."""
+    """Number of launches in all captures whose kernel's name contains `name_contains`."""
     launches_left_out: int
-    """Those of them that are not in the result, as they took less long."""
+    """Number of these launches that `limit` left out."""
     launches_without_roofline: int
-    """Those of them whose report has not what a roofline is made of."""
+    """Number of these launches whose report lacks the metrics that a roofline needs."""
     moves: list[LaunchMove]
-    """How launches of a capture moved in the next one: those of equal name, grid, block and order."""
+    """Changes of launches from one capture to the next. Launches are the same where name, grid, block and their order among such launches are equal."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the captures have no data for, each with the reason."""
     points: list[LaunchPoint]
-    """Each launch with each kind of work that it did and each memory that it moved bytes of."""
+    """One point for each launch, kind of work that the launch did, and memory that it moved bytes of."""
     unused: list[WorkKind]
-    """Kinds of work that were measured and of which no launch did any."""
+    """Kinds of work that the profiler measured and of which no launch did any."""
 
 class ProfiledInTimelineParameters(TypedDict, total=False):
     """Parameters of `profiled-in-timeline`."""
@@ -4249,7 +4277,7 @@ class ProfiledInTimelineResult(Result):
     launches_left_out: int
     """Such launches that are not in the result."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
 
 class CpuGpuParameters(TypedDict, total=False):
     """Parameters of `cpu-gpu`."""
@@ -4281,7 +4309,7 @@ class CpuGpuResult(Result):
     neither_ns: int
     """Time in ns in which neither was."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     overlap_ns: int
     """Time in ns in which both were active."""
     overlap_ratio: float | None
@@ -4701,7 +4729,7 @@ class IterationsResult(Result):
     bubbles: list[PipelineBubbles]
     """Where devices waited for each other inside of iterations; empty of one device."""
     cautions: list[str]
-    """What may be wrong with them."""
+    """Reservations about the figures, as sentences."""
     confidence_ratio: float
     """How sure it is that these are iterations, from 0 to 1."""
     details: list[IterationDetail]
@@ -4717,7 +4745,7 @@ class IterationsResult(Result):
     name: str
     """What repeats: the range's name, numbers as `#`; empty of a period of kernels."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     parts: ExclusiveTime
     """What the GPU time of all iterations without warm-up went to. The parts add up to the window."""
     rows: list[IterationRow]
@@ -4747,7 +4775,7 @@ class StragglersResult(Result):
     matched: int
     """Collectives that all ranks of their group ran, as far as these were captured."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     not_synchronising: int
     """Kernels of operations for which ranks need not wait for each other, e.g. broadcast, send and receive; they are left out."""
     ranks: list[StragglerRank]
@@ -4795,7 +4823,7 @@ class HostSyncResult(Result):
     longest_left_out: int
     """Calls that were left out behind these."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     rules: list[SyncRule]
     """The rules of `nsys analyze` that are about synchronisation, with their own conditions."""
 
@@ -4851,19 +4879,19 @@ class OperationsProfileParameters(TypedDict, total=False):
     """Parameters of `operations-profile`."""
 
     kind: OperationChoice
-    """What operations are made of. By default `"auto"`."""
+    """The events that count as operations. By default `"auto"`."""
     limit: int
-    """Most entries, the first ones. Summaries are of all calls. By default `1000`."""
+    """Maximum number of entries; the earliest calls are kept. Summaries count all calls. By default `1000`."""
     top: int
-    """Most operations in the summary, those that take longest by themselves. By default `1000`."""
+    """Maximum number of operations in the summary; those with the longest time of their own are kept. By default `1000`."""
 
 class OperationsProfileResult(Result):
     """Operations as entries and summaries of an operation profiler: operation, call_count, total_time_ms and so on."""
 
     entries: list[ProfileEntry]
-    """The first calls."""
+    """The earliest calls, one per entry."""
     entries_left_out: int
-    """Calls that were left out behind these."""
+    """Number of calls that `limit` left out of `entries`."""
     summary: dict[str, ProfileSummary]
     """Figures of all calls, by the operation's name."""
 
@@ -4883,7 +4911,7 @@ class HloOperationsResult(Result):
     kernels_left_out: int
     """Kernels behind the list's limit."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     operations: int
     """Operations in all."""
     operations_left_out: int
@@ -4901,7 +4929,7 @@ class HloCostResult(Result):
     """FLOP, bytes and intensity of each compiled program (JAX, XLA) counted from its instructions, beside cost_analysis and the time that was measured."""
 
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     rows: list[HloProgramCost]
     """The programs, those that took longest first."""
 
@@ -4939,7 +4967,7 @@ class HloGraphResult(Result):
     fusions_left_out: int
     """Fusions behind the list's limit."""
     instructions: int
-    """Its instructions."""
+    """Number of instructions of the program."""
     is_optimised: bool
     """Whether it is the program after optimisation."""
     nodes: list[HloNode]
@@ -4947,7 +4975,7 @@ class HloGraphResult(Result):
     nodes_left_out: int
     """Instructions behind the list's limit."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     opcodes: list[HloOpcodeCount]
     """Opcodes before and after optimisation."""
     program: str
@@ -4983,13 +5011,13 @@ class HloMemoryResult(Result):
     buffers_left_out: int
     """Values behind the list's limit."""
     cautions: list[str]
-    """What may be wrong with them."""
+    """Reservations about the figures, as sentences."""
     constants_bytes: int
     """Bytes of constants."""
     fixed_bytes: int
     """Bytes of values that are there from begin to end."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     outputs_bytes: int
     """Bytes of results that are in no parameter's memory."""
     parameters_bytes: int
@@ -5079,7 +5107,7 @@ class TorchCompileResult(Result):
     break_even_runs: float | None
     """Runs after which compiling took as long as what was compiled ran: compile time over mean run time. Null without such runs or compilation."""
     cache_lookup_ns: int
-    """Their time in ns."""
+    """Time of the look-ups, in ns."""
     cache_lookups: int
     """Searches for code whose guards hold."""
     captures: list[CompileSide]
@@ -5105,7 +5133,7 @@ class TorchCompileResult(Result):
     mean_run_ns: int | None
     """Their mean length in ns; null without any."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     phases: list[CompilePhase]
     """The phases, the longest own time first."""
     phases_left_out: int
@@ -5133,17 +5161,17 @@ class ProfilerCompileResult(Result):
     fusion_ratio: float | None
     """`ops_before_fusion` over `ops_after_fusion`: above 1 is fused. Null without an eager capture beside it."""
     graph_breaks: list[CompileReportBreak]
-    """The places where the program leaves its compiled graph."""
+    """Graph breaks: where the program leaves its compiled graph."""
     ops_after_fusion: float | None
     """Mean kernels per iteration of the compiled capture; null without iterations or kernels."""
     ops_before_fusion: float | None
     """Mean kernels per iteration of the eager capture; null without one."""
     recommendations: list[str]
-    """What to do."""
+    """What the user can do, in sentences; empty where nothing is to be done."""
     speedup: float | None
     """Mean iteration of the eager capture over that of the compiled one: above 1 is faster. Null without an eager capture beside it."""
     total_graph_breaks: int | None
-    """How many there are; null where no compiled code ran."""
+    """Number of graph breaks; null where no compiled code ran."""
 
 class CriticalPathParameters(TypedDict, total=False):
     """Parameters of `critical-path`."""
@@ -5163,7 +5191,7 @@ class CriticalPathResult(Result):
     """The longest chain of work that waits for work in an iteration: whether CPU, compute, copies or communication bound it."""
 
     cautions: list[str]
-    """What may be wrong with them."""
+    """Reservations about the figures, as sentences."""
     cpu_events: int
     """Operators and API calls in the window."""
     end_ns: int
@@ -5181,7 +5209,7 @@ class CriticalPathResult(Result):
     names: list[PathName]
     """What the path runs through, the longest in all first; at most 50."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     parts: list[PathShare]
     """The parts of the path."""
     path_ns: int
@@ -5212,7 +5240,7 @@ class MfuParameters(TypedDict, total=False):
     """Most iterations, and most operations, in the lists. By default `50`."""
     peak_tflops: float | None
     """Peak of one device in TFLOP/s for the type of number that the model computes with, from its data sheet and without sparsity, e.g. `989` for BF16 on an
-    H100 SXM. It goes before the rates that the capture states.
+    H100 SXM. It goes before the rates that the capture states, and before those that are known by the device's name where it states none.
     """
     range: str
     """The NVTX range or annotation that is an iteration, the region of interest; digits may be written as `#`. Empty to choose one. By default `""`."""
@@ -5229,7 +5257,7 @@ class MfuResult(Result):
     calls_without_shapes: int
     """Calls of matrix products and attention whose shapes were not recorded or do not fit."""
     cautions: list[str]
-    """What may be wrong with them."""
+    """Reservations about the figures, as sentences."""
     coverage_ratio: float | None
     """`known_kernel_time_ns` of `kernel_time_ns`: where it is low, operations that were not given are too few. Null without kernels."""
     device_time_ns: int
@@ -5261,7 +5289,7 @@ class MfuResult(Result):
     mfu_ratio: float | None
     """Model FLOP utilisation: the time that the operations take at the peak rates, of `device_time_ns`. Null where operations or peak are not known."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     peak_source: PeakSource | None
     """Where the peak rate comes from; null where it is not known."""
     rows: list[MfuOperation]
@@ -5297,7 +5325,7 @@ class PrecisionResult(Result):
     misaligned_ns: int
     """The part of it of products with a dimension that is no multiple of 16."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     product_ns: int
     """GPU time in ns of products whose dimensions are known."""
     products: list[MatrixProductRow]
@@ -5339,7 +5367,7 @@ class OffloadCandidatesResult(Result):
     memory_bound_ratio: float | None
     """`memory_bound_ns` of `kernel_ns`; null without kernels."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     on_chip_bytes: int | None
     """The largest working set of a launch of these candidates in bytes: on-chip memory that holds each of them. Null where none is known."""
     ridge_flop_per_byte: float | None
@@ -5375,7 +5403,7 @@ class IdleResult(Result):
     histogram: list[GapBucket]
     """Gaps of all GPUs by length."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     streams: list[IdleOfStream]
     """The streams, each alone: while one is idle others may run. The one with most gaps first."""
     streams_left_out: int
@@ -5413,7 +5441,7 @@ class LaunchesResult(Result):
     names_left_out: int
     """Names that were left out."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     short_gpu_ops: int
     """Calls whose first work ran shorter than they did: launching it cost more than it did."""
     slow_calls: int
@@ -5439,7 +5467,7 @@ class LaunchPatternsResult(Result):
     coverage: LaunchCoverage
     """How much of the work has its call; the rest is in no sequence."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     outside: int
     """GPU operations whose call is inside no operator or range that counts."""
     patterns: list[LaunchPattern]
@@ -5467,7 +5495,7 @@ class QueueLengthResult(Result):
     coverage: LaunchCoverage
     """How much of the work has its call; the rest is in no queue."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     streams: list[QueueOfStream]
     """The streams, the one with most GPU operations first."""
     streams_left_out: int
@@ -5497,7 +5525,7 @@ class UtilizationResult(Result):
     gpus: list[UtilizationOfGpu]
     """The GPUs that have events."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     series: list[SampledSeries]
     """What was sampled."""
     series_left_out: int
@@ -5507,23 +5535,25 @@ class ModuleLoadingParameters(TypedDict, total=False):
     """Parameters of `module-loading`."""
 
     limit: int
-    """Most names in the result. By default `100`."""
+    """Maximum number of names in the result; those with the longest time are kept. By default `100`."""
 
 class ModuleLoadingResult(Result):
     """When code is loaded onto GPUs, linked or compiled: how long that takes, and what of it is left in the steady state."""
 
     all: PhasedCost
-    """All of it. Phases of a compiler nest, so that the sum of their lengths says less than `held_ns`."""
+    """Cost of all activities together. Phases of a compiler nest, so that the sum of their lengths means less than `held_ns`, which counts each nanosecond
+    once.
+    """
     kinds: list[CodeWorkRow]
-    """By what is done, the longest time first."""
+    """Cost per activity, the longest time first."""
     names: list[CodeWorkName]
-    """By name, the longest time first."""
+    """Cost per name, the longest time first."""
     names_left_out: int
-    """Names that were left out behind these."""
+    """Number of names that `limit` left out of `names`."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     steady_from_ns: int | None
-    """When the steady state begins in ns: with the second iteration of the program's loop. Null where no iterations are found."""
+    """Start of the steady state in ns since the session's start: the start of the loop's second iteration. Null where no iterations are found."""
 
 class StartUpParameters(TypedDict, total=False):
     """Parameters of `start-up`."""
@@ -5561,7 +5591,7 @@ class StartUpResult(Result):
     mean_run_ns: int | None
     """Mean length in ns of a run at the program's pace; null without any."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     paid_back_runs: float | None
     """Runs after which compiling has saved more than it cost: `compile_ns` over `eager_run_ns` less `mean_run_ns`. Null without a second capture, and where a
     run saves nothing.
@@ -5595,7 +5625,7 @@ class AllocationsResult(Result):
     longest_left_out: int
     """Calls that were left out behind these."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     steady_from_ns: int | None
     """When the steady state begins in ns: with the second iteration of the program's loop. Null where no iterations are found."""
 
@@ -5619,7 +5649,7 @@ class ThreadsResult(Result):
     mean_working_threads: float | None
     """Time in ns that threads worked, summed, by the window: how many threads worked on average."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     os_functions: list[OsFunctionRow]
     """Functions of the operating system over all threads, the longest total first."""
     rows: list[ThreadRow]
@@ -5643,7 +5673,7 @@ class MemoryResult(Result):
     """Memory over time: the peak, what was alive then and who had asked for it, and what was reserved and not given out."""
 
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     notes: list[str]
     """How these figures are to be read, in sentences."""
     pools: list[MemoryPool]
@@ -5663,7 +5693,7 @@ class BuffersResult(Result):
     iterations: int | None
     """Iterations of the program's loop over which allocations are counted; null where none are found."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     pools: list[BufferPool]
     """The buffers of each allocator, process, device and kind of memory, the most bytes first."""
 
@@ -5685,7 +5715,7 @@ class MemoryProfileResult(Result):
     measured: str
     """Which values of the profile these are: `space`; of Go's heap `inuse_space`."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     stacks: list[MemoryProfileStack]
     """By stack, the most bytes first."""
     stacks_left_out: int
@@ -5719,7 +5749,7 @@ class MemoryProfileChangesResult(Result):
     measured: str
     """Which values of the profiles these are, e.g. `space`."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     stacks: list[MemoryProfileStackChange]
     """By stack, the largest change first; those without are not there."""
     stacks_left_out: int
@@ -5785,7 +5815,7 @@ class FlameGraphResult(Result):
     name: str
     """`all`."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     start_end_ranges: int
     """NVTX ranges of start/end style: they do not nest, and are no frames."""
     summed_below_ns: int
@@ -5797,7 +5827,7 @@ class FlameGraphResult(Result):
     weight: FlameWeight
     """Which time it is."""
     without_launch_ns: int
-    """Their time in ns."""
+    """Time of the work without a launch, in ns."""
 
 class FlameDifferenceParameters(TypedDict, total=False):
     """Parameters of `flame-difference`."""
@@ -5843,7 +5873,7 @@ class FlameDifferenceResult(Result):
     name: str
     """`all`."""
     not_captured: list[NotCaptured]
-    """What has no figures, and why."""
+    """Parts of the result that the capture has no data for, each with the reason."""
     summed_below_ns: int
     """Frames whose time in a stack is less than this, in ns, in both captures were summed."""
     value: int

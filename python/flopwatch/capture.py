@@ -103,7 +103,7 @@ class Result:
         if not self._captures:
             return rows
         page = render(self.analysis, self._captures, "html", **self._parameters)
-        if len(page.encode()) > pages.MOST_BYTES:
+        if len(page.encode()) > pages.MAX_BYTES:
             return (rows or "") + pages.beside(self.analysis)
         return pages.frame(self.analysis, page)
 

@@ -19,7 +19,7 @@ use tempfile::NamedTempFile;
 
 use super::errors::{AnalysisError, FlopwatchError, ReadError, RequestError, WriteError};
 use super::events;
-use super::foreign::{self, Cancel, Found, Start};
+use super::foreign::{self, Cancel, ForeignFile, Start};
 use super::result::Outcome;
 use super::table::Table;
 use super::work;
@@ -32,8 +32,8 @@ pub(crate) struct Capture {
     missing: Vec<String>,
 }
 
-/// Reads a file of any format that the engine knows: in a child that is started so, or without one in
-/// this process. `tick` is called some twenty times a second meanwhile.
+/// Reads a file of any format that the engine knows: in a child that is started so, or without one
+/// in this process. `tick` is called some twenty times a second meanwhile.
 #[pyfunction]
 #[pyo3(signature = (path, tick = None, child = None))]
 pub(crate) fn open(
@@ -43,7 +43,7 @@ pub(crate) fn open(
     child: Option<Start>,
 ) -> PyResult<Capture> {
     let file_name = path.file_name().map(|name| name.to_string_lossy().into_owned());
-    read(py, path, tick, child, |Found { opened, missing }| {
+    read(py, path, tick, child, |ForeignFile { opened, missing }| {
         let session_id = opened.session_id.or(file_name);
         let session_id = session_id.unwrap_or_else(|| LOCAL_SESSION.to_owned());
         let timeline = transform(opened.capture, TransformOptions { session_id });
@@ -54,8 +54,8 @@ pub(crate) fn open(
     })
 }
 
-/// Makes a timeline file of a file of any format; gives its summary as JSON, and the protections that
-/// the child lacked.
+/// Makes a timeline file of a file of any format; gives its summary as JSON, and the protections
+/// that the child lacked.
 #[pyfunction]
 #[pyo3(signature = (source, target, overwrite = false, tick = None, child = None))]
 pub(crate) fn convert(
@@ -70,7 +70,7 @@ pub(crate) fn convert(
     if is_in_the_way(&target, overwrite) {
         return Err(exists);
     }
-    let write = move |Found { opened, missing }| -> Result<_, timeline_file::WriteError> {
+    let write = move |ForeignFile { opened, missing }| -> Result<_, timeline_file::WriteError> {
         let session_id = opened.session_id.unwrap_or_else(|| LOCAL_SESSION.to_owned());
         let timeline = transform(opened.capture, TransformOptions { session_id });
         // The work took a while.
@@ -99,7 +99,7 @@ fn read<T: Send + 'static>(
     path: PathBuf,
     tick: Option<&Bound<'_, PyAny>>,
     child: Option<Start>,
-    make: impl FnOnce(Found) -> T + Send + 'static,
+    make: impl FnOnce(ForeignFile) -> T + Send + 'static,
 ) -> PyResult<T> {
     let read = match child {
         None => work::run(py, tick, move || foreign::trusted(&path).map(make)),
@@ -121,7 +121,8 @@ pub(crate) fn catalogue() -> PyResult<String> {
     serde_json::to_string(&Listing::all()).map_err(|error| FlopwatchError::new_err(error.to_string()))
 }
 
-/// Runs an analysis of the catalogue on captures. `parameters` is a JSON object; `format` one of the analysis's.
+/// Runs an analysis of the catalogue on captures. `parameters` is a JSON object; `format` one of
+/// the analysis's.
 #[pyfunction]
 #[pyo3(signature = (captures, name, parameters, format = None, tick = None))]
 pub(crate) fn analyze(
@@ -168,9 +169,9 @@ pub(crate) fn analyze_to(
         into_file(&request, &inputs, &target, overwrite)
     })?;
     let report = made.map_err(|error| match error {
-        Refused::Analysis(error) => AnalysisError::new_err(error.to_string()),
-        Refused::Exists(target) => PyFileExistsError::new_err(format!("{}: is there already", target.display())),
-        Refused::Write(target, error) => WriteError::new_err(format!("{}: {error}", target.display())),
+        ExportFailure::Analysis(error) => AnalysisError::new_err(error.to_string()),
+        ExportFailure::Exists(target) => PyFileExistsError::new_err(format!("{}: is there already", target.display())),
+        ExportFailure::Write(target, error) => WriteError::new_err(format!("{}: {error}", target.display())),
     })?;
     Ok(Outcome::new(Vec::new(), report, None))
 }
@@ -192,22 +193,22 @@ fn timelines(captures: Vec<PyRef<'_, Capture>>) -> Vec<Arc<Timeline>> {
 }
 
 /// Why a result is not there.
-enum Refused {
+enum ExportFailure {
     Analysis(Failed),
     Exists(PathBuf),
     Write(PathBuf, std::io::Error),
 }
 
-fn into_file(request: &Request, inputs: &[Input<'_>], target: &Path, overwrite: bool) -> Result<Report, Refused> {
-    let write = |error| Refused::Write(target.to_owned(), error);
+fn into_file(request: &Request, inputs: &[Input<'_>], target: &Path, overwrite: bool) -> Result<Report, ExportFailure> {
+    let write = |error| ExportFailure::Write(target.to_owned(), error);
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
-    let exists = || Refused::Exists(target.to_owned());
+    let exists = || ExportFailure::Exists(target.to_owned());
     if is_in_the_way(target, overwrite) {
         return Err(exists());
     }
     let mut file = NamedTempFile::with_prefix_in(".flopwatch-", folder).map_err(write)?;
-    let report = request.run(inputs, &mut file).map_err(Refused::Analysis)?;
+    let report = request.run(inputs, &mut file).map_err(ExportFailure::Analysis)?;
     file.flush().map_err(write)?;
     let kept = if overwrite {
         file.persist(target)
@@ -225,7 +226,7 @@ fn into_file(request: &Request, inputs: &[Input<'_>], target: &Path, overwrite: 
 /// The category of that name, if it was captured.
 pub(crate) fn category(name: &str, is_captured: impl FnOnce(&Category) -> bool) -> PyResult<Category> {
     let known = Category::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = Category::ALL.into_iter().map(Category::name).collect();
+        let names: Vec<&str> = Category::ALL.iter().copied().map(Category::name).collect();
         RequestError::new_err(format!("there is no category {name:?}; there are {}", names.join(", ")))
     })?;
     if is_captured(&known) {
@@ -260,7 +261,8 @@ impl Capture {
     fn categories(&self) -> BTreeMap<&'static str, usize> {
         let capture = &self.timeline.capture;
         let captured = Category::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .filter(|category| capture.captured.contains(category));
         captured
             .map(|category| (category.name(), capture.events.get(&category).map_or(0, Events::len)))
@@ -301,7 +303,8 @@ impl Capture {
         written.map_err(|error| WriteError::new_err(error.to_string()))
     }
 
-    /// Writes the capture as a timeline file into the file `target`, which is there and may be a link to one without a name.
+    /// Writes the capture as a timeline file into the file `target`, which is there and may be a
+    /// link to one without a name.
     fn overwrite(&self, py: Python<'_>, target: PathBuf) -> PyResult<()> {
         let timeline = Arc::clone(&self.timeline);
         let written = work::run(py, None, move || timeline_file::overwrite(&timeline, &target))?;

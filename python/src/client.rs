@@ -1,4 +1,5 @@
-//! Sessions of a cluster, by the library of the kubectl plugin: what is asked is what the plugin asks, with the same rights.
+//! Sessions of a cluster, by the library of the kubectl plugin: what is asked is what the plugin
+//! asks, with the same rights.
 
 mod analysis;
 mod call;
@@ -15,10 +16,10 @@ use std::sync::Arc;
 
 use flopwatch_api::artifact::TIMELINE;
 use flopwatch_api::session::{ProfilingSession, StopMode};
-use flopwatch_cli::analysis::Place;
+use flopwatch_cli::analysis::CaptureAddress;
 use flopwatch_cli::arguments::{CaptureName, ProfileArguments, ReachArguments, SessionName};
 use flopwatch_cli::error::Error;
-use flopwatch_cli::fetch::{Choice, Place as FilePlace, Sparse, fetch, plan, session_with_captures};
+use flopwatch_cli::fetch::{Choice, FileAddress, Sparse, fetch, plan, session_with_captures};
 use flopwatch_cli::follow::ended;
 use flopwatch_cli::request::{Manifest, Template};
 use flopwatch_cli::{ask, print, request};
@@ -42,11 +43,11 @@ pub(crate) struct Client {
 async fn found(reach: &Reach, (session, capture): (&str, Option<&str>), name: &str) -> Result<Sparse, Failure> {
     let cluster = reach.cluster().await?;
     let (session, captures) = session_with_captures(&cluster, session).await?;
-    let place = Arc::new(FilePlace::of(&session, &captures, capture, name)?);
+    let place = Arc::new(FileAddress::of(&session, &captures, capture, name)?);
     reach
         .ask(|gateway| {
-            let place = FilePlace::clone(&place);
-            async move { Sparse::find(&gateway, place, timeline::FIRST).await }
+            let place = FileAddress::clone(&place);
+            async move { Sparse::find(&gateway, place, timeline::FIRST_READ_BYTES).await }
         })
         .await
 }
@@ -102,11 +103,12 @@ impl Client {
         })
     }
 
-    /// Makes the session that the words behind `profile` ask for, or that of a manifest; gives it as JSON.
+    /// Makes the session that the words behind `profile` ask for, or that of a manifest; gives it
+    /// as JSON.
     #[pyo3(signature = (words, manifest = None, manifest_path = None))]
     fn run(&self, words: Vec<String>, manifest: Option<String>, manifest_path: Option<PathBuf>) -> PyResult<Call> {
         let reach = Arc::clone(&self.reach);
-        Call::begin(|_teller| async move {
+        Call::begin(|_reporter| async move {
             let manifest = match (manifest, manifest_path) {
                 (Some(text), _) => Some(Manifest::parse(&text)?),
                 (None, Some(path)) => Some(Manifest::read(&path)?),
@@ -124,7 +126,7 @@ impl Client {
     /// Sessions, the newest first, as JSON.
     fn sessions(&self, all_namespaces: bool, selector: Option<String>) -> PyResult<Call> {
         let reach = Arc::clone(&self.reach);
-        Call::begin(|_teller| async move {
+        Call::begin(|_reporter| async move {
             let cluster = reach.cluster().await?;
             let sessions = ask::list(&cluster, all_namespaces, selector.as_deref()).await?;
             let captures = ask::captures(&cluster, all_namespaces).await?;
@@ -135,7 +137,7 @@ impl Client {
     /// A session as JSON.
     fn session(&self, py: Python<'_>, name: &str) -> PyResult<Call> {
         let (reach, name) = (Arc::clone(&self.reach), named::<SessionName>(py, name)?.0);
-        Call::begin(|_teller| async move {
+        Call::begin(|_reporter| async move {
             let (session, captures) = session_with_captures(&reach.cluster().await?, &name).await?;
             objects::one(&session, &captures)
         })
@@ -144,10 +146,10 @@ impl Client {
     /// Waits for the end of a session, `seconds` at most and 0 for ever; gives it as JSON.
     fn wait(&self, py: Python<'_>, name: &str, seconds: u32) -> PyResult<Call> {
         let (reach, name) = (Arc::clone(&self.reach), named::<SessionName>(py, name)?.0);
-        Call::begin(|teller| async move {
+        Call::begin(|reporter| async move {
             let cluster = reach.cluster().await?;
             let progress = ended(&cluster, &name, seconds, |progress| {
-                teller.tell(format!("{name}: {:>3} % {}", progress.percent, progress.message));
+                reporter.report(format!("{name}: {:>3} % {}", progress.percent, progress.message));
             });
             progress.await?.succeeded(&name)?;
             let (session, captures) = session_with_captures(&cluster, &name).await?;
@@ -159,10 +161,11 @@ impl Client {
     fn stop(&self, py: Python<'_>, name: &str, discard: bool) -> PyResult<Call> {
         let (reach, name) = (Arc::clone(&self.reach), named::<SessionName>(py, name)?.0);
         let mode = if discard { StopMode::Discard } else { StopMode::Keep };
-        Call::begin(|_teller| async move { Ok(ask::stop(&reach.cluster().await?, &name, mode).await?) })
+        Call::begin(|_reporter| async move { Ok(ask::stop(&reach.cluster().await?, &name, mode).await?) })
     }
 
-    /// Fetches artifacts of a session to where the plugin's `--output` would have them; gives where they are.
+    /// Fetches artifacts of a session to where the plugin's `--output` would have them; gives where
+    /// they are.
     #[pyo3(signature = (name, output, *, capture, artifacts, overwrite))]
     fn fetch(
         &self,
@@ -174,7 +177,7 @@ impl Client {
         overwrite: bool,
     ) -> PyResult<Call> {
         let (reach, name) = (Arc::clone(&self.reach), named::<SessionName>(py, name)?.0);
-        Call::begin(|teller| async move {
+        Call::begin(|reporter| async move {
             let cluster = reach.cluster().await?;
             let (session, captures) = session_with_captures(&cluster, &name).await?;
             let choice = Choice {
@@ -188,12 +191,12 @@ impl Client {
                 paths.push(wanted.to.clone());
                 let (wanted, size) = (Arc::new(wanted.clone()), print::bytes(wanted.bytes));
                 let fetched = reach.ask(|gateway| {
-                    let (wanted, teller, size) = (Arc::clone(&wanted), teller.clone(), size.clone());
+                    let (wanted, reporter, size) = (Arc::clone(&wanted), reporter.clone(), size.clone());
                     async move {
-                        let told = |here: u64| {
-                            teller.tell(format!("{}: {} of {size}", wanted.name, print::bytes(here)));
+                        let on_progress = |here: u64| {
+                            reporter.report(format!("{}: {} of {size}", wanted.name, print::bytes(here)));
                         };
-                        fetch(&gateway, &wanted, overwrite, &told).await
+                        fetch(&gateway, &wanted, overwrite, &on_progress).await
                     }
                 });
                 fetched.await?;
@@ -202,7 +205,8 @@ impl Client {
         })
     }
 
-    /// Runs an analysis of captures at the gateway. Further ones are `SESSION` or `SESSION/CAPTURE`.
+    /// Runs an analysis of captures at the gateway. Further ones are `SESSION` or
+    /// `SESSION/CAPTURE`.
     #[pyo3(signature = (name, analysis, parameters, *, capture, others, format))]
     #[expect(clippy::too_many_arguments, reason = "keywords of a Python function")]
     fn analyze(
@@ -227,13 +231,13 @@ impl Client {
                 None => (named::<SessionName>(py, &other)?.0, None),
             });
         }
-        let asked = analysis::Asked::new(analysis, parameters, format)?;
-        Call::begin(|_teller| async move {
+        let asked = analysis::CheckedRequest::new(analysis, parameters, format)?;
+        Call::begin(|_reporter| async move {
             let cluster = reach.cluster().await?;
-            let place = Place::find(&cluster, &name, capture.map(|capture| capture.0)).await?;
+            let place = CaptureAddress::find(&cluster, &name, capture.map(|capture| capture.0)).await?;
             let mut places = Vec::with_capacity(further.len());
             for (session, capture) in further {
-                places.push(Place::find(&cluster, &session, capture).await?);
+                places.push(CaptureAddress::find(&cluster, &session, capture).await?);
             }
             asked.of(&reach, &place, &places).await
         })
@@ -243,7 +247,7 @@ impl Client {
     #[pyo3(signature = (name, artifact, *, capture))]
     fn file(&self, py: Python<'_>, name: &str, artifact: String, capture: Option<String>) -> PyResult<Call> {
         let (reach, name) = (Arc::clone(&self.reach), named::<SessionName>(py, name)?.0);
-        Call::begin(|_teller| async move {
+        Call::begin(|_reporter| async move {
             let sparse = found(&reach, (&name, capture.as_deref()), &artifact).await?;
             Ok(RemoteFile::new(reach, Arc::new(sparse)))
         })
@@ -254,7 +258,7 @@ impl Client {
     fn open(&self, py: Python<'_>, name: &str, capture: Option<String>) -> PyResult<Call> {
         let (reach, name) = (Arc::clone(&self.reach), named::<SessionName>(py, name)?.0);
         let pool = work::pool()?;
-        Call::begin(|_teller| async move {
+        Call::begin(|_reporter| async move {
             let sparse = found(&reach, (&name, capture.as_deref()), TIMELINE).await?;
             RemoteCapture::open(reach, sparse, pool).await
         })

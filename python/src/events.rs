@@ -1,4 +1,5 @@
-//! Events of a category as Arrow columns. The numbers are those of the timeline, in place; only names, which are few, are copied.
+//! Events of a category as Arrow columns. The numbers are those of the timeline, in place; only
+//! names, which are few, are copied.
 
 use std::sync::Arc;
 
@@ -7,10 +8,10 @@ use arrow_array::{ArrayRef, DictionaryArray, RecordBatch, StringArray, UInt32Arr
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_schema::ArrowError;
 use bytes::Bytes;
-use flopwatch_model::{Category, Column, Events, Row, Timeline, Values};
+use flopwatch_model::{Category, Column, Events, NameId, Row, RowId, Timeline, Values};
 
 /// What picks a column of numbers out of events.
-type Pick<T> = fn(&Events, usize) -> &[T];
+type ColumnPicker<T> = fn(&Events, usize) -> &[T];
 
 /// A column of a timeline as bytes, which it keeps alive.
 struct Owner<T: 'static> {
@@ -18,7 +19,7 @@ struct Owner<T: 'static> {
     category: Category,
     /// Of the category's own columns.
     column: usize,
-    pick: Pick<T>,
+    pick: ColumnPicker<T>,
 }
 
 impl<T: bytemuck::NoUninit> AsRef<[u8]> for Owner<T> {
@@ -36,7 +37,7 @@ pub(crate) fn of(timeline: &Arc<Timeline>, category: Category) -> Result<RecordB
     let words = |column, pick| shared::<u32>(timeline, category, (column, pick), count);
     let longs = |column, pick| shared::<u64>(timeline, category, (column, pick), count);
     let number = |values| -> ArrayRef { Arc::new(UInt32Array::new(values, None)) };
-    let name = dictionary(words(0, |events, _| &events.name), &events.names)?;
+    let name = dictionary(words(0, |events, _| NameId::numbers(&events.name)), &events.names)?;
     let mut columns: Vec<(&str, ArrayRef)> = vec![
         (
             "start_ns",
@@ -47,7 +48,7 @@ pub(crate) fn of(timeline: &Arc<Timeline>, category: Category) -> Result<RecordB
             Arc::new(UInt64Array::new(longs(0, |events, _| &events.duration_ns), None)),
         ),
         ("name", name),
-        ("row", number(words(0, |events, _| &events.row))),
+        ("row", number(words(0, |events, _| RowId::numbers(&events.row)))),
         ("lane", number(words(0, |events, _| &events.lane))),
         ("correlation", number(words(0, |events, _| &events.correlation))),
     ];
@@ -55,12 +56,12 @@ pub(crate) fn of(timeline: &Arc<Timeline>, category: Category) -> Result<RecordB
         let array: ArrayRef = match &column.values {
             Values::U32(_) if column.id.is_text() => dictionary(words(at, own_words), &column.texts)?,
             Values::U32(values) => {
-                let said = said(column, values.iter().copied().map(u64::from));
-                Arc::new(UInt32Array::new(words(at, own_words), said))
+                let validity = validity(column, values.iter().copied().map(u64::from));
+                Arc::new(UInt32Array::new(words(at, own_words), validity))
             }
             Values::U64(values) => {
-                let said = said(column, values.iter().copied());
-                Arc::new(UInt64Array::new(longs(at, own_longs), said))
+                let validity = validity(column, values.iter().copied());
+                Arc::new(UInt64Array::new(longs(at, own_longs), validity))
             }
         };
         columns.push((column.id.name(), array));
@@ -72,7 +73,7 @@ pub(crate) fn of(timeline: &Arc<Timeline>, category: Category) -> Result<RecordB
 fn shared<T: bytemuck::NoUninit + ArrowNativeType>(
     timeline: &Arc<Timeline>,
     category: Category,
-    (column, pick): (usize, Pick<T>),
+    (column, pick): (usize, ColumnPicker<T>),
     count: usize,
 ) -> ScalarBuffer<T> {
     let owner = Owner {
@@ -99,7 +100,7 @@ fn own_longs(events: &Events, at: usize) -> &[u64] {
 }
 
 /// Which values say something, of a column whose largest number stands for none.
-fn said(column: &Column, values: impl Iterator<Item = u64>) -> Option<NullBuffer> {
+fn validity(column: &Column, values: impl Iterator<Item = u64>) -> Option<NullBuffer> {
     let missing = column.id.missing();
     // 0 is a number of most columns.
     (missing != 0).then(|| values.map(|value| value != missing).collect())

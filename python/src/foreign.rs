@@ -1,18 +1,19 @@
-//! Files of strangers, read by a child of this process. HDF5 and SQLite are read by C libraries, which
-//! a made file may break, and a file of any format may want more memory than there is. Whoever takes
-//! a reader over, or ends it, has a child that sees nothing of the machine but that file.
+//! Files of strangers, read by a child of this process. HDF5 and SQLite are read by C libraries,
+//! which a made file may break, and a file of any format may want more memory than there is.
+//! Whoever takes a reader over, or ends it, has a child that sees nothing of the machine but that
+//! file.
 //!
-//! - **Who it is.** An extension has no program of its own, and a wheel holds no agent: the child is
-//!   the interpreter once more, which runs a script of the package (`flopwatch/_reader.py`) that loads
-//!   this module alone. It is started by execve: this process has threads (Python's, rayon's, those
-//!   of CUDA), whose locks a child that is only forked would wait for.
-//! - **Its sandbox** is that of the agent's children ([`sandbox`]). The child has loaded all that it
-//!   needs before it goes in, and does the work itself ([`sandbox::Work`]): of a Python installation,
-//!   wherever it lies, nothing need be seen in there, and there is no folder that it may write to.
-//!   Where the system has no namespaces for it, limits and the filter of system calls remain, and
-//!   [`Found::missing`] says what does not.
-//! - **What comes back** is no timeline file, which is HDF5 and would want the library here that the
-//!   child is there for. It is the capture as it was read, as values ([`wire`]) that are taken
+//! - **Who it is.** An extension has no program of its own, and a wheel holds no agent: the child
+//!   is the interpreter once more, which runs a script of the package (`flopwatch/_reader.py`) that
+//!   loads this module alone. It is started by execve: this process has threads (Python's, rayon's,
+//!   those of CUDA), whose locks a child that is only forked would wait for.
+//! - **Its sandbox** is that of the agent's children ([`sandbox`]). The child has loaded all that
+//!   it needs before it goes in, and does the work itself ([`sandbox::Work`]): of a Python
+//!   installation, wherever it lies, nothing need be seen in there, and there is no folder that it
+//!   may write to. Where the system has no namespaces for it, limits and the filter of system calls
+//!   remain, and [`ForeignFile::missing`] says what does not.
+//! - **What comes back** is no timeline file, which is HDF5 and would want the library here that
+//!   the child is there for. It is the capture as it was read, as values ([`wire`]) that are taken
 //!   within a bound and held against each other ([`check`]), in safe Rust. The transform, which
 //!   brings any events into order, is done here.
 //! - **How it comes.** Through a socket and no file: nothing is left of a process that is killed.
@@ -37,7 +38,7 @@ use std::time::Duration;
 use flopwatch_attach::reexec::{End, Output, Reexec, ReexecError};
 use flopwatch_attach::sandbox::users::Users;
 use flopwatch_attach::sandbox::{self, MemoryBound, Sandboxed};
-use flopwatch_trace::{Opened, ReadError, ReadLimits};
+use flopwatch_trace::{OpenedFile, ReadError, ReadLimits};
 
 /// Longest time that the child may take, by the wall clock.
 const READ_TIMEOUT: Duration = Duration::from_mins(10);
@@ -46,29 +47,29 @@ const CPU_SECONDS: u64 = 1200;
 /// Largest file that the child may write, in bytes: it writes none.
 const FILE_BYTES: u64 = 0;
 /// Most processes and threads of the child. Before Linux 5.14 all that the user runs counts.
-const PROCESSES: u64 = 4096;
-/// The folder in whose place the child has an empty one in memory: every Linux has it, and no file of
-/// a user lies in it.
+const MAX_PROCESSES: u64 = 4096;
+/// The folder in whose place the child has an empty one in memory: every Linux has it, and no file
+/// of a user lies in it.
 const PLACE: &str = "/sys";
 /// Switches of the interpreter: nothing of the environment, of the user's folders and of `site`.
 const ISOLATED: [&str; 2] = ["-I", "-S"];
 /// Where a system that finds libraries by the environment says where Python's own are.
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
-/// A file that was read.
-pub(crate) struct Found {
-    /// What it holds.
-    pub(crate) opened: Opened,
+/// A file that the child read.
+pub(crate) struct ForeignFile {
+    /// The contents of the file.
+    pub(crate) opened: OpenedFile,
     /// Protections that the child lacked.
     pub(crate) missing: Vec<String>,
 }
 
-/// How the child is started, as Python says it: the interpreter, the script, this module's file, the
-/// library path, and MiB of memory that it may take.
+/// How the child is started, as Python says it: the interpreter, the script, this module's file,
+/// the library path, and MiB of memory that it may take.
 pub(crate) type Start = (PathBuf, PathBuf, PathBuf, Option<OsString>, Option<u64>);
 
-/// Ends a child for which nobody waits any longer. It is told by the end of a socket: that of a pipe
-/// would not come while a process that Python forked meanwhile holds a copy.
+/// Ends a child for which nobody waits any longer. It is told by the end of a socket: that of a
+/// pipe would not come while a process that Python forked meanwhile holds a copy.
 #[derive(Clone)]
 pub(crate) struct Cancel {
     ours: Arc<UnixStream>,
@@ -91,16 +92,16 @@ impl Cancel {
 }
 
 /// Reads a file in this process.
-pub(crate) fn trusted(path: &Path) -> Result<Found, String> {
+pub(crate) fn trusted(path: &Path) -> Result<ForeignFile, String> {
     let opened = flopwatch_trace::open(path, &ReadLimits::default()).map_err(|error| error.to_string())?;
-    Ok(Found {
+    Ok(ForeignFile {
         opened,
         missing: Vec::new(),
     })
 }
 
 /// Reads a file in a child.
-pub(crate) fn open(path: &Path, start: &Start, cancel: &Cancel) -> Result<Found, String> {
+pub(crate) fn open(path: &Path, start: &Start, cancel: &Cancel) -> Result<ForeignFile, String> {
     let unread = |source: io::Error| {
         let path = path.to_owned();
         ReadError::Open { path, source }.to_string()
@@ -122,9 +123,9 @@ pub(crate) fn open(path: &Path, start: &Start, cancel: &Cancel) -> Result<Found,
         .name("flopwatch-child".to_owned())
         .spawn(watch)
         .map_err(unread)?;
-    let said = child::receive(output, bytes);
+    let received = child::receive(output, bytes);
     // At an early end the child has ended, or is about to: how, is worth knowing.
-    if said
+    if received
         .as_ref()
         .is_err_and(|error| error.kind() != io::ErrorKind::UnexpectedEof)
     {
@@ -133,14 +134,14 @@ pub(crate) fn open(path: &Path, start: &Start, cancel: &Cancel) -> Result<Found,
     let ended = watch
         .join()
         .map_err(|_panic| failed(path, "whoever watched it gave up"))?;
-    match (said, ended) {
+    match (received, ended) {
         (Ok(Ok(opened)), Ok(output)) if output.success() => {
             check::check(&opened.capture).map_err(|what| failed(path, &format!("what it said is wrong: {what}")))?;
             let missing = output.missing;
-            Ok(Found { opened, missing })
+            Ok(ForeignFile { opened, missing })
         }
         (Ok(Err(words)), _) => Err(as_asked(words, &file, path)),
-        (said, ended) => Err(failed(path, &why(said.err(), ended, bytes))),
+        (received, ended) => Err(failed(path, &why(received.err(), ended, bytes))),
     }
 }
 
@@ -171,7 +172,7 @@ fn sandboxed(file: &Path, memory_bytes: u64) -> Result<Sandboxed, String> {
         memory: MemoryBound::Data,
         cgroups: None,
         file_bytes: FILE_BYTES,
-        processes: PROCESSES,
+        processes: MAX_PROCESSES,
         cpu_seconds: CPU_SECONDS,
         deadline: READ_TIMEOUT,
         whole: false,
@@ -179,7 +180,7 @@ fn sandboxed(file: &Path, memory_bytes: u64) -> Result<Sandboxed, String> {
 }
 
 /// Why the child gave nothing.
-fn why(said: Option<io::Error>, ended: Result<Output, ReexecError>, memory_bytes: u64) -> String {
+fn why(received: Option<io::Error>, ended: Result<Output, ReexecError>, memory_bytes: u64) -> String {
     let output = match ended {
         Ok(output) => output,
         Err(error) => {
@@ -195,8 +196,8 @@ fn why(said: Option<io::Error>, ended: Result<Output, ReexecError>, memory_bytes
         End::Signaled(signal) => format!("it was ended by signal {signal}{words} ({bound})"),
         End::Exited(code) if code != 0 => format!("it ended with code {code}{words} ({bound})"),
         End::Exited(_) | End::Cancelled | End::Detached => {
-            let said = said.map(|error| format!(": {error}"));
-            format!("it said no whole capture{}", said.unwrap_or_default())
+            let received = received.map(|error| format!(": {error}"));
+            format!("it said no whole capture{}", received.unwrap_or_default())
         }
     }
 }

@@ -1,9 +1,21 @@
-//! `flopwatch._native`: what the package `flopwatch` asks of the engine. It holds no logic of its own: a file is read by `flopwatch_trace`, an analysis is
-//! an entry of `flopwatch_analysis`' catalogue, a session of a cluster is what `flopwatch_cli`, the kubectl plugin's library, makes of it, and the viewer
-//! is that of `flopwatch_viewer`.
+//! `flopwatch._native`: the compiled part of the Python package `flopwatch`. It converts between
+//! Python objects and the engine's, and holds no logic of its own.
 //!
-//! A file of a stranger is read by a child ([`foreign`]). Whatever takes long runs without the
-//! interpreter's lock, in a thread that the caller's Ctrl-C leaves behind ([`work`]).
+//! | for Python | module | made by |
+//! |---|---|---|
+//! | files: `open`, `analyze`, `convert`, `Capture` | `capture` | `flopwatch_trace`, `flopwatch_analysis` |
+//! | columns as Arrow arrays: `Table` | `events`, `table` | the timeline itself, without a copy |
+//! | a cluster: `Client`, `RemoteCapture` | `client` | `flopwatch_cli`, the kubectl plugin's library |
+//! | the viewer's files | `viewer` | `flopwatch_viewer` |
+//! | ranges and marks in the program itself | `ranges`, `marks` | NVTX, `flopwatch_cuda` |
+//!
+//! Invariants and limits:
+//!
+//! - A file may be a stranger's: a child process reads it ([`foreign`]), in a sandbox, within 10
+//!   minutes and 1,200 s of processor time; it may write no byte to any file.
+//! - Whatever takes long runs without the interpreter's lock, in a thread that the caller's Ctrl-C
+//!   leaves behind ([`work`]).
+//! - A process that was forked gets threads and connections of its own.
 
 mod capture;
 mod client;

@@ -24,7 +24,8 @@ impl Marks {
 
     /// A mark in the stream of that handle; none where none can be made there and then.
     fn mark(&self, stream: usize) -> Option<Mark> {
-        // SAFETY: the package gives handles that the framework has just named as those of its current stream.
+        // SAFETY: the package gives handles that the framework has just named as those of its
+        // current stream.
         unsafe { self.0.mark(stream) }.map(Mark)
     }
 }

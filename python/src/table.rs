@@ -30,7 +30,8 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The table as a stream of Arrow's C interface: `polars.DataFrame(table)`, `pyarrow.table(table)`, DuckDB and pandas call it. They share its memory.
+    /// The table as a stream of Arrow's C interface: `polars.DataFrame(table)`,
+    /// `pyarrow.table(table)`, DuckDB and pandas call it. They share its memory.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,

@@ -9,12 +9,13 @@ use tokio::runtime::Builder;
 use tower::ServiceExt as _;
 
 /// Most bytes of a file of the viewer.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 
 /// What the viewer answers a request with: the status, the headers and the content.
 type Answer = (u16, Vec<(String, String)>, Vec<u8>);
 
-/// The viewer's answer to a request of the path `path`, such as `/` or `/assets/main.js`, by whoever accepts the content encodings `encodings`.
+/// The viewer's answer to a request of the path `path`, such as `/` or `/assets/main.js`, by
+/// whoever accepts the content encodings `encodings`.
 #[pyfunction]
 pub(crate) fn viewer(py: Python<'_>, path: &str, encodings: &str) -> PyResult<Answer> {
     let failed = |error: String| PyOSError::new_err(error);
@@ -29,7 +30,7 @@ pub(crate) fn viewer(py: Python<'_>, path: &str, encodings: &str) -> PyResult<An
             // What cannot fail has no words for it.
             let Ok(response) = flopwatch_viewer::router().oneshot(request).await;
             let (head, body) = response.into_parts();
-            let content = to_bytes(body, MOST_BYTES).await;
+            let content = to_bytes(body, MAX_BYTES).await;
             let content = content.map_err(|error| failed(error.to_string()))?;
             let headers = head.headers.iter().filter_map(|(name, value)| {
                 let value = value.to_str().ok()?;

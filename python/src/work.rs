@@ -13,12 +13,13 @@ use rayon::ThreadPool;
 use super::errors::FlopwatchError;
 
 /// How often signals are looked for.
-const LOOK: Duration = Duration::from_millis(50);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The threads that share the work, and the process that has them.
 static POOL: Mutex<Option<(u32, Arc<ThreadPool>)>> = Mutex::new(None);
 
-/// The process's own threads: a fork takes none along, and its parent's pool would wait for them for ever.
+/// The process's own threads: a fork takes none along, and its parent's pool would wait for them
+/// for ever.
 pub(crate) fn pool() -> Result<Arc<ThreadPool>, PyErr> {
     let process = std::process::id();
     let mut known = POOL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -34,8 +35,9 @@ pub(crate) fn pool() -> Result<Arc<ThreadPool>, PyErr> {
     Ok(pool)
 }
 
-/// Runs `work` in a thread without the interpreter's lock and gives what it made. A signal's exception, Ctrl-C's above all, is raised within [`LOOK`]: the
-/// thread then ends by itself and its result is dropped. The engine's limits bound how long that takes.
+/// Runs `work` in a thread without the interpreter's lock and gives what it made. A signal's
+/// exception, Ctrl-C's above all, is raised within [`SIGNAL_POLL_INTERVAL`]: the thread then ends
+/// by itself and its result is dropped. The engine's limits bound how long that takes.
 ///
 /// `tick` is called at each look; what it raises is raised.
 pub(crate) fn run<T: Send + 'static>(
@@ -52,7 +54,7 @@ pub(crate) fn run<T: Send + 'static>(
     let task = task.map_err(|error| PyOSError::new_err(error.to_string()))?;
     loop {
         let (back, made) = py.detach(move || {
-            let made = receiver.recv_timeout(LOOK);
+            let made = receiver.recv_timeout(SIGNAL_POLL_INTERVAL);
             (receiver, made)
         });
         receiver = back;

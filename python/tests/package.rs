@@ -1,4 +1,5 @@
-//! The package's own tests, which are Python's: run by pytest against the module that this build made.
+//! The package's own tests, which are Python's: run by pytest against the module that this build
+//! made.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

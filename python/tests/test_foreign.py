@@ -109,7 +109,7 @@ def readers(path: Path) -> list[str]:
     return found
 
 
-def test_n10_a_file_is_the_same_by_whichever_process_it_is_read(trace: Path, timeline: Path, tmp_path: Path) -> None:
+def test_a_file_is_the_same_by_whichever_process_it_is_read(trace: Path, timeline: Path, tmp_path: Path) -> None:
     (tmp_path / "details.csv").write_text(DETAILS)
     (tmp_path / "space.pb").write_bytes(PPROF)
     (tmp_path / "memory.json").write_text(json.dumps(ALLOCATES))
@@ -134,7 +134,7 @@ def test_n10_a_file_is_the_same_by_whichever_process_it_is_read(trace: Path, tim
         assert told[0] == told[1], file
 
 
-def test_n10_a_file_that_breaks_its_reader_raises_and_the_interpreter_goes_on(trace: Path, long_trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_breaks_its_reader_raises_and_the_interpreter_goes_on(trace: Path, long_trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # An allocation that fails ends the reader by abort(), as a fault of libhdf5 does.
     monkeypatch.setenv("FLOPWATCH_READER_MEMORY_MIB", "64")
     with pytest.raises(flopwatch.ReadError, match=r"long\.json: cannot be read: the process that reads it failed: .*64 MiB.*`trusted=True`"):
@@ -156,7 +156,7 @@ def test_n10_a_file_that_breaks_its_reader_raises_and_the_interpreter_goes_on(tr
         ("import sys; sys.stdout.buffer.write((0xffff_ffff_ffff).to_bytes(8, 'little')); sys.stdout.flush()", "failed"),
     ],
 )
-def test_n10_a_reader_that_ends_or_lies_raises(script: str, told: str, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_reader_that_ends_or_lies_raises(script: str, told: str, trace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     other = tmp_path / "other.py"
     other.write_text(script)
     monkeypatch.setattr(flopwatch.capture, "_SCRIPT", str(other))

@@ -195,7 +195,7 @@ def test_a_result_shows_its_page(trace: Path, monkeypatch: pytest.MonkeyPatch) -
     assert page is not None and html.unescape(page[1]) == capture.render("cuda_gpu_trace", "html")
     few = capture.analyze("events", limit=2)
     assert html.escape(capture.render("events", "html", limit=2)) in str(few._repr_html_())
-    monkeypatch.setattr(pages, "MOST_BYTES", 1000)
+    monkeypatch.setattr(pages, "MAX_BYTES", 1000)
     assert "<iframe" not in str(result._repr_html_()) and "page.html" in str(result._repr_html_()), "it is too long for a notebook"
 
 

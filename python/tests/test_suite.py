@@ -296,7 +296,7 @@ def test_without_pytorch_it_is_said_who_needs_it(monkeypatch: pytest.MonkeyPatch
     assert list(tmp_path.iterdir()) == []
 
 
-def test_n7_a_traces_temporary_folder_is_not_named_as_the_program_names_its_own(trace: Path) -> None:
+def test_a_traces_temporary_folder_is_not_named_as_the_program_names_its_own(trace: Path) -> None:
     class Profile:
         """What PyTorch gives."""
 

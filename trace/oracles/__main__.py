@@ -40,7 +40,7 @@ OTHER_FORMATS = (
 )
 NO_CAPTURES = (".md", ".note", ".py", ".txt")
 # Larger files are told and left.
-MOST_BYTES = 512 << 20
+MAX_BYTES = 512 << 20
 
 
 def main() -> int:
@@ -94,8 +94,8 @@ def check(file: Path, tested: Path, folder: Path, seconds: float) -> str:
     if file.name.endswith(OTHER_FORMATS):
         print(f"{file}: not compared: no oracle reads this format")
         return "of formats without an oracle"
-    if file.stat().st_size > MOST_BYTES:
-        print(f"{file}: not compared: larger than {MOST_BYTES} bytes")
+    if file.stat().st_size > MAX_BYTES:
+        print(f"{file}: not compared: larger than {MAX_BYTES} bytes")
         return "too large"
     wanted = refused = None
     try:

@@ -57,7 +57,7 @@ DIRECTIONS = {
 # No program is recorded for ten years: times so far from the others are faults of the profiler.
 LONGEST_NS = 10 * 365 * 86_400 * 10**9
 # Of a file, unpacked. Python's objects take ten times as much.
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 
 
 def nanoseconds(value: Any) -> int:
@@ -69,7 +69,7 @@ def documents(path: Path) -> list[Any]:
     if tarfile.is_tarfile(path):
         with tarfile.open(path) as archive:
             members = [
-                archive.extractfile(member).read(MOST_BYTES)
+                archive.extractfile(member).read(MAX_BYTES)
                 for member in archive
                 if member.isfile()
             ]
@@ -93,11 +93,11 @@ def unpacked(raw: bytes) -> bytes:
         return raw
     try:
         with gzip.open(io.BytesIO(raw)) as file:
-            text = file.read(MOST_BYTES + 1)
+            text = file.read(MAX_BYTES + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise r.Unreadable(f"is no whole gzip: {error}") from error
-    if len(text) > MOST_BYTES:
-        raise r.Unreadable(f"unpacks to more than {MOST_BYTES} bytes")
+    if len(text) > MAX_BYTES:
+        raise r.Unreadable(f"unpacks to more than {MAX_BYTES} bytes")
     return text
 
 

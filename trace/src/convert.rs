@@ -51,9 +51,10 @@ pub enum ConvertError {
     Write(#[from] WriteError),
 }
 
-/// Makes a timeline file at `output` of the file at `input`, and gives its summary. The output appears whole or not at all, and is
-/// not waited for until it is on disk: the input is still there;
-/// `progress` is told of each stage as it begins. Foreign files are best read in a child process with a deadline.
+/// Makes a timeline file at `output` of the file at `input`, and gives its summary. The output
+/// appears whole or not at all, and is not waited for until it is on disk: the input is still
+/// there; `progress` is told of each stage as it begins. Foreign files are best read in a child
+/// process with a deadline.
 pub fn convert(
     input: &Path,
     output: &Path,

@@ -33,7 +33,7 @@ pub fn copy_category(name: &str) -> Option<Category> {
     category(name.as_bytes())
 }
 
-/// The same of bytes.
+/// Category of a copy whose name is bytes; see [`copy_category`].
 pub(crate) fn category(name: &[u8]) -> Option<Category> {
     // What PyTorch writes, at once: a trace has a million of them.
     let short = name.strip_prefix(b"Memcpy ").and_then(|kind| kind.get(..4));
@@ -45,12 +45,12 @@ pub(crate) fn category(name: &[u8]) -> Option<Category> {
         _ => {}
     }
     let lower = name.to_ascii_lowercase();
-    let told = of_words(&lower)
+    let direction = of_words(&lower)
         .or_else(|| of_short(&lower))
         .or_else(|| of_ends(&lower));
     let unified = memchr::memmem::find(&lower, b"unified").is_some();
     // Pages of unified memory migrate, whatever way: no call copies them.
-    told.map(|told| if unified { Category::CudaMigration } else { told })
+    direction.map(|direction| if unified { Category::CudaMigration } else { direction })
 }
 
 fn of_words(lower: &[u8]) -> Option<Category> {

@@ -8,7 +8,7 @@ use crate::gzip::{self, Members};
 use crate::{hlo, kineto, ncu, nsys_report, pprof, recorder, xplane};
 
 /// Bytes of the begin of a file, inflated where it is gzip, that tell its format.
-const BEGIN: u64 = 64 << 10;
+const DETECTION_BYTES: u64 = 64 << 10;
 
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,14 +54,14 @@ const MAGIC: [(&[u8], Format); 7] = [
     (nsys_report::STREAM_MAGIC, Format::NsysStream),
     (ncu::REPORT, Format::NcuReport),
     (hlo::TEXT, Format::Hlo),
-    (recorder::BEGIN, Format::Recorder),
+    (recorder::RING_MAGIC, Format::Recorder),
 ];
 
-/// The format of the file at `path`; `None` for one that is of none of them. Looks at the first bytes alone, so that it may be
-/// asked of foreign files outside of a child process.
+/// The format of the file at `path`; `None` for one that is of none of them. Looks at the first
+/// bytes alone, so that it may be asked of foreign files outside of a child process.
 pub fn detect(path: &Path) -> io::Result<Option<Format>> {
     let mut begin = Vec::new();
-    File::open(path)?.take(BEGIN).read_to_end(&mut begin)?;
+    File::open(path)?.take(DETECTION_BYTES).read_to_end(&mut begin)?;
     Ok(of(&begin))
 }
 
@@ -90,8 +90,9 @@ fn of(begin: &[u8]) -> Option<Format> {
 /// As much of gzip as there is.
 fn inflated(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::new();
-    // The begin of a file is no whole stream, so that reading it ends in an error behind the text that is there.
-    match Members::new(bytes).take(BEGIN).read_to_end(&mut text) {
+    // The begin of a file is no whole stream, so that reading it ends in an error behind the text
+    // that is there.
+    match Members::new(bytes).take(DETECTION_BYTES).read_to_end(&mut text) {
         Err(_) if text.is_empty() => None,
         _ => Some(text),
     }

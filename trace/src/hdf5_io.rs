@@ -1,4 +1,5 @@
-//! Reading foreign HDF5 files with bounds, and writing columns of our own, both beside the library's lock.
+//! Reading foreign HDF5 files with bounds, and writing columns of our own, both beside the
+//! library's lock.
 
 mod ahead;
 mod chunks;
@@ -13,7 +14,7 @@ mod write_chunk;
 pub(crate) use number::Number;
 pub(crate) use pieces::Piece;
 pub use table::TableError;
-pub(crate) use table::{Open, StringBudget, Table, TableLimits};
+pub(crate) use table::{StorageLayout, StringBudget, Table, TableLimits};
 
 /// Refuses a file whose strings the library would follow for ever, with the reason.
 pub(crate) fn check_strings(file: &std::fs::File) -> Result<(), String> {

@@ -1,14 +1,17 @@
-//! Reads a compiled program out of a dump of XLA, which it writes with `--xla_dump_to` before its optimisation and after it: a module's
-//! text (`*_optimizations.txt`), or an `xla.HloProto` message (`*.hlo.pb`, with `--xla_dump_hlo_as_proto`).
+//! Reads a compiled program out of a dump of XLA, which it writes with `--xla_dump_to` before its
+//! optimisation and after it: a module's text (`*_optimizations.txt`), or an `xla.HloProto` message
+//! (`*.hlo.pb`, with `--xla_dump_hlo_as_proto`).
 //!
-//! What is read is a capture without events whose one [`Program`] holds the message or text. A message in which something looks like a secret
-//! is refused: it has no room for what would stand in its place. Of a text it is replaced. The plan of the program's memory is in a file beside
-//! the text (`*-buffer-assignment.txt`), and is read with it where it is there.
+//! What is read is a capture without events whose one [`Program`] holds the message or text. A
+//! message in which something looks like a secret is refused: it has no room for what would stand
+//! in its place. Of a text it is replaced. The plan of the program's memory is in a file beside the
+//! text (`*-buffer-assignment.txt`), and is read with it where it is there.
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::in_file::InFile;
 use crate::limits::{ReadLimits, read_at_most};
 use crate::redact;
 use flopwatch_model::hlo;
@@ -25,57 +28,42 @@ const VALUES: &str = "-buffer-assignment-values";
 const VALUES_BEGIN: u64 = 1 << 10;
 
 /// Bytes of a program: those of all programs of a profile together.
-const MOST_BYTES: u64 = 32 << 20;
+const MAX_BYTES: u64 = 32 << 20;
 
 /// Why a program cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum Failure {
     /// The file is not there or may not be read.
-    #[error("{path}: cannot be read: {source}")]
-    Open {
-        /// Path of the dump.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// It is longer than the limit.
-    #[error(
-        "{path}: holds more than {limit} bytes; large constants are in it: dump a program that takes them as arguments"
-    )]
+    #[error("cannot be read: {0}")]
+    Open(#[from] io::Error),
+    /// The program is longer than the limit.
+    #[error("holds more than {limit} bytes; large constants are in it: dump a program that takes them as arguments")]
     TooLong {
-        /// Path of the dump.
-        path: PathBuf,
         /// Limit that was passed.
         limit: u64,
     },
-    /// It is no program.
-    #[error("{path}: {source}; was it copied while it was being written?")]
-    NoProgram {
-        /// Path of the dump.
-        path: PathBuf,
-        /// What is wrong with it.
-        source: hlo::ReadError,
-    },
-    /// Something in it looks like a secret.
-    #[error("{path}: something in it looks like a secret (a token, a key or a password): nothing of it is read")]
-    Secret {
-        /// Path of the dump.
-        path: PathBuf,
-    },
+    /// The file holds no program.
+    #[error("{0}; was it copied while it was being written?")]
+    NoProgram(#[from] hlo::ReadError),
+    /// Something in the program looks like a secret.
+    #[error("something in it looks like a secret (a token, a key or a password): nothing of it is read")]
+    Secret,
 }
+
+/// A [`Failure`] with the path of the dump.
+pub type ReadError = InFile<Failure>;
 
 /// Reads the program at `path`.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
-    let path = path.to_owned();
-    let limit = MOST_BYTES.min(limits.max_text_bytes);
-    let mut proto = match File::open(&path).and_then(|file| read_at_most(file, limit)) {
-        Ok(Some(proto)) => proto,
-        Ok(None) => return Err(ReadError::TooLong { path, limit }),
-        Err(source) => return Err(ReadError::Open { path, source }),
-    };
+    read_file(path, limits).map_err(ReadError::at(path))
+}
+
+fn read_file(path: &Path, limits: &ReadLimits) -> Result<Capture, Failure> {
+    let limit = MAX_BYTES.min(limits.max_text_bytes);
+    let mut proto = read_at_most(File::open(path)?, limit)?.ok_or(Failure::TooLong { limit })?;
     let is_text = proto.starts_with(TEXT);
     let left = limit.saturating_sub(u64::try_from(proto.len()).unwrap_or(u64::MAX));
-    if is_text && let Some(plan) = plan_of(&path, left) {
+    if is_text && let Some(plan) = plan_of(path, left) {
         proto.push(b'\n');
         proto.extend(plan);
     }
@@ -84,13 +72,10 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     match (is_text, redact::holds_secret(&proto)) {
         (true, true) => (proto, redactions) = publishable(&String::from_utf8_lossy(&proto)),
         (true, false) => proto = String::from_utf8_lossy(&proto).into_owned().into_bytes(),
-        (false, true) => return Err(ReadError::Secret { path }),
+        (false, true) => return Err(Failure::Secret),
         (false, false) => {}
     }
-    let module = match hlo::read(&proto) {
-        Ok(module) => module,
-        Err(source) => return Err(ReadError::NoProgram { path, source }),
-    };
+    let module = hlo::read(&proto)?;
     let program = Program {
         name: module.name.replace('\0', "\u{fffd}"),
         id: module.id,
@@ -107,8 +92,9 @@ pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
     })
 }
 
-/// The plan of memory beside the text at `path`: `m.after_optimizations-buffer-assignment.txt` of `m.after_optimizations.txt`, with the sum of its
-/// allocations, which XLA writes into `...-buffer-assignment-values.txt`. One of more than `limit` bytes is left alone.
+/// The plan of memory beside the text at `path`: `m.after_optimizations-buffer-assignment.txt` of
+/// `m.after_optimizations.txt`, with the sum of its allocations, which XLA writes into
+/// `...-buffer-assignment-values.txt`. One of more than `limit` bytes is left alone.
 fn plan_of(path: &Path, limit: u64) -> Option<Vec<u8>> {
     let beside = |ending: &str| {
         let mut name = path.file_stem()?.to_owned();
@@ -130,8 +116,8 @@ fn plan_of(path: &Path, limit: u64) -> Option<Vec<u8>> {
     Some(plan)
 }
 
-/// The text with all that looks like a secret replaced, and how often. Blanks part what is looked at unless they are in quotes: `token = f32[]`
-/// is an instruction of that name.
+/// The text with all that looks like a secret replaced, and how often. Blanks part what is looked
+/// at unless they are in quotes: `token = f32[]` is an instruction of that name.
 fn publishable(text: &str) -> (Vec<u8>, u64) {
     let (mut is_quoted, mut is_escaped) = (false, false);
     let parts = text.split_inclusive(|letter: char| {

@@ -3,7 +3,8 @@
 use std::io::{self, Read};
 use std::time::Duration;
 
-/// Bounds on what a file may make a reader hold and do. The defaults fit a child process with about 8 GiB.
+/// Bounds on what a file may make a reader hold and do. The defaults fit a child process with about
+/// 8 GiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
     /// Events of all tables together. An event takes 40 to 80 bytes of memory.

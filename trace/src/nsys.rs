@@ -1,8 +1,9 @@
-//! What the exports of Nsight Systems have in common, whichever container they come in, and its reports: tables by name, columns by
-//! name, rows in any order.
+//! What the exports of Nsight Systems have in common, whichever container they come in, and its
+//! reports: tables by name, columns by name, rows in any order.
 //!
-//! Only strings that an event refers to are copied: a source also holds the environments and command lines of processes
-//! (`StringIds`, `TARGET_INFO_SYSTEM_ENV`, `META_DATA_CAPTURE`), which must not leave the node.
+//! Only strings that an event refers to are copied: a source also holds the environments and
+//! command lines of processes (`StringIds`, `TARGET_INFO_SYSTEM_ENV`, `META_DATA_CAPTURE`), which
+//! must not leave the node.
 
 mod chains;
 mod cpu;
@@ -21,15 +22,16 @@ mod target;
 mod waits;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hashbrown::HashMap;
 use rayon::prelude::*;
 
 use crate::hdf5_io::{StringBudget, TableError, TableLimits};
+use crate::in_file::InFile;
 use crate::limits::ReadLimits;
 use crate::times;
-use flopwatch_model::{Capture, Category, Events, LossReason, Row, Track};
+use flopwatch_model::{Capture, Category, Events, LossReason, Row, RowId, Track};
 use names::Names;
 pub(crate) use report::Report;
 pub use report::ReportError;
@@ -38,63 +40,36 @@ pub(crate) use tables::Tables;
 
 /// Why an export or a report cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum Failure {
     /// The file is not there, is no HDF5 file, or its first structures are damaged.
-    #[error("{path}: cannot be opened as HDF5: {reason}; make it with `nsys export --type hdf`")]
-    Open {
-        /// Path of the export.
-        path: PathBuf,
-        /// What the library says.
-        reason: String,
-    },
+    #[error("cannot be opened as HDF5: {0}; make it with `nsys export --type hdf`")]
+    Open(String),
     /// The file is not there, is no SQLite database, or its first structures are damaged.
-    #[error("{path}: cannot be opened as SQLite: {reason}; make it with `nsys export --type sqlite`")]
-    OpenSqlite {
-        /// Path of the export.
-        path: PathBuf,
-        /// What the library says.
-        reason: String,
-    },
+    #[error("cannot be opened as SQLite: {0}; make it with `nsys export --type sqlite`")]
+    OpenSqlite(String),
     /// The file is not there, is no report, or is damaged, forged or too large.
-    #[error("{path}: {source}")]
-    Report {
-        /// Path of the report.
-        path: PathBuf,
-        /// What is wrong.
-        source: ReportError,
-    },
-    /// Another program has changed the database and not finished: a part of it lies in its write-ahead log, which is not read.
+    #[error(transparent)]
+    Report(#[from] ReportError),
+    /// Another program has changed the database and not finished: a part of it lies in its
+    /// write-ahead log, which is not read.
     #[error(
-        "{path}: a part of it lies in {log}; close the program that has it open, or run `sqlite3 {path} 'PRAGMA \
-         journal_mode=DELETE'`"
+        "a part of it lies in {log}; close the program that has it open, or have sqlite3 run `PRAGMA journal_mode=DELETE` \
+         on it"
     )]
     WriteAheadLog {
-        /// Path of the export.
-        path: PathBuf,
         /// The log beside it.
         log: PathBuf,
     },
-    /// It can be opened, but is not an export that nsys finished.
-    #[error("{path}: has no table {table}: not an export of nsys, or one that nsys could not finish")]
-    NotAnExport {
-        /// Path of the export.
-        path: PathBuf,
-        /// What every finished export has.
-        table: &'static str,
-    },
+    /// It can be opened, but is not an export that nsys finished: it lacks a table that every
+    /// finished export has.
+    #[error("has no table {0}: not an export of nsys, or one that nsys could not finish")]
+    NotAnExport(&'static str),
     /// A table is damaged, forged, of an unknown schema or too large.
-    #[error("{path}: {source}")]
-    Table {
-        /// Path of the export.
-        path: PathBuf,
-        /// Which table, and what is wrong.
-        source: TableError,
-    },
+    #[error(transparent)]
+    Table(#[from] TableError),
     /// More events or timeline rows than the limits allow.
-    #[error("{path}: table {table} brings the number of {what} over the limit of {limit}; capture a shorter window")]
+    #[error("table {table} brings the number of {what} over the limit of {limit}; capture a shorter window")]
     TooMany {
-        /// Path of the export.
-        path: PathBuf,
         /// The table that went over.
         table: String,
         /// What there are too many of.
@@ -104,50 +79,20 @@ pub enum ReadError {
     },
 }
 
-/// Reads the export or report that lies at `path`.
-pub(crate) fn read(tables: &Tables, path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
+/// A [`Failure`] with the path of the export or report.
+pub type ReadError = InFile<Failure>;
+
+/// Reads an export or a report.
+pub(crate) fn read(tables: &Tables, limits: &ReadLimits) -> Result<Capture, Failure> {
     let mut reader = Reader::new(tables, limits);
     if let Tables::Report(report) = tables {
-        reader.capture.drops = report.losses().clone();
+        reader.capture.losses = report.losses().clone();
     }
-    reader.read().map_err(|failure| failure.at(path))
+    reader.read()
 }
 
-/// A [`ReadError`] before the path is known.
-#[derive(Debug)]
-enum Failure {
-    Table(TableError),
-    NotAnExport(&'static str),
-    TooMany {
-        table: String,
-        what: &'static str,
-        limit: u64,
-    },
-}
-
-impl From<TableError> for Failure {
-    fn from(error: TableError) -> Self {
-        Self::Table(error)
-    }
-}
-
-impl Failure {
-    fn at(self, path: &Path) -> ReadError {
-        let path = path.to_owned();
-        match self {
-            Self::Table(source) => ReadError::Table { path, source },
-            Self::NotAnExport(table) => ReadError::NotAnExport { path, table },
-            Self::TooMany { table, what, limit } => ReadError::TooMany {
-                path,
-                table,
-                what,
-                limit,
-            },
-        }
-    }
-}
-
-/// `globalTid` and `globalPid`: machine in the upper 16 bits, then 24 bits of process and of thread.
+/// `globalTid` and `globalPid`: machine in the upper 16 bits, then 24 bits of process and of
+/// thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct GlobalId(u64);
 
@@ -237,13 +182,14 @@ struct Reader<'a> {
     limits: &'a ReadLimits,
     capture: Capture,
     names: BTreeMap<Category, Names>,
-    rows: HashMap<RowKey, u32>,
+    rows: HashMap<RowKey, RowId>,
     events: u64,
     strings: StringBudget,
 }
 
-/// Starts are kept with this added until the smallest one is known: a few may lie before the session's start.
-const BIAS: u64 = 1 << 63;
+/// Starts are kept with this added until the smallest one is known: a few may lie before the
+/// session's start.
+const TIME_BIAS: u64 = 1 << 63;
 
 impl<'a> Reader<'a> {
     fn new(tables: &'a Tables, limits: &'a ReadLimits) -> Self {
@@ -277,8 +223,8 @@ impl<'a> Reader<'a> {
         }
         self.label_rows()?;
         self.read_devices()?;
-        let window = self.window()?.map(|length| BIAS..BIAS.saturating_add(length));
-        let emptied = times::sift(&mut self.capture, BIAS, window);
+        let window = self.window()?.map(|length| TIME_BIAS..TIME_BIAS.saturating_add(length));
+        let emptied = times::remove_impossible_times(&mut self.capture, TIME_BIAS, window);
         self.rebase();
         self.read_gpu_metrics()?;
         self.read_memory_usage()?;
@@ -295,41 +241,41 @@ impl<'a> Reader<'a> {
         self.tables.open(name, limits)
     }
 
-    /// Notes that these categories were recorded. Exports that are not lazy, and those of 2022 and before, have every table:
-    /// only one with rows says that there was something to fill it.
+    /// Notes that these categories were recorded. Exports that are not lazy, and those of 2022 and
+    /// before, have every table: only one with rows says that there was something to fill it.
     fn captured(&mut self, table: &Table, categories: impl IntoIterator<Item = Category>) {
         if table.rows() > 0 {
             self.capture.captured.extend(categories);
         }
     }
 
-    /// The index of a row of the timeline.
-    fn row(&mut self, table: &Table, key: RowKey) -> Result<u32, Failure> {
+    /// The id of a row of the timeline.
+    fn row(&mut self, table: &Table, key: RowKey) -> Result<RowId, Failure> {
         match self.rows.get(&key) {
             Some(known) => Ok(*known),
             None => self.new_row(table, key),
         }
     }
 
-    fn new_row(&mut self, table: &Table, key: RowKey) -> Result<u32, Failure> {
-        let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-        if next >= self.limits.max_rows {
-            return Err(gather::too_many_rows(table.name(), self.limits.max_rows));
-        }
+    fn new_row(&mut self, table: &Table, key: RowKey) -> Result<RowId, Failure> {
+        let limit = self.limits.max_rows;
+        let next = RowId::from_index(self.rows.len()).filter(|row| row.number() < limit);
+        let next = next.ok_or_else(|| gather::too_many_rows(table.name(), limit))?;
         self.rows.insert(key, next);
         self.capture.rows.push(key.row());
         Ok(next)
     }
 
-    /// Turns the kept starts into times from the session's start, which moves back where events lie before it.
+    /// Turns the kept starts into times from the session's start, which moves back where events lie
+    /// before it.
     fn rebase(&mut self) {
         let starts = |events: &Events| events.start_ns.par_iter().copied().min();
         let origin = self.capture.events.values().filter_map(starts).min();
-        let origin = origin.unwrap_or(BIAS).min(BIAS);
+        let origin = origin.unwrap_or(TIME_BIAS).min(TIME_BIAS);
         for events in self.capture.events.values_mut() {
             events.start_ns.par_iter_mut().for_each(|start| *start -= origin);
         }
-        let moved = BIAS - origin;
+        let moved = TIME_BIAS - origin;
         self.capture.session_start_utc_ns = self.capture.session_start_utc_ns.and_then(|utc| utc.checked_sub(moved));
         self.capture.duration_ns = moved;
     }
@@ -349,7 +295,8 @@ impl<'a> Reader<'a> {
             .into_iter()
             .filter(|name| !read.contains(&name.as_str()));
         for name in others {
-            // A table that cannot even be opened was not going to be shown; those that matter were opened before.
+            // A table that cannot even be opened was not going to be shown; those that matter were
+            // opened before.
             let Ok(Some(table)) = self.table(&name) else { continue };
             if ["start", "timestamp", "rawTimestamp"]
                 .iter()
@@ -357,7 +304,7 @@ impl<'a> Reader<'a> {
             {
                 let rows = u64::try_from(table.rows()).unwrap_or(u64::MAX);
                 self.capture
-                    .drops
+                    .losses
                     .add(LossReason::Unsupported, &format!("table {name}"), rows);
             }
         }

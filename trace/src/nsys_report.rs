@@ -16,7 +16,7 @@ pub use crate::limits::ReadLimits;
 #[cfg(feature = "hdf5")]
 use crate::nsys::{self, Report, Tables};
 #[cfg(feature = "hdf5")]
-pub use crate::nsys::{ReadError, ReportError};
+pub use crate::nsys::{Failure, ReadError, ReportError};
 use crate::version::Version;
 #[cfg(feature = "hdf5")]
 use flopwatch_model::Capture;
@@ -28,8 +28,8 @@ pub const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report ";
 pub const STREAM_MAGIC: &[u8] = b"U3w[END]NVIDIA Nsight Systems Stream ";
 
 /// Bytes read at once, and those that two pieces share so that nothing is cut between them.
-const PIECE: usize = 1 << 20;
-const SHARED: usize = 64;
+const PIECE_BYTES: usize = 1 << 20;
+const OVERLAP_BYTES: usize = 64;
 
 static RECORDED: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"20[0-9]{2}(?:\.[0-9]{1,4}){3}-[0-9a-f]{6,}").ok());
@@ -37,18 +37,16 @@ static RECORDED: LazyLock<Option<Regex>> =
 /// Reads the report at `path`.
 #[cfg(feature = "hdf5")]
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
-    let report = Report::open(path, limits).map_err(|source| ReadError::Report {
-        path: path.to_owned(),
-        source,
-    })?;
-    nsys::read(&Tables::Report(report), path, limits)
+    let report = Report::open(path, limits).map_err(ReadError::at(path))?;
+    nsys::read(&Tables::Report(report), limits).map_err(ReadError::at(path))
 }
 
-/// The version that made the report at `path`; `None` where it does not tell. The report is searched, not decoded: since 2024
-/// the version stands in the first line, before that beside the components that took part.
+/// The version that made the report at `path`; `None` where it does not tell. The report is
+/// searched, not decoded: since 2024 the version stands in the first line, before that beside the
+/// components that took part.
 pub fn version(path: &Path) -> io::Result<Option<Version>> {
     let mut file = File::open(path)?;
-    let mut buffer = Vec::with_capacity(PIECE);
+    let mut buffer = Vec::with_capacity(PIECE_BYTES);
     let mut found = None;
     let mut first = true;
     loop {
@@ -68,18 +66,19 @@ pub fn version(path: &Path) -> io::Result<Option<Version>> {
         if read == 0 {
             return Ok(found);
         }
-        let keep = buffer.len().saturating_sub(SHARED);
+        let keep = buffer.len().saturating_sub(OVERLAP_BYTES);
         buffer.drain(..keep);
     }
 }
 
-/// `NVIDIA Tegra Profiler Report 2024@4@1@61-...`; older reports say `1` there, which is no version. Raw captures are like it.
+/// `NVIDIA Tegra Profiler Report 2024@4@1@61-...`; older reports say `1` there, which is no
+/// version. Raw captures are like it.
 fn first_line(head: &[u8]) -> Option<Version> {
     let line = head.strip_prefix(MAGIC).or_else(|| head.strip_prefix(STREAM_MAGIC))?;
     let end = line
         .iter()
         .position(|byte| *byte == b'\n')
-        .filter(|end| *end < SHARED)?;
+        .filter(|end| *end < OVERLAP_BYTES)?;
     let text = std::str::from_utf8(line.get(..end)?).ok()?;
     Version::parse(&text.replace('@', "."))
 }
@@ -103,7 +102,7 @@ mod tests {
         assert_eq!(version_of(stream).as_deref(), Some("2022.4.2.1"));
         // Across the border of two pieces.
         let mut old = b"NVIDIA Tegra Profiler Report 1.\n/opt/nsight-systems-2019.1.1/bin".to_vec();
-        old.resize(PIECE - 9, 0);
+        old.resize(PIECE_BYTES - 9, 0);
         old.extend(b"2020.5.1.85-5ee086b\0more");
         assert_eq!(version_of(&old).as_deref(), Some("2020.5.1.85"));
         assert_eq!(version_of(b"NVIDIA Tegra Profiler Report 1.\nnothing"), None);

@@ -12,7 +12,7 @@ use crate::nsys_sqlite;
 use crate::{hlo, kineto, ncu, pprof, recorder, xplane};
 #[cfg(feature = "hdf5")]
 use crate::{nsys_hdf, nsys_report, timeline_file};
-use flopwatch_model::Capture;
+use flopwatch_model::{Capture, CheckError};
 
 /// First bytes of tables in Parquet and Arrow.
 const TABLES: [&[u8]; 2] = [b"PAR1", b"ARROW1"];
@@ -31,16 +31,16 @@ pub enum ReadError {
     Open {
         /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It is a folder.
+    /// The path names a folder.
     #[error("{path}: is a folder: name one of the files in it")]
     Folder {
         /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
     },
-    /// It is a file or a folder of tables that another program exported.
+    /// The path names a file or a folder of tables that another program exported.
     #[error(
         "{path}: tables in Parquet or Arrow, which are not read: name the report or the timeline that they were exported \
          of; of a report `nsys export --type sqlite` makes a file that is read"
@@ -49,7 +49,7 @@ pub enum ReadError {
         /// Path of what was to be read, as the caller gave it.
         path: PathBuf,
     },
-    /// It is of no format that is known here.
+    /// The file is of no format that is known here.
     #[error(
         "{path}: no format that is read: neither an export or report of Nsight Systems, a Chrome trace, an XPlane, an HLO dump, a \
          report of Nsight Compute or its CSV, a pprof profile, a flight recorder's file, nor a timeline file"
@@ -84,7 +84,15 @@ pub enum ReadError {
     /// The file of a flight recorder cannot be read.
     #[error(transparent)]
     Recorder(#[from] recorder::ReadError),
-    /// Its reader was left out when this program was built.
+    /// What was read of the file contradicts itself.
+    #[error("{path}: is damaged, or was misread: {source}; record or export it anew")]
+    Contradiction {
+        /// Path of what was to be read, as the caller gave it.
+        path: PathBuf,
+        /// What contradicts what.
+        source: CheckError,
+    },
+    /// The reader of the file was left out when this program was built.
     #[cfg(not(all(feature = "hdf5", feature = "sqlite")))]
     #[error("{path}: this program was built without the feature {feature} of flopwatch-trace, which reads such files")]
     LeftOut {
@@ -121,25 +129,27 @@ impl ReadError {
     }
 }
 
-/// A file that was read.
+/// A file after [`open`]: its capture, and its session where it is a timeline file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Opened {
-    /// The session that a timeline file names.
+pub struct OpenedFile {
+    /// The session's identifier in a timeline file; `None` for all other formats.
     pub session_id: Option<String>,
-    /// What it holds.
+    /// The contents of the file.
     pub capture: Capture,
 }
 
 /// Reads the file at `path`, whatever it is.
 ///
-/// A raw capture, of which only the profiler's own program makes a report, is refused with what to do: this starts no process. HDF5 itself may crash or
-/// never return on a damaged file: read foreign files in a child process with a deadline.
-pub fn open(path: &Path, limits: &ReadLimits) -> Result<Opened, ReadError> {
+/// A raw capture, of which only the profiler's own program makes a report, is refused with what to
+/// do: this starts no process. HDF5 itself may crash or never return on a damaged file: read
+/// foreign files in a child process with a deadline.
+pub fn open(path: &Path, limits: &ReadLimits) -> Result<OpenedFile, ReadError> {
     open_between(path, limits, None)
 }
 
-/// The same; of a flight recorder's file, which holds whatever came before it was taken, what ran in a window in ns since the Unix epoch.
-pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>) -> Result<Opened, ReadError> {
+/// The same; of a flight recorder's file, which holds whatever came before it was taken, what ran
+/// in a window in ns since the Unix epoch.
+pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>) -> Result<OpenedFile, ReadError> {
     if path.is_dir() {
         return Err(ReadError::of_folder(path.to_owned()));
     }
@@ -151,7 +161,7 @@ pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>
         #[cfg(feature = "hdf5")]
         Some(Format::Hdf5) if timeline_file::is_one(path) => {
             let timeline = timeline_file::read(path, limits)?;
-            return Ok(Opened {
+            return Ok(OpenedFile {
                 session_id: Some(timeline.session_id),
                 capture: timeline.capture,
             });
@@ -180,7 +190,17 @@ pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>
         None if is_table(path) => return Err(ReadError::Tables { path: path.to_owned() }),
         None => return Err(ReadError::Unknown { path: path.to_owned() }),
     };
-    Ok(Opened {
+    checked(path, capture)
+}
+
+/// The capture that a reader made of the file at `path`. It is held against itself once: figures
+/// are made of it without looking.
+fn checked(path: &Path, capture: Capture) -> Result<OpenedFile, ReadError> {
+    capture.check().map_err(|source| ReadError::Contradiction {
+        path: path.to_owned(),
+        source,
+    })?;
+    Ok(OpenedFile {
         session_id: None,
         capture,
     })
@@ -202,5 +222,33 @@ fn left_out(path: &Path, feature: &'static str) -> ReadError {
     ReadError::LeftOut {
         path: path.to_owned(),
         feature,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use flopwatch_model::{Category, Event, Events, RowId};
+
+    use super::*;
+
+    #[test]
+    fn a_capture_whose_event_is_on_a_row_that_is_not_there_is_refused_with_its_place() {
+        let mut events = Events::new(Category::CudaMemset);
+        events.names.push("set".to_owned());
+        let event = Event {
+            row: RowId::new(3),
+            ..Event::default()
+        };
+        events.push(event, &[]);
+        let capture = Capture {
+            events: [(Category::CudaMemset, events)].into(),
+            ..Capture::default()
+        };
+        let error = checked(Path::new("trace.json"), capture).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "trace.json: is damaged, or was misread: cuda_memset: event 0 refers to a row that is not there \
+             (3, of 0 rows); record or export it anew"
+        );
     }
 }

@@ -1,79 +1,53 @@
-//! Reads profiles in the format of pprof (`profile.proto`), plain or gzip: what `jax.profiler.save_device_memory_profile` writes, and profiles of any
-//! other kind that programs write so, such as Go's of its heap or of the CPU.
+//! Reads profiles in the format of pprof (`profile.proto`), plain or gzip: what
+//! `jax.profiler.save_device_memory_profile` writes, and profiles of any other kind that programs
+//! write so, such as Go's of its heap or of the CPU.
 //!
-//! Samples have no time: they become [`Capture::stacks`]. All kinds of values are kept, and the labels (`kind`, `device`). Of a location with several
-//! lines the first is the innermost, a function that was made part of the next. A location without a line is named by its address.
-//! Only texts that a frame, a label or a kind refers to are kept, redacted; mappings of programs and comments are not.
+//! Samples have no time: they become [`Capture::stacks`]. All kinds of values are kept, and the
+//! labels (`kind`, `device`). Of a location with several lines the first is the innermost, a
+//! function that was made part of the next. A location without a line is named by its address. Only
+//! texts that a frame, a label or a kind refers to are kept, redacted; mappings of programs and
+//! comments are not.
 
 mod table;
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::gzip::{self, Members};
+use crate::in_file::InFile;
 use crate::limits::{ReadLimits, read_at_most};
 use crate::wire::{Damage, Message};
-use flopwatch_model::{Capture, StackProfile};
+use flopwatch_model::{Capture, StackProfile, count};
 use table::Table;
 
 /// Bytes of a message that is read: those of large servers have some 10 MB.
-const LONGEST: u64 = 1 << 30;
+const MAX_MESSAGE_BYTES: u64 = 1 << 30;
 
 /// Why a profile cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum Failure {
     /// The file is not there or may not be read.
-    #[error("{path}: cannot be read: {source}")]
-    Open {
-        /// Path of the profile.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// It is no profile.
-    #[error("{path}: is no profile in the format of pprof: {what}")]
-    NotAProfile {
-        /// Path of the profile.
-        path: PathBuf,
-        /// What it lacks.
-        what: &'static str,
-    },
-    /// A message in it, or its gzip, is cut off or damaged.
-    #[error("{path}: damaged at byte {offset} of the profile, inflated where it is gzip")]
-    Damaged {
-        /// Path of the profile.
-        path: PathBuf,
-        /// Where, in bytes from the begin of the profile, inflated.
-        offset: usize,
-    },
-    /// Something in it refers to what it does not hold.
-    #[error("{path}: damaged: a {what} is referred to that is not there; was it copied while it was being written?")]
-    Missing {
-        /// Path of the profile.
-        path: PathBuf,
-        /// What is not there.
-        what: &'static str,
-    },
+    #[error("cannot be read: {0}")]
+    Open(#[from] io::Error),
+    /// The file holds no profile.
+    #[error("is no profile in the format of pprof: {0}")]
+    NotAProfile(&'static str),
+    /// A message in it, or its gzip, is cut off or damaged, at so many bytes from the begin of the
+    /// profile, inflated.
+    #[error("damaged at byte {0} of the profile, inflated where it is gzip")]
+    Damaged(usize),
+    /// Something in the profile refers to what the profile does not hold.
+    #[error("damaged: a {0} is referred to that is not there; was it copied while it was being written?")]
+    Missing(&'static str),
     /// More bytes, samples, frames or strings than the limits allow.
-    #[error("{path}: holds more than {limit} {what}")]
+    #[error("holds more than {limit} {what}")]
     TooMany {
-        /// Path of the profile.
-        path: PathBuf,
         /// What there are too many of.
         what: &'static str,
         /// Limit that was passed.
         limit: u64,
     },
-}
-
-/// A [`ReadError`] before the path is known.
-#[derive(Debug, PartialEq, Eq)]
-enum Failure {
-    NotAProfile(&'static str),
-    Damaged(usize),
-    Missing(&'static str),
-    TooMany { what: &'static str, limit: u64 },
 }
 
 impl From<Damage> for Failure {
@@ -82,42 +56,32 @@ impl From<Damage> for Failure {
     }
 }
 
-impl Failure {
-    fn at(self, path: &Path) -> ReadError {
-        let path = path.to_owned();
-        match self {
-            Self::NotAProfile(what) => ReadError::NotAProfile { path, what },
-            Self::Damaged(offset) => ReadError::Damaged { path, offset },
-            Self::Missing(what) => ReadError::Missing { path, what },
-            Self::TooMany { what, limit } => ReadError::TooMany { path, what, limit },
-        }
-    }
-}
+/// A [`Failure`] with the path of the profile.
+pub type ReadError = InFile<Failure>;
 
 /// Reads the profile at `path`.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
-    let open_error = |source| ReadError::Open {
-        path: path.to_owned(),
-        source,
-    };
-    let limit = limits.max_text_bytes.min(LONGEST);
-    let too_long = || Failure::TooMany { what: "bytes", limit }.at(path);
-    let file = File::open(path).map_err(open_error)?;
-    let mut bytes = read_at_most(file, limit).map_err(open_error)?.ok_or_else(too_long)?;
+    read_file(path, limits).map_err(ReadError::at(path))
+}
+
+fn read_file(path: &Path, limits: &ReadLimits) -> Result<Capture, Failure> {
+    let limit = limits.max_text_bytes.min(MAX_MESSAGE_BYTES);
+    let too_long = || Failure::TooMany { what: "bytes", limit };
+    let mut bytes = read_at_most(File::open(path)?, limit)?.ok_or_else(too_long)?;
     if bytes.starts_with(gzip::MAGIC) {
         let mut inflated = Vec::new();
         let read = Members::new(bytes.as_slice())
             .take(limit.saturating_add(1))
             .read_to_end(&mut inflated);
-        if u64::try_from(inflated.len()).unwrap_or(u64::MAX) > limit {
+        if count(inflated.len()) > limit {
             return Err(too_long());
         }
         if read.is_err() {
-            return Err(Failure::Damaged(inflated.len()).at(path));
+            return Err(Failure::Damaged(inflated.len()));
         }
         bytes = inflated;
     }
-    profile(&bytes, limits).map_err(|failure| failure.at(path))
+    profile(&bytes, limits)
 }
 
 fn profile(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, Failure> {
@@ -130,7 +94,8 @@ fn profile(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, Failure> {
     Ok(capture)
 }
 
-/// Whether `bytes`, of which there may be more, are the begin of a profile: a kind of values and a unit, then fields that a profile has.
+/// Whether `bytes`, of which there may be more, are the begin of a profile: a kind of values and a
+/// unit, then fields that a profile has.
 pub(crate) fn begins_like_a_profile(bytes: &[u8]) -> bool {
     let mut known = 0;
     for field in (Message { bytes, offset: 0 }).fields() {

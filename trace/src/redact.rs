@@ -1,7 +1,8 @@
 //! Replaces what looks like a secret in strings that are about to be published.
 //!
-//! Names of kernels, ranges, threads and functions rarely hold secrets, but a program may put anything into a range's name.
-//! Only well-known patterns are replaced: too much would make kernel names unreadable.
+//! Names of kernels, ranges, threads and functions rarely hold secrets, but a program may put
+//! anything into a range's name. Only well-known patterns are replaced: too much would make kernel
+//! names unreadable.
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
@@ -42,7 +43,7 @@ static COMPILED: LazyLock<Vec<Regex>> = LazyLock::new(|| {
 /// Most texts hold no secret: one look for all patterns says so.
 static ANY: LazyLock<Option<RegexSet>> = LazyLock::new(|| RegexSet::new(PATTERNS).ok());
 
-/// The same patterns for what need not be text.
+/// All patterns in one look, for bytes that need not be text.
 static ANY_IN_BYTES: LazyLock<Option<bytes::RegexSet>> =
     LazyLock::new(|| bytes::RegexSetBuilder::new(PATTERNS).unicode(false).build().ok());
 

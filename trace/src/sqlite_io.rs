@@ -1,4 +1,5 @@
-//! Reading foreign SQLite files with bounds: plain tables by column name, strings within a budget, all within a deadline.
+//! Reading foreign SQLite files with bounds: plain tables by column name, strings within a budget,
+//! all within a deadline.
 
 mod database;
 mod slabs;

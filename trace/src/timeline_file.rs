@@ -1,4 +1,5 @@
-//! The timeline file: a [`Timeline`](flopwatch_model::Timeline) as HDF5 that h5py, h5wasm and h5dump read.
+//! The timeline file: a [`Timeline`](flopwatch_model::Timeline) as HDF5 that h5py, h5wasm and
+//! h5dump read.
 //!
 //! ```text
 //! /meta             attributes; `categories`, `devices/` below
@@ -35,23 +36,27 @@
 //! /summary          the summary artifact: the bytes of JSON in UTF-8
 //! ```
 //!
-//! Filters are shuffle and deflate, in chunks of 64 Ki events, or of all events where there are fewer. Columns are as narrow as
-//! their values allow, never narrower than documented. There are no object times: equal timelines give equal bytes.
+//! Filters are shuffle and deflate, in chunks of 64 Ki events, or of all events where there are
+//! fewer. Columns are as narrow as their values allow, never narrower than documented. There are no
+//! object times: equal timelines give equal bytes.
 //!
 //! # Reading a part
 //!
-//! The bytes of a chunk, `bytes` from `offset` on, are a zlib stream. Inflated, they are `chunk_events` times `width` bytes: first
-//! the lowest byte of each value, then the second lowest of each, and so on. Behind the last event of a category come zeros.
+//! The bytes of a chunk, `bytes` from `offset` on, are a zlib stream. Inflated, they are
+//! `chunk_events` times `width` bytes: first the lowest byte of each value, then the second lowest
+//! of each, and so on. Behind the last event of a category come zeros.
 //!
-//! What runs between two times is in the chunks whose `t_min` is before the later and whose `t_max` is behind the earlier time: a
-//! range that began long ago brings in the chunk that holds it, and none of those between. `max_end` rises from chunk to chunk, so
-//! a binary search in it finds the first chunk to look at.
+//! What runs between two times is in the chunks whose `t_min` is before the later and whose `t_max`
+//! is behind the earlier time: a range that began long ago brings in the chunk that holds it, and
+//! none of those between. `max_end` rises from chunk to chunk, so a binary search in it finds the
+//! first chunk to look at.
 //!
-//! In a level of detail, what began before a time and still runs then is the `event` of its lane's last entry before that time,
-//! or ends no more than a bucket behind its own bucket; `model::LodLevel` says why. No chunk of events need be read for it.
+//! In a level of detail, what began before a time and still runs then is the `event` of its lane's
+//! last entry before that time, or ends no more than a bucket behind its own bucket;
+//! `model::LodLevel` says why. No chunk of events need be read for it.
 //!
-//! The file's structure is gathered in blocks of 128 KiB, the first of which is at its begin: a reader that fetches that much finds
-//! the headers of most files in it.
+//! The file's structure is gathered in blocks of 128 KiB, the first of which is at its begin: a
+//! reader that fetches that much finds the headers of most files in it.
 
 mod access;
 mod allocations;
@@ -65,8 +70,8 @@ mod stacks;
 mod write;
 
 pub use layout::{Columns, Layout};
-pub use read::{OpenError, Part, is_one, read, read_for};
-pub use write::{WriteError, overwrite, write, write_unsynced};
+pub use read::{Failure, OpenError, Part, is_one, read, read_for};
+pub use write::{WriteError, WriteFailure, overwrite, write, write_unsynced};
 
 /// Version of the layout, attribute `schema_version` of `/meta`. Additions do not change it, but
 /// for work that keeps a GPU busy: whoever does not know it would tell that the GPU was idle. Since
@@ -75,9 +80,10 @@ pub use write::{WriteError, overwrite, write, write_unsynced};
 pub const SCHEMA_VERSION: u32 = 2;
 
 /// Events per chunk.
-const CHUNK: usize = 1 << 16;
+const CHUNK_EVENTS: usize = 1 << 16;
 
-/// How hard deflate tries: shuffled columns gain little from more, and the level below has no codes of its own, which costs a tenth of the file.
+/// How hard deflate tries: shuffled columns gain little from more, and the level below has no codes
+/// of its own, which costs a tenth of the file.
 const DEFLATE_LEVEL: u8 = 2;
 
 /// Stands for a missing device or thread in `/rows`.

@@ -24,7 +24,7 @@ use std::ops::{Range, RangeInclusive};
 
 use rayon::prelude::*;
 
-use bounds::{Bounds, SECOND};
+use bounds::{Bounds, NS_PER_SECOND};
 use flopwatch_model::{Capture, Category, Events, Loss, LossReason, count};
 
 /// Leaves out the events of `capture` whose times cannot be, cuts those that run on, and counts
@@ -33,7 +33,11 @@ use flopwatch_model::{Capture, Category, Events, Loss, LossReason, count};
 ///
 /// Starts are on any scale that keeps their order; `zero` is the zero of the source's clock on it,
 /// and `stated` is when the session ran, where the source says that. Rows must be there.
-pub(crate) fn sift(capture: &mut Capture, zero: u64, stated: Option<Range<u64>>) -> BTreeSet<Category> {
+pub(crate) fn remove_impossible_times(
+    capture: &mut Capture,
+    zero: u64,
+    stated: Option<Range<u64>>,
+) -> BTreeSet<Category> {
     let mut emptied = BTreeSet::new();
     if has_untimed(&capture.events, zero) {
         leave_out(capture, &mut emptied, |category, start, length| {
@@ -51,14 +55,14 @@ pub(crate) fn sift(capture: &mut Capture, zero: u64, stated: Option<Range<u64>>)
 
 /// When samples and what allocators did may have been: as others than GPU work, around the events
 /// that are there. `None` without events.
-pub(crate) fn room(capture: &Capture) -> Option<RangeInclusive<u64>> {
+pub(crate) fn possible_times(capture: &Capture) -> Option<RangeInclusive<u64>> {
     bounds::around(&capture.events)
 }
 
-/// Counts samples, or whatever else has times, that lie outside of [`room`].
-pub(crate) fn lose(capture: &mut Capture, what: &str, lost: usize) {
+/// Counts samples, or whatever else has times, that lie outside of [`possible_times`].
+pub(crate) fn count_loss(capture: &mut Capture, what: &str, lost: usize) {
     let what = format!("{what}: {}", Loss::AWAY);
-    capture.drops.add(LossReason::Skipped, &what, count(lost));
+    capture.losses.add(LossReason::Skipped, &what, count(lost));
 }
 
 type ByCategory = BTreeMap<Category, Events>;
@@ -66,7 +70,7 @@ type ByCategory = BTreeMap<Category, Events>;
 /// Whether there is GPU work of begin 0 and length 0, and everything else begins at least a second
 /// later.
 fn has_untimed(events: &ByCategory, zero: u64) -> bool {
-    let later = zero.saturating_add(SECOND);
+    let later = zero.saturating_add(NS_PER_SECOND);
     let mut found = false;
     for (category, events) in events {
         let times = events.start_ns.iter().zip(&events.duration_ns);
@@ -99,7 +103,7 @@ fn leave_out(
         for kind in [Loss::AWAY, Loss::TOO_LONG, Loss::UNTIMED] {
             let of_kind = faults.iter().filter(|fault| **fault == Some(kind)).count();
             let what = format!("{}: {kind}", category.name());
-            capture.drops.add(LossReason::Skipped, &what, count(of_kind));
+            capture.losses.add(LossReason::Skipped, &what, count(of_kind));
         }
         let keep: Vec<bool> = faults.iter().map(Option::is_none).collect();
         events.retain(&keep);

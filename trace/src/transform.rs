@@ -1,7 +1,9 @@
-//! From a capture as read to a timeline as published: canonical order, lanes, levels of detail, launches joined to GPU work.
+//! From a capture as read to a timeline as published: canonical order, lanes, levels of detail,
+//! launches joined to GPU work.
 //!
-//! The outcome depends on the events, and on the order in which the source held those of one time and row; not on the order of
-//! any others, and not on the engine that did the heavy steps ([`engine`] says what these are).
+//! The outcome depends on the events, and on the order in which the source held those of one time
+//! and row; not on the order of any others, and not on the engine that did the heavy steps
+//! ([`engine`] says what these are).
 
 #[cfg(feature = "cuda")]
 pub mod choice;
@@ -26,8 +28,8 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use engine::{Columns, Engine, Input, Sorted};
-use flopwatch_model::{Capture, Category, Events, Timeline, Values, index};
+use engine::{CategoryOutput, Columns, Engine, Input};
+use flopwatch_model::{Capture, Category, Events, NameId, RowId, Timeline, Values};
 use spans::Spans;
 
 /// What the caller decides.
@@ -37,8 +39,8 @@ pub struct TransformOptions {
     pub session_id: String,
 }
 
-/// Sorts events by start, names and rows by themselves, assigns lanes, makes levels of detail and joins launches, on the
-/// processor.
+/// Sorts events by start, names and rows by themselves, assigns lanes, makes levels of detail and
+/// joins launches, on the processor.
 pub fn transform(capture: Capture, options: TransformOptions) -> Timeline {
     transform_with(&Cpu, capture, options)
 }
@@ -82,7 +84,7 @@ pub fn transform_with(engine: &dyn Engine, mut capture: Capture, options: Transf
             (category, events, sorted)
         })
         .collect();
-    for (category, events, Sorted { lod, figures, .. }) in placed {
+    for (category, events, CategoryOutput { lod, figures, .. }) in placed {
         timeline.lod.insert(category, lod);
         timeline.figures.insert(category, figures);
         capture.events.insert(category, events);
@@ -105,8 +107,8 @@ pub(crate) fn derive(events: &Events, rows: u32) -> (flopwatch_model::Lod, Vec<f
     let columns = Columns {
         start_ns: events.start_ns.clone(),
         duration_ns: events.duration_ns.clone(),
-        row: events.row.clone(),
-        name: events.name.clone(),
+        row: RowId::numbers(&events.row).to_vec(),
+        name: NameId::numbers(&events.name).to_vec(),
         names: u32::try_from(events.names.len()).unwrap_or(u32::MAX),
     };
     let mut spans = Spans::new(&columns, rows, Vec::new());
@@ -120,14 +122,14 @@ fn last_end(events: &BTreeMap<Category, Events>) -> u64 {
 }
 
 /// Rows and names in their published numbering, columns in their published order.
-fn number(category: Category, events: &mut Events, rows: &[u32]) {
-    if !rows
-        .iter()
-        .copied()
-        .eq(0..u32::try_from(rows.len()).unwrap_or(u32::MAX))
-    {
-        let renumber = |row: &mut u32| *row = rows.get(index(*row)).copied().unwrap_or(*row);
-        events.row.par_iter_mut().with_min_len(order::PIECE).for_each(renumber);
+fn number(category: Category, events: &mut Events, rows: &[RowId]) {
+    if !rows.iter().copied().eq(RowId::all().take(rows.len())) {
+        let renumber = |row: &mut RowId| *row = rows.get(row.index()).copied().unwrap_or(*row);
+        events
+            .row
+            .par_iter_mut()
+            .with_min_len(order::MIN_PIECE_EVENTS)
+            .for_each(renumber);
     }
     // The columns that only some sources give come last, in their published order.
     let own = category.columns().len();
@@ -146,14 +148,14 @@ fn take(events: &mut Events) -> Columns {
     Columns {
         start_ns: std::mem::take(&mut events.start_ns),
         duration_ns: std::mem::take(&mut events.duration_ns),
-        row: std::mem::take(&mut events.row),
-        name: std::mem::take(&mut events.name),
+        row: RowId::into_numbers(std::mem::take(&mut events.row)),
+        name: NameId::into_numbers(std::mem::take(&mut events.name)),
         names: u32::try_from(events.names.len()).unwrap_or(u32::MAX),
     }
 }
 
 /// Takes the sorted columns back and brings the others into the same order.
-fn put_back(events: &mut Events, mut sorted: Sorted) -> Sorted {
+fn put_back(events: &mut Events, mut sorted: CategoryOutput) -> CategoryOutput {
     let Columns {
         start_ns,
         duration_ns,
@@ -163,8 +165,8 @@ fn put_back(events: &mut Events, mut sorted: Sorted) -> Sorted {
     } = std::mem::take(&mut sorted.columns);
     events.start_ns = start_ns;
     events.duration_ns = duration_ns;
-    events.row = row;
-    events.name = name;
+    events.row = RowId::from_numbers(row);
+    events.name = NameId::from_numbers(name);
     events.lane = std::mem::take(&mut sorted.lane);
     if let Some(order) = sorted.order.take() {
         order::gather(&mut events.correlation, &order);

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::bytes::Regex;
 
 /// A version with four numbers, or three.
-static SAID: LazyLock<Option<Regex>> =
+static VERSION_PATTERN: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?-u)\b(20[12][0-9](?:\.[0-9]{1,4}){2,3})(?:-[0-9a-z]| \(build)").ok());
 
 /// Year, release, patch and build, as in `2022.4.2.1`.
@@ -14,7 +14,8 @@ static SAID: LazyLock<Option<Regex>> =
 pub struct Version([u32; 4]);
 
 impl Version {
-    /// Reads `2022.4.2.1` and what may follow it, such as `-df9881f`. What is missing at the end is 0.
+    /// Reads `2022.4.2.1` and what may follow it, such as `-df9881f`. What is missing at the end
+    /// is 0.
     pub fn parse(text: &str) -> Option<Self> {
         let end = text
             .find(|c: char| !c.is_ascii_digit() && c != '.')
@@ -30,9 +31,10 @@ impl Version {
         (version.first()? > &2000).then_some(Self(version))
     }
 
-    /// The first version in what a program says of itself, such as `NVIDIA Nsight Systems version 2022.4.2.1-df9881f`.
+    /// The first version in what a program says of itself, such as
+    /// `NVIDIA Nsight Systems version 2022.4.2.1-df9881f`.
     pub fn message(bytes: &[u8]) -> Option<Self> {
-        let found = SAID.as_ref()?.captures(bytes)?.get(1)?;
+        let found = VERSION_PATTERN.as_ref()?.captures(bytes)?.get(1)?;
         Self::parse(&String::from_utf8_lossy(found.as_bytes()))
     }
 
@@ -42,7 +44,8 @@ impl Version {
         (year, release)
     }
 
-    /// Whether a report of `other` may hold what this version does not know: builds of one patch read each other's reports.
+    /// Whether a report of `other` may hold what this version does not know: builds of one patch
+    /// read each other's reports.
     pub fn is_older_than(self, other: Self) -> bool {
         let release = |version: Self| {
             let [year, release, patch, _build] = version.0;

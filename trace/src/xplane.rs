@@ -1,16 +1,21 @@
-//! Reads what JAX, XLA and TensorFlow write: an `XSpace` message (`.xplane.pb`) of planes, lines and events.
+//! Reads profiles of JAX, XLA and TensorFlow: an `XSpace` message (`.xplane.pb`) of planes, lines
+//! and events.
 //!
-//! - Lines of a GPU named `Stream #N` become kernels, copies and memsets. All its other lines (`XLA Ops`, `XLA Modules`, `Steps`,
-//!   `Framework Ops`, ...) are derived from those and repeat their time: they become [`Category::Derived`], a row each.
-//! - `XLA Ops` and `Async XLA Ops` of an accelerator without streams (TPU) are its operations; its other lines are derived.
-//! - Lines of the host are threads: calls with a correlation id, functions of Python (`$file.py:1 f`), steps, annotations.
+//! - Lines of a GPU named `Stream #N` become kernels, copies and memsets. All its other lines
+//!   (`XLA Ops`, `XLA Modules`, `Steps`, `Framework Ops`, ...) are derived from those and repeat
+//!   their time: they become [`Category::Derived`], a row each.
+//! - `XLA Ops` and `Async XLA Ops` of an accelerator without streams (TPU) are its operations; its
+//!   other lines are derived.
+//! - Lines of the host are threads: calls with a correlation id, functions of Python
+//!   (`$file.py:1 f`), steps, annotations.
 //! - `MemoryAllocation` and `MemoryDeallocation` also become [`Capture::allocations`].
 //! - The line `_counters_` holds samples, which become series.
 //! - An aggregated event has a number of occurrences and no start: it is counted as not shown.
 //!
-//! Times are picoseconds; starts and ends are cut to whole nanoseconds, so that what nests or follows still does.
-//! Only names of events, lines and devices, and of the operations and programs that work belongs to, are kept, redacted, and HLO modules
-//! as they are, unless something in them looks like a secret. Source stacks and other texts are not.
+//! Times are picoseconds; starts and ends are cut to whole nanoseconds, so that what nests or
+//! follows still does. Only names of events, lines and devices, and of the operations and programs
+//! that work belongs to, are kept, redacted, and HLO modules as they are, unless something in them
+//! looks like a secret. Source stacks and other texts are not.
 
 mod counters;
 mod details;
@@ -22,8 +27,9 @@ mod program;
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use crate::in_file::InFile;
 use crate::limits::{ReadLimits, read_at_most};
 use crate::wire::{Damage, Message};
 use fill::Fill;
@@ -33,68 +39,30 @@ use plane::Plane;
 #[cfg(doc)]
 use flopwatch_model::Category;
 
-/// Bytes of a message that protocol buffers allow.
-const LONGEST: u64 = 2 << 30;
+/// Maximum size of a profile in bytes, which is what protocol buffers allow for one message.
+const MAX_MESSAGE_BYTES: u64 = 2 << 30;
 
 /// Why a profile cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadError {
+pub enum Failure {
     /// The file is not there or may not be read.
-    #[error("{path}: cannot be read: {source}")]
-    Open {
-        /// Path of the XPlane.
-        path: PathBuf,
-        /// What the operating system said.
-        source: io::Error,
-    },
-    /// It is no `XSpace` message.
-    #[error("{path}: is no XSpace message (.xplane.pb): {what}")]
-    NotASpace {
-        /// Path of the XPlane.
-        path: PathBuf,
-        /// What it lacks.
-        what: &'static str,
-    },
-    /// A message in it is cut off or damaged.
-    #[error("{path}: damaged at byte {offset}; was it copied while it was being written?")]
-    Damaged {
-        /// Path of the XPlane.
-        path: PathBuf,
-        /// Where, in bytes from its beginning.
-        offset: u64,
-    },
+    #[error("cannot be read: {0}")]
+    Open(#[from] io::Error),
+    /// The file is no `XSpace` message; the text says which part is missing.
+    #[error("is no XSpace message (.xplane.pb): {0}")]
+    NotASpace(&'static str),
+    /// A message in the profile is cut off or damaged, at this offset in bytes from the start of
+    /// the file.
+    #[error("damaged at byte {0}; was it copied while it was being written?")]
+    Damaged(usize),
     /// More bytes, events, rows or strings than the limits allow.
-    #[error("{path}: holds more than {limit} {what}; profile a shorter window")]
+    #[error("holds more than {limit} {what}; profile a shorter window")]
     TooMany {
-        /// Path of the XPlane.
-        path: PathBuf,
-        /// What there are too many of.
+        /// What there is too much of, as `events`.
         what: &'static str,
-        /// Limit that was passed.
+        /// The limit that was exceeded.
         limit: u64,
     },
-}
-
-/// Reads the profile at `path`.
-pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
-    let open_error = |source| ReadError::Open {
-        path: path.to_owned(),
-        source,
-    };
-    let limit = limits.max_text_bytes.min(LONGEST);
-    let file = File::open(path).map_err(open_error)?;
-    let Some(bytes) = read_at_most(file, limit).map_err(open_error)? else {
-        return Err(Failure::TooMany { what: "bytes", limit }.at(path));
-    };
-    space(&bytes, limits).map_err(|failure| failure.at(path))
-}
-
-/// A [`ReadError`] before the path is known.
-#[derive(Debug, PartialEq, Eq)]
-enum Failure {
-    NotASpace(&'static str),
-    Damaged(usize),
-    TooMany { what: &'static str, limit: u64 },
 }
 
 impl From<Damage> for Failure {
@@ -103,21 +71,22 @@ impl From<Damage> for Failure {
     }
 }
 
-impl Failure {
-    fn at(self, path: &Path) -> ReadError {
-        let path = path.to_owned();
-        match self {
-            Self::NotASpace(what) => ReadError::NotASpace { path, what },
-            Self::Damaged(offset) => ReadError::Damaged {
-                path,
-                offset: u64::try_from(offset).unwrap_or(u64::MAX),
-            },
-            Self::TooMany { what, limit } => ReadError::TooMany { path, what, limit },
-        }
-    }
+/// A [`Failure`] with the path of the profile.
+pub type ReadError = InFile<Failure>;
+
+/// Reads the profile at `path` into a capture. Fails where the file cannot be opened, is no
+/// profile, is damaged, or exceeds `limits`.
+pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
+    read_file(path, limits).map_err(ReadError::at(path))
 }
 
-/// `XSpace`: planes 1, errors 2, warnings 3, names of hosts 4.
+fn read_file(path: &Path, limits: &ReadLimits) -> Result<Capture, Failure> {
+    let limit = limits.max_text_bytes.min(MAX_MESSAGE_BYTES);
+    let bytes = read_at_most(File::open(path)?, limit)?;
+    space(&bytes.ok_or(Failure::TooMany { what: "bytes", limit })?, limits)
+}
+
+/// Reads an `XSpace` message, whose fields are: planes 1, errors 2, warnings 3, names of hosts 4.
 fn space(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, Failure> {
     if !begins_like_a_space(bytes) {
         return Err(Failure::NotASpace("it does not begin with a plane that has a name"));
@@ -136,9 +105,11 @@ fn space(bytes: &[u8], limits: &ReadLimits) -> Result<Capture, Failure> {
     Ok(fill.finish())
 }
 
-/// Whether the first plane of `bytes`, of which there may be more, has a name as planes have: `/device:GPU:0`, `/host:CPU`.
+/// Whether `bytes`, the start of a file, begin an `XSpace` message: its first plane must have a
+/// name like `/device:GPU:0` or `/host:CPU`.
 pub(crate) fn begins_like_a_space(bytes: &[u8]) -> bool {
-    // The plane itself may be longer than what is there; its name comes first, behind a number at most.
+    // The plane itself may be longer than what is there; its name comes first, behind a number at
+    // most.
     let Some((&[0x0a], rest)) = bytes.split_first_chunk::<1>() else {
         return false;
     };

@@ -1,7 +1,8 @@
 //! `cargo xtask bench`: our side of a job and the rival's, in turns, in one run on one machine.
 //!
-//! A bench is a file in `bench/`: how its input is made, what is run, what is asked of the figures. Every run is a process of its
-//! own that prints a line of JSON with its `seconds` (the job, without starting the process) and `peak_bytes`.
+//! A bench is a file in `bench/`: how its input is made, what is run, what is asked of the figures.
+//! Every run is a process of its own that prints a line of JSON with its `seconds` (the job,
+//! without starting the process) and `peak_bytes`.
 
 mod analyses;
 mod convert;
@@ -45,7 +46,8 @@ pub(crate) struct BenchOptions {
     /// Only the benches of these names.
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(names()))]
     names: Vec<String>,
-    /// How often each side runs, in turns; the fastest counts, and the median and the slowest are told.
+    /// How often each side runs, in turns; the fastest counts, and the median and the slowest are
+    /// told.
     #[arg(long, default_value_t = 5)]
     rounds: u32,
     /// Fail when a budget is missed.
@@ -56,23 +58,30 @@ pub(crate) struct BenchOptions {
 /// What is measured in another way than a job with a rival.
 #[derive(Debug, clap::Subcommand)]
 enum Other {
-    /// Measure a fleet of simulated nodes at the real API server, controller, gateway and admission, in the local cluster.
+    /// Measure a fleet of simulated nodes at the real API server, controller, gateway and
+    /// admission, in the local cluster.
     Fleet(fleet::FleetOptions),
     /// Measure what a prepared container costs: its start, and its pace without and with a capture.
     Graft(graft::GraftOptions),
-    /// Measure what an agent costs that has nothing to do: processor time, memory, and how often it wakes up.
+    /// Measure what an agent costs that has nothing to do: processor time, memory, and how often it
+    /// wakes up.
     Idle(idle::IdleOptions),
     /// Measure what the metrics ring costs with eight GPUs, and its longest gap.
     MetricsRing(metrics_ring::MetricsRingOptions),
-    /// Measure how near to the truth is what windows are said to cost, and how soon harm is ended, with programs whose pace is known.
+    /// Measure how near to the truth is what windows are said to cost, and how soon harm is ended,
+    /// with programs whose pace is known.
     Overhead(overhead::OverheadOptions),
-    /// Measure what a region costs in a Python program, and how soon a file's events are frames of polars, beside the engine alone.
+    /// Measure what a region costs in a Python program, and how soon a file's events are frames of
+    /// polars, beside the engine alone.
     Python(python::PythonOptions),
-    /// Measure what an empty NVTX range costs with the flight recorder, with Nsight Systems, and with both.
+    /// Measure what an empty NVTX range costs with the flight recorder, with Nsight Systems, and
+    /// with both.
     Recorder(recorder::RecorderOptions),
-    /// Measure a few jobs beside their rivals, and fail where one became slower than was written down. The tests do it.
+    /// Measure a few jobs beside their rivals, and fail where one became slower than was written
+    /// down. The tests do it.
     Short(short::ShortOptions),
-    /// Measure a session in the local cluster stage by stage, from its creation to the first bytes of its picture.
+    /// Measure a session in the local cluster stage by stage, from its creation to the first bytes
+    /// of its picture.
     Stages(stages::StagesOptions),
     /// Measure the viewer in a browser, on a usual capture and on one of ten million events.
     Viewer(viewer::ViewerOptions),
@@ -80,7 +89,7 @@ enum Other {
 
 /// A bench that can be run.
 struct Bench {
-    /// Its name on the command line.
+    /// Name of the bench on the command line.
     name: &'static str,
     /// What is done, for people.
     what: &'static str,
@@ -102,7 +111,8 @@ struct Bench {
 enum Source {
     /// The name of its file, and the arguments of the bench program that make it, less the file.
     Made(&'static str, &'static [&'static str]),
-    /// The name of its file, an export as SQLite of the shared corpus, and how often it holds that one's events.
+    /// The name of its file, an export as SQLite of the shared corpus, and how often it holds that
+    /// one's events.
     Longer(&'static str, &'static str, &'static str),
 }
 
@@ -214,9 +224,9 @@ fn build() -> Result<PathBuf> {
 /// Both sides of a bench.
 struct Sides {
     ours: Figures,
-    /// Those of the rival that was fastest by the wall.
+    /// Figures of the rival that was fastest by the wall.
     fastest: Figures,
-    /// Those of all rivals.
+    /// Figures of all rivals.
     theirs: Vec<Figures>,
 }
 
@@ -329,7 +339,8 @@ fn hold(name: &str, verdicts: Vec<Verdict>) -> Vec<String> {
     missed
 }
 
-/// Our side of a job. An analysis gets the setting of the allocator that the agent's children have (`agent/pipeline/src/steps.rs`).
+/// Our side of a job. An analysis gets the setting of the allocator that the agent's children have
+/// (`agent/pipeline/src/steps.rs`).
 fn our_side(program: &Path, arguments: &[&str]) -> Run {
     let run = Run::new(program).args(arguments);
     if arguments.first() == Some(&"analyze") {
@@ -354,7 +365,8 @@ fn load() -> String {
     format!("{cores} cores, load {minute}")
 }
 
-/// How many times as fast, and whether that is enough; and what is told beside: the same round by round, and of processor time.
+/// How many times as fast, and whether that is enough; and what is told beside: the same round by
+/// round, and of processor time.
 fn speed(ours: &Figures, rival: &Figures, budget: &'static str, least: f64) -> [Verdict; 3] {
     let ratio = rival.seconds / ours.seconds;
     let cpu = rival.cpu_seconds() / ours.cpu_seconds();

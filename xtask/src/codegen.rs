@@ -35,7 +35,8 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     })
 }
 
-/// Runs `flopwatch-codegen`, which compiles the whole catalogue and is therefore no part of this program.
+/// Runs `flopwatch-codegen`, which compiles the whole catalogue and is therefore no part of this
+/// program.
 fn generated(cache: &Cache, what: &str, path: &str) -> Result<()> {
     let cargo = project::cargo()?.envs(project::environment(cache)?);
     cargo

@@ -48,9 +48,13 @@ pub(crate) fn run(cache: &Cache, record_args: &[String]) -> Result<()> {
         "{RECORDER} record -f {MANIFEST} -- {WORKLOAD} {}",
         WORKLOAD_ARGS.join(" ")
     ));
+    say(format_args!(
+        "for a program of yours: {} record ./your-program",
+        recorder.display()
+    ));
     let recorder = Run::new(recorder).dir(project::root()?).envs(nsys.environment());
     let recorder = recorder
-        .args(["record", "-f", MANIFEST, "--output"])
+        .args(["record", "-f", MANIFEST, "--force", "--output"])
         .arg(output)
         .args(record_args);
     Err(recorder.arg("--").arg(workload).args(WORKLOAD_ARGS).replace())

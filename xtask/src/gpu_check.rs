@@ -1,4 +1,5 @@
-//! Bundles to carry to a machine with an NVIDIA GPU: made here, checked here as far as a machine without one can.
+//! Bundles to carry to a machine with an NVIDIA GPU: made here, checked here as far as a machine
+//! without one can.
 
 mod bundle;
 mod nsys;
@@ -126,7 +127,8 @@ fn profilers(cache: &Cache, output: &Path) -> Result<Bundle> {
     Ok(bundle)
 }
 
-/// The package as a wheel holds it, with the module built for the interpreters that the wheel is for.
+/// The package as a wheel holds it, with the module built for the interpreters that the wheel is
+/// for.
 fn python_package(bundle: &mut Bundle) -> Result<()> {
     let module = optimised("flopwatch-python", PYTHON_MODULE)?;
     bundle.add(&module, "flopwatch/_native.abi3.so")?;
@@ -191,7 +193,8 @@ fn rehearse_graft(bundle: &Bundle) -> Result<()> {
     }
 }
 
-/// Kineto and JAX's service record on the processor here, where the variables name a Python with PyTorch and one with JAX.
+/// Kineto and JAX's service record on the processor here, where the variables name a Python with
+/// PyTorch and one with JAX.
 fn rehearse_profilers(bundle: &Bundle) -> Result<()> {
     let frameworks = [
         ("FLOPWATCH_TORCH", "--python", "/profilers/0/found/cpu_op"),

@@ -1,4 +1,5 @@
-//! Tests that run for longer than in CI, most of them in the local cluster, and say what they see as they see it.
+//! Tests that run for longer than in CI, most of them in the local cluster, and say what they see
+//! as they see it.
 
 use crate::test;
 use anyhow::Result;
@@ -10,7 +11,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Longer than a night.
-const LONGEST: Duration = Duration::from_hours(24);
+const RUN_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// What tests need of the local cluster, which is brought up where it is not.
 pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
@@ -25,7 +26,8 @@ pub(crate) fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     test::system_environment(cache, false)
 }
 
-/// Runs some of the system tests in the local cluster with one variable set, and shows what they say.
+/// Runs some of the system tests in the local cluster with one variable set, and shows what they
+/// say.
 pub(crate) fn tell(cache: &Cache, what: &str, variable: (&str, String), tests: &str) -> Result<()> {
     let mut more = environment(cache)?;
     let (name, value) = variable;
@@ -44,6 +46,6 @@ pub(crate) fn watched(cache: &Cache, more: &BTreeMap<String, String>, targets: &
         .args(targets)
         .args(["--", "--nocapture"])
         .args(Some(name).filter(|name| !name.is_empty()))
-        .deadline(LONGEST)
+        .deadline(RUN_TIMEOUT)
         .watched(|line| say(line))
 }

@@ -8,8 +8,10 @@ mod dependencies;
 mod documentation;
 mod links;
 mod lockfile;
+mod names;
 mod paths;
 mod python;
+mod width;
 
 use crate::test::SYSTEM_TARGETS;
 use anyhow::{Result, anyhow, bail};
@@ -19,6 +21,28 @@ use flopwatch_toolchain::golang::HELM;
 use flopwatch_toolchain::progress::{say, step};
 use flopwatch_toolchain::project::{self, Artifacts};
 use std::collections::BTreeSet;
+use std::fs;
+
+/// The folders that hold pages, from the repository's root.
+const PAGE_FOLDERS: [&str; 6] = [
+    "",
+    "docs",
+    "docs/analyses",
+    "docs/decisions",
+    "docs/measurements",
+    "web",
+];
+
+/// The files that git tracks and whose paths match one of `patterns`, each with its text. One that
+/// was removed and not yet committed is left out.
+fn tracked(patterns: &[&str]) -> Result<impl Iterator<Item = (String, String)>> {
+    let root = project::root()?;
+    let files = project::git(&[&["ls-files"], patterns].concat())?;
+    Ok(files.into_iter().filter_map(move |file| {
+        let text = fs::read_to_string(root.join(&file)).ok()?;
+        Some((file, text))
+    }))
+}
 
 /// Runs every check and fails when one failed.
 pub(crate) fn run(cache: &Cache) -> Result<()> {
@@ -29,8 +53,8 @@ pub(crate) fn run(cache: &Cache) -> Result<()> {
     checks.end()
 }
 
-/// Those that compile the workspace: all that comes later is waiting for that. Gives what was built, if it compiles, and whether
-/// there was nothing to complain of.
+/// Those that compile the workspace: all that comes later is waiting for that. Gives what was
+/// built, if it compiles, and whether there was nothing to complain of.
 pub(crate) fn compile(cache: &Cache) -> (Option<Artifacts>, Result<()>) {
     let mut checks = Checks::default();
     checks.run("format", format);
@@ -43,10 +67,12 @@ pub(crate) fn compile(cache: &Cache) -> (Option<Artifacts>, Result<()>) {
     (built, checks.end())
 }
 
-/// Links between the documents, and the paths that they name.
+/// Links between the documents, the paths that they name, the width of their lines, and names.
 pub(crate) fn links() -> Result<()> {
     links::check()?;
-    paths::check()
+    paths::check()?;
+    width::check()?;
+    names::check()
 }
 
 /// All others, which nothing waits for.
@@ -67,6 +93,8 @@ impl Checks {
         self.run("documentation", || documentation::check(cache));
         self.run("links between the documents", links::check);
         self.run("paths in the documents", paths::check);
+        self.run("lines of prose", width::check);
+        self.run("names", names::check);
         self.run("chart", || {
             let chart = project::root()?.join("charts/flopwatch");
             let helm = HELM.build(cache)?.join("helm");
@@ -114,7 +142,8 @@ fn format() -> Result<()> {
     project::cargo()?.args(["fmt", "--all", "--check"]).shown()
 }
 
-/// Compiles all that there is, as the tests run it; gives what was built, and an error where that gave a warning.
+/// Compiles all that there is, as the tests run it; gives what was built, and an error where that
+/// gave a warning.
 fn clippy(cache: &Cache) -> Result<(Artifacts, Result<()>)> {
     // A library and its tests tell of the same warning.
     let mut told = BTreeSet::new();

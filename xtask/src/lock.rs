@@ -15,7 +15,8 @@ const PYTHON: &str = "3.11";
 /// Which versions are taken.
 #[derive(Debug, Args)]
 pub(crate) struct LockOptions {
-    /// Take the newest versions of packages that others ask for [default: keep those that still do].
+    /// Take the newest versions of packages that others ask for [default: keep those that still
+    /// do].
     #[arg(long)]
     upgrade: bool,
 }

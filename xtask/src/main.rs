@@ -57,9 +57,11 @@ enum Recipe {
     Oracle(oracle::OracleOptions),
     /// Build the programs as they are handed out, with their line tables in files of their own.
     Release(release::ReleaseOptions),
-    /// Build the Python package as pip installs it, and try it in a clean environment of each Python of this machine.
+    /// Build the Python package as pip installs it, and try it in a clean environment of each
+    /// Python of this machine.
     Wheel(wheel::WheelOptions),
-    /// Attach to and detach from running workloads a thousand times under random faults, and report who was harmed.
+    /// Attach to and detach from running workloads a thousand times under random faults, and report
+    /// who was harmed.
     Soak(soak::SoakOptions),
     /// Profile a sample program on this machine, without a cluster.
     Demo {
@@ -67,7 +69,8 @@ enum Recipe {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         record_args: Vec<String>,
     },
-    /// Measure the trace engine beside what people use instead; `graft`: what a prepared container costs.
+    /// Measure the trace engine beside what people use instead; `graft`: what a prepared container
+    /// costs.
     Bench(bench::BenchOptions),
     /// Run a real Kubernetes cluster on this machine.
     Cluster {

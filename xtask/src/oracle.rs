@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const PROGRAM: &str = "flopwatch";
 /// A folder of some hundred large captures takes hours.
-const LONGEST: Duration = Duration::from_hours(24);
+const RUN_TIMEOUT: Duration = Duration::from_hours(24);
 
 /// Which captures, and which program.
 #[derive(Debug, Args)]
@@ -50,5 +50,5 @@ pub(crate) fn run(cache: &Cache, options: &OracleOptions) -> Result<()> {
         let (seconds, seed) = (seconds.to_string(), options.seed.to_string());
         run = run.args(["--seconds", &seconds, "--seed", &seed]);
     }
-    run.deadline(LONGEST).shown()
+    run.deadline(RUN_TIMEOUT).shown()
 }

@@ -58,7 +58,8 @@ pub(crate) struct ReleaseOptions {
     /// The programs [default: all].
     #[arg(value_parser = PossibleValuesParser::new(PROGRAMS.map(|program| program.name)))]
     programs: Vec<String>,
-    /// The folder that they go to, each with its line tables beside it (NAME.debug) [default: target/release-files].
+    /// The folder that they go to, each with its line tables beside it (NAME.debug) [default:
+    /// target/release-files].
     #[arg(long)]
     output: Option<PathBuf>,
     /// Fail when a program is larger than its budget.
@@ -107,8 +108,9 @@ fn megabytes(bytes: u64) -> f64 {
     f64::from(u32::try_from(bytes / 1000).unwrap_or(u32::MAX)) / 1000.0
 }
 
-/// Puts a program without its line tables into the folder, and the line tables beside it. The program names the file, so that
-/// debuggers and its own backtraces find it where both lie in one folder. Gives the program's bytes.
+/// Puts a program without its line tables into the folder, and the line tables beside it. The
+/// program names the file, so that debuggers and its own backtraces find it where both lie in one
+/// folder. Gives the program's bytes.
 fn split(built: &Path, folder: &Path, name: &str) -> Result<u64> {
     let (program, tables) = (folder.join(name), folder.join(format!("{name}.debug")));
     let objcopy = || Run::new("objcopy");

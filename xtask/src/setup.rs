@@ -31,7 +31,8 @@ pub(crate) fn all(cache: &Cache) -> Result<()> {
     pytorch(cache)
 }
 
-/// The largest of what tests take from PyPI. [`tests`] leaves it out: the tests' recipe fetches it while cargo compiles.
+/// The largest of what tests take from PyPI. [`tests`] leaves it out: the tests' recipe fetches it
+/// while cargo compiles.
 pub(crate) fn pytorch(cache: &Cache) -> Result<()> {
     step("PyTorch", || torch::ensure(cache))
 }

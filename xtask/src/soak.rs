@@ -1,4 +1,5 @@
-//! The long soak: cycles of attaching and detaching under random faults, and starts of prepared containers.
+//! The long soak: cycles of attaching and detaching under random faults, and starts of prepared
+//! containers.
 
 use crate::in_cluster;
 use anyhow::{Result, bail};
@@ -19,7 +20,8 @@ const POD_KILLS: &str =
 /// How long, and on what.
 #[derive(Debug, Args)]
 pub(crate) struct SoakOptions {
-    /// Sessions with a random profiler that are struck by a random fault each, or by none; those of a run that is taken up count.
+    /// Sessions with a random profiler that are struck by a random fault each, or by none; those of
+    /// a run that is taken up count.
     #[arg(long, default_value_t = 1000)]
     cycles: u64,
     /// Workloads at a time: the sample workload, and a third of them PyTorch and JAX.
@@ -34,16 +36,20 @@ pub(crate) struct SoakOptions {
     /// Starts of prepared containers, one after the other, without a cluster.
     #[arg(long, default_value_t = 0)]
     starts: u64,
-    /// Starts of a prepared container of one pod, without a cluster; in every second one a process of the profiler is killed.
+    /// Starts of a prepared container of one pod, without a cluster; in every second one a process
+    /// of the profiler is killed.
     #[arg(long, default_value_t = 0)]
     kills: u64,
-    /// Lives of a container in a pod of the cluster; in every second one a process of the profiler is killed.
+    /// Lives of a container in a pod of the cluster; in every second one a process of the profiler
+    /// is killed.
     #[arg(long, default_value_t = 0)]
     pod_kills: u64,
-    /// Minutes in which schedules make windows on both nodes of the cluster, a day's slots in 24; nothing may grow.
+    /// Minutes in which schedules make windows on both nodes of the cluster, a day's slots in 24;
+    /// nothing may grow.
     #[arg(long, default_value_t = 0)]
     schedule_minutes: u64,
-    /// Records side by side, without a cluster; in every second one a process of the profiler is killed.
+    /// Records side by side, without a cluster; in every second one a process of the profiler is
+    /// killed.
     #[arg(long, default_value_t = 0)]
     records: u64,
     /// Kills of the agent in each stage of a capture, without a cluster.

@@ -41,7 +41,8 @@ pub(crate) struct TestOptions {
     /// Only the tests of one level, without setup and lint.
     #[arg(long, value_enum, conflicts_with = "skip_cluster")]
     only: Option<Level>,
-    /// Only the tests that a change can reach, without setup: what differs from BASE, a revision, and what is not committed.
+    /// Only the tests that a change can reach, without setup: what differs from BASE, a revision,
+    /// and what is not committed.
     #[arg(long, value_name = "BASE", num_args = 0..=1, default_missing_value = "HEAD", conflicts_with = "skip_cluster")]
     changed: Option<String>,
     /// Use the cluster that KUBECONFIG names instead of a local one.

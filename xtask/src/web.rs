@@ -1,4 +1,5 @@
-//! The viewer: built with Node into `web/dist/site`, from where the programs that serve it embed it; and its tests.
+//! The viewer: built with Node into `web/dist/site`, from where the programs that serve it embed
+//! it; and its tests.
 
 use crate::test::{Failure, Kind, Outcome, Skip, Tally};
 use anyhow::{Context as _, Result, bail};
@@ -13,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Far more than a busy machine takes for any of its steps.
-const DEADLINE: Duration = Duration::from_mins(15);
+const STEP_TIMEOUT: Duration = Duration::from_mins(15);
 /// What the build is made of, below `web`.
 const SOURCES: &[&str] = &[
     ".npmrc",
@@ -35,9 +36,9 @@ const SUITES: [(&str, &str); 2] = [
 /// What the README shows of the viewer.
 const PICTURE: &str = "docs/viewer.png";
 /// How vitest calls a test that it did not run.
-const LEFT_OUT: [&str; 3] = ["pending", "skipped", "todo"];
+const NOT_RUN: [&str; 3] = ["pending", "skipped", "todo"];
 /// Lines of a failure that are shown.
-const SAID: usize = 20;
+const MAX_FAILURE_LINES: usize = 20;
 
 /// What to do beside building.
 #[derive(Debug, Args)]
@@ -89,7 +90,7 @@ pub(crate) fn build(cache: &Cache) -> Result<()> {
         node.run(&web.join("node_modules").join(tool))
             .arg(argument)
             .dir(&web)
-            .deadline(DEADLINE)
+            .deadline(STEP_TIMEOUT)
             .quiet()?;
     }
     fs::write(&stamp, key).with_context(|| format!("cannot write {}", stamp.display()))
@@ -102,7 +103,7 @@ fn picture(cache: &Cache, file: &Path) -> Result<()> {
         .arg(std::path::absolute(file)?)
         .arg(project::root()?.join(PICTURE))
         .dir(&web)
-        .deadline(DEADLINE)
+        .deadline(STEP_TIMEOUT)
         .quiet()
 }
 
@@ -110,7 +111,7 @@ fn picture(cache: &Cache, file: &Path) -> Result<()> {
 pub(crate) fn measure(cache: &Cache, program: &Path, timeline: &Path) -> Result<String> {
     let web = folder()?;
     let run = packages(cache, &web)?.run(&web.join("tests/measure.mjs"));
-    run.arg(program).arg(timeline).dir(&web).deadline(DEADLINE).output()
+    run.arg(program).arg(timeline).dir(&web).deadline(STEP_TIMEOUT).output()
 }
 
 /// Runs the tests of the pure parts and those in a browser.
@@ -144,7 +145,7 @@ fn vitest(cache: &Cache, config: &str) -> Result<Outcome> {
         .args(["run", "--config", config, "--reporter=json"])
         .arg(format!("--outputFile={}", report.display()))
         .dir(&web)
-        .deadline(DEADLINE)
+        .deadline(STEP_TIMEOUT)
         .quiet();
     let read = fs::read_to_string(&report).ok().and_then(|text| parse(&text));
     match (read, outcome) {
@@ -174,7 +175,7 @@ fn parse(report: &str) -> Option<Outcome> {
             tally.failed = tally.failed.saturating_add(1);
             failures.push(failure(text(file, "name"), text(file, "message")));
         }
-        let left_out = tests.iter().filter(|test| LEFT_OUT.contains(&text(test, "status")));
+        let left_out = tests.iter().filter(|test| NOT_RUN.contains(&text(test, "status")));
         skips.extend(left_out.map(|test| Skip {
             kind: Kind::Other,
             test: text(test, "fullName").to_owned(),
@@ -201,7 +202,7 @@ fn text<'a>(value: &'a Value, name: &str) -> &'a str {
 fn failure(test: &str, output: &str) -> Failure {
     Failure {
         test: test.to_owned(),
-        output: output.lines().take(SAID).map(str::to_owned).collect(),
+        output: output.lines().take(MAX_FAILURE_LINES).map(str::to_owned).collect(),
     }
 }
 
@@ -218,7 +219,7 @@ fn packages(cache: &Cache, web: &Path) -> Result<Node> {
     node.npm()
         .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"])
         .dir(web)
-        .deadline(DEADLINE)
+        .deadline(STEP_TIMEOUT)
         .quiet()?;
     fs::write(&stamp, key).with_context(|| format!("cannot write {}", stamp.display()))?;
     Ok(node)

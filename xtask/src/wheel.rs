@@ -1,4 +1,5 @@
-//! `cargo xtask wheel`: the Python package as pip installs it, and a try of it in a clean environment of each Python of this machine.
+//! `cargo xtask wheel`: the Python package as pip installs it, and a try of it in a clean
+//! environment of each Python of this machine.
 
 use anyhow::{Context as _, Result, bail};
 use flopwatch_toolchain::cache::{Cache, remove};
@@ -16,14 +17,15 @@ const SMOKE: &str = include_str!("wheel/smoke.py");
 const PACKAGE: &str = "flopwatch";
 const MODULE: &str = "_native";
 /// The oldest that the package is for.
-const OLDEST: u32 = 10;
+const OLDEST_MINOR: u32 = 10;
 /// The newest that is looked for by name.
-const NEWEST: u32 = 30;
+const NEWEST_MINOR: u32 = 30;
 
 /// How it is built.
 #[derive(Debug, clap::Args)]
 pub(crate) struct WheelOptions {
-    /// Build it as it is handed out: small, and for every Linux whose C library is as new as this one's.
+    /// Build it as it is handed out: small, and for every Linux whose C library is as new as this
+    /// one's.
     #[arg(long)]
     release: bool,
     /// Folder for the wheel; `wheels` below cargo's target folder by default.
@@ -49,8 +51,9 @@ pub(crate) fn run(cache: &Cache, options: &WheelOptions) -> Result<()> {
     attempts(&wheel)
 }
 
-/// Makes the wheel of the module that the tests' build made, and tries it. Building it by maturin would compile the module and all
-/// below it once more, with the features that they have without the workspace; what is handed out is built so.
+/// Makes the wheel of the module that the tests' build made, and tries it. Building it by maturin
+/// would compile the module and all below it once more, with the features that they have without
+/// the workspace; what is handed out is built so.
 pub(crate) fn of_tests(cache: &Cache, built: &Artifacts) -> Result<()> {
     let module = built.libraries.get(MODULE).context("cargo built no module of Python")?;
     let wheel = step("wheel", || pack(cache, module, &folder()?))?;
@@ -61,8 +64,8 @@ fn folder() -> Result<PathBuf> {
     Ok(project::target_directory()?.join("wheels"))
 }
 
-/// Packs the package with a module in a folder, which it empties first; gives the wheel's file. What the wheel says of itself comes
-/// from maturin, as it does in what is handed out.
+/// Packs the package with a module in a folder, which it empties first; gives the wheel's file.
+/// What the wheel says of itself comes from maturin, as it does in what is handed out.
 fn pack(cache: &Cache, module: &Path, output: &Path) -> Result<PathBuf> {
     let tools = python::package_tools(cache)?.join("bin");
     let sources = project::root()?.join("python");
@@ -115,7 +118,7 @@ fn made(output: &Path) -> Result<PathBuf> {
 fn attempts(wheel: &Path) -> Result<()> {
     let pythons = pythons()?;
     if pythons.is_empty() {
-        bail!("no Python 3.{OLDEST} or newer on this machine: the wheel was not tried");
+        bail!("no Python 3.{OLDEST_MINOR} or newer on this machine: the wheel was not tried");
     }
     for (minor, python) in &pythons {
         step(&format!("Python 3.{minor}"), || attempt(python, wheel))?;
@@ -148,7 +151,7 @@ pub(crate) fn build(cache: &Cache, options: &WheelOptions, output: &Path) -> Res
 
 /// The interpreters that the package is for, one of each version: on PATH, and those of pyenv.
 fn pythons() -> Result<BTreeMap<u32, PathBuf>> {
-    let names = (OLDEST..=NEWEST).map(|minor| format!("python3.{minor}"));
+    let names = (OLDEST_MINOR..=NEWEST_MINOR).map(|minor| format!("python3.{minor}"));
     let mut candidates: Vec<PathBuf> = ["python3".to_owned()]
         .into_iter()
         .chain(names)
@@ -170,7 +173,7 @@ fn pythons() -> Result<BTreeMap<u32, PathBuf>> {
             continue;
         };
         let minor = version.trim().parse::<u32>()?.checked_sub(3000);
-        if let Some(minor) = minor.filter(|minor| *minor >= OLDEST) {
+        if let Some(minor) = minor.filter(|minor| *minor >= OLDEST_MINOR) {
             found.entry(minor).or_insert(candidate);
         }
     }

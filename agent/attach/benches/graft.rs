@@ -1,7 +1,9 @@
-//! What a graft costs: the start of a container and the pace of its program, unprepared, prepared, and with a capture running.
+//! What a graft costs: the start of a container and the pace of its program, unprepared, prepared,
+//! and with a capture running.
 //!
-//! `cargo xtask bench graft` builds what it runs and starts it. The container and the profiler are the tests' own; there is no
-//! kubelet in it. Rounds alternate between the kinds, so that what else the machine does meets all of them.
+//! `cargo xtask bench graft` builds what it runs and starts it. The container and the profiler are
+//! the tests' own; there is no kubelet in it. Rounds alternate between the kinds, so that what else
+//! the machine does meets all of them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -23,7 +25,7 @@ use flopwatch_attach::nsys::{Collection, LaunchOptions};
 
 const SESSION: &str = "fw-bench";
 /// Length of one measured window.
-const WINDOW: Duration = Duration::from_secs(3);
+const WINDOW_DURATION: Duration = Duration::from_secs(3);
 
 fn main() {
     let numbers: Vec<u32> = std::env::args().filter_map(|word| word.parse().ok()).collect();
@@ -70,14 +72,7 @@ fn measure_starts(rig: &Rig, starts: u32) {
     let (mut plain, mut prepared, mut waits) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..starts {
         for launcher in [None, Some(&PATIENT[..])] {
-            let container = Container::start(
-                rig,
-                &Spec {
-                    launcher,
-                    command: &command,
-                    ..Spec::default()
-                },
-            );
+            let container = Spec::of(&command).launcher(launcher).start(rig);
             if launcher.is_some() {
                 waits.push(to_f64(graft(rig, &container).1));
             }
@@ -106,20 +101,12 @@ struct Pace {
     cpu_ns: f64,
 }
 
-/// Time and processor time per step of the program, unprepared, prepared, and with a capture running.
+/// Time and processor time per step of the program, unprepared, prepared, and with a capture
+/// running.
 fn measure_pace(rig: &Rig, what: &str, steps: u64, rounds: u32) {
     let steps = steps.to_string();
     let command = [WORKLOAD, "--range-steps", &steps];
-    let start = |launcher| {
-        Container::start(
-            rig,
-            &Spec {
-                launcher,
-                command: &command,
-                ..Spec::default()
-            },
-        )
-    };
+    let start = |launcher| Spec::of(&command).launcher(launcher).start(rig);
     let mut kinds: [(&str, Vec<Pace>); 3] = [
         ("unprepared", Vec::new()),
         ("prepared, no capture", Vec::new()),
@@ -144,7 +131,7 @@ fn measure_pace(rig: &Rig, what: &str, steps: u64, rounds: u32) {
     }
     println!(
         "\npace, {what}: median of {rounds} windows of {} s, per step of four ranges",
-        WINDOW.as_secs()
+        WINDOW_DURATION.as_secs()
     );
     println!(
         "{:36} {:>12} {:>8} {:>12} {:>8}",
@@ -180,11 +167,12 @@ fn window(container: &Container) -> Pace {
     wait_for("the program", || container.stdout().contains("t=").then_some(()));
     pause(Duration::from_millis(300));
     let (from, cpu_from, began) = (report(), cpu(container), Instant::now());
-    pause(WINDOW);
+    pause(WINDOW_DURATION);
     let (to, cpu_to, took) = (report(), cpu(container), began.elapsed());
     let program = to_f64((to.1 - from.1) / 4);
     let wall_ns = to_f64(to.0 - from.0) / program;
-    // Processor time is of a window that began and ended a little beside the reports': the same pace, another length.
+    // Processor time is of a window that began and ended a little beside the reports': the same
+    // pace, another length.
     let cpu_ns = (cpu_to - cpu_from) / took.as_secs_f64() * wall_ns;
     Pace { wall_ns, cpu_ns }
 }

@@ -1,5 +1,5 @@
-//! The smallest program that keeps the contract of `flopwatch_attach::reexec`: the tests start it in
-//! the agent's place. With `work` before the rest it does the work of its sandboxes itself.
+//! The smallest program that keeps the contract of `flopwatch_attach::reexec`: the tests start it
+//! in the agent's place. With `work` before the rest it does the work of its sandboxes itself.
 #![allow(clippy::print_stdout, reason = "the tests read what it says")]
 
 use std::process::ExitCode;
@@ -9,13 +9,13 @@ use flopwatch_attach::reexec;
 fn main() -> ExitCode {
     let arguments: Vec<_> = std::env::args_os().skip(1).collect();
     match arguments.split_first() {
-        Some((first, rest)) if first == "work" => reexec::child_main_with(rest, look),
+        Some((first, rest)) if first == "work" => reexec::child_main_with(rest, inspect),
         _ => reexec::child_main(&arguments),
     }
 }
 
 /// Says what it can read of the files whose names it is given, and what it can write to.
-fn look(words: &[String]) -> u8 {
+fn inspect(words: &[String]) -> u8 {
     for word in words {
         if word == "abort" {
             std::process::abort();

@@ -1,8 +1,8 @@
 //! Calls that may block for ever: each on a thread of its own, at most one per key.
 //!
-//! A file of a container may lie on a file system whose server is gone, and procfs waits for the memory of a process that waits for
-//! such a file. Nobody can end a thread that the kernel holds: it is left behind, its key stays taken until it returns, and
-//! whoever asked goes on.
+//! A file of a container may lie on a file system whose server is gone, and procfs waits for the
+//! memory of a process that waits for such a file. Nobody can end a thread that the kernel holds:
+//! it is left behind, its key stays taken until it returns, and whoever asked goes on.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::sync_channel;
@@ -10,14 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// Threads that may be left behind before nothing more is begun.
-const MOST: usize = 512;
+const MAX_ABANDONED_THREADS: usize = 512;
 /// Bytes of such a thread's stack.
-const STACK: usize = 1 << 20;
+const STACK_BYTES: usize = 1 << 20;
 
 /// Why there is no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Late {
-    /// It was begun, and has not come back in time.
+    /// The work was begun, and has not come back within this time.
     #[error("no answer within {0:?}")]
     Waited(Duration),
     /// An earlier one for the same key has not come back yet, or too many have not.
@@ -89,7 +89,7 @@ impl Gate {
         let slot = slots.find_map(|key| self.take(key)).ok_or(Late::Busy)?;
         let thread = std::thread::Builder::new()
             .name("flopwatch-look".into())
-            .stack_size(STACK)
+            .stack_size(STACK_BYTES)
             .spawn(move || {
                 let found = work();
                 drop(slot);
@@ -105,7 +105,7 @@ impl Gate {
 
     fn take(&self, key: String) -> Option<Slot> {
         let mut taken = lock(&self.taken);
-        (taken.len() < MOST && taken.insert(key.clone())).then(|| Slot {
+        (taken.len() < MAX_ABANDONED_THREADS && taken.insert(key.clone())).then(|| Slot {
             taken: Arc::clone(&self.taken),
             key,
         })

@@ -14,7 +14,8 @@ const PROG_LOAD: libc::c_int = 5;
 const PROG_ATTACH: libc::c_int = 8;
 const PROG_GET_FD_BY_ID: libc::c_int = 13;
 const PROG_QUERY: libc::c_int = 16;
-/// `BPF_PROG_TYPE_CGROUP_DEVICE` and the place that such programs are attached to, `BPF_CGROUP_DEVICE`.
+/// `BPF_PROG_TYPE_CGROUP_DEVICE` and the place that such programs are attached to,
+/// `BPF_CGROUP_DEVICE`.
 const TYPE_CGROUP_DEVICE: u32 = 15;
 const AT_CGROUP_DEVICE: u32 = 6;
 /// Beside the programs that are there: all of them must agree.
@@ -22,14 +23,15 @@ const ALLOW_MULTI: u32 = 1 << 1;
 /// With the programs of the cgroups above.
 const QUERY_EFFECTIVE: u32 = 1 << 0;
 /// Programs of one cgroup that are asked for; the kernel attaches 64 at most to each.
-const MOST: u32 = 1024;
+const MAX_PROGRAMS: u32 = 1024;
 
 /// One instruction of eBPF.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Instruction {
     pub(crate) code: u8,
-    /// Destination in the low four bits, source in the high ones (little-endian machines, which are all that NVIDIA's driver serves).
+    /// Destination in the low four bits, source in the high ones (little-endian machines, which are
+    /// all that NVIDIA's driver serves).
     pub(crate) registers: u8,
     pub(crate) offset: i16,
     pub(crate) immediate: i32,
@@ -66,11 +68,12 @@ impl Attributes {
 }
 
 /// # Safety
-/// Every address in `attributes` is of memory that lives until this returns and that `command` may use as it does.
+/// Every address in `attributes` is of memory that lives until this returns and that `command` may
+/// use as it does.
 unsafe fn call(command: libc::c_int, attributes: &mut Attributes) -> io::Result<libc::c_long> {
     let size = size_of::<Attributes>();
-    // SAFETY: the attributes are as long as is said, zero where the command has no field, and by this function's contract what
-    // they point to is there.
+    // SAFETY: the attributes are as long as is said, zero where the command has no field, and by
+    // this function's contract what they point to is there.
     let outcome = unsafe { libc::syscall(libc::SYS_bpf, command, &raw mut *attributes, size) };
     if outcome < 0 {
         Err(io::Error::last_os_error())
@@ -99,8 +102,9 @@ pub(crate) fn load(program: &[Instruction]) -> io::Result<OwnedFd> {
         .address(8, program.as_ptr())
         .address(16, licence.as_ptr())
         .put(48, b"flopwatch");
-    // SAFETY: the instructions and the licence outlive the call, which reads them: as many instructions as are there, of the
-    // layout that the kernel has (`repr(C)`, eight bytes), and a terminated string.
+    // SAFETY: the instructions and the licence outlive the call, which reads them: as many
+    // instructions as are there, of the layout that the kernel has (`repr(C)`, eight bytes), and a
+    // terminated string.
     unsafe { call_for_descriptor(PROG_LOAD, &mut attributes) }
 }
 
@@ -119,15 +123,16 @@ pub(crate) fn attach(cgroup: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Res
 pub(crate) fn attached(cgroup: BorrowedFd<'_>, effective: bool) -> io::Result<Vec<u32>> {
     /// Where the kernel says how many there are.
     const COUNT: usize = 24;
-    let mut numbers = vec![0_u32; usize::try_from(MOST).unwrap_or(0)];
+    let mut numbers = vec![0_u32; usize::try_from(MAX_PROGRAMS).unwrap_or(0)];
     let flags = if effective { QUERY_EFFECTIVE } else { 0 };
     let mut attributes = Attributes::new()
         .descriptor(0, cgroup)
         .number(4, AT_CGROUP_DEVICE)
         .number(8, flags)
         .address(16, numbers.as_mut_ptr())
-        .number(COUNT, MOST);
-    // SAFETY: the numbers outlive the call, which writes no more of them than it was told there is room for.
+        .number(COUNT, MAX_PROGRAMS);
+    // SAFETY: the numbers outlive the call, which writes no more of them than it was told there is
+    // room for.
     unsafe { call(PROG_QUERY, &mut attributes) }?;
     let count = attributes
         .0

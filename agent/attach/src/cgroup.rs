@@ -1,10 +1,11 @@
 //! From `/proc/PID/cgroup` to the pod and the container.
 //!
-//! Kubelets and runtimes write the path in several forms, below prefixes of their own (nested nodes, `system.slice`). What follows a
-//! container's own part is the container's to write, where it may make cgroups: so the first part that names a container counts,
-//! or, for a caller that is in a pod in a pod itself, the one as deep as its own.
+//! Kubelets and runtimes write the path in several forms, below prefixes of their own (nested
+//! nodes, `system.slice`). What follows a container's own part is the container's to write, where
+//! it may make cgroups: so the first part that names a container counts, or, for a caller that is
+//! in a pod in a pod itself, the one as deep as its own.
 
-/// Whose cgroup a process is in.
+/// Pod and container that a process's cgroup belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerCgroup {
     /// UID of the pod, with dashes; a static pod's is 32 hex digits without.
@@ -13,16 +14,17 @@ pub struct ContainerCgroup {
     pub container_id: String,
 }
 
-/// Reads the text of `/proc/PID/cgroup`, cgroup v1 and v2; none when no line names a pod's container (a process of the
-/// host, a runtime's monitor, or a view from inside another cgroup namespace: read the host's procfs).
+/// Reads the text of `/proc/PID/cgroup`, cgroup v1 and v2; none when no line names a pod's
+/// container (a process of the host, a runtime's monitor, or a view from inside another cgroup
+/// namespace: read the host's procfs).
 ///
 /// `depth` is that of the caller ([`depth`]): its own node's pods are as deep as it is.
 pub fn parse(text: &str, depth: usize) -> Option<ContainerCgroup> {
     paths(text).find_map(|path| containers(path).nth(depth.saturating_sub(1)))
 }
 
-/// How many containers of pods, one in the other, a process with that `/proc/PID/cgroup` is in; at least 1, as the way to the
-/// outer ones is not shown to who has a cgroup namespace.
+/// How many containers of pods, one in the other, a process with that `/proc/PID/cgroup` is in; at
+/// least 1, as the way to the outer ones is not shown to who has a cgroup namespace.
 pub fn depth(text: &str) -> usize {
     paths(text)
         .map(|path| containers(path).count())
@@ -79,8 +81,8 @@ fn pod_uid(segment: &str) -> Option<String> {
 
 fn container_id(segment: &str) -> Option<String> {
     let name = segment.strip_suffix(".scope").unwrap_or(segment);
-    // `cri-containerd-ID`, `cri-containerd:ID`, `crio-ID`, `docker-ID` or the bare ID. The monitor of CRI-O is no
-    // container although its name ends in one's ID.
+    // `cri-containerd-ID`, `cri-containerd:ID`, `crio-ID`, `docker-ID` or the bare ID. The monitor
+    // of CRI-O is no container although its name ends in one's ID.
     let (runtime, id) = name.rsplit_once(['-', ':']).unwrap_or(("", name));
     let container = !runtime.ends_with("conmon");
     let hex = id

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn n3_a_thread_reads_what_its_user_and_groups_may_and_nothing_else() {
+    fn a_thread_reads_what_its_user_and_groups_may_and_nothing_else() {
         if !is_root() {
             return;
         }

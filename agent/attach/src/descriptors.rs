@@ -6,11 +6,11 @@
 
 use std::io;
 
-/// Marks every descriptor but the standard streams as closed on execve, also those that this program itself inherited: a
-/// descriptor of the host would be a way out of the container.
+/// Marks every descriptor but the standard streams as closed on execve, also those that this
+/// program itself inherited: a descriptor of the host would be a way out of the container.
 pub(crate) fn close_on_exec() -> io::Result<()> {
-    // SAFETY: the call takes plain numbers and, with CLOSE_RANGE_CLOEXEC, closes nothing: it only sets a flag, which no
-    // other part of this process relies on being clear.
+    // SAFETY: the call takes plain numbers and, with CLOSE_RANGE_CLOEXEC, closes nothing: it only
+    // sets a flag, which no other part of this process relies on being clear.
     let outcome = unsafe { nix::libc::close_range(3, nix::libc::c_uint::MAX, CLOEXEC) };
     if outcome == 0 {
         Ok(())
@@ -19,13 +19,13 @@ pub(crate) fn close_on_exec() -> io::Result<()> {
     }
 }
 
-/// Closes every descriptor but standard output and standard error, of a process that goes on without
-/// execve. Only for one that returns to nobody who owns such a descriptor: it ends by
+/// Closes every descriptor but standard output and standard error, of a process that goes on
+/// without execve. Only for one that returns to nobody who owns such a descriptor: it ends by
 /// [`exit_now`](crate::fork::exit_now).
 pub(crate) fn keep_outputs() -> io::Result<()> {
     for (first, last) in [(0, 0), (3, nix::libc::c_uint::MAX)] {
-        // SAFETY: the call takes plain numbers. Whoever owned these descriptors is further up in this
-        // process, which never returns there, so that none is used, or closed once more.
+        // SAFETY: the call takes plain numbers. Whoever owned these descriptors is further up in
+        // this process, which never returns there, so that none is used, or closed once more.
         let outcome = unsafe { nix::libc::close_range(first, last, 0) };
         if outcome != 0 {
             return Err(io::Error::last_os_error());

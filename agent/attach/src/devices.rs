@@ -1,10 +1,12 @@
-//! What devices a profiler may open: the harmless ones that every container has, and of the GPUs' those that the container it is in
-//! may open itself.
+//! What devices a profiler may open: the harmless ones that every container has, and of the GPUs'
+//! those that the container it is in may open itself.
 //!
-//! Never more than the container. What was granted is read from the kernel, not from what the container says of itself (its
-//! nodes and `NVIDIA_VISIBLE_DEVICES` are its own to write): version 1 shows a container's rules, and ours are picked from them.
-//! Version 2 has programs that nobody can read, but anybody with the agent's rights can attach them once more: our cgroup gets every
-//! program that holds for the container, and one of ours beside them. The kernel opens only what all of them allow.
+//! Never more than the container. What was granted is read from the kernel, not from what the
+//! container says of itself (its nodes and `NVIDIA_VISIBLE_DEVICES` are its own to write): version
+//! 1 shows a container's rules, and ours are picked from them. Version 2 has programs that nobody
+//! can read, but anybody with the agent's rights can attach them once more: our cgroup gets every
+//! program that holds for the container, and one of ours beside them. The kernel opens only what
+//! all of them allow.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -54,7 +56,8 @@ impl fmt::Display for Rule {
     }
 }
 
-/// null, zero, full, random, urandom, tty, ptmx, and the terminals behind it: what every runtime gives every container.
+/// null, zero, full, random, urandom, tty, ptmx, and the terminals behind it: what every runtime
+/// gives every container.
 const HARMLESS: [Rule; 8] = [
     Rule::both(1, Some(3)),
     Rule::both(1, Some(5)),
@@ -66,7 +69,8 @@ const HARMLESS: [Rule; 8] = [
     Rule::both(136, None),
 ];
 
-/// Major numbers of the GPU driver's character devices, from the text of `/proc/devices`. Only the driver itself takes these names.
+/// Major numbers of the GPU driver's character devices, from the text of `/proc/devices`. Only the
+/// driver itself takes these names.
 pub(crate) fn gpu_majors(devices: &str) -> BTreeSet<u32> {
     devices
         .lines()
@@ -110,8 +114,8 @@ fn rules(container: &str, gpus: &BTreeSet<u32>) -> BTreeSet<Rule> {
     HARMLESS.into_iter().chain(granted.flatten()).collect()
 }
 
-/// Bounds a cgroup of version 1 before anything is in it. `own` is its folder in the hierarchy of devices, `container` that of
-/// the container. Safe to run again.
+/// Bounds a cgroup of version 1 before anything is in it. `own` is its folder in the hierarchy of
+/// devices, `container` that of the container. Safe to run again.
 pub(crate) fn bound_v1(own: &Path, container: &Path, gpus: &BTreeSet<u32>) -> Result<(), String> {
     let read = |folder: &Path| {
         let file = folder.join("devices.list");
@@ -148,7 +152,8 @@ pub(crate) fn bound_v2(own: &Path, container: &Path, gpus: &BTreeSet<u32>) -> Re
     let theirs: BTreeSet<u32> = theirs.into_iter().collect();
     let ours = bpf::attached(own.as_fd(), true).map_err(failed("read the device programs"))?;
     let ours: BTreeSet<u32> = ours.into_iter().collect();
-    // Ours before theirs: who enters meanwhile by another thread's doing is bounded by it in any case.
+    // Ours before theirs: who enters meanwhile by another thread's doing is bounded by it in any
+    // case.
     let direct = bpf::attached(own.as_fd(), false).map_err(failed("read the device programs"))?;
     if direct.iter().all(|number| theirs.contains(number)) {
         let program = bpf::load(&program(gpus)).map_err(failed("load the device program"))?;
@@ -161,9 +166,11 @@ pub(crate) fn bound_v2(own: &Path, container: &Path, gpus: &BTreeSet<u32>) -> Re
     Ok(())
 }
 
-/// A device program that allows the harmless devices and those of the GPU driver, to be read and written.
+/// A device program that allows the harmless devices and those of the GPU driver, to be read and
+/// written.
 fn program(gpus: &BTreeSet<u32>) -> Vec<Instruction> {
-    /// `BPF_DEVCG_DEV_CHAR` and `BPF_DEVCG_ACC_MKNOD` in the context's first word: the kind below, the access above.
+    /// `BPF_DEVCG_DEV_CHAR` and `BPF_DEVCG_ACC_MKNOD` in the context's first word: the kind below,
+    /// the access above.
     const CHARACTER: i32 = 2;
     const MAKE: i32 = 1;
     const LOAD_WORD: u8 = 0x61;
@@ -228,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_a_profiler_gets_of_the_gpus_what_its_container_has_and_of_the_rest_nothing() {
+    fn a_profiler_gets_of_the_gpus_what_its_container_has_and_of_the_rest_nothing() {
         let container = "c *:* m\nb *:* m\nc 1:3 rwm\nc 10:229 rwm\nc 195:255 rw\nc 195:0 rwm\nc 236:0 r\nb 8:0 rwm\n";
         assert_eq!(lines(container), ["c 195:0 rw", "c 195:255 rw", "c 236:0 r"]);
         assert_eq!(lines("c 10:229 rwm"), [""; 0]);
@@ -237,7 +244,8 @@ mod tests {
         assert_eq!(lines(""), [""; 0]);
     }
 
-    /// A hierarchy of version 2 with two cgroups in it, one of them "the container's"; none where that cannot be had.
+    /// A hierarchy of version 2 with two cgroups in it, one of them "the container's"; none where
+    /// that cannot be had.
     struct Unified {
         folder: std::path::PathBuf,
     }
@@ -292,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_a_device_program_of_version_2_gives_no_more_than_the_container_has() {
+    fn a_device_program_of_version_2_gives_no_more_than_the_container_has() {
         let Some(unified) = Unified::new() else { return };
         let (own, container) = (unified.at("own"), unified.at("container"));
         // As if FUSE were a GPU's driver: this machine has no other device that could be one.

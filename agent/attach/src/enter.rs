@@ -1,10 +1,16 @@
-//! A program of ours inside a container's namespaces, as the container's own user, with no privilege left.
+//! Runs a program of ours inside a container's namespaces, as the container's own user and without
+//! privileges.
 //!
-//! What is executed is a sealed copy of a program of the caller's own mount namespace, never a file of the container. It runs in
-//! a cgroup with device rules and limits, and below a filter of system calls; where one of them cannot be had, nothing enters.
-//! Entered are the mount, PID, network, IPC and UTS namespaces; not the user namespace (the users are the host's numbers of
-//! the container's users) and not the cgroup namespace. The caller needs, over the container: `CAP_SYS_ADMIN` (setns),
-//! `CAP_SYS_PTRACE` (the pidfd of another user's process), `CAP_SYS_CHROOT` (setns to a mount namespace), `CAP_SETUID`,
+//! What is executed is a sealed copy of a program of the caller's own mount namespace, never a file
+//! of the container. The program runs in a cgroup with device rules and limits, and below a filter
+//! of system calls; it is not started where one of these cannot be applied.
+//!
+//! The program is in the container's mount, PID, network, IPC and UTS namespaces. It stays in the
+//! caller's user namespace, where the container's users have the host's numbers, and in the
+//! caller's cgroup namespace.
+//!
+//! The caller needs, over the container: `CAP_SYS_ADMIN` (setns), `CAP_SYS_PTRACE` (the pidfd of
+//! another user's process), `CAP_SYS_CHROOT` (setns to a mount namespace), `CAP_SETUID`,
 //! `CAP_SETGID`, `CAP_SETPCAP` (to give them up), `CAP_DAC_READ_SEARCH` (files of other users).
 
 use std::ffi::CString;
@@ -28,74 +34,87 @@ use crate::reexec::{self, Output, Reexec, ReexecError, Report};
 use crate::seccomp::{self, Profile};
 use crate::volumes::{KubeletVolumes, VolumeError};
 
-/// How long a command may take to obey SIGTERM before it is killed: a supervisor ends its tree in this time.
-const OBEY: Duration = Duration::from_secs(4);
+/// How long a program may take to obey SIGTERM before it is killed. A supervisor ends its tree of
+/// processes in this time.
+const TERMINATION_TIMEOUT: Duration = Duration::from_secs(4);
 
 /// A program to run inside a container.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Entry {
     /// procfs that shows the host's processes.
     pub proc_root: PathBuf,
-    /// A process of the container: its namespaces, root and user are taken.
+    /// A process of the container, whose namespaces, root and user the program gets.
     pub process: ProcessId,
-    /// Where the kubelet keeps the volumes that the container must show; none, only where no kubelet made it: whatever it shows.
+    /// Where the kubelet keeps the volumes that the container must show. None only for a container
+    /// that no kubelet made: its mounts are not checked.
     pub volumes: Option<KubeletVolumes>,
-    /// Where its processes are counted and bounded; none, only where there is no container around the program: where the caller is.
+    /// The cgroup that counts and bounds the program's processes. None only where there is no
+    /// container: the processes stay in the caller's cgroup.
     pub cgroup: Option<OwnCgroup>,
     /// The program: a path of the caller's own mount namespace.
     pub program: PathBuf,
-    /// The name that it is to see as its own, and its arguments.
+    /// The name that the program sees as its own, then its arguments.
     pub arguments: Vec<String>,
     /// The whole environment.
     pub environment: Vec<(String, String)>,
-    /// How long it may run. A detached one is not bounded.
+    /// How long the program may run. A detached program has no bound.
     pub deadline: Duration,
-    /// Start it and leave it running, its output thrown away.
+    /// Whether the program is left running once it has started, with its output thrown away.
     pub detach: bool,
 }
 
-/// Runs the program and waits for its end; with `detach`, for its start.
+/// Runs the program and waits for its end; with `detach`, for its start alone. Fails where the
+/// program could not be started.
 pub fn run(reexec: &Reexec, entry: &Entry) -> Result<Output, ReexecError> {
-    reexec::run(reexec, "enter", entry, entry.deadline + OBEY)
+    reexec::run(reexec, "enter", entry, entry.deadline + TERMINATION_TIMEOUT)
 }
 
-/// The child's side.
+/// The part of [`run`] in the calling program that was started again: enters the container, runs
+/// the program and reports how that ended.
 pub(crate) fn child(spec: &str) -> Report {
     let entry: Entry = match serde_json::from_str(spec) {
         Ok(entry) => entry,
         Err(error) => return Report::failed("read the request", error),
     };
-    enter(&entry).unwrap_or_else(|(stage, error)| Report::failed(stage, error))
+    enter(&entry).unwrap_or_else(|(action, error)| Report::failed(action, error))
 }
 
-type Stage = (&'static str, String);
+/// What was being done, and what went wrong.
+type ActionError = (&'static str, String);
 
-fn at<E: std::fmt::Display>(stage: &'static str) -> impl FnOnce(E) -> Stage {
-    move |error| (stage, error.to_string())
+/// Maps what went wrong in `action` to its error.
+fn failed_to<E: std::fmt::Display>(action: &'static str) -> impl FnOnce(E) -> ActionError {
+    move |error| (action, error.to_string())
 }
 
-fn enter(entry: &Entry) -> Result<Report, Stage> {
-    // A group of its own, so that whoever started this can end all of it; and no terminal.
-    rustix::process::setsid().map_err(at("start a session"))?;
-    // Before anything of the container can see this process: nothing in it may trace it or read its memory.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("hide from tracing"))?;
+/// Enters the container and runs the program.
+fn enter(entry: &Entry) -> Result<Report, ActionError> {
+    // This process gets a process group of its own, which the caller can end as a whole, and no
+    // terminal.
+    rustix::process::setsid().map_err(failed_to("start a session"))?;
+    // No process of the container may trace this process or read its memory, from before any of
+    // them can see it.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed_to("hide from tracing"))?;
     let procfs = Procfs::new(&entry.proc_root);
-    let process = procfs
+    let pidfd = procfs
         .pidfd(entry.process)
-        .map_err(at("find the container's process"))?;
-    let owner = procfs.owner(entry.process).map_err(at("read the container's user"))?;
+        .map_err(failed_to("find the container's process"))?;
+    let owner = procfs
+        .owner(entry.process)
+        .map_err(failed_to("read the container's user"))?;
     let root = rustix::fs::open(
         procfs.folder(entry.process.pid).join("root"),
         OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
         Mode::empty(),
     )
-    .map_err(at("open the container's root"))?;
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
-        .map_err(at("open the null device"))?;
+    .map_err(failed_to("open the container's root"))?;
+    let null_device = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
+        .map_err(failed_to("open the null device"))?;
     if let Some(volumes) = &entry.volumes {
-        check_volumes(volumes, &procfs, entry.process).map_err(at("trust the container's volumes"))?;
+        check_volumes(volumes, &procfs, entry.process).map_err(failed_to("trust the container's volumes"))?;
     }
-    // What was read by PID is of the process that the descriptor holds only if that has not ended meanwhile.
+    // The user and the root were read by PID: they are those of the pidfd's process only if that
+    // has not ended meanwhile.
     if !procfs.is_alive(entry.process) {
         return Err(("find the container's process", "it has ended".into()));
     }
@@ -103,86 +122,91 @@ fn enter(entry: &Entry) -> Result<Report, Stage> {
         cgroup
             .join(&procfs, entry.process.pid)
             .map_err(|error| ("join the cgroup", error))?;
-        // Its device rules are of this process's cgroup only if that has not ended meanwhile either.
+        // The cgroup took the container's device rules by that PID too.
         if !procfs.is_alive(entry.process) {
             return Err(("find the container's process", "it has ended".into()));
         }
     }
-    // Of the agent's own mount namespace, while this still is in it; the copy's memory is counted where its processes are.
-    let program = Program::copy(&entry.program).map_err(at("copy the program"))?;
+    // The program is copied while this process still is in the agent's mount namespace, and once it
+    // is in the cgroup, which counts the copy's memory.
+    let program = Program::copy(&entry.program).map_err(failed_to("copy the program"))?;
     let namespaces = ThreadNameSpaceType::MOUNT
         | ThreadNameSpaceType::PROCESS_ID
         | ThreadNameSpaceType::NETWORK
         | ThreadNameSpaceType::INTER_PROCESS_COMMUNICATION
         | ThreadNameSpaceType::HOST_NAME_AND_NIS_DOMAIN_NAME;
-    move_into_thread_name_spaces(process.as_fd(), namespaces).map_err(at("enter the namespaces"))?;
-    // The process's own root: in a container that was made by chroot the namespace's root is another.
-    rustix::process::fchdir(&root).map_err(at("enter the root"))?;
-    rustix::process::chroot(".").map_err(at("enter the root"))?;
-    rustix::process::chdir("/").map_err(at("enter the root"))?;
+    move_into_thread_name_spaces(pidfd.as_fd(), namespaces).map_err(failed_to("enter the namespaces"))?;
+    // The root of the container's process: in a container that was made by chroot, the root of the
+    // mount namespace is another folder.
+    rustix::process::fchdir(&root).map_err(failed_to("enter the root"))?;
+    rustix::process::chroot(".").map_err(failed_to("enter the root"))?;
+    rustix::process::chdir("/").map_err(failed_to("enter the root"))?;
     drop(root);
-    privilege::become_user(owner.uid, owner.gid, &owner.groups).map_err(at("give up privileges"))?;
-    // A change of user resets it.
-    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(at("hide from tracing"))?;
-    start(entry, &program, null.as_fd())
+    privilege::become_user(owner.uid, owner.gid, &owner.groups).map_err(failed_to("give up privileges"))?;
+    // The change of user has reset this.
+    set_dumpable_behavior(DumpableBehavior::NotDumpable).map_err(failed_to("hide from tracing"))?;
+    start(entry, &program, null_device.as_fd())
 }
 
+/// Fails where the container shows other volumes than the kubelet's of its pod.
 fn check_volumes(volumes: &KubeletVolumes, procfs: &Procfs, process: ProcessId) -> Result<(), VolumeError> {
     let container = procfs.container(process.pid).ok_or(VolumeError::NoPod)?;
     volumes.check(&container.pod_uid, procfs, process.pid)
 }
 
-fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Vec<CString>, Stage> {
-    let words = words.into_iter().map(|word| CString::new(word.as_bytes()));
-    words.collect::<Result<_, _>>().map_err(at("read the request"))
+/// The texts as an execve takes them. Fails where one holds a NUL.
+fn c_strings<'a>(texts: impl IntoIterator<Item = &'a str>) -> Result<Vec<CString>, ActionError> {
+    let strings = texts.into_iter().map(|text| CString::new(text.as_bytes()));
+    strings.collect::<Result<_, _>>().map_err(failed_to("read the request"))
 }
 
-fn start(entry: &Entry, program: &Program, null: BorrowedFd<'_>) -> Result<Report, Stage> {
-    let arguments = words(entry.arguments.iter().map(String::as_str))?;
+/// Starts the program, and ends it at its deadline.
+fn start(entry: &Entry, program: &Program, null_device: BorrowedFd<'_>) -> Result<Report, ActionError> {
+    let arguments = c_strings(entry.arguments.iter().map(String::as_str))?;
     let environment: Vec<String> = entry
         .environment
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    let environment = words(environment.iter().map(String::as_str))?;
-    // This process too: from here on it only waits.
-    seccomp::confine(Profile::Entered).map_err(at("confine the program"))?;
+    let environment = c_strings(environment.iter().map(String::as_str))?;
+    // The filter holds for this process too, which only waits from here on.
+    seccomp::confine(Profile::Entered).map_err(failed_to("confine the program"))?;
     let child = program
-        .start(&arguments, &environment, null, entry.detach)
-        .map_err(at("start the program"))?;
+        .start(&arguments, &environment, null_device, entry.detach)
+        .map_err(failed_to("start the program"))?;
     if entry.detach {
-        // This process ends now: the program gets a reaper outside the container for its parent.
+        // This process ends now, and a process outside the container becomes the program's parent.
         return Ok(Report::Detached);
     }
     let pid = rustix::process::Pid::from_raw(child.as_raw()).ok_or(("watch the program", "no PID".to_owned()))?;
-    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(at("watch the program"))?;
-    let mut ended = wait(&pidfd, entry.deadline);
-    let late = !ended;
-    if late {
+    let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(failed_to("watch the program"))?;
+    let mut ended = wait_for_end(&pidfd, entry.deadline);
+    let timed_out = !ended;
+    if timed_out {
         pidfd_send_signal(&pidfd, Signal::TERM).ok();
-        ended = wait(&pidfd, OBEY);
+        ended = wait_for_end(&pidfd, TERMINATION_TIMEOUT);
     }
     if !ended {
         pidfd_send_signal(&pidfd, Signal::KILL).ok();
     }
-    match waitpid(child, None).map_err(at("wait for the program"))? {
-        _ if late => Ok(Report::TimedOut),
+    match waitpid(child, None).map_err(failed_to("wait for the program"))? {
+        _ if timed_out => Ok(Report::TimedOut),
         WaitStatus::Exited(_, code) => Ok(Report::Exited(code)),
         WaitStatus::Signaled(_, signal, _) => Ok(Report::Signaled(flopwatch_launcher::signals::number(signal))),
         other => Err(("wait for the program", format!("{other:?}"))),
     }
 }
 
-/// Waits for a process's end; true when it came in time.
-fn wait(pidfd: &std::os::fd::OwnedFd, limit: Duration) -> bool {
+/// Waits for the end of a process, at most for `limit`. Returns whether the process has ended.
+fn wait_for_end(pidfd: &std::os::fd::OwnedFd, limit: Duration) -> bool {
     let deadline = std::time::Instant::now() + limit;
     loop {
-        let left = deadline.saturating_duration_since(std::time::Instant::now());
-        let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let time_left = deadline.saturating_duration_since(std::time::Instant::now());
+        let timeout = Timespec::try_from(time_left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];
         match poll(&mut fds, Some(&timeout)) {
             Ok(1..) => return true,
-            _ if left.is_zero() => return false,
+            _ if time_left.is_zero() => return false,
             _ => {}
         }
     }

@@ -1,7 +1,27 @@
-//! The agent's side of the graft: finds waiting launchers, starts their sessions, controls collections.
+//! The agent's side of the graft: finds waiting launchers, starts their sessions, controls
+//! collections.
 //!
-//! Every command inside a container runs below a supervisor (a child subreaper), so that nothing of ours ever becomes a child of
-//! the workload. The run folder's files and their order are in [`flopwatch_launcher::run_dir`].
+//! Every command inside a container runs below a supervisor (a child subreaper), so that nothing of
+//! ours ever becomes a child of the workload. The agent and what runs in the container communicate
+//! by files of the run folder alone, whose names are in [`flopwatch_launcher::run_dir`].
+//!
+//! # Example: one prepared container, one window
+//!
+//! Admission put the launcher in front of the command of the pod, so the container begins as
+//! `launcher ... -- python train.py`. From then on, by who acts and which file appears:
+//!
+//! | who | does | file of the run folder |
+//! |---|---|---|
+//! | launcher | waits, bounded, for a session | `waiting`: PID, start, protocol |
+//! | agent | finds it by [`LauncherScan`], checks by [`waits`] that it waits, enters the container and starts `launcher keeper` ([`Target::start_session`]) | `claimed` |
+//! | supervisor | runs `nsys launch` around a stub; the session gives its environment to the stub | `env` (`env.held` where a collection comes first, until [`Target::release`]) |
+//! | launcher | merges that environment into its own, writes what it decided, and becomes `python train.py` by `execve`: the same PID | `state`, read by [`Target::await_state`] |
+//! | agent | starts a window ([`Target::start_collection`]); the supervisor ends it should the agent be gone | `collecting`: deadline, bounds |
+//! | agent | stops it ([`Target::stop_collection`]) and copies the raw capture out | `out/<name>.qdstrm`; `collecting` goes |
+//!
+//! Whatever fails before `execve` ends in the original command with its original environment, and
+//! `failed` says why. An early death of a grafted start leaves `marker`, by which the next start of
+//! the same container runs without a session.
 
 mod captures;
 mod launched;
@@ -29,9 +49,9 @@ pub use scan::{Candidate, LauncherScan, can_hold, speaks, waits};
 /// Name of the launcher below the tools folder.
 pub const LAUNCHER: &str = "launcher";
 /// Time for a short control command, beside what it is asked to wait for.
-const CONTROL: Duration = Duration::from_secs(15);
+const CONTROL_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a stop may take: it writes the whole capture.
-const STOP: Duration = Duration::from_mins(2);
+const STOP_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Why a session or a collection could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -49,10 +69,10 @@ pub enum GraftError {
         verb: &'static str,
         /// How it ended.
         end: End,
-        /// Its last words.
+        /// Last line with a word that the command printed.
         message: String,
     },
-    /// It said that all is well, and left no capture.
+    /// The profiler said that all is well, and left no capture.
     #[error("nsys stop left no capture at {}", path.display())]
     NoCapture {
         /// Path in the container.
@@ -72,14 +92,15 @@ pub struct Target {
     pub procfs: Procfs,
     /// The launcher or, later, the workload that it became: the same process.
     pub process: ProcessId,
-    /// The caller's own launcher, a static program: what enters the container. The one in the tools folder is never executed from
-    /// outside.
+    /// The caller's own launcher, a static program: what enters the container. The one in the tools
+    /// folder is never executed from outside.
     pub launcher: PathBuf,
     /// Run folder in the container.
     pub run_dir: PathBuf,
     /// Tools folder in the container.
     pub tools_dir: PathBuf,
-    /// Where the kubelet keeps the volumes that must be mounted there; none where no kubelet made them.
+    /// Where the kubelet keeps the volumes that must be mounted there; none where no kubelet made
+    /// them.
     pub volumes: Option<KubeletVolumes>,
     /// Cgroup for what is started in it; none: the caller's own.
     pub cgroup: Option<OwnCgroup>,
@@ -173,7 +194,8 @@ impl Target {
         arguments.extend_from_slice(options);
         arguments.push("--".into());
         arguments.extend(line);
-        // The supervisor's deadline comes first, so that it, not this program, ends the profiler's processes.
+        // The supervisor's deadline comes first, so that it, not this program, ends the profiler's
+        // processes.
         let output = self.enter(arguments, limit + Duration::from_secs(5), false)?;
         if output.success() {
             Ok(output)
@@ -186,18 +208,20 @@ impl Target {
         }
     }
 
-    /// Claims the launcher and starts a session for it; returns when the supervisor runs. What comes of it tells
-    /// [`Target::await_state`].
+    /// Claims the launcher and starts a session for it; returns when the supervisor runs. What
+    /// comes of it tells [`Target::await_state`].
     pub fn start_session(&self, options: &LaunchOptions) -> Result<(), GraftError> {
         self.launch(options, run_dir::ENV)
     }
 
-    /// The same, but the launcher goes on waiting after the session is there, until [`Target::release`].
+    /// The same, but the launcher goes on waiting after the session is there, until
+    /// [`Target::release`].
     pub fn start_session_held(&self, options: &LaunchOptions) -> Result<(), GraftError> {
         self.launch(options, run_dir::ENV_HELD)
     }
 
-    /// Waits until a held session is there; false when the launcher was told, or decided, to go on without.
+    /// Waits until a held session is there; false when the launcher was told, or decided, to go on
+    /// without.
     pub fn await_held(&self, limit: Duration) -> Result<bool, GraftError> {
         let deadline = Instant::now() + limit;
         let root = self.root()?;
@@ -220,18 +244,18 @@ impl Target {
 
     /// Lets the launcher take the session that was held back. Safe to run twice.
     pub fn release(&self) -> Result<(), GraftError> {
-        self.tell("release")
+        self.send_verb("release")
     }
 
-    /// Has the supervisor end a session that hangs on its way to its end ([`SessionState::Ending`]); the workload runs on. Safe to run
-    /// twice.
+    /// Has the supervisor end a session that hangs on its way to its end
+    /// ([`SessionState::Ending`]); the workload runs on. Safe to run twice.
     pub fn end_hanging_session(&self) -> Result<(), GraftError> {
-        self.tell("shutdown")
+        self.send_verb("shutdown")
     }
 
     /// Writes a word into the run folder, as the container's user.
-    fn tell(&self, verb: &'static str) -> Result<(), GraftError> {
-        let output = self.enter(vec![verb.into(), text(&self.run_dir)], CONTROL, false)?;
+    fn send_verb(&self, verb: &'static str) -> Result<(), GraftError> {
+        let output = self.enter(vec![verb.into(), text(&self.run_dir)], CONTROL_TIMEOUT, false)?;
         if output.success() {
             Ok(())
         } else {
@@ -257,7 +281,7 @@ impl Target {
         let mut arguments = vec!["keeper".into(), "--run-dir".into(), text(&self.run_dir)];
         arguments.extend(["--nsys".into(), text(&self.nsys()), "--".into()]);
         arguments.extend(nsys::launch(&self.nsys(), options, &stub));
-        self.enter(arguments, CONTROL, true)?;
+        self.enter(arguments, CONTROL_TIMEOUT, true)?;
         tracing::debug!(
             pid = self.process.pid,
             session = options.session,
@@ -266,11 +290,12 @@ impl Target {
         Ok(())
     }
 
-    /// Tells a waiting launcher that there will be no session, and why: the workload starts at once.
+    /// Tells a waiting launcher that there will be no session, and why: the workload starts at
+    /// once.
     pub fn refuse(&self, why: &str) -> Result<(), GraftError> {
         let failed = text(&self.run_dir.join(run_dir::FAILED));
         let arguments = vec!["write".into(), failed, why.into()];
-        let output = self.enter(arguments, CONTROL, false)?;
+        let output = self.enter(arguments, CONTROL_TIMEOUT, false)?;
         if output.success() {
             Ok(())
         } else {
@@ -298,7 +323,8 @@ impl Target {
     /// Waits until the launcher has decided, at most `limit`.
     pub fn await_state(&self, limit: Duration) -> Result<LauncherState, GraftError> {
         let deadline = Instant::now() + limit;
-        // Pinned: a workload may end right after its start, and what its launcher said is still there.
+        // Pinned: a workload may end right after its start, and what its launcher said is still
+        // there.
         let root = self.root()?;
         loop {
             if let Some(state) = self.state_in(&root)? {
@@ -338,17 +364,23 @@ impl Target {
 
     /// State of the session, asked from inside.
     pub fn session_state(&self, session: &str) -> Result<SessionState, GraftError> {
-        let output = self.control("sessions list", nsys::list(&self.nsys()), &[], CONTROL)?;
+        let output = self.control("sessions list", nsys::list(&self.nsys()), &[], CONTROL_TIMEOUT)?;
         Ok(nsys::parse_list(&String::from_utf8_lossy(&output.stdout), session))
     }
 
     /// Version of the tools in the container.
     pub fn tools_version(&self) -> Result<Option<String>, GraftError> {
-        let output = self.control("--version", vec![text(&self.nsys()), "--version".into()], &[], CONTROL)?;
+        let output = self.control(
+            "--version",
+            vec![text(&self.nsys()), "--version".into()],
+            &[],
+            CONTROL_TIMEOUT,
+        )?;
         Ok(nsys::parse_version(&String::from_utf8_lossy(&output.stdout)).map(str::to_owned))
     }
 
-    /// Starts a collection whose raw captures will be called `name`; its bounds hold from before the start on.
+    /// Starts a collection whose raw captures will be called `name`; its bounds hold from before
+    /// the start on.
     pub fn start_collection(
         &self,
         session: &str,
@@ -371,12 +403,12 @@ impl Target {
             output: self.run_dir.join(run_dir::OUT).join(name),
             collection: collection.clone(),
         };
-        self.control("start", nsys::start(&self.nsys(), &start), &options, CONTROL)
+        self.control("start", nsys::start(&self.nsys(), &start), &options, CONTROL_TIMEOUT)
             .map(drop)
     }
 
-    /// Ends a collection that records all of its window; returns the raw capture's path in the container. Where the supervisor was
-    /// faster, its capture is returned.
+    /// Ends a collection that records all of its window; returns the raw capture's path in the
+    /// container. Where the supervisor was faster, its capture is returned.
     pub fn stop_collection(&self, session: &str, name: &str) -> Result<PathBuf, GraftError> {
         let mut captures = self.stop_ranges(session, name)?.into_iter();
         captures.next().ok_or_else(|| GraftError::NoCapture {
@@ -384,11 +416,11 @@ impl Target {
         })
     }
 
-    /// Ends a collection; returns the paths of its raw captures in the container, one for each range that it recorded, in their order.
-    /// There is at least one.
+    /// Ends a collection; returns the paths of its raw captures in the container, one for each
+    /// range that it recorded, in their order. There is at least one.
     pub fn stop_ranges(&self, session: &str, name: &str) -> Result<Vec<PathBuf>, GraftError> {
         let options = ["--end-collecting".into(), text(&self.run_dir)];
-        let stopped = self.control("stop", nsys::stop(&self.nsys(), session), &options, STOP);
+        let stopped = self.control("stop", nsys::stop(&self.nsys(), session), &options, STOP_TIMEOUT);
         let paths = self.captures_of(name)?;
         match stopped {
             Ok(_) if paths.is_empty() => Err(GraftError::NoCapture {
@@ -396,8 +428,8 @@ impl Target {
             }),
             Ok(_) => Ok(paths),
             Err(error) if paths.is_empty() => Err(error),
-            // An earlier stop wrote it and was cut off before it could say that there is nothing left to guard; or the ranges were
-            // over before the window was.
+            // An earlier stop wrote it and was cut off before it could say that there is nothing
+            // left to guard; or the ranges were over before the window was.
             Err(_) => {
                 self.root()?.remove(&self.run_dir.join(run_dir::COLLECTING))?;
                 Ok(paths)
@@ -405,7 +437,8 @@ impl Target {
         }
     }
 
-    /// Ends a collection and throws it away. Safe to run twice: a collection that ended already is no error.
+    /// Ends a collection and throws it away. Safe to run twice: a collection that ended already is
+    /// no error.
     pub fn discard_collection(&self, session: &str, name: &str) -> Result<(), GraftError> {
         // A stop and a removal: `nsys cancel` is not implemented in every version that has it.
         match self.stop_ranges(session, name) {
@@ -417,11 +450,12 @@ impl Target {
 
     /// Ends the session for good; the workload runs on.
     pub fn shutdown_session(&self, session: &str) -> Result<(), GraftError> {
-        self.control("shutdown", nsys::shutdown(&self.nsys(), session), &[], CONTROL)
+        self.control("shutdown", nsys::shutdown(&self.nsys(), session), &[], CONTROL_TIMEOUT)
             .map(drop)
     }
 
-    /// Copies a raw capture out, at most `limit` bytes, and leaves it where it is; returns its bytes.
+    /// Copies a raw capture out, at most `limit` bytes, and leaves it where it is; returns its
+    /// bytes.
     pub fn copy_capture(
         &self,
         path: &Path,
@@ -437,11 +471,13 @@ impl Target {
         Ok(self.root()?.remove(path)?)
     }
 
-    /// Whether a control command (of an agent that ended in the middle of it, or the guard's stop) is at work in the container.
+    /// Whether a control command (of an agent that ended in the middle of it, or the guard's stop)
+    /// is at work in the container.
     pub fn is_controlled(&self) -> io::Result<bool> {
         let namespace = |pid: i32| std::fs::read_link(self.procfs.folder(pid).join("ns/pid")).ok();
         let own = namespace(self.process.pid);
-        // The namespace first: the command line of a process elsewhere is nobody's business here, and its reading may wait.
+        // The namespace first: the command line of a process elsewhere is nobody's business here,
+        // and its reading may wait.
         Ok(self.procfs.pids()?.into_iter().any(|pid| {
             own.is_some()
                 && namespace(pid) == own
@@ -449,9 +485,10 @@ impl Target {
         }))
     }
 
-    /// Waits until no control command is at work in the container, at most as long as the longest may take.
+    /// Waits until no control command is at work in the container, at most as long as the longest
+    /// may take.
     pub fn await_quiet(&self) -> io::Result<()> {
-        let deadline = Instant::now() + STOP;
+        let deadline = Instant::now() + STOP_TIMEOUT;
         while self.is_controlled()? && Instant::now() < deadline {
             pause(Duration::from_millis(100));
         }
@@ -459,7 +496,8 @@ impl Target {
     }
 }
 
-/// A supervisor with a deadline holds a control command; one without holds the session. The guard runs its stop without one.
+/// A supervisor with a deadline holds a control command; one without holds the session. The guard
+/// runs its stop without one.
 fn is_control(words: &[String]) -> bool {
     let word = |index: usize| words.get(index).map(String::as_str);
     match word(1) {

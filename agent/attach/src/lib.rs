@@ -1,8 +1,10 @@
-//! Finds a container's process, enters it without privilege, grafts a profiler's session into it and controls that session.
+//! Finds a container's process, enters it without privilege, grafts a profiler's session into it
+//! and controls that session.
 //!
-//! Every call blocks, bounded by a deadline; an asynchronous caller puts it on a blocking thread. Two steps need a process
-//! of their own, because namespaces and users belong to processes: [`enter`] and [`sandbox`] start the calling program
-//! again with a hidden subcommand, which its `main` hands to [`reexec::child_main`] before it starts any thread.
+//! Every call blocks, bounded by a deadline; an asynchronous caller puts it on a blocking thread.
+//! Two steps need a process of their own, because namespaces and users belong to processes:
+//! [`enter`] and [`sandbox`] start the calling program again with a hidden subcommand, which its
+//! `main` hands to [`reexec::child_main`] before it starts any thread.
 
 pub mod bounded;
 mod bpf;

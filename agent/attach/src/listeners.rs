@@ -1,7 +1,7 @@
 //! TCP sockets that processes of a container listen at.
 //!
-//! The network namespace is the pod's, so its table of sockets shows every container's: a socket belongs to a process that has its
-//! inode open.
+//! The network namespace is the pod's, so its table of sockets shows every container's: a socket
+//! belongs to a process that has its inode open.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -16,7 +16,7 @@ const DESCRIPTORS: usize = 65_536;
 /// Most bytes of a table of sockets that are read: some 100,000 sockets.
 const TABLE: u64 = 16 << 20;
 /// Most sockets of a process that are given.
-const MOST: usize = 64;
+const MAX_LISTENERS: usize = 64;
 /// The state of a socket that listens, as the table writes it.
 const LISTEN: &str = "0A";
 
@@ -25,12 +25,13 @@ const LISTEN: &str = "0A";
 pub struct Listener {
     /// The process that has it open.
     pub process: ProcessId,
-    /// Where it listens.
+    /// Address and port that the socket listens on.
     pub address: SocketAddr,
 }
 
 impl Listener {
-    /// Where to connect to from within its network namespace: loopback for one that listens everywhere.
+    /// Where to connect to from within its network namespace: loopback for one that listens
+    /// everywhere.
     pub fn near(&self) -> SocketAddr {
         let port = self.address.port();
         match self.address.ip() {
@@ -41,7 +42,8 @@ impl Listener {
     }
 }
 
-/// The sockets that a process listens at, by their ports; at most 64. What cannot be read counts as none.
+/// The sockets that a process listens at, by their ports; at most 64. What cannot be read counts as
+/// none.
 pub fn of_process(procfs: &Procfs, process: ProcessId) -> Vec<Listener> {
     let folder = procfs.folder(process.pid);
     let own = sockets(&folder.join("fd"));
@@ -60,7 +62,7 @@ pub fn of_process(procfs: &Procfs, process: ProcessId) -> Vec<Listener> {
         .map(|(address, _)| Listener { process, address })
         .collect();
     found.sort_unstable_by_key(|listener| (listener.address.port(), listener.address));
-    found.truncate(MOST);
+    found.truncate(MAX_LISTENERS);
     // Whose they are is only known if the process is the same now.
     if procfs.is_alive(process) { found } else { Vec::new() }
 }

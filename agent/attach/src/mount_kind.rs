@@ -86,12 +86,12 @@ pub enum MountError {
     Unanswered {
         /// Path in the container.
         path: PathBuf,
-        /// Where it is mounted in the container.
+        /// Path in the container at which the file system is mounted.
         point: PathBuf,
         /// The kernel's name of its kind.
         kind: String,
     },
-    /// It is to lie in memory.
+    /// The path is to lie in memory, and lies on another kind of file system.
     #[error("{} lies on a file system of the kind {kind}, not in memory", path.display())]
     NotMemory {
         /// Path in the container.
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn n1_a_recorders_file_behind_a_server_or_a_program_is_not_opened() {
+    fn a_recorders_file_behind_a_server_or_a_program_is_not_opened() {
         for kind in [
             "nfs",
             "nfs4",

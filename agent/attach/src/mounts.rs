@@ -18,7 +18,7 @@ pub(crate) struct Mount<'a> {
     pub(crate) root: &'a str,
     /// Where, as the kernel writes it: see [`unescaped`].
     pub(crate) point: &'a str,
-    /// Its own options.
+    /// Options of the mount.
     pub(crate) options: &'a str,
     /// The kernel's name of its file system's kind.
     pub(crate) kind: &'a str,
@@ -45,7 +45,7 @@ pub(crate) fn mounts(mountinfo: &str) -> impl Iterator<Item = Mount<'_>> {
 #[derive(Debug)]
 pub(crate) struct Crossed<'a> {
     pub(crate) mount: Mount<'a>,
-    /// Where it is mounted.
+    /// Path of the mount point, unescaped.
     pub(crate) point: PathBuf,
 }
 

@@ -10,7 +10,7 @@ use nix::sched::{CloneFlags, setns};
 use crate::process::{ProcessError, ProcessId, Procfs};
 
 /// Bytes of the stack of a thread that connects.
-const STACK: usize = 256 << 10;
+const STACK_BYTES: usize = 256 << 10;
 
 /// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub enum NetworkError {
         action: &'static str,
         /// The process whose namespace it is.
         pid: i32,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// Nothing accepted the connection in time.
@@ -33,7 +33,7 @@ pub enum NetworkError {
     Connect {
         /// Where to.
         address: SocketAddr,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// There is no thread for it.
@@ -43,8 +43,8 @@ pub enum NetworkError {
 
 /// Connects from within the network namespace of `process`, at most for `limit`.
 ///
-/// The thread that enters the namespace ends with this call. The connection stays in the namespace in which it was made, so whoever
-/// has it may be anywhere.
+/// The thread that enters the namespace ends with this call. The connection stays in the namespace
+/// in which it was made, so whoever has it may be anywhere.
 pub fn connect(
     procfs: &Procfs,
     process: ProcessId,
@@ -60,7 +60,7 @@ pub fn connect(
     }
     let thread = std::thread::Builder::new()
         .name("flopwatch-connect".into())
-        .stack_size(STACK)
+        .stack_size(STACK_BYTES)
         .spawn(move || {
             setns(&namespace, CloneFlags::CLONE_NEWNET).map_err(|errno| failed("enter")(errno.into()))?;
             TcpStream::connect_timeout(&address, limit).map_err(|source| NetworkError::Connect { address, source })

@@ -1,7 +1,7 @@
 //! Nsight Systems' command lines: pure builders, and what its output says.
 //!
-//! `--kill=none` on every shutdown: its default ends the workload. Sampling is off unless asked for: it needs rights that a
-//! workload's container does not have.
+//! `--kill=none` on every shutdown: its default ends the workload. Sampling is off unless asked
+//! for: it needs rights that a workload's container does not have.
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +29,8 @@ pub struct LaunchOptions {
     pub trace: Vec<String>,
     /// None: the tool's default.
     pub cuda_graph_trace: Option<CudaGraphTrace>,
-    /// The NVTX range that collections with [`RangeTrigger::Nvtx`] wait for; none: such collections record nothing.
+    /// The NVTX range that collections with [`RangeTrigger::Nvtx`] wait for; none: such collections
+    /// record nothing.
     pub nvtx_capture: Option<String>,
     /// Trace processes that were forked without an exec (Python's multiprocessing) too.
     pub trace_fork_before_exec: bool,
@@ -71,7 +72,7 @@ pub struct StartOptions {
     pub session: String,
     /// Path of the raw capture without its extension.
     pub output: PathBuf,
-    /// What it records.
+    /// What the collection records beside what its session traces.
     pub collection: Collection,
 }
 
@@ -175,7 +176,8 @@ pub enum SessionState {
     Idle,
     /// A collection is in progress.
     Collecting,
-    /// It ends, or hangs on its way there: a session whose disk is full in the middle of a stop stays so for ever.
+    /// It ends, or hangs on its way there: a session whose disk is full in the middle of a stop
+    /// stays so for ever.
     Ending,
     /// Another state, as the tool names it (`Stop`...).
     Other(String),
@@ -211,11 +213,13 @@ pub fn parse_version(output: &str) -> Option<&str> {
 /// Where the host part is: importer and exporter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostTools {
-    /// The command line tool, of the same version as the importer (Debian: `target-linux-x64/nsys`).
+    /// The command line tool, of the same version as the importer (Debian:
+    /// `target-linux-x64/nsys`).
     pub nsys: PathBuf,
     /// `host-linux-x64/QdstrmImporter`.
     pub importer: PathBuf,
-    /// Folders of libraries that an unpacked package lacks (Debian's `libssh.so` is a link into another package).
+    /// Folders of libraries that an unpacked package lacks (Debian's `libssh.so` is a link into
+    /// another package).
     pub libraries: Vec<PathBuf>,
 }
 
@@ -246,8 +250,8 @@ impl HostTools {
         folders
     }
 
-    /// Makes a report of a raw capture, in the place of one that is there. Where that [fails at random](failed_at_random), run it
-    /// once more.
+    /// Makes a report of a raw capture, in the place of one that is there. Where that [fails at
+    /// random](failed_at_random), run it once more.
     pub fn import(&self, raw: &Path, report: &Path) -> Vec<String> {
         let mut line = vec![text(&self.importer), "-i".into(), text(raw)];
         line.extend(["-o".into(), text(report), "--force-overwrite".into()]);
@@ -276,8 +280,8 @@ impl HostTools {
     }
 }
 
-/// Whether a child ended as NVIDIA's importer does at random, on captures that it imports in its next run: 2023.4.4 in about 1 of
-/// 500 runs (docs/nsight-systems.md).
+/// Whether a child ended as NVIDIA's importer does at random, on captures that it imports in its
+/// next run: 2023.4.4 in about 1 of 500 runs (docs/nsight-systems.md).
 pub fn failed_at_random(output: &Output) -> bool {
     let said = || String::from_utf8_lossy(&output.stderr).contains("AnalysisStatus::SetNextState");
     output.end == End::Signaled(SIGSEGV) || !output.success() && said()

@@ -1,4 +1,5 @@
-//! Cgroups for what is started inside containers: outside both the container's and the agent's, bounded before anything enters.
+//! Cgroups for what is started inside containers: outside both the container's and the agent's,
+//! bounded before anything enters.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -24,18 +25,20 @@ pub struct Limits {
     pub cpu_millis: u32,
 }
 
-/// Length of a period in which processor time is counted, in microseconds; the kernel's own default.
+/// Length of a period in which processor time is counted, in microseconds; the kernel's own
+/// default.
 const PERIOD_US: u64 = 100_000;
 
-/// A cgroup of its own: the container's memory is not used up by the profiler, and the profiler's session outlives the agent's
-/// container.
+/// A cgroup of its own: the container's memory is not used up by the profiler, and the profiler's
+/// session outlives the agent's container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnCgroup {
-    /// Where the cgroup file systems are mounted, writable; from a pod with `hostPID` that is `/proc/1/root/sys/fs/cgroup`.
+    /// Where the cgroup file systems are mounted, writable; from a pod with `hostPID` that is
+    /// `/proc/1/root/sys/fs/cgroup`.
     pub root: PathBuf,
     /// Path below it, for example `flopwatch/1a2b3c4d`; made where absent.
     pub name: String,
-    /// What it may take.
+    /// Memory, processes and processor time that the cgroup may take.
     pub limits: Limits,
 }
 
@@ -100,7 +103,7 @@ pub(crate) fn write(file: &Path, value: &str) -> Result<(), String> {
     std::fs::write(file, value).map_err(|error| format!("{} = {value}: {error}", file.display()))
 }
 
-fn say(path: &Path, error: &std::io::Error) -> String {
+fn describe(path: &Path, error: &std::io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
@@ -124,7 +127,7 @@ pub(crate) fn places(root: &Path, name: &str) -> Result<Vec<CgroupFolder>, Strin
     if root.join("cgroup.controllers").exists() {
         return Ok(vec![place(root.to_owned())]);
     }
-    let entries = std::fs::read_dir(root).map_err(|error| say(root, &error))?;
+    let entries = std::fs::read_dir(root).map_err(|error| describe(root, &error))?;
     // Version 1: one folder per hierarchy, beside them symlinks for the controllers of joint ones.
     let roots = entries.filter_map(|entry| {
         entry
@@ -142,9 +145,9 @@ pub(crate) fn places(root: &Path, name: &str) -> Result<Vec<CgroupFolder>, Strin
     Ok(places)
 }
 
-/// Makes the folders of a cgroup whose members are cgroups; what is there stays. The roots of the cgroup file systems are closed
-/// even to their owner: making the first folder below them takes `CAP_DAC_OVERRIDE`, once per node; below a folder of root's own
-/// nothing more than root.
+/// Makes the folders of a cgroup whose members are cgroups; what is there stays. The roots of the
+/// cgroup file systems are closed even to their owner: making the first folder below them takes
+/// `CAP_DAC_OVERRIDE`, once per node; below a folder of root's own nothing more than root.
 pub fn make_parent(root: &Path, name: &str) -> Result<(), String> {
     for place in places(root, name)? {
         make(&place)?;
@@ -154,12 +157,12 @@ pub fn make_parent(root: &Path, name: &str) -> Result<(), String> {
 
 /// Makes the folder, with the controllers or the processors of those above it; what is there stays.
 pub(crate) fn make(place: &CgroupFolder) -> Result<(), String> {
-    std::fs::create_dir_all(&place.folder).map_err(|error| say(&place.folder, &error))?;
+    std::fs::create_dir_all(&place.folder).map_err(|error| describe(&place.folder, &error))?;
     if place.unified {
         return share_controllers(place);
     }
     if place.has("cpuset.cpus") {
-        inherit_cpuset(place).map_err(|error| say(&place.folder, &error))?;
+        inherit_cpuset(place).map_err(|error| describe(&place.folder, &error))?;
     }
     Ok(())
 }
@@ -181,22 +184,22 @@ fn share_controllers(place: &CgroupFolder) -> Result<(), String> {
     for folder in above(place) {
         let list = |file: &str| {
             let file = folder.join(file);
-            std::fs::read_to_string(&file).map_err(|error| say(&file, &error))
+            std::fs::read_to_string(&file).map_err(|error| describe(&file, &error))
         };
         let (there, shared) = (list("cgroup.controllers")?, list("cgroup.subtree_control")?);
         let has = |list: &str, name: &str| list.split_whitespace().any(|word| word == name);
         for name in CONTROLLERS {
             if has(&there, name) && !has(&shared, name) {
                 let file = folder.join("cgroup.subtree_control");
-                std::fs::write(&file, format!("+{name}")).map_err(|error| say(&file, &error))?;
+                std::fs::write(&file, format!("+{name}")).map_err(|error| describe(&file, &error))?;
             }
         }
     }
     Ok(())
 }
 
-/// A new cpuset of version 1 is empty and takes no process until it is told which processors and memory are its own: here,
-/// those of its parents.
+/// A new cpuset of version 1 is empty and takes no process until it is told which processors and
+/// memory are its own: here, those of its parents.
 fn inherit_cpuset(place: &CgroupFolder) -> std::io::Result<()> {
     let ours = above(place).into_iter().skip(1).chain([place.folder.as_path()]);
     for folder in ours {
@@ -211,7 +214,8 @@ fn inherit_cpuset(place: &CgroupFolder) -> std::io::Result<()> {
 }
 
 impl OwnCgroup {
-    /// Processor time of all that was started in it, those that ended too; none where it is not there, or nobody counts.
+    /// Processor time of all that was started in it, those that ended too; none where it is not
+    /// there, or nobody counts.
     pub fn processor_time(&self) -> Option<Duration> {
         let hierarchies = Hierarchies::below(&self.root)?;
         let usage = ContainerUsage::open(&hierarchies, below_its_root(&self.name).ok()?).ok()?;
@@ -224,8 +228,9 @@ impl OwnCgroup {
         MemoryUsage::open(&hierarchies, below_its_root(&self.name).ok()?).ok()
     }
 
-    /// Makes it, bounds it, and moves the calling process in. `pid` is a process of the container, whose devices are the most
-    /// that ours may have. Fails where a bound cannot be set: nothing has entered then.
+    /// Makes it, bounds it, and moves the calling process in. `pid` is a process of the container,
+    /// whose devices are the most that ours may have. Fails where a bound cannot be set: nothing
+    /// has entered then.
     pub(crate) fn join(&self, procfs: &Procfs, pid: i32) -> Result<(), String> {
         enter_outermost(procfs);
         let places = places(&self.root, &self.name)?;
@@ -257,13 +262,15 @@ impl OwnCgroup {
         Ok(())
     }
 
-    /// Removes its folders where no process is left in them; true when none remains. Safe to run twice.
+    /// Removes its folders where no process is left in them; true when none remains. Safe to run
+    /// twice.
     pub fn remove(&self) -> Result<bool, String> {
         remove(&self.root, &self.name)
     }
 }
 
-/// Removes the folders of that name where no process and no folder is left in them; true when none remains. Safe to run twice.
+/// Removes the folders of that name where no process and no folder is left in them; true when none
+/// remains. Safe to run twice.
 pub fn remove(root: &Path, name: &str) -> Result<bool, String> {
     let mut gone = true;
     for place in places(root, name)? {
@@ -289,10 +296,10 @@ pub(crate) fn enter_outermost(procfs: &Procfs) {
 /// hierarchies; without them nothing enters.
 pub(crate) fn bound_devices(places: &[CgroupFolder], procfs: &Procfs, pid: i32) -> Result<(), String> {
     let devices = procfs.root().join("devices");
-    let gpus = std::fs::read_to_string(&devices).map_err(|error| say(&devices, &error))?;
+    let gpus = std::fs::read_to_string(&devices).map_err(|error| describe(&devices, &error))?;
     let gpus: BTreeSet<u32> = devices::gpu_majors(&gpus);
     let file = procfs.folder(pid).join("cgroup");
-    let lines = std::fs::read_to_string(&file).map_err(|error| say(&file, &error))?;
+    let lines = std::fs::read_to_string(&file).map_err(|error| describe(&file, &error))?;
     if let Some(place) = places.iter().find(|place| place.has("devices.list")) {
         let theirs = theirs(place, &lines, |controllers| {
             controllers.split(',').any(|name| name == "devices")
@@ -347,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_a_containers_device_rules_are_found_only_below_their_hierarchy() {
+    fn a_containers_device_rules_are_found_only_below_their_hierarchy() {
         let of = |lines: &str| theirs(&place(), lines, |names| names.split(',').any(|name| name == "devices"));
         assert_eq!(
             of("5:pids:/a\n4:x,devices:/kubepods/b:c\n"),

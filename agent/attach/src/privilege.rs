@@ -8,10 +8,11 @@ use rustix::thread::{
     set_thread_groups, set_thread_res_gid, set_thread_res_uid,
 };
 
-/// Becomes another user, with no capability left in any set and no way to gain one. Call it with one thread: users belong
-/// to threads in the kernel.
+/// Becomes another user, with no capability left in any set and no way to gain one. Call it with
+/// one thread: users belong to threads in the kernel.
 pub fn become_user(uid: u32, gid: u32, groups: &[u32]) -> io::Result<()> {
-    // Root's special treatment at execve goes first, while there still is the right to change it; locked for good.
+    // Root's special treatment at execve goes first, while there still is the right to change it;
+    // locked for good.
     set_capabilities_secure_bits(
         CapabilitiesSecureBits::NO_ROOT
             | CapabilitiesSecureBits::NO_ROOT_LOCKED
@@ -44,7 +45,8 @@ pub fn drop_capabilities() -> io::Result<()> {
     set_no_new_privs(true)
 }
 
-/// Empties the bounding set: a later execve gains nothing, whatever the file's capabilities. Wants CAP_SETPCAP.
+/// Empties the bounding set: a later execve gains nothing, whatever the file's capabilities. Wants
+/// CAP_SETPCAP.
 pub fn drop_bounding_set() -> io::Result<()> {
     for number in 0..64 {
         match remove_capability_from_bounding_set(CapabilitySet::from_bits_retain(1 << number)) {

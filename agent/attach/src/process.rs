@@ -1,4 +1,5 @@
-//! Processes as the host's procfs shows them: identity, owner, container, and what they have mapped.
+//! Processes as the host's procfs shows them: identity, owner, container, and what they have
+//! mapped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -43,7 +44,7 @@ pub enum ProcessError {
         /// What procfs said.
         source: procfs::ProcError,
     },
-    /// Its memory did not answer.
+    /// The process's memory did not answer in time.
     #[error("cannot read {what} of process {pid} in time")]
     Late {
         /// The PID that was asked for.
@@ -58,7 +59,7 @@ pub enum ProcessError {
     Open {
         /// The PID that was asked for.
         pid: i32,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
@@ -102,7 +103,8 @@ pub struct Mapped {
     pub nccl: bool,
     /// Whether PyTorch is mapped, which has Kineto in it.
     pub torch: bool,
-    /// Whether DCGM's module is mapped that holds the GPU's counters. DCGM loads it with the first metric that needs it.
+    /// Whether DCGM's module is mapped that holds the GPU's counters. DCGM loads it with the first
+    /// metric that needs it.
     pub dcgm_profiling: bool,
     /// Whether JAX's library is mapped, which has the service of its profiler.
     pub jax: bool,
@@ -120,7 +122,8 @@ const PROFILERS: &[&str] = &[
     "libNvNsightInjection",
 ];
 
-/// Beginnings of the file names of the libraries that have JAX's profiler, of this and of earlier versions.
+/// Beginnings of the file names of the libraries that have JAX's profiler, of this and of earlier
+/// versions.
 const JAX: &[&str] = &["libjax_common.so", "xla_extension."];
 
 impl Mapped {
@@ -149,8 +152,9 @@ impl Mapped {
 
 /// A procfs that shows the host's processes.
 ///
-/// What needs a process's memory (its command line, environment and maps) waits for as long as that process waits for a page of a
-/// file: it is read on threads of their own, which are left behind. Names, states, cgroups and mounts need none.
+/// What needs a process's memory (its command line, environment and maps) waits for as long as that
+/// process waits for a page of a file: it is read on threads of their own, which are left behind.
+/// Names, states, cgroups and mounts need none.
 #[derive(Debug, Clone)]
 pub struct Procfs {
     root: PathBuf,
@@ -160,9 +164,9 @@ pub struct Procfs {
 }
 
 /// Reads of the memory of one container's processes that may be under way at once.
-const READS: u32 = 8;
+const MAX_CONCURRENT_READS: u32 = 8;
 /// How long the memory of a process is waited for.
-const MEMORY: Duration = Duration::from_secs(2);
+const MEMORY_READ_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Default for Procfs {
     fn default() -> Self {
@@ -182,7 +186,7 @@ impl Procfs {
         }
     }
 
-    /// Where it is mounted.
+    /// Path at which procfs is mounted.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -208,7 +212,9 @@ impl Procfs {
         let group = self
             .container(pid)
             .map_or_else(|| pid.to_string(), |container| container.container_id);
-        let read = self.gate.among(&group, READS, MEMORY, move || read(&own));
+        let read = self
+            .gate
+            .among(&group, MAX_CONCURRENT_READS, MEMORY_READ_TIMEOUT, move || read(&own));
         read.unwrap_or_else(|source| Err(ProcessError::Late { pid, what, source }))
     }
 
@@ -275,7 +281,8 @@ impl Procfs {
         })
     }
 
-    /// Whether the process has CAP_SYS_ADMIN on the node: in the caller's user namespace and not in one of its own.
+    /// Whether the process has CAP_SYS_ADMIN on the node: in the caller's user namespace and not in
+    /// one of its own.
     pub fn is_administrator(&self, process: ProcessId) -> Result<bool, ProcessError> {
         const SYS_ADMIN: u32 = 21;
         let pid = process.pid;
@@ -338,7 +345,8 @@ impl Procfs {
         Some(name.trim_end_matches('\n').to_owned())
     }
 
-    /// A parameter of the loaded NVIDIA driver, as `RmProfilingAdminOnly`; none without the driver or the parameter.
+    /// A parameter of the loaded NVIDIA driver, as `RmProfilingAdminOnly`; none without the driver
+    /// or the parameter.
     pub fn driver_parameter(&self, name: &str) -> Option<u64> {
         let text = std::fs::read_to_string(self.root.join("driver/nvidia/params")).ok()?;
         let value = text
@@ -355,21 +363,28 @@ impl Procfs {
         )
     }
 
-    /// The container whose cgroup is at `path` in the node's tree of cgroups, or that a cgroup above it is of.
+    /// The container whose cgroup is at `path` in the node's tree of cgroups, or that a cgroup
+    /// above it is of.
     pub fn container_of_path(&self, path: &Path) -> Option<ContainerCgroup> {
         cgroup::parse(&format!("0::/{}", path.to_str()?), self.depth)
     }
 
-    /// The processes of a container, by its 64 hex digits, in the order of their PIDs in it: the first is its PID 1 unless the
-    /// pod shares one PID namespace.
+    /// The processes of a container, by its 64 hex digits, in the order of their PIDs in it: the
+    /// first is its PID 1 unless the pod shares one PID namespace.
     pub fn of_container(&self, container_id: &str) -> io::Result<Vec<ProcessId>> {
+        self.processes(|pid| {
+            self.container(pid)
+                .is_some_and(|container| container.container_id == container_id)
+        })
+    }
+
+    /// The processes that `is_wanted` says true of, in the order of their pids in their own
+    /// namespaces.
+    pub fn processes(&self, is_wanted: impl Fn(i32) -> bool) -> io::Result<Vec<ProcessId>> {
         let mut found: Vec<(i32, ProcessId)> = self
             .pids()?
             .into_iter()
-            .filter(|pid| {
-                self.container(*pid)
-                    .is_some_and(|container| container.container_id == container_id)
-            })
+            .filter(|pid| is_wanted(*pid))
             .filter_map(|pid| self.identify(pid).ok())
             .filter_map(|process| Some((self.owner(process).ok()?.inner_pid, process)))
             .collect();
@@ -392,7 +407,8 @@ impl Procfs {
         Ok(Mapped::from_paths(paths.iter().map(PathBuf::as_path)))
     }
 
-    /// The named variables of the environment that the process started with. No other leaves this function.
+    /// The named variables of the environment that the process started with. No other leaves this
+    /// function.
     pub fn variables(&self, process: ProcessId, names: &[&str]) -> Result<BTreeMap<String, String>, ProcessError> {
         let pid = process.pid;
         let bytes = self.memory(pid, "environ", move |procfs| {

@@ -1,7 +1,7 @@
 //! A program to execute from a descriptor: a sealed copy of it in memory.
 //!
-//! A container sees what runs in it at `/proc/PID/exe`, and a container's root may write to a file of root's that it can reach so
-//! (CVE-2019-5736). It reaches a copy which nobody can change.
+//! A container sees what runs in it at `/proc/PID/exe`, and a container's root may write to a file
+//! of root's that it can reach so (CVE-2019-5736). It reaches a copy which nobody can change.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -23,20 +23,20 @@ const LIMIT: u64 = 64 << 20;
 /// Why a program cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProgramError {
-    /// It cannot be copied.
+    /// The program cannot be copied into memory.
     #[error("{}: {source}", path.display())]
     Copy {
         /// The program's own path.
         path: PathBuf,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: std::io::Error,
     },
-    /// It cannot be executed.
+    /// The program cannot be executed.
     #[error("{action}: {source}")]
     Start {
         /// What was tried.
         action: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: nix::Error,
     },
 }
@@ -78,8 +78,8 @@ impl Program {
         Ok(Self { copy: to.into() })
     }
 
-    /// Starts it in a child: standard input is `null`, and so is what it says where `quiet`. Returns when it runs, or says why it
-    /// does not.
+    /// Starts it in a child: standard input is `null`, and so is what it says where `quiet`.
+    /// Returns when it runs, or says why it does not.
     pub(crate) fn start(
         &self,
         arguments: &[CString],
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn c1_a_copy_in_memory_is_the_program_and_can_be_changed_by_nobody() {
+    fn a_copy_in_memory_is_the_program_and_can_be_changed_by_nobody() {
         let own = std::env::current_exe().unwrap();
         let copy = Program::copy(&own).unwrap();
         let file = File::from(copy.copy);

@@ -1,8 +1,9 @@
 //! The calling program, started again to change namespaces or users in a process of its own.
 //!
-//! Contract with the calling program: when its first argument is one of [`SUBCOMMANDS`], it hands its arguments to
-//! [`child_main`] before it starts a thread, and exits with what that returns. The child's standard input is no input but
-//! the pipe on which it reports; standard output and error are the command's own.
+//! Contract with the calling program: when its first argument is one of [`SUBCOMMANDS`], it hands
+//! its arguments to [`child_main`] before it starts a thread, and exits with what that returns. The
+//! child's standard input is no input but the pipe on which it reports; standard output and error
+//! are the command's own.
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -27,7 +28,7 @@ pub const OUTPUT_LIMIT: usize = 64 << 10;
 /// Bytes of a report that are read.
 const REPORT_LIMIT: usize = 64 << 10;
 /// How long the child may take beyond the command's own deadline.
-const GRACE: Duration = Duration::from_secs(5);
+const EXIT_GRACE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How to start the calling program again.
 #[derive(Debug, Clone)]
@@ -85,11 +86,11 @@ pub enum End {
     Exited(i32),
     /// By this signal.
     Signaled(i32),
-    /// Its deadline passed and it was killed.
+    /// The command's deadline passed and it was killed.
     TimedOut,
     /// The caller lost its interest and it was killed.
     Cancelled,
-    /// It runs on, on its own.
+    /// The command runs on, on its own.
     Detached,
 }
 
@@ -106,8 +107,9 @@ pub struct Output {
     pub truncated: bool,
     /// Protections that could not be applied; empty in a sandbox that is whole.
     pub missing: Vec<String>,
-    /// Processor time of the helper process and of what it waited for, the command and the processes that this waited for among them; none where
-    /// the kernel did not say, and where it was ended before its end.
+    /// Processor time of the helper process and of what it waited for, the command and the
+    /// processes that this waited for among them; none where the kernel did not say, and where it
+    /// was ended before its end.
     pub processor_time: Option<Duration>,
 }
 
@@ -117,7 +119,8 @@ impl Output {
         self.end == End::Exited(0)
     }
 
-    /// The last line with a word of standard error, or of standard output when that is empty: what a person would be told.
+    /// The last line with a word of standard error, or of standard output when that is empty: what
+    /// a person would be told.
     pub fn last_words(&self) -> String {
         last_words(if self.stderr.is_empty() {
             &self.stdout
@@ -145,7 +148,7 @@ pub enum ReexecError {
     Start {
         /// What was tried.
         action: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: std::io::Error,
     },
     /// The child failed before the command ran.
@@ -153,7 +156,7 @@ pub enum ReexecError {
     Stage {
         /// What the child was doing.
         stage: String,
-        /// What the kernel said.
+        /// Error of the kernel.
         message: String,
     },
     /// The child ended without a report, or with one that is none.
@@ -204,13 +207,15 @@ impl Report {
     }
 }
 
-/// Runs a hidden subcommand. `arguments` are the program's own without its name: the subcommand, then one JSON object.
+/// Runs a hidden subcommand. `arguments` are the program's own without its name: the subcommand,
+/// then one JSON object.
 pub fn child_main(arguments: &[OsString]) -> ExitCode {
     child(arguments, None)
 }
 
 /// The same of a program that does itself what others have a tool for: what runs in its sandbox is
-/// `work`, in a process of this program's. The process that does the work does not return from here.
+/// `work`, in a process of this program's. The process that does the work does not return from
+/// here.
 pub fn child_main_with(arguments: &[OsString], work: Work) -> ExitCode {
     child(arguments, Some(work))
 }
@@ -274,7 +279,8 @@ impl Stream {
         })
     }
 
-    /// Reads what is there now; what is over the limit is read and dropped, so that a command never blocks on it.
+    /// Reads what is there now; what is over the limit is read and dropped, so that a command never
+    /// blocks on it.
     fn drain(&mut self) {
         let mut block = [0; 8192];
         // Bounded: a command that writes without end is looked at again after the clock.
@@ -301,18 +307,26 @@ impl Stream {
     }
 }
 
-/// Starts the child with `spec`, which bounds the command itself; the child is killed when it outstays that by a grace.
+/// Starts the child with `spec`, which bounds the command itself; the child is killed when it
+/// outstays that by a grace.
 pub(crate) fn run(
     reexec: &Reexec,
     subcommand: &str,
     spec: &impl Serialize,
     deadline: Duration,
 ) -> Result<Output, ReexecError> {
-    run_exact(reexec, subcommand, spec, deadline + GRACE, None, kill_group)
+    run_exact(
+        reexec,
+        subcommand,
+        spec,
+        deadline + EXIT_GRACE_TIMEOUT,
+        None,
+        kill_group,
+    )
 }
 
-/// Starts the child with `spec`, which ends all that it started when it gets SIGTERM, and waits for its end; asks it to end after
-/// `deadline`, or when `cancel` can be read or has no writer left.
+/// Starts the child with `spec`, which ends all that it started when it gets SIGTERM, and waits for
+/// its end; asks it to end after `deadline`, or when `cancel` can be read or has no writer left.
 pub(crate) fn run_asking(
     reexec: &Reexec,
     subcommand: &str,
@@ -323,8 +337,8 @@ pub(crate) fn run_asking(
     run_exact(reexec, subcommand, spec, deadline, cancel, ask)
 }
 
-/// Starts the child with `spec` and waits for its end; `end` ends it after `deadline`, or when `cancel` can be read or has no
-/// writer left.
+/// Starts the child with `spec` and waits for its end; `end` ends it after `deadline`, or when
+/// `cancel` can be read or has no writer left.
 fn run_exact(
     reexec: &Reexec,
     subcommand: &str,
@@ -404,7 +418,8 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), ReexecError> {
     })
 }
 
-/// Processor time of a child that has ended and was not waited for: the kernel keeps its account until then.
+/// Processor time of a child that has ended and was not waited for: the kernel keeps its account
+/// until then.
 fn spent(child: &Child) -> Option<Duration> {
     let procfs = Procfs::default();
     let process = procfs.identify(i32::try_from(child.id()).ok()?).ok()?;
@@ -416,7 +431,7 @@ fn spent(child: &Child) -> Option<Duration> {
 enum Watched {
     /// The program ended.
     Ended,
-    /// Its time is over.
+    /// The child's deadline passed.
     Late,
     /// The caller is not interested any more.
     Cancelled,
@@ -503,7 +518,7 @@ fn ask(child: &mut Child) {
     });
     let begin = Instant::now();
     while let Some(pidfd) = &asked
-        && let Some(left) = GRACE.checked_sub(begin.elapsed())
+        && let Some(left) = EXIT_GRACE_TIMEOUT.checked_sub(begin.elapsed())
     {
         let timeout = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         let mut fds = [PollFd::new(pidfd, PollFlags::IN)];

@@ -1,7 +1,7 @@
 //! Files of a container, seen from outside through `/proc/PID/root`.
 //!
-//! No symlink is followed, and only regular files are touched: a pipe or a device in a file's place is refused, never opened for
-//! long.
+//! No symlink is followed, and only regular files are touched: a pipe or a device in a file's place
+//! is refused, never opened for long.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -42,7 +42,7 @@ pub enum RootfsError {
     /// Who answers for a file system on the way to it may never answer, or cannot be told.
     #[error(transparent)]
     Mount(#[from] MountError),
-    /// It holds more bytes than the caller takes.
+    /// The file holds more bytes than the caller takes.
     #[error("{} holds more than {limit} bytes", path.display())]
     TooLarge {
         /// Path in the container.
@@ -57,7 +57,7 @@ pub enum RootfsError {
         path: PathBuf,
         /// What was tried.
         action: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: std::io::Error,
     },
     /// The place that the bytes go to failed.
@@ -137,7 +137,8 @@ impl ContainerRoot {
 
     fn resolve(&self, path: &Path, flags: OFlags) -> Result<OwnedFd, RootfsError> {
         let how = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
-        // `EAGAIN`: a rename elsewhere made the kernel unsure; asking again is the documented answer.
+        // `EAGAIN`: a rename elsewhere made the kernel unsure; asking again is the documented
+        // answer.
         let mut attempts = 0;
         let opened = loop {
             attempts += 1;
@@ -215,8 +216,8 @@ impl ContainerRoot {
         Ok(bytes)
     }
 
-    /// Copies a file out, at most `limit` bytes; returns how many. `progress` is told the bytes so far and may return false to
-    /// stop.
+    /// Copies a file out, at most `limit` bytes; returns how many. `progress` is told the bytes so
+    /// far and may return false to stop.
     pub fn copy_out(
         &self,
         path: &Path,
@@ -253,9 +254,10 @@ impl ContainerRoot {
         Ok(names)
     }
 
-    /// Makes a folder for its user alone, in one that is there. One that is there already, or anything else of that name, is refused.
+    /// Makes a folder for its user alone, in one that is there. One that is there already, or
+    /// anything else of that name, is refused.
     pub fn make_folder(&self, path: &Path) -> Result<(), RootfsError> {
-        let (folder, name) = self.place(path)?;
+        let (folder, name) = self.parent_of(path)?;
         mkdirat(&folder, name, Mode::RWXU).map_err(|source| RootfsError::Io {
             path: path.to_owned(),
             action: "make the folder",
@@ -268,14 +270,14 @@ impl ContainerRoot {
         self.unlink(path, AtFlags::REMOVEDIR)
     }
 
-    /// Removes a file, or the symlink, pipe or socket in its place, never what that leads to; true when something was there.
-    /// Safe to run twice.
+    /// Removes a file, or the symlink, pipe or socket in its place, never what that leads to; true
+    /// when something was there. Safe to run twice.
     pub fn remove(&self, path: &Path) -> Result<bool, RootfsError> {
         self.unlink(path, AtFlags::empty())
     }
 
     fn unlink(&self, path: &Path, flags: AtFlags) -> Result<bool, RootfsError> {
-        let (folder, name) = match self.place(path) {
+        let (folder, name) = match self.parent_of(path) {
             Err(RootfsError::NotFound { .. }) => return Ok(false),
             other => other?,
         };
@@ -291,7 +293,7 @@ impl ContainerRoot {
     }
 
     /// The folder that a path is in, and its name there.
-    fn place<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), RootfsError> {
+    fn parent_of<'a>(&self, path: &'a Path) -> Result<(OwnedFd, &'a OsStr), RootfsError> {
         let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back()) else {
             return Err(RootfsError::NotAFile { path: path.to_owned() });
         };

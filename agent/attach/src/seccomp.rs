@@ -1,8 +1,9 @@
 //! What programs of ours may ask the kernel for: two closed lists of system calls.
 //!
-//! What is not listed answers EPERM, as in the profile that container runtimes have for their default. Calls that a C library
-//! tries first and falls back from (`clone3`, and every call newer than the lists) answer ENOSYS. A call of another architecture
-//! or of x32 ends the process: its numbers mean something else.
+//! What is not listed answers EPERM, as in the profile that container runtimes have for their
+//! default. Calls that a C library tries first and falls back from (`clone3`, and every call newer
+//! than the lists) answer ENOSYS. A call of another architecture or of x32 ends the process: its
+//! numbers mean something else.
 
 mod calls;
 mod rules;
@@ -15,11 +16,12 @@ use rules::rules;
 /// Who is confined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// What enters a container: the profiler's command-line tools and its daemons. No more than the default profile of container
-    /// runtimes gives a container without a capability.
+    /// What enters a container: the profiler's command-line tools and its daemons. No more than the
+    /// default profile of container runtimes gives a container without a capability.
     Entered,
-    /// What reads foreign files: importers, exporters, the transform. Only sockets of the machine itself (`AF_UNIX`); no tracing, no
-    /// memory of other processes, no System V or POSIX message queues, no asynchronous I/O of the kernel's.
+    /// What reads foreign files: importers, exporters, the transform. Only sockets of the machine
+    /// itself (`AF_UNIX`); no tracing, no memory of other processes, no System V or POSIX message
+    /// queues, no asynchronous I/O of the kernel's.
     Reader,
 }
 
@@ -37,8 +39,9 @@ pub enum SeccompError {
     Install(#[from] seccompiler::Error),
 }
 
-/// Confines the calling thread, and whatever it starts or executes from now on, for good; sets `no_new_privs`. Call it with one
-/// thread, last before execve: the calls that a caller still wants to make itself must be listed.
+/// Confines the calling thread, and whatever it starts or executes from now on, for good; sets
+/// `no_new_privs`. Call it with one thread, last before execve: the calls that a caller still wants
+/// to make itself must be listed.
 pub fn confine(profile: Profile) -> Result<(), SeccompError> {
     Ok(seccompiler::apply_filter(&program(profile)?)?)
 }

@@ -1,6 +1,8 @@
-//! What a container uses, by the counters of its cgroup: version 2, or version 1 with the unified hierarchy beside it.
+//! What a container uses, by the counters of its cgroup: version 2, or version 1 with the unified
+//! hierarchy beside it.
 //!
-//! A container's cgroup is found from above, in the host's tree of cgroups: no process of it has to be looked at.
+//! A container's cgroup is found from above, in the host's tree of cgroups: no process of it has to
+//! be looked at.
 
 pub mod memory;
 
@@ -16,9 +18,9 @@ use crate::process::Procfs;
 /// Folders of the tree that are looked at; a node of 250 pods has some 1,500.
 const FOLDERS: usize = 5_000;
 /// How deep.
-const DEPTH: usize = 16;
+const MAX_DEPTH: usize = 16;
 /// Bytes of a file of counters that are read: what is looked for stands at the beginning.
-const FILE: usize = 4096;
+const MAX_FILE_BYTES: usize = 4096;
 
 /// Where the counters of processor time, memory and pressure are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +33,8 @@ pub struct Hierarchies {
 }
 
 impl Hierarchies {
-    /// Those that are mounted below `root`, such as `/sys/fs/cgroup`; none where processor time is not counted there.
+    /// Those that are mounted below `root`, such as `/sys/fs/cgroup`; none where processor time is
+    /// not counted there.
     pub fn below(root: &Path) -> Option<Self> {
         if root.join("cgroup.controllers").exists() {
             let root = root.to_owned();
@@ -52,8 +55,9 @@ impl Hierarchies {
         })
     }
 
-    /// The paths of the cgroups of those containers, by their 64 hex digits, relative to each hierarchy. A container that is not
-    /// there is left out. `procfs` knows how deep the caller's own pods are.
+    /// The paths of the cgroups of those containers, by their 64 hex digits, relative to each
+    /// hierarchy. A container that is not there is left out. `procfs` knows how deep the caller's
+    /// own pods are.
     pub fn find(&self, wanted: &BTreeSet<String>, procfs: &Procfs) -> BTreeMap<String, PathBuf> {
         let mut found = BTreeMap::new();
         let mut left = vec![(PathBuf::new(), 0_usize)];
@@ -70,7 +74,7 @@ impl Hierarchies {
                 }
                 continue;
             }
-            if depth < DEPTH {
+            if depth < MAX_DEPTH {
                 let below = folders(&self.processor.join(&path));
                 left.extend(below.map(|(name, _)| (path.join(name), depth.saturating_add(1))));
             }
@@ -96,7 +100,8 @@ pub struct ContainerUsage {
     unified: bool,
 }
 
-/// Time in which at least one task of a container waited, since the container's start; none where the kernel does not count it.
+/// Time in which at least one task of a container waited, since the container's start; none where
+/// the kernel does not count it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pressure {
     /// For a processor.
@@ -108,7 +113,8 @@ pub struct Pressure {
 }
 
 impl ContainerUsage {
-    /// Opens the counters of the cgroup at `path`, as [`Hierarchies::find`] gives it. Fails where its processor time is not counted.
+    /// Opens the counters of the cgroup at `path`, as [`Hierarchies::find`] gives it. Fails where
+    /// its processor time is not counted.
     pub fn open(hierarchies: &Hierarchies, path: &Path) -> io::Result<Self> {
         let unified = hierarchies.unified;
         let (time, bytes) = if unified {
@@ -132,7 +138,7 @@ impl ContainerUsage {
 
     /// Processor time of all its processes, those that ended too. Fails when the container is gone.
     pub fn processor_time(&self) -> io::Result<Duration> {
-        let mut buffer = [0; FILE];
+        let mut buffer = [0; MAX_FILE_BYTES];
         let text = read(&self.processor, &mut buffer)?;
         let value = if self.unified {
             let line = text.lines().find_map(|line| line.strip_prefix("usage_usec "));
@@ -143,16 +149,17 @@ impl ContainerUsage {
         value.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no processor time in it"))
     }
 
-    /// Bytes of memory that are charged to it, files in memory and caches of files included; none where nobody counts.
+    /// Bytes of memory that are charged to it, files in memory and caches of files included; none
+    /// where nobody counts.
     pub fn memory_bytes(&self) -> Option<u64> {
-        let mut buffer = [0; FILE];
+        let mut buffer = [0; MAX_FILE_BYTES];
         read(self.memory.as_ref()?, &mut buffer).ok()?.trim().parse().ok()
     }
 
-    /// What it waited for so far.
+    /// Time that the container has waited so far, by resource.
     pub fn pressure(&self) -> Pressure {
         let waited = |file: &str| {
-            let mut buffer = [0; FILE];
+            let mut buffer = [0; MAX_FILE_BYTES];
             let file = File::open(self.pressure.as_ref()?.join(file)).ok()?;
             let text = read(&file, &mut buffer).ok()?;
             let some = text.lines().find_map(|line| line.strip_prefix("some "))?;
@@ -168,7 +175,7 @@ impl ContainerUsage {
 }
 
 /// The beginning of a file of counters, as it is now.
-fn read<'a>(file: &File, buffer: &'a mut [u8; FILE]) -> io::Result<&'a str> {
+fn read<'a>(file: &File, buffer: &'a mut [u8; MAX_FILE_BYTES]) -> io::Result<&'a str> {
     let length = file.read_at(buffer, 0)?;
     let text = buffer.get(..length).unwrap_or_default();
     std::str::from_utf8(text).map_err(io::Error::other)

@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn n3_what_nobody_may_answer_for_is_not_opened() {
+    fn what_nobody_may_answer_for_is_not_opened() {
         let (procfs, process) = own();
         let files = UserFiles::open(&procfs, process).unwrap();
         // The kernel answers for procfs, but for the memory of other processes too.
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn n3_a_folder_that_its_user_may_not_enter_is_not_listed() {
+    fn a_folder_that_its_user_may_not_enter_is_not_listed() {
         let (procfs, process) = own();
         let folder = tempfile::tempdir().unwrap();
         let closed = folder.path().join("closed");

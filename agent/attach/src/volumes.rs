@@ -1,9 +1,10 @@
-//! Whether the folders that a container shows are the volumes that admission added: read from its mounts, without touching a
-//! file system.
+//! Whether the folders that a container shows are the volumes that admission added: read from its
+//! mounts, without touching a file system.
 //!
-//! An emptyDir is told by where the kernel says that it lies. An image is the runtime's to mount, anywhere; that it is the one
-//! that the pod's manifest names follows from who could have mounted another: in the node's own user namespace, nobody without
-//! rights over the node. What the manifest names is held by admission and by a policy.
+//! An emptyDir is told by where the kernel says that it lies. An image is the runtime's to mount,
+//! anywhere; that it is the one that the pod's manifest names follows from who could have mounted
+//! another: in the node's own user namespace, nobody without rights over the node. What the
+//! manifest names is held by admission and by a policy.
 
 use std::path::Path;
 
@@ -21,7 +22,7 @@ const OURS: &str = "/flopwatch";
 /// Why a container is not entered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VolumeError {
-    /// Its mounts cannot be read.
+    /// The mounts of the container's process cannot be read.
     #[error("its mounts cannot be read: {0}")]
     Unread(String),
     /// The cgroup of the process names no pod.
@@ -33,7 +34,7 @@ pub enum VolumeError {
     /// More than the volume is mounted there: over it, in it or around it.
     #[error("something else is mounted at {0}")]
     Covered(String),
-    /// It is another volume, or another pod's.
+    /// The mount at the path is another volume, or another pod's.
     #[error("what is mounted at {0} is not the volume that admission added")]
     Foreign(&'static str),
     /// Who answers for its file system is not the kernel alone: it may never answer.
@@ -47,7 +48,8 @@ pub enum VolumeError {
 /// Where the kubelet of a node keeps its pods' volumes, as mounts tell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KubeletVolumes {
-    /// Major and minor number of the file system that they are on; empty where nothing is known, which is no mount's.
+    /// Major and minor number of the file system that they are on; empty where nothing is known,
+    /// which is no mount's.
     device: String,
     pods: String,
 }
@@ -56,7 +58,7 @@ pub struct KubeletVolumes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct PodVolumes {
     device: String,
-    /// Their folder in the file system.
+    /// Path of the pod's emptyDirs within their file system.
     folder: String,
 }
 
@@ -83,7 +85,8 @@ impl Mount<'_> {
 }
 
 impl KubeletVolumes {
-    /// Reads it from the caller's own mounts, of which `own` is an emptyDir; none when the caller runs in no pod.
+    /// Reads it from the caller's own mounts, of which `own` is an emptyDir; none when the caller
+    /// runs in no pod.
     pub fn of_own(mountinfo: &str, own: &Path) -> Option<Self> {
         let own = own.to_str()?;
         let mount = mounts(mountinfo).find(|mount| mount.point == own)?;
@@ -103,8 +106,9 @@ impl KubeletVolumes {
         }
     }
 
-    /// Checks the mounts of a process of a container of that pod: its tools folder is the pod's or that of an image, read-only, and
-    /// its run folder is the pod's too or lies on a local file system; and nothing else is mounted over, in or around them.
+    /// Checks the mounts of a process of a container of that pod: its tools folder is the pod's or
+    /// that of an image, read-only, and its run folder is the pod's too or lies on a local file
+    /// system; and nothing else is mounted over, in or around them.
     pub fn check(&self, pod_uid: &str, procfs: &Procfs, pid: i32) -> Result<(), VolumeError> {
         let mounts = std::fs::read_to_string(procfs.folder(pid).join("mountinfo"));
         let mounts = mounts.map_err(|error| VolumeError::Unread(error.to_string()))?;
@@ -187,16 +191,18 @@ fn only<'a>(mountinfo: &'a str, point: &'static str) -> Result<Mount<'a>, Volume
 /// File systems that no other machine and no program answers for.
 const LOCAL: [&str; 7] = ["btrfs", "ext3", "ext4", "f2fs", "tmpfs", "xfs", "zfs"];
 
-/// Where volumes of other preparations lie beside the two (`flopwatch_api::preparation`): the flight recorder's file, and dumps of JAX's
-/// compiler. Nothing that enters the container goes there.
+/// Where volumes of other preparations lie beside the two (`flopwatch_api::preparation`): the
+/// flight recorder's file, and dumps of JAX's compiler. Nothing that enters the container goes
+/// there.
 const BESIDE: [&str; 2] = ["/flopwatch/recorder", "/flopwatch/jax"];
 
-/// Where the profiler's folder is mounted when the tools are those of an image, and the folder of the launcher's image that they are
-/// (`flopwatch_api::preparation`).
+/// Where the profiler's folder is mounted when the tools are those of an image, and the folder of
+/// the launcher's image that they are (`flopwatch_api::preparation`).
 const PROFILER_DIR: &str = "/flopwatch/tools/target-linux-x64";
 const TOOLS_IN_IMAGE: &str = "usr/lib/flopwatch/tools";
 
-/// Names of the two volumes; the second has the container's number behind it (`flopwatch_api::preparation`).
+/// Names of the two volumes; the second has the container's number behind it
+/// (`flopwatch_api::preparation`).
 const TOOLS: &str = "flopwatch-tools";
 const RUN_PREFIX: &str = "flopwatch-run-";
 
@@ -237,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn c1_h4_only_the_volumes_that_admission_added_are_trusted() {
+    fn only_the_volumes_that_admission_added_are_trusted() {
         let root = line("0:55", "/", "/", "rw");
         let good = format!("{root}{}{}", tools("ro,relatime"), run());
         assert_eq!(volumes().check(&good, MountedBy::Anyone), Ok(()));

@@ -1,9 +1,10 @@
-//! The course of one window: the time before it, the profiler's start, the window, the profiler's end, and the time after it.
+//! The course of one window: the time before it, the profiler's start, the window, the profiler's
+//! end, and the time after it.
 
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::node::heartbeats::{BEFORE, Heartbeats};
-use flopwatch_agent::overhead::{LOOK, Opened, Watch};
+use flopwatch_agent::node::heartbeats::{BASELINE_DURATION, Heartbeats};
+use flopwatch_agent::overhead::{MAX_POLL_INTERVAL, Opened, Watch};
 use flopwatch_api::overhead::{CaptureOverhead, OverheadAction, OverheadSpec};
 use flopwatch_nvml::utc_ns;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use crate::paced::Paced;
 use crate::wait_until;
 
 /// Time that a profiler takes to start and to stop.
-const RAMP: Duration = Duration::from_millis(500);
+const RAMP_DURATION: Duration = Duration::from_millis(500);
 /// What is counted after a window, in seconds.
 const AFTER: i32 = 10;
 
@@ -47,7 +48,8 @@ impl Drift {
         Self::SlowerFromTheWindowOn,
     ];
 
-    /// Basis points by which steps are longer once that part of a course has passed, of which the window has these.
+    /// Basis points by which steps are longer once that part of a course has passed, of which the
+    /// window has these.
     fn slowdown(self, passed: f64, window: (f64, f64)) -> f64 {
         match self {
             Self::SlowerAllTheTime => 2000.0 * passed,
@@ -99,13 +101,13 @@ impl<'a> Course<'a> {
 
     /// Watches the window twice: as an agent that ends it, and as one that only says what it cost.
     pub(crate) fn run(&self, case: Case) -> Seen {
-        self.pass(case, BEFORE);
+        self.pass(case, BASELINE_DURATION);
         let attach_ns = utc_ns();
         let harmed = Instant::now();
         if let Case::Harm(basis_points) = case {
             self.target.slow_down(basis_points);
         }
-        self.pass(case, RAMP);
+        self.pass(case, RAMP_DURATION);
         let opened = Opened {
             attach_ns,
             open_ns: utc_ns(),
@@ -119,28 +121,31 @@ impl<'a> Course<'a> {
             for watch in [&mut ending, &mut telling] {
                 self.heartbeats.follow(&self.target.id, watch);
             }
-            if ended.is_none() && ending.look().is_some() {
+            if ended.is_none() && ending.inspect().is_some() {
                 ended = Some(harmed.elapsed());
             }
-            self.pass(case, LOOK.min(closes.saturating_duration_since(Instant::now())));
+            self.pass(
+                case,
+                MAX_POLL_INTERVAL.min(closes.saturating_duration_since(Instant::now())),
+            );
         }
         let close_ns = utc_ns();
         telling.close(close_ns);
         if let Case::Harm(_) = case {
             self.target.slow_down(0);
         }
-        self.pass(case, RAMP);
+        self.pass(case, RAMP_DURATION);
         let detached_ns = utc_ns();
         telling.detached(detached_ns);
         while utc_ns() < telling.until_ns() {
             self.heartbeats.follow(&self.target.id, &mut telling);
-            self.pass(case, LOOK);
+            self.pass(case, MAX_POLL_INTERVAL);
         }
         self.heartbeats.follow(&self.target.id, &mut telling);
         // So that the step under way has ended.
-        self.pass(case, RAMP);
+        self.pass(case, RAMP_DURATION);
         self.target.slow_down(0);
-        let before_ns = attach_ns - u64::try_from(BEFORE.as_nanos()).unwrap();
+        let before_ns = attach_ns - u64::try_from(BASELINE_DURATION.as_nanos()).unwrap();
         let around = [(before_ns, attach_ns), (detached_ns, telling.until_ns())];
         Seen {
             case,
@@ -164,20 +169,20 @@ impl<'a> Course<'a> {
         let until = Instant::now() + time;
         while Instant::now() < until {
             if let Case::Drift(drift) = case {
-                let opens = BEFORE + RAMP;
-                let whole = opens + self.window + RAMP + Duration::from_secs(u64::try_from(AFTER).unwrap());
+                let opens = BASELINE_DURATION + RAMP_DURATION;
+                let whole = opens + self.window + RAMP_DURATION + Duration::from_secs(u64::try_from(AFTER).unwrap());
                 let part = |time: Duration| time.as_secs_f64() / whole.as_secs_f64();
                 let window = (part(opens), part(opens + self.window));
                 let slowdown = drift.slowdown(part(self.begin.elapsed()), window);
                 self.target.slow_down(crate::figures::whole(slowdown));
             }
-            wait_until(until.min(Instant::now() + LOOK));
+            wait_until(until.min(Instant::now() + MAX_POLL_INTERVAL));
         }
     }
 }
 
-/// Basis points by which steps took longer within a time than around it, in the median of seconds: one in which the machine halted the program counts as
-/// one, however long that took.
+/// Basis points by which steps took longer within a time than around it, in the median of seconds:
+/// one in which the machine halted the program counts as one, however long that took.
 fn own(ends: &Ends, around: [(u64, u64); 2], during: (u64, u64)) -> f64 {
     let usual = median(around.into_iter().flat_map(|time| ends.rates(time)).collect());
     let now = median(ends.rates(during));

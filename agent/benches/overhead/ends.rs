@@ -15,7 +15,8 @@ impl Ends {
         Self(whole.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect())
     }
 
-    /// Steps per second in each whole second within a time in ns since 1970, with parts of steps at its edges.
+    /// Steps per second in each whole second within a time in ns since 1970, with parts of steps at
+    /// its edges.
     pub(crate) fn rates(&self, (from_ns, until_ns): (u64, u64)) -> Vec<f64> {
         let seconds = (until_ns - from_ns) / SECOND;
         let edge = |second: u64| self.at(from_ns + second * SECOND);

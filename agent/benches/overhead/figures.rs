@@ -11,7 +11,7 @@ use crate::course::{Case, Seen};
 /// How far an estimate may be off, in basis points.
 const APART: f64 = 100.0;
 /// Within which harm beyond the budget is to be ended.
-const SOON: Duration = Duration::from_secs(5);
+const MAX_HARM_DURATION: Duration = Duration::from_secs(5);
 
 /// The figures of each case.
 pub(crate) fn of(seen: &[Seen]) -> Vec<Value> {
@@ -50,7 +50,7 @@ fn case(harm: Option<i32>, seen: &[&Seen]) -> Value {
         "near_own_count": count(&|one| near(one, one.own)), "near_planted": count(&|one| near(one, planted.into())),
         "covered": count(&covers), "mean_width_basis_points": mean(widths).map(f64::round),
         "largest_error_basis_points": errors.iter().map(|error| error.abs()).fold(0.0, f64::max).round(),
-        "ended": count(&|one| one.ended.is_some()), "ended_soon": count(&|one| one.ended.is_some_and(|time| time <= SOON)),
+        "ended": count(&|one| one.ended.is_some()), "ended_soon": count(&|one| one.ended.is_some_and(|time| time <= MAX_HARM_DURATION)),
         "slowest_end_ms": slowest.map(|time| time.as_millis()), "verdicts": verdicts,
         "load_changed": count(&|one| one.told.reason == OverheadReason::LoadChanged),
     })

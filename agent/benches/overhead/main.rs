@@ -1,11 +1,14 @@
-//! What is measured of windows against what real programs count themselves: `cargo xtask bench overhead`.
+//! What is measured of windows against what real programs count themselves:
+//! `cargo xtask bench overhead`.
 //!
-//! Programs with the recorder's library work at a pace that is known and noisy. The agent's own code reads their recordings, watches windows and
-//! judges them, at its own cadence; while a window is open the program is slowed by a known amount, or its load changes. Every window is held
+//! Programs with the recorder's library work at a pace that is known and noisy. The agent's own
+//! code reads their recordings, watches windows and judges them, at its own cadence; while a window
+//! is open the program is slowed by a known amount, or its load changes. Every window is held
 //! against the ends of the program's steps, which it writes down itself.
 //!
-//! Arguments: windows of a kind, seconds of a window, nodes, programs of each node, and percent by which a step varies. Prints a line of JSON with
-//! the figures, and a line for each window on standard error.
+//! Arguments: windows of a kind, seconds of a window, nodes, programs of each node, and percent by
+//! which a step varies. Prints a line of JSON with the figures, and a line for each window on
+//! standard error.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,7 +33,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use flopwatch_agent::node::heartbeats::{BEAT, Heartbeats};
+use flopwatch_agent::node::heartbeats::{HEARTBEAT_INTERVAL, Heartbeats};
 use flopwatch_nvml::ProcessorClock;
 use serde_json::json;
 
@@ -41,7 +44,7 @@ use paced::Paced;
 const WORKLOAD: &str = "FLOPWATCH_WORKLOAD";
 
 /// Time over which the first windows of all programs are spread: about a whole course.
-const SPREAD: Duration = Duration::from_secs(100);
+const SPREAD_DURATION: Duration = Duration::from_secs(100);
 
 /// What is asked for.
 struct Plan {
@@ -100,7 +103,8 @@ fn measure(plan: &Plan) -> (Vec<Seen>, f64) {
             let heartbeats = Heartbeats::new(Duration::ZERO);
             for program in 0..plan.programs {
                 let id = format!("program-{}", node * plan.programs + program);
-                // The pace of a program on a busy machine would be the machine's: it goes before other work, where this may ask for that.
+                // The pace of a program on a busy machine would be the machine's: it goes before
+                // other work, where this may ask for that.
                 let mut command = Command::new("nice");
                 command.args(["-n", "-10"]).arg(&workload);
                 let target = Paced::start(command, folder.path(), &id, plan.variation);
@@ -108,8 +112,9 @@ fn measure(plan: &Plan) -> (Vec<Seen>, f64) {
                 heartbeats.begin(&target.id, target.whose(), Arc::clone(&target.ring));
                 let (cases, seen) = (&cases, &seen);
                 courses.push(scope.spawn(move || {
-                    // Not all windows at once: what they cost this machine would be a change of every program's load.
-                    wait_until(Instant::now() + SPREAD.mul_f64(0.01 + fastrand::f64()));
+                    // Not all windows at once: what they cost this machine would be a change of
+                    // every program's load.
+                    wait_until(Instant::now() + SPREAD_DURATION.mul_f64(0.01 + fastrand::f64()));
                     let next = || cases.lock().unwrap().pop_front();
                     while let Some(case) = next() {
                         let found = Course::new(&heartbeats, &target, plan.window).run(case);
@@ -138,7 +143,7 @@ fn read(heartbeats: &Heartbeats, stop: &AtomicBool) -> f64 {
     while !stop.load(Ordering::Relaxed) {
         // Files are read on threads of their own.
         reading += heartbeats.read();
-        next = (next + BEAT).max(Instant::now());
+        next = (next + HEARTBEAT_INTERVAL).max(Instant::now());
         wait_until(next);
     }
     (clock.elapsed() + reading).as_secs_f64() / begin.elapsed().as_secs_f64()

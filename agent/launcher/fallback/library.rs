@@ -1,14 +1,17 @@
-//! A library that is preloaded before the profiler's own, so that no trouble of the profiler costs the workload a program.
+//! A library that is preloaded before the profiler's own, so that no trouble of the profiler costs
+//! the workload a program.
 //!
-//! Nsight Systems' library connects to its session while a program is loaded, and calls `exit(1)` when it cannot: the session
-//! was killed, answers too late, or the program runs in a network or mount namespace from which it cannot be reached. Every
-//! program that the workload starts from then on would end before its first instruction. So `exit` passes through here until
-//! the libraries are loaded: where the profiler's library calls it, the program is started over, in place, with the
-//! environment that it would have without the graft.
+//! Nsight Systems' library connects to its session while a program is loaded, and calls `exit(1)`
+//! when it cannot: the session was killed, answers too late, or the program runs in a network or
+//! mount namespace from which it cannot be reached. Every program that the workload starts from
+//! then on would end before its first instruction. So `exit` passes through here until the
+//! libraries are loaded: where the profiler's library calls it, the program is started over, in
+//! place, with the environment that it would have without the graft.
 //!
-//! It links no C library, for it is loaded into every program of the workload, whatever that is built for; the four functions
-//! on memory and strings that the compiler calls are in every one, under the same names.
-//! `build.rs` compiles this file; the crate carries the result and installs it beside the launcher.
+//! It links no C library, for it is loaded into every program of the workload, whatever that is
+//! built for; the four functions on memory and strings that the compiler calls are in every one,
+//! under the same names. `build.rs` compiles this file; the crate carries the result and installs
+//! it beside the launcher.
 #![no_std]
 #![allow(
     unsafe_code,
@@ -27,13 +30,14 @@ const ADDED: &[u8] = b"FLOPWATCH_GRAFTED=";
 const PROFILER: &[u8] = b"/libToolsInjection";
 /// Said on standard error after the profiler's own complaint.
 const NOTE: &[u8] = b"flopwatch: the program starts without the profiler\n";
-/// Largest environment or command line that is read, the kernel's own bound for both together (3/4 of 8 MiB).
-const LIMIT: usize = 6 << 20;
+/// Largest environment or command line that is read, the kernel's own bound for both together (3/4
+/// of 8 MiB).
+const MAX_FILE_BYTES: usize = 6 << 20;
 /// Descriptors that are looked at.
-const DESCRIPTORS: usize = 256;
+const MAX_DESCRIPTORS: usize = 256;
 
-/// True until the constructors have run. The loader runs that of the first preloaded library last; were it otherwise
-/// somewhere, everything would be as without this library.
+/// True until the constructors have run. The loader runs that of the first preloaded library last;
+/// were it otherwise somewhere, everything would be as without this library.
 static LOADING: AtomicBool = AtomicBool::new(true);
 
 extern "C" fn loaded() {
@@ -87,7 +91,8 @@ fn next_exit() -> Option<extern "C" fn(c_int) -> !> {
     let find: Option<FindSymbol> = unsafe { core::mem::transmute(address) };
     // RTLD_NEXT: the next one behind this library.
     let next = find?(core::ptr::without_provenance_mut(usize::MAX), c"exit".as_ptr());
-    // SAFETY: null becomes none, anything else is a function called `exit`, whose signature is this.
+    // SAFETY: null becomes none, anything else is a function called `exit`, whose signature is
+    // this.
     unsafe { core::mem::transmute(next) }
 }
 
@@ -106,12 +111,14 @@ fn is_of_the_profiler(address: *const c_void) -> bool {
     if describe.is_none_or(|describe| describe(address, &raw mut info) == 0) || info.file_name.is_null() {
         return false;
     }
-    // SAFETY: `dladdr` said yes, so the name is a terminated string that lives as long as the file is loaded.
+    // SAFETY: `dladdr` said yes, so the name is a terminated string that lives as long as the file
+    // is loaded.
     let name = unsafe { CStr::from_ptr(info.file_name) }.to_bytes();
     name.windows(PROFILER.len()).any(|part| part == PROFILER)
 }
 
-/// Runs this process's program anew, with the workload's own environment. Returns only when that cannot be done.
+/// Runs this process's program anew, with the workload's own environment. Returns only when that
+/// cannot be done.
 fn start_over() {
     let Some(words) = read(c"/proc/self/cmdline").and_then(|text| pointers(text, |word| Some(word.len()))) else {
         return;
@@ -151,7 +158,8 @@ fn name_at_start() -> Option<&'static CStr> {
         Some((usize::from_ne_bytes(*kind), usize::from_ne_bytes(*value.first_chunk()?)))
     });
     let (_, address) = pairs.find(|(kind, address)| *kind == AT_EXECFN && *address != 0)?;
-    // SAFETY: the kernel keeps that terminated string on the process's first stack, where nobody writes.
+    // SAFETY: the kernel keeps that terminated string on the process's first stack, where nobody
+    // writes.
     Some(unsafe { CStr::from_ptr(core::ptr::with_exposed_provenance(address)) })
 }
 
@@ -197,7 +205,8 @@ fn own_part(entry: &[u8], added: &[u8]) -> Option<usize> {
     (!is_added).then_some(entry.len())
 }
 
-/// The addresses of the terminated strings in `text`, each cut to what is kept of it, and a null at their end.
+/// The addresses of the terminated strings in `text`, each cut to what is kept of it, and a null at
+/// their end.
 fn pointers(text: &'static mut [u8], kept: impl Fn(&[u8]) -> Option<usize>) -> Option<&'static [usize]> {
     let count = text.iter().filter(|byte| **byte == 0).count().checked_add(1)?;
     let array = memory(count.checked_mul(size_of::<usize>())?)?;
@@ -214,7 +223,8 @@ fn pointers(text: &'static mut [u8], kept: impl Fn(&[u8]) -> Option<usize>) -> O
     Some(array)
 }
 
-/// Sockets that were to reach the session and did not: an inherited socket of that kind would be connected or listening.
+/// Sockets that were to reach the session and did not: an inherited socket of that kind would be
+/// connected or listening.
 fn close_what_the_profiler_opened() {
     let answer = |descriptor: usize, option: usize| {
         let (mut value, mut length) = (0_i32, 4_u32);
@@ -227,7 +237,7 @@ fn close_what_the_profiler_opened() {
         ];
         (system_call(GETSOCKOPT, asked) == 0).then_some(value)
     };
-    for descriptor in 3..DESCRIPTORS {
+    for descriptor in 3..MAX_DESCRIPTORS {
         let is_plain = answer(descriptor, SO_DOMAIN) == Some(AF_INET)
             && answer(descriptor, SO_TYPE) == Some(SOCK_STREAM)
             && answer(descriptor, SO_ACCEPTCONN) == Some(0);
@@ -239,10 +249,10 @@ fn close_what_the_profiler_opened() {
     }
 }
 
-/// The whole of a file of at most [`LIMIT`] bytes that ends in a zero.
+/// The whole of a file of at most [`MAX_FILE_BYTES`] bytes that ends in a zero.
 fn read(path: &CStr) -> Option<&'static mut [u8]> {
     let file = usize::try_from(system_call(OPEN, [path.as_ptr().addr(), O_CLOEXEC])).ok()?;
-    let buffer = memory(LIMIT)?;
+    let buffer = memory(MAX_FILE_BYTES)?;
     let mut filled = 0;
     let ended = loop {
         let rest = buffer.get_mut(filled..)?;
@@ -268,7 +278,8 @@ fn memory(bytes: usize) -> Option<&'static mut [u8]> {
         0,
     ];
     let address = usize::try_from(system_call(MMAP, asked)).ok()?;
-    // SAFETY: the kernel has just mapped so many bytes there, for nobody else, and nothing ever unmaps them.
+    // SAFETY: the kernel has just mapped so many bytes there, for nobody else, and nothing ever
+    // unmaps them.
     Some(unsafe { core::slice::from_raw_parts_mut(core::ptr::with_exposed_provenance_mut(address), bytes) })
 }
 
@@ -303,8 +314,8 @@ fn system_call<const COUNT: usize>(number: usize, given: [usize; COUNT]) -> isiz
         *to = from;
     }
     let answer: isize;
-    // SAFETY: the callers above hand over addresses of memory that is theirs and as long as they say; the kernel changes the
-    // registers that are named here and no others.
+    // SAFETY: the callers above hand over addresses of memory that is theirs and as long as they
+    // say; the kernel changes the registers that are named here and no others.
     unsafe {
         asm!("syscall", inlateout("rax") number => answer, in("rdi") all[0], in("rsi") all[1], in("rdx") all[2],
             in("r10") all[3], in("r8") all[4], in("r9") all[5], lateout("rcx") _, lateout("r11") _, options(nostack));

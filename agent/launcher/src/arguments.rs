@@ -25,7 +25,7 @@ const USAGE: &str = "usage:
 ";
 
 /// Exit code for a command line that is none of the above.
-const MISUSED: i32 = 2;
+const EXIT_USAGE: i32 = 2;
 
 /// Runs the subcommand that the arguments name; returns the process's exit code.
 pub fn dispatch(arguments: &[CString], environment: &[CString]) -> i32 {
@@ -71,14 +71,14 @@ fn path(text: &CStr) -> &Path {
     Path::new(OsStr::from_bytes(text.to_bytes()))
 }
 
-fn say(text: &str) {
+fn print_line(text: &str) {
     // With standard error closed there is nobody to tell.
     drop(writeln!(std::io::stderr(), "flopwatch-launcher: {text}"));
 }
 
 fn misused(error: &str) -> i32 {
-    say(&format!("{error}\n{USAGE}"));
-    MISUSED
+    print_line(&format!("{error}\n{USAGE}"));
+    EXIT_USAGE
 }
 
 /// Exit code of what was to be done at a path.
@@ -86,7 +86,7 @@ fn done(outcome: std::io::Result<()>, verb: &str, at: &CStr) -> i32 {
     match outcome {
         Ok(()) => 0,
         Err(error) => {
-            say(&format!("cannot {verb} {}: {error}", path(at).display()));
+            print_line(&format!("cannot {verb} {}: {error}", path(at).display()));
             1
         }
     }
@@ -99,7 +99,7 @@ fn report(outcome: Result<(PathBuf, u64), copy::CopyError>) -> i32 {
             0
         }
         Err(error) => {
-            say(&error.to_string());
+            print_line(&error.to_string());
             1
         }
     }
@@ -176,15 +176,16 @@ pub fn run_options(words: &[CString]) -> Result<(run::Options, &[CString]), Stri
     Ok((options, words.command))
 }
 
-/// Longest stay after the program's end: the profiler writes the capture within two minutes or not at all.
-const HOLD: Duration = Duration::from_mins(3);
+/// Longest stay after the program's end: the profiler writes the capture within two minutes or not
+/// at all.
+const MAX_HOLD_DURATION: Duration = Duration::from_mins(3);
 
 /// Reads the arguments of `hold`.
 pub fn hold_options(words: &[CString]) -> Result<(hold::Options, &[CString]), String> {
     let mut words = Words::split(words)?;
     let mut options = hold::Options {
         run_dir: run_dir::DEFAULT_RUN_DIR.into(),
-        limit: HOLD,
+        limit: MAX_HOLD_DURATION,
     };
     while let Some(option) = words.options.next() {
         match option.to_bytes() {
@@ -196,16 +197,17 @@ pub fn hold_options(words: &[CString]) -> Result<(hold::Options, &[CString]), St
     Ok((options, words.command))
 }
 
-/// Longest wait for the agent before the profiler starts the program: a capture may wait for its turn as long.
-const BEGIN: Duration = Duration::from_mins(10);
+/// Longest wait for the agent before the profiler starts the program: a capture may wait for its
+/// turn as long.
+const AGENT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// Reads the arguments of `profile`.
 pub fn profile_options(words: &[CString]) -> Result<(profile::Options, &[CString]), String> {
     let mut words = Words::split(words)?;
     let mut options = profile::Options {
         run_dir: run_dir::DEFAULT_RUN_DIR.into(),
-        begin: BEGIN,
-        limit: HOLD,
+        begin: AGENT_TIMEOUT,
+        limit: MAX_HOLD_DURATION,
     };
     while let Some(option) = words.options.next() {
         match option.to_bytes() {

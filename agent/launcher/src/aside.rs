@@ -1,8 +1,9 @@
 //! Removing a file whose name may come to mean another one at any moment.
 //!
-//! The kernel removes by name, and who found a file to be of no use may lose the processor before it does: another process may
-//! remove it meanwhile and make a new one in its place. So the file is moved aside first, to a name that nobody asks for, and
-//! looked at again there, where nobody can open it any more.
+//! The kernel removes by name, and who found a file to be of no use may lose the processor before
+//! it does: another process may remove it meanwhile and make a new one in its place. So the file is
+//! moved aside first, to a name that nobody asks for, and looked at again there, where nobody can
+//! open it any more.
 
 use std::fs::{self, File};
 use std::io;
@@ -14,12 +15,14 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use crate::lease;
 
-/// How the name of a file begins that was moved aside. Who is killed before it removed the file leaves it to the next sweep.
+/// How the name of a file begins that was moved aside. Who is killed before it removed the file
+/// leaves it to the next sweep.
 pub(crate) const NAME: &str = "flopwatch-aside-";
 
-/// Removes the file at `path`, and says whether it did: when it is the one that was `judged`, and either `is_useless` says so still or
-/// nobody has it open for writing. Otherwise it goes back to its place, where nobody made a new one meanwhile; a new one stays,
-/// since all who come from then on find that one. Whoever looked for the file in between, for some microseconds, found none.
+/// Removes the file at `path`, and says whether it did: when it is the one that was `judged`, and
+/// either `is_useless` says so still or nobody has it open for writing. Otherwise it goes back to
+/// its place, where nobody made a new one meanwhile; a new one stays, since all who come from then
+/// on find that one. Whoever looked for the file in between, for some microseconds, found none.
 pub(crate) fn remove(path: &Path, judged: &File, is_useless: impl FnOnce() -> bool) -> bool {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let aside = path.with_file_name(format!("{NAME}{}-{}", std::process::id(), since.as_nanos()));

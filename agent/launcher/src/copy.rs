@@ -51,8 +51,9 @@ static FALLBACK_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/libfl
 /// Name of the flight recorder in the tools folder.
 pub const RECORDER: &str = "libflopwatch-recorder.so";
 
-/// Copies this very program to `DIR/launcher`, mode 0755, and puts the fallback library and the flight recorder beside it, each in one
-/// step as seen by readers. Returns the program's path and bytes.
+/// Copies this very program to `DIR/launcher`, mode 0755, and puts the fallback library and the
+/// flight recorder beside it, each in one step as seen by readers. Returns the program's path and
+/// bytes.
 pub fn install(dir: &Path) -> Result<(PathBuf, u64), CopyError> {
     install_fallback(dir)?;
     install_library(dir, RECORDER, flopwatch_recorder::LIBRARY)?;
@@ -79,9 +80,10 @@ fn install_library(dir: &Path, name: &str, mut bytes: &[u8]) -> Result<PathBuf, 
     Ok(library)
 }
 
-/// Copies what is needed of the folder `source` to `DIR/<its name>`, in one step as seen by readers; an earlier copy is replaced. Every
-/// user may read the copy, as the pod's containers may have different ones. Returns the path and the bytes of regular
-/// files; anything but files, folders and symlinks is an error.
+/// Copies what is needed of the folder `source` to `DIR/<its name>`, in one step as seen by
+/// readers; an earlier copy is replaced. Every user may read the copy, as the pod's containers may
+/// have different ones. Returns the path and the bytes of regular files; anything but files,
+/// folders and symlinks is an error.
 pub fn copy(source: &Path, dir: &Path, needed: &Needed) -> Result<(PathBuf, u64), CopyError> {
     let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "not the name of a folder");
     let name = source.file_name().ok_or_else(invalid).map_err(failed("copy", source))?;

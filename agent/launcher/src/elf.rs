@@ -1,4 +1,5 @@
-//! What a program file says of how it is loaded: script or ELF, its loader, the versions of glibc that it has or needs.
+//! What a program file says of how it is loaded: script or ELF, its loader, the versions of glibc
+//! that it has or needs.
 
 use std::fs::File;
 use std::io::{self, Read};

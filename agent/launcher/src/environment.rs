@@ -6,27 +6,29 @@ use std::path::Path;
 
 use crate::copy::RECORDER;
 
-/// What stands in the stub's environment because of how the stub was started, not because the session needs it in the
-/// workload. These never reach the workload.
+/// What stands in the stub's environment because of how the stub was started, not because the
+/// session needs it in the workload. These never reach the workload.
 const OF_THE_STUB: &[&str] = &[
     "TMPDIR", "HOME", "PWD", "OLDPWD", "SHLVL", "_", "PATH", "USER", "LOGNAME", "SHELL", "TERM", "HOSTNAME", "LANG",
     "LANGUAGE",
 ];
 
-/// Variables by which a profiler gets into a process. The session's own library overwrites them when it is loaded, whatever
-/// the launcher does: a workload that sets one is not grafted.
+/// Variables by which a profiler gets into a process. The session's own library overwrites them
+/// when it is loaded, whatever the launcher does: a workload that sets one is not grafted.
 const INJECTIONS: &[&str] = &["CUDA_INJECTION64_PATH", NVTX];
 
 /// Names the library that NVTX loads.
 const NVTX: &str = "NVTX_INJECTION64_PATH";
 /// Names the library that the flight recorder loads behind itself.
 const BEHIND_RECORDER: &str = "FLOPWATCH_NVTX_NEXT";
-/// What the library that Nsight Systems preloads takes over, separated by commas. With the word `NVTX` it sets [`NVTX`] in every program.
+/// What the library that Nsight Systems preloads takes over, separated by commas. With the word
+/// `NVTX` it sets [`NVTX`] in every program.
 const PRELOADED: &str = "QUADD_INJECTION_PROXY";
 
 /// The libraries that a program is loaded with before its own.
 const PRELOAD: &str = "LD_PRELOAD";
-/// Names of the variables that were added, for the fallback library: it takes them away again where the profiler fails.
+/// Names of the variables that were added, for the fallback library: it takes them away again where
+/// the profiler fails.
 pub const GRAFTED: &str = "FLOPWATCH_GRAFTED";
 
 /// Whether the workload brings another profiler along.
@@ -49,8 +51,8 @@ fn names_recorder(entry: &[u8]) -> bool {
     path.is_some_and(|path| Path::new(OsStr::from_bytes(path)).file_name() == Some(OsStr::new(RECORDER)))
 }
 
-/// The session's entries for a workload whose NVTX loads the flight recorder: it loads the profiler's library behind itself, so that both
-/// see every call.
+/// The session's entries for a workload whose NVTX loads the flight recorder: it loads the
+/// profiler's library behind itself, so that both see every call.
 fn behind_recorder(session: &[CString]) -> Vec<CString> {
     let entry = |name: &str, value: &[u8]| CString::new([name.as_bytes(), b"=", value].concat()).ok();
     let changed = session.iter().map(|own| {
@@ -111,9 +113,9 @@ pub struct Merged {
     pub added: usize,
 }
 
-/// Adds the session's entries to the workload's own. A variable that the workload has is never replaced; `LD_PRELOAD`
-/// is extended behind the workload's own libraries, with `fallback` before the profiler's and one more variable that tells
-/// it what was added.
+/// Adds the session's entries to the workload's own. A variable that the workload has is never
+/// replaced; `LD_PRELOAD` is extended behind the workload's own libraries, with `fallback` before
+/// the profiler's and one more variable that tells it what was added.
 pub fn merge(own: &[CString], session: &[CString], fallback: Option<&Path>) -> Merged {
     let chained;
     let session = if own.iter().any(|entry| names_recorder(entry.as_bytes())) {

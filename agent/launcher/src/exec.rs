@@ -9,8 +9,8 @@ use nix::unistd::execve;
 /// What is searched when the environment has no PATH; glibc's own default.
 const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 
-/// The files to try for `command`, in order: itself when it holds a slash, else one per entry of PATH (an empty entry
-/// is the current folder).
+/// The files to try for `command`, in order: itself when it holds a slash, else one per entry of
+/// PATH (an empty entry is the current folder).
 pub fn candidates(command: &[u8], environment: &[CString]) -> Vec<CString> {
     if command.contains(&b'/') || command.is_empty() {
         return CString::new(command).into_iter().collect();
@@ -33,8 +33,8 @@ pub fn candidates(command: &[u8], environment: &[CString]) -> Vec<CString> {
         .collect()
 }
 
-/// Replaces this process. Returns only when that failed, with the error that a shell would report: "not found" only
-/// when no candidate was anything else.
+/// Replaces this process. Returns only when that failed, with the error that a shell would report:
+/// "not found" only when no candidate was anything else.
 pub fn exec(arguments: &[CString], environment: &[CString]) -> Result<Infallible, Errno> {
     let Some(command) = arguments.first() else {
         return Err(Errno::ENOENT);

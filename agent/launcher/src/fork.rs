@@ -3,7 +3,8 @@
 use nix::errno::Errno;
 use nix::unistd::ForkResult;
 
-/// Splits the process in two. Refused (`EBUSY`) where the process has more than one thread, or that cannot be told.
+/// Splits the process in two. Refused (`EBUSY`) where the process has more than one thread, or that
+/// cannot be told.
 #[allow(
     unsafe_code,
     reason = "fork copies one thread of a process; whether there are others is not in its type"
@@ -13,7 +14,8 @@ pub fn fork() -> Result<ForkResult, Errno> {
     if threads != 1 {
         return Err(Errno::EBUSY);
     }
-    // SAFETY: this is the only thread, as was just counted, and only a thread of this process could start another: no lock is
-    // held by a thread that the child lacks, so the child may do all that this process may.
+    // SAFETY: this is the only thread, as was just counted, and only a thread of this process could
+    // start another: no lock is held by a thread that the child lacks, so the child may do all that
+    // this process may.
     unsafe { nix::unistd::fork() }
 }

@@ -1,7 +1,9 @@
-//! Whether the workload's program can take the profiler's libraries, told from its file before anything is tried.
+//! Whether the workload's program can take the profiler's libraries, told from its file before
+//! anything is tried.
 //!
-//! The tools are built for glibc on x86-64. In a program of musl their libraries end it at once, a static program takes none,
-//! and a glibc that is older than they need ends every process of the container that they are preloaded into.
+//! The tools are built for glibc on x86-64. In a program of musl their libraries end it at once, a
+//! static program takes none, and a glibc that is older than they need ends every process of the
+//! container that they are preloaded into.
 
 use std::ffi::{CString, OsStr};
 use std::fmt;
@@ -15,8 +17,8 @@ use crate::exec;
 use crate::state::Reason;
 
 /// Scripts that may call each other; the kernel follows as many.
-const SCRIPTS: u32 = 4;
-/// Those of the tools that run in the container or in the workload.
+const MAX_SCRIPTS: u32 = 4;
+/// Files of the tools that run in the container or in the workload.
 const TOOLS: [&str; 3] = ["nsys", "libToolsInjectionProxy64.so", "libToolsInjection64.so"];
 /// Where a C library lies when it is not beside its loader.
 const LIBRARY_FOLDERS: [&str; 4] = [
@@ -29,14 +31,14 @@ const LIBRARY_FOLDERS: [&str; 4] = [
 /// Why a program is left alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// Its loader is musl's.
+    /// The program's loader is musl's.
     Musl {
         /// Program that the container starts.
         program: PathBuf,
         /// Loader that the program names.
         loader: PathBuf,
     },
-    /// It loads no library at all.
+    /// The program loads no library at all.
     Static {
         /// Program that the container starts.
         program: PathBuf,
@@ -45,7 +47,7 @@ pub enum Refusal {
     OldGlibc {
         /// The C library.
         library: PathBuf,
-        /// What it has.
+        /// Version of the container's C library.
         has: GlibcVersion,
         /// What the tools need.
         needed: GlibcVersion,
@@ -60,7 +62,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Its reason in the state file.
+    /// The refusal's reason in the state file.
     pub fn reason(&self) -> Reason {
         match self {
             Self::Musl { .. } => Reason::Musl,
@@ -100,7 +102,7 @@ pub fn judge(command: &[u8], environment: &[CString], tools: &Path) -> Result<()
         .map(|file| PathBuf::from(OsStr::from_bytes(file.as_bytes())))
         .find(|file| file.is_file() && access(file, AccessFlags::X_OK).is_ok())
         .ok_or_else(|| unknown(named, "no such program".to_owned()))?;
-    for _ in 0..=SCRIPTS {
+    for _ in 0..=MAX_SCRIPTS {
         let kind = elf::program(&program).map_err(|error| unknown(&program, error.to_string()))?;
         match kind {
             Program::Script { interpreter } => program = interpreter,
@@ -143,7 +145,8 @@ fn judge_loader(program: PathBuf, loader: PathBuf, tools: &Path) -> Result<(), R
     }
 }
 
-/// The glibc that a loader would load: the one beside it, as every distribution packs them together.
+/// The glibc that a loader would load: the one beside it, as every distribution packs them
+/// together.
 fn c_library(loader: &Path, real: &Path) -> Option<(PathBuf, GlibcVersion)> {
     let beside = [real.parent(), loader.parent()];
     let folders = beside

@@ -1,8 +1,8 @@
 //! No runaway: what ends a collection when nobody else does.
 //!
-//! The agent writes `collecting` into the run folder with every start; the session's supervisor reads it and ends the
-//! collection itself when its deadline passes, its output outgrows its bound or the volume runs short. The agent may
-//! be dead by then.
+//! The agent writes `collecting` into the run folder with every start; the session's supervisor
+//! reads it and ends the collection itself when its deadline passes, its output outgrows its bound
+//! or the volume runs short. The agent may be dead by then.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +14,8 @@ use crate::run_dir::{self, RunDir};
 pub struct Collecting {
     /// Name of the profiler's session.
     pub session: String,
-    /// When the supervisor ends it, Unix milliseconds: the window's end plus a grace for the agent's own stop.
+    /// When the supervisor ends it, Unix milliseconds: the window's end plus a grace for the
+    /// agent's own stop.
     pub deadline_unix_ms: u64,
     /// Bytes by which the run folder may grow before it is stopped.
     pub max_bytes: u64,
@@ -86,7 +87,8 @@ impl Verdict {
         }
     }
 
-    /// Reads the `guard` file's text. The text of `collecting` there means that the volume had no room for a verdict.
+    /// Reads the `guard` file's text. The text of `collecting` there means that the volume had no
+    /// room for a verdict.
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Deadline, Self::TooLarge, Self::NoSpace, Self::Malformed]
             .into_iter()
@@ -125,7 +127,7 @@ pub fn judge(collecting: &Collecting, sight: Sight) -> Option<Verdict> {
 }
 
 /// How long a start may take: until then a collection that is not said to run is given time.
-const STARTING: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Watches one run folder.
 #[derive(Debug)]
@@ -151,7 +153,7 @@ impl Guard {
     }
 
     /// Looks once; says which collection must end and why.
-    pub fn look(&mut self) -> Option<(Option<Collecting>, Verdict)> {
+    pub fn inspect(&mut self) -> Option<(Option<Collecting>, Verdict)> {
         if !self.run_dir.has(run_dir::COLLECTING) {
             self.current = None;
             return None;
@@ -192,8 +194,9 @@ impl Guard {
                 },
             )
         } else {
-            // Still being started: a stop would find nothing to stop. Who started it may have died over it.
-            (Instant::now() >= deadline + STARTING).then_some(Verdict::Deadline)
+            // Still being started: a stop would find nothing to stop. Who started it may have died
+            // over it.
+            (Instant::now() >= deadline + START_TIMEOUT).then_some(Verdict::Deadline)
         };
         self.current = Some(Watched {
             collecting: collecting.clone(),
@@ -256,9 +259,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let run = RunDir::new(folder.path());
         let mut guard = Guard::new(run.clone());
-        assert!(guard.look().is_none());
+        assert!(guard.inspect().is_none());
         run.write(run_dir::COLLECTING, b"nonsense").unwrap();
-        assert_eq!(guard.look(), Some((None, Verdict::Malformed)));
+        assert_eq!(guard.inspect(), Some((None, Verdict::Malformed)));
     }
 
     #[test]
@@ -278,7 +281,7 @@ mod tests {
             ..collecting()
         };
         run.write(run_dir::COLLECTING, collecting.render().as_bytes()).unwrap();
-        assert_eq!(Guard::new(run).look(), Some((Some(collecting), Verdict::Deadline)));
+        assert_eq!(Guard::new(run).inspect(), Some((Some(collecting), Verdict::Deadline)));
     }
 
     #[test]
@@ -295,14 +298,14 @@ mod tests {
         };
         let mut guard = Guard::new(run.clone());
         run.write(run_dir::COLLECTING, starting.render().as_bytes()).unwrap();
-        assert_eq!(guard.look(), None);
+        assert_eq!(guard.inspect(), None);
         fs::write(run.file("new"), vec![0; 2000]).unwrap();
-        assert_eq!(guard.look(), None, "a start is given time");
+        assert_eq!(guard.inspect(), None, "a start is given time");
         let running = Collecting {
             running: true,
             ..starting
         };
         run.write(run_dir::COLLECTING, running.render().as_bytes()).unwrap();
-        assert_eq!(guard.look(), Some((Some(running), Verdict::TooLarge)));
+        assert_eq!(guard.inspect(), Some((Some(running), Verdict::TooLarge)));
     }
 }

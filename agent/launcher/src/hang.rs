@@ -1,7 +1,8 @@
 //! Whether a process polls for something in a file that it has mapped.
 //!
-//! The profiler's processes wait for each other within their list by looking again and again, with short sleeps between. While
-//! one of them holds the list's lock nobody else may change the list: one that polls then waits for somebody who was killed.
+//! The profiler's processes wait for each other within their list by looking again and again, with
+//! short sleeps between. While one of them holds the list's lock nobody else may change the list:
+//! one that polls then waits for somebody who was killed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,7 +14,7 @@ use nix::libc;
 use nix::sys::stat::{major, minor};
 
 /// Pause between two looks.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Looks at which a thread that polls is asleep at least: one alone may be chance.
 const MIN_ASLEEP: u32 = 2;
@@ -38,7 +39,7 @@ pub(crate) fn polls(pid: i32, file: &fs::Metadata, time: Duration, goes_on: impl
         for thread in sleepers(pid) {
             *asleep.entry(thread).or_default() += 1;
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     let passed = began.elapsed();
     let after = threads(pid);

@@ -1,9 +1,10 @@
 //! The first process of a container whose program's end ends its capture.
 //!
-//! When the first process of a PID namespace ends, the kernel kills every other in it, the profiler's session included,
-//! and what was recorded is lost. So in pods that a session made for itself this process comes first, as `tini` does in
-//! many images: it starts the program, passes signals on, reaps, and ends with the program's exit code. Only while a
-//! capture of the ended program is still to be written and taken out does it stay, bounded.
+//! When the first process of a PID namespace ends, the kernel kills every other in it, the
+//! profiler's session included, and what was recorded is lost. So in pods that a session made for
+//! itself this process comes first, as `tini` does in many images: it starts the program, passes
+//! signals on, reaps, and ends with the program's exit code. Only while a capture of the ended
+//! program is still to be written and taken out does it stay, bounded.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -18,7 +19,7 @@ use crate::spawn::{self, Streams};
 use crate::{exec, tree};
 
 /// How often the run folder is looked at.
-pub(crate) const TICK: Duration = Duration::from_millis(50);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Signals that are passed on to the program.
 pub(crate) const PASSED: [Signal; 7] = [
@@ -40,8 +41,8 @@ pub struct Options {
     pub limit: Duration,
 }
 
-/// Runs `command` to its end, stays while its capture is written and taken out, and returns its exit code as a shell has
-/// it. A signal that would end the program ends the stay.
+/// Runs `command` to its end, stays while its capture is written and taken out, and returns its
+/// exit code as a shell has it. A signal that would end the program ends the stay.
 pub fn hold(options: &Options, command: &[CString], environment: &[CString]) -> i32 {
     let mut watched = PASSED.to_vec();
     watched.push(Signal::SIGCHLD);
@@ -70,7 +71,7 @@ pub(crate) fn stay(run_dir: &RunDir, code: i32, limit: Duration, watch: &SignalW
     drop(run_dir.write(run_dir::ENDED, ended.as_bytes()));
     let deadline = Instant::now() + limit;
     while is_captured(run_dir) && Instant::now() < deadline {
-        if watch.wait(TICK).is_some_and(|signal| ENDING.contains(&signal)) {
+        if watch.wait(POLL_INTERVAL).is_some_and(|signal| ENDING.contains(&signal)) {
             break;
         }
         tree::reap();
@@ -81,7 +82,7 @@ pub(crate) fn stay(run_dir: &RunDir, code: i32, limit: Duration, watch: &SignalW
 pub(crate) fn attend(child: Pid, watch: &SignalWatch, mut tick: impl FnMut()) -> i32 {
     loop {
         tick();
-        let signal = watch.wait(TICK).filter(|signal| *signal != Signal::SIGCHLD);
+        let signal = watch.wait(POLL_INTERVAL).filter(|signal| *signal != Signal::SIGCHLD);
         if let Some(signal) = signal {
             kill(child, signal).ok();
         }

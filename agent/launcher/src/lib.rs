@@ -1,14 +1,18 @@
-//! The container's command in a prepared pod, and the small helpers that run beside it in the same container.
+//! The container's command in a prepared pod, and the small helpers that run beside it in the same
+//! container.
 //!
-//! The launcher waits, bounded, for the profiler's session, takes over the environment that the session gives to the
-//! programs it starts, and then *becomes* the workload by `execve`: same PID, user, standard streams, signals, exit code.
-//! Whatever goes wrong ends in the original command with its original environment.
+//! The launcher waits, bounded, for the profiler's session, takes over the environment that the
+//! session gives to the programs it starts, and then *becomes* the workload by `execve`: same PID,
+//! user, standard streams, signals, exit code. Whatever goes wrong ends in the original command
+//! with its original environment.
 //!
-//! In a pod that a session made for itself, [`hold`] comes before all that: the program's end must not take the capture of
-//! it along. Where the profiler starts the program itself, [`profile`] holds both.
+//! In a pod that a session made for itself, [`hold`] comes before all that: the program's end must
+//! not take the capture of it along. Where the profiler starts the program itself, [`profile`]
+//! holds both.
 //!
-//! The same file serves as the stub that a session is started around ([`stub`]), as the [`supervisor`] that holds the
-//! session (below its [`reaper`]), and as the tool that puts itself and the profiler into the pod's volume ([`copy`]).
+//! The same file serves as the stub that a session is started around ([`stub`]), as the
+//! [`supervisor`] that holds the session (below its [`reaper`]), and as the tool that puts itself
+//! and the profiler into the pod's volume ([`copy`]).
 
 pub mod arguments;
 mod aside;

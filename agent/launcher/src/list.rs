@@ -1,13 +1,16 @@
 //! The profiler's list of sessions in shared memory, and what its processes leave beside it.
 //!
-//! Version 2022.4 keeps the sessions of a machine, or of a pod, in one file in `/dev/shm`. A process of it that is killed in the
-//! middle of a change leaves the list as it was at that moment: every other one then waits for it for ever, `nsys sessions list`
-//! too. And who is killed does not remove its own names. What no living process has open is nobody's: it is removed, and the
-//! next session makes a new list.
+//! Version 2022.4 keeps the sessions of a machine, or of a pod, in one file in `/dev/shm`. A
+//! process of it that is killed in the middle of a change leaves the list as it was at that moment:
+//! every other one then waits for it for ever, `nsys sessions list` too. And who is killed does not
+//! remove its own names. What no living process has open is nobody's: it is removed, and the next
+//! session makes a new list.
 //!
-//! A list is spoilt for good when a process holds its lock and polls for something in it ([`hang`]): nobody but that one may
-//! change the list, so what it waits for never comes, and so fares whoever comes next. Such a list is removed though others have it open:
-//! their sessions cannot be reached through it any more. Any other list that is used stays; then the reason names who uses it.
+//! A list is spoilt for good when a process holds its lock and polls for something in it
+//! ([`hang`]): nobody but that one may change the list, so what it waits for never comes, and so
+//! fares whoever comes next. Such a list is removed though others have it open: their sessions
+//! cannot be reached through it any more. Any other list that is used stays; then the reason names
+//! who uses it.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::fmt;
@@ -27,27 +30,31 @@ use crate::{aside, hang, lease, manager_lock, slot};
 
 /// How the name of the list begins; its version follows.
 const LIST: &[u8] = b"NSys-";
-/// How the other names begin that the profiler's processes have in shared memory, each for as long as its process lives.
+/// How the other names begin that the profiler's processes have in shared memory, each for as long
+/// as its process lives.
 const BESIDE: [&[u8]; 3] = [b"quadd-agent-instance-", b"quadd-create-agent-", b"sem.nsys_sem_"];
-/// How the names begin of lists that were moved aside by one of ours that was killed before it removed them.
+/// How the names begin of lists that were moved aside by one of ours that was killed before it
+/// removed them.
 const ASIDE: &[u8] = aside::NAME.as_bytes();
-/// How old a name is at least that is removed: between making a file and opening it a process may lose the processor.
-const YOUNG: Duration = Duration::from_millis(200);
+/// How old a name is at least that is removed: between making a file and opening it a process may
+/// lose the processor.
+const MIN_STALE_AGE: Duration = Duration::from_millis(200);
 /// How long a list may take to answer. A good one answers within 50 ms on an idle machine.
-const ANSWER: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a list that does not answer is looked at again: who uses it may be on its way out.
-const PATIENCE: Duration = Duration::from_secs(4);
-/// How long a process polls in the list at least, with the list's lock, until the list is held to be spoilt. In 300 records at
-/// up to seven times the work that the machine could do nobody held the lock of a good list for a second.
-const SPOILT: Duration = Duration::from_millis(1500);
+const RECHECK_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long a process polls in the list at least, with the list's lock, until the list is held to
+/// be spoilt. In 300 records at up to seven times the work that the machine could do nobody held
+/// the lock of a good list for a second.
+const MIN_SPOILT_DURATION: Duration = Duration::from_millis(1500);
 /// Longest wait for those who look after shared memory at the same time.
-const TURN: Duration = Duration::from_secs(1);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// Longest wait for a change of the list that is under way.
-const CHANGE: Duration = Duration::from_secs(1);
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause between two looks.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// How many users of a list a reason names.
-const NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 
 /// Whether a file of that name is the list of a version.
 pub(crate) fn is_list(name: &[u8]) -> bool {
@@ -75,7 +82,7 @@ impl fmt::Display for Stuck {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "the profiler's list of sessions, {}, does not answer within {ANSWER:?}",
+            "the profiler's list of sessions, {}, does not answer within {ANSWER_TIMEOUT:?}",
             self.list.display()
         )?;
         if let Some(pid) = self.holder {
@@ -91,7 +98,7 @@ impl fmt::Display for Stuck {
         let users: Vec<String> = self
             .users
             .iter()
-            .take(NAMED)
+            .take(MAX_NAMED)
             .map(|user| format!("{} ({})", user.pid, user.name))
             .collect();
         write!(
@@ -106,9 +113,9 @@ impl fmt::Display for Stuck {
 /// How the profiler is asked.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Profiler<'a> {
-    /// Its command line tool.
+    /// Command line tool of the profiler.
     pub(crate) nsys: &'a Path,
-    /// Its temporary folder.
+    /// Temporary folder of the profiler.
     pub(crate) tmp: &'a Path,
     /// Environment that it gets.
     pub(crate) environment: &'a [CString],
@@ -116,10 +123,11 @@ pub(crate) struct Profiler<'a> {
     pub(crate) mask: &'a SigSet,
 }
 
-/// Sees to it that a session can start: removes what nobody uses any more, and asks a list that somebody uses. Returns the names
-/// of the lists that were removed. The caller has the place in `folder`, or asks without it in `has_place`.
+/// Sees to it that a session can start: removes what nobody uses any more, and asks a list that
+/// somebody uses. Returns the names of the lists that were removed. The caller has the place in
+/// `folder`, or asks without it in `has_place`.
 pub(crate) fn look_after(folder: &Path, has_place: bool, profiler: Profiler<'_>) -> Result<Vec<OsString>, Stuck> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + RECHECK_TIMEOUT;
     loop {
         let removed = sweep(folder, has_place, profiler.tmp);
         let Some(list) = first_list(folder) else {
@@ -143,13 +151,14 @@ pub(crate) fn look_after(folder: &Path, has_place: bool, profiler: Profiler<'_>)
     }
 }
 
-/// Removes what this user's processes of the profiler left in `folder` when they ended; returns the lists among it.
+/// Removes what this user's processes of the profiler left in `folder` when they ended; returns the
+/// lists among it.
 pub(crate) fn sweep(folder: &Path, has_place: bool, tmp: &Path) -> Vec<OsString> {
     // Not two at a time: the second could remove what was made anew behind the first.
     let _turn = if has_place {
         None
     } else {
-        match slot::take(folder, TURN) {
+        match slot::take(folder, LOCK_TIMEOUT) {
             Ok(Some(turn)) => Some(turn),
             _ => return Vec::new(),
         }
@@ -157,17 +166,18 @@ pub(crate) fn sweep(folder: &Path, has_place: bool, tmp: &Path) -> Vec<OsString>
     let mut removed = Vec::new();
     let is_young = remove_left(folder, tmp, &mut removed);
     if is_young {
-        pause(YOUNG);
+        pause(MIN_STALE_AGE);
         remove_left(folder, tmp, &mut removed);
     }
     removed
 }
 
-/// Removes what nobody has open, and says whether something was too young for that. While somebody changes the list nothing is removed.
+/// Removes what nobody has open, and says whether something was too young for that. While somebody
+/// changes the list nothing is removed.
 fn remove_left(folder: &Path, tmp: &Path, lists: &mut Vec<OsString>) -> bool {
     let mut is_young = false;
     // Between the look at a list and its removal nobody of the profiler opens it.
-    let Ok(change) = manager_lock::hold_unless_taken(tmp, CHANGE) else {
+    let Ok(change) = manager_lock::hold_unless_taken(tmp, CHANGE_TIMEOUT) else {
         return false;
     };
     for name in names(folder) {
@@ -192,20 +202,24 @@ pub(crate) fn remove_spoilt(folder: &Path, tmp: &Path) -> bool {
     let remove = || {
         let file = open(&list).ok()?;
         let holder = manager_lock::holder(tmp)?;
-        // With the lock from the first look to the last: nobody can have made a new list in between.
+        // With the lock from the first look to the last: nobody can have made a new list in
+        // between.
         let holds = || manager_lock::holder(tmp) == Some(holder);
-        let is_spoilt = hang::polls(holder, &file.metadata().ok()?, SPOILT, holds) && holds();
-        // The lock is its holder's and cannot be had for this. A holder that ends just now gives it to others, who may use the list or
-        // make a new one: what stands between the last look and the removal.
+        let is_spoilt = hang::polls(holder, &file.metadata().ok()?, MIN_SPOILT_DURATION, holds) && holds();
+        // The lock is its holder's and cannot be had for this. A holder that ends just now gives it
+        // to others, who may use the list or make a new one: what stands between the last look and
+        // the removal.
         Some(is_spoilt && aside::remove(&list, &file, holds))
     };
     remove().unwrap_or(false)
 }
 
-/// Removes a list that does not answer, whoever made it, where nobody has it open and this user may.
+/// Removes a list that does not answer, whoever made it, where nobody has it open and this user
+/// may.
 fn remove_unused(list: &Path, tmp: &Path) {
-    // Whoever has the lock may be about to open it; a session that is started now would wait for that one anyway.
-    let Ok(change) = manager_lock::hold_unless_taken(tmp, CHANGE) else {
+    // Whoever has the lock may be about to open it; a session that is started now would wait for
+    // that one anyway.
+    let Ok(change) = manager_lock::hold_unless_taken(tmp, CHANGE_TIMEOUT) else {
         return;
     };
     if open(list).is_ok_and(|file| !lease::is_written(&file).unwrap_or(true)) {
@@ -217,7 +231,7 @@ fn remove_unused(list: &Path, tmp: &Path) {
 enum Judgement {
     /// Of this user, and nobody has it open.
     Left,
-    /// The same, but it may be in the making.
+    /// Of this user, and nobody has it open, but it is so young that it may be in the making.
     Young,
     /// Used, another user's, or not to be told.
     Used,
@@ -235,7 +249,7 @@ fn judge(path: &Path) -> Judgement {
     let changed = metadata.modified().unwrap_or_else(|_| SystemTime::now());
     // A clock that was set back makes it younger than now.
     match SystemTime::now().duration_since(changed) {
-        Ok(age) if age < YOUNG => Judgement::Young,
+        Ok(age) if age < MIN_STALE_AGE => Judgement::Young,
         _ => Judgement::Left,
     }
 }
@@ -277,7 +291,8 @@ enum Answer {
     None,
 }
 
-/// Whether `nsys sessions list` comes to an end in time, whatever that is. A list that is spoilt is removed.
+/// Whether `nsys sessions list` comes to an end in time, whatever that is. A list that is spoilt is
+/// removed.
 fn answers(list: &Path, folder: &Path, profiler: Profiler<'_>) -> Answer {
     // Without a lock it looks at no list.
     let name = list.file_name().map_or(&b""[..], OsStr::as_bytes);
@@ -301,10 +316,10 @@ fn answers(list: &Path, folder: &Path, profiler: Profiler<'_>) -> Answer {
         // What cannot be asked is told by the launch that follows.
         return Answer::Given;
     };
-    let until = Instant::now() + ANSWER;
+    let until = Instant::now() + ANSWER_TIMEOUT;
     loop {
         match waitpid(pid, Some(WaitPidFlag::WNOHANG)) {
-            Ok(WaitStatus::StillAlive) if Instant::now() < until => pause(LOOK),
+            Ok(WaitStatus::StillAlive) if Instant::now() < until => pause(POLL_INTERVAL),
             // Over a list that was cut short it crashes.
             Ok(WaitStatus::Signaled(..)) => return Answer::None,
             Ok(WaitStatus::StillAlive) => {

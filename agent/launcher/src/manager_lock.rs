@@ -1,9 +1,11 @@
 //! The profiler's own lock around its list of sessions.
 //!
-//! Version 2022.4 changes its list in shared memory only while it holds the lock of a file in its temporary folder. The list
-//! is the machine's, or the pod's; the temporary folder is each session's own. Sessions with different locks make, shrink and
-//! remove the same list at the same time, and then wait for ever for what the other took away. So the lock of every session
-//! on a machine is a link to the one that the profiler uses by default: its users' own sessions take that too.
+//! Version 2022.4 changes its list in shared memory only while it holds the lock of a file in its
+//! temporary folder. The list is the machine's, or the pod's; the temporary folder is each
+//! session's own. Sessions with different locks make, shrink and remove the same list at the same
+//! time, and then wait for ever for what the other took away. So the lock of every session on a
+//! machine is a link to the one that the profiler uses by default: its users' own sessions take
+//! that too.
 //!
 //! Who holds it knows that no process of the profiler is in the middle of a change.
 
@@ -21,12 +23,12 @@ use nix::libc;
 
 /// Where the profiler keeps its lock below its temporary folder.
 const BELOW: &str = "nvidia/nsight_systems";
-/// Its temporary folder by default.
+/// The profiler's default temporary folder, where the machine's lock is.
 const DEFAULT: &str = "/tmp";
 /// How the lock's name begins and ends; the version stands between.
 const NAME: (&str, &str) = ("SessionManager-", ".lock");
 /// How often a lock that is taken is asked for again.
-const LOOK: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The lock, until it is dropped.
 #[derive(Debug)]
@@ -34,8 +36,8 @@ pub(crate) struct ManagerLock {
     _file: File,
 }
 
-/// Makes sessions of this version of the profiler (as [`version`] has it) whose temporary folder is `tmp` use the machine's
-/// lock. `tmp` is the caller's own and has no lock yet.
+/// Makes sessions of this version of the profiler (as [`version`] has it) whose temporary folder is
+/// `tmp` use the machine's lock. `tmp` is the caller's own and has no lock yet.
 pub fn share(tmp: &Path, version: &str) -> io::Result<()> {
     let name = format!("{}{version}{}", NAME.0, NAME.1);
     let shared = Path::new(DEFAULT).join(BELOW);
@@ -56,7 +58,8 @@ pub(crate) fn make(tmp: &Path, version: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The version in the lock's name, of what `nsys --version` says (`2022.4.2.1-df9881f`); none when it is not one.
+/// The version in the lock's name, of what `nsys --version` says (`2022.4.2.1-df9881f`); none when
+/// it is not one.
 pub fn version(message: &str) -> Option<&str> {
     let number = message.split('-').next()?;
     let is_number = number
@@ -109,8 +112,8 @@ fn open(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Takes the lock of the sessions whose temporary folder is `tmp`, waiting for at most `patience`. None: it is held for
-/// longer, or there is none.
+/// Takes the lock of the sessions whose temporary folder is `tmp`, waiting for at most `patience`.
+/// None: it is held for longer, or there is none.
 pub(crate) fn hold(tmp: &Path, patience: Duration) -> Option<ManagerLock> {
     hold_unless_taken(tmp, patience).ok().flatten()
 }
@@ -133,11 +136,12 @@ pub(crate) fn hold_unless_taken(tmp: &Path, patience: Duration) -> Result<Option
             Err(Errno::EAGAIN | Errno::EACCES) => return Err(Taken),
             Err(_) => return Ok(None),
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// The PID of the process of this namespace that has the lock; none when nobody has it, or nobody here.
+/// The PID of the process of this namespace that has the lock; none when nobody has it, or nobody
+/// here.
 pub(crate) fn holder(tmp: &Path) -> Option<i32> {
     let file = open(&find(tmp)?).ok()?;
     let mut lock = whole_file();
@@ -179,7 +183,7 @@ fn whole_file() -> libc::flock {
 mod tests {
     use super::*;
 
-    const SOON: Duration = Duration::from_millis(40);
+    const NOT_YET_TIMEOUT: Duration = Duration::from_millis(40);
 
     #[test]
     fn two_sessions_of_a_machine_have_one_lock() {
@@ -189,11 +193,11 @@ mod tests {
         for tmp in [&one, &other] {
             share(tmp.path(), &version).unwrap();
         }
-        let held = hold(one.path(), SOON);
+        let held = hold(one.path(), NOT_YET_TIMEOUT);
         assert!(held.is_some());
-        assert!(hold(other.path(), SOON).is_none());
+        assert!(hold(other.path(), NOT_YET_TIMEOUT).is_none());
         drop(held);
-        assert!(hold(other.path(), SOON).is_some());
+        assert!(hold(other.path(), NOT_YET_TIMEOUT).is_some());
         fs::remove_file(find(one.path()).unwrap()).unwrap();
     }
 
@@ -203,10 +207,10 @@ mod tests {
         make_folders(tmp.path()).unwrap();
         let lock = tmp.path().join(BELOW).join("SessionManager-1.lock");
         symlink("/dev/null", &lock).unwrap();
-        assert!(hold(tmp.path(), SOON).is_none());
+        assert!(hold(tmp.path(), NOT_YET_TIMEOUT).is_none());
         fs::remove_file(&lock).unwrap();
         nix::unistd::mkfifo(&lock, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(hold(tmp.path(), SOON).is_none());
+        assert!(hold(tmp.path(), NOT_YET_TIMEOUT).is_none());
     }
 
     #[test]

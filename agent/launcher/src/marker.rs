@@ -1,18 +1,21 @@
 //! Whether this start of the container may be grafted, from what earlier starts left.
 //!
-//! The rule. Right before it becomes the workload, a grafted launcher writes a marker with the time. The session's
-//! supervisor, which lives in the container's PID namespace and so cannot outlive the workload, marks it as survived after
-//! [`SHORT_LIFE`]. A launcher that finds a marker which nobody marked as survived, younger than [`SHORT_LIFE`] and the
-//! kubelet's longest wait between restarts together, takes the last grafted start for an early death: this start is
-//! plain, the next one may be grafted again; after [`EARLY_DEATHS`] early deaths the container stays plain.
+//! The rule. Right before it becomes the workload, a grafted launcher writes a marker with the
+//! time. The session's supervisor, which lives in the container's PID namespace and so cannot
+//! outlive the workload, marks it as survived after [`SHORT_LIFE`]. A launcher that finds a marker
+//! which nobody marked as survived, younger than [`SHORT_LIFE`] and the kubelet's longest wait
+//! between restarts together, takes the last grafted start for an early death: this start is plain,
+//! the next one may be grafted again; after [`EARLY_DEATHS`] early deaths the container stays
+//! plain.
 //!
-//! Its limit: when the supervisor died before it could mark (killed by hand, or by the kernel for memory), a long life that
-//! ends within [`SHORT_LIFE`] + [`LONGEST_BACKOFF`] is taken for an early death. The price is one start without a
-//! profile; the other way round it would be a crash loop.
+//! Its limit: when the supervisor died before it could mark (killed by hand, or by the kernel for
+//! memory), a long life that ends within [`SHORT_LIFE`] + [`LONGEST_BACKOFF`] is taken for an early
+//! death. The price is one start without a profile; the other way round it would be a crash loop.
 
 /// A grafted workload that dies sooner than this, in milliseconds, may have died of the graft.
 pub const SHORT_LIFE: u64 = 30_000;
-/// The kubelet's longest wait between two restarts (its default, `maxContainerRestartPeriod`), in milliseconds.
+/// The kubelet's longest wait between two restarts (its default, `maxContainerRestartPeriod`), in
+/// milliseconds.
 pub const LONGEST_BACKOFF: u64 = 300_000;
 /// Early deaths after which a container is never grafted again.
 pub const EARLY_DEATHS: u32 = 2;

@@ -1,7 +1,9 @@
-//! Which files of Nsight Systems' target folder a container needs for what it traces: a third of them.
+//! Which files of Nsight Systems' target folder a container needs for what it traces: a third of
+//! them.
 //!
-//! What is left out is named, so that files that another version adds come along. The tools were tried without them: a category
-//! whose library is missing is not traced, and the program runs as it would.
+//! What is left out is named, so that files that another version adds come along. The tools were
+//! tried without them: a category whose library is missing is not traced, and the program runs as
+//! it would.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -24,7 +26,8 @@ const PARTS: [(&str, &[&str]); 5] = [
 ];
 /// What is asked for and needs no file of its own.
 const PLAIN: [&str; 2] = ["nvtx", "osrt"];
-/// How the names begin of what no session asks for: libraries of other categories, counters of network cards, headers, reports.
+/// How the names begin of what no session asks for: libraries of other categories, counters of
+/// network cards, headers, reports.
 const NEVER: [&str; 11] = [
     "CollectX",
     "NvTraceFormat",
@@ -77,14 +80,15 @@ const BRANCHES: [(u32, Cuda); 22] = [
 pub enum Driver {
     /// There is none.
     Absent,
-    /// It serves programs of this CUDA and of earlier ones. A container may bring a later one (`cuda-compat`), never an earlier.
+    /// It serves programs of this CUDA and of earlier ones. A container may bring a later one
+    /// (`cuda-compat`), never an earlier.
     Serves(Cuda),
     /// There is one, and it says nothing that is understood.
     Unknown,
 }
 
 impl Driver {
-    /// That of this node.
+    /// The driver of this node, by the text of `/proc/driver/nvidia/version`.
     pub fn of_node() -> Self {
         let read = fs::File::open(DRIVER).and_then(|file| {
             let mut text = String::new();
@@ -98,7 +102,8 @@ impl Driver {
         }
     }
 
-    /// That of what the kernel module says, `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu ...`.
+    /// The driver that the kernel module's text names, such as
+    /// `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.129.03  Thu ...`.
     fn of_text(text: &str) -> Self {
         let line = text.lines().find(|line| line.starts_with("NVRM version:"));
         let branch = line.into_iter().flat_map(str::split_whitespace).find_map(|word| {
@@ -111,8 +116,9 @@ impl Driver {
     }
 }
 
-/// The CUDA with whose drivers CUPTIs of earlier major versions do not hold: with that of 13.0 those of 11.8 and 12.4 lost kernels, made captures that
-/// their own importer refuses, and stopped programs (`docs/gpu-results.md`).
+/// The CUDA with whose drivers CUPTIs of earlier major versions do not hold: with that of 13.0
+/// those of 11.8 and 12.4 lost kernels, made captures that their own importer refuses, and stopped
+/// programs (`docs/gpu-results.md`).
 const STRICT: Cuda = (13, 0);
 
 /// A CUPTI that is too old for the node's driver.
@@ -152,8 +158,9 @@ impl Needed {
         }
     }
 
-    /// What the named parts need, of categories of `nsys --trace` and `gpu-metrics`, separated by commas. Where one is not known,
-    /// everything: whoever asks may be of a later version than this.
+    /// What the named parts need, of categories of `nsys --trace` and `gpu-metrics`, separated by
+    /// commas. Where one is not known, everything: whoever asks may be of a later version than
+    /// this.
     pub fn of(parts: &str, driver: Driver) -> Self {
         let parts: Vec<String> = parts.split(',').map(|part| part.trim().to_owned()).collect();
         let known = |part: &String| {
@@ -166,7 +173,7 @@ impl Needed {
         }
     }
 
-    /// Those of the names in a folder that are needed.
+    /// The names in a folder that are needed.
     pub fn among<'a, N: AsRef<OsStr>>(&self, names: &'a [N]) -> Vec<&'a N> {
         let Some(parts) = &self.parts else {
             return names.iter().collect();
@@ -184,8 +191,9 @@ impl Needed {
         names.iter().filter(is_needed).collect()
     }
 
-    /// Whether the injection may load a CUPTI of that version. It takes that of the driver's CUDA, else the next later one, else the
-    /// newest: tried with a driver of ours that says one version after the other, with 2022.4 and 2023.4.
+    /// Whether the injection may load a CUPTI of that version. It takes that of the driver's CUDA,
+    /// else the next later one, else the newest: tried with a driver of ours that says one version
+    /// after the other, with 2022.4 and 2023.4.
     fn may_load(&self, version: Option<Cuda>, newest: Option<Cuda>) -> bool {
         match (version, self.driver) {
             (None, _) | (_, Driver::Unknown) => true,

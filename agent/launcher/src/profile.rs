@@ -1,9 +1,10 @@
-//! The first process of a container whose program is started by its profiler, as `ncu` starts it: in pods that a session made
-//! for itself, and nowhere else.
+//! The first process of a container whose program is started by its profiler, as `ncu` starts it:
+//! in pods that a session made for itself, and nowhere else.
 //!
-//! There is no session that could be told when to begin, so this process waits for the agent, which takes the GPU's counters
-//! first. It then starts the profiler, ends the program when the agent asks for it, and stays until the agent has taken the
-//! report. The profiler itself is never signalled: it writes its report when the program has ended.
+//! There is no session that could be told when to begin, so this process waits for the agent, which
+//! takes the GPU's counters first. It then starts the profiler, ends the program when the agent
+//! asks for it, and stays until the agent has taken the report. The profiler itself is never
+//! signalled: it writes its report when the program has ended.
 
 use std::ffi::CString;
 use std::path::PathBuf;
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 
-use crate::hold::{PASSED, TICK, attend, stay};
+use crate::hold::{PASSED, POLL_INTERVAL, attend, stay};
 use crate::run_dir::{self, RunDir};
 use crate::signals::{self, ENDING, SignalWatch};
 use crate::spawn::{self, Streams};
@@ -21,7 +22,7 @@ use crate::{exec, tree};
 /// Exit code where the program was not run because no agent was ready for it.
 const NOT_RUN: i32 = 125;
 /// How long the program may take to end when it is asked to.
-const GRACE: Duration = Duration::from_secs(10);
+const EXIT_GRACE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Beginning of the names of the profiler's own processes between itself and the program.
 const HELPER: &str = "TreeLauncher";
 
@@ -44,8 +45,8 @@ enum Wait {
     Ended(Signal),
 }
 
-/// Waits for the agent, runs the profiler to its end, stays until its report is taken, and returns its exit code as a shell
-/// has it.
+/// Waits for the agent, runs the profiler to its end, stays until its report is taken, and returns
+/// its exit code as a shell has it.
 pub fn profile(options: &Options, command: &[CString], environment: &[CString]) -> i32 {
     let run_dir = RunDir::new(&options.run_dir);
     let ready = run_dir
@@ -83,7 +84,7 @@ pub fn profile(options: &Options, command: &[CString], environment: &[CString]) 
     let code = attend(child, &watch, || {
         let told = asked.is_some() || run_dir.has(run_dir::SHUTDOWN);
         match asked {
-            Some(since) if since.elapsed() >= GRACE => tree::signal_below(child, Signal::SIGKILL, HELPER),
+            Some(since) if since.elapsed() >= EXIT_GRACE_TIMEOUT => tree::signal_below(child, Signal::SIGKILL, HELPER),
             None if told => {
                 asked = Some(Instant::now());
                 tree::signal_below(child, Signal::SIGTERM, HELPER);
@@ -122,7 +123,7 @@ fn await_agent(run_dir: &RunDir, watch: &SignalWatch, limit: Duration) -> Wait {
         if Instant::now() >= deadline {
             return Wait::Refused(format!("no agent was ready for it within {} s", limit.as_secs()));
         }
-        if let Some(signal) = watch.wait(TICK).filter(|signal| ENDING.contains(signal)) {
+        if let Some(signal) = watch.wait(POLL_INTERVAL).filter(|signal| ENDING.contains(signal)) {
             return Wait::Ended(signal);
         }
         tree::reap();

@@ -1,4 +1,5 @@
-//! Names of raw captures: a collection of several ranges of a program leaves one for each, with its number.
+//! Names of raw captures: a collection of several ranges of a program leaves one for each, with its
+//! number.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -8,8 +9,8 @@ const EXTENSION: &str = "qdstrm";
 /// Digits of the largest number.
 const DIGITS: usize = 4;
 
-/// Splits the name of a raw capture into that of its collection and its number, 0 where it has none: `x.qdstrm` and `x.2.qdstrm` are of
-/// `x`. None for another file.
+/// Splits the name of a raw capture into that of its collection and its number, 0 where it has
+/// none: `x.qdstrm` and `x.2.qdstrm` are of `x`. None for another file.
 pub fn split(file: &OsStr) -> Option<(&str, u32)> {
     let stem = Path::new(file.to_str()?).file_stem()?.to_str()?;
     if Path::new(file).extension()? != EXTENSION {
@@ -18,7 +19,8 @@ pub fn split(file: &OsStr) -> Option<(&str, u32)> {
     Some(split_stem(stem))
 }
 
-/// The same for a name without its extension.
+/// Splits a raw capture's name without its extension into that of its collection and its number, 0
+/// where it has none.
 pub fn split_stem(stem: &str) -> (&str, u32) {
     let number = |digits: &str| {
         let is_number = (1..=DIGITS).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -29,7 +31,8 @@ pub fn split_stem(stem: &str) -> (&str, u32) {
         .unwrap_or((stem, 0))
 }
 
-/// Whether `file` is a raw capture of the collection that writes to `output`, a name that ends on `.qdstrm`.
+/// Whether `file` is a raw capture of the collection that writes to `output`, a name that ends on
+/// `.qdstrm`.
 pub fn is_of(file: &OsStr, output: &OsStr) -> bool {
     file == output
         || split(output).is_some_and(|(_, number)| number == 0)

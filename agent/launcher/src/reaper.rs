@@ -1,9 +1,10 @@
 //! The parent of a supervisor.
 //!
-//! A supervisor that is killed (by hand, or by the kernel for memory) leaves the profiler's processes behind. They must not become
-//! children of the workload, which would meet them in its own `wait()`: they become the reaper's, a child subreaper that does
-//! nothing else, and it ends them. A reaper that is killed itself takes its supervisor along, which ends all that it keeps; the
-//! workload may meet that one ended process, and nothing that would hold its `wait()` up.
+//! A supervisor that is killed (by hand, or by the kernel for memory) leaves the profiler's
+//! processes behind. They must not become children of the workload, which would meet them in its
+//! own `wait()`: they become the reaper's, a child subreaper that does nothing else, and it ends
+//! them. A reaper that is killed itself takes its supervisor along, which ends all that it keeps;
+//! the workload may meet that one ended process, and nothing that would hold its `wait()` up.
 
 use std::ffi::CString;
 use std::path::Path;
@@ -20,9 +21,10 @@ use crate::supervisor::{self, Options};
 use crate::{list, slot, tree};
 
 /// How often a reaper looks around when no signal wakes it.
-const TICK: Duration = Duration::from_secs(5);
+const WAKE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Runs `command` in `environment` below a supervisor and a reaper; returns the supervisor's exit code as a shell has it.
+/// Runs `command` in `environment` below a supervisor and a reaper; returns the supervisor's exit
+/// code as a shell has it.
 pub fn keep(options: &Options, command: &[CString], environment: &[CString]) -> i32 {
     let own = getpid();
     let split = prctl::set_child_subreaper(true).and_then(|()| fork());
@@ -49,7 +51,7 @@ fn ward(options: &Options, supervisor: Pid, tmp: &Path) -> i32 {
         return 126;
     };
     loop {
-        let signal = watch.wait(TICK).filter(|signal| *signal != Signal::SIGCHLD);
+        let signal = watch.wait(WAKE_INTERVAL).filter(|signal| *signal != Signal::SIGCHLD);
         if let Some(signal) = signal {
             kill(supervisor, signal).ok();
         }

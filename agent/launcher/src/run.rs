@@ -16,7 +16,7 @@ use crate::signals::{self, SignalWatch};
 use crate::state::{Reason, State};
 
 /// How often the run folder is looked at while waiting.
-const POLL: Duration = Duration::from_millis(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// What bounds the wait.
 #[derive(Debug, Clone)]
@@ -38,8 +38,8 @@ enum Wait {
     Ended(Signal),
 }
 
-/// Waits, bounded, and becomes `command`. Returns only when the command could not be run, or when a signal ended the
-/// wait: the exit code then is the one that a shell gives.
+/// Waits, bounded, and becomes `command`. Returns only when the command could not be run, or when a
+/// signal ended the wait: the exit code then is the one that a shell gives.
 pub fn run(options: &Options, command: &[CString], own: &[CString]) -> i32 {
     let start = Instant::now();
     let run_dir = RunDir::new(&options.run_dir);
@@ -141,7 +141,7 @@ fn wait_for_session(options: &Options, run_dir: &RunDir, watch: &SignalWatch, ow
     let mut deadline = Instant::now() + options.claim;
     let mut claimed = false;
     loop {
-        if let Some(signal) = watch.wait(POLL) {
+        if let Some(signal) = watch.wait(POLL_INTERVAL) {
             return Wait::Ended(signal);
         }
         if !claimed && run_dir.has(run_dir::CLAIMED) {

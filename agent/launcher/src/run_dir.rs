@@ -1,10 +1,10 @@
 //! The folder through which a launcher, its supervisor and the node's agent communicate.
 //!
-//! One folder per container: containers that share one would take each other's sessions. Every file in it is written
-//! under a temporary name and renamed, so that a reader sees all of it or nothing.
+//! One folder per container: containers that share one would take each other's sessions. Every file
+//! in it is written under a temporary name and renamed, so that a reader sees all of it or nothing.
 //!
-//! The folder is open to every user of its container, and its files may be used by root there: every name is looked up in the
-//! folder that is held open, and no link is followed.
+//! The folder is open to every user of its container, and its files may be used by root there:
+//! every name is looked up in the folder that is held open, and no link is followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -29,10 +29,12 @@ pub const DEFAULT_TOOLS_DIR: &str = "/flopwatch/tools";
 /// Name of the command line tool's folder below the tools folder; it must keep it.
 pub const TARGET_FOLDER: &str = "target-linux-x64";
 
-/// How the parts speak to each other through this folder; it grows when an agent of before would misunderstand a launcher
-/// of after. The launcher writes it into [`WAITING`] and [`STATE`]; none there means 1.
+/// How the parts speak to each other through this folder; it grows when an agent of before would
+/// misunderstand a launcher of after. The launcher writes it into [`WAITING`] and [`STATE`]; none
+/// there means 1.
 ///
-/// 1: waiting, claimed, env, failed, state, collecting. 2: beside them [`ENV_HELD`] with `release`, and [`ENDED`].
+/// 1: waiting, claimed, env, failed, state, collecting. 2: beside them [`ENV_HELD`] with `release`,
+/// and [`ENDED`].
 pub const PROTOCOL: u32 = 2;
 
 /// The launcher waits: its PID in the container, its start in Unix milliseconds, its protocol.
@@ -41,9 +43,11 @@ pub const WAITING: &str = "waiting";
 pub const CLAIMED: &str = "claimed";
 /// The environment that the session gave to its stub, NUL-separated.
 pub const ENV: &str = "env";
-/// The same environment while the agent starts a collection first; it becomes [`ENV`] by its name when that runs.
+/// The same environment while the agent starts a collection first; it becomes [`ENV`] by its name
+/// when that runs.
 pub const ENV_HELD: &str = "env.held";
-/// The program of a container that is held ([`crate::hold`]) has ended; a capture of it is still to be taken.
+/// The program of a container that is held ([`crate::hold`]) has ended; a capture of it is still to
+/// be taken.
 pub const ENDED: &str = "ended";
 /// The agent is ready: a profiler that starts the program itself ([`crate::profile`]) may do so.
 pub const BEGIN: &str = "begin";
@@ -57,7 +61,8 @@ pub const MARKER: &str = "marker";
 pub const COLLECTING: &str = "collecting";
 /// What the guard did last ([`crate::guard::Verdict`]).
 pub const GUARD: &str = "guard";
-/// The supervisor is asked to end its session, which hangs; or the launcher to end the program that a profiler started.
+/// The supervisor is asked to end its session, which hangs; or the launcher to end the program that
+/// a profiler started.
 pub const SHUTDOWN: &str = "shutdown";
 /// Output of the session's supervisor and of what it runs.
 pub const LOG: &str = "keeper.log";
@@ -65,7 +70,8 @@ pub const LOG: &str = "keeper.log";
 pub const TMP: &str = "tmp";
 /// Where raw captures are written.
 pub const OUT: &str = "out";
-/// In [`OUT`] from before a profiler starts the program ([`crate::profile`]) until the agent has taken what it wrote.
+/// In [`OUT`] from before a profiler starts the program ([`crate::profile`]) until the agent has
+/// taken what it wrote.
 pub const UNTAKEN: &str = "untaken";
 
 /// Largest control file that is read: 64 KiB.
@@ -79,7 +85,8 @@ pub struct RunDir {
     path: PathBuf,
 }
 
-/// Opens nothing but what is there itself, and waits for nobody: not for the other end of a pipe either.
+/// Opens nothing but what is there itself, and waits for nobody: not for the other end of a pipe
+/// either.
 const PLAIN: OFlags = OFlags::NOFOLLOW
     .union(OFlags::NONBLOCK)
     .union(OFlags::NOCTTY)
@@ -111,7 +118,8 @@ impl RunDir {
             .is_ok_and(|folder| statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
     }
 
-    /// Reads a file of at most `limit` bytes. A larger one is an error of kind `FileTooLarge`, what is no file `InvalidInput`.
+    /// Reads a file of at most `limit` bytes. A larger one is an error of kind `FileTooLarge`, what
+    /// is no file `InvalidInput`.
     pub fn read(&self, name: &str, limit: u64) -> io::Result<Vec<u8>> {
         let file = File::from(openat(self.open()?, name, PLAIN | OFlags::RDONLY, Mode::empty())?);
         if !file.metadata()?.is_file() {
@@ -148,8 +156,8 @@ impl RunDir {
         Ok(linkat(&folder, name, &folder, second, AtFlags::empty())?)
     }
 
-    /// Opens the log to write at its end; one that has more than `limit` bytes begins anew. What is no file of this user's own is
-    /// replaced.
+    /// Opens the log to write at its end; one that has more than `limit` bytes begins anew. What is
+    /// no file of this user's own is replaced.
     pub fn open_log(&self, limit: u64) -> io::Result<File> {
         let folder = self.open()?;
         let append = PLAIN | OFlags::WRONLY | OFlags::APPEND;
@@ -172,13 +180,14 @@ impl RunDir {
         Ok(File::from(made))
     }
 
-    /// Whether a raw capture of a collection is there. Of the path that a control file names the file's name counts: captures
-    /// are in [`OUT`] and nowhere else.
+    /// Whether a raw capture of a collection is there. Of the path that a control file names the
+    /// file's name counts: captures are in [`OUT`] and nowhere else.
     pub fn has_capture(&self, output: &Path) -> bool {
         self.captures(output).is_ok_and(|(_, names)| !names.is_empty())
     }
 
-    /// Removes the raw captures of a collection, one for each range that it recorded; see [`RunDir::has_capture`].
+    /// Removes the raw captures of a collection, one for each range that it recorded; see
+    /// [`RunDir::has_capture`].
     pub fn remove_capture(&self, output: &Path) -> io::Result<()> {
         let Ok((folder, names)) = self.captures(output) else {
             return Ok(());
@@ -232,8 +241,9 @@ impl RunDir {
         self.write(SHUTDOWN, b"")
     }
 
-    /// Lets nobody but its owner, and the folder's, rename or remove a file in the folder, as in `/tmp`: a program that gave up
-    /// root cannot put its own files in the place of root's. Where the folder is another user's, nothing is done.
+    /// Lets nobody but its owner, and the folder's, rename or remove a file in the folder, as in
+    /// `/tmp`: a program that gave up root cannot put its own files in the place of root's. Where
+    /// the folder is another user's, nothing is done.
     pub fn protect(&self) -> io::Result<()> {
         let folder = self.open()?;
         let stat = fstat(&folder)?;
@@ -243,14 +253,14 @@ impl RunDir {
         Ok(())
     }
 
-    /// Makes the session's temporary folder, open to every user of the container like `/tmp` is: processes of the
-    /// workload that changed their user keep their streams in it.
+    /// Makes the session's temporary folder, open to every user of the container like `/tmp` is:
+    /// processes of the workload that changed their user keep their streams in it.
     pub fn make_tmp(&self) -> io::Result<()> {
         self.make_folder(TMP, Mode::RWXU | Mode::RWXG | Mode::RWXO | Mode::SVTX)
     }
 
-    /// Makes the folder for raw captures. Anyone may write it: the agent, root without the right to override modes,
-    /// removes from it what it has taken out.
+    /// Makes the folder for raw captures. Anyone may write it: the agent, root without the right to
+    /// override modes, removes from it what it has taken out.
     pub fn make_out(&self) -> io::Result<()> {
         self.make_folder(OUT, Mode::RWXU | Mode::RWXG | Mode::RWXO)
     }
@@ -269,7 +279,8 @@ impl RunDir {
         }
     }
 
-    /// Removes the raw captures that a profiler had begun to write when it ended; it names them itself.
+    /// Removes the raw captures that a profiler had begun to write when it ended; it names them
+    /// itself.
     pub fn remove_unfinished(&self) -> io::Result<()> {
         let folder = self.sub_folder(TMP)?;
         for entry in Dir::read_from(&folder)? {
@@ -285,8 +296,8 @@ impl RunDir {
         Ok(())
     }
 
-    /// Removes what an earlier life of this container left, but for the marker. Fails when the folder is not ours to
-    /// write.
+    /// Removes what an earlier life of this container left, but for the marker. Fails when the
+    /// folder is not ours to write.
     pub fn clear(&self) -> io::Result<()> {
         for name in [
             WAITING, CLAIMED, ENV, ENV_HELD, BEGIN, ENDED, FAILED, STATE, COLLECTING, GUARD, SHUTDOWN, LOG,
@@ -359,7 +370,8 @@ fn remove_in(folder: &OwnedFd, name: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Writes `path`, mode 0600, under a temporary name beside it, then renames. No link is followed but on the way to its folder.
+/// Writes `path`, mode 0600, under a temporary name beside it, then renames. No link is followed
+/// but on the way to its folder.
 pub fn write_atomically(path: &Path, content: &[u8]) -> io::Result<()> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     write_in(&open_folder(path.parent().unwrap_or(Path::new(".")))?, name, content)
@@ -472,7 +484,8 @@ mod tests {
         assert!(!run.has(ENV) && !run.has(TMP));
     }
 
-    /// A file outside the folder, and how a user of the container would have root spoil it: a link under every name.
+    /// A file outside the folder, and how a user of the container would have root spoil it: a link
+    /// under every name.
     fn planted(names: &[&str], target: &Path) -> tempfile::TempDir {
         let folder = tempfile::tempdir().unwrap();
         for name in names {
@@ -482,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn m2_a_link_in_a_control_files_place_is_replaced_and_not_followed() {
+    fn a_link_in_a_control_files_place_is_replaced_and_not_followed() {
         let outside = tempfile::tempdir().unwrap();
         let victim = outside.path().join("victim");
         fs::write(&victim, "precious").unwrap();
@@ -500,7 +513,7 @@ mod tests {
     }
 
     #[test]
-    fn m2_a_log_with_a_second_name_is_left_to_whom_it_belongs() {
+    fn a_log_with_a_second_name_is_left_to_whom_it_belongs() {
         let folder = tempfile::tempdir().unwrap();
         let run = RunDir::new(folder.path());
         let victim = run.file("victim");
@@ -514,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn m2_folders_that_are_links_are_neither_opened_nor_emptied() {
+    fn folders_that_are_links_are_neither_opened_nor_emptied() {
         let outside = tempfile::tempdir().unwrap();
         let victim = outside.path().join("precious.qdstrm");
         fs::write(&victim, "precious").unwrap();
@@ -533,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn m2_of_a_captures_path_only_the_name_is_taken() {
+    fn of_a_captures_path_only_the_name_is_taken() {
         let outside = tempfile::tempdir().unwrap();
         let victim = outside.path().join("precious.qdstrm");
         fs::write(&victim, "precious").unwrap();
@@ -550,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn m2_a_pipe_makes_nobody_wait_and_the_folder_is_sticky() {
+    fn a_pipe_makes_nobody_wait_and_the_folder_is_sticky() {
         let folder = tempfile::tempdir().unwrap();
         let run = RunDir::new(folder.path());
         nix::unistd::mkfifo(&run.file(STATE), nix::sys::stat::Mode::S_IRWXU).unwrap();

@@ -1,7 +1,8 @@
 //! Waits that a signal can interrupt, without a handler that could leak into the workload.
 //!
-//! The signals are blocked and read from a signalfd: as PID 1 of a container, where a signal without a handler is
-//! discarded, a blocked one still arrives. What the process was told to ignore stays ignored.
+//! The signals are blocked and read from a signalfd: as PID 1 of a container, where a signal
+//! without a handler is discarded, a blocked one still arrives. What the process was told to ignore
+//! stays ignored.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -22,8 +23,8 @@ pub struct SignalWatch {
 }
 
 impl SignalWatch {
-    /// Starts to watch those of `signals` that are neither ignored nor blocked already. Fails without a free
-    /// descriptor.
+    /// Starts to watch those of `signals` that are neither ignored nor blocked already. Fails
+    /// without a free descriptor.
     pub fn new(signals: &[Signal]) -> Result<Self, Errno> {
         let ignored = ignored_signals();
         let before = SigSet::thread_get_mask()?;

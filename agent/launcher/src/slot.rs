@@ -1,9 +1,11 @@
 //! One session of Nsight Systems in a pod's shared memory.
 //!
-//! Version 2022.4 names what it keeps in `/dev/shm` by PIDs. The containers of a pod have that folder in common and begin to
-//! count their processes at 1, each for itself: a second session would take over the names of the first, and both would lose
-//! their captures. So a supervisor takes the pod's one slot before it launches a session, and keeps it until it ends. Versions
-//! that leave nothing of theirs there (they keep it in their temporary folder) need no slot, and give it back.
+//! Version 2022.4 names what it keeps in `/dev/shm` by PIDs. The containers of a pod have that
+//! folder in common and begin to count their processes at 1, each for itself: a second session
+//! would take over the names of the first, and both would lose their captures. So a supervisor
+//! takes the pod's one slot before it launches a session, and keeps it until it ends. Versions that
+//! leave nothing of theirs there (they keep it in their temporary folder) need no slot, and give it
+//! back.
 //!
 //! The slot is the lock of the folder itself: it has no file that could stay behind.
 
@@ -20,7 +22,7 @@ use crate::list;
 /// The folder of shared memory, as POSIX has it on Linux.
 pub const SHARED_MEMORY: &str = "/dev/shm";
 /// How often a slot that is taken is asked for again.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A slot, until it is dropped or this process ends.
 #[derive(Debug)]
@@ -28,8 +30,8 @@ pub struct Slot {
     _lock: Flock<File>,
 }
 
-/// Takes the slot of those who share the memory at `folder`, waiting for at most `patience`. None: another has it. A folder
-/// that is not there, or cannot be opened, has nothing to share: an error.
+/// Takes the slot of those who share the memory at `folder`, waiting for at most `patience`. None:
+/// another has it. A folder that is not there, or cannot be opened, has nothing to share: an error.
 #[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
 pub fn take(folder: &Path, patience: Duration) -> io::Result<Option<Slot>> {
     let until = Instant::now() + patience;
@@ -44,7 +46,7 @@ pub fn take(folder: &Path, patience: Duration) -> io::Result<Option<Slot>> {
             Err((again, nix::errno::Errno::EWOULDBLOCK)) => file = again,
             Err((_, error)) => return Err(error.into()),
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -61,16 +63,16 @@ pub fn is_needed(folder: &Path) -> bool {
 mod tests {
     use super::*;
 
-    const SOON: Duration = Duration::from_millis(60);
+    const NOT_YET_TIMEOUT: Duration = Duration::from_millis(60);
 
     #[test]
     fn a_pod_has_one_place_and_it_comes_free_again() {
         let folder = tempfile::tempdir().unwrap();
-        let first = take(folder.path(), SOON).unwrap();
+        let first = take(folder.path(), NOT_YET_TIMEOUT).unwrap();
         assert!(first.is_some());
-        assert!(take(folder.path(), SOON).unwrap().is_none());
+        assert!(take(folder.path(), NOT_YET_TIMEOUT).unwrap().is_none());
         drop(first);
-        assert!(take(folder.path(), SOON).unwrap().is_some());
+        assert!(take(folder.path(), NOT_YET_TIMEOUT).unwrap().is_some());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing of it stays");
     }
 
@@ -78,10 +80,10 @@ mod tests {
     #[expect(clippy::disallowed_methods, reason = "tests of a supervisor have no runtime")]
     fn who_waits_gets_the_place_that_is_given_back() {
         let folder = tempfile::tempdir().unwrap();
-        let first = take(folder.path(), SOON).unwrap();
+        let first = take(folder.path(), NOT_YET_TIMEOUT).unwrap();
         let path = folder.path().to_owned();
         let waiting = std::thread::spawn(move || take(&path, Duration::from_secs(20)).unwrap().is_some());
-        std::thread::sleep(SOON);
+        std::thread::sleep(NOT_YET_TIMEOUT);
         drop(first);
         assert!(waiting.join().unwrap());
     }
@@ -89,9 +91,9 @@ mod tests {
     #[test]
     fn without_a_folder_there_is_no_place() {
         let folder = tempfile::tempdir().unwrap();
-        assert!(take(&folder.path().join("absent"), SOON).is_err());
+        assert!(take(&folder.path().join("absent"), NOT_YET_TIMEOUT).is_err());
         fs::write(folder.path().join("file"), "").unwrap();
-        assert!(take(&folder.path().join("file"), SOON).is_err());
+        assert!(take(&folder.path().join("file"), NOT_YET_TIMEOUT).is_err());
     }
 
     #[test]

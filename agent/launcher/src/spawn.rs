@@ -1,7 +1,8 @@
 //! Starting a program with the signals that this process was given itself.
 //!
-//! `std`'s `Command` hands the mask of the moment on, in which the signals that are watched here are blocked, and sets SIGPIPE
-//! to its default. A program would run deaf to SIGTERM, or end over a pipe that it was told to ignore.
+//! `std`'s `Command` hands the mask of the moment on, in which the signals that are watched here
+//! are blocked, and sets SIGPIPE to its default. A program would run deaf to SIGTERM, or end over a
+//! pipe that it was told to ignore.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -19,14 +20,16 @@ use crate::fork::fork;
 /// What a program gets for its standard streams, and for SIGPIPE.
 #[derive(Debug)]
 pub(crate) enum Streams {
-    /// Those of this process, which was started for the program's sake; every disposition as this process got it.
+    /// Those of this process, which was started for the program's sake; every disposition as this
+    /// process got it.
     Own,
-    /// Nothing to read, and its output goes there, or where this process's goes: a helper of ours, for which SIGPIPE is what it is
-    /// by default, whatever Rust's runtime made of it here.
+    /// Nothing to read, and its output goes there, or where this process's goes: a helper of ours,
+    /// for which SIGPIPE is what it is by default, whatever Rust's runtime made of it here.
     Helper(Option<File>),
 }
 
-/// Starts `command` with the signal mask `mask`. Fails when there can be no second process, or the command cannot be run.
+/// Starts `command` with the signal mask `mask`. Fails when there can be no second process, or the
+/// command cannot be run.
 pub(crate) fn start(command: &[CString], environment: &[CString], mask: &SigSet, streams: &Streams) -> io::Result<Pid> {
     let (told, tell) = pipe2(OFlag::O_CLOEXEC)?;
     match fork()? {

@@ -2,10 +2,13 @@
 
 use std::fmt::Write;
 
+use strum::{IntoStaticStr, VariantArray};
+
 use crate::run_dir::PROTOCOL;
 
 /// Why a start was grafted or plain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// Grafted: the session's environment was taken over.
     Session,
@@ -23,7 +26,8 @@ pub enum Reason {
     EnvironmentTooLarge,
     /// A grafted start of this container died early ([`crate::marker`]).
     EarlyDeath,
-    /// The workload names an injection library of its own: another profiler's, which the session's would displace.
+    /// The workload names an injection library of its own: another profiler's, which the session's
+    /// would displace.
     OtherProfiler,
     /// The workload's program is loaded by musl, which the tools are not made for.
     Musl,
@@ -43,51 +47,18 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 16] = [
-        Self::Session,
-        Self::RunDirUnusable,
-        Self::Unclaimed,
-        Self::SessionFailed,
-        Self::SessionTimeout,
-        Self::EnvironmentMalformed,
-        Self::EnvironmentTooLarge,
-        Self::EarlyDeath,
-        Self::OtherProfiler,
-        Self::Musl,
-        Self::StaticProgram,
-        Self::OldGlibc,
-        Self::UnknownProgram,
-        Self::ExecFailed,
-        Self::Interrupted,
-        Self::Launched,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
-    /// The reason of that name in a state file. A name of another version stands for a session that could not be started.
+    /// The reason of that name in a state file. A name of another version stands for a session that
+    /// could not be started.
     pub fn from_name(name: &str) -> Self {
-        let named = Self::ALL.into_iter().find(|reason| reason.as_str() == name);
+        let named = Self::ALL.iter().copied().find(|reason| reason.as_str() == name);
         named.unwrap_or(Self::SessionFailed)
     }
 
-    /// Its name in the state file.
+    /// The reason's name in the state file.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Session => "session",
-            Self::RunDirUnusable => "run_dir_unusable",
-            Self::Unclaimed => "unclaimed",
-            Self::SessionFailed => "session_failed",
-            Self::SessionTimeout => "session_timeout",
-            Self::EnvironmentMalformed => "environment_malformed",
-            Self::EnvironmentTooLarge => "environment_too_large",
-            Self::EarlyDeath => "early_death",
-            Self::OtherProfiler => "other_profiler",
-            Self::Musl => "musl",
-            Self::StaticProgram => "static_program",
-            Self::OldGlibc => "old_glibc",
-            Self::UnknownProgram => "unknown_program",
-            Self::ExecFailed => "exec_failed",
-            Self::Interrupted => "interrupted",
-            Self::Launched => "launched",
-        }
+        self.into()
     }
 }
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::run_dir::write_atomically;
 
-/// Writes the environment to `file`, NUL-separated, owner-readable, then sleeps until it is killed. Returns only when
-/// the file could not be written.
+/// Writes the environment to `file`, NUL-separated, owner-readable, then sleeps until it is killed.
+/// Returns only when the file could not be written.
 pub fn stub(file: &CStr, environment: &[CString]) -> i32 {
     let mut bytes = Vec::new();
     for entry in environment {

@@ -1,7 +1,8 @@
 //! The parent of everything of ours in a container.
 //!
-//! A profiler's daemons fork twice; without a subreaper the workload, PID 1, would inherit and have to reap them. The
-//! supervisor stays until the last of its descendants is gone, and ends them all before it ends itself.
+//! A profiler's daemons fork twice; without a subreaper the workload, PID 1, would inherit and have
+//! to reap them. The supervisor stays until the last of its descendants is gone, and ends them all
+//! before it ends itself.
 
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
@@ -23,32 +24,38 @@ use crate::spawn::{self, Streams};
 use crate::{manager_lock, state, tree};
 
 /// How often a supervisor looks around when no signal wakes it.
-const TICK: Duration = Duration::from_millis(100);
+const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 /// How long a stop of the guard may take before the whole session is ended.
-const GUARD_COMMAND: Duration = Duration::from_mins(1);
+const GUARD_COMMAND_TIMEOUT: Duration = Duration::from_mins(1);
 /// Pause before a failed stop is tried again, and how often that is done.
-const RETRY: Duration = Duration::from_secs(3);
-const ATTEMPTS: u32 = 4;
-/// How often a session's launch is begun. On a busy machine it can trip over itself: a process of it then looks for what
-/// another has not made yet and it ends with an error, or it loses its own session and ends with 0.
-const LAUNCHES: u32 = 5;
-/// Pause after the first launch that failed; each later one is as much longer. All of them fit into the launcher's own bound.
+const RETRY_INTERVAL: Duration = Duration::from_secs(3);
+const MAX_ATTEMPTS: u32 = 4;
+/// How often a session's launch is begun. On a busy machine it can trip over itself: a process of
+/// it then looks for what another has not made yet and it ends with an error, or it loses its own
+/// session and ends with 0.
+const MAX_LAUNCHES: u32 = 5;
+/// Pause after the first launch that failed; each later one is as much longer. All of them fit into
+/// the launcher's own bound.
 const LAUNCH_PAUSE: Duration = Duration::from_millis(100);
-/// How long the first launch may take to give an environment before it is begun again: one of its processes may have been
-/// killed, and the others wait for it. It takes two seconds on a machine with ten times the work it can do.
-const FIRST_LAUNCH: Duration = Duration::from_secs(8);
+/// How long the first launch may take to give an environment before it is begun again: one of its
+/// processes may have been killed, and the others wait for it. It takes two seconds on a machine
+/// with ten times the work it can do.
+const FIRST_LAUNCH_TIMEOUT: Duration = Duration::from_secs(8);
 /// Argument by which Nsight Systems starts the process that a session lives in.
 const SESSION_AGENT: &str = "--start-agent";
 /// How long what a control command leaves behind may live on.
-const LINGER: Duration = Duration::from_secs(2);
-/// How long the profiler may take to end by itself once the program that its session was started around has ended.
-const ORDERLY: Duration = Duration::from_secs(1);
-/// Longest wait for a change of the profiler's list that is under way before a process of it is killed.
-const CHANGE: Duration = Duration::from_secs(1);
+const MAX_LINGER_DURATION: Duration = Duration::from_secs(2);
+/// How long the profiler may take to end by itself once the program that its session was started
+/// around has ended.
+const ORDERLY_EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest wait for a change of the profiler's list that is under way before a process of it is
+/// killed.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(1);
 /// Log bytes after which the log starts anew.
 const LOG_LIMIT: u64 = 1 << 20;
-/// How long a supervisor waits for the pod's place: a session that needs none gives it back as soon as it has started.
-const PLACE_PATIENCE: Duration = Duration::from_secs(3);
+/// How long a supervisor waits for the pod's place: a session that needs none gives it back as soon
+/// as it has started.
+const SLOT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Exit code when the deadline passed, as `timeout` has it.
 const TIMED_OUT: i32 = 124;
 /// Why a container gets no session where another of its pod has one.
@@ -58,11 +65,13 @@ const TAKEN: &str = "another container of this pod has a session of Nsight Syste
 /// What a supervisor is to do beside waiting.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// Ends the command's tree after this long; what the command leaves behind is ended soon after it.
+    /// Ends the command's tree after this long; what the command leaves behind is ended soon after
+    /// it.
     pub deadline: Option<Duration>,
     /// The session to hold; none for a short command.
     pub session: Option<Session>,
-    /// Bounds of the collection that the command starts: written before it runs, removed when it fails.
+    /// Bounds of the collection that the command starts: written before it runs, removed when it
+    /// fails.
     pub begin_collecting: Option<(PathBuf, String)>,
     /// The command ends a collection: the bounds in this run folder are removed when it succeeded.
     pub end_collecting: Option<PathBuf>,
@@ -75,11 +84,13 @@ pub struct Session {
     pub run_dir: PathBuf,
     /// The profiler's command line tool.
     pub nsys: PathBuf,
-    /// Sessions beside this one are in its PID namespace too, and so have other names in shared memory: it needs no place.
+    /// Sessions beside this one are in its PID namespace too, and so have other names in shared
+    /// memory: it needs no place.
     pub beside_others: bool,
 }
 
-/// Runs `command` in `environment` and keeps it; returns its exit code as a shell has it, 124 when the deadline passed.
+/// Runs `command` in `environment` and keeps it; returns its exit code as a shell has it, 124 when
+/// the deadline passed.
 pub fn keep(options: &Options, command: &[CString], environment: &[CString]) -> i32 {
     match prepare(options, environment).and_then(|supervisor| supervisor.hold(options, command)) {
         Ok(code) => code,
@@ -97,11 +108,11 @@ struct Supervisor<'a> {
     tmp: PathBuf,
     /// The reaper. Once it is gone this process is a child of the workload.
     parent: Pid,
-    held: Option<Held>,
+    held: Option<SessionWatch>,
 }
 
 /// What a supervisor knows of the session that it holds.
-struct Held {
+struct SessionWatch {
     run_dir: RunDir,
     nsys: PathBuf,
     guard: Guard,
@@ -110,10 +121,12 @@ struct Held {
     place_judged: bool,
     /// The guard's own stop while it runs.
     ending: Option<Ending>,
-    /// Stops of the guard that failed in a row, and when the next may be tried: the agent's own may be on its way.
+    /// Stops of the guard that failed in a row, and when the next may be tried: the agent's own may
+    /// be on its way.
     failed: u32,
     next: Option<Instant>,
-    /// When the workload was seen to run grafted; none before, and none again once it is marked as survived.
+    /// When the workload was seen to run grafted; none before, and none again once it is marked as
+    /// survived.
     grafted: Option<Instant>,
     decided: bool,
 }
@@ -146,7 +159,7 @@ fn prepare<'a>(options: &Options, environment: &'a [CString]) -> std::io::Result
             } else {
                 take_place(&run_dir)?
             };
-            Some(Held {
+            Some(SessionWatch {
                 run_dir,
                 nsys: session.nsys.clone(),
                 guard,
@@ -199,10 +212,11 @@ pub(crate) fn temporary_folder(options: &Options, environment: &[CString]) -> Pa
     session.map_or_else(named, |session| session.run_dir.join(run_dir::TMP))
 }
 
-/// Ends every process below this one. None of the profiler's is in the middle of a change of its list then, as long as one does
-/// not take longer than [`CHANGE`]; one that waits in a spoilt list for ever does not leave that list to the next.
+/// Ends every process below this one. None of the profiler's is in the middle of a change of its
+/// list then, as long as one does not take longer than [`CHANGE_TIMEOUT`]; one that waits in a
+/// spoilt list for ever does not leave that list to the next.
 pub(crate) fn end_below(tmp: &Path) {
-    let change = manager_lock::hold(tmp, CHANGE);
+    let change = manager_lock::hold(tmp, CHANGE_TIMEOUT);
     if change.is_none() {
         list::remove_spoilt(Path::new(slot::SHARED_MEMORY), tmp);
     }
@@ -210,9 +224,10 @@ pub(crate) fn end_below(tmp: &Path) {
     drop(change);
 }
 
-/// The pod's place, or none where there is no shared memory to have it in. Fails when another container has it.
+/// The pod's place, or none where there is no shared memory to have it in. Fails when another
+/// container has it.
 fn take_place(run_dir: &RunDir) -> std::io::Result<Option<Slot>> {
-    match slot::take(Path::new(slot::SHARED_MEMORY), PLACE_PATIENCE) {
+    match slot::take(Path::new(slot::SHARED_MEMORY), SLOT_TIMEOUT) {
         Ok(Some(slot)) => Ok(Some(slot)),
         Ok(None) => {
             run_dir.write(run_dir::FAILED, TAKEN.as_bytes())?;
@@ -231,23 +246,26 @@ impl Supervisor<'_> {
         let mut pause = None;
         let mut deadline = options.deadline.map(|limit| start + limit);
         loop {
-            let signal = self.watch.wait(TICK).filter(|signal| *signal != Signal::SIGCHLD);
+            let signal = self
+                .watch
+                .wait(WAKE_INTERVAL)
+                .filter(|signal| *signal != Signal::SIGCHLD);
             let (ended, alive) = tree::reap();
             for (pid, status) in ended {
                 if pid == child {
                     code = Some(tree::exit_code(status));
                     pause = Some(Instant::now() + LAUNCH_PAUSE * launches);
                     if self.held.is_none() {
-                        deadline = deadline.map(|deadline| deadline.min(Instant::now() + LINGER));
+                        deadline = deadline.map(|deadline| deadline.min(Instant::now() + MAX_LINGER_DURATION));
                     }
                 }
                 self.reaped(pid, status);
             }
-            if launches == 1 && code.is_none() && start.elapsed() >= FIRST_LAUNCH && self.is_awaited() {
+            if launches == 1 && code.is_none() && start.elapsed() >= FIRST_LAUNCH_TIMEOUT && self.is_awaited() {
                 end_below(&self.tmp);
                 (code, pause) = (Some(TIMED_OUT), Some(Instant::now()));
             }
-            let again = launches < LAUNCHES && code.is_some() && self.is_awaited();
+            let again = launches < MAX_LAUNCHES && code.is_some() && self.is_awaited();
             if !alive && !again {
                 break;
             }
@@ -286,19 +304,26 @@ impl Supervisor<'_> {
         Ok(code)
     }
 
-    /// Ends what is left of the command; a session is given the time to end by itself, which a control command had.
+    /// Ends what is left of the command; a session is given the time to end by itself, which a
+    /// control command had.
     fn end_all(&self) {
         if getppid() != self.parent {
-            // The workload must not wait for us: what stays in shared memory the next start removes.
+            // The workload must not wait for us: what stays in shared memory the next start
+            // removes.
             return tree::end_all();
         }
         let mut left = tree::reap().1;
         if left && self.held.is_some() {
-            // A session lives as long as the program that it was started around, and removes its own names then.
+            // A session lives as long as the program that it was started around, and removes its
+            // own names then.
             tree::end_stubs();
-            let until = Instant::now() + ORDERLY;
+            let until = Instant::now() + ORDERLY_EXIT_TIMEOUT;
             while left && Instant::now() < until {
-                if self.watch.wait(TICK).is_some_and(|signal| signal != Signal::SIGCHLD) {
+                if self
+                    .watch
+                    .wait(WAKE_INTERVAL)
+                    .is_some_and(|signal| signal != Signal::SIGCHLD)
+                {
                     break;
                 }
                 left = tree::reap().1;
@@ -312,7 +337,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Before a session starts, and after one was ended by force: nothing dead stands in its way. The error says what does.
+    /// Before a session starts, and after one was ended by force: nothing dead stands in its way.
+    /// The error says what does.
     fn look_after_list(&self) -> Result<(), String> {
         let Some(held) = &self.held else { return Ok(()) };
         let profiler = Profiler {
@@ -324,7 +350,7 @@ impl Supervisor<'_> {
         match list::look_after(Path::new(slot::SHARED_MEMORY), held.slot.is_some(), profiler) {
             Ok(removed) => {
                 for list in removed {
-                    self.say(&format!(
+                    self.log(&format!(
                         "removed the profiler's list of sessions {}, which no living process used",
                         Path::new(slot::SHARED_MEMORY).join(list).display()
                     ));
@@ -336,7 +362,7 @@ impl Supervisor<'_> {
     }
 
     /// Writes a line into the session's log.
-    fn say(&self, line: &str) {
+    fn log(&self, line: &str) {
         use std::io::Write;
         let log = self
             .held
@@ -362,8 +388,8 @@ impl Supervisor<'_> {
         let Some(ending) = held.ending.take_if(|ending| ending.pid == pid) else {
             return;
         };
-        // A stop that failed after an earlier one had written the capture, and was cut off with its agent, found nothing
-        // left to stop.
+        // A stop that failed after an earlier one had written the capture, and was cut off with its
+        // agent, found nothing left to stop.
         let ended = tree::exit_code(status) == 0 || held.run_dir.has_capture(&ending.output);
         if ending.discard {
             drop(held.run_dir.remove_capture(&ending.output));
@@ -373,7 +399,7 @@ impl Supervisor<'_> {
             drop(held.run_dir.remove(run_dir::COLLECTING));
         } else {
             held.failed += 1;
-            held.next = Some(Instant::now() + RETRY);
+            held.next = Some(Instant::now() + RETRY_INTERVAL);
         }
     }
 
@@ -392,14 +418,15 @@ impl Supervisor<'_> {
         // It begins anew where it is too long.
         drop(held.run_dir.open_log(LOG_LIMIT));
         if held.run_dir.has(run_dir::SHUTDOWN) {
-            self.say("the agent asked for the session's end");
+            self.log("the agent asked for the session's end");
             return false;
         }
         self.give_place_back();
         self.follow_launcher(launch_ended) && self.guard()
     }
 
-    /// Once the session has started it is seen whether its place is needed: once, as shared memory may hold many files.
+    /// Once the session has started it is seen whether its place is needed: once, as shared memory
+    /// may hold many files.
     fn give_place_back(&mut self) {
         let Some(held) = &mut self.held else { return };
         let started = || held.run_dir.has(run_dir::ENV) || held.run_dir.has(run_dir::ENV_HELD);
@@ -409,7 +436,8 @@ impl Supervisor<'_> {
         }
     }
 
-    /// Follows what the launcher does with the session: ends a session that nobody took, marks a life as survived.
+    /// Follows what the launcher does with the session: ends a session that nobody took, marks a
+    /// life as survived.
     fn follow_launcher(&mut self, launch_ended: bool) -> bool {
         let Some(held) = &mut self.held else { return true };
         if !held.decided {
@@ -446,7 +474,8 @@ impl Supervisor<'_> {
                 drop(held.run_dir.write(run_dir::MARKER, survived.render().as_bytes()));
             }
         }
-        // A launch lasts as long as its stub, but may trip after that has begun: its session goes on with the profiler's agent.
+        // A launch lasts as long as its stub, but may trip after that has begun: its session goes
+        // on with the profiler's agent.
         !(launch_ended && held.decided) || tree::has(SESSION_AGENT)
     }
 
@@ -456,12 +485,13 @@ impl Supervisor<'_> {
         if let Some(ending) = &held.ending {
             return Instant::now() < ending.deadline;
         }
-        let Some((collecting, verdict)) = held.guard.look() else {
+        let Some((collecting, verdict)) = held.guard.inspect() else {
             (held.failed, held.next) = (0, None);
             return true;
         };
-        if held.failed >= ATTEMPTS {
-            // A collection that cannot be ended must not run on: the session goes, the workload stays.
+        if held.failed >= MAX_ATTEMPTS {
+            // A collection that cannot be ended must not run on: the session goes, the workload
+            // stays.
             return false;
         }
         if held.next.is_some_and(|next| Instant::now() < next) {
@@ -475,7 +505,8 @@ impl Supervisor<'_> {
             drop(held.run_dir.remove(run_dir::COLLECTING));
             return false;
         };
-        // Throwing away is a stop whose capture is removed: not every version has a working `cancel`.
+        // Throwing away is a stop whose capture is removed: not every version has a working
+        // `cancel`.
         let nsys = held.nsys.as_os_str().as_bytes();
         let words = [nsys, b"stop", b"--session", collecting.session.as_bytes()];
         let command: Vec<CString> = words.iter().filter_map(|word| CString::new(*word).ok()).collect();
@@ -485,7 +516,7 @@ impl Supervisor<'_> {
             Ok(pid) => {
                 held.ending = Some(Ending {
                     pid,
-                    deadline: Instant::now() + GUARD_COMMAND,
+                    deadline: Instant::now() + GUARD_COMMAND_TIMEOUT,
                     output: collecting.output,
                     discard: !verdict.keeps(),
                 });
@@ -521,7 +552,8 @@ impl Supervisor<'_> {
         }
         if let Some(folder) = &options.end_collecting {
             let folder = RunDir::new(folder);
-            // Whoever asked for the stop may have died, and the tool over its broken pipe: what counts is the capture.
+            // Whoever asked for the stop may have died, and the tool over its broken pipe: what
+            // counts is the capture.
             if code == 0 || has_output(&folder) {
                 drop(folder.remove(run_dir::COLLECTING));
             }
@@ -530,7 +562,7 @@ impl Supervisor<'_> {
 }
 
 /// A session's output goes to its log: nobody reads a pipe for as long as a session lives.
-fn output(held: &Held) -> std::io::Result<File> {
+fn output(held: &SessionWatch) -> std::io::Result<File> {
     let log = held.run_dir.open_log(LOG_LIMIT);
     log.or_else(|_| OpenOptions::new().write(true).open("/dev/null"))
 }

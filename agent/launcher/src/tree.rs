@@ -12,11 +12,12 @@ use nix::unistd::Pid;
 use crate::signals::SignalWatch;
 
 /// How long the end of killed processes is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a process is given to end its execve(2): between taking the new memory and filling in the arguments it shows none.
-const EXEC: Duration = Duration::from_millis(100);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a process is given to end its execve(2): between taking the new memory and filling in
+/// the arguments it shows none.
+const EXEC_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Reaps every child that has ended; returns what they said, and whether any child is left.
+/// Reaps every child that has ended; returns their wait statuses, and whether any child is left.
 pub fn reap() -> (Vec<(Pid, WaitStatus)>, bool) {
     let mut ended = Vec::new();
     loop {
@@ -33,7 +34,8 @@ pub fn reap() -> (Vec<(Pid, WaitStatus)>, bool) {
     }
 }
 
-/// Sends SIGKILL to every process below this one. They get no chance to pass a SIGTERM on to the workload.
+/// Sends SIGKILL to every process below this one. They get no chance to pass a SIGTERM on to the
+/// workload.
 pub fn kill_descendants() {
     let parents = parents();
     let own = i32::try_from(std::process::id()).unwrap_or_default();
@@ -42,10 +44,10 @@ pub fn kill_descendants() {
     }
 }
 
-/// Kills every descendant and waits until the last is reaped, at most two seconds (a process in an uninterruptible
-/// call of the kernel cannot be waited for).
+/// Kills every descendant and waits until the last is reaped, at most two seconds (a process in an
+/// uninterruptible call of the kernel cannot be waited for).
 pub fn end_all() {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + KILL_TIMEOUT;
     let Ok(watch) = SignalWatch::new(&[]) else {
         return kill_descendants();
     };
@@ -59,7 +61,8 @@ pub fn end_all() {
     }
 }
 
-/// Sends a signal to every process below `of` but those whose name begins with `spared`. Those that have ended already are fine.
+/// Sends a signal to every process below `of` but those whose name begins with `spared`. Those that
+/// have ended already are fine.
 pub(crate) fn signal_below(of: Pid, signal: Signal, spared: &str) {
     for pid in descendants(of.as_raw(), &parents()) {
         let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
@@ -69,7 +72,8 @@ pub(crate) fn signal_below(of: Pid, signal: Signal, spared: &str) {
     }
 }
 
-/// Ends the programs that the profiler's sessions below this process were started around ([`crate::stub`]).
+/// Ends the programs that the profiler's sessions below this process were started around
+/// ([`crate::stub`]).
 pub fn end_stubs() {
     let own = i32::try_from(std::process::id()).unwrap_or_default();
     for pid in descendants(own, &parents()) {
@@ -89,12 +93,12 @@ fn is_stub(line: &[u8]) -> bool {
     }
 }
 
-/// Whether a process below this one was started with that argument. One that is in the middle of execve(2) shows no arguments: it is
-/// looked at again, for a tenth of a second at most.
+/// Whether a process below this one was started with that argument. One that is in the middle of
+/// execve(2) shows no arguments: it is looked at again, for a tenth of a second at most.
 #[expect(clippy::disallowed_methods, reason = "a supervisor has no runtime")]
 pub fn has(argument: &str) -> bool {
     let own = i32::try_from(std::process::id()).unwrap_or_default();
-    let deadline = Instant::now() + EXEC;
+    let deadline = Instant::now() + EXEC_TIMEOUT;
     loop {
         let below = descendants(own, &parents());
         let lines: Vec<Option<Vec<u8>>> = below.iter().map(|pid| arguments(*pid)).collect();
@@ -109,7 +113,8 @@ pub fn has(argument: &str) -> bool {
     }
 }
 
-/// The arguments of a process, each ended by a zero byte; none of one that has ended, and None where they are not there yet.
+/// The arguments of a process, each ended by a zero byte; none of one that has ended, and None
+/// where they are not there yet.
 fn arguments(pid: i32) -> Option<Vec<u8>> {
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let stat = || fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -189,7 +194,7 @@ mod tests {
         assert!(!is_stub(b""));
     }
 
-    /// Those that start processes.
+    /// Tests that start processes.
     mod crate_tests {
         use super::*;
 

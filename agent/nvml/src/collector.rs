@@ -20,8 +20,8 @@ const CONTAINER: [&str; 7] = ["gpu", "uuid", "model", "attribution", "namespace"
 /// Labels of the mapping from GPU to pod.
 const POD: [&str; 5] = ["gpu", "uuid", "namespace", "pod", "container"];
 
-/// The series of the node's GPUs, made anew of the last snapshot for each scrape: a pod's series end with its last
-/// process on a GPU, and when sampling stops all of them do.
+/// The series of the node's GPUs, made anew of the last snapshot for each scrape: a pod's series
+/// end with its last process on a GPU, and when sampling stops all of them do.
 ///
 /// | series | labels |
 /// |---|---|

@@ -19,7 +19,8 @@ use crate::snapshot::{DeviceIdentity, ProcessReading, TimedReading, UnitReading}
 /// Most partitions of one GPU; NVML says 7 today.
 const MAX_PARTITIONS: u32 = 64;
 
-/// Why clocks are lowered: by [`nvmlClocksEventReasons`](https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html).
+/// Why clocks are lowered: by
+/// [`nvmlClocksEventReasons`](https://docs.nvidia.com/deploy/nvml-api/group__nvmlClocksEventReasons.html).
 const POWER: ThrottleReasons = ThrottleReasons::SW_POWER_CAP.union(ThrottleReasons::HW_POWER_BRAKE_SLOWDOWN);
 const THERMAL: ThrottleReasons = ThrottleReasons::SW_THERMAL_SLOWDOWN.union(ThrottleReasons::HW_THERMAL_SLOWDOWN);
 /// The board's own, each of which NVML may tell beside the general one.
@@ -33,7 +34,7 @@ pub(crate) struct Handle<'nvml> {
     pub(crate) identity: DeviceIdentity,
     pub(crate) attribution: Attribution,
     pub(crate) parent: Option<String>,
-    /// Its processes are those of its partitions.
+    /// Whether the GPU has MIG partitions: processes are then read from those alone.
     partitioned: bool,
     /// Of what its GPM samples are taken.
     pub(crate) gpm: Source<'nvml>,
@@ -57,7 +58,8 @@ impl Unsupported {
     }
 }
 
-/// What the driver said last of the processes' share of the multiprocessors: (UUID, PID) to (ns since 1970, ratio).
+/// What the driver said last of the processes' share of the multiprocessors: (UUID, PID) to (ns
+/// since 1970, ratio).
 #[derive(Debug, Default)]
 pub(crate) struct ProcessUtilization {
     last_seen: HashMap<String, u64>,
@@ -108,7 +110,8 @@ impl Answers {
     }
 }
 
-/// All GPUs that answer, each followed by its partitions. A device that fails is counted and left out.
+/// All GPUs that answer, each followed by its partitions. A device that fails is counted and left
+/// out.
 pub(crate) fn handles<'nvml>(
     nvml: &'nvml Nvml,
     count_error: &dyn Fn(Reason),
@@ -186,7 +189,8 @@ impl<'nvml> Handle<'nvml> {
         &self.device
     }
 
-    /// Reads everything that is quick, or of it what changes quickly. Fails only when device or library are gone.
+    /// Reads everything that is quick, or of it what changes quickly. Fails only when device or
+    /// library are gone.
     pub(crate) fn read(
         &self,
         extent: Extent,
@@ -304,7 +308,8 @@ impl<'nvml> Handle<'nvml> {
         Ok(())
     }
 
-    /// One call: unsupported is remembered, an error is counted, and what ends device or session is passed on.
+    /// One call: unsupported is remembered, an error is counted, and what ends device or session is
+    /// passed on.
     fn attempt<T>(
         &self,
         unsupported: &mut Unsupported,

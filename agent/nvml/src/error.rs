@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use nvml_wrapper::error::NvmlError as Raw;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Why NVML cannot be used on this machine.
 #[derive(Debug, thiserror::Error)]
@@ -31,7 +32,8 @@ pub enum NvmlError {
 }
 
 /// Why a call failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// A GPU fell off the bus.
     GpuLost,
@@ -53,29 +55,11 @@ pub enum Reason {
 
 impl Reason {
     /// All of them.
-    pub const ALL: [Self; 8] = [
-        Self::GpuLost,
-        Self::ResetRequired,
-        Self::DriverNotLoaded,
-        Self::VersionMismatch,
-        Self::Uninitialized,
-        Self::NoPermission,
-        Self::Timeout,
-        Self::Other,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The label's value.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::GpuLost => "gpu_lost",
-            Self::ResetRequired => "reset_required",
-            Self::DriverNotLoaded => "driver_not_loaded",
-            Self::VersionMismatch => "version_mismatch",
-            Self::Uninitialized => "uninitialized",
-            Self::NoPermission => "no_permission",
-            Self::Timeout => "timeout",
-            Self::Other => "other",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Whether the library must be opened anew before anything works again.
@@ -99,7 +83,7 @@ pub(crate) enum Failure {
     Unsupported,
     /// There is nothing to tell at the moment.
     NoData,
-    /// It went wrong.
+    /// The call failed for this reason.
     Error(Reason),
 }
 

@@ -13,9 +13,10 @@ use crate::error::{Failure, Reason};
 use crate::metric::{Metric, Unit};
 use crate::snapshot::TimedReading;
 
-/// Shortest time between two samples. NVIDIA asks for more than 100 ms, in which the counters are refreshed; the rest is
-/// for rounds that come a little early, so that recordings of 100 ms take every second round and not now one, now the other.
-const SHORTEST: Duration = Duration::from_millis(110);
+/// Shortest time between two samples. NVIDIA asks for more than 100 ms, in which the counters are
+/// refreshed; the rest is for rounds that come a little early, so that recordings of 100 ms take
+/// every second round and not now one, now the other.
+const MIN_SAMPLE_INTERVAL: Duration = Duration::from_millis(110);
 
 /// NVML's throughputs are in MiB per second.
 const MIB: f64 = 1_048_576.0;
@@ -36,7 +37,8 @@ pub(crate) enum Source<'nvml> {
     Nothing,
 }
 
-/// The last sample of each unit, by UUID, and what it gave. A sample is freed when the next one is there, and with its unit.
+/// The last sample of each unit, by UUID, and what it gave. A sample is freed when the next one is
+/// there, and with its unit.
 #[derive(Debug, Default)]
 pub(crate) struct Gpm<'nvml>(HashMap<String, Last<'nvml>>);
 
@@ -48,8 +50,9 @@ struct Last<'nvml> {
 }
 
 impl<'nvml> Gpm<'nvml> {
-    /// The metrics of a unit between its last two samples, after a new sample where one is due. What the device lacks or
-    /// the driver refuses is asked for once. Fails only when device or library are gone.
+    /// The metrics of a unit between its last two samples, after a new sample where one is due.
+    /// What the device lacks or the driver refuses is asked for once. Fails only when device or
+    /// library are gone.
     pub(crate) fn read(
         &mut self,
         nvml: &'nvml Nvml,
@@ -67,7 +70,7 @@ impl<'nvml> Gpm<'nvml> {
             return Ok(None);
         }
         if let Some(last) = self.0.get(uuid)
-            && last.taken.elapsed() < SHORTEST
+            && last.taken.elapsed() < MIN_SAMPLE_INTERVAL
         {
             return Ok(last.reading.clone());
         }
@@ -158,7 +161,8 @@ fn settle(
     Ok(())
 }
 
-/// The value in the metric's unit; none for what cannot be one. NVML gives percents and MiB per second.
+/// The value in the metric's unit; none for what cannot be one. NVML gives percents and MiB per
+/// second.
 fn in_base_unit(metric: Metric, value: f64) -> Option<f64> {
     if !value.is_finite() || value < 0.0 {
         return None;

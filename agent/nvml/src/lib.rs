@@ -1,12 +1,14 @@
-//! Samples NVML, attributes what it reads to pods, exposes it to Prometheus and records it for captures.
+//! Samples NVML, attributes what it reads to pods, exposes it to Prometheus and records it for
+//! captures.
 //!
-//! [`Sampler::open`] loads the driver's library and starts the one thread that samples. Without NVML it fails once and
-//! says why; the program goes on without these metrics.
+//! [`Sampler::open`] loads the driver's library and starts the one thread that samples. Without
+//! NVML it fails once and says why; the program goes on without these metrics.
 //!
-//! What NVML's numbers mean: utilisation is the share of the driver's own last window (up to a second) in which a kernel
-//! ran, however small it was; power is the driver's average, over about a second on recent GPUs. An interval that is
-//! shorter than those windows repeats values rather than adding detail. GPU Performance Monitoring (GPM, Hopper and
-//! newer) counts in hardware: its values are of the whole time between two samples, which is at least 110 ms.
+//! What NVML's numbers mean: utilisation is the share of the driver's own last window (up to a
+//! second) in which a kernel ran, however small it was; power is the driver's average, over about a
+//! second on recent GPUs. An interval that is shorter than those windows repeats values rather than
+//! adding detail. GPU Performance Monitoring (GPM, Hopper and newer) counts in hardware: its values
+//! are of the whole time between two samples, which is at least 110 ms.
 
 mod clock;
 mod collector;

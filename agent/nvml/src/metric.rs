@@ -2,8 +2,11 @@
 
 use std::fmt;
 
+use strum::IntoStaticStr;
+
 /// A quantity. Values are in base units: see [`Metric::unit`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Metric {
     /// Share of the driver's last window in which a kernel ran.
     Utilization,
@@ -60,7 +63,8 @@ pub enum Metric {
 }
 
 /// The units of [`Metric`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Unit {
     /// 0 to 1.
     Ratio,
@@ -88,7 +92,8 @@ pub enum Attribution {
 }
 
 impl Metric {
-    /// Those of a device, in the order of their display, but for PCIe, which takes the driver 20 ms each.
+    /// Those of a device, in the order of their display, but for PCIe, which takes the driver 20 ms
+    /// each.
     pub const QUICK: [Self; 11] = [
         Self::Utilization,
         Self::MemoryUtilization,
@@ -106,7 +111,8 @@ impl Metric {
     /// The slow ones of a device.
     pub const PCIE: [Self; 2] = [Self::PcieReceive, Self::PcieTransmit];
 
-    /// Those of GPU Performance Monitoring (GPM, Hopper and newer): each is of the time between two samples.
+    /// Those of GPU Performance Monitoring (GPM, Hopper and newer): each is of the time between two
+    /// samples.
     pub const GPM: [Self; 11] = [
         Self::SmActivity,
         Self::SmOccupancy,
@@ -127,35 +133,8 @@ impl Metric {
     }
 
     /// Name in snake case, stable.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Utilization => "utilization",
-            Self::MemoryUtilization => "memory_utilization",
-            Self::MemoryUsed => "memory_used",
-            Self::MemoryTotal => "memory_total",
-            Self::Power => "power",
-            Self::SmClock => "sm_clock",
-            Self::MemoryClock => "memory_clock",
-            Self::Temperature => "temperature",
-            Self::PowerThrottle => "power_throttle",
-            Self::ThermalThrottle => "thermal_throttle",
-            Self::HardwareSlowdown => "hardware_slowdown",
-            Self::PcieReceive => "pcie_receive",
-            Self::PcieTransmit => "pcie_transmit",
-            Self::SmActivity => "sm_activity",
-            Self::SmOccupancy => "sm_occupancy",
-            Self::TensorActivity => "tensor_activity",
-            Self::Fp64Activity => "fp64_activity",
-            Self::Fp32Activity => "fp32_activity",
-            Self::Fp16Activity => "fp16_activity",
-            Self::DramBandwidthUtilization => "dram_bandwidth_utilization",
-            Self::PcieReceiveMean => "pcie_receive_mean",
-            Self::PcieTransmitMean => "pcie_transmit_mean",
-            Self::NvlinkReceiveMean => "nvlink_receive_mean",
-            Self::NvlinkTransmitMean => "nvlink_transmit_mean",
-            Self::ProcessMemoryUsed => "process_memory_used",
-            Self::ProcessSmUtilization => "process_sm_utilization",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// Unit of the values.
@@ -190,15 +169,8 @@ impl Metric {
 
 impl Unit {
     /// Name in snake case, as metric names end.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Ratio => "ratio",
-            Self::Bytes => "bytes",
-            Self::Watts => "watts",
-            Self::Hertz => "hertz",
-            Self::Celsius => "celsius",
-            Self::BytesPerSecond => "bytes_per_second",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

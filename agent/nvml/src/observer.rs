@@ -6,12 +6,13 @@ use std::time::Duration;
 use crate::sampler::Shared;
 use crate::snapshot::UnitReading;
 
-/// Part of the time that reading may take of the sampling thread for an observer: after a round that took longer than
-/// this part of the interval, rounds are left out until it holds again.
-pub(crate) const SHARE: u32 = 10;
+/// Part of the time that reading may take of the sampling thread for an observer: after a round
+/// that took longer than this part of the interval, rounds are left out until it holds again.
+pub(crate) const SHARE_DIVISOR: u32 = 10;
 
-/// Rounds of an observer of which one reads what changes slowly or costs most: processes and temperatures.
-pub(crate) const WHOLE: u64 = 5;
+/// Rounds of an observer of which one reads what changes slowly or costs most: processes and
+/// temperatures.
+pub(crate) const WHOLE_ROUNDS: u64 = 5;
 
 /// One round of readings.
 #[derive(Debug)]
@@ -20,8 +21,8 @@ pub struct Round<'a> {
     pub whole: bool,
     /// What was read, by unit; empty where no GPU answers.
     pub readings: &'a [UnitReading],
-    /// Rounds that were due since the last one and gave nothing: NVML was lost, or a round took too long. This one counts where
-    /// it failed.
+    /// Rounds that were due since the last one and gave nothing: NVML was lost, or a round took too
+    /// long. This one counts where it failed.
     pub missed: u64,
     /// Processor time that reading took.
     pub took: Duration,
@@ -36,7 +37,8 @@ pub enum Wanted {
     Whole,
 }
 
-/// Takes rounds in. It is called on the sampling thread, and should return in well under a millisecond.
+/// Takes rounds in. It is called on the sampling thread, and should return in well under a
+/// millisecond.
 pub trait Observer: Send + Sync {
     /// A round was read.
     fn take(&self, round: &Round<'_>) -> Wanted;
@@ -59,13 +61,14 @@ impl Drop for Observation {
 pub(crate) fn unwanted(wanted: Wanted, next: u64) -> u64 {
     match wanted {
         Wanted::Every => 0,
-        Wanted::Whole => next.next_multiple_of(WHOLE) - next,
+        Wanted::Whole => next.next_multiple_of(WHOLE_ROUNDS) - next,
     }
 }
 
-/// Rounds to leave out after one that took this long, so that reading stays within its share of the time.
+/// Rounds to leave out after one that took this long, so that reading stays within its share of the
+/// time.
 pub(crate) fn left_out(took: Duration, interval: Duration) -> u64 {
-    let rounds = took.saturating_mul(SHARE).as_nanos() / interval.as_nanos().max(1);
+    let rounds = took.saturating_mul(SHARE_DIVISOR).as_nanos() / interval.as_nanos().max(1);
     u64::try_from(rounds).unwrap_or(u64::MAX)
 }
 

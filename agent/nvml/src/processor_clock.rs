@@ -1,4 +1,5 @@
-//! What a thread's work costs: its own processor time, which waiting and others' work do not add to.
+//! What a thread's work costs: its own processor time, which waiting and others' work do not add
+//! to.
 
 use std::time::Duration;
 

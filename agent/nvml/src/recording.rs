@@ -14,10 +14,10 @@ use crate::snapshot::{DeviceIdentity, ProcessTotal, UnitReading};
 pub(crate) const INTERVALS: std::ops::RangeInclusive<Duration> = Duration::from_millis(10)..=Duration::from_secs(10);
 
 /// How long the answer to "is this process the target's" holds.
-const TARGET_FRESH: Duration = Duration::from_secs(1);
+const TARGET_TTL: Duration = Duration::from_secs(1);
 
-/// Says whether a process, by its PID on the host, belongs to what is profiled. Asked about once a second for each
-/// process on a GPU, on the sampling thread.
+/// Says whether a process, by its PID on the host, belongs to what is profiled. Asked about once a
+/// second for each process on a GPU, on the sampling thread.
 pub type Target = Arc<dyn Fn(u32) -> bool + Send + Sync>;
 
 /// Which devices to record.
@@ -27,7 +27,8 @@ pub enum DeviceSelection {
     All,
     /// Those with these UUIDs.
     Uuids(Vec<String>),
-    /// Those on which a process of the target was seen, from then on; of a partition, its GPU as well.
+    /// Those on which a process of the target was seen, from then on; of a partition, its GPU as
+    /// well.
     OfTarget,
 }
 
@@ -45,7 +46,8 @@ pub struct SubscriptionRequest {
 }
 
 impl SubscriptionRequest {
-    /// As a session asks for it: the target's devices, and room for five minutes of eight GPUs at 10 ms.
+    /// As a session asks for it: the target's devices, and room for five minutes of eight GPUs at
+    /// 10 ms.
     pub fn new(interval: Duration, target: Target) -> Self {
         Self {
             interval,
@@ -169,12 +171,13 @@ impl Recorder {
         }
     }
 
-    /// Takes one round of readings in; `unsupported` says what a device lacks. Returns how many points were dropped.
+    /// Takes one round of readings in; `unsupported` says what a device lacks. Returns how many
+    /// points were dropped.
     pub(crate) fn take(&mut self, readings: &[UnitReading], unsupported: &dyn Fn(&str) -> Vec<Metric>) -> u64 {
         let before = self.dropped;
         let now = Instant::now();
         self.known
-            .retain(|_, (asked, _)| now.duration_since(*asked) < TARGET_FRESH);
+            .retain(|_, (asked, _)| now.duration_since(*asked) < TARGET_TTL);
         let mut own = Vec::with_capacity(readings.len());
         for reading in readings {
             let mut total = ProcessTotal::default();

@@ -20,14 +20,15 @@ use crate::recording::{INTERVALS, Recorder, SubscribeError, Subscription, Subscr
 use crate::snapshot::{ContainerIdentity, GpuState, Snapshot, TimedReading, UnitSnapshot};
 pub(crate) use counters::Counters;
 
-/// The driver's library as its packages name it; the name without a version is in its development package alone.
+/// The driver's library as its packages name it; the name without a version is in its development
+/// package alone.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
 /// Most recordings at once.
 const MAX_SUBSCRIPTIONS: usize = 64;
 
-/// Finds the container of a process by its PID on the host. Called about once a second for each process on a GPU, on the
-/// sampling thread; it should answer in well under a millisecond.
+/// Finds the container of a process by its PID on the host. Called about once a second for each
+/// process on a GPU, on the sampling thread; it should answer in well under a millisecond.
 pub type Resolver = Arc<dyn Fn(u32) -> Option<ContainerIdentity> + Send + Sync>;
 
 /// How to sample.
@@ -61,8 +62,8 @@ impl fmt::Debug for SamplerOptions {
     }
 }
 
-/// Samples the node's GPUs until it is dropped. A GPU that is lost, or a driver that is loaded anew, is met by opening
-/// NVML again, with waits of 1 s to 1 min between attempts.
+/// Samples the node's GPUs until it is dropped. A GPU that is lost, or a driver that is loaded
+/// anew, is met by opening NVML again, with waits of 1 s to 1 min between attempts.
 #[derive(Debug)]
 pub struct Sampler {
     shared: Arc<Shared>,
@@ -70,7 +71,8 @@ pub struct Sampler {
 }
 
 impl Sampler {
-    /// Loads NVML and starts sampling. Fails when there is no NVML that works; call it again later, or go on without.
+    /// Loads NVML and starts sampling. Fails when there is no NVML that works; call it again later,
+    /// or go on without.
     pub fn open(options: SamplerOptions) -> Result<Self, NvmlError> {
         let library = options.library.clone().unwrap_or_else(|| PathBuf::from(LIBRARY));
         let nvml = load(library.as_os_str()).map_err(|source| match source {
@@ -111,7 +113,8 @@ impl Sampler {
         GpuCollector::new(Arc::clone(&self.shared))
     }
 
-    /// The GPUs and their partitions as they were sampled last, about a second ago; empty while NVML does not answer.
+    /// The GPUs and their partitions as they were sampled last, about a second ago; empty while
+    /// NVML does not answer.
     pub fn states(&self) -> Vec<GpuState> {
         let units = self.shared.fresh_snapshot().map(|snapshot| snapshot.units);
         units.unwrap_or_default().iter().map(UnitSnapshot::state).collect()
@@ -131,8 +134,8 @@ impl Sampler {
         })
     }
 
-    /// Gives an observer every round of readings, one each `interval`, until the observation is dropped. It counts as one of the
-    /// recordings at once.
+    /// Gives an observer every round of readings, one each `interval`, until the observation is
+    /// dropped. It counts as one of the recordings at once.
     pub fn observe(&self, interval: Duration, observer: Arc<dyn Observer>) -> Result<Observation, SubscribeError> {
         if !INTERVALS.contains(&interval) {
             return Err(SubscribeError::Interval(interval));
@@ -204,7 +207,8 @@ struct Active {
     next: Instant,
     /// Rounds of an observer so far.
     rounds: u64,
-    /// Rounds that were left out because the one before took too long, and that the observer has not heard of.
+    /// Rounds that were left out because the one before took too long, and that the observer has
+    /// not heard of.
     left_out: u64,
     sink: Sink,
 }

@@ -36,7 +36,8 @@ pub struct GpuState {
     pub parent: Option<String>,
     /// Bytes of device memory that nobody has; none where the driver does not tell.
     pub memory_free: Option<u64>,
-    /// Compute processes on it, by their PIDs on the host. A GPU with partitions has none: its partitions have them.
+    /// Compute processes on it, by their PIDs on the host. A GPU with partitions has none: its
+    /// partitions have them.
     pub processes: Vec<u32>,
 }
 
@@ -62,7 +63,8 @@ pub struct UnitReading {
 /// Values with the time at which they were measured: less often than a unit is read.
 #[derive(Clone, Debug, Default)]
 pub struct TimedReading {
-    /// When it was measured, in nanoseconds since 1970; for GPM the end of the time between the two samples.
+    /// When it was measured, in nanoseconds since 1970; for GPM the end of the time between the two
+    /// samples.
     pub unix_ns: u64,
     /// What was measured, each in its metric's unit.
     pub values: BTreeMap<Metric, f64>,
@@ -91,7 +93,8 @@ pub struct ProcessTotal {
 }
 
 impl ProcessTotal {
-    /// Adds a process. Kernels of different processes take turns, so their shares add up; rounding may pass 1.
+    /// Adds a process. Kernels of different processes take turns, so their shares add up; rounding
+    /// may pass 1.
     pub fn add(&mut self, process: &ProcessReading) {
         self.memory_used = sum(self.memory_used, process.memory_used);
         if let Some((at, ratio)) = process.sm_utilization {
@@ -140,7 +143,8 @@ impl UnitSnapshot {
             };
             let share = containers.entry(container).or_default();
             share.memory_used = sum(share.memory_used, process.memory_used);
-            // Kernels of different processes take turns, so their shares add up; rounding may pass 1.
+            // Kernels of different processes take turns, so their shares add up; rounding may
+            // pass 1.
             share.sm_utilization =
                 sum(share.sm_utilization, process.sm_utilization.map(|(_, ratio)| ratio)).map(|ratio| ratio.min(1.0));
         }

@@ -6,25 +6,28 @@ use std::num::NonZeroU64;
 use crate::bins::{Bin, Measure};
 use crate::estimate::{MINIMUM_BINS, usual_rate};
 use crate::null_distribution::NullDistribution;
-use crate::number::{WHOLE, count, log_rate, slowdown, whole};
+use crate::number::{BASIS_POINTS_OF_ALL, count, log_rate, slowdown, whole};
 use crate::shift::hodges_lehmann;
 
 /// Chance of a false abort in a window, however long, of a target whose bins are independent.
 const LEVEL: f64 = 0.01;
-/// Bins running that it takes at least, and how long they are together: programs stand still for a second now and then, and so do machines.
-const LEAST: (usize, u64) = (3, 3_000_000_000);
+/// Bins running that it takes at least, and how long they are together: programs stand still for a
+/// second now and then, and so do machines.
+const MIN_RUNNING: (usize, u64) = (3, 3_000_000_000);
 /// Bins less than this apart follow each other, in ns: a reading that comes late leaves one out.
-const APART: u64 = 1_000_000_000;
+const MAX_GAP_NS: u64 = 1_000_000_000;
 /// Bins running beyond those that are looked at together at most.
-const MORE: usize = 13;
-/// Bins before the window that are compared with, the latest ones; bounds the tables to some 40,000 numbers.
-const BASELINE: usize = 120;
+const MAX_FURTHER_BINS: usize = 13;
+/// Bins before the window that are compared with, the latest ones; bounds the tables to some 40,000
+/// numbers.
+const MAX_BASELINE_BINS: usize = 120;
 
 /// A bin of the window, by how it compares with the baseline.
 #[derive(Clone, Copy, Debug)]
-struct Seen {
+struct RankedBin {
     rate: f64,
-    /// Bins of the baseline that are faster by more than a third of the budget; those faster by just that as half.
+    /// Bins of the baseline that are faster by more than a third of the budget; those faster by
+    /// just that as half.
     slower_than: f64,
     /// Bins of the baseline that are faster by more than the budget.
     beyond: usize,
@@ -37,29 +40,35 @@ pub struct Abort {
     pub slowdown_basis_points: i64,
     /// Bins running that it rests on.
     pub bins: usize,
-    /// One-sided p of the Mann–Whitney test of these bins being slower by more than a third of the budget, corrected for all looks
-    /// that a window takes; below 0.01.
+    /// One-sided p of the Mann–Whitney test of these bins being slower by more than a third of the
+    /// budget, corrected for all looks that a window takes; below 0.01.
     pub p: f64,
 }
 
 /// Watches a window bin by bin.
 ///
-/// It aborts where three or more bins running, of three seconds or more, are slower than the baseline by more than the budget, by Hodges and
-/// Lehmann's shift, and an exact one-sided Mann–Whitney test of whether they are slower than it by more than a third of the budget has
-/// p < 0.01. A third, and not nothing, since correlated noise makes p too small, but seldom makes three bins slower by so much:
-/// at noise of 5 % that correlates by 0.3, it ends 3 of 1,000 unharmed windows in place of 14.
+/// It aborts where three or more bins running, of three seconds or more, are slower than the
+/// baseline by more than the budget, by Hodges and Lehmann's shift, and an exact one-sided
+/// Mann–Whitney test of whether they are slower than it by more than a third of the budget has p <
+/// 0.01. A third, and not nothing, since correlated noise makes p too small, but seldom makes three
+/// bins slower by so much: at noise of 5 % that correlates by 0.3, it ends 3 of 1,000 unharmed
+/// windows in place of 14.
 ///
-/// Each stretch of bins is a test of its own, and the latest bin ends up to 14 of them. So a stretch from bin s on that has k bins more than
-/// the fewest has the share 1/(s(s+1)) · 1/((k+1)(k+2)) of the level. The shares of all stretches add up to less than one, so the chance of any
-/// false abort stays below 0.01 however long the window is. Early harm, which is the usual one, has the largest shares.
+/// Each stretch of bins is a test of its own, and the latest bin ends up to 14 of them. So a
+/// stretch from bin s on that has k bins more than the fewest has the share 1/(s(s+1)) ·
+/// 1/((k+1)(k+2)) of the level. The shares of all stretches add up to less than one, so the chance
+/// of any false abort stays below 0.01 however long the window is. Early harm, which is the usual
+/// one, has the largest shares.
 #[derive(Debug)]
 pub struct AbortRule {
     /// Rates before the window, ascending.
     baseline: Vec<f64>,
     usual: f64,
-    /// How many times faster a bin of the baseline is than one of the window that is just within the budget.
+    /// How many times faster a bin of the baseline is than one of the window that is just within
+    /// the budget.
     allowed: f64,
-    /// The same for a third of the budget.
+    /// How many times faster a bin of the baseline is than one that is just within a third of the
+    /// budget.
     somewhat: f64,
     measure: Measure,
     length_ns: NonZeroU64,
@@ -67,31 +76,35 @@ pub struct AbortRule {
     /// Bins running that it takes.
     least: usize,
     /// The latest bins that follow each other.
-    running: VecDeque<Seen>,
+    running: VecDeque<RankedBin>,
     /// Bins taken so far.
     taken: usize,
     next_ns: Option<u64>,
 }
 
 impl AbortRule {
-    /// Watches a window against the bins before it. `None` where fewer than 8 of them are known, or they show no work: then
-    /// nothing can be told while the window runs.
+    /// Watches a window against the bins before it. `None` where fewer than 8 of them are known, or
+    /// they show no work: then nothing can be told while the window runs.
     pub fn new(before: &[Bin], measure: Measure, length_ns: NonZeroU64, during_basis_points: u32) -> Option<Self> {
-        let latest = before.iter().rev().filter_map(|bin| measure.of(bin)).take(BASELINE);
+        let latest = before
+            .iter()
+            .rev()
+            .filter_map(|bin| measure.of(bin))
+            .take(MAX_BASELINE_BINS);
         let mut baseline: Vec<f64> = latest.collect();
         baseline.sort_unstable_by(f64::total_cmp);
         if baseline.len() < MINIMUM_BINS {
             return None;
         }
-        let long = usize::try_from(LEAST.1.div_ceil(length_ns.get())).ok()?;
-        let least = LEAST.0.max(long);
+        let long = usize::try_from(MIN_RUNNING.1.div_ceil(length_ns.get())).ok()?;
+        let least = MIN_RUNNING.0.max(long);
         Some(Self {
             usual: usual_rate(before, measure)?,
-            allowed: 1.0 + f64::from(during_basis_points) / WHOLE,
-            somewhat: 1.0 + f64::from(during_basis_points) / WHOLE / 3.0,
+            allowed: 1.0 + f64::from(during_basis_points) / BASIS_POINTS_OF_ALL,
+            somewhat: 1.0 + f64::from(during_basis_points) / BASIS_POINTS_OF_ALL / 3.0,
             measure,
             length_ns,
-            null: NullDistribution::new(least.saturating_add(MORE), baseline.len()),
+            null: NullDistribution::new(least.saturating_add(MAX_FURTHER_BINS), baseline.len()),
             baseline,
             least,
             running: VecDeque::new(),
@@ -100,32 +113,32 @@ impl AbortRule {
         })
     }
 
-    /// Takes the next bin of the window in. A bin that is a second or more after the last one begins a new stretch; one that is not later,
-    /// or has no rate, is left out.
+    /// Takes the next bin of the window in. A bin that is a second or more after the last one
+    /// begins a new stretch; one that is not later, or has no rate, is left out.
     pub fn push(&mut self, bin: &Bin) -> Option<Abort> {
         let rate = self.measure.of(bin)?;
         match self.next_ns {
             Some(next_ns) if bin.start_ns < next_ns => return None,
-            Some(next_ns) if bin.start_ns - next_ns < APART => {}
+            Some(next_ns) if bin.start_ns - next_ns < MAX_GAP_NS => {}
             _ => self.running.clear(),
         }
         self.next_ns = Some(bin.start_ns.saturating_add(self.length_ns.get()));
-        if self.running.len() >= self.least.saturating_add(MORE) {
+        if self.running.len() >= self.least.saturating_add(MAX_FURTHER_BINS) {
             self.running.pop_front();
         }
         let seen = self.compare(rate);
         self.running.push_back(seen);
         self.taken = self.taken.saturating_add(1);
-        self.look()
+        self.inspect()
     }
 
-    fn compare(&self, rate: f64) -> Seen {
+    fn compare(&self, rate: f64) -> RankedBin {
         let faster = |than: &dyn Fn(f64) -> bool| {
             let not = self.baseline.partition_point(|other| !than(*other));
             self.baseline.len().saturating_sub(not)
         };
         let third = rate * self.somewhat;
-        Seen {
+        RankedBin {
             rate,
             slower_than: f64::midpoint(
                 count(faster(&|other| other > third)),
@@ -136,7 +149,7 @@ impl AbortRule {
     }
 
     /// Tests every stretch that the latest bin ends.
-    fn look(&self) -> Option<Abort> {
+    fn inspect(&self) -> Option<Abort> {
         let (mut u, mut beyond) = (0.0, 0_usize);
         for (bins, seen) in (1_usize..).zip(self.running.iter().rev()) {
             u += seen.slower_than;
@@ -177,7 +190,8 @@ impl AbortRule {
     }
 }
 
-/// The part of the level for a stretch from the window's `first` bin on, which counts from 1, that has so many bins more than the fewest.
+/// The part of the level for a stretch from the window's `first` bin on, which counts from 1, that
+/// has so many bins more than the fewest.
 fn share(first: usize, more: usize) -> f64 {
     let (first, more) = (count(first), count(more));
     1.0 / (first * (first + 1.0)) / ((more + 1.0) * (more + 2.0))
@@ -215,7 +229,7 @@ mod tests {
     #[test]
     fn the_shares_of_all_looks_add_up_to_at_most_one() {
         let all: f64 = (1..4000)
-            .flat_map(|first| (0..=MORE).map(move |more| share(first, more)))
+            .flat_map(|first| (0..=MAX_FURTHER_BINS).map(move |more| share(first, more)))
             .sum();
         assert!(all < 1.0 && all > 0.9, "{all}");
     }

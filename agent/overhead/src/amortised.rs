@@ -2,14 +2,14 @@
 
 use crate::decide::{Reason, Verdict, compare};
 use crate::estimate::Estimate;
-use crate::number::{WHOLE, float, whole};
+use crate::number::{BASIS_POINTS_OF_ALL, float, whole};
 
 const MILLION: f64 = 1e6;
 
 /// A window of the past.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PastWindow {
-    /// Its slowdown, in basis points.
+    /// Slowdown of the target in the window, in basis points.
     pub slowdown_basis_points: i64,
     /// Lower end of the slowdown's 95 % interval.
     pub low_basis_points: i64,
@@ -19,7 +19,8 @@ pub struct PastWindow {
     pub during_ms: u64,
     /// How long the target stood still while it started and stopped, in ms; lost in full.
     pub stall_ms: u64,
-    /// How likely the target was to be chosen for it, in millionths; 1,000,000 where the cost is that of one known target.
+    /// How likely the target was to be chosen for it, in millionths; 1,000,000 where the cost is
+    /// that of one known target.
     pub probability_ppm: u32,
 }
 
@@ -40,7 +41,8 @@ impl PastWindow {
     fn loss(&self, slowdown_basis_points: i64) -> f64 {
         let sign = if slowdown_basis_points < 0 { -1.0 } else { 1.0 };
         let slowdown = sign * float(slowdown_basis_points.unsigned_abs());
-        f64::from(self.probability_ppm) / MILLION * (slowdown * float(self.during_ms) + WHOLE * float(self.stall_ms))
+        f64::from(self.probability_ppm) / MILLION
+            * (slowdown * float(self.during_ms) + BASIS_POINTS_OF_ALL * float(self.stall_ms))
     }
 }
 
@@ -64,8 +66,8 @@ impl Amortised {
 
 /// The cost of `windows` over `time_ms` of the target's time, in which they lie. `None` of no time.
 ///
-/// Ends of the windows' intervals are added up, since what biases one window, as a wrong sensor does, biases all: the interval
-/// holds the cost at least as surely as 95 %.
+/// Ends of the windows' intervals are added up, since what biases one window, as a wrong sensor
+/// does, biases all: the interval holds the cost at least as surely as 95 %.
 pub fn amortised(windows: &[PastWindow], time_ms: u64) -> Option<Amortised> {
     let of = |slowdown: fn(&PastWindow) -> i64| {
         let lost: f64 = windows.iter().map(|window| window.loss(slowdown(window))).sum();

@@ -18,7 +18,8 @@ pub struct Times {
 }
 
 impl Times {
-    /// The times in which the profiler starts and stops, as beginning and end. One that has not ended is open.
+    /// The times in which the profiler starts and stops, as beginning and end. One that has not
+    /// ended is open.
     pub(crate) fn ramps(&self) -> impl Iterator<Item = (u64, u64)> {
         let stop = self
             .close_ns

@@ -12,7 +12,8 @@ const LARGEST: f64 = 0.9;
 /// Dependence between neighbouring bins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Dependence {
-    /// The first lag, in bins, at which the autocorrelation is below 0.2; 1 where neighbours are independent.
+    /// The first lag, in bins, at which the autocorrelation is below 0.2; 1 where neighbours are
+    /// independent.
     pub(crate) lag: usize,
     /// By how much dependence enlarges the variance of means and of ranks; at least 1.
     pub(crate) inflation: f64,
@@ -22,11 +23,13 @@ pub(crate) struct Dependence {
 pub(crate) type Series = Vec<(u64, f64)>;
 
 impl Dependence {
-    /// The dependence within arms, over all of them. Their own means are taken out, so that the effect is no dependence.
+    /// The dependence within arms, over all of them. Their own means are taken out, so that the
+    /// effect is no dependence.
     ///
-    /// The inflation is that of noise of first order, (1 + r) / (1 - r), or the sum of the autocorrelations up to the first lag
-    /// below 0.2 where that is more. Thinning or blocking by that lag covers too little: 89 to 91 % in place of 95 % at
-    /// r = 0.3, since the lag is found in the same short series.
+    /// The inflation is that of noise of first order, (1 + r) / (1 - r), or the sum of the
+    /// autocorrelations up to the first lag below 0.2 where that is more. Thinning or blocking by
+    /// that lag covers too little: 89 to 91 % in place of 95 % at r = 0.3, since the lag is found
+    /// in the same short series.
     pub(crate) fn within(arms: &[Series]) -> Self {
         let arms: Vec<Series> = arms.iter().filter(|arm| !arm.is_empty()).map(centred).collect();
         let bins: usize = arms.iter().map(Vec::len).sum();
@@ -63,7 +66,8 @@ fn centred(arm: &Series) -> Series {
     arm.iter().map(|(at, value)| (*at, value - mean)).collect()
 }
 
-/// Autocorrelation at a lag over pairs of bins of one arm that lie so far apart; 0 where nothing varies.
+/// Autocorrelation at a lag over pairs of bins of one arm that lie so far apart; 0 where nothing
+/// varies.
 fn correlation(arms: &[Series], lag: usize) -> f64 {
     let lag = u64::try_from(lag).unwrap_or(u64::MAX);
     let (mut products, mut pairs) = (0.0, 0_usize);

@@ -15,7 +15,8 @@ const NANOSECONDS: f64 = 1e9;
 pub struct Binning {
     /// Length of a bin, in ns. It should hold a few steps of the target and at least one sample.
     pub length_ns: NonZeroU64,
-    /// A moment at which a bin begins, in ns; best the opening of the window, which then loses no bin.
+    /// A moment at which a bin begins, in ns; best the opening of the window, which then loses no
+    /// bin.
     pub origin_ns: u64,
 }
 
@@ -45,8 +46,8 @@ pub struct Bin {
     pub start_ns: u64,
     /// Units of work per second; 0 where the counter was read and stood still.
     pub rate: f64,
-    /// Units of work per second of busy time, which load does not change; `None` where samples have no busy time, or the bin
-    /// holds none.
+    /// Units of work per second of busy time, which load does not change; `None` where samples have
+    /// no busy time, or the bin holds none.
     pub busy_rate: Option<f64>,
 }
 
@@ -56,8 +57,8 @@ pub enum Measure {
     /// Units per second of time: throughput.
     #[default]
     PerSecond,
-    /// Units per second of busy time: the pace of the work itself, for targets that wait for requests. It does not see harm done
-    /// between units.
+    /// Units per second of busy time: the pace of the work itself, for targets that wait for
+    /// requests. It does not see harm done between units.
     PerBusySecond,
 }
 
@@ -73,8 +74,8 @@ impl Measure {
 
 /// The bins of which both edges lie within known parts of the counter's course, in order.
 ///
-/// A bin without a sample is absent, never zero. So are bins that touch a gap of more than two bins, or a reset of the counter.
-/// Samples that are no later than the one before are left out.
+/// A bin without a sample is absent, never zero. So are bins that touch a gap of more than two
+/// bins, or a reset of the counter. Samples that are no later than the one before are left out.
 pub fn bins(samples: &[Sample], binning: Binning) -> Vec<Bin> {
     let mut kept: Vec<Sample> = Vec::with_capacity(samples.len());
     for sample in samples {
@@ -149,7 +150,8 @@ mod tests {
             .collect()
     }
 
-    /// Bins of a counter of 1,000 units a second, of which an edge is known to within a unit, begin at these ms.
+    /// Bins of a counter of 1,000 units a second, of which an edge is known to within a unit, begin
+    /// at these ms.
     fn steady(samples: &[Sample], length_ms: u64, starts: &[u64]) {
         let found = rates(samples, length_ms);
         let unit = i64::try_from(1000 / length_ms).unwrap();

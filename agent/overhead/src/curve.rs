@@ -1,15 +1,18 @@
 //! The course of a counter between its samples.
 //!
-//! **Ends that are known.** A counter that keeps the time of its last unit's end has a course from end to end, whenever it is read.
+//! **Ends that are known.** A counter that keeps the time of its last unit's end has a course from
+//! end to end, whenever it is read.
 //!
-//! **A counter that is faster than its samples.** At a reading of 12 steps the thirteenth is under way, and nobody knows how far: a bin between two
-//! readings a quarter of a second apart holds 12 or 13 steps, which differ by 8 %. Medians of such rates are whole steps too, so an effect of 5 % would
-//! be told as one of 0 or of 8 %. So each reading is taken to be some part of a step further, any part with the same chance: what is not known is noise
-//! then, and the interval says so.
+//! **A counter that is faster than its samples.** At a reading of 12 steps the thirteenth is under
+//! way, and nobody knows how far: a bin between two readings a quarter of a second apart holds 12
+//! or 13 steps, which differ by 8 %. Medians of such rates are whole steps too, so an effect of 5 %
+//! would be told as one of 0 or of 8 %. So each reading is taken to be some part of a step further,
+//! any part with the same chance: what is not known is noise then, and the interval says so.
 //!
-//! **A counter that is slower than its samples.** A bin of 1 s may hold three or four steps of 0.3 s: counted at the bins' edges, its rate would jump by
-//! a third. The moment of each move is known to within a sample, and is taken to be any between two of them. The course is a line from move to move, and
-//! a bin holds parts of steps.
+//! **A counter that is slower than its samples.** A bin of 1 s may hold three or four steps of 0.3
+//! s: counted at the bins' edges, its rate would jump by a third. The moment of each move is known
+//! to within a sample, and is taken to be any between two of them. The course is a line from move
+//! to move, and a bin holds parts of steps.
 
 use crate::number::{float, whole};
 use crate::sample::Sample;
@@ -43,8 +46,8 @@ pub(crate) struct Curve {
 }
 
 impl Curve {
-    /// The course through `samples`, of which each is later than the one before and none is a reset. `None` where there are not
-    /// two knots.
+    /// The course through `samples`, of which each is later than the one before and none is a
+    /// reset. `None` where there are not two knots.
     pub(crate) fn through(samples: &[Sample]) -> Option<Self> {
         let (first, last) = (samples.first()?, samples.last()?);
         if last.at_ns <= first.at_ns {
@@ -56,7 +59,8 @@ impl Curve {
         if first.count == last.count {
             return Self::from_knots(vec![Knot::read(first, first), Knot::read(last, first)]);
         }
-        // A counter that moves at nearly every sample is faster than the samples, and stands where it does not move.
+        // A counter that moves at nearly every sample is faster than the samples, and stands where
+        // it does not move.
         let still = moves(samples)
             .filter(|(before, after)| after.count < last.count && before.count == after.count)
             .count();
@@ -117,7 +121,8 @@ impl Curve {
     /// The course through the moves of a counter that is slower than its readings.
     fn through_moves(samples: &[Sample]) -> Option<Self> {
         let (first, last) = (samples.first()?, samples.last()?);
-        // The least move is taken for one step. Before a larger one the counter really stood, before this one it was under way.
+        // The least move is taken for one step. Before a larger one the counter really stood,
+        // before this one it was under way.
         let step = moves(samples)
             .filter_map(|(before, after)| after.count.checked_sub(before.count))
             .filter(|by| *by > 0)
@@ -147,8 +152,8 @@ impl Curve {
         Self::from_knots(knots)
     }
 
-    /// After the last move the step under way goes on at the pace of the last ones until it would have ended; from there the
-    /// counter stands still.
+    /// After the last move the step under way goes on at the pace of the last ones until it would
+    /// have ended; from there the counter stands still.
     fn extend(knots: &mut Vec<Knot>, until_ns: u64, step: f64) {
         let mut latest = knots.iter().rev();
         let Some(end) = latest.next().copied().filter(|end| end.at_ns < until_ns) else {
@@ -209,7 +214,8 @@ fn moves(samples: &[Sample]) -> impl Iterator<Item = (&Sample, &Sample)> {
     samples.iter().zip(samples.iter().skip(1))
 }
 
-/// A point between two ends at which it was read that no more than the unit under way can have been done, where a line between them says more.
+/// A point between two ends at which it was read that no more than the unit under way can have been
+/// done, where a line between them says more.
 fn standstill(from: Knot, to: Knot, read_ns: u64) -> Option<Knot> {
     let (units, elapsed) = (to.count - from.count, float(to.at_ns.saturating_sub(from.at_ns)));
     let read = float(read_ns.saturating_sub(from.at_ns));
@@ -221,7 +227,8 @@ fn standstill(from: Knot, to: Knot, read_ns: u64) -> Option<Knot> {
     })
 }
 
-/// A number from 0 to 1 which is always the same for a time, and any for any time (the mixing of SplitMix64).
+/// A number from 0 to 1 which is always the same for a time, and any for any time (the mixing of
+/// SplitMix64).
 fn any_part(at_ns: u64) -> f64 {
     let mixed = at_ns.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -31,7 +31,7 @@ pub enum Verdict {
     Within,
     /// The whole interval is above the budget.
     Exceeded,
-    /// It cannot be told.
+    /// The measurements do not tell whether the budget was kept.
     Inconclusive,
     /// No signal shows the target's work.
     Blind,
@@ -48,7 +48,8 @@ pub enum Reason {
     BudgetWithinInterval,
     /// Fewer than 8 independent bins in the window, or none, or fewer than 8 before it.
     TooFewBins,
-    /// The target's rate after the window differs from that before it by more than half of the budget.
+    /// The target's rate after the window differs from that before it by more than half of the
+    /// budget.
     LoadChanged,
     /// No bin before the window shows work, or none in it has the measure.
     NoSignal,
@@ -61,10 +62,11 @@ pub struct Decision {
     pub verdict: Verdict,
     /// What the verdict rests on.
     pub reason: Reason,
-    /// The effect, where there is an estimate; also where the load changed, and then it is not of the profiler alone.
-    /// A rough one of a window with too few bins.
+    /// The effect, where there is an estimate; also where the load changed, and then it is not of
+    /// the profiler alone. A rough one of a window with too few bins.
     pub estimate: Option<Estimate>,
-    /// The time after the window against that before it. `Unknown` leaves a change of load unnoticed.
+    /// The time after the window against that before it. `Unknown` leaves a change of load
+    /// unnoticed.
     pub drift: Drift,
 }
 

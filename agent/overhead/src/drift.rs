@@ -13,7 +13,8 @@ pub enum Drift {
     Unknown,
     /// Known.
     Known {
-        /// Slowdown of the time after against the time before, in basis points; negative where the target became faster.
+        /// Slowdown of the time after against the time before, in basis points; negative where the
+        /// target became faster.
         slowdown_basis_points: i64,
     },
 }

@@ -11,13 +11,15 @@ pub const MINIMUM_BINS: usize = 8;
 /// Bins of a window from which on it has a rough estimate: fewer are no sample that any shift could
 /// be told from.
 const FEWEST_BINS: usize = 3;
-/// Bins of an arm that are compared; neighbours of longer ones are put together, which bounds the pairs to a few million.
-const MOST_BINS: usize = 1000;
+/// Bins of an arm that are compared; neighbours of longer ones are put together, which bounds the
+/// pairs to a few million.
+const MAX_BINS: usize = 1000;
 
 /// The effect of a window on the target's rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// Additional time per unit of work, in basis points; negative where the target was faster in the window.
+    /// Additional time per unit of work, in basis points; negative where the target was faster in
+    /// the window.
     pub slowdown_basis_points: i64,
     /// Lower end of the 95 % interval, rounded down.
     pub low_basis_points: i64,
@@ -106,7 +108,7 @@ impl Logs {
     pub(crate) fn of(arms: &Arms, measure: Measure) -> Result<Self, EstimateError> {
         let usual = usual_rate(&arms.before, measure).ok_or(EstimateError::Blind { before: true })?;
         let longest = arms.before.len().max(arms.during.len()).max(arms.after.len());
-        let together = longest.div_ceil(MOST_BINS).max(1);
+        let together = longest.div_ceil(MAX_BINS).max(1);
         let series = |bins: &[Bin]| -> Series {
             let position = |bin: &Bin| bin.start_ns.checked_div(arms.length_ns.get()).unwrap_or(0);
             let each: Series = bins

@@ -1,11 +1,14 @@
-//! Whether a profiling window harmed its target, decided from the rates of a counter of the target's own work.
+//! Whether a profiling window harmed its target, decided from the rates of a counter of the
+//! target's own work.
 //!
-//! [`bins()`] turns samples of the counter into rates, [`Arms::of`] sorts them into before, during and after, and [`decide()`]
-//! gives the slowdown with its 95 % interval and a verdict. [`AbortRule`] ends a window while it runs. Nothing here does I/O
-//! or reads a clock: times are nanoseconds of whichever clock the caller's samples carry.
+//! [`bins()`] turns samples of the counter into rates, [`Arms::of`] sorts them into before, during
+//! and after, and [`decide()`] gives the slowdown with its 95 % interval and a verdict.
+//! [`AbortRule`] ends a window while it runs. Nothing here does I/O or reads a clock: times are
+//! nanoseconds of whichever clock the caller's samples carry.
 //!
-//! A slowdown is the additional time that a unit of work takes: at 20 % (2,000 basis points) a step of 1 s takes 1.2 s, and
-//! the rate falls to 1/1.2 = 83 %. It is positive where the window made the target slower.
+//! A slowdown is the additional time that a unit of work takes: at 20 % (2,000 basis points) a step
+//! of 1 s takes 1.2 s, and the rate falls to 1/1.2 = 83 %. It is positive where the window made the
+//! target slower.
 
 mod abort;
 mod amortised;

@@ -5,7 +5,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use crate::null_distribution::NullDistribution;
 use crate::number::count;
 
-/// Samples up to this size, against one of any size and without ties, are tested exactly, as scipy does.
+/// Samples up to this size, against one of any size and without ties, are tested exactly, as scipy
+/// does.
 const EXACT: usize = 8;
 
 /// Which difference the test looks for.
@@ -28,10 +29,12 @@ pub struct MannWhitney {
     pub p: f64,
 }
 
-/// Tests `x` against `y`, as `scipy.stats.mannwhitneyu` does by default: exactly where a sample has at most 8 values and no
-/// values are equal, else by the normal approximation corrected for ties and continuity. `None` of an empty sample or NaN.
+/// Tests `x` against `y`, as `scipy.stats.mannwhitneyu` does by default: exactly where a sample has
+/// at most 8 values and no values are equal, else by the normal approximation corrected for ties
+/// and continuity. `None` of an empty sample or NaN.
 ///
-/// `statrs` has this test too, and lists every order of the samples where it is exact: 49 million for 8 values against 30.
+/// `statrs` has this test too, and lists every order of the samples where it is exact: 49 million
+/// for 8 values against 30.
 pub fn mann_whitney(x: &[f64], y: &[f64], alternative: Alternative) -> Option<MannWhitney> {
     if x.is_empty() || y.is_empty() || x.iter().chain(y).any(|value| value.is_nan()) {
         return None;

@@ -1,4 +1,5 @@
-//! The exact distribution of Mann–Whitney's U where both samples come from one population and no values are equal.
+//! The exact distribution of Mann–Whitney's U where both samples come from one population and no
+//! values are equal.
 
 use crate::number::index;
 
@@ -10,9 +11,10 @@ pub(crate) struct NullDistribution {
 }
 
 impl NullDistribution {
-    /// U of a sample is the sum, over its values, of how many of the others lie below each: a choice of as many places, with
-    /// repetition, among `against` + 1. All choices are equally likely, so they are counted by their sum. Takes time in
-    /// `(most * against)^2` and memory in `most^2 * against`.
+    /// U of a sample is the sum, over its values, of how many of the others lie below each: a
+    /// choice of as many places, with repetition, among `against` + 1. All choices are equally
+    /// likely, so they are counted by their sum. Takes time in `(most * against)^2` and memory in
+    /// `most^2 * against`.
     pub(crate) fn new(most: usize, against: usize) -> Self {
         let mut ways: Vec<Vec<f64>> = (0..=most)
             .map(|size| vec![0.0; size.saturating_mul(against).saturating_add(1)])
@@ -45,8 +47,8 @@ impl NullDistribution {
         Self { tails: tails.collect() }
     }
 
-    /// The chance of a U of `u` or more for a sample of `size`. A U between two whole numbers, which ties make, counts as the
-    /// lower one, so that the chance is never too small.
+    /// The chance of a U of `u` or more for a sample of `size`. A U between two whole numbers,
+    /// which ties make, counts as the lower one, so that the chance is never too small.
     pub(crate) fn at_least(&self, size: usize, u: f64) -> f64 {
         let tail = size.checked_sub(1).and_then(|at| self.tails.get(at));
         tail.map_or(1.0, |tail| tail.get(index(u.max(0.0))).copied().unwrap_or(0.0))

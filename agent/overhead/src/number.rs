@@ -1,7 +1,7 @@
 //! Conversions that the standard library has no trait for.
 
 /// Basis points of the whole.
-pub(crate) const WHOLE: f64 = 10_000.0;
+pub(crate) const BASIS_POINTS_OF_ALL: f64 = 10_000.0;
 /// The least rate, as a part of the baseline's median: a bin that stood still has no logarithm.
 const STILL: f64 = 1e-3;
 
@@ -48,15 +48,16 @@ pub(crate) const fn index(value: f64) -> usize {
 
 /// The slowdown, in basis points, of rates whose logarithm moved by `shift`; not rounded.
 pub(crate) fn slowdown(shift: f64) -> f64 {
-    (-shift).exp_m1() * WHOLE
+    (-shift).exp_m1() * BASIS_POINTS_OF_ALL
 }
 
 /// The size of the move of log-rates that a slowdown of this many basis points makes.
 pub(crate) fn log_of(basis_points: f64) -> f64 {
-    (basis_points / WHOLE).ln_1p()
+    (basis_points / BASIS_POINTS_OF_ALL).ln_1p()
 }
 
-/// The logarithm of a rate, with a floor at a thousandth of `usual`, so that a standstill is a slowdown of a thousand times.
+/// The logarithm of a rate, with a floor at a thousandth of `usual`, so that a standstill is a
+/// slowdown of a thousand times.
 pub(crate) fn log_rate(rate: f64, usual: f64) -> f64 {
     rate.max(usual * STILL).ln()
 }

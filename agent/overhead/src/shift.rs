@@ -24,11 +24,13 @@ pub fn hodges_lehmann(x: &[f64], y: &[f64]) -> Option<f64> {
     median(&mut differences(x, y))
 }
 
-/// The shift of `x` against `y` with its interval: the shifts which a two-sided Mann–Whitney test, by the normal approximation
-/// corrected for continuity and for ties within a sample, does not reject at 5 %.
+/// The shift of `x` against `y` with its interval: the shifts which a two-sided Mann–Whitney test,
+/// by the normal approximation corrected for continuity and for ties within a sample, does not
+/// reject at 5 %.
 ///
-/// `inflation` is by how much dependence between neighbouring values enlarges the variance of the test's statistic; 1 where they
-/// are independent. `None` where a sample is too small for any shift to be rejected.
+/// `inflation` is by how much dependence between neighbouring values enlarges the variance of the
+/// test's statistic; 1 where they are independent. `None` where a sample is too small for any shift
+/// to be rejected.
 pub fn shift(x: &[f64], y: &[f64], inflation: f64) -> Option<Shift> {
     let mut all = differences(x, y);
     let middle = median(&mut all)?;
@@ -37,7 +39,8 @@ pub fn shift(x: &[f64], y: &[f64], inflation: f64) -> Option<Shift> {
     let ties = tie_term(x.iter().copied()) + tie_term(y.iter().copied());
     let variance = nx * ny / 12.0 * ((n + 1.0) - ties / (n * (n - 1.0))) * inflation.max(1.0);
     let quantile = Normal::standard().inverse_cdf(f64::midpoint(1.0, CONFIDENCE));
-    // U of a shift is how many differences exceed it. The least U that is not rejected is that of the upper end.
+    // U of a shift is how many differences exceed it. The least U that is not rejected is that of
+    // the upper end.
     let least = (nx * ny / 2.0 - 0.5 - quantile * variance.sqrt()).ceil();
     // NaN and what is below 1 have no end.
     if least.is_nan() || least < 1.0 {

@@ -20,10 +20,12 @@ impl Pause {
     }
 }
 
-/// Milliseconds within the ramps in which the counter stood still for longer than its own steps explain.
+/// Milliseconds within the ramps in which the counter stood still for longer than its own steps
+/// explain.
 ///
-/// A counter of steps stands still within each of them. Its usual pause is that which nine of ten pauses before attaching do
-/// not exceed; a pause counts where it is more than twice as long and one spacing of samples longer, less the usual one.
+/// A counter of steps stands still within each of them. Its usual pause is that which nine of ten
+/// pauses before attaching do not exceed; a pause counts where it is more than twice as long and
+/// one spacing of samples longer, less the usual one.
 pub fn stall_milliseconds(samples: &[Sample], times: &Times) -> u64 {
     let pauses: Vec<Pause> = samples
         .chunk_by(|before, after| before.count == after.count)
@@ -77,7 +79,8 @@ mod tests {
 
     const MS: u64 = MILLISECOND;
 
-    /// Samples each 20 ms of a target whose steps take `step_ms`, and which stands still in the given times.
+    /// Samples each 20 ms of a target whose steps take `step_ms`, and which stands still in the
+    /// given times.
     fn samples(step_ms: u64, stalls_ms: &[(u64, u64)]) -> Vec<Sample> {
         (0..1000)
             .map(|tick| {

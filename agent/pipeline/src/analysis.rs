@@ -1,7 +1,8 @@
 //! An analysis of captures, in a child process of its own ([`crate::children`]): captures are
 //! foreign files.
 //!
-//! Of a timeline file the child reads what the analysis needs and transforms nothing; any other file is read whole and transformed.
+//! Of a timeline file the child reads what the analysis needs and transforms nothing; any other
+//! file is read whole and transformed.
 
 use std::fs::File;
 use std::io::{BufReader, Read as _};
@@ -27,16 +28,17 @@ use crate::transform::{self, is_summary, read_summary, wanted};
 /// Longest report that is read, in bytes.
 const MAX_REPORT_BYTES: u64 = 16 << 20;
 
-/// What to make of what.
-#[derive(Clone, Debug)]
+/// One analysis to run: its request, its captures, and the file to write.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// The analysis and its parameters.
     pub request: Request,
     /// The captures, in the order that the analysis knows them by.
     pub inputs: Vec<PathBuf>,
-    /// What each of them is called that has no identifier of a session; those beyond the end are called [`LOCAL_SESSION`].
+    /// Names of the captures without an identifier of a session, in their order; captures beyond
+    /// the end are called [`LOCAL_SESSION`].
     pub names: Vec<String>,
-    /// What does the heavy steps of captures that are no timeline files.
+    /// Where captures that are no timeline files are transformed: on the CPU or a GPU.
     pub device: TransformDevice,
     /// Compute processes on the machine's GPUs, which a child cannot see.
     pub others: u32,
@@ -44,7 +46,7 @@ pub struct Job {
     pub output: PathBuf,
 }
 
-/// What was made, as the child says it.
+/// What the child made, as it reports to its parent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// Events in the captures.
@@ -53,12 +55,13 @@ pub struct Report {
     pub events: u64,
     /// Samples of series in it.
     pub samples: u64,
-    /// What the format, or the table, does not hold.
+    /// What of the captures the result leaves out, because its format has no place for it.
     pub left_out: Vec<Loss>,
     /// The one word that an exit code stands for, of a result that has one.
     #[serde(default)]
     pub verdict: Option<String>,
-    /// Where the first capture was transformed; null of a timeline file, which is transformed already.
+    /// Where the first capture was transformed; null of a timeline file, which is transformed
+    /// already.
     pub transformed_on: Option<TransformedOn>,
 }
 
@@ -67,7 +70,7 @@ pub struct Report {
 pub enum Error {
     /// A capture cannot be read.
     #[error(transparent)]
-    Read(#[from] flopwatch_trace::ReadError),
+    CaptureInput(#[from] flopwatch_trace::ReadError),
     /// A timeline file cannot be read.
     #[error(transparent)]
     Timeline(#[from] OpenError),
@@ -82,7 +85,7 @@ pub enum Error {
     Io {
         /// Path of what cannot be made or read.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The analysis fails.
@@ -99,31 +102,7 @@ pub enum Error {
 }
 
 impl Job {
-    /// The command line of `program`, a copy of this program, that does the job in another process.
-    pub fn command_line(&self, program: &Path) -> Vec<String> {
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let mut line = vec![
-            text(program),
-            "run-analysis".to_owned(),
-            self.request.definition().name.to_owned(),
-            "--parameters".to_owned(),
-            self.request.canonical_parameters(),
-            "--format".to_owned(),
-            self.request.format().name().to_owned(),
-            "--device".to_owned(),
-            self.device.as_str().to_owned(),
-            "--others".to_owned(),
-            self.others.to_string(),
-            "--output".to_owned(),
-            text(&self.output),
-        ];
-        line.extend(self.names.iter().map(|name| format!("--name={name}")));
-        line.push("--".to_owned());
-        line.extend(self.inputs.iter().map(|input| text(input)));
-        line
-    }
-
-    /// Where the report is.
+    /// Path of the report, beside the output.
     pub fn report(&self) -> PathBuf {
         self.output.with_extension("report.json")
     }
@@ -136,7 +115,7 @@ impl Job {
     }
 }
 
-/// Makes the result and the report.
+/// Runs the analysis in this process and writes the result and the report.
 pub fn run(job: &Job) -> Result<(), Error> {
     if let (flopwatch_summary::NAME, [input]) = (job.request.definition().name, job.inputs.as_slice())
         && is_summary(input)
@@ -171,14 +150,14 @@ pub fn run(job: &Job) -> Result<(), Error> {
 }
 
 /// A capture as the analysis gets it.
-struct Read {
+struct CaptureInput {
     timeline: Timeline,
     totals: Totals,
     transformed_on: Option<TransformedOn>,
 }
 
 /// Reads a capture; `name` is its session's identifier where it has none.
-fn read(job: &Job, path: &Path, name: &str) -> Result<Read, Error> {
+fn read(job: &Job, path: &Path, name: &str) -> Result<CaptureInput, Error> {
     let limits = ReadLimits::default();
     let is_timeline = matches!(detect(path), Ok(Some(Format::Hdf5))) && timeline_file::is_one(path);
     if is_timeline {
@@ -187,7 +166,7 @@ fn read(job: &Job, path: &Path, name: &str) -> Result<Read, Error> {
             name.clone_into(&mut timeline.session_id);
         }
         let transformed_on = None;
-        return Ok(Read {
+        return Ok(CaptureInput {
             timeline,
             totals,
             transformed_on,
@@ -201,7 +180,7 @@ fn read(job: &Job, path: &Path, name: &str) -> Result<Read, Error> {
         session_id: name.to_owned(),
     };
     let (timeline, pick) = transform_beside(job.others, wanted(job.device), capture, options)?;
-    Ok(Read {
+    Ok(CaptureInput {
         totals: Totals::of(&timeline),
         timeline,
         transformed_on: Some((&pick).into()),
@@ -217,7 +196,7 @@ fn pass_summary(job: &Job, input: &Path) -> Result<(), Error> {
         transformed_on: summary.transformed_on.clone(),
         ..Report::default()
     };
-    summary_analysis::write(summary, job.request.format(), &mut file)?;
+    summary_analysis::write(summary, job.request.format(), job.request.layout(), &mut file)?;
     write_report(job, &report)
 }
 

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use flopwatch_api::artifact::{
-    BINARY_TYPE, MOST_REPORTS, Output, PRELUDE, SAMPLES, TIMELINE, TIMELINE_TYPE, raw_files, report_name, stream_name,
+    BINARY_TYPE, MAX_REPORTS, Output, PRELUDE, SAMPLES, TIMELINE, TIMELINE_TYPE, raw_files, report_name, stream_name,
 };
 use flopwatch_artifacts::SourceFile;
 
@@ -25,7 +25,7 @@ pub fn served<'a>() -> impl Iterator<Item = (&'a str, Output, &'static str)> {
 
 /// The artifact that a file name stands for: name, output and media type.
 pub fn artifact_of(name: &str) -> Option<(&str, Output, &'static str)> {
-    let is_report = (1..=MOST_REPORTS).any(|number| report_name(number) == name || stream_name(number) == name);
+    let is_report = (1..=MAX_REPORTS).any(|number| report_name(number) == name || stream_name(number) == name);
     let report = is_report.then_some((name, Output::Raw, BINARY_TYPE));
     report.or_else(|| served().find(|(served, ..)| *served == name))
 }

@@ -1,6 +1,6 @@
 //! Runs a program to its end, within a deadline: the one way in which this program waits for
-//! another outside of a sandbox of its own. The profilers' own commands around a session run so, and
-//! DCGM's.
+//! another outside of a sandbox of its own. The profilers' own commands around a session run so,
+//! and DCGM's.
 
 use std::io::{self, Read};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -11,22 +11,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// Bytes of a program's output that are kept for messages: the end, where errors stand.
-const KEEP: usize = 4096;
+const MAX_OUTPUT_BYTES: usize = 4096;
 /// Between two looks whether a program has ended.
-const LOOK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Why a program did not do its work.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It could not be started.
+    /// The program could not be started.
     #[error("{what} cannot be started")]
     Start {
         /// What the program was to do.
         what: String,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
-    /// It ran longer than allowed and was killed.
+    /// The program ran longer than allowed and was killed.
     #[error("{what} took longer than {limit:?} and was ended")]
     Deadline {
         /// What the program was to do.
@@ -52,8 +52,8 @@ pub enum Error {
     },
 }
 
-/// Runs a command; on success returns the end of its output as one line. The program is killed when the deadline passes or the future is
-/// dropped.
+/// Runs a command; on success returns the end of its output as one line. The program is killed when
+/// the deadline passes or the future is dropped.
 pub async fn run(what: &str, mut command: Command, limit: Duration) -> Result<String, Error> {
     let given_up = GivenUp(Arc::default());
     let flag = Arc::clone(&given_up.0);
@@ -106,11 +106,11 @@ fn run_until(what: &str, command: &mut Command, limit: Duration, given_up: &Atom
         }
         for (stream, said) in streams.iter().zip(&mut said) {
             if said.is_none() {
-                *said = stream.recv_timeout(LOOK.min(left)).ok();
+                *said = stream.recv_timeout(POLL_INTERVAL.min(left)).ok();
             }
         }
         if ended.is_none() && !said.contains(&None) {
-            pause(LOOK.min(left));
+            pause(POLL_INTERVAL.min(left));
         }
     }
     let message = last_words(&said);
@@ -159,12 +159,12 @@ fn reader(stream: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
 
 /// Reads to the end and keeps the last bytes.
 fn end_of(stream: &mut impl Read, kept: &mut Vec<u8>) {
-    let mut buffer = vec![0; KEEP];
+    let mut buffer = vec![0; MAX_OUTPUT_BYTES];
     while let Ok(read) = stream.read(&mut buffer)
         && read > 0
     {
         kept.extend_from_slice(buffer.get(..read).unwrap_or_default());
-        kept.drain(..kept.len().saturating_sub(KEEP));
+        kept.drain(..kept.len().saturating_sub(MAX_OUTPUT_BYTES));
     }
 }
 

@@ -1,36 +1,41 @@
-//! What a program of Flopwatch starts itself as for a child in the sandbox: hidden subcommands, the
-//! same in each program.
-//!
-//! The command lines are made by [`transform::Job::command_line`], [`analysis::Job::command_line`]
-//! and [`Steps::clear`](crate::steps::Steps::clear).
+//! What a program of Flopwatch starts itself as for a child in the sandbox: one hidden subcommand,
+//! the same in each program, whose argument is the child's job as JSON.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand};
-use flopwatch_analysis::{Request, RequestError};
-use flopwatch_api::session::TransformDevice;
-use flopwatch_model::Category;
-use flopwatch_report::Format;
+use clap::Subcommand;
+use serde::{Deserialize, Serialize};
 
-use crate::fleet_rows::{FleetFiles, WriteRows};
+use crate::fleet_rows::WriteRows;
 use crate::{analysis, transform};
 
-/// What the child does.
+/// Name of the subcommand.
+const JOB: &str = "job";
+
+/// The hidden subcommand.
 #[derive(Debug, Subcommand)]
 pub enum ChildCommand {
-    /// Remove what is in a folder; runs as the user of the children that wrote it.
-    #[command(hide = true)]
+    /// Do a job of the pipeline.
+    #[command(name = JOB, hide = true)]
+    Job {
+        /// The job, as JSON.
+        job: String,
+    },
+}
+
+/// What a child does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum ChildJob {
+    /// Removes what is in a folder; runs as the user of the children that wrote it.
     Clear {
         /// Folder to empty.
         folder: PathBuf,
     },
-    /// Turn captures into a timeline file and a summary.
-    #[command(hide = true)]
-    Transform(TransformArguments),
-    /// Run an analysis.
-    #[command(hide = true)]
-    RunAnalysis(RunAnalysisArguments),
+    /// Turns captures into a timeline file and a summary.
+    Transform(transform::Job),
+    /// Runs an analysis.
+    Analyze(analysis::Job),
 }
 
 /// Why a child did not do its work.
@@ -42,18 +47,15 @@ pub enum Error {
     /// The analysis has no result.
     #[error(transparent)]
     Analysis(#[from] analysis::Error),
-    /// The parameters of the analysis are no JSON.
-    #[error("the parameters are no JSON: {0}")]
-    Parameters(#[from] serde_json::Error),
-    /// The analysis or its parameters are none.
-    #[error(transparent)]
-    Request(#[from] RequestError),
+    /// The argument is no job.
+    #[error("the argument is no job: {0}")]
+    Job(#[from] serde_json::Error),
     /// The folder to empty cannot be read.
     #[error("cannot read {folder}")]
     Clear {
         /// Folder to empty.
         folder: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
 }
@@ -62,145 +64,22 @@ impl ChildCommand {
     /// Does the child's work. `write_rows` writes rows of the fleet, where this program has such a
     /// writer.
     pub fn run(self, write_rows: Option<WriteRows>) -> Result<(), Error> {
-        match self {
-            Self::Clear { folder } => clear(&folder),
-            Self::Transform(arguments) => {
-                transform::run(&arguments.into(), write_rows)?;
-                Ok(())
-            }
-            Self::RunAnalysis(arguments) => Ok(analysis::run(&arguments.job()?)?),
+        let Self::Job { job } = self;
+        match serde_json::from_str::<ChildJob>(&job)? {
+            ChildJob::Clear { folder } => clear(&folder),
+            ChildJob::Transform(job) => Ok(transform::run(&job, write_rows).map(drop)?),
+            ChildJob::Analyze(job) => Ok(analysis::run(&job)?),
         }
     }
 }
 
-/// Arguments of `transform`.
-#[derive(Debug, Args)]
-pub struct TransformArguments {
-    /// File to read, of any format; several become one timeline.
-    #[arg(long = "input", value_name = "FILE")]
-    pub inputs: Vec<PathBuf>,
-    /// Sampled series (JSON).
-    #[arg(long, value_name = "FILE")]
-    pub samples: Option<PathBuf>,
-    /// Identifier of the session.
-    #[arg(long, value_name = "ID")]
-    pub session_id: Option<String>,
-    /// Begin the timeline with the first event or point in the samples' window.
-    #[arg(long)]
-    pub trim: bool,
-    /// A category of the timeline that the profiler was asked to record; may be repeated.
-    #[arg(long, value_name = "CATEGORY", value_parser = category)]
-    pub captured: Vec<Category>,
-    /// What does the heavy steps: Auto, Gpu or Cpu.
-    #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "Auto")]
-    pub device: TransformDevice,
-    /// Compute processes on the GPUs that this process cannot see.
-    #[arg(long, value_name = "COUNT", default_value_t)]
-    pub others: u32,
-    /// Timeline file to write.
-    #[arg(long, value_name = "FILE")]
-    pub timeline: Option<PathBuf>,
-    /// Summary to write.
-    #[arg(long, value_name = "FILE")]
-    pub summary: PathBuf,
-    /// The capture's row of the fleet (JSON).
-    #[arg(long, value_name = "FILE", requires = "fleet_rows")]
-    pub fleet_capture: Option<PathBuf>,
-    /// Rows of the fleet to write.
-    #[arg(long, value_name = "FILE", requires = "fleet_capture")]
-    pub fleet_rows: Option<PathBuf>,
-}
-
-impl From<TransformArguments> for transform::Job {
-    fn from(arguments: TransformArguments) -> Self {
-        let TransformArguments {
-            inputs,
-            samples,
-            session_id,
-            trim,
-            captured,
-            device,
-            others,
-            timeline,
-            summary,
-            fleet_capture,
-            fleet_rows,
-        } = arguments;
-        let fleet = fleet_capture.zip(fleet_rows);
-        Self {
-            inputs,
-            samples,
-            session_id,
-            trim,
-            captured,
-            device,
-            others,
-            timeline,
-            summary,
-            fleet: fleet.map(|(capture, rows)| FleetFiles { capture, rows }),
-        }
+impl ChildJob {
+    /// The command line of `program`, a copy of this program, that does the job in another process.
+    /// Fails where the path of a file is no UTF-8.
+    pub fn command_line(&self, program: &Path) -> Result<Vec<String>, serde_json::Error> {
+        let program = program.to_string_lossy().into_owned();
+        Ok(vec![program, JOB.to_owned(), serde_json::to_string(self)?])
     }
-}
-
-/// Arguments of `run-analysis`.
-#[derive(Debug, Args)]
-pub struct RunAnalysisArguments {
-    /// The analysis.
-    pub name: String,
-    /// The captures.
-    #[arg(required = true)]
-    pub inputs: Vec<PathBuf>,
-    /// What each of them is called that has no identifier of a session.
-    #[arg(long = "name", value_name = "NAME", allow_hyphen_values = true)]
-    pub names: Vec<String>,
-    /// Its parameters as JSON.
-    #[arg(long, value_name = "JSON", default_value = "{}")]
-    pub parameters: String,
-    /// How the result is written.
-    #[arg(long, value_name = "FORMAT", value_parser = format, default_value = "json")]
-    pub format: Format,
-    /// What does the heavy steps: Auto, Gpu or Cpu.
-    #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "Auto")]
-    pub device: TransformDevice,
-    /// Compute processes on the GPUs that this process cannot see.
-    #[arg(long, value_name = "COUNT", default_value_t)]
-    pub others: u32,
-    /// File to write.
-    #[arg(long, value_name = "FILE")]
-    pub output: PathBuf,
-}
-
-impl RunAnalysisArguments {
-    /// What the child is asked to do.
-    fn job(self) -> Result<analysis::Job, Error> {
-        let parameters = serde_json::from_str(&self.parameters)?;
-        Ok(analysis::Job {
-            request: Request::parse(&self.name, &parameters)?.written_as(self.format)?,
-            inputs: self.inputs,
-            names: self.names,
-            device: self.device,
-            others: self.others,
-            output: self.output,
-        })
-    }
-}
-
-fn format(name: &str) -> Result<Format, String> {
-    Format::from_name(name).ok_or_else(|| {
-        let known = Format::ALL.map(Format::name);
-        format!("no such format; there are {}", known.join(", "))
-    })
-}
-
-fn device(name: &str) -> Result<TransformDevice, String> {
-    TransformDevice::from_name(name).ok_or_else(|| "no such device; there are Auto, Gpu, Cpu".to_owned())
-}
-
-fn category(name: &str) -> Result<Category, String> {
-    Category::from_name(name).ok_or_else(|| {
-        let known = Category::ALL.map(Category::name);
-        format!("no such category; there are {}", known.join(", "))
-    })
 }
 
 /// Removes what is in a folder and belongs to this process's user; what does not is left to others.
@@ -222,4 +101,90 @@ fn clear(folder: &Path) -> Result<(), Error> {
         drop(removed);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use flopwatch_analysis::Request;
+    use flopwatch_api::session::TransformDevice;
+    use flopwatch_model::Category;
+    use flopwatch_report::{Format, Layout};
+    use serde_json::json;
+
+    use super::*;
+    use crate::fleet_rows::FleetFiles;
+
+    fn transform() -> transform::Job {
+        transform::Job {
+            inputs: vec!["a b.nsys-rep".into(), "--c".into()],
+            samples: Some("samples.json".into()),
+            session_id: Some("0badcafe".to_owned()),
+            trim: true,
+            captured: vec![Category::CudaKernel, Category::NvtxRange],
+            device: TransformDevice::Gpu,
+            others: 3,
+            timeline: Some("timeline.h5".into()),
+            summary: "summary.json".into(),
+            fleet: Some(FleetFiles {
+                capture: "capture.json".into(),
+                rows: "fleet.parquet".into(),
+            }),
+        }
+    }
+
+    #[test]
+    fn a_child_reads_the_job_that_was_written() {
+        let parameters = json!({"limit": 7});
+        let request = Request::parse("kernels-per-stream", &json!({})).unwrap();
+        let request = request.written_as(Format::Csv).unwrap().laid_out(Layout {
+            columns: Some(72),
+            colors: true,
+        });
+        let analysis = |request| analysis::Job {
+            request,
+            inputs: vec!["timeline.h5".into()],
+            names: vec!["-before".to_owned()],
+            device: TransformDevice::Cpu,
+            others: 1,
+            output: "result.csv".into(),
+        };
+        let limited = Request::parse("cuda_gpu_kern_sum", &parameters).unwrap();
+        let folder = "/var/lib/flopwatch".into();
+        for job in [
+            ChildJob::Clear { folder },
+            ChildJob::Transform(transform()),
+            ChildJob::Analyze(analysis(request)),
+            ChildJob::Analyze(analysis(limited)),
+        ] {
+            let line = job.command_line(Path::new("/usr/bin/flopwatch")).unwrap();
+            let [program, name, written] = line.as_slice() else {
+                panic!("{line:?}");
+            };
+            assert_eq!((program.as_str(), name.as_str()), ("/usr/bin/flopwatch", JOB));
+            let read: ChildJob = serde_json::from_str(written).unwrap();
+            assert_eq!(format!("{read:?}"), format!("{job:?}"));
+        }
+    }
+
+    #[test]
+    fn a_path_that_no_json_can_hold_is_refused_before_a_child_runs() {
+        let job = transform::Job {
+            inputs: vec![OsStr::from_bytes(b"\xff.nsys-rep").into()],
+            ..transform()
+        };
+        let error = ChildJob::Transform(job).command_line(Path::new("/bin/flopwatch"));
+        assert!(error.unwrap_err().to_string().contains("UTF-8"));
+    }
+
+    #[test]
+    fn an_argument_that_is_no_job_is_refused() {
+        for job in ["", "{}", r#"{"Analyze":{"request":{"analysis":"no-such"}}}"#] {
+            let child = ChildCommand::Job { job: job.to_owned() };
+            let refused = child.run(None).unwrap_err();
+            assert!(refused.to_string().starts_with("the argument is no job: "), "{refused}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
-//! Results of analyses of published timelines, and timelines of raw captures, made on demand by sandboxed children: nothing of a capture is
-//! read in this process.
+//! Results of analyses of published timelines, and timelines of raw captures, made on demand by
+//! sandboxed children: nothing of a capture is read in this process.
 //!
-//! Each conversion has a folder that is ours, with the capture in it, and in that one a folder of its child.
+//! Each conversion has a folder that is ours, with the capture in it, and in that one a folder of
+//! its child.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -18,22 +19,22 @@ use crate::analysis::Job;
 use crate::failure::chain;
 use crate::folder;
 use crate::products::{self, Recipe, Wanted};
-use crate::steps::Steps;
-use crate::workplace::{self, Workplace};
+use crate::sandbox_dir::{self, SandboxDir};
+use crate::steps::ChildRunner;
 
 /// Makes results in a folder of its own.
 #[derive(Debug)]
 pub struct DerivedArtifacts {
-    steps: Steps,
-    raw: Steps,
+    steps: ChildRunner,
+    raw: ChildRunner,
     folder: PathBuf,
     next: AtomicU64,
 }
 
 impl DerivedArtifacts {
-    /// In `folder`: what an earlier process left there is removed. Analyses are run with `steps`, raw captures are
-    /// transformed with those of `raw`; the bounds of each hold.
-    pub async fn open(steps: Steps, raw: Steps, folder: PathBuf) -> std::io::Result<Self> {
+    /// In `folder`: what an earlier process left there is removed. Analyses are run with `steps`,
+    /// raw captures are transformed with those of `raw`; the bounds of each hold.
+    pub async fn open(steps: ChildRunner, raw: ChildRunner, folder: PathBuf) -> std::io::Result<Self> {
         folder::remove(&folder, &steps).await;
         tokio::fs::create_dir_all(&folder).await?;
         Ok(Self {
@@ -49,7 +50,7 @@ impl DerivedArtifacts {
         let beside = inputs
             .first()
             .ok_or_else(|| ConversionError::Failed("no capture was named".to_owned()))?;
-        let place = Workplace::make(beside.with_file_name(workplace::NAME), &self.steps.limits().users)
+        let sandbox = SandboxDir::make(beside.with_file_name(sandbox_dir::NAME), &self.steps.limits().users)
             .map_err(|error| failed(&error))?;
         let name = request.file_name();
         let job = Job {
@@ -58,17 +59,17 @@ impl DerivedArtifacts {
             names: Vec::new(),
             device: TransformDevice::Cpu,
             others: 0,
-            output: place.at(&name),
+            output: sandbox.at(&name),
         };
-        let written = self.steps.analyze(&place, &job, std::future::pending()).await;
+        let written = self.steps.analyze(&sandbox, &job, std::future::pending()).await;
         written.map_err(|error| failed(&error))?;
-        place.open(&name).map_err(|error| failed(&error))
+        sandbox.open(&name).map_err(|error| failed(&error))
     }
 
     async fn timeline(&self, folder: &Path, raw: &RawCapture) -> Result<File, ConversionError> {
         let failed = |error: &(dyn std::error::Error + 'static)| ConversionError::Failed(chain(error));
-        let place =
-            Workplace::make(folder.join(workplace::NAME), &self.raw.limits().users).map_err(|error| failed(&error))?;
+        let sandbox = SandboxDir::make(folder.join(sandbox_dir::NAME), &self.raw.limits().users)
+            .map_err(|error| failed(&error))?;
         let recipe = Recipe {
             inputs: raw.reports.clone(),
             // A newer program may have recorded what this one does not know.
@@ -85,7 +86,7 @@ impl DerivedArtifacts {
             device: TransformDevice::Cpu,
             fleet: None,
         };
-        let made = products::run(&self.raw, &place, recipe, wanted, std::future::pending(), |_stage| {}).await;
+        let made = products::run(&self.raw, &sandbox, recipe, wanted, std::future::pending(), |_stage| {}).await;
         made.and_then(|products| products.timeline())
             .map_err(|error| failed(&error))
     }
@@ -130,7 +131,7 @@ mod tests {
         let left = folder.path().join("conversions");
         std::fs::create_dir_all(left.join("0")).unwrap();
         std::fs::write(left.join("0/timeline.h5"), "x").unwrap();
-        let steps = Steps::new("/nonexistent".into(), None, Limits::default());
+        let steps = ChildRunner::new("/nonexistent".into(), None, Limits::default());
         let forms = DerivedArtifacts::open(steps.clone(), steps, left.clone())
             .await
             .unwrap();

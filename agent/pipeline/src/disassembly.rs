@@ -1,7 +1,8 @@
 //! Text of machine code (SASS), which NVIDIA's disassembler makes where the machine has one.
 //!
-//! Reports of Nsight Compute hold machine code. The child that reads one runs the disassembler within its own sandbox: without a network, without rights, with
-//! bounded memory and processor time. It is handed a kernel's instructions alone: no header, symbol or table of a file from
+//! Reports of Nsight Compute hold machine code. The child that reads one runs the disassembler
+//! within its own sandbox: without a network, without rights, with bounded memory and processor
+//! time. It is handed a kernel's instructions alone: no header, symbol or table of a file from
 //! outside. How long it may take and how much it may say is bounded here.
 
 use std::ffi::OsString;
@@ -44,13 +45,14 @@ impl Default for Limits {
 }
 
 /// Most bytes of a complaint that are kept.
-const COMPLAINT: u64 = 4 << 10;
+const MAX_COMPLAINT_BYTES: u64 = 4 << 10;
 /// Characters of it that are shown.
-const SHOWN: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 /// How often its end is looked for.
-const TICK: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Finds the disassembler: the one that is named, else the one on `path` (as in `PATH`), else that of NVIDIA's installer.
+/// Finds the disassembler: the one that is named, else the one on `path` (as in `PATH`), else that
+/// of NVIDIA's installer.
 pub fn find(named: Option<&Path>, path: Option<&OsString>) -> Option<PathBuf> {
     let on_path = path
         .into_iter()
@@ -136,8 +138,8 @@ enum Error {
     Outside(u64),
 }
 
-/// `sm_90` as the disassembler calls bare instructions of it. From there on each architecture has a second set of instructions, which holds the
-/// first.
+/// `sm_90` as the disassembler calls bare instructions of it. From there on each architecture has a
+/// second set of instructions, which holds the first.
 fn architecture(function: &KernelFunction) -> Option<String> {
     const FIRST_WITH_MORE: u32 = 90;
     let number: u32 = function.architecture.strip_prefix("sm_")?.parse().ok()?;
@@ -145,7 +147,8 @@ fn architecture(function: &KernelFunction) -> Option<String> {
     Some(format!("SM{number}{more}"))
 }
 
-/// The text of a function. Offsets count from its first instruction, and so do the targets of branches in the text.
+/// The text of a function. Offsets count from its first instruction, and so do the targets of
+/// branches in the text.
 fn text(
     program: &Path,
     function: &KernelFunction,
@@ -165,7 +168,7 @@ fn text(
         .stderr(Stdio::piped())
         .spawn()?;
     let said = read_most(child.stdout.take(), output_bytes);
-    let complaint = read_most(child.stderr.take(), COMPLAINT);
+    let complaint = read_most(child.stderr.take(), MAX_COMPLAINT_BYTES);
     let ended = wait(&mut child, deadline);
     if ended.is_err() {
         child.kill().ok();
@@ -182,7 +185,7 @@ fn text(
         let line = complaint.lines().find(|line| !line.trim().is_empty()).unwrap_or("");
         return Err(Error::Failed {
             how: status.to_string(),
-            said: line.chars().take(SHOWN).collect(),
+            said: line.chars().take(MAX_SHOWN_CHARS).collect(),
         });
     }
     parse(&String::from_utf8_lossy(&said), function.bytes)
@@ -201,7 +204,7 @@ fn wait(child: &mut Child, deadline: Duration) -> Result<ExitStatus, Error> {
         if begin.elapsed() >= deadline {
             return Err(Error::Deadline(deadline));
         }
-        std::thread::sleep(TICK);
+        std::thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -9,7 +9,7 @@ use nix::sys::statvfs::statvfs;
 use tokio::time::sleep;
 
 /// Time between two looks at the free space while a child is at work.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Free space of a file system that is left alone: the larger of the two.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,7 +71,7 @@ impl Space {
     /// Resolves when less than the floor is free.
     pub async fn run_short(&self) -> Short {
         loop {
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
             if let Err(short) = self.above() {
                 return short;
             }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h3_the_larger_of_bytes_and_share_is_left_alone() {
+    fn the_larger_of_bytes_and_share_is_left_alone() {
         let floor = Floor {
             bytes: 1000,
             percent: 15,

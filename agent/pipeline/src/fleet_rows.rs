@@ -8,17 +8,18 @@ use std::path::PathBuf;
 
 use flopwatch_model::Timeline;
 use flopwatch_summary::Summary;
+use serde::{Deserialize, Serialize};
 
 /// Name of the rows: as a child makes them in its folder, and as the agent keeps them in the
 /// capture's.
 pub const ROWS: &str = "fleet.parquet";
 
 /// Files of a transform that makes rows too.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetFiles {
     /// The capture's row as JSON.
     pub capture: PathBuf,
-    /// Where its rows go.
+    /// File that the rows are written to.
     pub rows: PathBuf,
 }
 

@@ -4,15 +4,16 @@
 //! | module | holds |
 //! |---|---|
 //! | [`products`] | what is run, one child after the other, and what comes of it |
-//! | [`steps`], [`workplace`], [`folder`], [`disk`] | a child, its bounds, folder and disk space |
+//! | [`steps`], [`sandbox_dir`], [`folder`], [`disk`] | a child, its bounds, folder and disk space |
 //! | [`children`], [`reentry`] | what a program starts itself as: hidden subcommands |
 //! | [`transform`], [`analysis`], [`disassembly`] | the work that is done in a child |
 //! | [`fleet_rows`] | rows of the fleet, where the program has a writer of them |
-//! | [`verify`], [`signs`], [`status_summary`] | whether a capture holds what was asked for |
+//! | [`verify`], [`activity`], [`status_summary`] | whether a capture holds what was asked for |
 //! | [`derived`], [`artifact_file`] | results that are made on demand, and their media types |
 //! | [`tools`], [`nsys_options`], [`gpus`], [`child`] | what the machine has: Nsight Systems, GPUs |
 //! | [`failure`], [`sentence`] | why something failed, in words |
 
+pub mod activity;
 pub mod analysis;
 pub mod artifact_file;
 pub mod child;
@@ -27,11 +28,10 @@ pub mod gpus;
 pub mod nsys_options;
 pub mod products;
 pub mod reentry;
+pub mod sandbox_dir;
 pub mod sentence;
-pub mod signs;
 pub mod status_summary;
 pub mod steps;
 pub mod tools;
 pub mod transform;
 pub mod verify;
-pub mod workplace;

@@ -1,8 +1,10 @@
-//! From what was collected to what is published: the profiler's own tools, the transform, the check. The node and `record` go all of
-//! this way, the commands that read any file as much of it as they need.
+//! From what was collected to what is published: the profiler's own tools, the transform, the
+//! check. The node and `record` go all of this way, the commands that read any file as much of it
+//! as they need.
 //!
-//! What is to be run is data ([`Recipe`], [`nsys_imports`]); [`run`] carries it out in sandboxed children, one after the other, in one folder
-//! of their own. Which protections and bounds hold is decided by whoever makes the [`Steps`].
+//! What is to be run is data ([`Recipe`], [`nsys_imports`]); [`run`] carries it out in sandboxed
+//! children, one after the other, in one folder of their own. Which protections and bounds hold is
+//! decided by whoever makes the [`ChildRunner`].
 
 use std::fs::File;
 use std::future::Future;
@@ -20,44 +22,46 @@ use flopwatch_summary::Summary;
 use futures::FutureExt as _;
 use tracing::warn;
 
+use crate::activity::ActivityEvidence;
 use crate::failure::{Failure, chain};
 use crate::fleet_rows::{FleetFiles, ROWS};
-use crate::signs::Signs;
+use crate::sandbox_dir::SandboxDir;
 use crate::status_summary::status_summary;
-use crate::steps::{self, Steps, ToolStep};
+use crate::steps::{self, ChildRunner, ToolJob};
 use crate::transform::{self, Job, read_summary};
 use crate::verify::{holds_cuda, judge, required, verify};
-use crate::workplace::Workplace;
 
 /// Name of the summary in the children's folder.
 pub const SUMMARY: &str = "summary.json";
 
-/// The child that makes a report of a raw capture of Nsight Systems (`.qdstrm`), and the report, which is called by its number
-/// ([`report_name`]). `at` gives the place of a name in the children's folder.
-pub fn nsys_import(raw: PathBuf, number: usize, at: impl Fn(&str) -> PathBuf) -> (ToolStep, PathBuf) {
+/// The child that makes a report of a raw capture of Nsight Systems (`.qdstrm`), and the report,
+/// which is called by its number ([`report_name`]). `at` gives the place of a name in the
+/// children's folder.
+pub fn nsys_import(raw: PathBuf, number: usize, at: impl Fn(&str) -> PathBuf) -> (ToolJob, PathBuf) {
     let report = at(&report_name(number));
-    let step = ToolStep::Import {
+    let step = ToolJob::Import {
         raw,
         report: report.clone(),
     };
     (step, report)
 }
 
-/// The same for several raw captures, each with a report of its own.
+/// Children that make one report of each raw capture, and those reports, numbered from 1.
 pub fn nsys_imports(
     raw: impl IntoIterator<Item = PathBuf>,
     at: impl Fn(&str) -> PathBuf,
-) -> (Vec<ToolStep>, Vec<PathBuf>) {
+) -> (Vec<ToolJob>, Vec<PathBuf>) {
     (1..)
         .zip(raw)
         .map(|(number, raw)| nsys_import(raw, number, &at))
         .unzip()
 }
 
-/// The child that makes an export of a report by Nsight Systems itself, and the export, which lies beside the report.
-pub fn nsys_export(report: PathBuf) -> (ToolStep, PathBuf) {
+/// The child that makes an export of a report by Nsight Systems itself, and the export, which lies
+/// beside the report.
+pub fn nsys_export(report: PathBuf) -> (ToolJob, PathBuf) {
     let export = report.with_extension("h5");
-    let step = ToolStep::Export {
+    let step = ToolJob::Export {
         report,
         export: export.clone(),
     };
@@ -70,15 +74,17 @@ pub struct Recipe {
     /// The tools that the children are; none: the agent's first, if there are any.
     pub tools: Option<HostTools>,
     /// The children, in their order.
-    pub steps: Vec<ToolStep>,
-    /// The files that become one timeline: reports, traces, exports; none where the GPU samples are all there is.
+    pub steps: Vec<ToolJob>,
+    /// The files that become one timeline: reports, traces, exports; none where the GPU samples are
+    /// all there is.
     pub inputs: Vec<PathBuf>,
     /// Names of the files in the children's folder that are published as Raw.
     pub reports: Vec<String>,
-    /// Files that the collection itself left, each with the name under which it is published as Raw; none where children make the
-    /// report.
+    /// Files that the collection itself left, each with the name under which it is published as
+    /// Raw; none where children make the report.
     pub collected: Vec<(&'static str, PathBuf)>,
-    /// Categories of the timeline that were recorded: an empty table of one of them says "none", not "not captured".
+    /// Categories of the timeline that were recorded: an empty table of one of them says "none",
+    /// not "not captured".
     pub captured: Vec<Category>,
 }
 
@@ -91,7 +97,8 @@ pub struct Wanted {
     pub session_id: Option<String>,
     /// What does the heavy steps of the transform.
     pub device: TransformDevice,
-    /// The capture's row of the fleet as JSON, where rows are to be made beside the published files.
+    /// The capture's row of the fleet as JSON, where rows are to be made beside the published
+    /// files.
     pub fleet: Option<PathBuf>,
 }
 
@@ -137,7 +144,7 @@ impl Error {
 /// What was made; it lies in the children's folder.
 #[derive(Debug)]
 pub struct Products<'a> {
-    place: &'a Workplace,
+    sandbox: &'a SandboxDir,
     reports: Vec<String>,
     /// The tables of the summary.
     pub summary: Summary,
@@ -148,7 +155,8 @@ pub struct Products<'a> {
 }
 
 impl Products<'_> {
-    /// What may be published, with the name that it has then; a raw report only where children made one.
+    /// What may be published, with the name that it has then; a raw report only where children made
+    /// one.
     pub fn artifacts(&self) -> impl Iterator<Item = (Output, &str)> {
         let made = [(Output::Timeline, TIMELINE), (Output::Summary, SUMMARY)];
         let reports = self.reports.iter().map(|name| (Output::Raw, name.as_str()));
@@ -157,11 +165,12 @@ impl Products<'_> {
 
     /// Opens one of them.
     pub fn open(&self, name: &str) -> Result<File, Error> {
-        Ok(self.place.open(name)?)
+        Ok(self.sandbox.open(name)?)
     }
 
-    /// Fails where events are missing that were asked for: those that are `listed`, else CUDA's of a program that uses CUDA, else
-    /// any that the profiler `expects`. `uses_cuda` is what is known beside the capture itself.
+    /// Fails where events are missing that were asked for: those that are `listed`, else CUDA's of
+    /// a program that uses CUDA, else any that the profiler `expects`. `uses_cuda` is what is known
+    /// beside the capture itself.
     pub fn verify(&self, listed: &[Category], uses_cuda: bool, expects: &[Category]) -> Result<(), Failure> {
         let counts = &self.digest.categories;
         verify(&required(listed, uses_cuda || holds_cuda(counts), expects), counts)
@@ -173,7 +182,7 @@ impl Products<'_> {
         listed: &[Category],
         uses_cuda: bool,
         expects: &[Category],
-        signs: &Signs,
+        activity: &ActivityEvidence,
     ) -> Result<(), Failure> {
         let counts = &self.digest.categories;
         let ends_early = self.summary.drops.iter().any(Loss::is_of_a_cut_file);
@@ -181,7 +190,7 @@ impl Products<'_> {
             &required(listed, uses_cuda || holds_cuda(counts), expects),
             counts,
             ends_early,
-            signs,
+            activity,
         )
     }
 
@@ -196,12 +205,13 @@ pub fn sum(one: Option<Duration>, other: Option<Duration>) -> Option<Duration> {
     Some(one?.saturating_add(other?))
 }
 
-/// Runs the tools' children, and gives their processor time. `begins` is told of each before it. When `until` resolves, the child that is at work is killed and reaped
-/// before this returns, with an error.
+/// Runs the tools' children, and gives their processor time. `begins` is told of each before it.
+/// When `until` resolves, the child that is at work is killed and reaped before this returns, with
+/// an error.
 pub async fn prepare(
-    steps: &Steps,
-    place: &Workplace,
-    tools: &[ToolStep],
+    steps: &ChildRunner,
+    sandbox: &SandboxDir,
+    tools: &[ToolJob],
     until: impl Future<Output = ()>,
     mut begins: impl FnMut(Stage),
 ) -> Result<Option<Duration>, Error> {
@@ -210,10 +220,10 @@ pub async fn prepare(
     let until = until.shared();
     for step in tools {
         begins(match step {
-            ToolStep::Import { .. } => Stage::Import,
-            ToolStep::Export { .. } => Stage::Export,
+            ToolJob::Import { .. } => Stage::Import,
+            ToolJob::Export { .. } => Stage::Export,
         });
-        let took = steps.tool(place, step, until.clone()).await.map_err(Error::Import)?;
+        let took = steps.tool(sandbox, step, until.clone()).await.map_err(Error::Import)?;
         processor_time = sum(processor_time, took);
     }
     Ok(processor_time)
@@ -221,8 +231,8 @@ pub async fn prepare(
 
 /// Makes a timeline file and a summary: [`prepare`], and a transform behind it.
 pub async fn run<'a>(
-    steps: &Steps,
-    place: &'a Workplace,
+    steps: &ChildRunner,
+    sandbox: &'a SandboxDir,
     recipe: Recipe,
     wanted: Wanted,
     until: impl Future<Output = ()>,
@@ -233,7 +243,7 @@ pub async fn run<'a>(
         None => steps,
     };
     let until = until.shared();
-    let tools = prepare(steps, place, &recipe.steps, until.clone(), &mut begins).await?;
+    let tools = prepare(steps, sandbox, &recipe.steps, until.clone(), &mut begins).await?;
     begins(Stage::Transform);
     let job = Job {
         inputs: recipe.inputs,
@@ -243,22 +253,22 @@ pub async fn run<'a>(
         captured: recipe.captured,
         device: wanted.device,
         others: 0,
-        timeline: Some(place.at(TIMELINE)),
-        summary: place.at(SUMMARY),
+        timeline: Some(sandbox.at(TIMELINE)),
+        summary: sandbox.at(SUMMARY),
         fleet: wanted.fleet.map(|capture| FleetFiles {
             capture,
-            rows: place.at(ROWS),
+            rows: sandbox.at(ROWS),
         }),
     };
-    let (summary, transform) = match steps.transform(place, &job, until).await {
-        Ok(transform) => (read_summary(place.open(SUMMARY)?, &job.summary)?, transform),
+    let (summary, transform) = match steps.transform(sandbox, &job, until).await {
+        Ok(transform) => (read_summary(sandbox.open(SUMMARY)?, &job.summary)?, transform),
         Err(error) => {
-            let summary = whole_without_rows(place, &job, &error);
+            let summary = whole_without_rows(sandbox, &job, &error);
             (summary.ok_or(Error::Transform(error))?, None)
         }
     };
     Ok(Products {
-        place,
+        sandbox,
         reports: recipe.reports,
         digest: status_summary(&summary),
         summary,
@@ -266,11 +276,12 @@ pub async fn run<'a>(
     })
 }
 
-/// The summary of a child that ended over the rows of the fleet: it makes them last, so that a whole summary means that all else is there.
-fn whole_without_rows(place: &Workplace, job: &Job, error: &steps::Error) -> Option<Summary> {
+/// The summary of a child that ended over the rows of the fleet: it makes them last, so that a
+/// whole summary means that all else is there.
+fn whole_without_rows(sandbox: &SandboxDir, job: &Job, error: &steps::Error) -> Option<Summary> {
     let ended = matches!(error, steps::Error::Failed { .. } | steps::Error::Deadline { .. });
     job.fleet.as_ref().filter(|_| ended)?;
-    let summary = read_summary(place.open(SUMMARY).ok()?, &job.summary).ok()?;
+    let summary = read_summary(sandbox.open(SUMMARY).ok()?, &job.summary).ok()?;
     warn!(error = %chain(error), "the transform ended over the rows of the fleet; what is published is whole");
     Some(summary)
 }
@@ -290,14 +301,14 @@ mod tests {
         let raw = "/spool/capture.qdstrm".into();
         assert_eq!(
             import,
-            ToolStep::Import {
+            ToolJob::Import {
                 raw,
                 report: report.clone(),
             }
         );
         let (step, export) = nsys_export(report.clone());
         assert_eq!(export, at("capture.h5"));
-        assert_eq!(step, ToolStep::Export { report, export });
+        assert_eq!(step, ToolJob::Export { report, export });
     }
 
     #[test]
@@ -305,7 +316,7 @@ mod tests {
         let raw = |number: u32| PathBuf::from(format!("/spool/{number}.qdstrm"));
         let (steps, reports) = nsys_imports([raw(1), raw(2)], at);
         assert_eq!(reports, [at("capture.nsys-rep"), at("capture.2.nsys-rep")]);
-        let import = |number, report: &PathBuf| ToolStep::Import {
+        let import = |number, report: &PathBuf| ToolJob::Import {
             raw: raw(number),
             report: report.clone(),
         };

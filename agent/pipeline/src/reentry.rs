@@ -1,4 +1,5 @@
-//! What this program is started as by itself: the children of its sandbox and of its looks into containers, and the launcher.
+//! What this program is started as by itself: the children of its sandbox and of its looks into
+//! containers, and the launcher.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -6,7 +7,8 @@ use std::process::ExitCode;
 
 use flopwatch_attach::reexec;
 
-/// Does that, where the command line asks for it; nothing otherwise. To be called before any thread exists.
+/// Does that, where the command line asks for it; nothing otherwise. To be called before any thread
+/// exists.
 pub fn run() -> Option<ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
     let name = arguments.first().and_then(|name| name.to_str())?;

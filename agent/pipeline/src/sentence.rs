@@ -1,6 +1,7 @@
 //! Lists as sentences have them.
 
-/// Names in a sentence: `cuda_kernel`, `cuda_kernel and nvtx_range`, `cuda_kernel, nvtx_range and os_runtime`.
+/// Names in a sentence: `cuda_kernel`, `cuda_kernel and nvtx_range`,
+/// `cuda_kernel, nvtx_range and os_runtime`.
 pub fn names<'a>(names: impl Iterator<Item = &'a str>) -> String {
     joined(names, "and")
 }

@@ -97,7 +97,8 @@ fn copies(summary: &Summary) -> Vec<CopiedBytes> {
     copied.collect()
 }
 
-/// Busy share of the window in percent, averaged over the devices; none where no GPU work was captured.
+/// Busy share of the window in percent, averaged over the devices; none where no GPU work was
+/// captured.
 fn busy_percent(summary: &Summary) -> Option<i32> {
     let devices = u128::try_from(summary.gpus.len()).ok()?;
     let busy: u128 = summary.gpus.iter().map(|gpu| u128::from(gpu.busy_ns)).sum();

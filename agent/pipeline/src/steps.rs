@@ -1,5 +1,5 @@
-//! From a raw capture to the published files, in sandboxed child processes: import, transform. An export by Nsight Systems is made
-//! only where it was asked for.
+//! From a raw capture to the published files, in sandboxed child processes: import, transform. An
+//! export by Nsight Systems is made only where it was asked for.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,32 +16,33 @@ use tokio::sync::Semaphore;
 use tracing::{debug, warn};
 
 use crate::analysis;
+use crate::children::ChildJob;
 use crate::disassembly;
 use crate::disk::{Floor, Short, Space};
+use crate::sandbox_dir::{self, SandboxDir};
 use crate::transform::Job;
-use crate::workplace::{self, Workplace};
 
 /// Made by the driver's kernel module when it is loaded.
 const NVIDIA_DRIVER: &str = "/proc/driver/nvidia/version";
 /// The transform's kernels for GPUs, beside this program.
 const KERNELS: &str = "libflopwatch_kernels.so";
 /// Longest time for the tools to say their version.
-const VERSION: Duration = Duration::from_mins(1);
+const VERSION_TIMEOUT: Duration = Duration::from_mins(1);
 /// Longest removal of what children left.
-const CLEAR: Duration = Duration::from_mins(1);
+const REMOVAL_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Runs of an importer that fails as NVIDIA's does at random, on captures that it imports in its next run
-/// (docs/nsight-systems.md).
-const IMPORTS: u32 = 2;
+/// Runs of an importer that fails as NVIDIA's does at random, on captures that it imports in its
+/// next run (docs/nsight-systems.md).
+const MAX_IMPORT_ATTEMPTS: u32 = 2;
 
 /// Threads and processes that a child may have beside those for each processor.
-const PROCESSES: u64 = 256;
+const MAX_PROCESSES: u64 = 256;
 /// Large blocks in large pages, where the system leaves that to programs, for tools and libraries
-/// in C, and for our own code where the program has no allocator of its own; the agent's is jemalloc
-/// (docs/performance.md, "Where the time goes").
+/// in C, and for our own code where the program has no allocator of its own; the agent's is
+/// jemalloc (docs/measurements/engine.md).
 const MALLOC: (&str, &str) = ("GLIBC_TUNABLES", "glibc.malloc.hugetlb=1");
-/// An analysis makes and drops columns as long as the capture over and over: their memory stays with the child, which gives all of
-/// it back when it ends.
+/// An analysis makes and drops columns as long as the capture over and over: their memory stays
+/// with the child, which gives all of it back when it ends.
 const KEEPS_MEMORY: (&str, &str) = ("_RJEM_MALLOC_CONF", "dirty_decay_ms:-1");
 /// Threads and processes that a child may have for each processor.
 const PROCESSES_EACH: u64 = 4;
@@ -57,10 +58,11 @@ pub struct Limits {
     pub cgroups: Option<ToolCgroups>,
     /// Turns of children: no more live at once than there is memory for.
     pub turns: Arc<Semaphore>,
-    /// Memory of a child in bytes: the address space of each of its processes, and what its cgroup may
-    /// take.
+    /// Memory of a child in bytes: the address space of each of its processes, and what its cgroup
+    /// may take.
     pub memory_bytes: u64,
-    /// Largest file that a child writes, in bytes; what the disk has free above the floor may be less.
+    /// Largest file that a child writes, in bytes; what the disk has free above the floor may be
+    /// less.
     pub file_bytes: u64,
     /// Free disk space that children leave.
     pub floor: Floor,
@@ -71,8 +73,8 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// 4 GiB of address space, files of 16 GiB on any disk, 10 minutes each, as the calling user and in
-    /// its cgroup, and as many at once as are asked for.
+    /// 4 GiB of address space, files of 16 GiB on any disk, 10 minutes each, as the calling user
+    /// and in its cgroup, and as many at once as are asked for.
     fn default() -> Self {
         let long = Duration::from_mins(10);
         Self {
@@ -98,14 +100,14 @@ pub enum Error {
         /// What was to be done.
         step: &'static str,
         /// What is wrong with its folder.
-        source: workplace::Error,
+        source: sandbox_dir::Error,
     },
     /// A file or folder of ours cannot be made ready for the child.
     #[error("{step} cannot be run: {source}")]
     Prepare {
         /// What was to be done.
         step: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: std::io::Error,
     },
     /// The child could not be run.
@@ -124,7 +126,7 @@ pub enum Error {
         /// How little is left.
         short: Short,
     },
-    /// What it wrote outgrew the free disk space.
+    /// A file that the step wrote outgrew the free disk space.
     #[error(
         "{step} was ended: a file outgrew the {bytes} bytes that the node's disk has beside what must stay free \
          (--min-free-bytes, --min-free-percent): free some space on the node"
@@ -135,7 +137,7 @@ pub enum Error {
         /// Bytes that a file could have.
         bytes: u64,
     },
-    /// It took too long.
+    /// The step ran longer than its limit and was ended.
     #[error("{step} took longer than {limit:?} and was ended")]
     Deadline {
         /// What was to be done.
@@ -169,7 +171,7 @@ pub enum Error {
         /// What was to be done.
         step: &'static str,
     },
-    /// It said something else than a version.
+    /// The tool printed something else than a version.
     #[error("{step} gave no version: {message:?}")]
     NoVersion {
         /// What was to be done.
@@ -182,7 +184,7 @@ pub enum Error {
     Pipe {
         /// What was to be done.
         step: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: std::io::Error,
     },
     /// This process could not hand the step to a thread.
@@ -204,17 +206,17 @@ impl Error {
 
 /// A child of Nsight Systems' tools that makes one file of another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ToolStep {
+pub enum ToolJob {
     /// Makes a report of a raw capture.
     Import {
         /// The raw capture.
         raw: PathBuf,
-        /// The report.
+        /// Path of the report to write.
         report: PathBuf,
     },
     /// Makes an export of a report.
     Export {
-        /// The report.
+        /// Path of the report to export.
         report: PathBuf,
         /// Path of the export to write.
         export: PathBuf,
@@ -223,7 +225,7 @@ pub enum ToolStep {
 
 /// Runs the steps of one capture in its folder.
 #[derive(Clone, Debug)]
-pub struct Steps {
+pub struct ChildRunner {
     reexec: Reexec,
     /// Path of this program, for the step that it does itself.
     own: PathBuf,
@@ -233,7 +235,7 @@ pub struct Steps {
     limits: Limits,
 }
 
-impl Steps {
+impl ChildRunner {
     /// `own` is this program; without tools only the transform can be run.
     pub fn new(own: PathBuf, tools: Option<HostTools>, limits: Limits) -> Self {
         Self {
@@ -257,7 +259,7 @@ impl Steps {
         &self.limits
     }
 
-    /// The same with other tools.
+    /// A copy of the runner that uses these tools.
     #[must_use]
     pub fn with_tools(&self, tools: HostTools) -> Self {
         Self {
@@ -272,10 +274,10 @@ impl Steps {
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
         let line = vec![tools.nsys.to_string_lossy().into_owned(), "--version".to_owned()];
         let folder = tempfile::tempdir().map_err(|source| Error::Prepare { step, source })?;
-        let place = Workplace::make(folder.path().join(workplace::NAME), &self.limits.users)
+        let sandbox = SandboxDir::make(folder.path().join(sandbox_dir::NAME), &self.limits.users)
             .map_err(|source| Error::Place { step, source })?;
-        let child = Step::new(step, line, VERSION, Floor::default());
-        let output = self.run(child, &place, std::future::pending()).await?;
+        let child = ChildSpec::new(step, line, VERSION_TIMEOUT, Floor::default());
+        let output = self.run(child, &sandbox, std::future::pending()).await?;
         let message = String::from_utf8_lossy(&output.stdout);
         parse_version(&message)
             .map(str::to_owned)
@@ -285,24 +287,26 @@ impl Steps {
             })
     }
 
-    /// Runs one child of the tools. Gives the processor time that it took, none where that is not known; so does every step.
+    /// Runs one child of the tools. Gives the processor time that it took, none where that is not
+    /// known; so does every step.
     pub async fn tool(
         &self,
-        place: &Workplace,
-        step: &ToolStep,
+        sandbox: &SandboxDir,
+        step: &ToolJob,
         until: impl Future<Output = ()>,
     ) -> Result<Option<Duration>, Error> {
         match step {
-            ToolStep::Import { raw, report } => self.import(place, raw, report, until).await,
-            ToolStep::Export { report, export } => self.export(place, report, export, until).await,
+            ToolJob::Import { raw, report } => self.import(sandbox, raw, report, until).await,
+            ToolJob::Export { report, export } => self.export(sandbox, report, export, until).await,
         }
     }
 
-    /// Makes a report of a raw capture at a path of `place`. An importer that fails as NVIDIA's does at random is run a
-    /// second time, within the time of one. When `until` resolves first, the child is killed and reaped before this returns; so it is for every step.
+    /// Makes a report of a raw capture at a path of `sandbox`. An importer that fails as NVIDIA's
+    /// does at random is run a second time, within the time of one. When `until` resolves first,
+    /// the child is killed and reaped before this returns; so it is for every step.
     pub async fn import(
         &self,
-        place: &Workplace,
+        sandbox: &SandboxDir,
         raw: &Path,
         report: &Path,
         until: impl Future<Output = ()>,
@@ -315,95 +319,105 @@ impl Steps {
         let mut run = 1;
         loop {
             let left = limit.saturating_sub(begin.elapsed());
-            let mut child = Step::new(step, tools.import(raw, report), left, self.limits.floor);
-            child.reads(place, raw)?;
-            match self.run(child, place, until.as_mut()).await {
-                Err(Error::Failed { at_random: true, .. }) if run < IMPORTS => run += 1,
+            let mut child = ChildSpec::new(step, tools.import(raw, report), left, self.limits.floor);
+            child.reads(sandbox, raw)?;
+            match self.run(child, sandbox, until.as_mut()).await {
+                Err(Error::Failed { at_random: true, .. }) if run < MAX_IMPORT_ATTEMPTS => run += 1,
                 Err(Error::Deadline { .. }) => return Err(Error::Deadline { step, limit }),
                 ran => return Ok(ran?.processor_time),
             }
         }
     }
 
-    /// Makes an export of a report at a path of `place`.
+    /// Makes an export of a report at a path of `sandbox`.
     pub async fn export(
         &self,
-        place: &Workplace,
+        sandbox: &SandboxDir,
         report: &Path,
         export: &Path,
         until: impl Future<Output = ()>,
     ) -> Result<Option<Duration>, Error> {
         let step = "the export";
         let tools = self.tools.as_ref().ok_or(Error::NoTools { step })?;
-        let mut child = Step::new(
+        let mut child = ChildSpec::new(
             step,
             tools.export_hdf(report, export),
             self.limits.import,
             self.limits.floor,
         );
-        child.reads(place, report)?;
-        Ok(self.run(child, place, until).await?.processor_time)
+        child.reads(sandbox, report)?;
+        Ok(self.run(child, sandbox, until).await?.processor_time)
     }
 
-    /// Makes the published files; what the job makes is in `place`.
+    /// Makes the published files; what the job makes is in `sandbox`.
     pub async fn transform(
         &self,
-        place: &Workplace,
+        sandbox: &SandboxDir,
         job: &Job,
         until: impl Future<Output = ()>,
     ) -> Result<Option<Duration>, Error> {
         let step = "the transform";
-        let mut job = job.clone();
-        let gpu = gpu(step, job.device, &mut job.others).await?;
-        let mut child = Step::new(
-            step,
-            job.command_line(&self.own),
-            self.limits.transform,
-            self.limits.floor,
-        );
+        let mut counted = job.clone();
+        let gpu = gpu(step, job.device, &mut counted.others).await?;
+        let line = self.line(step, &ChildJob::Transform(counted))?;
+        let mut child = ChildSpec::new(step, line, self.limits.transform, self.limits.floor);
         child.gpu = gpu;
         let capture = job.fleet.as_ref().map(|fleet| &fleet.capture);
         for file in job.inputs.iter().chain(&job.samples).chain(capture) {
-            child.reads(place, file)?;
+            child.reads(sandbox, file)?;
         }
-        Ok(self.run(child, place, until).await?.processor_time)
+        Ok(self.run(child, sandbox, until).await?.processor_time)
     }
 
-    /// Makes the result of an analysis; it and its report are in `place`.
+    /// Makes the result of an analysis; it and its report are in `sandbox`.
     pub async fn analyze(
         &self,
-        place: &Workplace,
+        sandbox: &SandboxDir,
         job: &analysis::Job,
         until: impl Future<Output = ()>,
     ) -> Result<Option<Duration>, Error> {
         let step = "the analysis";
-        let mut job = job.clone();
-        let gpu = gpu(step, job.device, &mut job.others).await?;
-        let limits = &self.limits;
-        let mut child = Step::new(step, job.command_line(&self.own), limits.transform, limits.floor);
+        let mut counted = job.clone();
+        let gpu = gpu(step, job.device, &mut counted.others).await?;
+        let line = self.line(step, &ChildJob::Analyze(counted))?;
+        let mut child = ChildSpec::new(step, line, self.limits.transform, self.limits.floor);
         child.gpu = gpu;
         child.keeps_memory = true;
         for file in &job.inputs {
-            child.reads(place, file)?;
+            child.reads(sandbox, file)?;
         }
-        Ok(self.run(child, place, until).await?.processor_time)
+        Ok(self.run(child, sandbox, until).await?.processor_time)
     }
 
     /// Removes what children left in their folder, in their name; the folder itself stays.
     pub async fn clear(&self, folder: &Path) -> Result<(), Error> {
-        let Some(place) = Workplace::left(folder, &self.limits.users) else {
+        let Some(sandbox) = SandboxDir::left(folder, &self.limits.users) else {
             return Ok(());
         };
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let line = vec![text(&self.own), "clear".to_owned(), text(folder)];
+        let (step, folder) = ("the clean-up", folder.to_owned());
+        let line = self.line(step, &ChildJob::Clear { folder })?;
         // It is what helps on a full disk.
-        let child = Step::new("the clean-up", line, CLEAR, Floor::default());
-        self.run(child, &place, std::future::pending()).await.map(drop)
+        let child = ChildSpec::new(step, line, REMOVAL_TIMEOUT, Floor::default());
+        self.run(child, &sandbox, std::future::pending()).await.map(drop)
+    }
+
+    /// The command line of a child that does a job.
+    fn line(&self, step: &'static str, job: &ChildJob) -> Result<Vec<String>, Error> {
+        let unwritten = |error: serde_json::Error| Error::Prepare {
+            step,
+            source: error.into(),
+        };
+        job.command_line(&self.own).map_err(unwritten)
     }
 
     /// The child works in its folder.
-    async fn run(&self, child: Step, place: &Workplace, until: impl Future<Output = ()>) -> Result<Output, Error> {
-        let Step {
+    async fn run(
+        &self,
+        child: ChildSpec,
+        sandbox: &SandboxDir,
+        until: impl Future<Output = ()>,
+    ) -> Result<Output, Error> {
+        let ChildSpec {
             name: step,
             command,
             gpu,
@@ -412,7 +426,7 @@ impl Steps {
             limit,
             floor,
         } = child;
-        let directory = place.path().to_owned();
+        let directory = sandbox.path().to_owned();
         let owned = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
         let mut environment = vec![owned(MALLOC)];
         if keeps_memory {
@@ -449,7 +463,7 @@ impl Steps {
             directory,
             readable,
             gpu,
-            user: place.user(),
+            user: sandbox.user(),
             memory_bytes: self.limits.memory_bytes,
             memory: if gpu {
                 MemoryBound::Data
@@ -458,15 +472,15 @@ impl Steps {
             },
             cgroups: self.limits.cgroups.clone(),
             file_bytes,
-            processes: processors.saturating_mul(PROCESSES_EACH).saturating_add(PROCESSES),
+            processes: processors.saturating_mul(PROCESSES_EACH).saturating_add(MAX_PROCESSES),
             // One processor for the whole time, and as much again for a tool with threads.
             cpu_seconds: limit.as_secs().saturating_mul(2),
             deadline: limit,
             whole: self.limits.whole,
         };
         let reexec = self.reexec.clone();
-        // The child's thread watches the reading end: it ends the child when the writing end is gone, be it below or because
-        // whoever waits here was dropped.
+        // The child's thread watches the reading end: it ends the child when the writing end is
+        // gone, be it below or because whoever waits here was dropped.
         let (cancelled, cancel) = std::io::pipe().map_err(|source| Error::Pipe { step, source })?;
         let cancelled = std::os::fd::OwnedFd::from(cancelled);
         let mut cancel = Some(cancel);
@@ -507,7 +521,7 @@ impl Steps {
 }
 
 /// A child to run.
-struct Step {
+struct ChildSpec {
     name: &'static str,
     command: Vec<String>,
     gpu: bool,
@@ -518,7 +532,7 @@ struct Step {
     floor: Floor,
 }
 
-impl Step {
+impl ChildSpec {
     const fn new(name: &'static str, command: Vec<String>, limit: Duration, floor: Floor) -> Self {
         Self {
             name,
@@ -532,10 +546,10 @@ impl Step {
     }
 
     /// Lets the child read a file; what lies in its own folder it can read as it is.
-    fn reads(&mut self, place: &Workplace, file: &Path) -> Result<(), Error> {
-        if !file.starts_with(place.path()) && !self.readable.iter().any(|shown| shown == file) {
+    fn reads(&mut self, sandbox: &SandboxDir, file: &Path) -> Result<(), Error> {
+        if !file.starts_with(sandbox.path()) && !self.readable.iter().any(|shown| shown == file) {
             let step = self.name;
-            place.show(file).map_err(|source| Error::Prepare { step, source })?;
+            sandbox.show(file).map_err(|source| Error::Prepare { step, source })?;
             self.readable.push(file.to_owned());
         }
         Ok(())

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_attach::nsys::HostTools;
 
-/// Folder of what runs beside the workload; the command line tool refuses to start from a folder of another name.
+/// Folder of what runs beside the workload; the command line tool refuses to start from a folder of
+/// another name.
 pub const TARGET_DIR: &str = "target-linux-x64";
 /// Folder of the importer and the exporter.
 pub const HOST_DIR: &str = "host-linux-x64";
@@ -62,8 +63,44 @@ pub fn in_folder(folder: &Path) -> Result<HostTools, Error> {
     checked(folder.join(TARGET_DIR).join("nsys"), &folder.join(HOST_DIR))
 }
 
-/// Finds the tools: those that are named, else the `nsys` on `path` (as in `PATH`), else Debian's.
+/// Finds the tools: those that are named, else the `nsys` on `path` (as in `PATH`), else Debian's,
+/// else what the project's recipes fetched into their cache.
 pub fn find(nsys: Option<&Path>, host: Option<&Path>, path: Option<&OsString>) -> Result<HostTools, Error> {
+    find_beside(nsys, host, path, cache().as_deref())
+}
+
+/// The cache folder of the project's recipes (`cargo xtask demo`).
+fn cache() -> Option<PathBuf> {
+    let set = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    set("FLOPWATCH_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").map(|folder| folder.join("flopwatch")))
+        .or_else(|| set("HOME").map(|home| home.join(".cache/flopwatch")))
+}
+
+/// The programs that recipes fetched: a folder for each release, `nsys-RELEASE-HASH`, in the order
+/// of their names; `nsys-RELEASE.part` is not whole yet.
+fn fetched(cache: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(cache).into_iter().flatten().flatten();
+    let is_whole = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("nsys-") && path.extension().is_none_or(|ending| ending != "part")
+    };
+    let folders = entries.map(|entry| entry.path()).filter(is_whole);
+    let mut programs: Vec<PathBuf> = folders.map(|folder| folder.join(TARGET_DIR).join("nsys")).collect();
+    programs.sort_unstable();
+    programs
+}
+
+fn find_beside(
+    nsys: Option<&Path>,
+    host: Option<&Path>,
+    path: Option<&OsString>,
+    cache: Option<&Path>,
+) -> Result<HostTools, Error> {
     let nsys = match nsys {
         Some(named) => named
             .canonicalize()
@@ -73,6 +110,7 @@ pub fn find(nsys: Option<&Path>, host: Option<&Path>, path: Option<&OsString>) -
             .flat_map(std::env::split_paths)
             .map(|folder| folder.join("nsys"))
             .chain([PathBuf::from(DEBIAN_NSYS)])
+            .chain(cache.into_iter().flat_map(fetched))
             .find_map(|candidate| target_program(&candidate))
             .ok_or(Error::NoNsys(None))?,
     };
@@ -159,6 +197,32 @@ mod tests {
                 (at(nsys), at(host).join("QdstrmImporter"))
             );
         }
+    }
+
+    #[test]
+    fn what_a_recipe_fetched_is_found_where_path_has_none() {
+        if Path::new(DEBIAN_NSYS).exists() {
+            println!("skipped: Debian's package goes before it");
+            return;
+        }
+        let root = tempfile::tempdir().unwrap();
+        let at = |path: &str| root.path().canonicalize().unwrap().join(path);
+        for folder in [
+            "nsys-bookworm-0123456789abcdef",
+            "nsys-newer-0123456789abcdef",
+            "nsys-a.part",
+        ] {
+            touch(&at(folder).join(TARGET_DIR).join("nsys"));
+            touch(&at(folder).join(HOST_DIR).join(IMPORTER));
+        }
+        let found = find_beside(None, None, None, Some(root.path())).unwrap();
+        assert_eq!(found.nsys, at("nsys-bookworm-0123456789abcdef/target-linux-x64/nsys"));
+        assert_eq!(
+            found.importer,
+            at("nsys-bookworm-0123456789abcdef/host-linux-x64/QdstrmImporter")
+        );
+        let none = find_beside(None, None, None, Some(&root.path().join("missing"))).unwrap_err();
+        assert_eq!(none, Error::NoNsys(None));
     }
 
     #[test]

@@ -14,16 +14,17 @@ use flopwatch_summary::{Summary, SummaryError, summarise};
 use flopwatch_trace::convert::LOCAL_SESSION;
 use flopwatch_trace::timeline_file::{self, WriteError};
 use flopwatch_trace::transform::TransformOptions;
-use flopwatch_trace::transform::choice::Wanted;
+use flopwatch_trace::transform::choice::DevicePreference;
 use flopwatch_trace::transform::device::{DeviceError, transform_beside};
-use flopwatch_trace::{Opened, ReadError, ReadLimits, kineto, open_between};
+use flopwatch_trace::{InFile, OpenedFile, ReadError, ReadLimits, kineto, open_between};
 use serde::{Deserialize, Serialize};
 
 use crate::disassembly;
 use crate::failure::chain;
 use crate::fleet_rows::{FleetFiles, WriteRows};
 
-/// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest interval need less.
+/// Longest file of samples that is read, in bytes: five minutes of sixteen GPUs at the shortest
+/// interval need less.
 const MAX_SAMPLES_BYTES: u64 = 512 << 20;
 /// Longest summary that is read, in bytes.
 const MAX_SUMMARY_BYTES: u64 = 256 << 20;
@@ -31,7 +32,8 @@ const MAX_SUMMARY_BYTES: u64 = 256 << 20;
 /// Sampled series of one window, as the agent hands them to the child.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Samples {
-    /// When the window opened, in ns since the Unix epoch. Used where the profiler does not say when its session began.
+    /// When the window opened, in ns since the Unix epoch. Used where the profiler does not say
+    /// when its session began.
     pub window_start_utc_ns: u64,
     /// Length of the window in ns. Used where there is no file of a profiler.
     pub window_ns: u64,
@@ -53,12 +55,13 @@ impl Samples {
 pub struct EarlierSamples {
     /// Begin of the time that was asked for, in ns since the Unix epoch.
     pub from_utc_ns: u64,
-    /// Its end.
+    /// End of the samples.
     pub until_utc_ns: u64,
-    /// Series with points in it: of the container, whose source is `cgroup`, and of its devices, whose source is `nvml`.
+    /// Series with points in it: of the container, whose source is `cgroup`, and of its devices,
+    /// whose source is `nvml`.
     pub series: Vec<SampledSeries>,
-    /// Rounds of a tenth of a second that the container's or a device's series lack, added up; what was before their first points
-    /// is not counted.
+    /// Rounds of a tenth of a second that the container's or a device's series lack, added up; what
+    /// was before their first points is not counted.
     pub missed: u64,
     /// Longest time between two points of a series that has one each round, in ns.
     pub longest_gap_ns: u64,
@@ -82,17 +85,20 @@ pub struct SampledSeries {
 }
 
 /// What to make of what.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
-    /// The profiler's files, or any other files that are read, which become one timeline; none for metrics alone.
+    /// The profiler's files, or any other files that are read, which become one timeline; none for
+    /// metrics alone.
     pub inputs: Vec<PathBuf>,
     /// [`Samples`] as JSON.
     pub samples: Option<PathBuf>,
     /// The session's identifier, kept in the files; by default that of the input.
     pub session_id: Option<String>,
-    /// The timeline begins with the first that there is in the samples' window, not with the window.
+    /// The timeline begins with the first that there is in the samples' window, not with the
+    /// window.
     pub trim: bool,
-    /// Categories that the profiler was asked to record: an empty table of one of them says "none", not "not captured".
+    /// Categories that the profiler was asked to record: an empty table of one of them says "none",
+    /// not "not captured".
     pub captured: Vec<Category>,
     /// What does the heavy steps.
     pub device: TransformDevice,
@@ -104,40 +110,6 @@ pub struct Job {
     pub summary: PathBuf,
     /// The capture's row of the fleet, and where its rows go, where there are to be some.
     pub fleet: Option<FleetFiles>,
-}
-
-impl Job {
-    /// The command line of `program`, a copy of this program, that does the job in another process.
-    pub fn command_line(&self, program: &Path) -> Vec<String> {
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let mut line = vec![text(program), "transform".to_owned()];
-        let inputs = self.inputs.iter().map(|file| ("--input", file));
-        for (option, file) in inputs.chain(self.samples.iter().map(|file| ("--samples", file))) {
-            line.extend([option.to_owned(), text(file)]);
-        }
-        if let Some(id) = &self.session_id {
-            line.extend(["--session-id".to_owned(), id.clone()]);
-        }
-        if let Some(timeline) = &self.timeline {
-            line.extend(["--timeline".to_owned(), text(timeline)]);
-        }
-        line.extend(["--summary".to_owned(), text(&self.summary)]);
-        if let Some(FleetFiles { capture, rows }) = &self.fleet {
-            line.extend(["--fleet-capture".to_owned(), text(capture)]);
-            line.extend(["--fleet-rows".to_owned(), text(rows)]);
-        }
-        line.extend(["--device".to_owned(), self.device.as_str().to_owned()]);
-        if self.trim {
-            line.push("--trim".to_owned());
-        }
-        if self.others > 0 {
-            line.extend(["--others".to_owned(), self.others.to_string()]);
-        }
-        for category in &self.captured {
-            line.extend(["--captured".to_owned(), category.name().to_owned()]);
-        }
-        line
-    }
 }
 
 /// Why the files could not be made.
@@ -158,7 +130,7 @@ pub enum Error {
         reason: String,
     },
     /// There is neither an input nor samples.
-    #[error("nothing to transform: give --input, --samples or both")]
+    #[error("nothing to transform: the job has neither an input nor samples")]
     Nothing,
     /// The GPU that was asked for cannot be used.
     #[error(transparent)]
@@ -174,7 +146,7 @@ pub enum Error {
     Io {
         /// The summary's file.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A summary is not one.
@@ -187,7 +159,8 @@ pub enum Error {
     },
 }
 
-/// Makes the files, and returns the summary. Rows of the fleet that the job asks for are written by `write_rows`.
+/// Makes the files, and returns the summary. Rows of the fleet that the job asks for are written by
+/// `write_rows`.
 pub fn run(job: &Job, write_rows: Option<WriteRows>) -> Result<Summary, Error> {
     let mut samples = job.samples.as_deref().map(read_samples).transpose()?;
     if let Some(samples) = samples.as_mut().filter(|_| job.trim) {
@@ -251,17 +224,20 @@ fn trim(samples: &mut Samples, inputs: &[PathBuf]) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the inputs hold together, which are bounded as one is. Of a flight recorder's file, what ran in the window of the samples.
-/// Where it is known what was `asked` for, processes that all did nothing are a capture without
-/// events.
-fn read_inputs(inputs: &[PathBuf], asked: &[Category], samples: Option<&Samples>) -> Result<Opened, Error> {
+/// What the inputs hold together, which are bounded as one is. Of a flight recorder's file, what
+/// ran in the window of the samples. Where it is known what was `asked` for, processes that all did
+/// nothing are a capture without events.
+fn read_inputs(inputs: &[PathBuf], asked: &[Category], samples: Option<&Samples>) -> Result<OpenedFile, Error> {
     let mut limits = ReadLimits::default();
     let mut session_id = None;
     let mut captures = Vec::with_capacity(inputs.len());
     for input in inputs {
         let opened = match open_between(input, &limits, samples.map(Samples::window)) {
             // Whoever knows what was to be recorded says by the window's signs why there is none.
-            Err(ReadError::Kineto(kineto::ReadError::Idle { processes, .. })) if !asked.is_empty() => Opened {
+            Err(ReadError::Kineto(InFile {
+                error: kineto::Failure::Idle { processes },
+                ..
+            })) if !asked.is_empty() => OpenedFile {
                 session_id: None,
                 capture: of_idle(processes),
             },
@@ -275,13 +251,13 @@ fn read_inputs(inputs: &[PathBuf], asked: &[Category], samples: Option<&Samples>
         captures.push(capture);
     }
     let capture = Capture::merge(captures)?;
-    Ok(Opened { session_id, capture })
+    Ok(OpenedFile { session_id, capture })
 }
 
 /// The capture of so many processes that did nothing.
 fn of_idle(processes: u64) -> Capture {
     let mut capture = Capture::default();
-    capture.drops.add(LossReason::Idle, Loss::IDLE_PROCESSES, processes);
+    capture.losses.add(LossReason::Idle, Loss::IDLE_PROCESSES, processes);
     capture
 }
 
@@ -305,11 +281,11 @@ pub(crate) fn is_summary(path: &Path) -> bool {
     read.is_ok() && head.starts_with("{\"version\":") && head.contains(",\"session_id\":")
 }
 
-pub(crate) const fn wanted(device: TransformDevice) -> Wanted {
+pub(crate) const fn wanted(device: TransformDevice) -> DevicePreference {
     match device {
-        TransformDevice::Auto => Wanted::Auto,
-        TransformDevice::Gpu => Wanted::Gpu,
-        TransformDevice::Cpu => Wanted::Cpu,
+        TransformDevice::Auto => DevicePreference::Auto,
+        TransformDevice::Gpu => DevicePreference::Gpu,
+        TransformDevice::Cpu => DevicePreference::Cpu,
     }
 }
 
@@ -350,7 +326,8 @@ fn metrics_alone(samples: &Samples) -> Capture {
     capture
 }
 
-/// Counts the samples' times from the session's start. Samples outside of the window are left out and counted.
+/// Counts the samples' times from the session's start. Samples outside of the window are left out
+/// and counted.
 fn add_samples(capture: &mut Capture, samples: Samples) {
     let start = *capture.session_start_utc_ns.get_or_insert(samples.window_start_utc_ns);
     let mut outside: u64 = 0;
@@ -375,9 +352,9 @@ fn add_samples(capture: &mut Capture, samples: Samples) {
         series.push(aligned);
     }
     capture
-        .drops
+        .losses
         .add(LossReason::Skipped, "NVML samples outside of the window", outside);
-    capture.drops.add(
+    capture.losses.add(
         LossReason::Dropped,
         "NVML samples that were due and not taken",
         samples.missed,
@@ -411,8 +388,8 @@ mod tests {
         add_samples(&mut capture, samples());
         assert_eq!(capture.counters[0].t_ns, [0, 500]);
         assert_eq!(capture.counters[0].value, [2.0, 3.0]);
-        let drops: Vec<_> = capture.drops.list().into_iter().map(|drop| drop.count).collect();
-        assert_eq!(drops, [2, 2]);
+        let losses: Vec<_> = capture.losses.list().into_iter().map(|drop| drop.count).collect();
+        assert_eq!(losses, [2, 2]);
     }
 
     #[test]

@@ -1,17 +1,19 @@
 //! No empty success: a capture holds events of everything that was asked for, or it failed.
 //!
-//! What is missing is held against signs that the profiler had no part in: a program that did nothing is told from a profiler that
-//! missed its work. The latter gets one second try (`plan::tries_again` of the agent).
+//! What is missing is held against signs that the profiler had no part in: a program that did
+//! nothing is told from a profiler that missed its work. The latter gets one second try
+//! (`plan::tries_again` of the agent).
 
 use flopwatch_api::capture::CategoryCount;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_model::Category;
 
+use crate::activity::ActivityEvidence;
 use crate::failure::Failure;
 use crate::sentence::names;
-use crate::signs::Signs;
 
-/// What a program that runs in the interpreter or in a framework is likely to do whenever it has a processor.
+/// What a program that runs in the interpreter or in a framework is likely to do whenever it has a
+/// processor.
 const ON_PROCESSORS: [Category; 2] = [Category::CpuOp, Category::PythonFunction];
 
 /// Events that must be there: at least one of any of these categories.
@@ -44,22 +46,23 @@ impl Required {
     }
 
     /// What says, beside the profiler, that there was such work.
-    fn sign(&self, signs: &Signs) -> Option<String> {
+    fn sign(&self, activity: &ActivityEvidence) -> Option<String> {
         let any = |of: &[Category]| self.any_of.iter().any(|category| of.contains(category));
         if any(&Category::CUDA) {
-            return signs.of_gpu();
+            return activity.of_gpu();
         }
-        any(&ON_PROCESSORS).then(|| signs.of_processor()).flatten()
+        any(&ON_PROCESSORS).then(|| activity.of_processor()).flatten()
     }
 }
 
-/// Whether a capture holds CUDA events: its program uses CUDA, whatever was mapped when somebody looked.
+/// Whether a capture holds CUDA events: its program uses CUDA, whatever was mapped when somebody
+/// looked.
 pub fn holds_cuda(counts: &[CategoryCount]) -> bool {
     Required::cuda().is_held(counts)
 }
 
-/// What must hold events: what the session lists, otherwise anything of CUDA where the process has mapped libcuda, otherwise
-/// anything of what its profiler `expects`.
+/// What must hold events: what the session lists, otherwise anything of CUDA where the process has
+/// mapped libcuda, otherwise anything of what its profiler `expects`.
 pub fn required(listed: &[Category], uses_cuda: bool, expects: &[Category]) -> Vec<Required> {
     match (listed.is_empty(), uses_cuda) {
         (false, _) => listed
@@ -73,12 +76,18 @@ pub fn required(listed: &[Category], uses_cuda: bool, expects: &[Category]) -> V
 
 /// Fails with the names of what is required and holds no event.
 pub fn verify(required: &[Required], counts: &[CategoryCount]) -> Result<(), Failure> {
-    judge(required, counts, false, &Signs::default())
+    judge(required, counts, false, &ActivityEvidence::default())
 }
 
-/// Fails where the file that was read `ends_early`, and with the names of what is required and holds no event: as missed by the
-/// profiler where signs of the window say that there was such work.
-pub fn judge(required: &[Required], counts: &[CategoryCount], ends_early: bool, signs: &Signs) -> Result<(), Failure> {
+/// Fails where the file that was read `ends_early`, and with the names of what is required and
+/// holds no event: as missed by the profiler where signs of the window say that there was such
+/// work.
+pub fn judge(
+    required: &[Required],
+    counts: &[CategoryCount],
+    ends_early: bool,
+    activity: &ActivityEvidence,
+) -> Result<(), Failure> {
     if ends_early {
         let message = "the profiler's file ends before its events do: how many are missing cannot be told. Ask for a shorter window, \
                        or look whether the container's disk is full";
@@ -102,14 +111,15 @@ pub fn judge(required: &[Required], counts: &[CategoryCount], ends_early: bool, 
         "the window holds no events of {}; it holds {captured}",
         names(empty.iter().map(|required| required.name.as_str()))
     );
-    if let Some(sign) = empty.iter().find_map(|required| required.sign(signs)) {
+    if let Some(sign) = empty.iter().find_map(|required| required.sign(activity)) {
         let message = format!(
             "{missing}. The profiler may have missed them: {sign}. Restart the pod, or choose another profiler"
         );
         return Err(Failure::new(CaptureReason::EventsMissed, message));
     }
     let message = format!(
-        "{missing}. Check that the program does such work within the window, or set spec.require to what it does"
+        "{missing}. Check that the program does such work within the window, or set spec.require (--require on a command line) \
+         to what it does"
     );
     Err(Failure::new(CaptureReason::RequiredEventsMissing, message))
 }
@@ -192,25 +202,31 @@ mod tests {
         let failure = verify(&required, &counts(&[("nvtx_range", 12)])).unwrap_err();
         assert_eq!(failure.reason, CaptureReason::RequiredEventsMissing);
         assert!(failure.message.contains("no events of cuda") && failure.message.contains("12 nvtx_range"));
+        assert!(failure.message.contains("spec.require (--require"), "{failure}");
     }
 
     #[test]
     fn an_empty_window_is_missed_work_where_a_sign_of_it_was_seen_and_nothing_happened_where_none_was() {
-        let gpu = Signs {
+        let gpu = ActivityEvidence {
             gpu_percent: Some(40),
-            ..Signs::default()
+            ..ActivityEvidence::default()
         };
-        let processor = Signs {
+        let processor = ActivityEvidence {
             processor_ms: Some(900),
             window_ms: 1000,
-            ..Signs::default()
+            ..ActivityEvidence::default()
         };
         let (kernels, operators, ranges) = (of(Category::CudaKernel), of(Category::CpuOp), of(Category::NvtxRange));
         let only = std::slice::from_ref;
         let rows = [
             (only(&kernels), &[][..], gpu, "EventsMissed"),
             (only(&kernels), &[], processor, "RequiredEventsMissing"),
-            (only(&kernels), &[], Signs::default(), "RequiredEventsMissing"),
+            (
+                only(&kernels),
+                &[],
+                ActivityEvidence::default(),
+                "RequiredEventsMissing",
+            ),
             (only(&kernels), &[("cuda_kernel", 1)], gpu, ""),
             (only(&operators), &[], processor, "EventsMissed"),
             (only(&operators), &[], gpu, "RequiredEventsMissing"),
@@ -223,10 +239,10 @@ mod tests {
                 "EventsMissed",
             ),
         ];
-        for (required, held, signs, reason) in rows {
-            let judged = judge(required, &counts(held), false, &signs);
+        for (required, held, activity, reason) in rows {
+            let judged = judge(required, &counts(held), false, &activity);
             let found = judged.err().map(|failure| failure.reason.as_str()).unwrap_or_default();
-            assert_eq!(found, reason, "{required:?} in {held:?} with {signs:?}");
+            assert_eq!(found, reason, "{required:?} in {held:?} with {activity:?}");
         }
         let failure = judge(only(&kernels), &[], false, &gpu).unwrap_err();
         assert!(
@@ -242,7 +258,7 @@ mod tests {
             std::slice::from_ref(&kernels),
             &counts(&[("cuda_kernel", 9)]),
             true,
-            &Signs::default(),
+            &ActivityEvidence::default(),
         );
         assert_eq!(judged.unwrap_err().reason, CaptureReason::CaptureTruncated);
     }

@@ -1,9 +1,12 @@
-//! The functions that NVTX calls in its own functions' stead: each records, and calls what the profiler's library had put in its place.
+//! The functions that NVTX calls in its own functions' stead: each records, and calls what the
+//! profiler's library had put in its place.
 //!
-//! Every copy of NVTX in a process has a table of functions of its own, and the profiler may give each other ones. A function cannot tell which
-//! copy called it, so each copy has a set of functions of its own, up to [`SETS`].
+//! Every copy of NVTX in a process has a table of functions of its own, and the profiler may give
+//! each other ones. A function cannot tell which copy called it, so each copy has a set of
+//! functions of its own, up to [`MAX_SETS`].
 //!
-//! The profiler's part of a begin comes before ours and that of an end after it, so that its time is not in our ranges.
+//! The profiler's part of a begin comes before ours and that of an end after it, so that its time
+//! is not in our ranges.
 #![allow(unsafe_code, reason = "functions of C")]
 
 use core::ffi::{c_char, c_int, c_void};
@@ -20,20 +23,20 @@ use crate::text::{Text, Wide};
 use crate::{claim, event, labels, names, recorder};
 
 /// Copies of NVTX in one process that are recorded.
-pub(crate) const SETS: usize = 16;
+pub(crate) const MAX_SETS: usize = 16;
 /// Functions of a module of NVTX, its first place being unused.
-pub(crate) const FUNCTIONS: usize = 16;
+pub(crate) const MAX_FUNCTIONS: usize = 16;
 /// NVTX's number of the module of functions without a domain.
 pub(crate) const CORE: c_int = 1;
 /// NVTX's number of the module of functions with one.
 pub(crate) const CORE2: c_int = 5;
 
 /// Where the address of a function is kept.
-pub(crate) type Place = AtomicPtr<c_void>;
+pub(crate) type NextFunction = AtomicPtr<c_void>;
 
 /// What the functions of each set call on, by module and number.
-pub(crate) static NEXT: [[Place; 2 * FUNCTIONS]; SETS] =
-    [const { [const { AtomicPtr::new(ptr::null_mut()) }; 2 * FUNCTIONS] }; SETS];
+pub(crate) static NEXT: [[NextFunction; 2 * MAX_FUNCTIONS]; MAX_SETS] =
+    [const { [const { AtomicPtr::new(ptr::null_mut()) }; 2 * MAX_FUNCTIONS] }; MAX_SETS];
 
 /// What a function calls on, of a type of functions.
 ///
@@ -42,7 +45,7 @@ pub(crate) static NEXT: [[Place; 2 * FUNCTIONS]; SETS] =
 /// `F` is the type that NVTX's function at `PLACE` has.
 #[inline]
 unsafe fn next<const SET: usize, const PLACE: usize, F: Copy>() -> Option<F> {
-    const { assert!(SET < SETS && PLACE < 2 * FUNCTIONS && size_of::<F>() == size_of::<*mut c_void>()) }
+    const { assert!(SET < MAX_SETS && PLACE < 2 * MAX_FUNCTIONS && size_of::<F>() == size_of::<*mut c_void>()) }
     let address = NEXT.get(SET)?.get(PLACE)?.load(Ordering::Acquire);
     // SAFETY: what is no null is the profiler's function for that place, whose type is NVTX's.
     (!address.is_null()).then(|| unsafe { core::mem::transmute_copy(&address) })
@@ -59,42 +62,42 @@ pub(crate) struct Hook {
 unsafe impl Sync for Hook {}
 
 impl Hook {
-    /// Its place among those that are called on.
-    pub(crate) fn place(&self) -> usize {
-        place(self.module, self.number)
+    /// Index of the function among those that are called on.
+    pub(crate) fn function_index(&self) -> usize {
+        function_index(self.module, self.number)
     }
 }
 
 /// The place of a function among those that are called on.
-const fn place(module: c_int, number: usize) -> usize {
+const fn function_index(module: c_int, number: usize) -> usize {
     if module == CORE {
         number
     } else {
-        number.wrapping_add(FUNCTIONS)
+        number.wrapping_add(MAX_FUNCTIONS)
     }
 }
 
 /// Functions of a set.
-const HOOKS: usize = 26;
+const HOOK_COUNT: usize = 26;
 
 /// Every set.
-pub(crate) static HOOKS_OF: [[Hook; HOOKS]; SETS] = [
-    Calls::<0>::HOOKS,
-    Calls::<1>::HOOKS,
-    Calls::<2>::HOOKS,
-    Calls::<3>::HOOKS,
-    Calls::<4>::HOOKS,
-    Calls::<5>::HOOKS,
-    Calls::<6>::HOOKS,
-    Calls::<7>::HOOKS,
-    Calls::<8>::HOOKS,
-    Calls::<9>::HOOKS,
-    Calls::<10>::HOOKS,
-    Calls::<11>::HOOKS,
-    Calls::<12>::HOOKS,
-    Calls::<13>::HOOKS,
-    Calls::<14>::HOOKS,
-    Calls::<15>::HOOKS,
+pub(crate) static HOOKS_OF: [[Hook; HOOK_COUNT]; MAX_SETS] = [
+    Calls::<0>::HOOK_COUNT,
+    Calls::<1>::HOOK_COUNT,
+    Calls::<2>::HOOK_COUNT,
+    Calls::<3>::HOOK_COUNT,
+    Calls::<4>::HOOK_COUNT,
+    Calls::<5>::HOOK_COUNT,
+    Calls::<6>::HOOK_COUNT,
+    Calls::<7>::HOOK_COUNT,
+    Calls::<8>::HOOK_COUNT,
+    Calls::<9>::HOOK_COUNT,
+    Calls::<10>::HOOK_COUNT,
+    Calls::<11>::HOOK_COUNT,
+    Calls::<12>::HOOK_COUNT,
+    Calls::<13>::HOOK_COUNT,
+    Calls::<14>::HOOK_COUNT,
+    Calls::<15>::HOOK_COUNT,
 ];
 
 type Handle = *mut c_void;
@@ -106,7 +109,7 @@ struct Calls<const SET: usize>;
 macro_rules! calls {
     ($($module:ident $number:literal $name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? { $($body:tt)* })*) => {
         impl<const SET: usize> Calls<SET> {
-            const HOOKS: [Hook; HOOKS] = [$(Hook {
+            const HOOK_COUNT: [Hook; HOOK_COUNT] = [$(Hook {
                 module: $module,
                 number: $number,
                 #[allow(clippy::as_conversions, reason = "a function's address has no other conversion")]
@@ -114,7 +117,7 @@ macro_rules! calls {
             }),*];
 
             $(unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
-                const PLACE: usize = place($module, $number);
+                const PLACE: usize = function_index($module, $number);
                 // SAFETY: the type is that of this function, which is NVTX's.
                 let next = unsafe { next::<SET, PLACE, unsafe extern "C" fn($($type),*) $(-> $result)?>() };
                 let call = move || {
@@ -194,7 +197,8 @@ unsafe fn name<'a>(message: *const c_char) -> Name<'a> {
     name_of(unsafe { Text::of_c(message) })
 }
 
-/// What a push or a pop answers without a profiler: the range's depth from 0, or that there is none.
+/// What a push or a pop answers without a profiler: the range's depth from 0, or that there is
+/// none.
 #[inline]
 fn depth(depth: Option<u32>) -> c_int {
     depth.map_or(-1, u32::cast_signed)

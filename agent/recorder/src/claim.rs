@@ -1,7 +1,8 @@
 //! Which segment a thread writes to, and how it gets the next one.
 //!
-//! Segments are taken in turn, by a cursor that all share: one that is full, one whose thread has ended, and one that the cursor has passed before
-//! and whose thread has been quiet for a while since. Such a thread notices at its next event, and takes another one.
+//! Segments are taken in turn, by a cursor that all share: one that is full, one whose thread has
+//! ended, and one that the cursor has passed before and whose thread has been quiet for a while
+//! since. Such a thread notices at its next event, and takes another one.
 #![allow(unsafe_code, reason = "a segment's address is kept in a thread's memory")]
 
 use core::sync::atomic::Ordering;
@@ -19,11 +20,13 @@ use crate::thread::Thread;
 use crate::{clock, kernel};
 
 /// Segments that are looked at for one event: those of many threads that run may stand in a row.
-const STEPS: usize = 256;
-/// Ticks without an event after which a thread may lose its segment: a second or two of a counter, four of the kernel's clock.
-const QUIET: u64 = 1 << 32;
+const MAX_STEPS: usize = 256;
+/// Ticks without an event after which a thread may lose its segment: a second or two of a counter,
+/// four of the kernel's clock.
+const QUIET_TICKS: u64 = 1 << 32;
 
-/// A segment of the calling thread with room, and the slots that are used; `None` where there is none to be had.
+/// A segment of the calling thread with room, and the slots that are used; `None` where there is
+/// none to be had.
 #[inline]
 pub(crate) fn segment(recorder: &'static Recorder, slots: usize) -> Option<(Segment<'static>, usize)> {
     Thread::with(|thread| {
@@ -37,7 +40,8 @@ pub(crate) fn segment(recorder: &'static Recorder, slots: usize) -> Option<(Segm
     })
 }
 
-/// The segment that the thread has, unless somebody took it or this is the child of the process that had it.
+/// The segment that the thread has, unless somebody took it or this is the child of the process
+/// that had it.
 #[inline]
 fn own(recorder: &Recorder, thread: &Thread) -> Option<Segment<'static>> {
     let epoch = recorder.epoch.now();
@@ -126,7 +130,7 @@ fn claimed(claim: u32, state: State) -> u64 {
 fn take(recorder: &Recorder) -> Option<Segment<'static>> {
     let memory = &recorder.memory;
     let segments = u64::try_from(memory.layout().segments).ok()?;
-    for _ in 0..STEPS {
+    for _ in 0..MAX_STEPS {
         let at = memory.next(CURSOR_AT).checked_rem(segments)?;
         let page = memory.segment(usize::try_from(at).ok()?)?;
         // SAFETY: the segment's mapping stays for good.
@@ -138,7 +142,8 @@ fn take(recorder: &Recorder) -> Option<Segment<'static>> {
         let is_free = match State::of(u32::try_from(known & 0xffff_ffff).unwrap_or(0)) {
             Some(State::Open) => is_of_nobody(&held),
             Some(State::Passed) => is_of_nobody(&held) || is_quiet(recorder, &held),
-            // Until whoever takes it has said who that is. One that is killed over it leaves it so: a page for each such moment of a microsecond.
+            // Until whoever takes it has said who that is. One that is killed over it leaves it so:
+            // a page for each such moment of a microsecond.
             Some(State::Taken) => continue,
             // Nobody's, or what somebody else wrote there.
             Some(State::Full) | None => true,
@@ -164,7 +169,7 @@ fn is_of_nobody(segment: &Segment<'_>) -> bool {
 /// Whether a thread has written nothing for so long that it is not in the middle of it.
 fn is_quiet(recorder: &Recorder, segment: &Segment<'_>) -> bool {
     let now = clock::ticks(recorder.ticks_are_tsc);
-    now.wrapping_sub(segment.get(LATER_TICKS_AT)) > QUIET
+    now.wrapping_sub(segment.get(LATER_TICKS_AT)) > QUIET_TICKS
 }
 
 /// A number that no other thread of any process of the file gives.

@@ -8,11 +8,12 @@ use crate::{kernel, loader};
 const REALTIME: u32 = 0;
 const MONOTONIC: u32 = 1;
 const PER_SECOND: u64 = 1_000_000_000;
-/// The function of the processor's identification that says whether its counter runs evenly, and that bit.
+/// The function of the processor's identification that says whether its counter runs evenly, and
+/// that bit.
 const EVEN: (u32, u32) = (0x8000_0007, 1 << 8);
 /// Ticks between which the kernel's clock is read; more often than this is tried once more.
 const CLOSE: u64 = 20_000;
-const TRIES: usize = 3;
+const MAX_TRIES: usize = 3;
 
 /// One moment on three clocks.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +49,7 @@ pub(crate) fn moment(are_tsc: bool) -> Moment {
         (ticks_before.wrapping_add(took >> 1), monotonic_ns, took)
     };
     let mut best = read();
-    for _ in 1..TRIES {
+    for _ in 1..MAX_TRIES {
         if best.2 < CLOSE {
             break;
         }
@@ -66,7 +67,8 @@ pub(crate) fn moment(are_tsc: bool) -> Moment {
     }
 }
 
-/// Waits until `is_so`, but no longer than a second: a child of `fork` waits for a thread that it does not have.
+/// Waits until `is_so`, but no longer than a second: a child of `fork` waits for a thread that it
+/// does not have.
 pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
     let begin = nanoseconds(MONOTONIC);
     while !is_so() && nanoseconds(MONOTONIC).wrapping_sub(begin) < PER_SECOND {

@@ -7,8 +7,8 @@ use crate::recorder::Recorder;
 use crate::segment::Segment;
 use crate::{claim, clock, names};
 
-/// Writes an event of now. Gives how many ranges were open before a push, or are after a pop; `None` where the event found no segment or the pop no
-/// range.
+/// Writes an event of now. Gives how many ranges were open before a push, or are after a pop;
+/// `None` where the event found no segment or the pop no range.
 #[inline]
 pub(crate) fn record(
     recorder: &'static Recorder,

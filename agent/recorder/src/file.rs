@@ -4,7 +4,7 @@
 use core::ffi::CStr;
 
 use flopwatch_ring::header::{BYTES_AT, MAGIC_AT, MONOTONIC_AT, REALTIME_AT, TICKS_ARE_TSC_AT, TICKS_AT, VERSION_AT};
-use flopwatch_ring::{DEFAULT_BYTES, LEAST_BYTES, Layout, MAGIC, MOST_BYTES, VERSION, segment};
+use flopwatch_ring::{DEFAULT_BYTES, LEAST_BYTES, Layout, MAGIC, MAX_BYTES, VERSION, segment};
 
 use crate::kernel::{File, link, process, unlink};
 use crate::memory::Memory;
@@ -17,26 +17,26 @@ const BYTES: &CStr = c"FLOPWATCH_RECORDER_BYTES";
 /// The file's name.
 const NAME: &[u8] = b"/recorder.ring";
 /// How many bytes at the begin say what the file is.
-const BEGIN: usize = 48;
+const HEADER_BYTES: usize = 48;
 /// Bytes of a path.
-const PATH: usize = 1024;
+const MAX_PATH_BYTES: usize = 1024;
 
 /// A path with the zero at its end.
 struct Path {
-    bytes: [u8; PATH],
+    bytes: [u8; MAX_PATH_BYTES],
     length: usize,
 }
 
 impl Path {
     const EMPTY: Self = Self {
-        bytes: [0; PATH],
+        bytes: [0; MAX_PATH_BYTES],
         length: 0,
     };
 
     fn push(&mut self, more: &[u8]) -> Option<()> {
         let end = self.length.checked_add(more.len())?;
         // The last byte stays zero.
-        let room = self.bytes.get_mut(self.length..end).filter(|_| end < PATH)?;
+        let room = self.bytes.get_mut(self.length..end).filter(|_| end < MAX_PATH_BYTES)?;
         room.copy_from_slice(more);
         self.length = end;
         Some(())
@@ -71,7 +71,8 @@ pub(crate) fn open() -> Option<Memory> {
     map(&File::open(path.text())?)
 }
 
-/// Makes the file beside its name, whole, so that whoever opens it by its name finds it whole. Where another process was faster, its file stays.
+/// Makes the file beside its name, whole, so that whoever opens it by its name finds it whole.
+/// Where another process was faster, its file stays.
 fn make(path: &Path) -> Option<()> {
     let layout = Layout::of(wanted_bytes())?;
     let are_tsc = clock::is_even();
@@ -83,7 +84,7 @@ fn make(path: &Path) -> Option<()> {
     beside.push_number(moment.ticks)?;
     let beside = beside.text();
     let file = File::create(beside)?;
-    let mut begin = [0; BEGIN];
+    let mut begin = [0; HEADER_BYTES];
     for (at, value) in [
         (MAGIC_AT, &MAGIC[..]),
         (VERSION_AT, &VERSION.to_le_bytes()),
@@ -105,7 +106,7 @@ fn make(path: &Path) -> Option<()> {
 
 /// Maps a file whose begin says that it is one, and that has its whole length.
 fn map(file: &File) -> Option<Memory> {
-    let mut begin = [0; BEGIN];
+    let mut begin = [0; HEADER_BYTES];
     if !file.begin(&mut begin) {
         return None;
     }
@@ -126,7 +127,7 @@ fn map(file: &File) -> Option<Memory> {
 /// Bytes of a new file, in whole segments and within the bounds.
 fn wanted_bytes() -> usize {
     let said = loader::variable(BYTES).and_then(|text| number(text.to_bytes()));
-    let bytes = said.unwrap_or(DEFAULT_BYTES).clamp(LEAST_BYTES, MOST_BYTES);
+    let bytes = said.unwrap_or(DEFAULT_BYTES).clamp(LEAST_BYTES, MAX_BYTES);
     bytes & !segment::BYTES.wrapping_sub(1)
 }
 
@@ -155,8 +156,8 @@ mod tests {
     #[test]
     fn a_path_that_is_too_long_is_none() {
         let mut path = Path::EMPTY;
-        assert_eq!(path.push(&[b'x'; PATH]), None);
-        assert_eq!(path.push(&[b'x'; PATH - 1]), Some(()));
-        assert_eq!(path.text().count_bytes(), PATH - 1);
+        assert_eq!(path.push(&[b'x'; MAX_PATH_BYTES]), None);
+        assert_eq!(path.push(&[b'x'; MAX_PATH_BYTES - 1]), Some(()));
+        assert_eq!(path.text().count_bytes(), MAX_PATH_BYTES - 1);
     }
 }

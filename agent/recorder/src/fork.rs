@@ -1,10 +1,12 @@
-//! Which process this is: `fork` leaves a child everything but the number that says so, so no lock and no call is needed to notice.
+//! Which process this is: `fork` leaves a child everything but the number that says so, so no lock
+//! and no call is needed to notice.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
 use crate::kernel;
 
-/// The number of the process that this one began as, then that of each child in turn. A child counts on from its parent's.
+/// The number of the process that this one began as, then that of each child in turn. A child
+/// counts on from its parent's.
 static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// Tells processes apart.

@@ -1,4 +1,5 @@
-//! What programs hold: handles of domains and of registered strings, each with its number in the file.
+//! What programs hold: handles of domains and of registered strings, each with its number in the
+//! file.
 //!
 //! A handle is the profiler's where there is one. Otherwise it is ours, and says the number itself.
 
@@ -7,7 +8,7 @@ use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// Entries that are looked at for a handle.
-const PROBES: usize = 32;
+const MAX_PROBES: usize = 32;
 /// What our own handles have in common: no address of memory.
 const OWN: usize = 0x46_4c_50_57 << 32;
 const NUMBERS: usize = 0xffff_ffff;
@@ -46,7 +47,7 @@ impl<const ENTRIES: usize> Handles<ENTRIES> {
         const { assert!(ENTRIES.is_power_of_two()) }
         let first = handle.addr().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
         let mask = ENTRIES.wrapping_sub(1);
-        (0..PROBES).filter_map(move |probe| self.0.get(first.wrapping_add(probe) & mask))
+        (0..MAX_PROBES).filter_map(move |probe| self.0.get(first.wrapping_add(probe) & mask))
     }
 
     /// The number of a handle; `None` for one that is not known.

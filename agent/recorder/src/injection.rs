@@ -1,4 +1,5 @@
-//! How NVTX begins with this library: the profiler's library fills its tables first, then this one puts itself before it.
+//! How NVTX begins with this library: the profiler's library fills its tables first, then this one
+//! puts itself before it.
 #![allow(unsafe_code, reason = "tables of another library")]
 
 use core::ffi::{CStr, c_int, c_uint, c_void};
@@ -7,7 +8,7 @@ use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
 use flopwatch_ring::header::Count;
 
-use crate::calls::{CORE, CORE2, FUNCTIONS, HOOKS_OF, NEXT, Place, SETS};
+use crate::calls::{CORE, CORE2, HOOKS_OF, MAX_FUNCTIONS, MAX_SETS, NEXT, NextFunction};
 use crate::thread::Thread;
 use crate::{clock, loader, recorder};
 
@@ -42,18 +43,18 @@ pub type GetExportTable = unsafe extern "C" fn(u32) -> *const c_void;
 #[repr(C)]
 struct Callbacks {
     bytes: usize,
-    module: Option<unsafe extern "C" fn(c_int, *mut *const *const Place, *mut c_uint) -> c_int>,
+    module: Option<unsafe extern "C" fn(c_int, *mut *const *const NextFunction, *mut c_uint) -> c_int>,
 }
 
 /// Where a module's functions are, as far as they are known here.
-struct Module([Option<&'static Place>; FUNCTIONS]);
+struct Module([Option<&'static NextFunction>; MAX_FUNCTIONS]);
 
 impl Module {
     /// # Safety
     ///
     /// `get` is NVTX's own.
     unsafe fn of(get: GetExportTable, number: c_int) -> Self {
-        let mut module = Self([None; FUNCTIONS]);
+        let mut module = Self([None; MAX_FUNCTIONS]);
         // SAFETY: NVTX gives a table of that layout or null.
         let callbacks = unsafe { get(CALLBACKS).cast::<Callbacks>().as_ref() };
         let Some(table_of) = callbacks
@@ -70,7 +71,8 @@ impl Module {
         }
         let count = usize::try_from(count).unwrap_or(0);
         for (at, place) in module.0.iter_mut().enumerate().take(count) {
-            // SAFETY: NVTX said that so many places are there; each is null or lives as long as NVTX.
+            // SAFETY: NVTX said that so many places are there; each is null or lives as long as
+            // NVTX.
             *place = unsafe { table.add(at).read().as_ref() };
         }
         module
@@ -94,19 +96,20 @@ impl Module {
     }
 }
 
-/// The table of a module that a profiler's library fills for a set: NVTX's own would be called before ours stands before it.
-struct Filled([&'static Place; FUNCTIONS]);
+/// The table of a module that a profiler's library fills for a set: NVTX's own would be called
+/// before ours stands before it.
+struct Filled([&'static NextFunction; MAX_FUNCTIONS]);
 
 #[allow(
     clippy::indexing_slicing,
     reason = "the compiler makes it, and fails where a place is not there"
 )]
-static TABLES: [[Filled; 2]; SETS] = {
-    let mut tables = [const { [const { Filled([&NEXT[0][0]; FUNCTIONS]) }; 2] }; SETS];
+static TABLES: [[Filled; 2]; MAX_SETS] = {
+    let mut tables = [const { [const { Filled([&NEXT[0][0]; MAX_FUNCTIONS]) }; 2] }; MAX_SETS];
     let mut at = 0;
-    while at < SETS * 2 * FUNCTIONS {
-        let (set, place) = (at / (2 * FUNCTIONS), at % (2 * FUNCTIONS));
-        tables[set][place / FUNCTIONS].0[place % FUNCTIONS] = &NEXT[set][place];
+    while at < MAX_SETS * 2 * MAX_FUNCTIONS {
+        let (set, place) = (at / (2 * MAX_FUNCTIONS), at % (2 * MAX_FUNCTIONS));
+        tables[set][place / MAX_FUNCTIONS].0[place % MAX_FUNCTIONS] = &NEXT[set][place];
         at += 1;
     }
     tables
@@ -128,8 +131,9 @@ unsafe extern "C" fn own_get(table: u32) -> *const c_void {
     call_real(table)
 }
 
-/// Gives the tables of the set that the calling thread's profiler fills, and NVTX's own of all other modules.
-unsafe extern "C" fn own_module(module: c_int, table: *mut *const *const Place, count: *mut c_uint) -> c_int {
+/// Gives the tables of the set that the calling thread's profiler fills, and NVTX's own of all
+/// other modules.
+unsafe extern "C" fn own_module(module: c_int, table: *mut *const *const NextFunction, count: *mut c_uint) -> c_int {
     let set = Thread::with(|thread| thread.fills.get()).checked_sub(1);
     let tables = set.and_then(|set| TABLES.get(usize::try_from(set).ok()?));
     let filled = match (tables, module) {
@@ -168,25 +172,27 @@ fn call_real(table: u32) -> *const c_void {
 /// A copy of NVTX.
 struct Copy {
     /// Where it keeps its first function; null for none yet.
-    first: AtomicPtr<Place>,
+    first: AtomicPtr<NextFunction>,
     /// Whether it was answered.
     is_answered: AtomicBool,
     answer: AtomicI32,
 }
 
 /// Copies of NVTX that have asked, each with the set of functions of its place.
-static COPIES: [Copy; SETS] = [const {
+static COPIES: [Copy; MAX_SETS] = [const {
     Copy {
         first: AtomicPtr::new(ptr::null_mut()),
         is_answered: AtomicBool::new(false),
         answer: AtomicI32::new(0),
     }
-}; SETS];
+}; MAX_SETS];
 
-/// What NVTX calls for each copy of itself: 1 where anybody listens to it, 0 where nobody does and NVTX may do without.
+/// What NVTX calls for each copy of itself: 1 where anybody listens to it, 0 where nobody does and
+/// NVTX may do without.
 ///
-/// It should call once. Headers of 2023 and before compare and swap with the arguments in the wrong order, so that all threads that come while it
-/// begins call at once; the profiler's library and ours see one call of a copy all the same.
+/// It should call once. Headers of 2023 and before compare and swap with the arguments in the wrong
+/// order, so that all threads that come while it begins call at once; the profiler's library and
+/// ours see one call of a copy all the same.
 pub fn initialize(version: Version, get: Option<GetExportTable>) -> c_int {
     let Some(get) = get else { return 0 };
     // Whoever names this library as the profiler's would have it call itself for ever.
@@ -253,14 +259,14 @@ fn begin(version: Version, get: GetExportTable, set: Option<usize>) -> c_int {
             place.store(ptr::null_mut(), Ordering::Release);
         }
         let function = place.load(Ordering::Acquire);
-        let (module, number) = if at < FUNCTIONS {
+        let (module, number) = if at < MAX_FUNCTIONS {
             (&core, at)
         } else {
-            (&core2, at.wrapping_sub(FUNCTIONS))
+            (&core2, at.wrapping_sub(MAX_FUNCTIONS))
         };
         if !function.is_null() && number > 0 {
             // Those that we have functions for are replaced below.
-            let is_ours = hooks.iter().any(|hook| hook.place() == at);
+            let is_ours = hooks.iter().any(|hook| hook.function_index() == at);
             if !is_ours {
                 module.put(number, function);
             }

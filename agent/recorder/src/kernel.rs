@@ -33,7 +33,7 @@ const O_CREAT_EXCL: usize = 0o300;
 /// Not through a link, not into a child, not waiting for the other end of a pipe.
 const O_SAFE: usize = 0o400_000 | 0o2_000_000 | 0o4_000;
 const OWNER_ALONE: usize = 0o600;
-const PAGE: usize = 4096;
+const PAGE_BYTES: usize = 4096;
 
 /// An open file.
 pub(crate) struct File(usize);
@@ -54,7 +54,8 @@ impl File {
         usize::try_from(call(OPENAT, asked)).ok().map(Self)
     }
 
-    /// Gives the file its length and all its space: a mapped page for which there is no space would end the program.
+    /// Gives the file its length and all its space: a mapped page for which there is no space would
+    /// end the program.
     pub(crate) fn reserve(&self, bytes: usize) -> bool {
         if call(FTRUNCATE, [self.0, bytes]) != 0 {
             return false;
@@ -63,10 +64,10 @@ impl File {
             return true;
         }
         // A file system without that: every page is written once.
-        let zeros = [0_u64; PAGE / 8];
-        (0..bytes).step_by(PAGE).all(|at| {
-            let written = call(PWRITE, [self.0, zeros.as_ptr().addr(), PAGE, at]);
-            usize::try_from(written) == Ok(PAGE)
+        let zeros = [0_u64; PAGE_BYTES / 8];
+        (0..bytes).step_by(PAGE_BYTES).all(|at| {
+            let written = call(PWRITE, [self.0, zeros.as_ptr().addr(), PAGE_BYTES, at]);
+            usize::try_from(written) == Ok(PAGE_BYTES)
         })
     }
 
@@ -113,9 +114,10 @@ pub(crate) fn unlink(path: &CStr) {
 
 /// A number in memory that is 0 in every child, however it was forked; Linux 4.14 or later.
 pub(crate) fn wiped_in_children() -> Option<&'static AtomicU32> {
-    let page = mapping([0, PAGE, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, usize::MAX, 0])?;
-    let wiped = call(MADVISE, [page.addr().get(), PAGE, MADV_WIPEONFORK]) == 0;
-    // SAFETY: the page was just mapped, is zero, is aligned, belongs to nobody else and is never unmapped.
+    let page = mapping([0, PAGE_BYTES, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS, usize::MAX, 0])?;
+    let wiped = call(MADVISE, [page.addr().get(), PAGE_BYTES, MADV_WIPEONFORK]) == 0;
+    // SAFETY: the page was just mapped, is zero, is aligned, belongs to nobody else and is never
+    // unmapped.
     wiped.then(|| unsafe { page.cast::<AtomicU32>().as_ref() })
 }
 
@@ -159,8 +161,8 @@ fn call<const COUNT: usize>(number: usize, given: [usize; COUNT]) -> isize {
         *to = from;
     }
     let answer: isize;
-    // SAFETY: the callers above hand over addresses of memory that is theirs and as long as they say; the kernel changes the registers that are
-    // named here and no others.
+    // SAFETY: the callers above hand over addresses of memory that is theirs and as long as they
+    // say; the kernel changes the registers that are named here and no others.
     unsafe {
         asm!("syscall", inlateout("rax") number => answer, in("rdi") all[0], in("rsi") all[1], in("rdx") all[2], in("r10") all[3], in("r8") all[4],
             in("r9") all[5],

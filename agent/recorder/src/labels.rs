@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use flopwatch_ring::header::{Count, DOMAINS, DOMAINS_AT, OTHER_DOMAIN};
-use flopwatch_ring::label::{BYTES, ENTRIES, NAME_AT, PROBES, TABLE_AT, key, place};
+use flopwatch_ring::label::{BYTES, ENTRIES, NAME_AT, PROBES, TABLE_AT, first_entry, key};
 
 use crate::memory::Memory;
 use crate::names;
@@ -13,7 +13,7 @@ use crate::text::Text;
 pub(crate) fn name(memory: &Memory, kind: u8, domain: u8, number: u32, text: &Text<'_>) {
     let name = names::number(memory, text);
     let key = key(kind, domain, number);
-    let first = usize::try_from(place(key)).unwrap_or(0);
+    let first = usize::try_from(first_entry(key)).unwrap_or(0);
     for probe in 0..PROBES {
         let at = first.wrapping_add(probe).checked_rem(ENTRIES).unwrap_or(0);
         let at = TABLE_AT.wrapping_add(at.wrapping_mul(BYTES));

@@ -1,8 +1,10 @@
-//! The flight recorder: a library that NVTX loads, which keeps a program's last ranges in a file, chained before the profiler's own.
+//! The flight recorder: a library that NVTX loads, which keeps a program's last ranges in a file,
+//! chained before the profiler's own.
 //!
-//! `build.rs` compiles the same modules once more, with `library.rs` as their root, into [`LIBRARY`]: without the standard library and without a C
-//! library of a version, because it is loaded into programs of any image. On the path of a call there is no allocation, lock, thread or panic.
-//! `docs/recorder.md` says what programs see of it, and describes the file.
+//! `build.rs` compiles the same modules once more, with `library.rs` as their root, into
+//! [`LIBRARY`]: without the standard library and without a C library of a version, because it is
+//! loaded into programs of any image. On the path of a call there is no allocation, lock, thread or
+//! panic. `docs/recorder.md` says what programs see of it, and describes the file.
 
 #![deny(
     clippy::indexing_slicing,

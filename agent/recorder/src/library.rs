@@ -1,4 +1,5 @@
-//! The root of the library that programs load: its entry points and what the compiler asks of a root.
+//! The root of the library that programs load: its entry points and what the compiler asks of a
+//! root.
 #![no_std]
 
 mod attributes;
@@ -39,7 +40,8 @@ extern "C" fn InitializeInjectionNvtx(get_export_table: Option<GetExportTable>) 
 }
 
 unsafe extern "C" {
-    /// There is no such function: a library that could panic would refer to it, which a test looks for.
+    /// There is no such function: a library that could panic would refer to it, which a test looks
+    /// for.
     safe fn flopwatch_recorder_panics() -> !;
 }
 

@@ -1,4 +1,5 @@
-//! What the program's own C library and loader offer, where they do: weak names, so that the library loads without them.
+//! What the program's own C library and loader offer, where they do: weak names, so that the
+//! library loads without them.
 #![allow(unsafe_code, reason = "a name of another library is an address")]
 
 use core::arch::asm;
@@ -10,12 +11,14 @@ const RTLD_NOW: c_int = 2;
 macro_rules! weak {
     ($name:literal) => {{
         let address: *mut c_void;
-        // SAFETY: reads this library's own slot for the name, which the loader has filled or left null.
+        // SAFETY: reads this library's own slot for the name, which the loader has filled or left
+        // null.
         unsafe {
             asm!(concat!(".weak ", $name), concat!("mov {}, [rip + ", $name, "@GOTPCREL]"), out(reg) address,
                 options(nostack, preserves_flags));
         }
-        // SAFETY: null becomes none, anything else is the function of that name, whose signature is the one that the caller takes it for.
+        // SAFETY: null becomes none, anything else is the function of that name, whose signature is
+        // the one that the caller takes it for.
         unsafe { core::mem::transmute(address) }
     }};
 }
@@ -24,7 +27,8 @@ macro_rules! weak {
 pub(crate) fn variable(name: &CStr) -> Option<&'static CStr> {
     let get: Option<extern "C" fn(*const c_char) -> *const c_char> = weak!("getenv");
     let value = get?(name.as_ptr());
-    // SAFETY: a value is a terminated string; it is read while NVTX initialises itself, which reads the environment in the same way.
+    // SAFETY: a value is a terminated string; it is read while NVTX initialises itself, which reads
+    // the environment in the same way.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 

@@ -7,7 +7,8 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use flopwatch_ring::header::{self, Count};
 use flopwatch_ring::{Layout, segment};
 
-/// The mapped file. Other processes write to it at any time: whatever is read from it may be anything.
+/// The mapped file. Other processes write to it at any time: whatever is read from it may be
+/// anything.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
     begin: NonNull<u8>,
@@ -29,7 +30,8 @@ impl Memory {
     /// The word of 64 bits at a multiple of eight.
     pub(crate) fn word(&self, at: usize) -> Option<&'static AtomicU64> {
         let fits = at.is_multiple_of(8) && at.checked_add(8)? <= self.layout.bytes;
-        // SAFETY: the word lies within the mapping and is aligned as the mapping is; only atomics ever refer to it.
+        // SAFETY: the word lies within the mapping and is aligned as the mapping is; only atomics
+        // ever refer to it.
         fits.then(|| unsafe { self.begin.add(at).cast().as_ref() })
     }
 

@@ -24,7 +24,8 @@ pub(crate) struct Recorder {
 
 struct Cell(UnsafeCell<MaybeUninit<Recorder>>);
 
-// SAFETY: the one thread that sets `BEGUN` writes the cell before it sets `READY`, and everybody else reads it behind that.
+// SAFETY: the one thread that sets `BEGUN` writes the cell before it sets `READY`, and everybody
+// else reads it behind that.
 unsafe impl Sync for Cell {}
 
 static CELL: Cell = Cell(UnsafeCell::new(MaybeUninit::uninit()));
@@ -60,7 +61,8 @@ fn begin_once() -> Option<()> {
     recorder.epoch.begin();
     memory.count(Count::Processes);
     let cell = CELL.0.get().cast::<Recorder>();
-    // SAFETY: only the thread that has set `BEGUN` comes here, and nobody reads before `READY` is set.
+    // SAFETY: only the thread that has set `BEGUN` comes here, and nobody reads before `READY` is
+    // set.
     unsafe { cell.write(recorder) };
     READY.store(cell, Ordering::Release);
     Some(())

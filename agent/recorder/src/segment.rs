@@ -19,8 +19,9 @@ pub(crate) struct Segment<'a> {
     pub(crate) claim: u32,
 }
 
-/// Ticks after which the clocks are read again: about a tenth of a second of a counter, a quarter of one of the kernel's clock.
-const LONG: u64 = 1 << 28;
+/// Ticks after which the clocks are read again: about a tenth of a second of a counter, a quarter
+/// of one of the kernel's clock.
+const LONG_TICKS: u64 = 1 << 28;
 const COUNTER_MASK: usize = COUNTERS - 1;
 const _: () = assert!(COUNTERS.is_power_of_two());
 
@@ -49,10 +50,11 @@ impl Segment<'_> {
         }
     }
 
-    /// Notes what the clocks say now, if the last time is long ago: an event's time is told from a moment close by.
+    /// Notes what the clocks say now, if the last time is long ago: an event's time is told from a
+    /// moment close by.
     #[inline]
     pub(crate) fn keep_time(&self, ticks: u64, are_tsc: bool) {
-        if ticks.wrapping_sub(self.get(LATER_TICKS_AT)) > LONG {
+        if ticks.wrapping_sub(self.get(LATER_TICKS_AT)) > LONG_TICKS {
             self.set_later(clock::moment(are_tsc));
         }
     }
@@ -103,7 +105,8 @@ impl Segment<'_> {
         depth
     }
 
-    /// Closes the innermost range of the domain and counts it; gives the number of those that are open after it, `None` where none was.
+    /// Closes the innermost range of the domain and counts it; gives the number of those that are
+    /// open after it, `None` where none was.
     #[inline]
     pub(crate) fn close(&self, memory: &Memory, domain: u8, ticks: u64) -> Option<u32> {
         let top = self.get_half(DEPTH_AT).checked_sub(1)?;

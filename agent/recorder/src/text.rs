@@ -3,12 +3,12 @@
 
 use core::ffi::c_char;
 
-use flopwatch_ring::name::LONGEST;
+use flopwatch_ring::name::MAX_NAME_BYTES;
 
 /// A text of the program for as long as its call lasts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Text<'a> {
-    /// Its bytes, at most [`LONGEST`] or little more.
+    /// Its bytes, at most [`MAX_NAME_BYTES`] or little more.
     pub(crate) bytes: &'a [u8],
     /// Whether there are more of them.
     pub(crate) cut: bool,
@@ -19,7 +19,7 @@ pub(crate) struct Text<'a> {
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-const PAGE: usize = 4096;
+const PAGE_BYTES: usize = 4096;
 
 #[inline]
 const fn mix(hash: u64, word: u64) -> u64 {
@@ -62,7 +62,7 @@ impl<'a> Text<'a> {
             }
             hash = mix(hash, word);
             length = length.wrapping_add(8);
-            if length >= LONGEST {
+            if length >= MAX_NAME_BYTES {
                 cut = true;
                 break;
             }
@@ -98,10 +98,10 @@ impl<'a> Text<'a> {
 /// `at` is within a terminated string.
 #[inline]
 unsafe fn word(at: *const u8) -> u64 {
-    if at.addr() & (PAGE - 1) <= PAGE - 8 {
+    if at.addr() & (PAGE_BYTES - 1) <= PAGE_BYTES - 8 {
         let word: u64;
-        // SAFETY: the eight bytes lie in the page of the first one, which is readable; what lies behind the string's end is read by an
-        // instruction and of no consequence.
+        // SAFETY: the eight bytes lie in the page of the first one, which is readable; what lies
+        // behind the string's end is read by an instruction and of no consequence.
         unsafe {
             core::arch::asm!("mov {}, [{}]", out(reg) word, in(reg) at, options(nostack, readonly, preserves_flags, pure));
         }
@@ -120,7 +120,7 @@ unsafe fn word(at: *const u8) -> u64 {
 
 /// A text of wide characters as UTF-8.
 pub(crate) struct Wide {
-    bytes: [u8; LONGEST],
+    bytes: [u8; MAX_NAME_BYTES],
     length: usize,
     cut: bool,
 }
@@ -133,14 +133,14 @@ impl Wide {
     /// `begin` is null or a terminated string of `wchar_t`.
     pub(crate) unsafe fn of_c(begin: *const u32) -> Self {
         let mut wide = Self {
-            bytes: [0; LONGEST],
+            bytes: [0; MAX_NAME_BYTES],
             length: 0,
             cut: false,
         };
         if begin.is_null() {
             return wide;
         }
-        for at in 0..LONGEST {
+        for at in 0..MAX_NAME_BYTES {
             // SAFETY: no character before it is the end.
             let character = unsafe { begin.add(at).read_unaligned() };
             if character == 0 {
@@ -161,7 +161,7 @@ impl Wide {
         wide
     }
 
-    /// It as a text.
+    /// The UTF-8 bytes as a text.
     pub(crate) fn text(&self) -> Option<Text<'_>> {
         Text::of_bytes(self.bytes.get(..self.length)?, self.cut)
     }
@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn a_long_text_is_cut_and_says_so() {
         let (bytes, cut, _) = of(&"z".repeat(5000)).unwrap();
-        assert_eq!((bytes.len(), cut), (LONGEST, true));
+        assert_eq!((bytes.len(), cut), (MAX_NAME_BYTES, true));
     }
 
     #[test]

@@ -19,10 +19,11 @@ pub struct Journal {
     pub adoptions: u32,
     /// The stage that it is in.
     pub stage: Stage,
-    /// Collections before this one that missed what they were to record, and why the last of them failed.
-    pub missed: Option<Missed>,
+    /// Collections before this one that missed what they were to record, and why the last of them
+    /// failed.
+    pub missed: Option<RetryRecord>,
     /// The failure that it was about to end with.
-    pub failed: Option<Ended>,
+    pub failed: Option<FailureRecord>,
     /// Its row of the fleet, as far as it is known; none where there is no fleet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<Box<CaptureRow>>,
@@ -41,7 +42,7 @@ impl Journal {
 pub struct Attached {
     /// The container, as the runtime names it.
     pub container_id: String,
-    /// Its first process.
+    /// First process of the container.
     pub process: ProcessId,
     /// The profiler that was chosen, and what it keeps of its collection.
     pub profiler: State,
@@ -56,7 +57,7 @@ pub struct Attached {
 
 /// Collections that missed what they were to record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Missed {
+pub struct RetryRecord {
     /// How many there were.
     pub tries: u32,
     /// Name of the reason of the last.
@@ -65,7 +66,7 @@ pub struct Missed {
 
 /// A success as the journal keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Made {
+pub struct ProducedArtifacts {
     /// What the files hold.
     pub summary: CaptureSummary,
     /// How it went, for people.
@@ -74,14 +75,14 @@ pub struct Made {
 
 /// A failure as the journal keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ended {
+pub struct FailureRecord {
     /// Name of the reason.
     pub reason: String,
     /// What happened.
     pub message: String,
 }
 
-impl From<&Failure> for Ended {
+impl From<&Failure> for FailureRecord {
     fn from(failure: &Failure) -> Self {
         Self {
             reason: failure.reason.as_str().to_owned(),
@@ -90,9 +91,9 @@ impl From<&Failure> for Ended {
     }
 }
 
-impl From<&Ended> for Failure {
+impl From<&FailureRecord> for Failure {
     /// A reason that this version does not know came from another version of the agent.
-    fn from(ended: &Ended) -> Self {
+    fn from(ended: &FailureRecord) -> Self {
         let reason = CaptureReason::from_name(&ended.reason).unwrap_or(CaptureReason::AgentRestarted);
         Self::new(reason, ended.message.clone())
     }
@@ -101,7 +102,7 @@ impl From<&Ended> for Failure {
 #[cfg(test)]
 mod tests {
     use flopwatch_api::profiler::ProfilerType;
-    use flopwatch_pipeline::signs::Signs;
+    use flopwatch_pipeline::activity::ActivityEvidence;
 
     use super::*;
     use crate::adoption::Collection;
@@ -110,7 +111,7 @@ mod tests {
     fn a_capture_whose_row_alone_is_written_down_has_not_begun() {
         assert!(!Journal::default().has_begun());
         let failed = Journal {
-            failed: Some(Ended {
+            failed: Some(FailureRecord {
                 reason: "AttachFailed".to_owned(),
                 message: String::new(),
             }),
@@ -140,15 +141,15 @@ mod tests {
             },
             unprepared: bare,
             opened_utc_ns: 100,
-            signs: Some(Signs {
+            activity: Some(ActivityEvidence {
                 gpu_percent: Some(40),
-                ..Signs::default()
+                ..ActivityEvidence::default()
             }),
             over_budget: None,
         };
         let journal = Journal {
             stage: Stage::Fetch(collection),
-            missed: Some(Missed {
+            missed: Some(RetryRecord {
                 tries: 1,
                 reason: "EventsMissed".to_owned(),
             }),

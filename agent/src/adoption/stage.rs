@@ -1,10 +1,10 @@
 //! The stages of a capture. The journal holds the one that a capture is in, written before the
 //! stage begins.
 
-use flopwatch_pipeline::signs::Signs;
+use flopwatch_pipeline::activity::ActivityEvidence;
 use serde::{Deserialize, Serialize};
 
-use super::journal::{Attached, Made};
+use super::journal::{Attached, ProducedArtifacts};
 use crate::profilers::State;
 
 /// A stage of a capture, with what it needs.
@@ -24,7 +24,7 @@ pub enum Stage {
     Prepare(Attached),
     /// The collection is started.
     Start {
-        /// What it is attached to, with the state that the profiler prepared.
+        /// Container that the collection is attached to, with the state that the profiler prepared.
         attached: Attached,
         /// The profiler's state before that.
         unprepared: State,
@@ -42,21 +42,21 @@ pub enum Stage {
         /// What was recorded; none where the record of it is lost.
         collection: Option<Collection>,
         /// What the capture is to succeed with; none where the record of it is lost.
-        made: Option<Box<Made>>,
+        made: Option<Box<ProducedArtifacts>>,
     },
 }
 
 /// A collection that was started.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collection {
-    /// What it is attached to, with the state that its profiler prepared.
+    /// Container that the collection is attached to, with the state that its profiler prepared.
     pub attached: Attached,
     /// The profiler's state before that, with which a further collection begins.
     pub unprepared: State,
     /// When its window opened, in ns since the Unix epoch.
     pub opened_utc_ns: u64,
     /// What was seen beside it; none before its window closed.
-    pub signs: Option<Signs>,
+    pub activity: Option<ActivityEvidence>,
     /// Why its window was ended, where it cost too much.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over_budget: Option<String>,
@@ -127,7 +127,7 @@ impl Stage {
     }
 
     /// What the capture is to succeed with; none before its files were made.
-    pub fn made(&self) -> Option<&Made> {
+    pub fn made(&self) -> Option<&ProducedArtifacts> {
         match self {
             Self::Publish { made, .. } => made.as_deref(),
             _ => None,
@@ -162,7 +162,7 @@ mod tests {
             attached: attached("prepared"),
             unprepared: state("asked for"),
             opened_utc_ns: 100,
-            signs: None,
+            activity: None,
             over_budget: None,
         }
     }

@@ -1,4 +1,5 @@
-//! DCGM's own command, which lets go of the counters and takes them again. DCGM knows neither who paused it nor for how long.
+//! DCGM's own command, which lets go of the counters and takes them again. DCGM knows neither who
+//! paused it nor for how long.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use flopwatch_pipeline::child::{Error, run_here};
 
 /// Longest time that the command may take.
-const LIMIT: Duration = Duration::from_secs(10);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The command and the host engine that it talks to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +20,8 @@ pub struct Dcgm {
 }
 
 impl Dcgm {
-    /// Has DCGM let go of the counters: its profiling metrics are blank from then on. Safe to run twice.
+    /// Has DCGM let go of the counters: its profiling metrics are blank from then on. Safe to run
+    /// twice.
     pub fn pause(&self) -> Result<(), Error> {
         self.run("pausing DCGM", "--pause")
     }
@@ -36,6 +38,6 @@ impl Dcgm {
             command.args(["--host", host]);
         }
         command.arg(verb);
-        run_here(what, &mut command, LIMIT).map(drop)
+        run_here(what, &mut command, COMMAND_TIMEOUT).map(drop)
     }
 }

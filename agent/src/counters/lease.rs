@@ -7,22 +7,22 @@ use serde::{Deserialize, Serialize};
 /// Stands for every GPU of the node, where it is not known which ones a container has.
 const NODE: &str = "node";
 /// Most GPUs that are taken one by one.
-const MOST: usize = 64;
+const MAX_GPUS: usize = 64;
 
-/// A lease.
+/// A lease of the performance counters of GPUs, which one profiler at a time may have.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// UID of the capture that has it.
+    /// UID of the capture that has the counters.
     pub owner: String,
-    /// When it ends by itself, Unix milliseconds.
+    /// When the lease ends by itself, in ms since the Unix epoch.
     pub deadline_unix_ms: u64,
-    /// Whether DCGM must be paused for as long as it lasts.
+    /// Whether DCGM must be paused for as long as the lease lasts.
     #[serde(default)]
     pub pauses: bool,
 }
 
 impl Lease {
-    /// Whether its deadline has passed.
+    /// Whether the lease has passed its deadline.
     pub const fn has_ended(&self, now_unix_ms: u64) -> bool {
         self.deadline_unix_ms <= now_unix_ms
     }
@@ -56,7 +56,7 @@ pub fn gpus<'a>(devices: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> 
                 .all(|letter| letter.is_ascii_alphanumeric() || letter == '-')
     };
     let names: BTreeSet<&str> = devices.into_iter().collect();
-    if (1..=MOST).contains(&names.len()) && names.iter().all(is_uuid) {
+    if (1..=MAX_GPUS).contains(&names.len()) && names.iter().all(is_uuid) {
         names.into_iter().map(str::to_owned).collect()
     } else {
         BTreeSet::from([NODE.to_owned()])
@@ -75,7 +75,7 @@ mod tests {
         for unknown in [&[][..], &[""], &["nvidia0"], &["GPU-a", "../x"], &["GPU-a", ""]] {
             assert_eq!(leased(unknown), ["node"], "{unknown:?}");
         }
-        let many: Vec<String> = (0..=MOST).map(|at| format!("GPU-{at}")).collect();
+        let many: Vec<String> = (0..=MAX_GPUS).map(|at| format!("GPU-{at}")).collect();
         assert_eq!(
             gpus(many.iter().map(String::as_str)),
             BTreeSet::from(["node".to_owned()])

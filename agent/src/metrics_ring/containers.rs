@@ -13,29 +13,32 @@ use super::track::Track;
 use super::{CGROUP, rows};
 
 /// Containers that are kept, those that ended within the ring's length included.
-pub(super) const CONTAINERS: usize = 256;
-/// Processor time that a round may take for containers, on average: what is left is read in the next one.
-const BUDGET: Duration = Duration::from_micros(400);
+pub(super) const MAX_CONTAINERS: usize = 256;
+/// Processor time that a round may take for containers, on average: what is left is read in the
+/// next one.
+const ROUND_BUDGET: Duration = Duration::from_micros(400);
 /// Most that rounds save up for one that an interrupt or a cold cache made longer.
-const SAVED: Duration = BUDGET.saturating_mul(5);
-/// Containers that are read between two looks at the clock of processor time, which takes as long as reading half of one.
-const BATCH: usize = 4;
+const MAX_SAVED_BUDGET: Duration = ROUND_BUDGET.saturating_mul(5);
+/// Containers that are read between two looks at the clock of processor time, which takes as long
+/// as reading half of one.
+const CONTAINERS_BETWEEN_CLOCK_READS: usize = 4;
 /// A reading that takes this long was interrupted, and is of no time that is known.
-const STALL: Duration = Duration::from_millis(10);
+const MIN_STALL_DURATION: Duration = Duration::from_millis(10);
 /// Time between two readings of a container's memory, in rounds.
 const MEMORY_ROUNDS: u64 = 5;
-/// The same as a size.
+/// [`MEMORY_ROUNDS`] as a size.
 const MEMORY_ROWS: usize = 5;
-/// Time between two readings of a container's pressure, in rounds: the kernel adds up what every processor counted.
+/// Time between two readings of a container's pressure, in rounds: the kernel adds up what every
+/// processor counted.
 const PRESSURE_ROUNDS: u64 = 10;
-/// The same as a size.
+/// [`PRESSURE_ROUNDS`] as a size.
 const PRESSURE_ROWS: usize = 10;
 
-/// Series of [`Held::processor`].
+/// Series of [`SampledContainer::processor`].
 const PROCESSOR: [(&str, &str); 1] = [("cpu_usage", "cores")];
-/// Series of [`Held::memory`].
+/// Series of [`SampledContainer::memory`].
 const MEMORY: [(&str, &str); 1] = [("memory_used", "bytes")];
-/// Series of [`Held::pressure`].
+/// Series of [`SampledContainer::pressure`].
 const PRESSURE: [(&str, &str); 3] = [
     ("cpu_pressure", "ratio"),
     ("memory_pressure", "ratio"),
@@ -48,7 +51,7 @@ const DEVICE: &str = "container";
 #[derive(Debug)]
 pub(super) struct Containers {
     length: Duration,
-    held: BTreeMap<String, Held>,
+    held: BTreeMap<String, SampledContainer>,
     /// The container that the last round ended with.
     last: Option<String>,
     round: u64,
@@ -58,8 +61,8 @@ pub(super) struct Containers {
 
 /// The tracks of one container, and its counters while it runs.
 #[derive(Debug)]
-struct Held {
-    open: Option<Open>,
+struct SampledContainer {
+    open: Option<OpenCounters>,
     /// A row for each round.
     processor: Track,
     memory: Track,
@@ -68,7 +71,7 @@ struct Held {
 
 /// The counters of a container, and what they said last.
 #[derive(Debug)]
-struct Open {
+struct OpenCounters {
     counters: ContainerUsage,
     processor: Option<(Instant, Duration)>,
     pressure: Option<(Instant, Pressure)>,
@@ -78,7 +81,7 @@ struct Open {
 
 /// What came of a round.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct RoundOutcome {
     /// Containers whose counters were read.
     pub(super) read: usize,
     /// Containers that were due and left to the next round.
@@ -92,7 +95,7 @@ impl Containers {
             held: BTreeMap::new(),
             last: None,
             round: 0,
-            saved: SAVED,
+            saved: MAX_SAVED_BUDGET,
         }
     }
 
@@ -120,7 +123,7 @@ impl Containers {
 
     /// Makes room for a container, if need be in the place of the one that ended first.
     fn hold_one(&mut self, id: String, counters: ContainerUsage) -> Result<(), String> {
-        if !self.held.contains_key(&id) && self.held.len() >= CONTAINERS {
+        if !self.held.contains_key(&id) && self.held.len() >= MAX_CONTAINERS {
             let ended = self.held.iter().filter(|(_, held)| held.open.is_none());
             let first = ended.min_by_key(|(_, held)| held.processor.last());
             let Some(first) = first.map(|(id, _)| id.clone()) else {
@@ -130,13 +133,13 @@ impl Containers {
         }
         let phase = u64::try_from(self.held.len()).unwrap_or_default() % PRESSURE_ROUNDS;
         let length = self.length;
-        let held = self.held.entry(id).or_insert_with(|| Held {
+        let held = self.held.entry(id).or_insert_with(|| SampledContainer {
             open: None,
             processor: Track::new(PROCESSOR.len(), rows(length, 1)),
             memory: Track::new(MEMORY.len(), rows(length, MEMORY_ROWS)),
             pressure: Track::new(PRESSURE.len(), rows(length, PRESSURE_ROWS)),
         });
-        held.open = Some(Open {
+        held.open = Some(OpenCounters {
             counters,
             processor: None,
             pressure: None,
@@ -145,15 +148,16 @@ impl Containers {
         Ok(())
     }
 
-    /// Reads the counters of the containers in turn, for as long as a round may take: from the one after the last one of the round
-    /// before. What a round leaves of its time, later ones may take.
-    pub(super) fn read(&mut self, utc_ns: impl Fn() -> u64) -> Taken {
+    /// Reads the counters of the containers in turn, for as long as a round may take: from the one
+    /// after the last one of the round before. What a round leaves of its time, later ones may
+    /// take.
+    pub(super) fn read(&mut self, utc_ns: impl Fn() -> u64) -> RoundOutcome {
         self.round = self.round.wrapping_add(1);
         let clock = ProcessorClock::start();
-        let allowed = self.saved + BUDGET;
+        let allowed = self.saved + ROUND_BUDGET;
         let last = self.last.take();
         let after = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let mut taken = Taken::default();
+        let mut taken = RoundOutcome::default();
         let mut due = 0_usize;
         let mut out_of_time = false;
         for part in [Some((after, Bound::Unbounded)), last.as_deref().map(until)] {
@@ -163,7 +167,7 @@ impl Containers {
                     continue;
                 }
                 due = due.saturating_add(1);
-                out_of_time |= taken.read.is_multiple_of(BATCH) && clock.elapsed() > allowed;
+                out_of_time |= taken.read.is_multiple_of(CONTAINERS_BETWEEN_CLOCK_READS) && clock.elapsed() > allowed;
                 if !out_of_time {
                     held.read(self.round, utc_ns());
                     taken.read = taken.read.saturating_add(1);
@@ -171,7 +175,7 @@ impl Containers {
                 }
             }
         }
-        self.saved = SAVED.min(allowed.saturating_sub(clock.elapsed()));
+        self.saved = MAX_SAVED_BUDGET.min(allowed.saturating_sub(clock.elapsed()));
         taken.missed = u64::try_from(due.saturating_sub(taken.read)).unwrap_or(u64::MAX);
         taken
     }
@@ -219,7 +223,7 @@ impl Containers {
     }
 }
 
-impl Held {
+impl SampledContainer {
     const fn tracks_mut(&mut self) -> [&mut Track; 3] {
         [&mut self.processor, &mut self.memory, &mut self.pressure]
     }
@@ -232,8 +236,9 @@ impl Held {
             self.open = None;
             return;
         };
-        // The next reading tells what was used meanwhile, where it is not known of which time this one is.
-        let is_exact = now.elapsed() < STALL;
+        // The next reading tells what was used meanwhile, where it is not known of which time this
+        // one is.
+        let is_exact = now.elapsed() < MIN_STALL_DURATION;
         let before = open.processor.filter(|_| is_exact);
         if is_exact {
             open.processor = Some((now, time));
@@ -285,7 +290,7 @@ const fn precise(bytes: u64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics_ring::finder::{Finder, PAUSE};
+    use crate::metrics_ring::finder::{Finder, MAX_RETRY_INTERVAL};
     use flopwatch_attach::process::Procfs;
     use std::path::PathBuf;
     use tempfile::TempDir;
@@ -336,7 +341,7 @@ mod tests {
         /// Samples those that run. Returns how many more have no room.
         fn update(&mut self, running: &BTreeSet<String>, now: Instant) -> u64 {
             let missing = self.containers.missing(running);
-            self.finder.look(missing, now, |found| self.containers.hold(found))
+            self.finder.inspect(missing, now, |found| self.containers.hold(found))
         }
     }
 
@@ -348,44 +353,44 @@ mod tests {
 
     #[test]
     fn containers_beyond_the_bound_are_counted_once_and_get_in_when_others_end() {
-        let root = machine(CONTAINERS + 3);
+        let root = machine(MAX_CONTAINERS + 3);
         let (mut sampler, now) = (Sampler::of(&root), Instant::now());
-        assert_eq!(sampler.update(&ids(0..CONTAINERS + 3), now), 3);
-        assert_eq!(sampler.containers.open(), CONTAINERS);
-        let later = now + PAUSE * 2;
+        assert_eq!(sampler.update(&ids(0..MAX_CONTAINERS + 3), now), 3);
+        assert_eq!(sampler.containers.open(), MAX_CONTAINERS);
+        let later = now + MAX_RETRY_INTERVAL * 2;
         assert_eq!(
-            sampler.update(&ids(0..CONTAINERS + 3), later),
+            sampler.update(&ids(0..MAX_CONTAINERS + 3), later),
             0,
             "they are counted already"
         );
         let is_held = |sampler: &Sampler, at: usize| sampler.containers.held.contains_key(&id(at));
-        let left: Vec<_> = (0..CONTAINERS + 3).filter(|at| !is_held(&sampler, *at)).collect();
-        let running = (2..CONTAINERS + 3).map(id).collect();
-        assert_eq!(sampler.update(&running, later + PAUSE * 2), 0);
+        let left: Vec<_> = (0..MAX_CONTAINERS + 3).filter(|at| !is_held(&sampler, *at)).collect();
+        let running = (2..MAX_CONTAINERS + 3).map(id).collect();
+        assert_eq!(sampler.update(&running, later + MAX_RETRY_INTERVAL * 2), 0);
         let held = left.iter().filter(|at| is_held(&sampler, **at)).count();
         assert_eq!(
             (held, sampler.containers.held.len()),
-            (2, CONTAINERS),
+            (2, MAX_CONTAINERS),
             "in the place of two that ended"
         );
     }
 
     #[test]
     fn containers_take_turns_where_a_round_has_no_time_for_all() {
-        let root = machine(CONTAINERS);
+        let root = machine(MAX_CONTAINERS);
         let mut sampler = Sampler::of(&root);
-        sampler.update(&ids(0..CONTAINERS), Instant::now());
+        sampler.update(&ids(0..MAX_CONTAINERS), Instant::now());
         let mut read = 0;
         for round in 0..200 {
             let taken = sampler.containers.read(|| NOW + round * SECOND);
             assert_eq!(
                 taken.read + usize::try_from(taken.missed).unwrap(),
-                CONTAINERS,
+                MAX_CONTAINERS,
                 "all are accounted for"
             );
             read += taken.read;
         }
-        let counts: Vec<_> = (0..CONTAINERS)
+        let counts: Vec<_> = (0..MAX_CONTAINERS)
             .map(|number| points(&sampler.containers, number))
             .collect();
         assert_eq!(counts.iter().sum::<usize>(), read);
@@ -402,7 +407,7 @@ mod tests {
         sampler.containers.read(|| NOW + SECOND);
         sampler.update(&BTreeSet::new(), Instant::now());
         let mut containers = sampler.containers;
-        assert_eq!(containers.read(|| NOW + 2 * SECOND), Taken::default());
+        assert_eq!(containers.read(|| NOW + 2 * SECOND), RoundOutcome::default());
         containers.expire(NOW + SECOND / 2);
         assert_eq!(points(&containers, 0), 1);
         containers.expire(NOW + 2 * SECOND);

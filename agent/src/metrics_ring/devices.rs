@@ -11,13 +11,13 @@ use super::track::Track;
 use super::{NVML, rows};
 
 /// GPUs and partitions that are kept: eight GPUs of seven partitions each.
-pub(super) const UNITS: usize = 64;
+pub(super) const MAX_UNITS: usize = 64;
 /// Pairs of a container and a GPU or partition on which it has processes that are kept.
-pub(super) const HOLDERS: usize = 128;
+pub(super) const MAX_HOLDERS: usize = 128;
 /// Time between two values of PCIe throughput, in rounds.
 const PCIE_ROUNDS: usize = 10;
 /// How long the answer to whose a process is holds.
-const FRESH: Duration = Duration::from_secs(1);
+const OWNER_CACHE_TTL: Duration = Duration::from_secs(1);
 
 /// Finds the container of a process, by its 64 hex digits, from the PID on the host.
 pub(super) type ContainerOf = Box<dyn Fn(u32) -> Option<String> + Send + Sync>;
@@ -69,16 +69,18 @@ impl Devices {
         self.used
     }
 
-    /// Takes a round in, in which processes were read where it is `whole`. Returns how many readings had no room.
+    /// Takes a round in, in which processes were read where it is `whole`. Returns how many
+    /// readings had no room.
     pub(super) fn take(&mut self, readings: &[UnitReading], whole: bool) -> u64 {
         let now = Instant::now();
-        self.known.retain(|_, (asked, _)| now.duration_since(*asked) < FRESH);
+        self.known
+            .retain(|_, (asked, _)| now.duration_since(*asked) < OWNER_CACHE_TTL);
         let mut refused = 0_u64;
         self.used &= !whole;
         let mut holders: usize = self.units.values().map(|unit| unit.holders.len()).sum();
         for reading in readings {
             let uuid = &reading.device.uuid;
-            if !self.units.contains_key(uuid) && self.units.len() < UNITS {
+            if !self.units.contains_key(uuid) && self.units.len() < MAX_UNITS {
                 let unit = Unit::new(self.length, reading.parent.clone());
                 self.units.insert(uuid.clone(), unit);
             }
@@ -92,7 +94,7 @@ impl Devices {
             }
             for (container, total) in totals(reading, &mut self.known, &self.container_of, now) {
                 self.used = true;
-                if !unit.holders.contains_key(container) && holders >= HOLDERS {
+                if !unit.holders.contains_key(container) && holders >= MAX_HOLDERS {
                     refused = refused.saturating_add(1);
                     continue;
                 }
@@ -124,8 +126,9 @@ impl Devices {
         self.units.values().map(Unit::bytes).sum()
     }
 
-    /// Adds the series of a container's devices: each from the first to the last round in which a process of the container was
-    /// seen there, so that nothing shows of who had the device before or after it.
+    /// Adds the series of a container's devices: each from the first to the last round in which a
+    /// process of the container was seen there, so that nothing shows of who had the device before
+    /// or after it.
     pub(super) fn add(&self, found: &mut EarlierSamples, container_id: &str, span: Span) {
         let mut seen: BTreeMap<&str, Span> = BTreeMap::new();
         for (uuid, unit) in &self.units {
@@ -255,7 +258,7 @@ fn kind(timed: &TimedReading) -> Option<Timed> {
     Some(if first.is_gpm() { Timed::Gpm } else { Timed::Pcie })
 }
 
-const fn name(uuid: &str, metric: Metric) -> Name<'_> {
+fn name(uuid: &str, metric: Metric) -> Name<'_> {
     Name {
         source: NVML,
         device: uuid,
@@ -410,21 +413,21 @@ mod tests {
     #[test]
     fn what_has_no_room_is_counted() {
         let mut devices = devices();
-        let readings: Vec<_> = (0..UNITS + 3)
+        let readings: Vec<_> = (0..MAX_UNITS + 3)
             .map(|at| reading(&format!("GPU-{at}"), None, NOW, &[]))
             .collect();
         assert_eq!(devices.take(&readings, true), 3);
-        let readings: Vec<_> = (0..HOLDERS + 2)
+        let readings: Vec<_> = (0..MAX_HOLDERS + 2)
             .map(|at| reading(&format!("GPU-{at}"), None, NOW, &[1]))
             .collect();
-        let beyond = u64::try_from(HOLDERS + 2 - UNITS).unwrap();
+        let beyond = u64::try_from(MAX_HOLDERS + 2 - MAX_UNITS).unwrap();
         assert_eq!(devices.take(&readings, true), beyond, "units");
         let crowd: Vec<u32> = (0..20).collect();
-        let readings: Vec<_> = (0..UNITS)
+        let readings: Vec<_> = (0..MAX_UNITS)
             .map(|at| reading(&format!("GPU-{at}"), None, NOW, &crowd))
             .collect();
         let mut devices = Devices::new(Duration::from_mins(10), Box::new(|pid| Some(pid.to_string())));
-        let pairs = u64::try_from(UNITS * crowd.len() - HOLDERS).unwrap();
+        let pairs = u64::try_from(MAX_UNITS * crowd.len() - MAX_HOLDERS).unwrap();
         assert_eq!(devices.take(&readings, true), pairs, "pairs of a container and a GPU");
     }
 

@@ -1,5 +1,5 @@
-//! Where the counters of containers are: their cgroups, found and opened apart from the thread that reads them, for a file of a
-//! cgroup can be long in opening while pods come and go.
+//! Where the counters of containers are: their cgroups, found and opened apart from the thread that
+//! reads them, for a file of a cgroup can be long in opening while pods come and go.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -9,19 +9,20 @@ use flopwatch_attach::process::Procfs;
 use flopwatch_attach::usage::{ContainerUsage, Hierarchies};
 use flopwatch_nvml::ProcessorClock;
 
-/// After a look for containers' cgroups, so many times what it took of the processor passes before the next one.
-const LOOK_SHARE: u32 = 200;
+/// After a look for containers' cgroups, so many times what it took of the processor passes before
+/// the next one.
+const SCAN_SHARE_DIVISOR: u32 = 200;
 /// Longest pause before a container is looked for again whose cgroup was not found.
-pub(super) const PAUSE: Duration = Duration::from_mins(1);
+pub(super) const MAX_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Finds containers' counters, and those that are not there less and less often.
 #[derive(Debug)]
 pub(super) struct Finder {
     hierarchies: Option<Hierarchies>,
     procfs: Procfs,
-    /// Those that had no room when they were last found.
+    /// IDs of containers for which there was no room at the last look.
     refused: BTreeSet<String>,
-    /// Those whose cgroup was looked for in vain.
+    /// IDs of containers whose cgroup was not found at the last look.
     lost: BTreeSet<String>,
     /// When they are looked for again, and the pause after that.
     next: (Option<Instant>, Duration),
@@ -46,9 +47,10 @@ impl Finder {
         self.hierarchies.is_some()
     }
 
-    /// Opens the counters of those containers that can be found, where it is time for a look, and gives them to `hold`, which returns
-    /// those that it has no room for. Returns how many of these were not among those of the look before.
-    pub(super) fn look(
+    /// Opens the counters of those containers that can be found, where it is time for a look, and
+    /// gives them to `hold`, which returns those that it has no room for. Returns how many of these
+    /// were not among those of the look before.
+    pub(super) fn inspect(
         &mut self,
         wanted: BTreeSet<String>,
         now: Instant,
@@ -67,9 +69,9 @@ impl Finder {
         }
         let clock = ProcessorClock::start();
         let paths = hierarchies.find(&wanted, &self.procfs);
-        self.rested = Some(now + clock.elapsed() * LOOK_SHARE);
+        self.rested = Some(now + clock.elapsed() * SCAN_SHARE_DIVISOR);
         let pause = if known_lost {
-            (pause * 2).min(PAUSE)
+            (pause * 2).min(MAX_RETRY_INTERVAL)
         } else {
             Duration::from_secs(1)
         };
@@ -97,21 +99,21 @@ mod tests {
         std::fs::write(root.path().join("cgroup.controllers"), "").unwrap();
         let absent = "f".repeat(64);
         let (mut finder, mut now) = (Finder::new(root.path(), Procfs::new("/nowhere")), Instant::now());
-        let look = |finder: &mut Finder, now: Instant| {
+        let inspect = |finder: &mut Finder, now: Instant| {
             let mut found = 0;
-            finder.look(BTreeSet::from([absent.clone()]), now, |opened| {
+            finder.inspect(BTreeSet::from([absent.clone()]), now, |opened| {
                 found = opened.len();
                 BTreeSet::new()
             });
             found
         };
-        look(&mut finder, now);
+        inspect(&mut finder, now);
         let mut pauses = Vec::new();
         for _ in 0..8 {
             let again = finder.next.0.unwrap();
             pauses.push(again.duration_since(now).as_secs());
             now = again;
-            look(&mut finder, now);
+            inspect(&mut finder, now);
         }
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60]);
         let pod = "kubepods/pod0a1b2c3d-1111-2222-3333-444455556666";
@@ -119,10 +121,10 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("cpu.stat"), "usage_usec 1\n").unwrap();
         assert_eq!(
-            look(&mut finder, now + Duration::from_secs(1)),
+            inspect(&mut finder, now + Duration::from_secs(1)),
             0,
             "its time has not come"
         );
-        assert_eq!(look(&mut finder, now + PAUSE), 1);
+        assert_eq!(inspect(&mut finder, now + MAX_RETRY_INTERVAL), 1);
     }
 }

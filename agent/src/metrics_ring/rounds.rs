@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_nvml::ProcessorClock;
 
-use super::{CGROUP, ROUND, Shared, utc_ns};
+use super::{CGROUP, ROUND_INTERVAL, Shared, utc_ns};
 
 /// Reads until the ring ends; waits while there is nothing to read.
 pub(super) fn run(shared: &Arc<Shared>) {
@@ -28,11 +28,11 @@ pub(super) fn run(shared: &Arc<Shared>) {
             continue;
         }
         // On the grid of the first round, so that the rate does not drift.
-        next += ROUND * late.saturating_add(1);
+        next += ROUND_INTERVAL * late.saturating_add(1);
     }
 }
 
 /// Whole rounds that fit into a time.
 fn rounds_in(time: Duration) -> u32 {
-    u32::try_from(time.as_nanos() / ROUND.as_nanos().max(1)).unwrap_or(u32::MAX)
+    u32::try_from(time.as_nanos() / ROUND_INTERVAL.as_nanos().max(1)).unwrap_or(u32::MAX)
 }

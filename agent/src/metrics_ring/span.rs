@@ -2,7 +2,7 @@
 
 use flopwatch_pipeline::transform::{EarlierSamples, SampledSeries};
 
-use super::ROUND;
+use super::ROUND_INTERVAL;
 use super::track::Track;
 
 /// From when to when, in ns since 1970; both ends belong to it.
@@ -52,10 +52,10 @@ impl Span {
         });
     }
 
-    /// Counts what a track that has a row each round lacks within the span: between its rows, and after the last one up to
-    /// `end` where it should have gone on.
+    /// Counts what a track that has a row each round lacks within the span: between its rows, and
+    /// after the last one up to `end` where it should have gone on.
     pub(crate) fn count_gaps(self, found: &mut EarlierSamples, track: &Track, end: Option<u64>) {
-        let round = u64::try_from(ROUND.as_nanos()).unwrap_or(u64::MAX);
+        let round = u64::try_from(ROUND_INTERVAL.as_nanos()).unwrap_or(u64::MAX);
         let end = end.map(|end| end.min(self.until));
         let mut times = track.times().filter(|at| self.holds(*at)).chain(end);
         let Some(first) = times.next() else { return };

@@ -2,15 +2,16 @@
 
 use std::collections::VecDeque;
 
-/// A time is kept as the lower 32 bits of its ns since 1970 by this power of two: to 16 µs, unambiguous for 19 hours.
-const UNIT: u32 = 14;
+/// A time is kept as the lower 32 bits of its ns since 1970 by this power of two: to 16 µs,
+/// unambiguous for 19 hours.
+const TIME_SHIFT: u32 = 14;
 /// A time that lies this far before the newest one means that the clock was set back: 10 s.
-const SET_BACK: u64 = 10_000_000_000 >> UNIT;
+const SET_BACK: u64 = 10_000_000_000 >> TIME_SHIFT;
 /// Rows that a track has room for at first.
-const FIRST: usize = 64;
+const INITIAL_ROWS: usize = 64;
 
-/// Rows of one time and `width` values each. A row takes 4 bytes and 4 for each value; a value has 24 bits of precision, and
-/// none is kept as NaN.
+/// Rows of one time and `width` values each. A row takes 4 bytes and 4 for each value; a value has
+/// 24 bits of precision, and none is kept as NaN.
 #[derive(Debug)]
 pub(crate) struct Track {
     width: usize,
@@ -32,10 +33,10 @@ impl Track {
         }
     }
 
-    /// Keeps a row, if it is newer than the newest one; the oldest one goes where there is no room. Where the clock was set back,
-    /// nothing older is kept: the times would not be in order.
+    /// Keeps a row, if it is newer than the newest one; the oldest one goes where there is no room.
+    /// Where the clock was set back, nothing older is kept: the times would not be in order.
     pub(crate) fn push(&mut self, utc_ns: u64, row: impl IntoIterator<Item = Option<f64>>) {
-        let at = utc_ns >> UNIT;
+        let at = utc_ns >> TIME_SHIFT;
         if !self.times.is_empty() && at <= self.newest && self.newest - at < SET_BACK {
             return;
         }
@@ -57,7 +58,7 @@ impl Track {
     fn make_room(&mut self) {
         if self.times.len() == self.times.capacity() {
             let rows = self.times.len();
-            let more = (rows / 4).max(FIRST).min(self.most.saturating_sub(rows).max(1));
+            let more = (rows / 4).max(INITIAL_ROWS).min(self.most.saturating_sub(rows).max(1));
             self.times.reserve_exact(more);
             self.values.reserve_exact(more * self.width);
         }
@@ -87,7 +88,7 @@ impl Track {
 
     /// Time of the newest row in ns since 1970.
     pub(crate) fn last(&self) -> Option<u64> {
-        (!self.is_empty()).then_some(self.newest << UNIT)
+        (!self.is_empty()).then_some(self.newest << TIME_SHIFT)
     }
 
     /// Times of all rows in ns since 1970, from the oldest on.
@@ -111,7 +112,7 @@ impl Track {
     /// The time whose lower bits are these: it is not after the newest one.
     fn whole(&self, kept: u32) -> u64 {
         let age = low(self.newest).wrapping_sub(kept);
-        (self.newest - u64::from(age)) << UNIT
+        (self.newest - u64::from(age)) << TIME_SHIFT
     }
 }
 
@@ -154,7 +155,7 @@ mod tests {
             [0.0, 1.0, 2.0, 3.0]
         );
         for ((at, _), row) in found.iter().zip(0..) {
-            assert!((NOW + row * TENTH).abs_diff(*at) < 1 << UNIT, "to 16 µs");
+            assert!((NOW + row * TENTH).abs_diff(*at) < 1 << TIME_SHIFT, "to 16 µs");
         }
         assert_eq!(track.column(1).count(), 2, "what was not measured is left out");
     }
@@ -217,6 +218,6 @@ mod tests {
         track.push(later, [Some(1.0), None]);
         let found: Vec<_> = track.times().collect();
         assert_eq!(found.len(), 1);
-        assert!(later.abs_diff(found[0]) < 1 << UNIT);
+        assert!(later.abs_diff(found[0]) < 1 << TIME_SHIFT);
     }
 }

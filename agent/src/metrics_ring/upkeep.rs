@@ -1,4 +1,5 @@
-//! The thread that finds the counters of containers that started, and keeps the ring within its length.
+//! The thread that finds the counters of containers that started, and keeps the ring within its
+//! length.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,18 +12,18 @@ use super::{CGROUP, NVML, Shared, utc_ns};
 pub(super) type Running = Box<dyn Fn() -> BTreeSet<String> + Send>;
 
 /// Time between two rounds.
-const PAUSE: Duration = Duration::from_secs(1);
+const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Keeps it until the ring ends.
 pub(super) fn run(shared: &Arc<Shared>, finder: &mut Finder, running: &Running) {
     let mut next = Instant::now();
     while shared.wait_until(next) {
-        next = Instant::now() + PAUSE;
+        next = Instant::now() + ROUND_INTERVAL;
         let missing = running();
         let missing = shared.containers().missing(&missing);
-        let refused = finder.look(missing, Instant::now(), |found| {
+        let refused = finder.inspect(missing, Instant::now(), |found| {
             let refused = shared.containers().hold(found);
-            shared.tell(|told| told.containers = true);
+            shared.signal(|signals| signals.containers = true);
             refused
         });
         shared.gauges.no_room_for_containers(refused);

@@ -9,28 +9,28 @@
 //! files in the container are removed, the status says how it ended, and the capture's files on the
 //! node are removed.
 
-mod again;
 mod attach;
 mod context;
 mod fetch;
 mod finish;
-mod fleet;
+mod fleet_row;
 mod memory;
 mod observers;
 mod open;
 mod outcome;
-mod overhead;
 mod prelude;
 mod produce;
 mod publish;
 mod raw;
 mod resume;
+mod retry;
 mod scrape;
 mod start;
 mod store;
 mod task;
 mod unprepared;
 mod window;
+mod window_cost;
 
 use std::sync::Arc;
 
@@ -41,7 +41,7 @@ use kube::ResourceExt;
 use tokio::sync::watch;
 
 use crate::adoption::Journal;
-use crate::node::claims::Claim;
+use crate::node::container_leases::CaptureLease;
 use crate::node::{Node, journal};
 use crate::plan::Interrupt;
 use context::Context;
@@ -50,22 +50,22 @@ use context::Context;
 pub type Interrupts = watch::Receiver<Option<Interrupt>>;
 
 /// Carries a new capture to its end.
-pub async fn run(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, claim: Claim) {
-    let mut cx = Context::new(node, capture, (interrupts, claim), Journal::default());
+pub async fn run(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, lease: CaptureLease) {
+    let mut cx = Context::new(node, capture, (interrupts, lease), Journal::default());
     let ended = match task::begin(&mut cx) {
-        Ok(first) => task::carry(&mut cx, first).await,
+        Ok(first) => task::run_stages(&mut cx, first).await,
         Err(failure) => Err(failure.into()),
     };
     finish::finish(cx, ended).await;
 }
 
 /// Runs a capture to its end that an earlier agent process began.
-pub async fn adopt(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, claim: Claim) {
+pub async fn adopt(node: &Arc<Node>, capture: &Capture, interrupts: Interrupts, lease: CaptureLease) {
     let kept = journal::read(&journal::path(&node.spool, &capture.uid().unwrap_or_default()));
     let journal = kept.clone().unwrap_or_default();
-    let mut cx = Context::new(node, capture, (interrupts, claim), journal);
+    let mut cx = Context::new(node, capture, (interrupts, lease), journal);
     let ended = match resume::resume(&mut cx, kept.as_ref()).await {
-        Ok(next) => task::carry(&mut cx, next).await,
+        Ok(next) => task::run_stages(&mut cx, next).await,
         Err(failed) => Err(failed),
     };
     finish::finish(cx, ended).await;

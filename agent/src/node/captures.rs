@@ -20,22 +20,22 @@ use tracing::{Instrument, info, info_span, warn};
 
 use crate::adoption::Journal;
 use crate::node::capture::{self, Interrupts};
-use crate::node::claims::{Claim, Claims, Hold, Live};
+use crate::node::container_leases::{CaptureLease, ContainerLease, ContainerLeases, Live};
 use crate::node::journal;
 use crate::node::pace::Pace;
 use crate::node::sweep::capture_id;
 use crate::node::watched;
 use crate::node::writer::{self, Target};
-use crate::node::{Node, fleet};
-use crate::plan::{Holder, Interrupt, Observed, Step, interrupt, is_waiting, plan, was_started};
+use crate::node::{Node, fleet_outbox};
+use crate::plan::{CaptureAction, Holder, Interrupt, Observed, interrupt, is_waiting, plan, was_started};
 use crate::status::Draft;
 
 /// Reconciliations at once. Each only plans, writes one status, or starts a task.
 const CONCURRENCY: u16 = 4;
 /// Pause before a reconciliation that failed is tried again.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Time between two looks for captures that are gone.
-const LOOK_FOR_GONE: Duration = Duration::from_secs(5);
+const GONE_CAPTURES_INTERVAL: Duration = Duration::from_secs(5);
 /// Longest time that removing a capture's artifacts may take.
 const REMOVAL_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -59,7 +59,7 @@ pub struct Captures {
     node: Arc<Node>,
     /// All captures of the node, as watched.
     watched: Store<Capture>,
-    claims: Arc<Claims>,
+    container_leases: Arc<ContainerLeases>,
     /// How often captures that wait are told what for.
     pace: Pace,
     tasks: TaskTracker,
@@ -81,7 +81,7 @@ impl Captures {
             .reconcile_all_on(looks)
             .graceful_shutdown_on(stop.cancelled_owned());
         let captures = Arc::new(Self {
-            claims: Claims::new(node.limits.captures, freed),
+            container_leases: ContainerLeases::new(node.limits.captures, freed),
             node,
             watched,
             pace: Pace::default(),
@@ -113,13 +113,14 @@ impl Captures {
         self.tasks.wait().await;
     }
 
-    /// Ends captures that are gone altogether, until the node is told to stop. The watch says nothing of one that was deleted
-    /// while this node was cut off, and the operator releases captures of lost nodes without their agent.
+    /// Ends captures that are gone altogether, until the node is told to stop. The watch says
+    /// nothing of one that was deleted while this node was cut off, and the operator releases
+    /// captures of lost nodes without their agent.
     pub async fn end_gone(self: Arc<Self>) {
-        let mut ticks = interval(LOOK_FOR_GONE);
+        let mut ticks = interval(GONE_CAPTURES_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut due = async || {
-            self.claims.some().await;
+            self.container_leases.some().await;
             ticks.tick().await;
         };
         while self.node.stop.run_until_cancelled(due()).await.is_some() {
@@ -156,12 +157,18 @@ impl Captures {
     }
 
     fn live(&self) -> MutexGuard<'_, BTreeMap<String, Live>> {
-        self.claims.live()
+        self.container_leases.live()
     }
 
-    /// Plans a capture's next step, and claims it in the same breath when a task is to carry it: two reconciliations at once
-    /// cannot both take the last turn or the same container. `now` is by the clock that dated the capture.
-    fn plan_and_claim(&self, capture: &Capture, stored: bool, now: Timestamp) -> (Step, Option<(Interrupts, Claim)>) {
+    /// Plans a capture's next action, and leases its container in the same breath when a task is to
+    /// carry it out: two reconciliations at once cannot both take the last turn or the same
+    /// container. `now` is by the clock that dated the capture.
+    fn plan_and_lease(
+        &self,
+        capture: &Capture,
+        stored: bool,
+        now: Timestamp,
+    ) -> (CaptureAction, Option<(Interrupts, CaptureLease)>) {
         let uid = capture.uid().unwrap_or_default();
         let created = capture.creation_timestamp().map_or(now, |time| time.0);
         let container = (capture.spec.pod_ref.uid.clone(), capture.spec.container_name.clone());
@@ -170,13 +177,16 @@ impl Captures {
         let empty = CaptureStatus::default();
         let status = capture.status.as_ref().unwrap_or(&empty);
         let journal = self.journal(&uid);
-        let hold = if journal.as_ref().is_some_and(|journal| journal.stage.has_recorded()) {
-            Hold::Left
+        let container_lease = if journal.as_ref().is_some_and(|journal| journal.stage.has_recorded()) {
+            ContainerLease::Released
         } else {
-            Hold::Whole
+            ContainerLease::Recording
         };
         let mut live = self.live();
-        let recording = live.values().filter(|live| live.hold != Hold::Left).count();
+        let recording = live
+            .values()
+            .filter(|live| live.lease != ContainerLease::Released)
+            .count();
         let observed = Observed {
             now,
             created,
@@ -190,25 +200,25 @@ impl Captures {
             ahead,
             holder: live
                 .iter()
-                .find(|(_, other)| other.container == container && other.hold != Hold::Left)
+                .find(|(_, other)| other.container == container && other.lease != ContainerLease::Released)
                 .map(|(uid, other)| Holder {
                     name: &other.name,
-                    is_ending: other.hold == Hold::Leaving || self.is_ending(uid, other),
+                    is_ending: other.lease == ContainerLease::Draining || self.is_ending(uid, other),
                 })
                 .or(left.as_deref().map(|name| Holder { name, is_ending: false })),
         };
         let step = plan(&capture.spec, status, &observed);
-        if let Step::Interrupt(interrupt) = step
+        if let CaptureAction::Interrupt(interrupt) = step
             && let Some(own) = live.get(&uid)
         {
             raise(&own.interrupt, interrupt);
         }
-        if !matches!(step, Step::Start | Step::Adopt) {
+        if !matches!(step, CaptureAction::Start | CaptureAction::Adopt) {
             return (step, None);
         }
         // One that is adopted may have been ended while no agent was there.
         let (interrupt, interrupts) = watch::channel(interrupt(&capture.spec, status, observed.deleting));
-        let claim = Claim::new(Arc::clone(&self.claims), uid.clone());
+        let lease = CaptureLease::new(Arc::clone(&self.container_leases), uid.clone());
         live.insert(
             uid,
             Live {
@@ -216,12 +226,12 @@ impl Captures {
                 container,
                 target: Target::new(self.node.client.clone(), capture),
                 interrupt,
-                hold,
+                lease: container_lease,
             },
         );
         self.node.metrics.live(live.len());
-        self.claims.begin();
-        (step, Some((interrupts, claim)))
+        self.container_leases.begin();
+        (step, Some((interrupts, lease)))
     }
 
     /// What is written down of a capture; none where nothing is.
@@ -229,8 +239,8 @@ impl Captures {
         journal::read(&journal::path(&self.node.spool, uid))
     }
 
-    /// Whether the task of a live capture has but its last steps to do: it throws its data away, it has told its end, or there is no
-    /// such capture any more.
+    /// Whether the task of a live capture has but its last steps to do: it throws its data away, it
+    /// has told its end, or there is no such capture any more.
     fn is_ending(&self, uid: &str, live: &Live) -> bool {
         let thrown_away = |interrupt: Option<Interrupt>| interrupt.is_some_and(|interrupt| interrupt > Interrupt::Keep);
         let empty = CaptureStatus::default();
@@ -306,7 +316,7 @@ impl Captures {
     }
 
     /// Starts the task that runs a claimed capture to its end.
-    fn spawn(self: &Arc<Self>, capture: Capture, step: &Step, interrupts: Interrupts, claim: Claim) {
+    fn spawn(self: &Arc<Self>, capture: Capture, step: &CaptureAction, interrupts: Interrupts, lease: CaptureLease) {
         // It outlives the reconciliation that starts it.
         let span = info_span!(
             parent: None, "capture",
@@ -315,12 +325,12 @@ impl Captures {
         );
         let uid = capture.uid().unwrap_or_default();
         let node = Arc::clone(&self.node);
-        let adopt = *step == Step::Adopt;
+        let adopt = *step == CaptureAction::Adopt;
         let work = async move {
             if adopt {
-                capture::adopt(&node, &capture, interrupts, claim).await;
+                capture::adopt(&node, &capture, interrupts, lease).await;
             } else {
-                capture::run(&node, &capture, interrupts, claim).await;
+                capture::run(&node, &capture, interrupts, lease).await;
             }
         };
         // A task of its own, so that a panic in it is seen here and the claim is given back.
@@ -330,7 +340,7 @@ impl Captures {
             if let Err(error) = work.await {
                 warn!(%error, "the task of a capture failed; the capture is adopted");
             }
-            captures.node.metrics.live(captures.claims.end(&uid));
+            captures.node.metrics.live(captures.container_leases.end(&uid));
         };
         self.tasks.spawn(watch_over.instrument(span));
     }
@@ -364,25 +374,26 @@ async fn reconcile(capture: Arc<Capture>, captures: Arc<Captures>) -> Result<Act
     }
     if captures.live().contains_key(&capture.uid().unwrap_or_default()) {
         // No deadline is left to hold it against.
-        drop(captures.plan_and_claim(&capture, false, Timestamp::now()));
+        drop(captures.plan_and_lease(&capture, false, Timestamp::now()));
         return Ok(Action::await_change());
     }
-    // The cache may be older than the end of this capture's own task: decide on what the API server holds now.
+    // The cache may be older than the end of this capture's own task: decide on what the API server
+    // holds now.
     let Some(capture) = target.read().await? else {
         return Ok(Action::await_change());
     };
     let stored = deleting && is_stored(node, &capture).await?;
     let now = node.clock.now(&node.client).await;
-    let (step, claimed) = captures.plan_and_claim(&capture, stored, now);
+    let (step, claimed) = captures.plan_and_lease(&capture, stored, now);
     match step {
-        Step::Nothing | Step::Interrupt(_) => Ok(Action::await_change()),
-        Step::Start | Step::Adopt => {
-            if let Some((interrupts, claim)) = claimed {
-                captures.spawn(capture, &step, interrupts, claim);
+        CaptureAction::Nothing | CaptureAction::Interrupt(_) => Ok(Action::await_change()),
+        CaptureAction::Start | CaptureAction::Adopt => {
+            if let Some((interrupts, lease)) = claimed {
+                captures.spawn(capture, &step, interrupts, lease);
             }
             Ok(Action::await_change())
         }
-        Step::Wait { message, recheck } => {
+        CaptureAction::Wait { message, recheck } => {
             let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
             draft.queue(&message);
             // Whatever ends on the node changes what all that wait there are told.
@@ -391,11 +402,11 @@ async fn reconcile(capture: Arc<Capture>, captures: Arc<Captures>) -> Result<Act
             }
             Ok(Action::requeue(recheck))
         }
-        Step::Refuse(failure) => {
+        CaptureAction::Refuse(failure) => {
             refuse(node, &target, &capture, &failure).await?;
             Ok(Action::await_change())
         }
-        Step::Release => {
+        CaptureAction::Release => {
             release(node, &target, &capture).await?;
             Ok(Action::await_change())
         }
@@ -414,9 +425,9 @@ async fn is_stored(node: &Node, capture: &Capture) -> Result<bool, Error> {
 async fn refuse(node: &Node, target: &Target, capture: &Capture, failure: &Failure) -> Result<(), Error> {
     let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
     draft.fail(failure, None, Timestamp::now());
-    let row = fleet::note(node, capture).await;
+    let row = fleet_outbox::note(node, capture).await;
     apply_if_changed(target, capture, &draft).await?;
-    fleet::settle_noted(node, capture, row, draft.status()).await;
+    fleet_outbox::settle_noted(node, capture, row, draft.status()).await;
     node.metrics.capture_ended(failure.reason);
     info!(capture = display_name(capture), reason = %failure.reason, why = failure.message, "refused");
     Ok(())
@@ -459,5 +470,5 @@ fn is_changed(capture: &Capture, draft: &Draft) -> bool {
 )]
 fn retry(capture: Arc<Capture>, error: &Error, _: Arc<Captures>) -> Action {
     warn!(capture = display_name(&capture), error = %chain(error), "reconciling a capture failed and is retried");
-    Action::requeue(RETRY)
+    Action::requeue(RETRY_INTERVAL)
 }

@@ -1,7 +1,8 @@
 //! The certificate that this node's agent serves with: its own, for its node's name.
 //!
-//! The key is made here and leaves neither the process nor a folder in memory. The controller signs what the API server says that a token
-//! of an agent on this very node asked for (`certificates.k8s.io`), so no node gets the name of another.
+//! The key is made here and leaves neither the process nor a folder in memory. The controller signs
+//! what the API server says that a token of an agent on this very node asked for
+//! (`certificates.k8s.io`), so no node gets the name of another.
 
 use std::fs::Permissions;
 use std::io;
@@ -24,17 +25,17 @@ use x509_parser::pem::parse_x509_pem;
 use crate::metrics::Metrics;
 
 /// Validity that is asked for, in seconds: a week.
-const LIFE: i32 = 7 * 24 * 3600;
+const VALIDITY_SECONDS: i32 = 7 * 24 * 3600;
 /// Time until the next is asked for.
-const RENEW: Duration = Duration::from_hours(24);
-/// Time until the next try after one failed; it doubles up to [`LONGEST_RETRY`].
-const RETRY: Duration = Duration::from_secs(2);
-const LONGEST_RETRY: Duration = Duration::from_mins(2);
+const RENEWAL_INTERVAL: Duration = Duration::from_hours(24);
+/// Time until the next try after one failed; it doubles up to [`MAX_RETRY_INTERVAL`].
+const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(2);
+const MAX_RETRY_INTERVAL: Duration = Duration::from_mins(2);
 /// Longest wait for one call.
-const CALL: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between two looks for the certificate, and longest time until it is there.
-const LOOK: Duration = Duration::from_secs(1);
-const SIGNED: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+const SIGNING_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Why there is no certificate yet.
 #[derive(Debug, thiserror::Error)]
@@ -46,25 +47,25 @@ pub enum CertificateError {
     #[error("the API server: {0}")]
     Call(#[from] kube::Error),
     /// The API server does not answer.
-    #[error("the API server did not answer within {CALL:?}")]
+    #[error("the API server did not answer within {CALL_TIMEOUT:?}")]
     Slow,
     /// The controller refuses it; says why.
     #[error("the controller refuses it: {0}")]
     Denied(String),
     /// The controller did not sign it.
-    #[error("the controller did not sign it within {SIGNED:?}")]
+    #[error("the controller did not sign it within {SIGNING_TIMEOUT:?}")]
     Unsigned,
-    /// It cannot be written down.
+    /// The certificate's folder, or a file in it, cannot be written.
     #[error("{path}: {source}")]
     Write {
         /// The file that was to be written.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// Whose certificate it is and where it is kept.
+/// The agent's names in its certificate, and the folder where that is kept.
 #[derive(Clone, Debug)]
 pub struct Identity {
     /// Node that the certificate is for.
@@ -94,8 +95,9 @@ impl Identity {
         Ok((KeyPair::generate()?, params))
     }
 
-    /// Closes the folder to other users, and puts a certificate there that nobody trusts, where an earlier process of this pod left none:
-    /// what the agent does besides serving need not wait for the controller.
+    /// Closes the folder to other users, and puts a certificate there that nobody trusts, where an
+    /// earlier process of this pod left none: what the agent does besides serving need not wait for
+    /// the controller.
     pub async fn prepare(&self) -> Result<(), CertificateError> {
         let closed = Permissions::from_mode(0o700);
         let closed = tokio::fs::set_permissions(&self.folder, closed).await;
@@ -113,21 +115,22 @@ impl Identity {
         self.write(certificate.as_bytes(), &key).await
     }
 
-    /// Asks for a certificate, says once that there is one, and asks for the next a day later, until `stop`.
+    /// Asks for a certificate, says once that there is one, and asks for the next a day later,
+    /// until `stop`.
     pub async fn keep(self, client: Client, certified: CancellationToken, stop: CancellationToken) {
-        let mut retry = RETRY;
+        let mut retry = MIN_RETRY_INTERVAL;
         loop {
             let pause = match stop.run_until_cancelled(self.renew(&client)).await {
                 None => return,
                 Some(Ok(())) => {
                     info!(node = self.node, "got a certificate for this node");
                     certified.cancel();
-                    retry = RETRY;
-                    RENEW
+                    retry = MIN_RETRY_INTERVAL;
+                    RENEWAL_INTERVAL
                 }
                 Some(Err(error)) => {
                     warn!(%error, "no certificate for this node yet; artifacts cannot be fetched through the gateway without");
-                    retry = (retry * 2).min(LONGEST_RETRY);
+                    retry = (retry * 2).min(MAX_RETRY_INTERVAL);
                     retry
                 }
             };
@@ -148,7 +151,7 @@ impl Identity {
                 ..ObjectMeta::default()
             },
             spec: CertificateSigningRequestSpec {
-                expiration_seconds: Some(LIFE),
+                expiration_seconds: Some(VALIDITY_SECONDS),
                 request: ByteString(request.into_bytes()),
                 signer_name: AGENT_SIGNER.to_owned(),
                 usages: Some(vec!["digital signature".to_owned(), "server auth".to_owned()]),
@@ -158,9 +161,9 @@ impl Identity {
         };
         let made = call(api.create(&PostParams::default(), &asked)).await?;
         let name = made.name_any();
-        let signed = timeout(SIGNED, async {
+        let signed = timeout(SIGNING_TIMEOUT, async {
             loop {
-                sleep(LOOK).await;
+                sleep(POLL_INTERVAL).await;
                 let status = call(api.get(&name)).await?.status.unwrap_or_default();
                 if let Some(ByteString(certificate)) = status.certificate {
                     return Ok(certificate);
@@ -178,7 +181,8 @@ impl Identity {
         self.write(&certificate, &key).await
     }
 
-    /// The key first: whoever reads between the two finds a pair that does not fit, and keeps what it has.
+    /// The key first: whoever reads between the two finds a pair that does not fit, and keeps what
+    /// it has.
     async fn write(&self, certificate: &[u8], key: &KeyPair) -> Result<(), CertificateError> {
         put(&self.folder.join("tls.key"), key.serialize_pem().as_bytes()).await?;
         put(&self.folder.join("tls.crt"), certificate).await?;
@@ -187,7 +191,8 @@ impl Identity {
     }
 }
 
-/// End of validity since 1970 of a certificate that somebody else signed: its own signature is trusted by nobody, however long it holds.
+/// End of validity since 1970 of a certificate that somebody else signed: its own signature is
+/// trusted by nobody, however long it holds.
 fn end(certificate: &[u8]) -> Option<Duration> {
     let (_, block) = parse_x509_pem(certificate).ok()?;
     let certificate = block.parse_x509().ok()?;
@@ -197,7 +202,7 @@ fn end(certificate: &[u8]) -> Option<Duration> {
 }
 
 async fn call<T>(question: impl Future<Output = kube::Result<T>>) -> Result<T, CertificateError> {
-    timeout(CALL, question)
+    timeout(CALL_TIMEOUT, question)
         .await
         .map_err(|_elapsed| CertificateError::Slow)?
         .map_err(CertificateError::Call)

@@ -1,4 +1,5 @@
-//! The API server's clock: what it dates (an object's creation) is compared with its own time, not with this node's.
+//! The API server's clock: what it dates (an object's creation) is compared with its own time, not
+//! with this node's.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use tracing::debug;
 use crate::node::writer::CALL_TIMEOUT;
 
 /// How long the difference of the two clocks is taken for the same.
-const KNOWN: Duration = Duration::from_mins(1);
+const OFFSET_CACHE_TTL: Duration = Duration::from_mins(1);
 
 /// What is known of the API server's clock.
 #[derive(Debug, Default)]
@@ -24,11 +25,12 @@ pub struct ServerClock {
 }
 
 impl ServerClock {
-    /// The API server's time, to a second or so; this node's where the API server does not say its own.
+    /// The API server's time, to a second or so; this node's where the API server does not say its
+    /// own.
     pub async fn now(&self, client: &Client) -> Timestamp {
         let known = *self.ahead.lock().unwrap_or_else(PoisonError::into_inner);
         let ahead = match known {
-            Some((ahead, seen)) if seen.elapsed() < KNOWN => ahead,
+            Some((ahead, seen)) if seen.elapsed() < OFFSET_CACHE_TTL => ahead,
             _ => match ask(client).await {
                 Some(server) => {
                     let ahead = server.duration_since(Timestamp::now());

@@ -31,7 +31,8 @@ pub struct Entering {
     pub launcher: PathBuf,
     /// What the profiler may take in one container.
     pub limits: Limits,
-    /// Where the node's kubelet keeps volumes; unknown when this agent runs in no pod of it, and then nothing is entered.
+    /// Where the node's kubelet keeps volumes; unknown when this agent runs in no pod of it, and
+    /// then nothing is entered.
     pub kubelet: KubeletVolumes,
     /// Work on containers' files that may not come back, by container.
     pub gate: Gate,
@@ -82,7 +83,8 @@ impl Entering {
     }
 }
 
-/// The cgroup of a container's session: outside the container's, so that its memory limit stays the workload's.
+/// The cgroup of a container's session: outside the container's, so that its memory limit stays the
+/// workload's.
 fn cgroup_of(container_id: &str) -> String {
     let short: String = container_id.chars().filter(char::is_ascii_hexdigit).take(16).collect();
     format!("{CGROUP}/{short}")

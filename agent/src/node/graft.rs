@@ -31,30 +31,32 @@ use crate::observability::Health;
 use crate::profilers::nsys::categories::traced_categories;
 use crate::profilers::nsys::options::Fixed;
 
-/// Time between two looks for waiting launchers, where a container of a prepared pod may start or start again.
-const SCAN: Duration = Duration::from_millis(250);
+/// Time between two looks for waiting launchers, where a container of a prepared pod may start or
+/// start again.
+const SCAN_INTERVAL: Duration = Duration::from_millis(250);
 /// The same where the node has no prepared pod; a change of its pods ends it.
-const IDLE: Duration = Duration::from_secs(10);
+const IDLE_SCAN_INTERVAL: Duration = Duration::from_secs(10);
 /// Grafts at once; a node that starts many pods does not start as many sessions in the same moment.
 const CONCURRENCY: usize = 8;
 /// Longest graft; a launcher waits no longer.
-const GRAFT: Duration = Duration::from_secs(30);
+const GRAFT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Longest wait of a held launcher for its collection.
-const HELD: Duration = Duration::from_secs(25);
-/// How long a pod that is not in the store yet is waited for: less than a launcher waits to be claimed.
-const UNKNOWN: Duration = Duration::from_millis(2_500);
+const HELD_TIMEOUT: Duration = Duration::from_secs(25);
+/// How long a pod that is not in the store yet is waited for: less than a launcher waits to be
+/// claimed.
+const UNKNOWN_POD_TIMEOUT: Duration = Duration::from_millis(2_500);
 /// How long a container's files are waited for, to see whether its launcher waits.
-const LOOK: Duration = Duration::from_secs(2);
+const FILES_TIMEOUT: Duration = Duration::from_secs(2);
 /// Looks into one container at once, those that do not come back included.
-const LOOKS: u32 = 4;
+const MAX_CONCURRENT_INSPECTIONS: u32 = 4;
 /// How long one look for launchers may take; it opens no file of a container.
-const STUCK: Duration = Duration::from_secs(30);
+const SCAN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time between two removals of empty cgroups, and their least age.
-const CGROUPS: Duration = Duration::from_mins(1);
+const CGROUP_SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Makes the folders of our cgroups in each hierarchy: of sessions in containers, and of the agent's
-/// own children. The roots of cgroup file systems are closed even to their owner, so this takes
-/// CAP_DAC_OVERRIDE; safe to repeat.
+/// Makes the folders of our cgroups in each hierarchy: of sessions in containers, and of the
+/// agent's own children. The roots of cgroup file systems are closed even to their owner, so this
+/// takes CAP_DAC_OVERRIDE; safe to repeat.
 pub fn prepare_node(root: &Path) -> Result<(), String> {
     own_cgroup::make_parent(root, CGROUP)?;
     own_cgroup::make_parent(root, memory::CGROUP)
@@ -64,7 +66,8 @@ pub fn prepare_node(root: &Path) -> Result<(), String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Graft {
     options: LaunchOptions,
-    /// Whether a collection is to run before the launcher goes on: the pod's UID, by which its capture finds it.
+    /// Whether a collection is to run before the launcher goes on: the pod's UID, by which its
+    /// capture finds it.
     held_for: Option<String>,
 }
 
@@ -79,24 +82,25 @@ enum Decision {
 }
 
 /// What is known of a process that bears a launcher's name.
-struct Seen {
+struct LauncherProgress {
     first: Instant,
     done: bool,
 }
 
 /// What a look at a container found.
-struct Looked {
+struct InspectedContainer {
     candidate: Candidate,
     pod: Arc<Pod>,
     /// The launcher's protocol where it waits.
     found: Result<Option<u32>, Late>,
 }
 
-/// Looks for waiting launchers until the node is told to stop. Each look at the processes is a heartbeat.
+/// Looks for waiting launchers until the node is told to stop. Each look at the processes is a
+/// heartbeat.
 pub async fn run(node: Arc<Node>, health: Health) {
     let mut scan = LauncherScan::new(node.procfs.clone());
-    let mut seen: BTreeMap<ProcessId, Seen> = BTreeMap::new();
-    let mut looks: JoinSet<Looked> = JoinSet::new();
+    let mut seen: BTreeMap<ProcessId, LauncherProgress> = BTreeMap::new();
+    let mut looks: JoinSet<InspectedContainer> = JoinSet::new();
     let turns = Arc::new(Semaphore::new(CONCURRENCY));
     let mut cgroups_due = Instant::now();
     let mut pods_changed = node.pods_changed.subscribe();
@@ -114,7 +118,7 @@ pub async fn run(node: Arc<Node>, health: Health) {
                 }
                 continue;
             }
-            () = sleep(if expected { SCAN } else { IDLE }) => {}
+            () = sleep(if expected { SCAN_INTERVAL } else { IDLE_SCAN_INTERVAL }) => {}
             Ok(()) = pods_changed.changed(), if !expected => {}
         }
         let candidates;
@@ -126,7 +130,7 @@ pub async fn run(node: Arc<Node>, health: Health) {
             let Some(container) = candidate.container.clone() else {
                 continue;
             };
-            let known = seen.entry(candidate.process).or_insert_with(|| Seen {
+            let known = seen.entry(candidate.process).or_insert_with(|| LauncherProgress {
                 first: Instant::now(),
                 done: false,
             });
@@ -134,8 +138,8 @@ pub async fn run(node: Arc<Node>, health: Health) {
                 continue;
             }
             match decide(&node, &container) {
-                Decision::Look(pod) => look(&node, &mut looks, candidate, container.container_id, pod),
-                Decision::Wait if known.first.elapsed() < UNKNOWN => {}
+                Decision::Look(pod) => inspect(&node, &mut looks, candidate, container.container_id, pod),
+                Decision::Wait if known.first.elapsed() < UNKNOWN_POD_TIMEOUT => {}
                 Decision::Wait => {
                     known.done = true;
                     leave(&node, &candidate, GraftOutcome::UnknownPod);
@@ -147,7 +151,7 @@ pub async fn run(node: Arc<Node>, health: Health) {
             }
         }
         if cgroups_due <= Instant::now() {
-            cgroups_due = Instant::now() + CGROUPS;
+            cgroups_due = Instant::now() + CGROUP_SWEEP_INTERVAL;
             let root = node.entering.cgroup_root.clone();
             drop(tokio::task::spawn_blocking(move || remove_empty_cgroups(&root)));
         }
@@ -161,7 +165,7 @@ async fn scanned(node: &Node, mut scan: LauncherScan, health: &Health) -> (Launc
         (scan, found)
     });
     let anew = || LauncherScan::new(node.procfs.clone());
-    match timeout(STUCK, listing).await {
+    match timeout(SCAN_TIMEOUT, listing).await {
         Ok(Ok((scan, Ok(found)))) => {
             health.beat();
             (scan, Some(found))
@@ -181,9 +185,15 @@ async fn scanned(node: &Node, mut scan: LauncherScan, health: &Health) -> (Launc
     }
 }
 
-/// Looks whether a prepared container's launcher waits, on a thread of its own: its files may lie on a file system that does not
-/// answer. A few looks for each container, however long they take.
-fn look(node: &Node, looks: &mut JoinSet<Looked>, candidate: Candidate, container_id: String, pod: Arc<Pod>) {
+/// Looks whether a prepared container's launcher waits, on a thread of its own: its files may lie
+/// on a file system that does not answer. A few looks for each container, however long they take.
+fn inspect(
+    node: &Node,
+    looks: &mut JoinSet<InspectedContainer>,
+    candidate: Candidate,
+    container_id: String,
+    pod: Arc<Pod>,
+) {
     let (gate, procfs, volumes) = (
         node.entering.gate.clone(),
         node.procfs.clone(),
@@ -191,16 +201,21 @@ fn look(node: &Node, looks: &mut JoinSet<Looked>, candidate: Candidate, containe
     );
     looks.spawn_blocking(move || {
         let looked = candidate.clone();
-        let found = gate.among(&container_id, LOOKS, LOOK, move || {
+        let found = gate.among(&container_id, MAX_CONCURRENT_INSPECTIONS, FILES_TIMEOUT, move || {
             waits(&procfs, &looked, Some(&volumes))
         });
-        Looked { candidate, pod, found }
+        InspectedContainer { candidate, pod, found }
     });
 }
 
 /// Acts on what a look found.
-fn take(node: &Arc<Node>, turns: &Arc<Semaphore>, seen: &mut BTreeMap<ProcessId, Seen>, looked: Looked) {
-    let Looked { candidate, pod, found } = looked;
+fn take(
+    node: &Arc<Node>,
+    turns: &Arc<Semaphore>,
+    seen: &mut BTreeMap<ProcessId, LauncherProgress>,
+    looked: InspectedContainer,
+) {
+    let InspectedContainer { candidate, pod, found } = looked;
     let Some(known) = seen.get_mut(&candidate.process).filter(|known| !known.done) else {
         return;
     };
@@ -219,7 +234,7 @@ fn take(node: &Arc<Node>, turns: &Arc<Semaphore>, seen: &mut BTreeMap<ProcessId,
             Arc::clone(node),
             Arc::clone(turns),
             candidate,
-            wanted(&pod, protocol, node.toolbox.outdated()),
+            wanted(&pod, protocol, node.nsys_versions.outdated()),
         ));
     } else {
         leave(node, &candidate, GraftOutcome::OtherVersion);
@@ -231,7 +246,8 @@ fn leave(node: &Node, launcher: &Candidate, outcome: GraftOutcome) {
     node.metrics.graft(outcome);
 }
 
-/// Only what admission prepared is touched, and no file of a container is opened before that is known.
+/// Only what admission prepared is touched, and no file of a container is opened before that is
+/// known.
 fn decide(node: &Node, container: &ContainerCgroup) -> Decision {
     match pods::by_uid(&node.pods, &container.pod_uid) {
         None => Decision::Wait,
@@ -257,7 +273,8 @@ fn wanted(pod: &Pod, protocol: u32, outdated: Option<Outdated>) -> Graft {
     }
 }
 
-/// What is fixed with the container's start, from the pod's annotations; without CUDA where the tools are too old for the driver.
+/// What is fixed with the container's start, from the pod's annotations; without CUDA where the
+/// tools are too old for the driver.
 fn launch_options(pod: &Pod, outdated: Option<Outdated>) -> LaunchOptions {
     let trace = traced_categories(pod::annotation(pod, NSYS_TRACE_ANNOTATION), outdated);
     let fixed = Fixed::of(pod);
@@ -281,7 +298,7 @@ async fn graft(node: Arc<Node>, turns: Arc<Semaphore>, launcher: Candidate, want
     let container = container.container_id;
     let target = node.entering.target(&container, launcher.process);
     let work = work(&node, target, wanted, &container);
-    let outcome = match timeout(GRAFT + HELD + Duration::from_secs(20), work).await {
+    let outcome = match timeout(GRAFT_TIMEOUT + HELD_TIMEOUT + Duration::from_secs(20), work).await {
         Ok(Ok(Ok((state, _)))) if state.grafted => {
             info!(pid, container, waited_ms = state.waited_ms, kept = ?state.kept, "grafted");
             GraftOutcome::Grafted
@@ -312,7 +329,8 @@ async fn graft(node: Arc<Node>, turns: Arc<Semaphore>, launcher: Candidate, want
     node.metrics.graft(outcome);
 }
 
-/// Starts the session, and a collection before the launcher goes on where that is wanted; returns what the launcher did.
+/// Starts the session, and a collection before the launcher goes on where that is wanted; returns
+/// what the launcher did.
 async fn work(
     node: &Node,
     target: Target,
@@ -329,7 +347,7 @@ async fn work(
     let starting = target.clone();
     let held = tokio::task::spawn_blocking(move || {
         start(&starting, |target| target.start_session_held(&wanted.options))?;
-        starting.await_held(GRAFT)
+        starting.await_held(GRAFT_TIMEOUT)
     });
     match held.await? {
         Ok(true) => {
@@ -351,7 +369,7 @@ async fn work(
 
 /// What the launcher did, and why there is no session if there is none.
 fn settle(target: &Target) -> Result<(LauncherState, Option<String>), GraftError> {
-    let state = target.await_state(GRAFT)?;
+    let state = target.await_state(GRAFT_TIMEOUT)?;
     Ok((state, target.failure()))
 }
 
@@ -380,7 +398,7 @@ fn remove_empty_cgroups(root: &Path) {
         let age = std::fs::metadata(path)
             .and_then(|facts| facts.modified())
             .map(|time| SystemTime::now().duration_since(time));
-        matches!(age, Ok(Ok(age)) if age > CGROUPS)
+        matches!(age, Ok(Ok(age)) if age > CGROUP_SWEEP_INTERVAL)
     };
     let names = hierarchies
         .iter()

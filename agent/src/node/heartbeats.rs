@@ -37,19 +37,19 @@ use tracing::debug;
 use crate::overhead::{NoSignal, Opened, Watch, choose};
 use rates::{Rates, Reading};
 use series::RangeCollector;
-use turn::Turn;
+use turn::FileReadings;
 
 /// Time between two readings.
-pub const BEAT: Duration = Duration::from_millis(250);
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(250);
 /// Time before a profiler attaches that its window is compared with.
-pub const BEFORE: Duration = Duration::from_mins(1);
+pub const BASELINE_DURATION: Duration = Duration::from_mins(1);
 /// How long readings of a round are waited for.
-const ROUND: Duration = Duration::from_millis(100);
+const ROUND_TIMEOUT: Duration = Duration::from_millis(100);
 /// Readings of a round at once.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 /// Times the processor time of a reading that pass before the next one of the same file, for each
 /// file that is held.
-const REST: u32 = 200;
+const REST_FACTOR: u32 = 200;
 
 /// The heartbeats of the containers whose files are held open.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ pub struct Heartbeats {
 #[derive(Debug)]
 struct Beat {
     whose: ContainerIdentity,
-    turn: Mutex<Turn>,
+    turn: Mutex<FileReadings>,
     rates: Mutex<Rates>,
 }
 
@@ -99,7 +99,7 @@ impl Heartbeats {
         let mut held = lock(&self.held);
         let beat = Beat {
             whose,
-            turn: Mutex::new(Turn::new(file, held.len())),
+            turn: Mutex::new(FileReadings::new(file, held.len())),
             rates: Mutex::default(),
         };
         held.insert(container_id.to_owned(), Arc::new(beat));
@@ -114,12 +114,12 @@ impl Heartbeats {
     /// taken in when it comes back, and not read again before. Returns the processor time of the
     /// readings that were waited for.
     pub fn read(&self) -> Duration {
-        let until = Instant::now() + ROUND;
+        let until = Instant::now() + ROUND_TIMEOUT;
         let mut due = self.due();
-        let (told, ended) = sync_channel(AT_ONCE);
+        let (told, ended) = sync_channel(MAX_CONCURRENT);
         let (mut under_way, mut spent) = (0_usize, Duration::ZERO);
         loop {
-            while under_way < AT_ONCE
+            while under_way < MAX_CONCURRENT
                 && let Some((id, beat)) = due.pop_front()
             {
                 under_way += usize::from(self.begin_reading(&id, &beat, &told));
@@ -185,7 +185,7 @@ impl Heartbeats {
     /// Times the processor time of a reading that pass before the next one of its file.
     fn rest(&self) -> u32 {
         let held = u32::try_from(lock(&self.held).len()).unwrap_or(u32::MAX);
-        REST.saturating_mul(held.max(1))
+        REST_FACTOR.saturating_mul(held.max(1))
     }
 
     /// All containers'.
@@ -200,7 +200,7 @@ impl Heartbeats {
     /// Watches a window of a container that has opened, by the range that shows best how fast its
     /// program is.
     pub fn watch(&self, container_id: &str, spec: &OverheadSpec, opened: Opened) -> Result<Watch, NoSignal> {
-        let before_ns = u64::try_from(BEFORE.as_nanos()).unwrap_or(u64::MAX);
+        let before_ns = u64::try_from(BASELINE_DURATION.as_nanos()).unwrap_or(u64::MAX);
         let mut ranges = self.samples(container_id, opened.attach_ns.saturating_sub(before_ns));
         for samples in ranges.values_mut() {
             samples.retain(|sample| sample.at_ns <= opened.attach_ns);

@@ -19,11 +19,11 @@ use tracing::{debug, info};
 use super::entering::Entering;
 use super::pod_resources::PodResources;
 use super::{Node, Options};
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::Registry;
 use crate::profilers::containers::{Containers, Probed, Sampler};
 use crate::profilers::ncu::launched::Launched;
 use crate::profilers::nsys::collector::Collector;
-use crate::toolbox::Toolbox;
 
 /// The containers of this machine, by its procfs and its NVML.
 #[derive(Debug)]
@@ -33,14 +33,14 @@ pub struct Host {
     /// How containers are entered.
     entering: Entering,
     /// The versions of the tools that the agent carries.
-    toolbox: Arc<Toolbox>,
+    nsys_versions: Arc<NsysVersions>,
     /// The node's GPUs.
     gpus: Gpus,
     /// Who knows which container was given which of them; none where nobody is to be asked.
     pod_resources: Option<PodResources>,
     /// What of the node serves its GPUs.
     services: gpu::Services,
-    /// Those who look for more in a container.
+    /// Profilers, each of which inspects a container that is probed.
     profilers: Registry,
 }
 
@@ -130,7 +130,7 @@ impl Host {
         options: &Options,
         entering: &Entering,
         procfs: &Procfs,
-        toolbox: &Arc<Toolbox>,
+        nsys_versions: &Arc<NsysVersions>,
         gpus: Gpus,
         resolver: Resolver,
         profilers: &Registry,
@@ -138,7 +138,7 @@ impl Host {
         Self {
             procfs: procfs.clone(),
             entering: entering.clone(),
-            toolbox: Arc::clone(toolbox),
+            nsys_versions: Arc::clone(nsys_versions),
             gpus,
             pod_resources: options.pod_resources.clone().map(PodResources::new),
             services: gpu::Services::new(options.gpu_service_namespace.clone(), resolver),

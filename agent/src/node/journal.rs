@@ -1,4 +1,5 @@
-//! Journals of captures under way: one file each, beside the capture's folder in the spool, where no child can write.
+//! Journals of captures under way: one file each, beside the capture's folder in the spool, where
+//! no child can write.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -11,7 +12,7 @@ use tracing::warn;
 use crate::adoption::Journal;
 
 /// Longest journal that is read, in bytes.
-const LIMIT: u64 = 64 << 10;
+const MAX_JOURNAL_BYTES: u64 = 64 << 10;
 
 /// The file of a capture's journal.
 pub(super) fn path(spool: &Path, uid: &str) -> PathBuf {
@@ -27,7 +28,7 @@ pub(super) fn owner(name: &str) -> &str {
 pub(super) fn read(path: &Path) -> Option<Journal> {
     let read = || {
         let facts = std::fs::metadata(path)?;
-        if facts.len() > LIMIT {
+        if facts.len() > MAX_JOURNAL_BYTES {
             return Err(io::Error::from(io::ErrorKind::FileTooLarge));
         }
         Ok(serde_json::from_slice(&std::fs::read(path)?)?)
@@ -56,7 +57,8 @@ pub(super) fn write(path: &Path, journal: &Journal) -> Result<(), Failure> {
     })
 }
 
-/// Replaces a file: what is to be in it is on the disk before it has its name, and the name before this returns.
+/// Replaces a file: what is to be in it is on the disk before it has its name, and the name before
+/// this returns.
 pub(super) fn replace(path: &Path, text: &[u8], sync: impl Fn(&File) -> io::Result<()>) -> io::Result<()> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         return Err(io::ErrorKind::InvalidInput.into());

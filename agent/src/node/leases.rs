@@ -14,9 +14,10 @@ use crate::counters::{Counters, Error};
 use crate::profilers::Registry;
 
 /// Time between two looks at the leases.
-const LOOK: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The node's profilers, which lease its counters until `stop`; with the command that pauses DCGM where there is one.
+/// The node's profilers, which lease its counters until `stop`; with the command that pauses DCGM
+/// where there is one.
 pub(super) fn profilers(options: &Options, stop: &CancellationToken) -> Result<Registry, Error> {
     let host = options.dcgm_host.clone();
     let dcgm = options.dcgmi.clone().map(|program| Dcgm { program, host });
@@ -26,9 +27,10 @@ pub(super) fn profilers(options: &Options, stop: &CancellationToken) -> Result<R
     Ok(Registry::of_node(counters))
 }
 
-/// Ends leases whose captures did not, at once and now and then: DCGM is resumed whatever became of who paused it.
+/// Ends leases whose captures did not, at once and now and then: DCGM is resumed whatever became of
+/// who paused it.
 async fn tend(counters: Arc<Counters>) {
-    let mut looks = interval(LOOK);
+    let mut looks = interval(POLL_INTERVAL);
     loop {
         looks.tick().await;
         let counters = Arc::clone(&counters);

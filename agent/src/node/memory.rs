@@ -63,7 +63,7 @@ mod tests {
     const MEBIBYTE: u64 = 1 << 20;
 
     #[test]
-    fn n5_the_sum_of_living_children_stays_below_three_quarters_of_the_containers_limit() {
+    fn the_sum_of_living_children_stays_below_three_quarters_of_the_containers_limit() {
         // Whoever asks for 1.5 GiB each for two captures and a conversion.
         let cases = [
             ("no limit", None, 1536, 3),
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn n5_all_children_that_may_live_at_once_fit_what_the_chart_gives_the_agent() {
+    fn all_children_that_may_live_at_once_fit_what_the_chart_gives_the_agent() {
         let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/../charts/flopwatch/values.yaml");
         let values: Value = serde_saphyr::from_str(&std::fs::read_to_string(chart).unwrap()).unwrap();
         let agent = &values["agent"];

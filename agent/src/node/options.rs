@@ -47,11 +47,12 @@ pub struct Options {
     /// The host's cgroup file systems, writable: a profiler's session gets a cgroup of its own.
     #[arg(long, value_name = "DIR", default_value = "/sys/fs/cgroup")]
     pub cgroup_root: PathBuf,
-    /// The launcher, a static program: the one program of the agent's that enters containers [default: flopwatch-launcher beside
-    /// this program].
+    /// The launcher, a static program: the one program of the agent's that enters containers
+    /// [default: flopwatch-launcher beside this program].
     #[arg(long, value_name = "FILE")]
     pub launcher: Option<PathBuf>,
-    /// Memory that the profiler may take in one container, beside the container's own: bytes, or a number with KiB, MiB, GiB.
+    /// Memory that the profiler may take in one container, beside the container's own: bytes, or a
+    /// number with KiB, MiB, GiB.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     pub profiler_memory_bytes: u64,
     /// Processes and threads that the profiler may have in one container.
@@ -69,13 +70,15 @@ pub struct Options {
     /// Folder with host-linux-x64 and target-linux-x64 of Nsight Systems.
     #[arg(long, value_name = "DIR", default_value = "/opt/nsys")]
     pub tools_dir: PathBuf,
-    /// Folder of an earlier version of Nsight Systems, laid out alike, whose raw captures are read too; may be given again.
+    /// Folder of an earlier version of Nsight Systems, laid out alike, whose raw captures are read
+    /// too; may be given again.
     #[arg(long, value_name = "DIR")]
     pub older_tools_dir: Vec<PathBuf>,
     /// Address of the artifact service (HTTPS).
     #[arg(long, value_name = "ADDRESS", default_value = "0.0.0.0:8443")]
     pub listen: SocketAddr,
-    /// Folder in memory for tls.crt and tls.key: the agent makes its own key there, and the controller signs the certificate.
+    /// Folder in memory for tls.crt and tls.key: the agent makes its own key there, and the
+    /// controller signs the certificate.
     #[arg(long, value_name = "DIR", default_value = "/run/flopwatch-tls")]
     pub tls_dir: PathBuf,
     /// DNS name under which any agent is asked for; its certificate has that of its node below it.
@@ -95,7 +98,8 @@ pub struct Options {
     /// The NVML library [default: libnvidia-ml.so.1 where the loader finds it].
     #[arg(long, value_name = "FILE")]
     pub nvml_library: Option<PathBuf>,
-    /// DCGM's dcgmi: where DCGM holds the GPUs' counters, it is paused while Nsight Compute profiles [default: none, and it never is].
+    /// DCGM's dcgmi: where DCGM holds the GPUs' counters, it is paused while Nsight Compute
+    /// profiles [default: none, and it never is].
     #[arg(long, env = "FLOPWATCH_DCGMI", value_name = "FILE")]
     pub dcgmi: Option<PathBuf>,
     /// Address of the DCGM host engine that is paused [default: that of dcgmi].
@@ -106,14 +110,16 @@ pub struct Options {
     /// is believed anyway [default: none].
     #[arg(long, value_name = "NAMESPACE")]
     pub gpu_service_namespace: Vec<String>,
-    /// Socket at which the kubelet says which container has which GPUs (below its root folder: pod-resources/kubelet.sock)
-    /// [default: none, and it is not asked].
+    /// Socket at which the kubelet says which container has which GPUs (below its root folder:
+    /// pod-resources/kubelet.sock) [default: none, and it is not asked].
     #[arg(long, value_name = "FILE")]
     pub pod_resources: Option<PathBuf>,
-    /// How long samples of GPUs and containers are kept in memory, for what lies before a capture; 0: they are not.
+    /// How long samples of GPUs and containers are kept in memory, for what lies before a capture;
+    /// 0: they are not.
     #[arg(long, value_name = "SECONDS", default_value_t = 600, value_parser = clap::value_parser!(u16).range(..=3600))]
     pub metrics_ring_seconds: u16,
-    /// Names of NVTX ranges that have Prometheus series, of each container with a flight recorder: those that took the longest; 0: none.
+    /// Names of NVTX ranges that have Prometheus series, of each container with a flight recorder:
+    /// those that took the longest; 0: none.
     #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u16).range(..=64))]
     pub range_metrics: u16,
     /// Captures that are recorded at once on this node, and that are processed at once.
@@ -123,18 +129,19 @@ pub struct Options {
     #[arg(long, value_name = "BYTES", default_value = "2GiB", value_parser = bytes)]
     pub max_capture_bytes: u64,
     /// Most memory that what a window records may take in the programs, where the window cannot be
-    /// ended (PyTorch's Kineto): a window that would take more is shortened. What a container's limit
-    /// leaves, and half of what the node has free, may be less.
+    /// ended (PyTorch's Kineto): a window that would take more is shortened. What a container's
+    /// limit leaves, and half of what the node has free, may be less.
     #[arg(long, value_name = "BYTES", default_value = "32GiB", value_parser = bytes)]
     pub max_window_memory_bytes: u64,
     /// Disk space to leave free on the node, if the share below is not more.
     #[arg(long, value_name = "BYTES", default_value = "1GiB", value_parser = bytes)]
     pub min_free_bytes: u64,
-    /// Share of a disk to leave free on the node, if the bytes above are not more; above the 10 % below which the kubelet evicts
-    /// pods.
+    /// Share of a disk to leave free on the node, if the bytes above are not more; above the 10 %
+    /// below which the kubelet evicts pods.
     #[arg(long, value_name = "PERCENT", default_value_t = 15, value_parser = clap::value_parser!(u8).range(..=90))]
     pub min_free_percent: u8,
-    /// Space for what flight recorders held of containers that ended abnormally; the oldest go first. 0: nothing is kept.
+    /// Space for what flight recorders held of containers that ended abnormally; the oldest go
+    /// first. 0: nothing is kept.
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
     pub kept_recordings_bytes: u64,
     /// How long such a recording is kept.
@@ -142,24 +149,26 @@ pub struct Options {
     pub kept_recordings_hours: u16,
     /// Space for derived artifacts of timelines that were made on demand; the oldest go first.
     #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = bytes)]
-    pub max_form_bytes: u64,
+    pub max_derived_bytes: u64,
     /// How long such a derived artifact is kept.
     #[arg(long, value_name = "HOURS", default_value_t = 24)]
-    pub form_hours: u16,
-    /// Space for artifacts of ended captures; the oldest go first, those with replicas in the object store before others. 0: as
-    /// much as the disk has, but for what is left free.
+    pub derived_hours: u16,
+    /// Space for artifacts of ended captures; the oldest go first, those with replicas in the
+    /// object store before others. 0: as much as the disk has, but for what is left free.
     #[arg(long, value_name = "BYTES", default_value = "20GiB", value_parser = bytes)]
     pub max_artifact_bytes: u64,
     /// How long artifacts stay on the node at most. 0: as long as their session's retention says.
     #[arg(long, value_name = "DAYS", default_value_t = 0)]
     pub artifact_days: u16,
-    /// Space for fleet rows of captures that ended and wait for the object store; the oldest go first. 0: none are made.
+    /// Space for fleet rows of captures that ended and wait for the object store; the oldest go
+    /// first. 0: none are made.
     #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = bytes)]
     pub fleet_bytes: u64,
     /// Where the object store is.
     #[command(flatten)]
     pub store: StoreArguments,
-    /// Where artifacts are kept of sessions that say nothing of it, where there is an object store: Node, Replicated or Durable.
+    /// Where artifacts are kept of sessions that say nothing of it, where there is an object store:
+    /// Node, Replicated or Durable.
     #[arg(long, value_name = "MODE", default_value = "Replicated", value_parser = storage_mode())]
     pub store_default: StorageMode,
     /// How long a capture with storage Durable waits for an object store that fails.
@@ -171,7 +180,8 @@ pub struct Options {
     /// Longest transform of what was captured.
     #[arg(long, value_name = "SECONDS", default_value_t = 600)]
     pub transform_timeout_seconds: u32,
-    /// Users and groups of the child processes that read captures, one for each: numbers that nothing else on the node has.
+    /// Users and groups of the child processes that read captures, one for each: numbers that
+    /// nothing else on the node has.
     #[arg(long, value_name = "FIRST-LAST", default_value_t)]
     pub child_users: UserRange,
     /// Memory of such a child. All that live at once take three quarters of the container's own
@@ -247,7 +257,8 @@ impl Options {
             cgroups: Some(ToolCgroups::open(&self.proc, &self.cgroup_root, memory::CGROUP)),
             turns: Arc::new(Semaphore::new(shares.at_once)),
             memory_bytes: shares.each_bytes,
-            // A report may be larger than its raw capture; a file that outgrows even this is a runaway.
+            // A report may be larger than its raw capture; a file that outgrows even this is a
+            // runaway.
             file_bytes: self.max_capture_bytes.saturating_mul(4),
             floor: self.floor(),
             import: seconds(self.import_timeout_seconds),

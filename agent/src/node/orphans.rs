@@ -1,7 +1,8 @@
 //! Raw captures and collections in prepared containers that belong to no capture any more.
 //!
-//! They stay where an agent died and its captures were gone before the next one came. The session's supervisor ends such a
-//! collection by itself; what it wrote lies in the pod's volume, and is removed here.
+//! They stay where an agent died and its captures were gone before the next one came. The session's
+//! supervisor ends such a collection by itself; what it wrote lies in the pod's volume, and is
+//! removed here.
 
 mod traces;
 
@@ -20,14 +21,15 @@ use crate::node::host::grafted;
 use crate::node::{Node, pods};
 use crate::profilers::nsys::{clean, owner};
 
-/// How long a container's files are waited for, and how long what was found in it may take to be ended.
-const LOOK: Duration = Duration::from_secs(10);
-const CLEAN: Duration = Duration::from_mins(3);
+/// How long a container's files are waited for, and how long what was found in it may take to be
+/// ended.
+const FILES_TIMEOUT: Duration = Duration::from_secs(10);
+const CLEANUP_TIMEOUT: Duration = Duration::from_mins(3);
 /// Containers that are looked at at once.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 
 /// What belongs to no capture.
-struct Found {
+struct Leftovers {
     collection: Option<String>,
     captures: Vec<String>,
 }
@@ -69,7 +71,7 @@ pub(super) async fn sweep(
         }
     });
     futures::stream::iter(sweeps)
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(MAX_CONCURRENT)
         .collect::<()>()
         .await;
 }
@@ -98,7 +100,7 @@ fn sweep_container(node: &Node, id: &str, target: &Target, keep: Arc<impl Fn(&st
     let (pid, gate) = (target.process.pid, &node.entering.gate);
     let key = format!("{id} sweep");
     let looking = target.clone();
-    let found = match gate.within(&key, LOOK, move || look(&looking, &*keep)) {
+    let found = match gate.within(&key, FILES_TIMEOUT, move || inspect(&looking, &*keep)) {
         Ok(Ok(found)) => found,
         Ok(Err(error)) => {
             debug!(pid, error = %chain(&error), "a container cannot be looked into for orphaned captures");
@@ -110,7 +112,7 @@ fn sweep_container(node: &Node, id: &str, target: &Target, keep: Arc<impl Fn(&st
         }
     };
     let cleaning = target.clone();
-    let cleaned = gate.within(&key, CLEAN, move || end(&cleaning, found));
+    let cleaned = gate.within(&key, CLEANUP_TIMEOUT, move || end(&cleaning, found));
     match cleaned {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(pid, error = %chain(&error), "orphaned captures cannot be removed"),
@@ -118,15 +120,15 @@ fn sweep_container(node: &Node, id: &str, target: &Target, keep: Arc<impl Fn(&st
     }
 }
 
-fn look(target: &Target, keep: &impl Fn(&str) -> bool) -> Result<Found, GraftError> {
+fn inspect(target: &Target, keep: &impl Fn(&str) -> bool) -> Result<Leftovers, GraftError> {
     let is_orphan = |name: &String| owner(name).is_some_and(|uid| !keep(uid));
-    Ok(Found {
+    Ok(Leftovers {
         collection: target.recorded()?.filter(is_orphan),
         captures: target.captures()?.into_iter().filter(is_orphan).collect(),
     })
 }
 
-fn end(target: &Target, found: Found) -> Result<(), GraftError> {
+fn end(target: &Target, found: Leftovers) -> Result<(), GraftError> {
     let pid = target.process.pid;
     if let Some(name) = found.collection {
         info!(pid, name, "found a collection that belongs to no capture");

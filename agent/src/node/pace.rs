@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn m5_captures_that_wait_are_told_at_once_and_then_as_often_as_each_says() {
+    async fn captures_that_wait_are_told_at_once_and_then_as_often_as_each_says() {
         let (pace, quick, slow) = (Pace::default(), capture("quick", 2), capture("slow", 60));
         let mut told = [0; 2];
         for _ in 0..120 {

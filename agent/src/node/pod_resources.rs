@@ -1,4 +1,5 @@
-//! Which devices the kubelet gave a container: its pod-resources service, gRPC over a socket of the node.
+//! Which devices the kubelet gave a container: its pod-resources service, gRPC over a socket of the
+//! node.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,18 +10,18 @@ use flopwatch_nvml::ContainerIdentity;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
 
-use crate::grpc::{CallError, Channel, PREFIX};
+use crate::grpc::{CallError, Channel, PREFIX_BYTES};
 
-/// The method.
-const LIST: &str = "/v1.PodResourcesLister/List";
+/// gRPC method of the kubelet that lists each container's devices.
+const LIST_METHOD: &str = "/v1.PodResourcesLister/List";
 /// Longest answer, in bytes: as long as the kubelet's clients take.
-const ANSWER: u64 = 16 << 20;
-/// How long it may take.
-const LIMIT: Duration = Duration::from_secs(2);
+const MAX_ANSWER_BYTES: u64 = 16 << 20;
+/// How long a call may take.
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// Beginning of the names of resources that are GPUs, or parts of one.
-const RESOURCES: &str = "nvidia.com/";
+const GPU_RESOURCE_PREFIX: &str = "nvidia.com/";
 /// Devices of one container that are read.
-const DEVICES: usize = 256;
+const MAX_DEVICES: usize = 256;
 
 /// Why the kubelet did not say.
 #[derive(Debug, thiserror::Error)]
@@ -28,16 +29,16 @@ pub(crate) enum Error {
     /// Nothing listens at the socket, or it may not be used.
     #[error("{path} cannot be connected to")]
     Connect {
-        /// The socket.
+        /// Path of the kubelet's socket.
         path: PathBuf,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
     /// The call failed.
     #[error(transparent)]
     Call(#[from] CallError),
-    /// It takes too long.
-    #[error("the kubelet gave no answer within {LIMIT:?}")]
+    /// The kubelet gave no answer in time.
+    #[error("the kubelet gave no answer within {CALL_TIMEOUT:?}")]
     Late,
     /// The answer is none of this service.
     #[error("the kubelet's answer is damaged at byte {at}")]
@@ -67,7 +68,7 @@ impl PodResources {
 
     /// The ids of the GPUs that the kubelet gave a container, as their device plugin names them.
     pub(crate) async fn devices(&self, container: &ContainerIdentity) -> Result<Vec<String>, Error> {
-        let answer = timeout(LIMIT, self.list()).await;
+        let answer = timeout(CALL_TIMEOUT, self.list()).await;
         let answer = answer.map_err(|_elapsed| Error::Late)??;
         Ok(devices(&answer, container)?)
     }
@@ -83,10 +84,13 @@ impl PodResources {
             answer.extend_from_slice(part);
             Ok(())
         };
-        Channel::open(stream).await?.call(LIST, &[], ANSWER, keep).await?;
+        Channel::open(stream)
+            .await?
+            .call(LIST_METHOD, &[], MAX_ANSWER_BYTES, keep)
+            .await?;
         // One message, not compressed: a flag and its length go before it.
         let message = answer
-            .split_first_chunk::<PREFIX>()
+            .split_first_chunk::<PREFIX_BYTES>()
             .filter(|([flag, length @ ..], message)| {
                 *flag == 0 && usize::try_from(u32::from_be_bytes(*length)) == Ok(message.len())
             });
@@ -111,7 +115,7 @@ fn devices(answer: &[u8], container: &ContainerIdentity) -> Result<Vec<String>, 
             }
             for device in members(of_container, 2) {
                 let device = device?;
-                if text(device, 1)?.starts_with(RESOURCES) {
+                if text(device, 1)?.starts_with(GPU_RESOURCE_PREFIX) {
                     for id in members(device, 2) {
                         found.push(String::from_utf8_lossy(id?.bytes).into_owned());
                     }
@@ -119,7 +123,7 @@ fn devices(answer: &[u8], container: &ContainerIdentity) -> Result<Vec<String>, 
             }
         }
     }
-    found.truncate(DEVICES);
+    found.truncate(MAX_DEVICES);
     Ok(found)
 }
 
@@ -219,7 +223,7 @@ mod tests {
             let (stream, _) = listener.accept().await.unwrap();
             let mut connection = h2::server::handshake(stream).await.unwrap();
             while let Some(Ok((request, mut respond))) = connection.accept().await {
-                assert_eq!(request.uri().path(), LIST);
+                assert_eq!(request.uri().path(), LIST_METHOD);
                 let head = Response::builder()
                     .header("content-type", "application/grpc")
                     .body(())

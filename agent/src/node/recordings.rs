@@ -1,5 +1,6 @@
-//! The flight recorders' files of the node's containers: each goes with its pod, so it is held open while the container runs. Its heartbeat is read
-//! meanwhile, and it is copied when the container ended abnormally.
+//! The flight recorders' files of the node's containers: each goes with its pod, so it is held open
+//! while the container runs. Its heartbeat is read meanwhile, and it is copied when the container
+//! ended abnormally.
 //!
 //! A file is its container's to write, and so is what lies in its place. It is opened where it lies
 //! in memory alone, so that nobody but the kernel answers for it, and every look at one is on a
@@ -24,8 +25,8 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 use tracing::warn;
 
 use super::Node;
-use super::heartbeats::BEAT;
-pub(crate) use shelf::Ended;
+use super::heartbeats::HEARTBEAT_INTERVAL;
+pub(crate) use shelf::EndedContainer;
 pub use shelf::Recordings;
 
 /// Most files that are held open, and most that wait to be kept.
@@ -33,17 +34,17 @@ const MAX_FILES: usize = 256;
 
 /// What is to be done about a container, by the ID that the runtime gave it.
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
-    /// It runs, and its file is not held.
+enum RecordingStep {
+    /// The container runs, and its file is not held.
     Open(ContainerIdentity),
-    /// It ended abnormally.
-    Keep(Ended),
-    /// It ended as it should, or its pod is gone.
+    /// The container ended abnormally.
+    Keep(EndedContainer),
+    /// The container exited with 0, or its pod is deleted or gone.
     Forget,
 }
 
 /// What the node's pods ask for, of which the files in `held` are held.
-fn steps(pods: &[Arc<Pod>], held: &BTreeSet<String>) -> Vec<(String, Step)> {
+fn steps(pods: &[Arc<Pod>], held: &BTreeSet<String>) -> Vec<(String, RecordingStep)> {
     let mut steps = Vec::new();
     let mut known = BTreeSet::new();
     for pod in pods {
@@ -66,7 +67,7 @@ fn steps(pods: &[Arc<Pod>], held: &BTreeSet<String>) -> Vec<(String, Step)> {
                         pod: pod.name_any(),
                         container: status.name.clone(),
                     };
-                    steps.push((id.to_owned(), Step::Open(whose)));
+                    steps.push((id.to_owned(), RecordingStep::Open(whose)));
                 }
             }
             let states = [state, status.last_state.as_ref()];
@@ -83,7 +84,7 @@ fn steps(pods: &[Arc<Pod>], held: &BTreeSet<String>) -> Vec<(String, Step)> {
         }
     }
     let gone = held.difference(&known);
-    steps.extend(gone.map(|id| (id.clone(), Step::Forget)));
+    steps.extend(gone.map(|id| (id.clone(), RecordingStep::Forget)));
     steps
 }
 
@@ -92,17 +93,18 @@ fn bare(id: &str) -> &str {
     id.split_once("://").map_or(id, |(_, id)| id)
 }
 
-/// What to do about a container that has ended. One whose pod is deleted ends as it should, whatever its code.
-fn ended(pod: &Pod, container: &str, id: &str, terminated: &ContainerStateTerminated) -> Step {
+/// What to do about a container that has ended. One whose pod is deleted ends as it should,
+/// whatever its code.
+fn ended(pod: &Pod, container: &str, id: &str, terminated: &ContainerStateTerminated) -> RecordingStep {
     if terminated.exit_code == 0 || pod.metadata.deletion_timestamp.is_some() {
-        return Step::Forget;
+        return RecordingStep::Forget;
     }
     let finished = terminated.finished_at.as_ref().map(|time| time.0.as_nanosecond());
     // The kubelet tells whole seconds: the next one is no earlier than the end.
     let second_after = finished
         .and_then(|time| u64::try_from(time).ok())
         .map(|time| time.saturating_add(1_000_000_000));
-    Step::Keep(Ended {
+    RecordingStep::Keep(EndedContainer {
         namespace: pod.namespace().unwrap_or_default(),
         pod: pod.name_any(),
         pod_uid: pod.uid().unwrap_or_default(),
@@ -130,7 +132,7 @@ pub(crate) async fn run(node: Arc<Node>) {
 
 /// Reads heartbeats while a file is held.
 async fn beat(node: &Arc<Node>, mut held: watch::Receiver<bool>) {
-    let mut ticks = interval(BEAT);
+    let mut ticks = interval(HEARTBEAT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
     loop {
         let due = async {
@@ -206,7 +208,10 @@ mod tests {
             pod: "p".to_owned(),
             container: "main".to_owned(),
         };
-        assert_eq!(of("nsys.recorder", &[]), [("new".to_owned(), Step::Open(whose))]);
+        assert_eq!(
+            of("nsys.recorder", &[]),
+            [("new".to_owned(), RecordingStep::Open(whose))]
+        );
         assert_eq!(of("nsys", &[]), []);
         assert_eq!(of("recorder", &["new"]), []);
     }
@@ -214,8 +219,8 @@ mod tests {
     #[test]
     fn what_ended_abnormally_is_kept_and_anything_else_forgotten() {
         let running = json!({"running": {}});
-        let ended = |step: &[(String, Step)]| match step {
-            [(id, Step::Keep(ended))] => (id.clone(), ended.exit_code, ended.at_utc_ns % 1_000_000_000),
+        let ended = |step: &[(String, RecordingStep)]| match step {
+            [(id, RecordingStep::Keep(ended))] => (id.clone(), ended.exit_code, ended.at_utc_ns % 1_000_000_000),
             other => panic!("{other:?}"),
         };
         let again = steps(
@@ -225,7 +230,7 @@ mod tests {
         assert_eq!(ended(&again), ("old".to_owned(), 137, 0));
         let for_good = steps(&[pod("recorder", &terminated("new", 1), &json!({}))], &held(&["new"]));
         assert_eq!(ended(&for_good).1, 1);
-        let forgotten = [("new".to_owned(), Step::Forget)];
+        let forgotten = [("new".to_owned(), RecordingStep::Forget)];
         let well = pod("recorder", &terminated("new", 0), &json!({}));
         assert_eq!(steps(&[well], &held(&["new"])), forgotten);
         assert_eq!(steps(&[], &held(&["new"])), forgotten, "its pod is gone");
@@ -235,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn n1_a_look_that_never_comes_back_is_waited_for_without_a_thread_of_the_runtime() {
+    async fn a_look_that_never_comes_back_is_waited_for_without_a_thread_of_the_runtime() {
         let gate = Gate::default();
         let (release, held) = std::sync::mpsc::sync_channel::<()>(0);
         let limit = Duration::from_millis(50);

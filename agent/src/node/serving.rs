@@ -1,4 +1,5 @@
-//! The artifacts and the series of a node: where they are kept, what makes derived artifacts, and who they are served to.
+//! The artifacts and the series of a node: where they are kept, what makes derived artifacts, and
+//! who they are served to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use flopwatch_artifacts::{Access, ArtifactMetrics, ArtifactService, ConversionLi
 use flopwatch_http::{Reviewer, ReviewerOptions, Server, ServerLimits};
 use flopwatch_pipeline::derived::DerivedArtifacts;
 use flopwatch_pipeline::disk;
-use flopwatch_pipeline::steps::{self, Steps};
+use flopwatch_pipeline::steps::{self, ChildRunner};
 use kube::Client;
 use prometheus::Registry;
 
@@ -24,27 +25,27 @@ pub(super) async fn open_store(options: &Options, metrics: ArtifactMetrics) -> R
     let volume = disk::volume(&options.data_dir).map_err(io_error("the size of the data folder's disk is unknown"))?;
     let store_options = StoreOptions {
         free_bytes_floor: options.floor().of(volume.bytes),
-        form_bytes: options.max_form_bytes,
-        derived_age: Duration::from_hours(options.form_hours.into()),
+        derived_bytes: options.max_derived_bytes,
+        derived_age: Duration::from_hours(options.derived_hours.into()),
     };
     Ok(Arc::new(Store::open(&folder, store_options, metrics).await?))
 }
 
-/// What makes derived artifacts: of timelines by children with the bounds of a transform, whose files are no larger than derived artifacts
-/// may be; of raw captures with the `steps` of captures.
+/// What makes derived artifacts: of timelines by children with the bounds of a transform, whose
+/// files are no larger than derived artifacts may be; of raw captures with the `steps` of captures.
 pub(super) async fn open_derived(
     options: &Options,
     children: steps::Limits,
-    raw: Steps,
+    raw: ChildRunner,
 ) -> Result<DerivedArtifacts, Error> {
     let own = std::env::current_exe().map_err(io_error("the path of this program cannot be found"))?;
     let limits = steps::Limits {
-        file_bytes: children.file_bytes.min(options.max_form_bytes),
+        file_bytes: children.file_bytes.min(options.max_derived_bytes),
         ..children
     };
     let folder = options.data_dir.join("conversions");
     let failed = format!("cannot make {}", folder.display());
-    DerivedArtifacts::open(Steps::new(own, None, limits), raw, folder)
+    DerivedArtifacts::open(ChildRunner::new(own, None, limits), raw, folder)
         .await
         .map_err(io_error(failed))
 }
@@ -61,7 +62,7 @@ pub(super) async fn bind(
     options: &Options,
     client: &Client,
     store: &Arc<Store>,
-    forms: DerivedArtifacts,
+    derived: DerivedArtifacts,
     bucket: Option<Bucket>,
     metrics: ArtifactMetrics,
     series: Router,
@@ -72,7 +73,7 @@ pub(super) async fn bind(
     };
     let access = Access::Kubernetes(Reviewer::new(client.clone(), reviews, metrics.reviews()));
     let limits = ConversionLimits::default();
-    let service = ArtifactService::converting(Arc::clone(store), access, metrics, Arc::new(forms), limits, bucket);
+    let service = ArtifactService::converting(Arc::clone(store), access, metrics, Arc::new(derived), limits, bucket);
     let server = Server::bind_tls(&service, options.listen, &options.tls_dir, ServerLimits::default()).await?;
-    Ok(server.beside(options.listen_metrics, series)?.0)
+    Ok(server.with_second_address(options.listen_metrics, series)?.0)
 }

@@ -1,7 +1,7 @@
 //! Hands containers that wait for their first instruction to the captures that start them.
 //!
-//! The launcher of such a container has a session and is held back; the task of its capture starts the collection and
-//! says so. Whoever comes first waits for the other, bounded on both sides.
+//! The launcher of such a container has a session and is held back; the task of its capture starts
+//! the collection and says so. Whoever comes first waits for the other, bounded on both sides.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -9,10 +9,11 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-/// How long a held launcher waits for its capture: the operator makes it when the pod gets its node, seconds before.
-const TAKEN: Duration = Duration::from_secs(10);
+/// How long a held launcher waits for its capture: the operator makes it when the pod gets its
+/// node, seconds before.
+const CAPTURE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the start of the collection may take then.
-const STARTED: Duration = Duration::from_secs(15);
+const START_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What became of an offer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,16 +37,17 @@ struct Offer {
 
 /// A held container that a capture took. It is released when this is dropped.
 #[derive(Debug)]
-pub struct Held {
+pub struct PendingStart {
     /// The container, as the runtime names it.
     pub container_id: String,
     started: oneshot::Sender<()>,
 }
 
-impl Held {
+impl PendingStart {
     /// Says that the collection runs.
     pub fn started(self) {
-        // Nobody listens any more where this took too long: the launcher went on by itself, as its state will show.
+        // Nobody listens any more where this took too long: the launcher went on by itself, as its
+        // state will show.
         self.started.send(()).ok();
     }
 }
@@ -83,18 +85,18 @@ impl Starts {
             });
             id
         };
-        let Ok(Ok(started)) = timeout(TAKEN, taken).await else {
+        let Ok(Ok(started)) = timeout(CAPTURE_TIMEOUT, taken).await else {
             self.offers().waiting.retain(|offer| offer.id != id);
             return Answer::Untaken;
         };
-        match timeout(STARTED, started).await {
+        match timeout(START_TIMEOUT, started).await {
             Ok(Ok(())) => Answer::Started,
             _ => Answer::GivenUp,
         }
     }
 
     /// Takes the container of a pod that `wants` says yes to, given its ID.
-    pub fn take(&self, pod_uid: &str, wants: impl Fn(&str) -> bool) -> Option<Held> {
+    pub fn take(&self, pod_uid: &str, wants: impl Fn(&str) -> bool) -> Option<PendingStart> {
         let mut offers = self.offers();
         let wanted = |offer: &Offer| offer.pod_uid == pod_uid && wants(&offer.container_id);
         let offer = offers
@@ -104,7 +106,7 @@ impl Starts {
             .map(|at| offers.waiting.swap_remove(at))?;
         let (started, listens) = oneshot::channel();
         offer.reply.send(listens).ok()?;
-        Some(Held {
+        Some(PendingStart {
             container_id: offer.container_id,
             started,
         })
@@ -122,7 +124,7 @@ mod tests {
         tokio::spawn(async move { starts.offer("pod", "abc").await })
     }
 
-    async fn take(starts: &Starts) -> Held {
+    async fn take(starts: &Starts) -> PendingStart {
         loop {
             if let Some(held) = starts.take("pod", |id| id == "abc") {
                 return held;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use flopwatch_api::capture::{Capture, CaptureSpec, CaptureStatus};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StorageMode;
-use flopwatch_artifacts::object_store::{Bucket, BucketError, Limits, cluster_name};
+use flopwatch_artifacts::object_store::{Bucket, Limits, ObjectStoreError, cluster_name};
 use flopwatch_artifacts::{CaptureId, EvictionLimits, StoreError};
 use flopwatch_pipeline::failure::{Failure, chain};
 use futures::future::BoxFuture;
@@ -20,20 +20,21 @@ use tracing::{info, warn};
 
 use crate::metrics::Metrics;
 use crate::node::captures::Captures;
-use crate::node::fleet::{self, Fleet};
+use crate::node::fleet_outbox::{self, Fleet};
 use crate::node::sweep::capture_id;
 use crate::node::writer::Target;
 use crate::node::{Node, Options};
 use crate::status::Draft;
 
 /// Time between two looks at what is still to be copied and at the limits.
-const LOOK: Duration = Duration::from_mins(1);
+const POLL_INTERVAL: Duration = Duration::from_mins(1);
 /// Captures that are copied at once.
-const AT_ONCE: usize = 2;
+const MAX_CONCURRENT: usize = 2;
 /// Longest copy of one capture; the next look goes on with it.
-const COPY: Duration = Duration::from_mins(30);
-/// Longest removal from the object store: what stays is swept later, a capture that is deleted must not wait for it.
-const REMOVAL: Duration = Duration::from_secs(15);
+const COPY_TIMEOUT: Duration = Duration::from_mins(30);
+/// Longest removal from the object store: what stays is swept later, a capture that is deleted must
+/// not wait for it.
+const REMOVAL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What the agent was told of storage.
 #[derive(Debug)]
@@ -70,7 +71,8 @@ impl Storage {
         self.patience
     }
 
-    /// Where a capture's artifacts are to be. A default asks for nothing that the cluster does not have.
+    /// Where a capture's artifacts are to be. A default asks for nothing that the cluster does not
+    /// have.
     pub fn mode(&self, spec: &CaptureSpec) -> StorageMode {
         let default = if self.bucket.is_some() {
             self.default
@@ -103,12 +105,14 @@ impl Storage {
     /// Removes the replicas of a capture, as far as the object store lets it at once.
     pub async fn forget(&self, capture: &CaptureId) {
         let Some(bucket) = &self.bucket else { return };
-        match timeout(REMOVAL, bucket.remove(capture)).await {
+        match timeout(REMOVAL_TIMEOUT, bucket.remove(capture)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 warn!(capture = capture.name, error = %chain(&error), "replicas of a capture stay until the sweep");
             }
-            Err(_) => warn!(capture = capture.name, limit = ?REMOVAL, "replicas of a capture stay until the sweep"),
+            Err(_) => {
+                warn!(capture = capture.name, limit = ?REMOVAL_TIMEOUT, "replicas of a capture stay until the sweep");
+            }
         }
     }
 
@@ -140,7 +144,7 @@ pub(super) async fn open(
     metrics: &Metrics,
 ) -> Result<(Option<Bucket>, Option<Fleet>), super::Error> {
     let (bucket, cluster) = open_bucket(options, client).await?.unzip();
-    let fleet = fleet::open(options, bucket.clone().zip(cluster), metrics);
+    let fleet = fleet_outbox::open(options, bucket.clone().zip(cluster), metrics);
     let fleet = fleet.map_err(super::io_error("the folder of rows of the fleet cannot be used"))?;
     Ok((bucket, fleet))
 }
@@ -148,10 +152,10 @@ pub(super) async fn open(
 /// What a failure of the object store means for a capture, and whether trying again may help.
 pub(super) fn failure_of(error: &StoreError) -> (Failure, bool) {
     let (reason, passing) = match error {
-        StoreError::Bucket(error @ (BucketError::Refused { .. } | BucketError::NoBucket(_))) => {
-            (CaptureReason::ObjectStoreRefused, error.is_passing())
+        StoreError::ObjectStore(error @ (ObjectStoreError::Refused { .. } | ObjectStoreError::NoBucket(_))) => {
+            (CaptureReason::ObjectStoreRefused, error.is_transient())
         }
-        StoreError::Bucket(error) if error.is_passing() => (CaptureReason::ObjectStoreUnavailable, true),
+        StoreError::ObjectStore(error) if error.is_transient() => (CaptureReason::ObjectStoreUnavailable, true),
         _ => (CaptureReason::StoreFailed, false),
     };
     (Failure::new(reason, chain(error)), passing)
@@ -163,15 +167,17 @@ pub(super) fn too_slow() -> Failure {
     Failure::new(CaptureReason::ObjectStoreUnavailable, message)
 }
 
-/// Whether replicas of a capture are still to be made: those of which the status has no digest are read by nobody.
+/// Whether replicas of a capture are still to be made: those of which the status has no digest are
+/// read by nobody.
 fn is_due(status: &CaptureStatus, mode: StorageMode) -> bool {
     let stored = status.store_url.is_some() && status.store_sha256.is_some();
     mode != StorageMode::Node && !status.artifacts.is_empty() && !stored && status.url.is_some()
 }
 
-/// Copies what is to be copied, keeps the limits, and keeps addresses right, until the node is told to stop.
+/// Copies what is to be copied, keeps the limits, and keeps addresses right, until the node is told
+/// to stop.
 pub(super) async fn keep(node: Arc<Node>, captures: Arc<Captures>) {
-    let mut ticks = interval(LOOK);
+    let mut ticks = interval(POLL_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let next = async {
@@ -255,7 +261,7 @@ async fn copy(node: &Node, ended: &[Arc<Capture>]) {
         .map(|capture| copy_one(node, bucket, capture).boxed())
         .collect();
     futures::stream::iter(copies)
-        .buffer_unordered(AT_ONCE)
+        .buffer_unordered(MAX_CONCURRENT)
         .collect::<()>()
         .await;
 }
@@ -271,7 +277,7 @@ async fn copy_one(node: &Node, bucket: &Bucket, capture: &Capture) {
             return;
         }
     };
-    let copied = match timeout(COPY, node.store.copy_to(bucket, &manifest)).await {
+    let copied = match timeout(COPY_TIMEOUT, node.store.copy_to(bucket, &manifest)).await {
         Ok(Ok(sha256)) => Ok(sha256),
         Ok(Err(error)) => Err(failure_of(&error).0),
         Err(_) => Err(too_slow()),
@@ -284,7 +290,7 @@ async fn copy_one(node: &Node, bucket: &Bucket, capture: &Capture) {
                 capture = id.name,
                 "copied to the object store"
             );
-            change(node, capture, |draft| draft.stored(bucket.place(&id), sha256.clone())).await
+            change(node, capture, |draft| draft.stored(bucket.url(&id), sha256.clone())).await
         }
         Err(failure) => {
             warn!(capture = id.name, reason = %failure.reason, why = failure.message, "the object store did not take a capture");
@@ -374,12 +380,12 @@ mod tests {
 
     #[test]
     fn what_the_object_store_refuses_and_what_passes_have_reasons_of_their_own() {
-        let unavailable = BucketError::Slow {
+        let unavailable = ObjectStoreError::Slow {
             what: "writing",
             limit: Duration::from_secs(1),
         };
-        let refused = BucketError::NoBucket("profiles".to_owned());
-        let source = BucketError::Source {
+        let refused = ObjectStoreError::NoBucket("profiles".to_owned());
+        let source = ObjectStoreError::Source {
             name: "timeline.h5".to_owned(),
             reason: "it is gone".to_owned(),
         };

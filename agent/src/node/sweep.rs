@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flopwatch_api::capture::Capture;
@@ -9,7 +10,7 @@ use flopwatch_artifacts::object_store::Bucket;
 use flopwatch_artifacts::{CaptureId, Store};
 use flopwatch_pipeline::failure::chain;
 use flopwatch_pipeline::folder;
-use flopwatch_pipeline::steps::Steps;
+use flopwatch_pipeline::steps::ChildRunner;
 use kube::api::ListParams;
 use kube::core::DeserializeGuard;
 use kube::{Api, Client, ResourceExt};
@@ -17,39 +18,41 @@ use tokio::sync::Notify;
 use tokio::time::{Interval, sleep};
 use tracing::{info, warn};
 
-use crate::node::journal;
+use crate::node::captures::Captures;
+use crate::node::{Node, fleet_outbox, journal, orphans};
 
 /// Captures in one answer of the API server.
-const PAGE: u32 = 500;
+const CAPTURES_PER_PAGE: u32 = 500;
 
-/// Pause before a container that was started again is looked into for what its former life left: it must run by then.
-const STARTED_AGAIN: Duration = Duration::from_secs(15);
+/// Pause before a container that was started again is looked into for what its former life left: it
+/// must run by then.
+const RESTARTED_CONTAINER_DELAY: Duration = Duration::from_secs(15);
 
 /// Resolves when a sweep is due: from time to time, and soon after something was left behind.
 pub(super) async fn due(ticks: &mut Interval, left_behind: &Notify) {
     let early = async {
         left_behind.notified().await;
-        sleep(STARTED_AGAIN).await;
+        sleep(RESTARTED_CONTAINER_DELAY).await;
     };
     tokio::select! { _ = ticks.tick() => {}, () = early => {} }
 }
 
 /// The captures of a node.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
+pub struct Listed {
     /// All that exist.
-    pub(super) all: HashSet<CaptureId>,
+    all: HashSet<CaptureId>,
     /// UIDs of those that have not ended.
-    pub(super) undecided: HashSet<String>,
+    undecided: HashSet<String>,
 }
 
-/// The captures of a node that exist now. Asked of the API server rather than of the watch: what is missing from the answer is
-/// deleted from the store and the spool.
-pub(super) async fn list_captures(client: &Client, node: &str) -> Result<Listed, kube::Error> {
+/// The captures of a node that exist now. Asked of the API server rather than of the watch: what is
+/// missing from the answer is deleted from the store and the spool.
+pub async fn list_captures(client: &Client, node: &str) -> Result<Listed, kube::Error> {
     let api = Api::<DeserializeGuard<Capture>>::all(client.clone());
     let fields = ListParams::default()
         .fields(&format!("spec.nodeName={node}"))
-        .limit(PAGE);
+        .limit(CAPTURES_PER_PAGE);
     let mut listed = Listed::default();
     let mut page = fields.clone();
     loop {
@@ -75,9 +78,24 @@ pub(super) async fn list_captures(client: &Client, node: &str) -> Result<Listed,
     }
 }
 
+/// Removes from the store, the pods and the spool what belongs to none of the captures that were
+/// `listed`. Safe to run twice.
+pub async fn sweep(node: &Arc<Node>, captures: &Arc<Captures>, listed: Listed) {
+    sweep_store(&node.store, &listed.all).await;
+    sweep_remote_captures(&node.store, node.storage.bucket()).await;
+    let ours = ours(&node.spool, &listed.all).await;
+    let (watched, undecided) = (Arc::clone(captures), Arc::new(listed.undecided));
+    let keep = move |uid: &str| undecided.contains(uid) || watched.is_live(uid);
+    // By what journals name, so that it is looked for again where this agent ends meanwhile.
+    orphans::sweep(node, ours, keep.clone()).await;
+    let unsettled = fleet_outbox::recover(node, &keep).await;
+    let keep = |uid: &str| keep(uid) || unsettled.contains(uid);
+    sweep_spool(&node.spool, &node.steps, keep).await;
+}
+
 /// UIDs of the captures that are or were this node's: of `all` that exist, and of those that the
 /// spool still has something of.
-pub(super) async fn ours(spool: &Path, all: &HashSet<CaptureId>) -> HashSet<String> {
+async fn ours(spool: &Path, all: &HashSet<CaptureId>) -> HashSet<String> {
     let mut ours: HashSet<String> = all.iter().map(|capture| capture.uid.clone()).collect();
     let mut entries = match tokio::fs::read_dir(spool).await {
         Ok(entries) => entries,
@@ -94,7 +112,7 @@ pub(super) async fn ours(spool: &Path, all: &HashSet<CaptureId>) -> HashSet<Stri
 }
 
 /// Sweeps the store once; a failure is tried again with the next sweep.
-pub(super) async fn sweep_store(store: &Store, live: &HashSet<CaptureId>) {
+async fn sweep_store(store: &Store, live: &HashSet<CaptureId>) {
     match store.sweep(live).await {
         Ok(swept) if swept == flopwatch_artifacts::Swept::default() => {}
         Ok(swept) => info!(
@@ -109,7 +127,7 @@ pub(super) async fn sweep_store(store: &Store, live: &HashSet<CaptureId>) {
 }
 
 /// Releases derived artifacts of other nodes' captures that the object store holds no longer.
-pub(super) async fn sweep_remote_captures(store: &Store, bucket: Option<&Bucket>) {
+async fn sweep_remote_captures(store: &Store, bucket: Option<&Bucket>) {
     let Some(bucket) = bucket else { return };
     let remote_captures = match store.remote_captures().await {
         Ok(remote_captures) => remote_captures,
@@ -128,8 +146,9 @@ pub(super) async fn sweep_remote_captures(store: &Store, bucket: Option<&Bucket>
     }
 }
 
-/// Removes folders and journals of the spool whose captures ended or are gone; `keep` is asked for each by its capture's UID.
-pub(super) async fn sweep_spool(spool: &Path, steps: &Steps, keep: impl Fn(&str) -> bool) {
+/// Removes folders and journals of the spool whose captures ended or are gone; `keep` is asked for
+/// each by its capture's UID.
+async fn sweep_spool(spool: &Path, steps: &ChildRunner, keep: impl Fn(&str) -> bool) {
     let mut entries = match tokio::fs::read_dir(spool).await {
         Ok(entries) => entries,
         Err(error) => {
@@ -170,7 +189,7 @@ mod tests {
     use crate::node::watched::tests::{api_server, stored, unreadable};
 
     #[tokio::test]
-    async fn m6_a_capture_that_cannot_be_read_stops_no_sweep_and_loses_nothing_to_it() {
+    async fn a_capture_that_cannot_be_read_stops_no_sweep_and_loses_nothing_to_it() {
         let mut ended = stored("ended");
         ended["status"]["conditions"] = serde_json::json!([{
             "type": "Succeeded", "status": "True", "reason": "Succeeded", "message": "",
@@ -188,7 +207,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn n7_a_nodes_captures_are_those_of_the_list_and_of_its_journals() {
+    async fn a_nodes_captures_are_those_of_the_list_and_of_its_journals() {
         let spool = tempfile::tempdir().unwrap();
         std::fs::write(spool.path().join("uid-gone.json"), "{}").unwrap();
         std::fs::create_dir(spool.path().join("uid-gone")).unwrap();
@@ -212,7 +231,7 @@ mod tests {
             std::fs::write(at(&format!("{folder}.json")), "{}").unwrap();
         }
         std::fs::write(at("gone.json.12.tmp"), "{").unwrap();
-        let steps = Steps::new("/nonexistent".into(), None, Limits::default());
+        let steps = ChildRunner::new("/nonexistent".into(), None, Limits::default());
         for _ in 0..2 {
             sweep_spool(spool.path(), &steps, |uid| uid == "live").await;
             let mut left: Vec<_> = std::fs::read_dir(spool.path())
@@ -232,7 +251,7 @@ mod tests {
         let begin = tokio::time::Instant::now();
         left_behind.notify_one();
         due(&mut ticks, &left_behind).await;
-        assert_eq!(begin.elapsed(), STARTED_AGAIN);
+        assert_eq!(begin.elapsed(), RESTARTED_CONTAINER_DELAY);
         due(&mut ticks, &left_behind).await;
         assert_eq!(begin.elapsed(), rare);
     }

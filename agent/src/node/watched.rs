@@ -1,5 +1,5 @@
-//! The watch on this node's captures. One that this version cannot read (a later version's, say) is counted and skipped: it
-//! must not blind the agent for all others.
+//! The watch on this node's captures. One that this version cannot read (a later version's, say) is
+//! counted and skipped: it must not blind the agent for all others.
 
 use flopwatch_api::capture::Capture;
 use futures::{Stream, StreamExt};
@@ -12,8 +12,10 @@ use tracing::warn;
 
 use crate::metrics::Metrics;
 
-/// Lists from the API server's cache. Without pages: while the cache is being filled, as after a restart, the API server takes each page from etcd, for which
-/// it reads all objects of all nodes for every agent; a list as a whole it refuses until the cache is there, and the watch comes again.
+/// Lists from the API server's cache. Without pages: while the cache is being filled, as after a
+/// restart, the API server takes each page from etcd, for which it reads all objects of all nodes
+/// for every agent; a list as a whole it refuses until the cache is there, and the watch comes
+/// again.
 pub(super) fn from_cache() -> watcher::Config {
     watcher::Config {
         page_size: None,
@@ -21,7 +23,8 @@ pub(super) fn from_cache() -> watcher::Config {
     }
 }
 
-/// Starts watching. The stream must be polled for the store to be filled; it yields each capture that was added or changed.
+/// Starts watching. The stream must be polled for the store to be filled; it yields each capture
+/// that was added or changed.
 pub fn captures(
     client: Client,
     node: &str,
@@ -40,7 +43,8 @@ pub fn captures(
     (store, reflector(writer, events).applied_objects())
 }
 
-/// The event as far as it can be read. Of a capture that can no longer be read nothing stays in the store, as after a new list.
+/// The event as far as it can be read. Of a capture that can no longer be read nothing stays in the
+/// store, as after a new list.
 fn readable(
     event: Event<DeserializeGuard<Capture>>,
     known: &Store<Capture>,
@@ -127,7 +131,7 @@ pub(super) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn m6_a_capture_that_cannot_be_read_does_not_blind_the_agent_for_the_others() {
+    async fn a_capture_that_cannot_be_read_does_not_blind_the_agent_for_the_others() {
         let server = api_server(&[stored("a"), unreadable("b"), stored("c")]);
         let metrics = Metrics::register(&Registry::new()).unwrap();
         let (store, stream) = captures(server.client("team"), "n", metrics);
@@ -140,7 +144,7 @@ pub(super) mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn m6_a_capture_that_can_no_longer_be_read_is_not_acted_on_as_it_was() {
+    async fn a_capture_that_can_no_longer_be_read_is_not_acted_on_as_it_was() {
         let mut held = stored("b");
         held["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
         held["metadata"]["finalizers"] = json!(["example.com/held"]);

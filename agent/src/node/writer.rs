@@ -1,5 +1,5 @@
-//! Writes a capture's status to the API server: server-side apply, only when it changed, and at most as often
-//! as `spec.statusIntervalSeconds` says.
+//! Writes a capture's status to the API server: server-side apply, only when it changed, and at
+//! most as often as `spec.statusIntervalSeconds` says.
 
 use std::time::Duration;
 
@@ -22,21 +22,21 @@ pub const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Why a status was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The API server refused it, or could not be reached.
+    /// The API server refused the call, or could not be reached.
     #[error("the status of capture {name} could not be written")]
     Api {
-        /// Namespace and name.
+        /// Name of the capture.
         name: String,
-        /// What the client says.
+        /// Error of the client.
         source: Box<kube::Error>,
     },
-    /// It did not answer in time.
+    /// The API server did not answer within [`CALL_TIMEOUT`].
     #[error("the API server did not answer within {CALL_TIMEOUT:?} when the status of capture {0} was written")]
     Timeout(String),
 }
 
 impl Error {
-    /// The API server's answer, where it gave one.
+    /// HTTP status code of the API server's answer; none where it gave none.
     fn code(&self) -> Option<u16> {
         match self {
             Self::Api { source, .. } => match source.as_ref() {
@@ -48,20 +48,21 @@ impl Error {
     }
 }
 
-/// What became of the last status that a writer was given.
+/// Outcome of the last status that was handed to a writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     /// The API server has it.
     Written,
-    /// There is no such capture any more, or another of its name.
+    /// The capture is gone, or another one has its name.
     Gone,
-    /// The API server says that it is no status, and always will.
+    /// The API server refuses the status as malformed, which trying again does not change.
     Refused,
-    /// The agent was asked to exit before the API server took it.
+    /// The agent was asked to exit before the API server took the status.
     Unwritten,
 }
 
-/// Which capture a status belongs to.
+/// A capture at the API server whose status is read and written, told by its name and its UID: one
+/// that was created later under the same name is left alone.
 #[derive(Clone, Debug)]
 pub struct Target {
     api: Api<Capture>,
@@ -70,7 +71,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The status of that capture, pinned by its UID: one that was created later under the same name is left alone.
+    /// The target `capture`.
     pub fn new(client: Client, capture: &Capture) -> Self {
         let api = match capture.namespace() {
             Some(namespace) => Api::namespaced(client, &namespace),
@@ -83,7 +84,7 @@ impl Target {
         }
     }
 
-    /// The capture of that name and UID.
+    /// The target with this name and UID in the namespace of `api`.
     pub fn named(api: Api<Capture>, name: &str, uid: &str) -> Self {
         Self {
             api,
@@ -92,42 +93,45 @@ impl Target {
         }
     }
 
-    /// The capture as the API server has it now; nothing when it is gone or another of the same name is there.
+    /// Reads the capture from the API server; none where it is gone, or another one has its name.
     pub async fn read(&self) -> Result<Option<Capture>, Error> {
-        let found = timeout(CALL_TIMEOUT, self.api.get_opt(&self.name)).await;
-        let found = found.map_err(|_elapsed| Error::Timeout(self.name.clone()))?;
-        let found = found.map_err(|source| Error::Api {
+        let answer = timeout(CALL_TIMEOUT, self.api.get_opt(&self.name)).await;
+        let answer = answer.map_err(|_elapsed| Error::Timeout(self.name.clone()))?;
+        let capture = answer.map_err(|source| Error::Api {
             name: self.name.clone(),
             source: Box::new(source),
         })?;
-        Ok(found.filter(|capture| capture.uid().as_deref() == Some(self.uid.as_str())))
+        Ok(capture.filter(|capture| capture.uid().as_deref() == Some(self.uid.as_str())))
     }
 
-    /// Whether that capture is there; one of the same name and another UID is not, whatever it holds.
+    /// Whether the capture is there. Only its metadata is read, so that a capture which this agent
+    /// cannot parse is found too.
     pub async fn exists(&self) -> Result<bool, Error> {
-        let found = timeout(CALL_TIMEOUT, self.api.get_metadata_opt(&self.name)).await;
-        let found = found.map_err(|_elapsed| Error::Timeout(self.name.clone()))?;
-        let found = found.map_err(|source| Error::Api {
+        let answer = timeout(CALL_TIMEOUT, self.api.get_metadata_opt(&self.name)).await;
+        let answer = answer.map_err(|_elapsed| Error::Timeout(self.name.clone()))?;
+        let metadata = answer.map_err(|source| Error::Api {
             name: self.name.clone(),
             source: Box::new(source),
         })?;
-        Ok(found.is_some_and(|capture| capture.uid().as_deref() == Some(self.uid.as_str())))
+        Ok(metadata.is_some_and(|capture| capture.uid().as_deref() == Some(self.uid.as_str())))
     }
 
-    /// Applies the whole status that the agent owns.
+    /// Writes `status` by server-side apply, as all of the status that the agent owns.
     pub async fn apply(&self, status: &CaptureStatus) -> Result<(), Error> {
-        self.apply_to(status, None).await
+        self.apply_at_version(status, None).await
     }
 
-    /// Likewise, unless the capture has changed since it was read as `seen`.
+    /// Writes `status` as [`apply`](Self::apply) does. Fails where the capture has changed since it
+    /// was read as `seen`.
     pub async fn apply_over(&self, seen: &Capture, status: &CaptureStatus) -> Result<(), Error> {
-        self.apply_to(status, seen.resource_version()).await
+        self.apply_at_version(status, seen.resource_version()).await
     }
 
-    async fn apply_to(&self, status: &CaptureStatus, version: Option<String>) -> Result<(), Error> {
+    /// Writes `status`; with a resource version, only where the capture still has it.
+    async fn apply_at_version(&self, status: &CaptureStatus, version: Option<String>) -> Result<(), Error> {
         let mut metadata = serde_json::json!({ "name": self.name, "uid": self.uid });
         if let Some(version) = version {
-            // Only where there is one: the API server refuses a version that is null.
+            // The API server refuses a version that is null.
             metadata["resourceVersion"] = version.into();
         }
         let body = serde_json::json!({
@@ -149,8 +153,8 @@ impl Target {
     }
 }
 
-/// The writer of one live capture. Values that come faster than it writes are merged; the last one is always written, and at
-/// once.
+/// The task that writes the status of one live capture. Of statuses that are handed over between
+/// two writes the latest is written, and the last status of all is written at once.
 #[derive(Debug)]
 pub struct Writer {
     sender: watch::Sender<CaptureStatus>,
@@ -158,12 +162,15 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts it. `written` is what the API server holds already, `interval` the shortest time between two tries to write. It
-    /// gives up only when `stop` is cancelled, the capture is gone or another, or the status is none: whatever else the API
-    /// server answers may pass (one that is starting knows no rights yet).
+    /// Starts the task. `written` is the status that the API server holds already, `interval` the
+    /// shortest time between two attempts to write.
+    ///
+    /// The task gives up only where `stop` is cancelled, the capture is gone or replaced by
+    /// another, or the API server refuses the status as malformed. Any other error may pass, even a
+    /// refusal for lack of rights, which an API server gives while it starts.
     pub fn start(target: Target, written: CaptureStatus, interval: Duration, stop: CancellationToken) -> Self {
         let (sender, receiver) = watch::channel(written.clone());
-        let task = tokio::spawn(write_all(target, receiver, written, interval, stop).in_current_span());
+        let task = tokio::spawn(write_statuses(target, receiver, written, interval, stop).in_current_span());
         Self { sender, task }
     }
 
@@ -172,7 +179,7 @@ impl Writer {
         self.sender.send_replace(status);
     }
 
-    /// Writes what was handed over last, and says what became of it.
+    /// Writes the status that was handed over last, and returns its outcome.
     pub async fn finish(self) -> Delivery {
         drop(self.sender);
         self.task.await.unwrap_or_else(|error| {
@@ -182,7 +189,9 @@ impl Writer {
     }
 }
 
-async fn write_all(
+/// Writes the statuses that come from `receiver` until its sender is dropped, and returns the
+/// outcome of the last one.
+async fn write_statuses(
     target: Target,
     mut receiver: watch::Receiver<CaptureStatus>,
     mut written: CaptureStatus,
@@ -191,10 +200,11 @@ async fn write_all(
 ) -> Delivery {
     let mut backoff = DefaultBackoff::default();
     loop {
-        // An error means that the sender is gone: what was sent last is still to be written.
-        let closed = receiver.changed().await.is_err() || receiver.has_changed().is_err();
+        // An error means that the sender was dropped: the status that was sent last may still have
+        // to be written.
+        let is_last = receiver.changed().await.is_err() || receiver.has_changed().is_err();
         let status = receiver.borrow_and_update().clone();
-        let mut watched = receiver.clone();
+        let mut sender_watch = receiver.clone();
         if status != written {
             match target.apply(&status).await {
                 Ok(()) => {
@@ -203,17 +213,17 @@ async fn write_all(
                     backoff.reset();
                 }
                 Err(error) => {
-                    if let Some(end) = end_of(&target, &error).await {
+                    if let Some(delivery) = final_delivery(&target, &error).await {
                         warn!(capture = %target.name, error = %chain(&error), "gave up writing the status");
-                        return end;
+                        return delivery;
                     }
                     warn!(capture = %target.name, error = %chain(&error), "writing the status failed, trying again");
                     let pause = backoff.next().unwrap_or(interval);
-                    // What the API server refuses is work for it too.
-                    let pause = if closed { pause } else { pause.max(interval) };
+                    // An attempt that the API server refuses is work for it too.
+                    let pause = if is_last { pause } else { pause.max(interval) };
                     tokio::select! {
                         () = sleep(pause) => {}
-                        () = closing(&mut watched), if !closed => {}
+                        () = sender_dropped(&mut sender_watch), if !is_last => {}
                         () = stop.cancelled() => return Delivery::Unwritten,
                     }
                     receiver.mark_changed();
@@ -221,30 +231,32 @@ async fn write_all(
                 }
             }
         }
-        if closed {
+        if is_last {
             return Delivery::Written;
         }
         tokio::select! {
             () = sleep(interval) => {}
-            // The last status is not held back.
-            () = closing(&mut watched) => {}
+            // The last status does not wait for the interval.
+            () = sender_dropped(&mut sender_watch) => {}
         }
     }
 }
 
-/// Whether trying again cannot help, and why.
-async fn end_of(target: &Target, error: &Error) -> Option<Delivery> {
+/// The outcome of a status after an error that another attempt does not change; none where another
+/// attempt may succeed.
+async fn final_delivery(target: &Target, error: &Error) -> Option<Delivery> {
     match error.code()? {
         404 => Some(Delivery::Gone),
         422 => Some(Delivery::Refused),
-        // Somebody else wrote meanwhile, or the capture of that UID is gone: only a look tells.
+        // Somebody else wrote meanwhile, or another capture has the name: the API server is asked
+        // which.
         409 => matches!(target.exists().await, Ok(false)).then_some(Delivery::Gone),
         _ => None,
     }
 }
 
-/// Resolves when the sender is gone.
-async fn closing(receiver: &mut watch::Receiver<CaptureStatus>) {
+/// Resolves once the sender is dropped.
+async fn sender_dropped(receiver: &mut watch::Receiver<CaptureStatus>) {
     while receiver.changed().await.is_ok() {}
 }
 

@@ -9,10 +9,12 @@ use flopwatch_overhead::{Binning, MINIMUM_BINS, Sample, bins};
 const MILLISECOND: u64 = 1_000_000;
 /// Lengths of a bin in ms, of which the shortest is taken that holds a few calls.
 const LENGTHS: [u64; 5] = [250, 500, 1_000, 2_000, 5_000];
-/// Calls that a bin holds on average, at least, where it is known when they ended: neighbours share a call.
+/// Calls that a bin holds on average, at least, where it is known when they ended: neighbours share
+/// a call.
 const CALLS_OF_KNOWN_ENDS: [u64; 1] = [3];
-/// The same of a counter that is only read: of a bin of 16 calls, one more or less is a sixteenth. A counter that is slower is told by four, less surely;
-/// fewer say more of where a bin's edges lie than of the program's pace.
+/// The same of a counter that is only read: of a bin of 16 calls, one more or less is a sixteenth.
+/// A counter that is slower is told by four, less surely; fewer say more of where a bin's edges lie
+/// than of the program's pace.
 const CALLS: [u64; 2] = [16, 4];
 /// How unsteady a name may be beside the steadiest: as a ratio, and by how much more.
 const STEADY: (f64, f64) = (1.5, 0.01);
@@ -47,8 +49,8 @@ impl NoSignal {
     }
 }
 
-/// Of ranges by name, the one that shows best how fast the program was: of those that are about as steady as the steadiest, the one that took the
-/// longest, which is the outermost where they nest.
+/// Of ranges by name, the one that shows best how fast the program was: of those that are about as
+/// steady as the steadiest, the one that took the longest, which is the outermost where they nest.
 pub(crate) fn choose(ranges: BTreeMap<String, Vec<Sample>>) -> Result<(String, Choice), NoSignal> {
     if ranges.values().all(|samples| calls(samples) == 0) {
         return Err(NoSignal::NoRanges);
@@ -70,7 +72,8 @@ pub(crate) fn choose(ranges: BTreeMap<String, Vec<Sample>>) -> Result<(String, C
     best.map(|(_, _, name, choice)| (name, choice)).ok_or(NoSignal::TooFew)
 }
 
-/// The shortest bin that holds a few of a counter's calls on average, where there were eight such bins.
+/// The shortest bin that holds a few of a counter's calls on average, where there were eight such
+/// bins.
 pub(crate) fn length_for(samples: &[Sample]) -> Option<NonZeroU64> {
     let (first, last) = samples.first().zip(samples.last())?;
     let (time_ns, calls) = (last.at_ns.checked_sub(first.at_ns)?, calls(samples));
@@ -128,7 +131,8 @@ fn variation(samples: &[Sample], length_ns: NonZeroU64) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Readings each 250 ms for 20 s of ranges that take so many ns each, of which the last had just ended.
+    /// Readings each 250 ms for 20 s of ranges that take so many ns each, of which the last had
+    /// just ended.
     fn readings(calls_until: impl Fn(u64) -> u64, each_ns: u64) -> Vec<Sample> {
         let of = |turn: u64| Sample {
             at_ns: turn * 250 * MILLISECOND,

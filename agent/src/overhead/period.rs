@@ -1,31 +1,35 @@
 //! The period of what a container uses, as a hint where nobody counts its work.
 //!
-//! A program that works in steps mostly shows them in its processor time or in its GPU's activity. Their length can be told from the series alone: it
-//! is the first lag at which the series is like itself again, and the more of its multiples fit into the time, the nearer it is known.
+//! A program that works in steps mostly shows them in its processor time or in its GPU's activity.
+//! Their length can be told from the series alone: it is the first lag at which the series is like
+//! itself again, and the more of its multiples fit into the time, the nearer it is known.
 //!
-//! **What it does not see.** Whether it is that of the work. A thread that wakes by the clock has a period too, and keeps it however slow the work is;
-//! so it is told beside the verdict `Blind`, and is none. Steps of less than four samples, programs without steps, and changes that are
-//! smaller than what the samples tell apart are not seen either.
+//! **What it does not see.** Whether it is that of the work. A thread that wakes by the clock has a
+//! period too, and keeps it however slow the work is; so it is told beside the verdict `Blind`, and
+//! is none. Steps of less than four samples, programs without steps, and changes that are smaller
+//! than what the samples tell apart are not seen either.
 
 use std::time::Duration;
 
 use flopwatch_pipeline::transform::SampledSeries;
 
 /// Time between two samples in seconds: that of the metrics ring.
-const STEP: f64 = 0.1;
+const STEP_SECONDS: f64 = 0.1;
 /// Longest pause between two points of a series that is one still, in samples.
-const PAUSE: f64 = 4.5;
+const MAX_PAUSE_SAMPLES: f64 = 4.5;
 /// Most samples that are looked at, the latest ones.
-const MOST: usize = 1_200;
+const MAX_SAMPLES: usize = 1_200;
 /// Shortest period in samples.
-const SHORTEST: usize = 4;
+const MIN_PERIOD_SAMPLES: usize = 4;
 /// How like itself a series is after a period, at least.
-const LIKE: f64 = 0.7;
+const MIN_CORRELATION: f64 = 0.7;
 /// How unlike itself it was at a shorter lag: one that changes slowly is like itself at every lag.
-const UNLIKE: f64 = 0.3;
-/// How like itself it is after several periods, for these to tell the period more nearly; and after no shorter time than its period.
+const MAX_CORRELATION_BEFORE: f64 = 0.3;
+/// How like itself it is after several periods, for these to tell the period more nearly; and after
+/// no shorter time than its period.
 const STILL_LIKE: f64 = 0.5;
-/// Periods that differ by more are not taken for the same step's: short steps look alike after two or three of them, and not always after as many.
+/// Periods that differ by more are not taken for the same step's: short steps look alike after two
+/// or three of them, and not always after as many.
 const SAME: std::ops::Range<f64> = 0.8..1.3;
 
 /// A period.
@@ -36,7 +40,8 @@ struct Period {
     resolution: f64,
 }
 
-/// Says by how much the period of the series that show one changed, before a window and in it; none where none has one in both.
+/// Says by how much the period of the series that show one changed, before a window and in it; none
+/// where none has one in both.
 pub(crate) fn hint(before: &[SampledSeries], during: &[SampledSeries]) -> Option<String> {
     let found = before.iter().find_map(|series| {
         let same = |other: &&SampledSeries| {
@@ -68,10 +73,11 @@ impl Period {
         let count = values.len();
         let like = |lag: usize| correlation(&values, lag);
         let is_peak = |lag: usize| like(lag) >= like(lag - 1) && like(lag) > like(lag + 1);
-        let unlike = (1..count / 3).find(|lag| like(*lag) < UNLIKE)?;
+        let unlike = (1..count / 3).find(|lag| like(*lag) < MAX_CORRELATION_BEFORE)?;
         // One that is somewhat like itself sooner may be so after several periods by chance.
-        let first = (unlike.max(SHORTEST)..count / 3).find(|lag| is_peak(*lag) && like(*lag) >= STILL_LIKE)?;
-        if like(first) < LIKE {
+        let first =
+            (unlike.max(MIN_PERIOD_SAMPLES)..count / 3).find(|lag| is_peak(*lag) && like(*lag) >= STILL_LIKE)?;
+        if like(first) < MIN_CORRELATION {
             return None;
         }
         let (mut lag, mut periods) = (between(&like, first), 1.0);
@@ -90,19 +96,20 @@ impl Period {
             }
         }
         Some(Self {
-            seconds: lag / periods * STEP,
+            seconds: lag / periods * STEP_SECONDS,
             resolution: 1.0 / lag,
         })
     }
 }
 
-/// The series at equal steps, by lines between its points; none where it is too short or has pauses.
+/// The series at equal steps, by lines between its points; none where it is too short or has
+/// pauses.
 fn sampled(times_ns: &[u64], values: &[f64]) -> Option<Vec<f64>> {
     let begin = *times_ns.first()?;
-    let place = |at_ns: &u64| Duration::from_nanos(at_ns.saturating_sub(begin)).as_secs_f64() / STEP;
+    let place = |at_ns: &u64| Duration::from_nanos(at_ns.saturating_sub(begin)).as_secs_f64() / STEP_SECONDS;
     let points: Vec<(f64, f64)> = times_ns.iter().map(place).zip(values.iter().copied()).collect();
     let pairs: Vec<_> = points.iter().zip(points.iter().skip(1)).collect();
-    let is_series = |(one, other): &(&(f64, f64), &(f64, f64))| other.0 > one.0 && other.0 - one.0 <= PAUSE;
+    let is_series = |(one, other): &(&(f64, f64), &(f64, f64))| other.0 > one.0 && other.0 - one.0 <= MAX_PAUSE_SAMPLES;
     if !pairs.iter().all(is_series) || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
@@ -113,8 +120,8 @@ fn sampled(times_ns: &[u64], values: &[f64]) -> Option<Vec<f64>> {
             found.push(one.1 + (other.1 - one.1) * part);
         }
     }
-    found.drain(..found.len().saturating_sub(MOST));
-    (found.len() >= 6 * SHORTEST).then_some(found)
+    found.drain(..found.len().saturating_sub(MAX_SAMPLES));
+    (found.len() >= 6 * MIN_PERIOD_SAMPLES).then_some(found)
 }
 
 /// The values without their mean and their trend; none where nothing is left.

@@ -50,17 +50,20 @@ fn with(mut status: CaptureStatus, type_: CaptureCondition, value: ConditionStat
     status
 }
 
-fn reason(step: &Step) -> Option<CaptureReason> {
+fn reason(step: &CaptureAction) -> Option<CaptureReason> {
     match step {
-        Step::Refuse(failure) => Some(failure.reason),
+        CaptureAction::Refuse(failure) => Some(failure.reason),
         _ => None,
     }
 }
 
 #[test]
 fn a_new_capture_starts_when_a_turn_is_free() {
-    assert_eq!(plan(&spec(), &CaptureStatus::default(), &observed()), Step::Start);
-    assert_eq!(plan(&spec(), &at(Stage::Queued), &observed()), Step::Start);
+    assert_eq!(
+        plan(&spec(), &CaptureStatus::default(), &observed()),
+        CaptureAction::Start
+    );
+    assert_eq!(plan(&spec(), &at(Stage::Queued), &observed()), CaptureAction::Start);
 }
 
 #[test]
@@ -71,12 +74,12 @@ fn a_capture_that_an_earlier_agent_began_is_adopted_though_its_status_does_not_s
         ..observed()
     };
     for status in [CaptureStatus::default(), at(Stage::Queued)] {
-        assert_eq!(plan(&spec(), &status, &seen), Step::Adopt);
+        assert_eq!(plan(&spec(), &status, &seen), CaptureAction::Adopt);
         let deleting = Observed {
             deleting: true,
             ..seen.clone()
         };
-        assert_eq!(plan(&spec(), &status, &deleting), Step::Adopt);
+        assert_eq!(plan(&spec(), &status, &deleting), CaptureAction::Adopt);
     }
 }
 
@@ -87,7 +90,7 @@ fn what_is_processed_takes_no_turn_to_record() {
         recorded: 2,
         ..observed()
     };
-    assert_eq!(plan(&spec(), &CaptureStatus::default(), &seen), Step::Start);
+    assert_eq!(plan(&spec(), &CaptureStatus::default(), &seen), CaptureAction::Start);
 }
 
 #[test]
@@ -100,7 +103,7 @@ fn a_capture_that_found_no_room_in_time_says_what_there_was_no_room_for() {
     let step = plan(&spec(), &at(Stage::Queued), &seen);
     assert_eq!(reason(&step), Some(CaptureReason::DeadlineExceeded));
     assert!(
-        matches!(&step, Step::Refuse(failure) if failure.message.contains("4 captures that were recorded")),
+        matches!(&step, CaptureAction::Refuse(failure) if failure.message.contains("4 captures that were recorded")),
         "{step:?}"
     );
 }
@@ -114,7 +117,9 @@ fn a_capture_waits_while_the_node_is_full_or_older_ones_wait() {
             ahead,
             ..observed()
         };
-        assert!(matches!(plan(&spec(), &at(Stage::Queued), &seen), Step::Wait { recheck, .. } if recheck <= RECHECK));
+        assert!(
+            matches!(plan(&spec(), &at(Stage::Queued), &seen), CaptureAction::Wait { recheck, .. } if recheck <= RECHECK_INTERVAL)
+        );
     }
 }
 
@@ -141,7 +146,7 @@ fn a_second_capture_of_a_container_is_refused_at_once_and_names_the_first() {
     };
     let step = plan(&spec(), &CaptureStatus::default(), &seen);
     assert_eq!(reason(&step), Some(CaptureReason::ContainerBusy));
-    assert!(matches!(step, Step::Refuse(failure) if failure.message.contains("first")));
+    assert!(matches!(step, CaptureAction::Refuse(failure) if failure.message.contains("first")));
 }
 
 #[test]
@@ -156,7 +161,7 @@ fn a_capture_waits_for_one_that_is_about_to_leave_its_container() {
         ..observed()
     };
     let step = plan(&spec(), &CaptureStatus::default(), &seen);
-    assert!(matches!(step, Step::Wait { message, .. } if message.contains("first")));
+    assert!(matches!(step, CaptureAction::Wait { message, .. } if message.contains("first")));
 }
 
 #[test]
@@ -166,7 +171,7 @@ fn a_live_capture_is_left_alone_until_someone_ends_it() {
         ..observed()
     };
     let status = at(Stage::Collecting);
-    assert_eq!(plan(&spec(), &status, &live), Step::Nothing);
+    assert_eq!(plan(&spec(), &status, &live), CaptureAction::Nothing);
     for (stop, interrupt) in [
         (StopMode::Keep, Interrupt::Keep),
         (StopMode::Discard, Interrupt::Discard),
@@ -175,15 +180,18 @@ fn a_live_capture_is_left_alone_until_someone_ends_it() {
             stop: Some(stop),
             ..spec()
         };
-        assert_eq!(plan(&spec, &status, &live), Step::Interrupt(interrupt));
+        assert_eq!(plan(&spec, &status, &live), CaptureAction::Interrupt(interrupt));
     }
     let deleted = Observed {
         deleting: true,
         ..live.clone()
     };
-    assert_eq!(plan(&spec(), &status, &deleted), Step::Interrupt(Interrupt::Deleted));
+    assert_eq!(
+        plan(&spec(), &status, &deleted),
+        CaptureAction::Interrupt(Interrupt::Deleted)
+    );
     let lost = with(status, CaptureCondition::Lost, ConditionStatus::True);
-    assert_eq!(plan(&spec(), &lost, &live), Step::Interrupt(Interrupt::Lost));
+    assert_eq!(plan(&spec(), &lost, &live), CaptureAction::Interrupt(Interrupt::Lost));
 }
 
 #[test]
@@ -195,12 +203,16 @@ fn a_capture_that_an_earlier_agent_began_is_adopted_in_every_stage_but_the_queue
         Stage::Transforming,
         Stage::Publishing,
     ] {
-        assert_eq!(plan(&spec(), &at(stage), &observed()), Step::Adopt, "{stage:?}");
+        assert_eq!(
+            plan(&spec(), &at(stage), &observed()),
+            CaptureAction::Adopt,
+            "{stage:?}"
+        );
         let deleted = Observed {
             deleting: true,
             ..observed()
         };
-        assert_eq!(plan(&spec(), &at(stage), &deleted), Step::Adopt, "{stage:?}");
+        assert_eq!(plan(&spec(), &at(stage), &deleted), CaptureAction::Adopt, "{stage:?}");
     }
 }
 
@@ -208,7 +220,7 @@ fn a_capture_that_an_earlier_agent_began_is_adopted_in_every_stage_but_the_queue
 fn a_capture_that_ended_stays_as_it_is() {
     for value in [ConditionStatus::True, ConditionStatus::False] {
         let status = with(at(Stage::Done), CaptureCondition::Succeeded, value);
-        assert_eq!(plan(&spec(), &status, &observed()), Step::Nothing);
+        assert_eq!(plan(&spec(), &status, &observed()), CaptureAction::Nothing);
     }
 }
 
@@ -218,9 +230,12 @@ fn a_deleted_capture_is_released_until_nothing_of_it_is_left() {
         deleting: true,
         ..observed()
     };
-    assert_eq!(plan(&spec(), &CaptureStatus::default(), &deleted), Step::Release);
+    assert_eq!(
+        plan(&spec(), &CaptureStatus::default(), &deleted),
+        CaptureAction::Release
+    );
     let ended = with(at(Stage::Done), CaptureCondition::Succeeded, ConditionStatus::False);
-    assert_eq!(plan(&spec(), &ended, &deleted), Step::Nothing);
+    assert_eq!(plan(&spec(), &ended, &deleted), CaptureAction::Nothing);
     assert_eq!(
         plan(
             &spec(),
@@ -230,7 +245,7 @@ fn a_deleted_capture_is_released_until_nothing_of_it_is_left() {
                 ..deleted
             }
         ),
-        Step::Release
+        CaptureAction::Release
     );
 }
 
@@ -251,6 +266,7 @@ fn a_capture_that_was_stopped_or_lost_before_it_began_ends_at_once() {
 
 #[test]
 fn a_window_closes_at_its_length_or_when_the_user_keeps_it_and_aborts_otherwise() {
+    type Change = fn(&mut Window);
     let length = Duration::from_secs(5);
     let tick = Duration::from_secs(1);
     let open = Window {
@@ -261,35 +277,16 @@ fn a_window_closes_at_its_length_or_when_the_user_keeps_it_and_aborts_otherwise(
         ended: false,
         interrupt: None,
     };
+    let changed = |change: Change| {
+        let mut seen = open;
+        change(&mut seen);
+        window(seen, tick)
+    };
     assert_eq!(window(open, tick), WindowStep::Stay(Duration::from_millis(500)));
+    assert_eq!(changed(|seen| seen.elapsed = Duration::ZERO), WindowStep::Stay(tick));
+    assert_eq!(changed(|seen| seen.elapsed = seen.length), WindowStep::Close);
     assert_eq!(
-        window(
-            Window {
-                elapsed: Duration::ZERO,
-                ..open
-            },
-            tick
-        ),
-        WindowStep::Stay(tick)
-    );
-    assert_eq!(
-        window(
-            Window {
-                elapsed: length,
-                ..open
-            },
-            tick
-        ),
-        WindowStep::Close
-    );
-    assert_eq!(
-        window(
-            Window {
-                interrupt: Some(Interrupt::Keep),
-                ..open
-            },
-            tick
-        ),
+        changed(|seen| seen.interrupt = Some(Interrupt::Keep)),
         WindowStep::Close
     );
     for pinned in [true, false] {
@@ -305,46 +302,28 @@ fn a_window_closes_at_its_length_or_when_the_user_keeps_it_and_aborts_otherwise(
             "the program's end ends its window"
         );
     }
-    for (seen, reason) in [
-        (Window { pinned: false, ..open }, CaptureReason::ContainerRestarted),
+    let cases: [(Change, CaptureReason); 6] = [
+        (|seen| seen.pinned = false, CaptureReason::ContainerRestarted),
         (
-            Window {
-                pinned: false,
-                once: true,
-                ..open
-            },
+            |seen| (seen.pinned, seen.once) = (false, true),
             CaptureReason::TargetNotRunning,
         ),
         (
-            Window {
-                interrupt: Some(Interrupt::Discard),
-                ..open
-            },
+            |seen| seen.interrupt = Some(Interrupt::Discard),
             CaptureReason::Discarded,
         ),
         (
-            Window {
-                interrupt: Some(Interrupt::Deleted),
-                ..open
-            },
+            |seen| seen.interrupt = Some(Interrupt::Deleted),
             CaptureReason::Discarded,
         ),
+        (|seen| seen.interrupt = Some(Interrupt::Lost), CaptureReason::NodeLost),
         (
-            Window {
-                interrupt: Some(Interrupt::Lost),
-                ..open
-            },
-            CaptureReason::NodeLost,
-        ),
-        (
-            Window {
-                interrupt: Some(Interrupt::Shutdown),
-                ..open
-            },
+            |seen| seen.interrupt = Some(Interrupt::Shutdown),
             CaptureReason::AgentRestarted,
         ),
-    ] {
-        assert!(matches!(window(seen, tick), WindowStep::Abort(failure) if failure.reason == reason));
+    ];
+    for (change, reason) in cases {
+        assert!(matches!(changed(change), WindowStep::Abort(failure) if failure.reason == reason));
     }
 }
 

@@ -10,15 +10,15 @@ use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_attach::process::{Mapped, ProcessId, Procfs};
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::transform::Samples;
-use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 
 use super::facts::Facts;
 use super::findings::Findings;
 use super::{Observed, Profiler, RawFiles, Recipe, Remains, Shortened, Site, State};
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
-use crate::toolbox::Toolbox;
 
 /// A [`Profiler`] of any type. A state that its profiler cannot read fails the call.
 pub trait AnyProfiler: fmt::Debug + Send + Sync {
@@ -28,8 +28,8 @@ pub trait AnyProfiler: fmt::Debug + Send + Sync {
     /// [`Profiler::variables`].
     fn variables(&self) -> &'static [&'static str];
 
-    /// [`Profiler::look`].
-    fn look(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings);
+    /// [`Profiler::inspect`].
+    fn inspect(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings);
 
     /// [`Profiler::capability`].
     fn capability(&self, facts: &Facts) -> Capability;
@@ -110,7 +110,13 @@ pub trait AnyProfiler: fmt::Debug + Send + Sync {
     fn discard(&self, site: &Site);
 
     /// [`Profiler::steps`].
-    fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure>;
+    fn steps(
+        &self,
+        state: &State,
+        raw: &RawFiles,
+        sandbox: &SandboxDir,
+        nsys_versions: &NsysVersions,
+    ) -> Result<Recipe, Failure>;
 
     /// [`Profiler::unread`].
     fn unread(&self, raw: &RawFiles) -> Vec<(String, PathBuf)>;
@@ -128,8 +134,8 @@ impl<P: Profiler> AnyProfiler for P {
         Profiler::variables(self)
     }
 
-    fn look(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings) {
-        Profiler::look(self, procfs, processes, found);
+    fn inspect(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings) {
+        Profiler::inspect(self, procfs, processes, found);
     }
 
     fn capability(&self, facts: &Facts) -> Capability {
@@ -240,8 +246,14 @@ impl<P: Profiler> AnyProfiler for P {
         Profiler::discard(self, site);
     }
 
-    fn steps(&self, state: &State, raw: &RawFiles, place: &Workplace, toolbox: &Toolbox) -> Result<Recipe, Failure> {
-        Profiler::steps(self, &state.read()?, raw, place, toolbox)
+    fn steps(
+        &self,
+        state: &State,
+        raw: &RawFiles,
+        sandbox: &SandboxDir,
+        nsys_versions: &NsysVersions,
+    ) -> Result<Recipe, Failure> {
+        Profiler::steps(self, &state.read()?, raw, sandbox, nsys_versions)
     }
 
     fn unread(&self, raw: &RawFiles) -> Vec<(String, PathBuf)> {

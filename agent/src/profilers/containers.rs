@@ -1,5 +1,6 @@
-//! Where the captures of a node touch its containers and its GPUs. Everything else of theirs is files and the API server, so
-//! tests put doubles here.
+//! The traits through which captures reach the containers and the GPUs of their node. A test
+//! implements them by a double and runs captures on a machine without containers or GPUs: all else
+//! that a capture needs is files and the API server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,74 +22,85 @@ use crate::profilers::nsys::collector::Collector;
 /// What the probe of a container found.
 #[derive(Clone, Debug)]
 pub struct Probed {
-    /// What every profiler decides from whether it is open.
+    /// What each profiler decides from whether it can be used on the container.
     pub facts: Facts,
     /// The container's first process.
     pub process: ProcessId,
-    /// Whether any of its processes has mapped libcuda.
+    /// Whether any process of the container has mapped libcuda.
     pub uses_cuda: bool,
-    /// Version of the tools in it; empty where none were asked.
+    /// Version of the Nsight Systems in a prepared container; empty where it was not asked for.
     pub tools: String,
 }
 
 /// The containers of a node.
 pub trait Containers: fmt::Debug + Send + Sync {
-    /// Looks at a running container, without touching it where it was not prepared.
+    /// Probes a running container. Nothing enters it unless it was `prepared`.
     fn probe<'a>(&'a self, container_id: &'a str, prepared: bool) -> BoxFuture<'a, Result<Probed, Failure>>;
 
-    /// Looks at a container that is held before its first instruction.
+    /// Probes a container whose launcher holds the program back before its first instruction.
     fn probe_held<'a>(&'a self, container_id: &'a str) -> BoxFuture<'a, Result<Probed, Failure>>;
 
     /// Whether any process of the container has mapped libcuda.
     fn uses_cuda<'a>(&'a self, container_id: &'a str) -> BoxFuture<'a, bool>;
 
-    /// The ids of the GPUs that the kubelet gave the container; empty where it cannot be asked.
+    /// Ids of the GPUs that the kubelet gave the container; empty where the kubelet does not
+    /// answer.
     fn assigned<'a>(&'a self, _container: &'a ContainerIdentity) -> BoxFuture<'a, Vec<String>> {
         async { Vec::new() }.boxed()
     }
 
-    /// Processor time that its processes have used so far; none where that cannot be read. Reads procfs.
+    /// Processor time that the container's processes have used so far; none where procfs does not
+    /// say.
     fn processor_time(&self, container_id: &str) -> Option<Duration>;
 
-    /// The container's memory; none where nobody counts it.
+    /// Memory that the container's cgroup counts; none where no cgroup counts it.
     fn memory(&self, _container_id: &str) -> Option<MemoryUsage> {
         None
     }
 
-    /// The container's first process; none when it ended.
+    /// The container's first process; none where the container has ended.
     fn first_process(&self, container_id: &str) -> Option<ProcessId>;
 
-    /// Whether that process still runs.
+    /// Whether `process` still runs.
     fn is_alive(&self, process: ProcessId) -> bool;
 
-    /// Whether the process with that PID is in a container.
+    /// Whether the process `pid` is in the container.
     fn includes(&self, container_id: &str, pid: i32) -> bool {
         let container = self.procfs().container(pid);
         container.is_some_and(|container| container.container_id == container_id)
     }
 
-    /// The way to Nsight Systems' session in a prepared container, through one of its processes.
+    /// The processes of the container, in the order of their pids in it; empty where procfs cannot
+    /// be read.
+    fn processes(&self, container_id: &str) -> Vec<ProcessId> {
+        let processes = self.procfs().processes(|pid| self.includes(container_id, pid));
+        processes.unwrap_or_default()
+    }
+
+    /// The [`Collector`] of the Nsight Systems session in a prepared container, which reaches the
+    /// session through `process`, one of the container's.
     fn collector(&self, container_id: &str, process: ProcessId) -> Arc<dyn Collector>;
 
-    /// The way to a program that its profiler started, through one of its container's processes.
+    /// The [`Launched`] program of a container, which Nsight Compute started; it is reached through
+    /// `process`, one of the container's.
     fn launched(&self, container_id: &str, process: ProcessId) -> Arc<dyn Launched>;
 
-    /// What the processes of a container have mapped by now.
+    /// Libraries that the processes of the container have mapped so far.
     fn mapped(&self, container_id: &str) -> Mapped;
 
-    /// Where its processes are looked at.
+    /// The procfs that shows the processes of the node's containers.
     fn procfs(&self) -> Procfs;
 
-    /// Whether GPUs can be sampled.
+    /// Whether the node has GPUs that can be sampled.
     fn has_gpus(&self) -> bool;
 
-    /// Samples the GPUs that a container's processes use.
+    /// Begins to sample the GPUs that the container's processes use, once in each `interval`.
     fn sample(&self, container_id: &str, interval: Duration) -> Box<dyn Sampler>;
 }
 
-/// GPU samples under way; thrown away when dropped.
+/// Samples of GPUs that are being taken. Dropping it throws them away.
 pub trait Sampler: Send {
-    /// Ends it. The window's times are the caller's to fill in.
+    /// Ends the sampling and returns the samples. The caller fills in the times of the window.
     fn finish(self: Box<Self>) -> Samples;
 }
 

@@ -1,4 +1,5 @@
-//! What a probe finds of a container, without touching it: what every profiler decides from whether it is open.
+//! What a probe finds of a container, without touching it: what every profiler decides from whether
+//! it is open.
 
 use std::collections::BTreeMap;
 
@@ -20,20 +21,20 @@ pub const CUDA_MPS_PIPE_DIRECTORY: &str = "CUDA_MPS_PIPE_DIRECTORY";
 /// How the container stands to preparation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Preparation {
-    /// Its command is not the launcher's.
+    /// The container's command is not the launcher's.
     #[default]
     None,
     /// The launcher still waits.
     Waiting,
     /// The program was started without a session, for the launcher's reason.
     Plain(Reason),
-    /// Its launcher is of a later version than this agent.
+    /// The container's launcher is of a later version than this agent.
     OtherVersion,
-    /// It has a session that answers, of tools whose captures cannot be read here.
+    /// The container has a session that answers, of tools whose captures cannot be read here.
     OtherTools,
-    /// It has a session that answers.
+    /// The container has a session that answers.
     Live,
-    /// Its session is gone.
+    /// The container's session is gone.
     SessionLost,
 }
 
@@ -42,7 +43,8 @@ pub enum Preparation {
 pub struct Facts {
     /// How the container stands to preparation.
     pub preparation: Preparation,
-    /// What the launcher found of the program, where that is why it has no session, or versions; empty otherwise.
+    /// What the launcher found of the program, where that is why it has no session, or versions;
+    /// empty otherwise.
     pub detail: String,
     /// Libraries mapped by its processes.
     pub mapped: Mapped,
@@ -51,7 +53,7 @@ pub struct Facts {
     pub variables: BTreeMap<String, String>,
     /// What was found of its GPUs, and of what else uses them.
     pub gpu: GpuFacts,
-    /// What profilers found for themselves ([`look`](super::Profiler::look)).
+    /// What profilers found for themselves ([`inspect`](super::Profiler::inspect)).
     pub found: Findings,
     /// Whether the node's NVML answers.
     pub nvml: bool,
@@ -62,8 +64,8 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Why a profiler that runs as the container's program does cannot read the GPU's hardware counters; none where nothing is
-    /// in the way.
+    /// Why a profiler that runs as the container's program does cannot read the GPU's hardware
+    /// counters; none where nothing is in the way.
     pub fn counters_closed(&self) -> Option<Obstacle> {
         let variables = &self.variables;
         self.gpu
@@ -81,7 +83,8 @@ pub fn open(profiler: ProfilerType) -> Capability {
     }
 }
 
-/// A profiler that is closed: why, for programs; what the probe saw that led to it, and what to do about it.
+/// A profiler that is closed: why, for programs; what the probe saw that led to it, and what to do
+/// about it.
 pub fn closed(profiler: ProfilerType, reason: CaptureReason, found: &str, remedy: &str) -> Capability {
     Capability {
         profiler,

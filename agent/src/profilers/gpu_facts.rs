@@ -18,7 +18,8 @@ const UUIDS: [&str; 2] = ["GPU-", "MIG-"];
 /// What was found of a container's GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GpuFacts {
-    /// Whether the driver gives counters to administrators alone (`RmProfilingAdminOnly`); false where it does not say.
+    /// Whether the driver gives counters to administrators alone (`RmProfilingAdminOnly`); false
+    /// where it does not say.
     pub counters_restricted: bool,
     /// Whether the container's first process is an administrator of the node (CAP_SYS_ADMIN).
     pub administrator: bool,
@@ -93,8 +94,9 @@ impl GpuFacts {
         })
     }
 
-    /// Why the container's own program could not read hardware counters. `mps_client`: it was started as a client of the
-    /// Multi-Process Service. What only an administrator can change goes first, what ends by itself last.
+    /// Why the container's own program could not read hardware counters. `mps_client`: it was
+    /// started as a client of the Multi-Process Service. What only an administrator can change goes
+    /// first, what ends by itself last.
     pub(crate) fn counters_closed(&self, mps_client: bool) -> Option<Obstacle> {
         if self.counters_restricted && !self.administrator {
             return Some(Obstacle {
@@ -131,7 +133,8 @@ impl GpuFacts {
         })
     }
 
-    /// Why a profiler that takes `needed` bytes of device memory could make the program run out of it.
+    /// Why a profiler that takes `needed` bytes of device memory could make the program run out of
+    /// it.
     pub(crate) fn memory_closed(&self, needed: u64) -> Option<Obstacle> {
         let least = self
             .devices
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn n11_a_program_by_the_name_of_mps_closes_no_counters_of_gpus_that_it_is_not_on() {
+    fn a_program_by_the_name_of_mps_closes_no_counters_of_gpus_that_it_is_not_on() {
         let closed = |assigned: &[&str], servers: &[MpsServer]| {
             let gpu = GpuFacts {
                 assigned: assigned.iter().map(|id| (*id).to_owned()).collect(),

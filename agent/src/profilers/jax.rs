@@ -1,7 +1,9 @@
-//! JAX: the profiler service that a program runs itself (`jax.profiler.start_server`), asked from within its pod's network.
+//! JAX: the profiler service that a program runs itself (`jax.profiler.start_server`), asked from
+//! within its pod's network.
 //!
-//! The service records for the length of the window and answers with the result. One of an earlier version writes it to the
-//! program's own disk, from where it is taken. A service whose caller goes away stops recording.
+//! The service records for the length of the window and answers with the result. One of an earlier
+//! version writes it to the program's own disk, from where it is taken. A service whose caller goes
+//! away stops recording.
 
 mod answer;
 mod dumps;
@@ -30,7 +32,7 @@ use flopwatch_model::Category;
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::disk::Space;
 use flopwatch_pipeline::failure::{Failure, chain};
-use flopwatch_pipeline::workplace::Workplace;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
@@ -40,21 +42,22 @@ use super::findings::Findings;
 use super::kineto::temporary_folder;
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::grpc::CallError;
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
-use crate::toolbox::Toolbox;
 use dumps::{Places, Sink};
 use exchange::{Errand, Exchange, ExchangeError};
-use service::{LOOK, Service};
+use service::{SOCKET_TIMEOUT, Service};
 
-/// The answer of the service in the capture's folder, while it comes and until the result is out of it.
+/// The answer of the service in the capture's folder, while it comes and until the result is out of
+/// it.
 const ANSWER: &str = "profile.answer";
 /// The result before it is whole.
 const PARTIAL: &str = "profile.partial";
 /// The archive of the dumps before it is whole.
 const PARTIAL_DUMPS: &str = "dumps.partial";
 /// How long a look into the container, and a copy out of it, may take.
-const FILES: Duration = Duration::from_secs(10);
-const COPY: Duration = Duration::from_mins(3);
+const FILES_TIMEOUT: Duration = Duration::from_secs(10);
+const COPY_TIMEOUT: Duration = Duration::from_mins(3);
 /// Bytes of the program's memory that its service takes at the most to put a profile together, for
 /// each byte that it recorded.
 ///
@@ -71,7 +74,7 @@ pub const TAKEN_TOGETHER: u64 = 6;
 const HOST_PACE_BYTES: u64 = 50 << 20;
 const PYTHON_PACE_BYTES: u64 = 200 << 20;
 /// How long it takes at the most to see what a window records, and to end it.
-const UNTIL_ENDED: Duration = Duration::from_millis(400);
+const MAX_END_DURATION: Duration = Duration::from_millis(400);
 /// The port of the examples of JAX's documentation.
 const REMEDY: &str = "Call jax.profiler.start_server(9012) once in the program, before its work, and start it anew.";
 
@@ -115,7 +118,8 @@ pub struct Door {
 }
 
 impl Door {
-    /// The service to ask: that of the port which the session names, else that of the annotation, else that of the lowest port.
+    /// The service to ask: that of the port which the session names, else that of the annotation,
+    /// else that of the lowest port.
     fn service(&self) -> Result<Service, Failure> {
         let asked = self
             .options
@@ -154,7 +158,7 @@ impl Jax {
             site.capture.clone(),
             site.limits.capture_bytes,
         );
-        let taken = self.gate.within(&site.capture, COPY, move || {
+        let taken = self.gate.within(&site.capture, COPY_TIMEOUT, move || {
             left::take(&procfs, service.process, (&capture, &session), &mut result, limit)
         });
         taken.map_err(silent)?.map_err(|error| match error {
@@ -177,7 +181,7 @@ impl Jax {
             limit: site.limits.capture_bytes.saturating_sub(taken).min(above / 2),
         };
         let procfs = site.containers.procfs();
-        let packed = self.gate.within(&site.capture, COPY, move || {
+        let packed = self.gate.within(&site.capture, COPY_TIMEOUT, move || {
             dumps::pack(&procfs, service.process, &places, sink)
         });
         let index = packed
@@ -194,9 +198,9 @@ impl Jax {
     /// Removes what the service may have written to the program's own disk.
     fn clean(&self, site: &Site, process: ProcessId) {
         let (procfs, capture) = (site.containers.procfs(), site.capture.clone());
-        let cleaned = self
-            .gate
-            .within(&site.capture, FILES, move || left::clean(&procfs, process, &capture));
+        let cleaned = self.gate.within(&site.capture, FILES_TIMEOUT, move || {
+            left::clean(&procfs, process, &capture);
+        });
         if let Err(late) = cleaned {
             warn!(%late, "the container's files do not answer; what the program's service wrote stays");
         }
@@ -220,7 +224,7 @@ impl Profiler for Jax {
         &[TMPDIR, XLA_FLAGS, JAX_DUMP_IR_TO]
     }
 
-    fn look(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings) {
+    fn inspect(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)], found: &mut Findings) {
         let with_jax = processes.iter().filter(|(_, mapped)| mapped.jax);
         let with_jax: Vec<_> = with_jax.map(|(process, _)| *process).collect();
         found.keep(service::find(procfs, &with_jax));
@@ -280,7 +284,7 @@ impl Profiler for Jax {
     fn start(&self, site: &Site, door: &Door) -> Result<(), Failure> {
         let service = door.service()?;
         let procfs = site.containers.procfs();
-        let stream = connect(&procfs, service.process, service.address, LOOK)
+        let stream = connect(&procfs, service.process, service.address, SOCKET_TIMEOUT)
             .map_err(Failure::because(CaptureReason::AttachFailed))?;
         let (folder, session) = (left::folder(&site.capture), left::session(&site.capture, utc_ns()));
         let request = message::Request {
@@ -316,7 +320,8 @@ impl Profiler for Jax {
         failure.map_or(Ok(()), |error| Err(failed(error)))
     }
 
-    /// The answer went to the earlier agent's connection, and a service that nobody listens to records no longer.
+    /// The answer went to the earlier agent's connection, and a service that nobody listens to
+    /// records no longer.
     fn observe(&self, _site: Option<&Site>, _door: &Door) -> Result<Observed, Failure> {
         Ok(Observed::Gone(None))
     }
@@ -385,7 +390,13 @@ impl Profiler for Jax {
         self.clean(site, running.map_or(site.process, |running| running.process));
     }
 
-    fn steps(&self, _door: &Door, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
+    fn steps(
+        &self,
+        _door: &Door,
+        raw: &RawFiles,
+        _sandbox: &SandboxDir,
+        _nsys_versions: &NsysVersions,
+    ) -> Result<Recipe, Failure> {
         let (profile, dumps) = (raw.path(XPLANE), raw.path(JAX_DUMPS));
         let dumps = dumps.is_file().then_some((JAX_DUMPS, dumps));
         Ok(Recipe {
@@ -408,7 +419,7 @@ fn memory_to_begin(options: &JaxOptions) -> u64 {
         .filter(|(is_on, _)| *is_on)
         .map(|(_, pace)| pace)
         .sum();
-    let ms = u64::try_from(UNTIL_ENDED.as_millis()).unwrap_or(u64::MAX);
+    let ms = u64::try_from(MAX_END_DURATION.as_millis()).unwrap_or(u64::MAX);
     let recorded = pace.saturating_mul(ms) / 1000;
     recorded.saturating_mul(1 + TAKEN_TOGETHER)
 }

@@ -1,5 +1,5 @@
-//! PyTorch's Kineto on demand: a program that was started with `KINETO_USE_DAEMON` asks every 5 s what to record, and writes
-//! a trace for each of its processes.
+//! PyTorch's Kineto on demand: a program that was started with `KINETO_USE_DAEMON` asks every 5 s
+//! what to record, and writes a trace for each of its processes.
 //!
 //! Nothing enters the container. The library keeps to the window by itself, so that a window that
 //! no agent ends does end; it cannot be ended earlier either. What it records lies in the program's
@@ -10,12 +10,12 @@ mod budget;
 mod capability;
 mod collection;
 mod pack;
-mod place;
 mod probe;
 mod recorders;
 mod request;
 mod room;
 mod tally;
+mod trace_directory;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -30,10 +30,10 @@ use flopwatch_attach::kineto::{Endpoints, folder_name};
 use flopwatch_attach::process::ProcessId;
 use flopwatch_launcher::run_dir::unix_ms;
 use flopwatch_model::Category;
+use flopwatch_pipeline::activity::milliseconds;
 use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::sentence::names;
-use flopwatch_pipeline::signs::milliseconds;
-use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 use tracing::info;
@@ -41,23 +41,23 @@ use tracing::info;
 use super::facts::{Facts, TMPDIR};
 use super::{Observed, Profiler, RawFiles, Recipe, Shortened, Site};
 use crate::bound::{Bound, BoundBy};
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
-use crate::toolbox::Toolbox;
-use budget::Asked;
+use budget::WindowRequest;
 use capability::{KINETO_IPC_SOCKET_DIR, KINETO_USE_DAEMON};
 use collection::Running;
-use place::Place;
-use probe::Seen;
+use probe::{FirstWindow, Processors};
 use recorders::Recorders;
 pub(crate) use request::temporary_folder;
-use request::{LEAD, Request};
+use request::{LEAD_TIME, Request};
 use room::Room;
+use trace_directory::TraceDirectory;
 
 /// The traces of all processes, in the capture's folder.
 use flopwatch_api::artifact::TRACES as RAW;
 
 /// How long a capture waits for processes that record for one that was given up.
-const PATIENCE: Duration = Duration::from_secs(30);
+const BUSY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How long a collection's stop may take, from the window's end on.
 const STOP_TIMEOUT: Duration = Duration::from_mins(4);
 
@@ -67,7 +67,8 @@ pub struct Kineto {
     endpoints: Endpoints,
     /// What this agent collects, by capture.
     running: Mutex<BTreeMap<String, Running>>,
-    /// Ends of windows that processes were told and nobody waits for any more, by container, in ms since the Unix epoch.
+    /// Ends of windows that processes were told and nobody waits for any more, by container, in ms
+    /// since the Unix epoch.
     forgotten: Mutex<BTreeMap<String, u64>>,
     /// Looks at containers' files.
     gate: Gate,
@@ -82,7 +83,8 @@ pub struct Collection {
     temporary: String,
     /// Whether the program uses CUDA.
     cuda: bool,
-    /// Until when the processes may record for an agent that is no more, in ms since the Unix epoch; 0: they do not.
+    /// Until when the processes may record for an agent that is no more, in ms since the Unix
+    /// epoch; 0: they do not.
     #[serde(default)]
     busy_until_ms: u64,
     /// What the traces may have; none before the collection is prepared.
@@ -129,9 +131,9 @@ impl Collection {
         first
     }
 
-    fn asked(&self, length: Duration) -> Asked {
+    fn asked(&self, length: Duration) -> WindowRequest {
         let options = &self.request.options;
-        Asked {
+        WindowRequest {
             length,
             detailed: options.stacks || options.shapes || options.memory || options.flops || options.modules,
             by_iterations: options.iterations.is_some(),
@@ -155,7 +157,8 @@ impl Collection {
 }
 
 impl Kineto {
-    /// Until when the container's processes may record for a window that was given up; 0: they do not.
+    /// Until when the container's processes may record for a window that was given up; 0: they do
+    /// not.
     fn forgotten(&self, container_id: &str) -> u64 {
         let mut forgotten = lock(&self.forgotten);
         let now = unix_ms();
@@ -175,7 +178,7 @@ impl Kineto {
             .max(self.forgotten(&site.container_id))
             .max(now);
         let wait = Duration::from_millis(free.saturating_sub(now));
-        if wait <= PATIENCE {
+        if wait <= BUSY_TIMEOUT {
             return Ok(free);
         }
         let message = format!(
@@ -198,13 +201,14 @@ impl Kineto {
     }
 
     /// Records the first window, once the processes are free.
-    fn probe(&self, site: &Site, collection: &Collection, room: &Room) -> Result<Seen, Failure> {
+    fn probe(&self, site: &Site, collection: &Collection, room: &Room) -> Result<FirstWindow, Failure> {
         let free_ms = self.free_ms(site, collection)?;
         let processes = probe::processes(&self.gate, site, collection)?;
         let length = budget::probe_length(room.means(site).memory, processes)?;
-        let first = collection.first(free_ms.saturating_add(milliseconds(LEAD)), length);
-        let recorders = self.begin(site, &first, probe::HEARD)?;
-        probe::read(&self.gate, &recorders, site, &first, room)
+        let first = collection.first(free_ms.saturating_add(milliseconds(LEAD_TIME)), length);
+        let processors = Processors::of(site);
+        let recorders = self.begin(site, &first, probe::ASKER_TTL)?;
+        probe::read(&self.gate, &recorders, site, &first, room, processors)
     }
 }
 
@@ -275,7 +279,7 @@ impl Profiler for Kineto {
     }
 
     fn prepare(&self, site: &Site, mut collection: Collection) -> Result<Collection, Failure> {
-        let room = Room::look(&self.gate, site, &collection)?;
+        let room = Room::inspect(&self.gate, site, &collection)?;
         let seen = self.probe(site, &collection, &room)?;
         // What the first window took is not there any more.
         let window = budget::window(collection.asked(site.length), &seen.probe, &room.means(site))?;
@@ -283,7 +287,7 @@ impl Profiler for Kineto {
         collection.bound = Some(room.traces);
         collection.only = Some(seen.asked);
         collection.shortened = window.shortened;
-        collection.request.start_ms = unix_ms().saturating_add(milliseconds(LEAD));
+        collection.request.start_ms = unix_ms().saturating_add(milliseconds(LEAD_TIME));
         collection.request.length_ms = milliseconds(window.length);
         Ok(collection)
     }
@@ -299,7 +303,8 @@ impl Profiler for Kineto {
     }
 
     fn starts_again(&self, site: &Site) -> bool {
-        // A process that still writes the trace of another window, or that a busy machine held up, asks 5 s later.
+        // A process that still writes the trace of another window, or that a busy machine held up,
+        // asks 5 s later.
         let running = self.running();
         running
             .get(&site.capture)
@@ -350,15 +355,15 @@ impl Profiler for Kineto {
             lock(&self.forgotten).insert(site.container_id.clone(), end_ms);
         }
         let path = running.folder().to_owned();
-        collection::discard(&Place::at(&self.gate, site, path, CaptureReason::AttachFailed));
+        collection::discard(&TraceDirectory::at(&self.gate, site, path, CaptureReason::AttachFailed));
     }
 
     fn steps(
         &self,
         collection: &Collection,
         raw: &RawFiles,
-        _place: &Workplace,
-        _toolbox: &Toolbox,
+        _sandbox: &SandboxDir,
+        _nsys_versions: &NsysVersions,
     ) -> Result<Recipe, Failure> {
         let traces = raw.path(RAW);
         Ok(Recipe {

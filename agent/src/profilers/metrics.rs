@@ -1,4 +1,5 @@
-//! NVML samples alone: they are taken beside every capture, so that there is nothing to start and nothing to stop.
+//! NVML samples alone: they are taken beside every capture, so that there is nothing to start and
+//! nothing to stop.
 
 use std::path::Path;
 
@@ -7,15 +8,15 @@ use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::transform::Samples;
-use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, closed, open};
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
-use crate::toolbox::Toolbox;
 
 /// Samples of NVML alone.
 #[derive(Debug)]
@@ -91,8 +92,8 @@ impl Profiler for Metrics {
         &self,
         _state: &Nothing,
         _raw: &RawFiles,
-        _place: &Workplace,
-        _toolbox: &Toolbox,
+        _sandbox: &SandboxDir,
+        _nsys_versions: &NsysVersions,
     ) -> Result<Recipe, Failure> {
         Ok(Recipe::default())
     }

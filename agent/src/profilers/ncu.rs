@@ -1,7 +1,9 @@
-//! Nsight Compute: the profiler starts the program itself, in a pod that a session made for it, and leaves one report.
+//! Nsight Compute: the profiler starts the program itself, in a pod that a session made for it, and
+//! leaves one report.
 //!
-//! What is profiled was fixed when the pod was made (`operator/src/admission/prepare/ncu.rs`). The launcher in the container waits for
-//! [`Profiler::start`], so that the program never runs before its capture does.
+//! What is profiled was fixed when the pod was made (`operator/src/admission/prepare/ncu.rs`). The
+//! launcher in the container waits for [`Profiler::start`], so that the program never runs before
+//! its capture does.
 
 mod capability;
 pub mod launched;
@@ -20,17 +22,18 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_launcher::run_dir::unix_ms;
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::{Failure, chain};
-use flopwatch_pipeline::workplace::Workplace;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::counters::{self, Counters, Lease};
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
-use crate::toolbox::Toolbox;
 
-/// Beyond the window, how long the program's end and the report may take before the counters are free for others.
+/// Beyond the window, how long the program's end and the report may take before the counters are
+/// free for others.
 const LEASE_GRACE: Duration = Duration::from_mins(5);
 
 /// Nsight Compute.
@@ -42,7 +45,7 @@ pub struct Ncu {
 
 /// What the journal keeps of a collection.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct CounterUse {
     /// Whether launches of NCCL would be replayed one by one, which they never come back from.
     #[serde(default)]
     replays_any: bool,
@@ -56,7 +59,7 @@ pub struct Kept {
 
 impl Ncu {
     /// Takes the counters before anything on the GPU needs them.
-    fn take(&self, site: &Site, kept: &Kept) -> Result<(), Failure> {
+    fn take(&self, site: &Site, kept: &CounterUse) -> Result<(), Failure> {
         let Some(counters) = &self.counters else { return Ok(()) };
         let longest = site.length + LEASE_GRACE;
         let lease = Lease {
@@ -81,7 +84,7 @@ impl Ncu {
 }
 
 impl Profiler for Ncu {
-    type State = Kept;
+    type State = CounterUse;
 
     fn type_(&self) -> ProfilerType {
         ProfilerType::Ncu
@@ -96,22 +99,23 @@ impl Profiler for Ncu {
         capability::decide(facts, can_pause)
     }
 
-    fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<Kept, Failure> {
+    fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, pod: Option<&Pod>) -> Result<CounterUse, Failure> {
         let options = pod.map(report::options).unwrap_or_default();
         let gpus = probed.facts.gpu.gpus();
-        Ok(Kept {
+        Ok(CounterUse {
             replays_any: replays_any(&options),
             gpus: counters::gpus(gpus.iter().map(|gpu| gpu.uuid.as_str())),
             pauses: !probed.facts.gpu.counter_holders.is_empty(),
         })
     }
 
-    /// Its timelines have profiles of kernels in place of events; that there are some is what its report says.
+    /// Its timelines have profiles of kernels in place of events; that there are some is what its
+    /// report says.
     fn records_events(&self) -> bool {
         false
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, require: &[Category], _kept: &Kept) -> Result<(), Failure> {
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Category], _kept: &CounterUse) -> Result<(), Failure> {
         if require.is_empty() {
             return Ok(());
         }
@@ -120,12 +124,12 @@ impl Profiler for Ncu {
         Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
     }
 
-    fn start(&self, site: &Site, kept: &Kept) -> Result<(), Failure> {
+    fn start(&self, site: &Site, kept: &CounterUse) -> Result<(), Failure> {
         self.take(site, kept)?;
         report::start(site)
     }
 
-    fn check(&self, site: &Site, kept: &Kept) -> Result<(), Failure> {
+    fn check(&self, site: &Site, kept: &CounterUse) -> Result<(), Failure> {
         if kept.replays_any && site.containers.mapped(&site.container_id).nccl {
             return Err(capability::nccl());
         }
@@ -137,7 +141,7 @@ impl Profiler for Ncu {
         report::launched(site).has_ended()
     }
 
-    fn observe(&self, site: Option<&Site>, _kept: &Kept) -> Result<Observed, Failure> {
+    fn observe(&self, site: Option<&Site>, _kept: &CounterUse) -> Result<Observed, Failure> {
         Ok(match site {
             None => {
                 let message = "the container ended while the agent of the node was away, and the report with it";
@@ -157,7 +161,7 @@ impl Profiler for Ncu {
         "taking the report out of the container"
     }
 
-    fn stop(&self, site: &Site, _kept: &Kept, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+    fn stop(&self, site: &Site, _kept: &CounterUse, goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
         // Whatever comes of it, the program has ended or its container does.
         let stopped = report::stop(site, goes_on);
         self.release(site);
@@ -177,7 +181,13 @@ impl Profiler for Ncu {
         self.release(site);
     }
 
-    fn steps(&self, _kept: &Kept, raw: &RawFiles, _place: &Workplace, _toolbox: &Toolbox) -> Result<Recipe, Failure> {
+    fn steps(
+        &self,
+        _kept: &CounterUse,
+        raw: &RawFiles,
+        _sandbox: &SandboxDir,
+        _nsys_versions: &NsysVersions,
+    ) -> Result<Recipe, Failure> {
         let report = raw.path(NCU_REPORT);
         Ok(Recipe {
             inputs: vec![report.clone()],
@@ -187,7 +197,8 @@ impl Profiler for Ncu {
     }
 }
 
-/// Whether every launch is run again in place: kernels of NCCL wait for those of other processes, which do not come again.
+/// Whether every launch is run again in place: kernels of NCCL wait for those of other processes,
+/// which do not come again.
 fn replays_any(options: &NcuOptions) -> bool {
     options.replay_mode == ReplayMode::Kernel && !options.has_filter()
 }
@@ -223,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn n11_a_container_with_gpu_a_whose_environment_names_b_leases_a() {
+    fn a_container_with_gpu_a_whose_environment_names_b_leases_a() {
         for (assigned, seen, expected) in [
             (&["GPU-a"][..], &[][..], &["GPU-a"][..]),
             (&[], &["GPU-a"], &["GPU-a"]),
@@ -252,7 +263,7 @@ mod tests {
 
     #[test]
     fn events_cannot_be_required_of_counters() {
-        let kept = Kept::default();
+        let kept = CounterUse::default();
         let covers = |require: &[Category]| Ncu::default().covers(&ProfilerSpec::default(), require, &kept);
         assert!(covers(&[]).is_ok());
         let failure = covers(&[Category::CudaKernel]).unwrap_err();

@@ -1,7 +1,8 @@
-//! Nsight Systems: a session in a prepared container, and one raw capture for each collection in it.
+//! Nsight Systems: a session in a prepared container, and one raw capture for each collection in
+//! it.
 //!
-//! The session is started with the container ([`crate::node::graft`]), and what it traces is fixed from then on. A supervisor beside it
-//! bounds every collection, whatever becomes of the agent.
+//! The session is started with the container ([`crate::node::graft`]), and what it traces is fixed
+//! from then on. A supervisor beside it bounds every collection, whatever becomes of the agent.
 
 mod capability;
 pub mod categories;
@@ -14,7 +15,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flopwatch_api::artifact::{MOST_REPORTS, report_name, stream_name};
+use flopwatch_api::artifact::{MAX_REPORTS, report_name, stream_name};
 use flopwatch_api::capability::Capability;
 use flopwatch_api::capture::{CategoryCount, TracedCategory};
 use flopwatch_api::pod;
@@ -26,15 +27,15 @@ use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::nsys_options;
 use flopwatch_pipeline::products::nsys_imports;
-use flopwatch_pipeline::workplace::Workplace;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{CUDA_MPS_PIPE_DIRECTORY, Facts};
 use super::{Observed, Profiler, RawFiles, Recipe, Site};
 use crate::bound::{Bound, BoundBy};
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
-use crate::toolbox::Toolbox;
 pub(crate) use collection::{clean, file_name, owner};
 use options::{CountersClosed, Fixed};
 
@@ -59,7 +60,8 @@ pub struct Session {
     /// Why it can have no hardware counters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     counters_closed: Option<CountersClosed>,
-    /// Version of the tools in the container; empty where an agent wrote the journal that did not ask for it.
+    /// Version of the tools in the container; empty where an agent wrote the journal that did not
+    /// ask for it.
     #[serde(default)]
     tools: String,
     /// What the collection may write; none before it is prepared.
@@ -132,11 +134,11 @@ impl Profiler for Nsys {
         collection::check(site, session.bound(site))
     }
 
-    /// Once the last range that is asked for is over.
     fn processor_time(&self, site: &Site) -> Option<Duration> {
         collection::collector(site).processor_time()
     }
 
+    /// Whether the last range that was asked for is over.
     fn is_complete(&self, site: &Site, session: &Session) -> bool {
         let range = session.asked.capture_range.as_ref();
         range.is_some_and(|range| collection::has_ranges(site, usize::try_from(range.count).unwrap_or(1)))
@@ -186,14 +188,14 @@ impl Profiler for Nsys {
         &self,
         session: &Session,
         raw: &RawFiles,
-        place: &Workplace,
-        toolbox: &Toolbox,
+        sandbox: &SandboxDir,
+        nsys_versions: &NsysVersions,
     ) -> Result<Recipe, Failure> {
         let Session { traced, tools, .. } = session;
-        let (steps, inputs) = nsys_imports(streams(raw).map(|(_, path)| path), |name| place.at(name));
+        let (steps, inputs) = nsys_imports(streams(raw).map(|(_, path)| path), |name| sandbox.at(name));
         let reports = (1..=inputs.len()).map(report_name).collect();
         Ok(Recipe {
-            tools: tools_of(tools, toolbox)?,
+            tools: tools_of(tools, nsys_versions)?,
             steps,
             inputs,
             reports,
@@ -213,13 +215,13 @@ impl Profiler for Nsys {
 
 /// The raw captures, each with its name.
 fn streams(raw: &RawFiles) -> impl Iterator<Item = (String, PathBuf)> {
-    let names = (1..=MOST_REPORTS).map(stream_name);
+    let names = (1..=MAX_REPORTS).map(stream_name);
     let files = names.map(move |name| (name.clone(), raw.path(&name)));
     files.take_while(|(_, path)| path.is_file())
 }
 
-/// Where a collection stands by the state of its session and whether its raw capture lies in the container; none when the
-/// container ended.
+/// Where a collection stands by the state of its session and whether its raw capture lies in the
+/// container; none when the container ended.
 pub(crate) fn observed(found: Option<&(SessionState, bool)>) -> Observed {
     match found {
         None => {
@@ -237,18 +239,18 @@ pub(crate) fn observed(found: Option<&(SessionState, bool)>) -> Observed {
     }
 }
 
-/// The tools that a raw capture was made with; none for one whose journal does not name them: an agent that began before
-/// versions were written down had one.
-fn tools_of(version: &str, toolbox: &Toolbox) -> Result<Option<HostTools>, Failure> {
+/// The tools that a raw capture was made with; none for one whose journal does not name them: an
+/// agent that began before versions were written down had one.
+fn tools_of(version: &str, nsys_versions: &NsysVersions) -> Result<Option<HostTools>, Failure> {
     if version.is_empty() {
         return Ok(None);
     }
-    if let Some(tools) = toolbox.get(version) {
+    if let Some(tools) = nsys_versions.get(version) {
         return Ok(Some(tools.clone()));
     }
     let message = format!(
         "the raw capture was made by Nsight Systems {version}, and this node's agent carries {} since it restarted",
-        toolbox.versions()
+        nsys_versions.versions()
     );
     Err(Failure::new(CaptureReason::VersionUnsupported, message))
 }

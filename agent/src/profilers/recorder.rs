@@ -12,15 +12,15 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::bounded::Gate;
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::sentence::names;
-use flopwatch_pipeline::workplace::Workplace;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
 use super::facts::{Facts, closed, open};
 use super::{Observed, Profiler, RawFiles, Recipe, Remains, Site};
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::containers::Probed;
-use crate::toolbox::Toolbox;
 use ring::RingError;
 
 /// The flight recorder.
@@ -32,7 +32,7 @@ pub struct Recorder {
 
 /// What the journal keeps of a collection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct RecorderSource {
     /// The recorder's file in the container; none where there is no recorder.
     ring: Option<PathBuf>,
     /// What the node kept of a container that ended.
@@ -48,7 +48,7 @@ pub(crate) fn file(facts: &Facts) -> Option<PathBuf> {
 }
 
 impl Profiler for Recorder {
-    type State = Place;
+    type State = RecorderSource;
 
     fn type_(&self) -> ProfilerType {
         ProfilerType::Recorder
@@ -70,24 +70,24 @@ impl Profiler for Recorder {
         )
     }
 
-    fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<Place, Failure> {
+    fn attach(&self, _spec: &ProfilerSpec, probed: &Probed, _pod: Option<&Pod>) -> Result<RecorderSource, Failure> {
         let ring = file(&probed.facts);
-        Ok(Place { ring, kept: None })
+        Ok(RecorderSource { ring, kept: None })
     }
 
-    fn attach_to_kept(&self, kept: Remains) -> Option<Place> {
-        Some(Place {
+    fn attach_to_kept(&self, kept: Remains) -> Option<RecorderSource> {
+        Some(RecorderSource {
             ring: None,
             kept: Some(kept),
         })
     }
 
-    fn looks_back(&self, place: &Place, now_utc_ns: u64) -> Result<Option<u64>, Failure> {
-        let kept = place.kept.as_ref();
+    fn looks_back(&self, source: &RecorderSource, now_utc_ns: u64) -> Result<Option<u64>, Failure> {
+        let kept = source.kept.as_ref();
         Ok(Some(kept.map_or(now_utc_ns, |kept| kept.ended_utc_ns)))
     }
 
-    fn covers(&self, _spec: &ProfilerSpec, require: &[Category], _place: &Place) -> Result<(), Failure> {
+    fn covers(&self, _spec: &ProfilerSpec, require: &[Category], _source: &RecorderSource) -> Result<(), Failure> {
         let missing = require.iter().filter(|category| **category != Category::NvtxRange);
         let missing: Vec<_> = missing.map(|category| category.name()).collect();
         if missing.is_empty() {
@@ -100,16 +100,16 @@ impl Profiler for Recorder {
         Err(Failure::new(CaptureReason::ProfilerUnavailable, message))
     }
 
-    fn start(&self, _site: &Site, _place: &Place) -> Result<(), Failure> {
+    fn start(&self, _site: &Site, _source: &RecorderSource) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// It is taken anew.
-    fn observe(&self, _site: Option<&Site>, _place: &Place) -> Result<Observed, Failure> {
+    /// Always [`Observed::Gone`] without a failure: the recording is taken anew.
+    fn observe(&self, _site: Option<&Site>, _source: &RecorderSource) -> Result<Observed, Failure> {
         Ok(Observed::Gone(None))
     }
 
-    /// It has no window.
+    /// Always false: a recording has no window that could be ended.
     fn can_be_ended(&self) -> bool {
         false
     }
@@ -118,8 +118,8 @@ impl Profiler for Recorder {
         "taking what was recorded"
     }
 
-    fn stop(&self, site: &Site, place: &Place, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
-        match (&place.kept, &place.ring) {
+    fn stop(&self, site: &Site, source: &RecorderSource, _goes_on: &dyn Fn() -> bool) -> Result<RawFiles, Failure> {
+        match (&source.kept, &source.ring) {
             (Some(kept), _) => ring::copy_kept(site, &kept.file, RING)?,
             (None, Some(ring)) => ring::take(&self.gate, site, ring.clone(), RING)?,
             (None, None) => return Err(RingError::NotThere.into()),
@@ -138,10 +138,10 @@ impl Profiler for Recorder {
 
     fn steps(
         &self,
-        _place: &Place,
+        _source: &RecorderSource,
         raw: &RawFiles,
-        _workplace: &Workplace,
-        _toolbox: &Toolbox,
+        _sandbox: &SandboxDir,
+        _nsys_versions: &NsysVersions,
     ) -> Result<Recipe, Failure> {
         let ring = raw.path(RING);
         Ok(Recipe {

@@ -64,10 +64,10 @@ impl Registry {
     }
 
     /// What each of them alone looks for among a container's processes.
-    pub fn look(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)]) -> Findings {
+    pub fn inspect(&self, procfs: &Procfs, processes: &[(ProcessId, Mapped)]) -> Findings {
         let mut found = Findings::default();
         for profiler in &self.0 {
-            profiler.look(procfs, processes, &mut found);
+            profiler.inspect(procfs, processes, &mut found);
         }
         found
     }

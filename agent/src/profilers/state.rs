@@ -7,11 +7,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// An object with the profiler's type as its tag, `{"type": "Nsys", ...}`. The other fields are the profiler's own: no other part
-/// of the agent reads them.
+/// An object with the profiler's type as its tag, `{"type": "Nsys", ...}`. The other fields are the
+/// profiler's own: no other part of the agent reads them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
-    /// Whose it is.
+    /// Profiler that the fields belong to.
     #[serde(rename = "type")]
     pub type_: ProfilerType,
     #[serde(flatten)]
@@ -26,7 +26,8 @@ impl State {
         Ok(Self { type_, fields })
     }
 
-    /// The fields as a structure. Fails where another version of the agent wrote them in a way that this one does not know.
+    /// The fields as a structure. Fails where another version of the agent wrote them in a way that
+    /// this one does not know.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         serde_json::from_value(Value::Object(self.fields.clone())).map_err(|error| {
             let message = format!(

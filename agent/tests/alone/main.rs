@@ -13,4 +13,4 @@ mod shared_memory;
 use tokio::sync::Mutex;
 
 /// Held by every test of this program from its beginning to its end.
-static TURN: Mutex<()> = Mutex::const_new(());
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());

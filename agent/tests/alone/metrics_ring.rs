@@ -1,7 +1,7 @@
 //! The metrics ring over the rig's NVML library and over cgroups, of files and of the kernel's own.
 //!
-//! The library reads its state from the file that an environment variable names, so each test with GPUs runs itself again in a
-//! process of its own with that variable set.
+//! The library reads its state from the file that an environment variable names, so each test with
+//! GPUs runs itself again in a process of its own with that variable set.
 
 mod cgroups;
 #[path = "../../nvml/tests/sampler/library.rs"]
@@ -21,7 +21,7 @@ use cgroups::RealCgroups;
 use library::{LIBRARY, library};
 use machine::{Machine, STATE, before_now, ids, ring, state, value, wait};
 
-use crate::TURN;
+use crate::ONE_AT_A_TIME;
 
 /// Runs `body` in a process whose NVML has `gpus` GPUs, each with the process of that number.
 fn with_gpus(test: &str, gpus: u32, body: fn(&Path)) {
@@ -61,7 +61,7 @@ fn points<'a>(found: &'a EarlierSamples, device: &str, metric: &str) -> &'a [f64
 
 #[test]
 fn a_container_has_its_own_series_and_those_of_its_gpu_among_eight() {
-    let _turn = TURN.blocking_lock();
+    let _turn = ONE_AT_A_TIME.blocking_lock();
     with_gpus(
         "a_container_has_its_own_series_and_those_of_its_gpu_among_eight",
         8,
@@ -119,7 +119,7 @@ fn a_container_has_its_own_series_and_those_of_its_gpu_among_eight() {
 
 #[test]
 fn the_rate_of_a_containers_processor_time_is_its_cores() {
-    let _turn = TURN.blocking_lock();
+    let _turn = ONE_AT_A_TIME.blocking_lock();
     let machine = Machine::new(1);
     let gpus = Gpus::open(Some("/nonexistent".into()), Arc::new(|_| None));
     let (ring, _registry) = ring(&gpus, &machine.procfs(), &machine.cgroups(), ids(0..1));
@@ -145,7 +145,7 @@ fn the_rate_of_a_containers_processor_time_is_its_cores() {
 
 #[test]
 fn a_container_that_ended_keeps_its_series_and_one_that_starts_gets_some() {
-    let _turn = TURN.blocking_lock();
+    let _turn = ONE_AT_A_TIME.blocking_lock();
     let machine = Machine::new(1);
     let gpus = Gpus::open(Some("/nonexistent".into()), Arc::new(|_| None));
     let started = Instant::now();
@@ -171,7 +171,7 @@ fn a_container_that_ended_keeps_its_series_and_one_that_starts_gets_some() {
 
 #[test]
 fn a_machine_without_gpus_and_cgroups_has_an_empty_ring_that_ends_at_once() {
-    let _turn = TURN.blocking_lock();
+    let _turn = ONE_AT_A_TIME.blocking_lock();
     let folder = tempfile::tempdir().unwrap();
     let gpus = Gpus::open(Some("/nonexistent".into()), Arc::new(|_| None));
     let (ring, _registry) = ring(&gpus, folder.path(), folder.path(), ids(0..1));
@@ -181,7 +181,8 @@ fn a_machine_without_gpus_and_cgroups_has_an_empty_ring_that_ends_at_once() {
     assert!(before.elapsed() < Duration::from_secs(5), "{:?}", before.elapsed());
 }
 
-/// A program that works until it is dropped: 20 s of processor time at most, where its test is killed.
+/// A program that works until it is dropped: 20 s of processor time at most, where its test is
+/// killed.
 struct Busy(Child);
 
 impl Drop for Busy {
@@ -194,7 +195,7 @@ impl Drop for Busy {
 
 #[test]
 fn the_kernels_own_counters_show_a_busy_container() {
-    let _turn = TURN.blocking_lock();
+    let _turn = ONE_AT_A_TIME.blocking_lock();
     let Some(cgroups) = RealCgroups::make(2) else { return };
     let work = ["-c", "ulimit -t 20; while :; do :; done"];
     let busy = Busy(Command::new("sh").args(work).spawn().unwrap());

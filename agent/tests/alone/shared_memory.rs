@@ -7,17 +7,18 @@ use std::time::Duration;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_attach::sandbox::users::Users;
 use flopwatch_pipeline::disk::{Floor, volume};
-use flopwatch_pipeline::steps::{Error, Limits, Steps};
-use flopwatch_pipeline::workplace::Workplace;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
+use flopwatch_pipeline::steps::{ChildRunner, Error, Limits};
 use tempfile::TempDir;
 
-use crate::TURN;
+use crate::ONE_AT_A_TIME;
 
 const MEBIBYTE: u64 = 1 << 20;
 /// Memory that is a disk: what else happens on this machine's disks does not reach it.
 const DISK: &str = "/dev/shm";
 
-/// Imports in a folder of that name with a program in place of the importer, which leaves `floor` free.
+/// Imports in a folder of that name with a program in place of the importer, which leaves `floor`
+/// free.
 async fn import(folder: &TempDir, name: &str, program: &str, floor: u64) -> Result<Option<Duration>, Error> {
     // As on a node, the tools lie elsewhere than what children make.
     let lies_in = tempfile::tempdir().unwrap();
@@ -38,12 +39,12 @@ async fn import(folder: &TempDir, name: &str, program: &str, floor: u64) -> Resu
         ..Limits::default()
     };
     let own = PathBuf::from(env!("CARGO_BIN_EXE_flopwatch-agent"));
-    let steps = Steps::new(own, Some(tools), limits);
-    let place = Workplace::make(folder.path().join(name), &Users::caller()).unwrap();
-    let raw = place.at("raw");
+    let steps = ChildRunner::new(own, Some(tools), limits);
+    let sandbox = SandboxDir::make(folder.path().join(name), &Users::caller()).unwrap();
+    let raw = sandbox.at("raw");
     std::fs::write(&raw, "").unwrap();
     steps
-        .import(&place, &raw, &place.at("report"), std::future::pending())
+        .import(&sandbox, &raw, &sandbox.at("report"), std::future::pending())
         .await
 }
 
@@ -52,8 +53,8 @@ fn free() -> u64 {
 }
 
 #[tokio::test]
-async fn h3_a_child_is_not_begun_where_the_disk_is_short_and_ended_where_it_runs_short() {
-    let _turn = TURN.lock().await;
+async fn a_child_is_not_begun_where_the_disk_is_short_and_ended_where_it_runs_short() {
+    let _turn = ONE_AT_A_TIME.lock().await;
     let folder = tempfile::tempdir_in(DISK).unwrap();
     let error = import(&folder, "first", "touch begun", u64::MAX).await.unwrap_err();
     assert!(matches!(error, Error::NoSpace { .. }), "{error}");
@@ -80,8 +81,8 @@ async fn h3_a_child_is_not_begun_where_the_disk_is_short_and_ended_where_it_runs
 }
 
 #[tokio::test]
-async fn h3_no_file_of_a_child_is_larger_than_what_the_disk_has_above_what_must_stay_free() {
-    let _turn = TURN.lock().await;
+async fn no_file_of_a_child_is_larger_than_what_the_disk_has_above_what_must_stay_free() {
+    let _turn = ONE_AT_A_TIME.lock().await;
     let folder = tempfile::tempdir_in(DISK).unwrap();
     let floor = free() - 8 * MEBIBYTE;
     let program = "exec head -c 67108864 /dev/zero >made";
@@ -93,7 +94,7 @@ async fn h3_no_file_of_a_child_is_larger_than_what_the_disk_has_above_what_must_
 
 #[tokio::test]
 async fn the_processor_time_of_a_child_is_what_it_used_and_not_how_long_it_took() {
-    let _turn = TURN.lock().await;
+    let _turn = ONE_AT_A_TIME.lock().await;
     let folder = tempfile::tempdir_in(DISK).unwrap();
     // What a tool starts is counted too.
     let busy = "sh -c 'turn=0; while [ $turn -lt 400000 ]; do turn=$((turn+1)); done'";

@@ -1,5 +1,5 @@
-//! The captures of a node in this process: a real store and real children, an API server in memory, and doubles for containers
-//! and GPUs.
+//! The captures of a node in this process: a real store and real children, an API server in memory,
+//! and doubles for containers and GPUs.
 
 mod deadline;
 mod doubles;

@@ -1,4 +1,5 @@
-//! Captures of real PyTorch by Kineto, in network and PID namespaces as a pod has them. They need root for those.
+//! Captures of real PyTorch by Kineto, in network and PID namespaces as a pod has them. They need
+//! root for those.
 #![allow(clippy::disallowed_methods, reason = "there is no runtime to block")]
 
 mod pod;
@@ -49,7 +50,8 @@ fn attach_to(kineto: &Kineto, process: ProcessId, temporary: &Path, options: Kin
     kineto.attach(&spec, &probed, None).unwrap()
 }
 
-/// Starts a collection as the agent does: once more where no process could ask in time, as one that still wrote another trace.
+/// Starts a collection as the agent does: once more where no process could ask in time, as one that
+/// still wrote another trace.
 fn start(kineto: &Kineto, site: &Site, state: State) -> Result<State, Failure> {
     match start_once(kineto, site, state.clone()) {
         Err(_) if kineto.starts_again(site) => {
@@ -81,10 +83,7 @@ fn events(capture: &Capture, category: Category) -> usize {
 
 fn processes(capture: &Capture) -> BTreeSet<u32> {
     let operators = &capture.events[&Category::CpuOp];
-    let rows = operators
-        .row
-        .iter()
-        .map(|row| &capture.rows[usize::try_from(*row).unwrap()]);
+    let rows = operators.row.iter().map(|row| &capture.rows[row.index()]);
     rows.map(|row| row.process).collect()
 }
 
@@ -129,8 +128,9 @@ fn a_program_is_recorded_twice_in_a_row_and_keeps_its_pace() {
 fn a_request_that_the_library_counts_as_failed_leaves_no_answer_for_the_next_capture() {
     let Some(python) = torch() else { return };
     let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
-    // It tries for 10.23 s, each time after twice the pause: the last one, from 5.1 s on, ends in a try that it counts as failed.
-    // Nothing tells of the pauses, so this waits until the middle of the last one.
+    // It tries for 10.23 s, each time after twice the pause: the last one, from 5.1 s on, ends in a
+    // try that it counts as failed. Nothing tells of the pauses, so this waits until the middle of
+    // the last one.
     pod.says("sync_send fail");
     std::thread::sleep(Duration::from_secs(7));
     for round in ["first", "second"] {
@@ -151,7 +151,7 @@ fn eight_processes_become_one_timeline() {
     let held = held(folder.path());
     // On a busy machine the library may hear of a window too late; the timeline says so.
     let missing: u64 = held
-        .drops
+        .losses
         .list()
         .iter()
         .filter(|loss| loss.what.starts_with("processes that"))
@@ -164,7 +164,7 @@ fn eight_processes_become_one_timeline() {
         flopwatch_model::count(recorded.len()) + missing,
         8,
         "{recorded:?}; {:?}",
-        held.drops.list()
+        held.losses.list()
     );
     // One clock: the traces of all begin within the same window.
     let length = held.duration_ns / 1_000_000;
@@ -248,7 +248,8 @@ fn a_window_that_was_given_up_is_waited_for_by_the_next_capture_or_told_as_the_r
     drop(kineto);
     let kineto = Kineto::default();
     let anew = attach(&kineto, &pod, KinetoOptions::default());
-    // The same capture: the folder of its first window is there, and that window's trace comes into it.
+    // The same capture: the folder of its first window is there, and that window's trace comes into
+    // it.
     recorded(&kineto, "killed", kineto.follow(&state, anew).unwrap());
 
     let site = pod.site("long", folder.path(), 60);
@@ -353,13 +354,16 @@ fn a_program_whose_disk_is_full_is_not_waited_for_and_the_reason_names_the_disk(
 }
 
 #[test]
-fn item1_a_window_is_as_long_as_its_events_have_memory_and_says_why_it_is_no_longer() {
+fn a_window_is_as_long_as_its_events_have_memory_and_says_why_it_is_no_longer() {
     let Some(python) = torch() else { return };
     let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "busy"));
     pod.tells_steps(1);
     let folder = tempfile::tempdir().unwrap();
     let mut site = pod.site("shortened", folder.path(), 60);
-    site.limits.window_memory_bytes = 1 << 30;
+    // A busy machine lets the program do a few hundred events a second: they too are too many.
+    site.limits.window_memory_bytes = 384 << 20;
+    let processes = site.containers.processes(&site.container_id);
+    assert_eq!(processes, [pod.process], "whose time is counted");
     let before = pod.held_bytes();
     let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
     let shortened = kineto.shortened(&state).unwrap().unwrap();
@@ -368,7 +372,7 @@ fn item1_a_window_is_as_long_as_its_events_have_memory_and_says_why_it_is_no_lon
     println!("{} MiB for {:?}: {}", taken >> 20, shortened.length, shortened.why);
     assert!(shortened.length < Duration::from_secs(50), "{shortened:?}");
     assert!(
-        shortened.why.contains("of the 60 s that were asked for") && shortened.why.contains("1024 MiB"),
+        shortened.why.contains("of the 60 s that were asked for") && shortened.why.contains("384 MiB"),
         "{shortened:?}"
     );
     assert!(taken < site.limits.window_memory_bytes, "{taken} bytes");
@@ -376,14 +380,14 @@ fn item1_a_window_is_as_long_as_its_events_have_memory_and_says_why_it_is_no_lon
     let length = Duration::from_nanos(held.duration_ns);
     let late = Duration::from_secs(2);
     assert!(length < shortened.length + late, "{length:?} of {shortened:?}");
-    let losses = held.drops.list();
+    let losses = held.losses.list();
     let told = losses.iter().find(|loss| loss.reason == LossReason::Truncated).unwrap();
     assert!(told.what.contains(&shortened.why), "{told:?}");
     assert_eq!(pod.left(), Vec::<String>::new());
 }
 
 #[test]
-fn item1_a_window_without_memory_is_refused_before_anybody_is_told() {
+fn a_window_without_memory_is_refused_before_anybody_is_told() {
     let Some(python) = torch() else { return };
     let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
     let folder = tempfile::tempdir().unwrap();
@@ -400,22 +404,23 @@ fn item1_a_window_without_memory_is_refused_before_anybody_is_told() {
 }
 
 #[test]
-fn n4_a_window_is_as_long_as_its_pod_has_room_for_traces() {
+fn a_window_is_as_long_as_its_pod_has_room_for_traces() {
     let Some(python) = torch() else { return };
     let (kineto, pod) = (Kineto::default(), Pod::start(&python, 1, "plain"));
     pod.tells_steps(1);
     let folder = tempfile::tempdir().unwrap();
     let mut site = pod.site("tight", folder.path(), 60);
-    // A third of it is the bound: some seconds of the program, whose pace other work does not
-    // change much meanwhile.
-    site.pod_room = Some(15 << 20);
+    // A third of it is the bound: some seconds of the program, and more than the shortest window of
+    // one that is taken for 16 times as quick, since it waited for a busy machine's processors.
+    let room = 64 << 20;
+    site.pod_room = Some(room);
     let state = start(&kineto, &site, attach(&kineto, &pod, KinetoOptions::default())).unwrap();
     let shortened = kineto.shortened(&state).unwrap().unwrap();
     kineto.stop(&site, &state, &|| true).unwrap();
     let taken = std::fs::metadata(folder.path().join("capture.tar")).unwrap().len();
     println!("{taken} bytes of traces in {:?}", shortened.length);
     assert!(shortened.why.contains("ephemeral-storage limit"), "{shortened:?}");
-    assert!(taken <= 5 << 20, "{taken} bytes");
+    assert!(taken <= room / 3, "{taken} bytes");
 }
 
 /// A file system over a folder for which nobody answers.
@@ -454,7 +459,7 @@ impl Drop for Unanswered<'_> {
 }
 
 #[test]
-fn n2_a_folder_for_which_nobody_answers_is_not_opened_and_the_next_look_is_answered() {
+fn a_folder_for_which_nobody_answers_is_not_opened_and_the_next_look_is_answered() {
     let temporary = tempfile::tempdir().unwrap();
     let Some(_unanswered) = Unanswered::over(temporary.path()) else {
         return;

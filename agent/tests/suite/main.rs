@@ -11,4 +11,4 @@ mod jax;
 mod kineto;
 #[allow(dead_code, reason = "a bench shares it, and counts its steps")]
 mod paced;
-mod workplace;
+mod sandbox_dir;

@@ -12,9 +12,9 @@ use flopwatch_nvml::ContainerIdentity;
 use flopwatch_recorder::LIBRARY;
 
 /// Usual length of a step.
-const STEP: Duration = Duration::from_millis(20);
+const STEP_DURATION: Duration = Duration::from_millis(20);
 /// How long the program's file may take to appear.
-const APPEARS: Duration = Duration::from_secs(30);
+const APPEARANCE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of the file that slows it down, the same always, so that it never reads half a number.
 const DIGITS: usize = 12;
 
@@ -29,7 +29,8 @@ pub(crate) struct Paced {
 }
 
 impl Paced {
-    /// Starts it by a command that runs the sample workload, in a folder of its own and in the container of that ID; its steps vary by so many percent.
+    /// Starts it by a command that runs the sample workload, in a folder of its own and in the
+    /// container of that ID; its steps vary by so many percent.
     pub(crate) fn start(mut workload: Command, beside: &Path, id: &str, variation: u32) -> Self {
         let folder = beside.join(id);
         std::fs::create_dir_all(&folder).unwrap();
@@ -41,7 +42,7 @@ impl Paced {
             .env("NVTX_INJECTION64_PATH", library)
             .env("FLOPWATCH_RECORDER_DIR", &folder)
             .args(["--quiet", "--range-micros", "0", "--step-micros"])
-            .arg(STEP.as_micros().to_string())
+            .arg(STEP_DURATION.as_micros().to_string())
             .args(["--step-variation", &variation.to_string(), "--slowdown-file"])
             .arg(slowed_by)
             .arg("--steps-file")
@@ -50,7 +51,7 @@ impl Paced {
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let (ring, limit) = (folder.join(RECORDER_FILE), Instant::now() + APPEARS);
+        let (ring, limit) = (folder.join(RECORDER_FILE), Instant::now() + APPEARANCE_TIMEOUT);
         while !ring.exists() {
             assert!(Instant::now() < limit, "the program recorded nothing");
             pause();

@@ -1,7 +1,8 @@
 //! The JSON of chrome://tracing: "Trace Event Format",
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>.
 //!
-//! Complete events (`X`) on numbered tracks; a track's `M` event names it. Series are counters (`C`) of process 0.
+//! Complete events (`X`) on numbered tracks; a track's `M` event names it. Series are counters
+//! (`C`) of process 0.
 //!
 //! What the format has no place for stands where viewers pass over it: in `otherData` what the
 //! capture says of itself ([`TraceAbout`]), and beside the name of a track the [`Row`] that it
@@ -9,18 +10,18 @@
 
 use std::io::{BufWriter, Write};
 
-use flopwatch_model::{CounterSeries, LossReason, Row, Timeline, TraceAbout, index};
+use flopwatch_model::{CounterSeries, LossReason, Row, Timeline, TraceAbout};
 
 use super::json::Microseconds;
-use super::nesting::{ByRow, Placed, Step};
+use super::nesting::{ByRow, PlacedEvent, TrackStep};
 use super::tracks::{self, ProcessKey};
-use crate::{ExportError, Exported};
+use crate::{ExportCounts, ExportError};
 
 /// Writes `timeline` to `out`, which holds a part of it after an error.
-pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
+pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<ExportCounts, ExportError> {
     let mut writer = Writer {
         out: BufWriter::new(out),
-        exported: Exported::default(),
+        exported: ExportCounts::default(),
         first: true,
     };
     let capture = &timeline.capture;
@@ -33,7 +34,7 @@ pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportEr
         source: capture.source.clone(),
         captured: capture.captured.clone(),
         devices: capture.devices.clone(),
-        drops: capture.drops.list(),
+        drops: capture.losses.list(),
         redactions: capture.redactions,
     };
     writer.out.write_all(b"{\"displayTimeUnit\":\"ns\",\"otherData\":")?;
@@ -46,14 +47,14 @@ pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportEr
     let by_row = ByRow::new(timeline);
     // Tracks are numbered through, so that none of two processes are taken for one.
     let mut next = 1_u32;
-    for number in by_row.rows() {
-        let Some(row) = capture.rows.get(index(number)) else {
+    for id in by_row.rows() {
+        let Some(row) = timeline.row(id) else {
             continue;
         };
         let process = numbers.get(&ProcessKey::of(row)).copied().unwrap_or(tracks::SERIES);
         let mut known: Vec<(u32, u32)> = Vec::new();
-        by_row.walk(number, |step| {
-            let Step::Begin(placed) = step else { return Ok(()) };
+        by_row.walk(id, |step| {
+            let TrackStep::Begin(placed) = step else { return Ok(()) };
             let known_as = known.iter().find(|(track, _)| *track == placed.track);
             let track = if let Some((_, number)) = known_as {
                 *number
@@ -80,7 +81,7 @@ pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportEr
 
 struct Writer<W: Write> {
     out: BufWriter<W>,
-    exported: Exported,
+    exported: ExportCounts,
     first: bool,
 }
 
@@ -119,7 +120,7 @@ impl<W: Write> Writer<W> {
         self.text(name)
     }
 
-    fn event(&mut self, process: u32, track: u32, row: &Row, placed: Placed<'_>) -> Result<(), ExportError> {
+    fn event(&mut self, process: u32, track: u32, row: &Row, placed: PlacedEvent<'_>) -> Result<(), ExportError> {
         self.next()?;
         self.out.write_all(b"{\"ph\":\"X\",\"name\":")?;
         self.text(placed.events.name_of(placed.at))?;
@@ -131,7 +132,7 @@ impl<W: Write> Writer<W> {
             Microseconds(placed.duration_ns)
         )?;
         let correlation = placed.events.correlation.get(placed.at).copied().unwrap_or(0);
-        let place = [
+        let ids = [
             ("correlation", (correlation != 0).then_some(u64::from(correlation))),
             ("thread", row.thread),
             ("device", row.device.map(u64::from)),
@@ -143,7 +144,7 @@ impl<W: Write> Writer<W> {
             (column.id.name(), value)
         });
         let mut separator = ",\"args\":{";
-        for (name, value) in place.into_iter().chain(own) {
+        for (name, value) in ids.into_iter().chain(own) {
             if let Some(value) = value {
                 write!(self.out, "{separator}\"{name}\":{value}")?;
                 separator = ",";

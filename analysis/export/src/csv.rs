@@ -7,13 +7,13 @@ use flopwatch_measures::record::{Cells, Kind};
 use flopwatch_model::spreadsheet::inert;
 use flopwatch_model::{CounterSeries, Timeline};
 
-use crate::{ExportError, Exported};
+use crate::{ExportCounts, ExportError};
 
 /// Columns of the table of samples.
 pub(super) const SAMPLE_FIELDS: [&str; 6] = ["source", "device", "metric", "unit", "t_ns", "value"];
 
 /// Writes a line per event.
-pub fn events<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
+pub fn events<W: Write>(timeline: &Timeline, out: W) -> Result<ExportCounts, ExportError> {
     let mut writer = csv::Writer::from_writer(BufWriter::new(out));
     let exported = event_lines(timeline, &mut writer)?;
     writer.flush()?;
@@ -21,17 +21,17 @@ pub fn events<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportE
 }
 
 /// Writes a line per sample of a series.
-pub fn samples<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
+pub fn samples<W: Write>(timeline: &Timeline, out: W) -> Result<ExportCounts, ExportError> {
     let mut writer = csv::Writer::from_writer(BufWriter::new(out));
     let exported = sample_lines(&timeline.capture.counters, &mut writer)?;
     writer.flush()?;
     Ok(exported)
 }
 
-fn event_lines<W: Write>(timeline: &Timeline, writer: &mut csv::Writer<W>) -> Result<Exported, ExportError> {
+fn event_lines<W: Write>(timeline: &Timeline, writer: &mut csv::Writer<W>) -> Result<ExportCounts, ExportError> {
     let fields = flopwatch_measures::record::fields(timeline);
     writer.write_record(fields.iter().map(|field| field.name()))?;
-    let mut exported = Exported::default();
+    let mut exported = ExportCounts::default();
     let mut number = String::new();
     for (category, events) in &timeline.capture.events {
         let cells = Cells {
@@ -58,9 +58,12 @@ fn event_lines<W: Write>(timeline: &Timeline, writer: &mut csv::Writer<W>) -> Re
     Ok(exported)
 }
 
-fn sample_lines<W: Write>(counters: &[CounterSeries], writer: &mut csv::Writer<W>) -> Result<Exported, ExportError> {
+fn sample_lines<W: Write>(
+    counters: &[CounterSeries],
+    writer: &mut csv::Writer<W>,
+) -> Result<ExportCounts, ExportError> {
     writer.write_record(SAMPLE_FIELDS)?;
-    let mut exported = Exported::default();
+    let mut exported = ExportCounts::default();
     for series in counters {
         for (t_ns, value) in series.t_ns.iter().zip(&series.value) {
             let words = [&series.source, &series.device, &series.metric, &series.unit];
@@ -81,14 +84,14 @@ mod tests {
 
     use super::*;
 
-    fn text(write: impl FnOnce(&mut Vec<u8>) -> Result<Exported, ExportError>) -> String {
+    fn text(write: impl FnOnce(&mut Vec<u8>) -> Result<ExportCounts, ExportError>) -> String {
         let mut out = Vec::new();
         write(&mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
     #[test]
-    fn n12_names_and_units_are_no_formulas_and_numbers_are_as_they_were() {
+    fn names_and_units_are_no_formulas_and_numbers_are_as_they_were() {
         let mut ranges = Events::new(Category::NvtxRange);
         ranges.names = vec!["=HYPERLINK(\"http://a\")".to_owned()];
         ranges.push(Event::default(), &[]);

@@ -1,18 +1,19 @@
-//! The earliest events as JSON, for programs that ask for a few and have no reader of anything else.
+//! The earliest events as JSON, for programs that ask for a few and have no reader of anything
+//! else.
 
 use std::io::{BufWriter, Write};
 
 use flopwatch_measures::record::{Cells, Field, Kind};
 use flopwatch_model::Timeline;
 
-use crate::{ExportError, Exported, MOST_EVENTS};
+use crate::{ExportCounts, ExportError, MAX_EVENTS};
 
-/// Writes the earliest events of `timeline`, [`MOST_EVENTS`] at most.
-pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
-    up_to(timeline, MOST_EVENTS, out)
+/// Writes the earliest events of `timeline`, [`MAX_EVENTS`] at most.
+pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<ExportCounts, ExportError> {
+    up_to(timeline, MAX_EVENTS, out)
 }
 
-fn up_to<W: Write>(timeline: &Timeline, most: u64, out: W) -> Result<Exported, ExportError> {
+fn up_to<W: Write>(timeline: &Timeline, max: u64, out: W) -> Result<ExportCounts, ExportError> {
     let mut out = BufWriter::new(out);
     let capture = &timeline.capture;
     out.write_all(b"{\"session_id\":")?;
@@ -35,8 +36,8 @@ fn up_to<W: Write>(timeline: &Timeline, most: u64, out: W) -> Result<Exported, E
         })
         .collect();
     let fields = flopwatch_measures::record::fields(timeline);
-    let mut exported = Exported::default();
-    while exported.events < most {
+    let mut exported = ExportCounts::default();
+    while exported.events < max {
         // Each category is in order of start: the earliest of all is the first of one.
         let next = parts
             .iter_mut()
@@ -127,9 +128,9 @@ mod tests {
         }
     }
 
-    fn document(most: u64) -> (u64, Value) {
+    fn document(max: u64) -> (u64, Value) {
         let mut bytes = Vec::new();
-        let exported = up_to(&timeline(), most, &mut bytes).unwrap();
+        let exported = up_to(&timeline(), max, &mut bytes).unwrap();
         (exported.events, serde_json::from_slice(&bytes).unwrap())
     }
 

@@ -1,10 +1,28 @@
-//! The writers of timelines in formats of other programs: Chrome trace JSON, Perfetto, CSV,
-//! Parquet, and the earliest events as plain JSON. `docs/formats.md` describes each.
+//! Writers of timelines in formats of other programs. `docs/formats.md` describes each.
 //!
-//! Every event of the timeline is in each of them but the last, in integer nanoseconds; what a
-//! format cannot hold is counted in [`Exported::left_out`]. The strings are those of the timeline,
-//! which readers redacted. The crate depends on the event model and its measures; which of these
-//! files the catalogue has, under which name, is in `flopwatch-analysis`.
+//! | module | format | for |
+//! |---|---|---|
+//! | [`chrome`] | Chrome trace JSON | `chrome://tracing`, Perfetto, `flopwatch` itself |
+//! | [`perfetto`] | Perfetto's protocol buffers | Perfetto |
+//! | [`csv`] | a line per event or sample | spreadsheets, scripts |
+//! | `parquet` (feature `parquet`) | a row per event or sample | pandas, DuckDB, Polars |
+//! | [`events`] | the earliest events as plain JSON, at most [`MAX_EVENTS`] | REST clients |
+//!
+//! Invariants:
+//!
+//! - Every event of the timeline is in each file but the last, in integer nanoseconds. What a
+//!   format cannot hold is counted in [`ExportCounts::left_out`].
+//! - Strings are those of the timeline, which readers redacted.
+//! - The crate depends on the event model and its measures. Which of these files the catalogue has,
+//!   under which name, is in `flopwatch-analysis`.
+//!
+//! ```
+//! use flopwatch_model::Timeline;
+//!
+//! let mut file = Vec::new();
+//! let counts = flopwatch_export::csv::events(&Timeline::default(), &mut file).unwrap();
+//! assert_eq!(counts.events, 0);
+//! ```
 
 pub mod chrome;
 pub mod csv;
@@ -21,15 +39,15 @@ use std::io;
 use flopwatch_model::Losses;
 
 /// Most events in the document of the earliest events: a client holds it whole.
-pub const MOST_EVENTS: u64 = 100_000;
+pub const MAX_EVENTS: u64 = 100_000;
 
 /// Version of the tables' columns and of the tracks' numbering. Columns are added behind the
 /// others without a new version.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What was written.
+/// Counts of what a file holds, and of what it cannot hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportCounts {
     /// Events that were written.
     pub events: u64,
     /// Samples of series.

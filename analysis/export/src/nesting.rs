@@ -1,22 +1,24 @@
-//! Which events share a track: in viewers of traces the slices of a track nest, and one that crosses another's end is drawn
-//! wrong or lost. So events that nest stay together, and one that overlaps gets another track.
+//! Which events share a track: in viewers of traces the slices of a track nest, and one that
+//! crosses another's end is drawn wrong or lost. So events that nest stay together, and one that
+//! overlaps gets another track.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, Events, RowMajor, Timeline};
+use flopwatch_model::{Category, Events, RowId, RowMajor, Timeline};
 
-/// How many tracks of a row are tried before an event goes by its lane, so that a file of nothing but overlaps is no attack.
-const TRIED: usize = 16;
+/// How many tracks of a row are tried before an event goes by its lane, so that a file of nothing
+/// but overlaps is no attack.
+const MAX_TRACKS_TRIED: usize = 16;
 
 /// An event in its place.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Placed<'a> {
+pub(super) struct PlacedEvent<'a> {
     /// Category of the event.
     pub(super) category: Category,
     /// The category's events.
     pub(super) events: &'a Events,
-    /// Where it is in them.
+    /// Index of the event among the category's events.
     pub(super) at: usize,
     /// Start in ns.
     pub(super) start_ns: u64,
@@ -26,11 +28,12 @@ pub(super) struct Placed<'a> {
     pub(super) track: u32,
 }
 
-/// What happens on the tracks of a row, in an order in which every track's own things are in order of time.
+/// What happens on the tracks of a row, in an order in which every track's own things are in order
+/// of time.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Step<'a> {
+pub(super) enum TrackStep<'a> {
     /// An event begins.
-    Begin(Placed<'a>),
+    Begin(PlacedEvent<'a>),
     /// The latest event of a track that has not ended ends.
     End {
         /// Which track of the row.
@@ -45,14 +48,14 @@ pub(super) enum Step<'a> {
 pub(super) struct ByRow<'a> {
     categories: Vec<(Category, &'a Events, RowMajor)>,
     /// Per row: which of `categories` hold events of it, and where.
-    rows: BTreeMap<u32, Vec<(usize, std::ops::Range<usize>)>>,
+    rows: BTreeMap<RowId, Vec<(usize, std::ops::Range<usize>)>>,
 }
 
 impl<'a> ByRow<'a> {
     /// Of `timeline`, whose events are sorted.
     pub(super) fn new(timeline: &'a Timeline) -> Self {
-        let count = u32::try_from(timeline.capture.rows.len()).unwrap_or(u32::MAX);
-        let mut rows: BTreeMap<u32, Vec<(usize, std::ops::Range<usize>)>> = BTreeMap::new();
+        let count = timeline.capture.rows.len();
+        let mut rows: BTreeMap<RowId, Vec<(usize, std::ops::Range<usize>)>> = BTreeMap::new();
         let mut categories = Vec::new();
         for (number, (category, events)) in timeline.capture.events.iter().enumerate() {
             let by_row = RowMajor::new(&events.row, count);
@@ -65,25 +68,28 @@ impl<'a> ByRow<'a> {
     }
 
     /// The rows that hold events.
-    pub(super) fn rows(&self) -> impl Iterator<Item = u32> + '_ {
+    pub(super) fn rows(&self) -> impl Iterator<Item = RowId> + '_ {
         self.rows.keys().copied()
     }
 
     /// Goes through the events of `row` and gives each its track, until `each` fails.
-    pub(super) fn walk<E>(&self, row: u32, mut each: impl FnMut(Step<'a>) -> Result<(), E>) -> Result<(), E> {
+    pub(super) fn walk<E>(&self, row: RowId, mut each: impl FnMut(TrackStep<'a>) -> Result<(), E>) -> Result<(), E> {
         let parts = self.rows.get(&row).map(Vec::as_slice).unwrap_or_default();
         let mut parts: Vec<_> = parts
             .iter()
             .filter_map(|(number, range)| {
                 let (category, events, by_row) = self.categories.get(*number)?;
-                let spans = by_row.positions(range.clone()).map(|at| Placed {
-                    category: *category,
-                    events,
-                    at,
-                    start_ns: events.start_ns.get(at).copied().unwrap_or(0),
-                    duration_ns: events.duration_ns.get(at).copied().unwrap_or(0),
-                    track: 0,
-                });
+                let placed = |at| {
+                    Some(PlacedEvent {
+                        category: *category,
+                        events,
+                        at,
+                        start_ns: *events.start_ns.get(at)?,
+                        duration_ns: *events.duration_ns.get(at)?,
+                        track: 0,
+                    })
+                };
+                let spans = by_row.positions(range.clone()).filter_map(placed);
                 Some(spans.peekable())
             })
             .collect();
@@ -104,12 +110,12 @@ impl<'a> ByRow<'a> {
             };
             let end = placed.start_ns.saturating_add(placed.duration_ns);
             let lane = placed.events.lane.get(placed.at).copied().unwrap_or(0);
-            placed.track = nest.place(placed.start_ns, end, lane, |track, at_ns| {
-                each(Step::End { track, at_ns })
+            placed.track = nest.assign_track(placed.start_ns, end, lane, |track, at_ns| {
+                each(TrackStep::End { track, at_ns })
             })?;
-            each(Step::Begin(placed))?;
+            each(TrackStep::Begin(placed))?;
         }
-        nest.finish(|track, at_ns| each(Step::End { track, at_ns }))
+        nest.finish(|track, at_ns| each(TrackStep::End { track, at_ns }))
     }
 }
 
@@ -120,16 +126,16 @@ struct Nest {
 }
 
 impl Nest {
-    /// The track of the next event, in the order of starts and, of equal starts, the longest first. `ended` is told what has
-    /// ended on the tracks that were looked at.
-    fn place<E>(
+    /// The track of the next event, in the order of starts and, of equal starts, the longest first.
+    /// `ended` is told what has ended on the tracks that were looked at.
+    fn assign_track<E>(
         &mut self,
         start: u64,
         end: u64,
         lane: u32,
         mut ended: impl FnMut(u32, u64) -> Result<(), E>,
     ) -> Result<u32, E> {
-        for track in (0_u32..).take(TRIED) {
+        for track in (0_u32..).take(MAX_TRACKS_TRIED) {
             let running = self.tracks.entry(track).or_default();
             until(running, start, |at_ns| ended(track, at_ns))?;
             if running.last().is_none_or(|outer| end <= *outer) {
@@ -138,7 +144,7 @@ impl Nest {
             }
         }
         // Events of one lane never overlap.
-        let track = lane.saturating_add(u32::try_from(TRIED).unwrap_or(u32::MAX));
+        let track = lane.saturating_add(u32::try_from(MAX_TRACKS_TRIED).unwrap_or(u32::MAX));
         let running = self.tracks.entry(track).or_default();
         until(running, start, |at_ns| ended(track, at_ns))?;
         running.push(end);
@@ -175,7 +181,7 @@ mod tests {
     fn tracks(events: &[(u64, u64)]) -> Vec<u32> {
         let mut nest = Nest::default();
         let tracks = events.iter().zip(0..).map(|((start, end), lane)| {
-            let placed: Result<u32, Infallible> = nest.place(*start, *end, lane, |_, _| Ok(()));
+            let placed: Result<u32, Infallible> = nest.assign_track(*start, *end, lane, |_, _| Ok(()));
             placed.unwrap()
         });
         tracks.collect()

@@ -1,4 +1,5 @@
-//! The tables in columns. A group of rows holds one category or one series, so that a reader skips what it does not ask for.
+//! The tables in columns. A group of rows holds one category or one series, so that a reader skips
+//! what it does not ask for.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -14,10 +15,10 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use crate::{ExportError, Exported, SCHEMA_VERSION};
+use crate::{ExportCounts, ExportError, SCHEMA_VERSION};
 
 /// Rows per group.
-const GROUP: usize = 1 << 20;
+const GROUP_ROWS: usize = 1 << 20;
 
 /// How hard deflate tries, as in the timeline file.
 const DEFLATE_LEVEL: u32 = 1;
@@ -26,7 +27,7 @@ const SAMPLES_SCHEMA: &str = "message samples { required binary source (UTF8); r
     required binary metric (UTF8); required binary unit (UTF8); required int64 t_ns (INTEGER(64,false)); required double value; }";
 
 /// Writes a row per event.
-pub fn events<W: Write + Send>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
+pub fn events<W: Write + Send>(timeline: &Timeline, out: W) -> Result<ExportCounts, ExportError> {
     let fields = flopwatch_measures::record::fields(timeline);
     let mut writer = writer(timeline, &events_schema(&fields), out)?;
     let exported = event_rows(timeline, &fields, &mut writer)?;
@@ -35,7 +36,7 @@ pub fn events<W: Write + Send>(timeline: &Timeline, out: W) -> Result<Exported, 
 }
 
 /// Writes a row per sample of a series.
-pub fn samples<W: Write + Send>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
+pub fn samples<W: Write + Send>(timeline: &Timeline, out: W) -> Result<ExportCounts, ExportError> {
     let mut writer = writer(timeline, SAMPLES_SCHEMA, out)?;
     let exported = sample_rows(&timeline.capture.counters, &mut writer)?;
     writer.close()?;
@@ -68,7 +69,7 @@ fn metadata(timeline: &Timeline) -> Result<Vec<KeyValue>, ExportError> {
         ),
         ("captured", captured.join(",")),
         ("source", serde_json::to_string(&capture.source)?),
-        ("drops", serde_json::to_string(&capture.drops.list())?),
+        ("drops", serde_json::to_string(&capture.losses.list())?),
         ("redactions", capture.redactions.to_string()),
     ];
     let pairs = pairs.map(|(key, value)| KeyValue::new(format!("flopwatch.{key}"), value));
@@ -90,16 +91,16 @@ fn events_schema(fields: &[Field]) -> String {
 
 fn groups(count: usize) -> impl Iterator<Item = Range<usize>> {
     (0..count)
-        .step_by(GROUP)
-        .map(move |first| first..first.saturating_add(GROUP).min(count))
+        .step_by(GROUP_ROWS)
+        .map(move |first| first..first.saturating_add(GROUP_ROWS).min(count))
 }
 
 fn event_rows<W: Write + Send>(
     timeline: &Timeline,
     fields: &[Field],
     writer: &mut SerializedFileWriter<W>,
-) -> Result<Exported, ExportError> {
-    let mut exported = Exported::default();
+) -> Result<ExportCounts, ExportError> {
+    let mut exported = ExportCounts::default();
     for (category, events) in &timeline.capture.events {
         let cells = Cells {
             category: *category,
@@ -179,8 +180,8 @@ fn column<W: Write + Send>(
 fn sample_rows<W: Write + Send>(
     counters: &[CounterSeries],
     writer: &mut SerializedFileWriter<W>,
-) -> Result<Exported, ExportError> {
-    let mut exported = Exported::default();
+) -> Result<ExportCounts, ExportError> {
+    let mut exported = ExportCounts::default();
     for series in counters {
         for range in groups(series.value.len().min(series.t_ns.len())) {
             let mut group = writer.next_row_group()?;

@@ -1,8 +1,9 @@
 //! The protobuf of Perfetto, for its UI and its trace processor: track events with interned names,
 //! <https://perfetto.dev/docs/reference/synthetic-track-event>.
 //!
-//! A process is a track, a row of it a track below, an overlap within a row one more. An arrow leads from a launching call to its
-//! work on the GPU. Series are counter tracks. Times count from the session's start.
+//! A process is a track, a row of it a track below, an overlap within a row one more. An arrow
+//! leads from a launching call to its work on the GPU. Series are counter tracks. Times count from
+//! the session's start.
 
 mod fields;
 
@@ -10,12 +11,12 @@ use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 
 use flopwatch_model::wire::write::Message;
-use flopwatch_model::{Category, ColumnId, CounterSeries, Events, Row, Timeline, index};
+use flopwatch_model::{Category, ColumnId, CounterSeries, Events, Row, Timeline};
 
 use self::fields::{annotation, counter, event, interned, packet, process, trace, track};
-use super::nesting::{ByRow, Placed, Step};
+use super::nesting::{ByRow, PlacedEvent, TrackStep};
 use super::tracks::{self, ProcessKey};
-use crate::{ExportError, Exported};
+use crate::{ExportCounts, ExportError};
 
 /// All packets are of one sequence, which a writer of a trace numbers as it likes.
 const SEQUENCE: u64 = 1;
@@ -32,13 +33,13 @@ const CONTEXT: &str = "context";
 const STREAM: &str = "stream";
 
 /// Writes `timeline` to `out`, which holds a part of it after an error.
-pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
+pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<ExportCounts, ExportError> {
     let capture = &timeline.capture;
     let mut writer = Writer {
         out: BufWriter::new(out),
-        exported: Exported::default(),
-        names: Interned::default(),
-        annotations: Interned::default(),
+        exported: ExportCounts::default(),
+        names: StringInterner::default(),
+        annotations: StringInterner::default(),
         launching: launching(timeline),
         next_track: 1,
     };
@@ -49,14 +50,14 @@ pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportEr
         processes.insert(key, uuid);
     }
     let by_row = ByRow::new(timeline);
-    for number in by_row.rows() {
-        let Some(row) = capture.rows.get(index(number)) else {
+    for id in by_row.rows() {
+        let Some(row) = timeline.row(id) else {
             continue;
         };
         let parent = processes.get(&ProcessKey::of(row)).copied().unwrap_or(0);
         let mut known: BTreeMap<u32, u64> = BTreeMap::new();
-        by_row.walk(number, |step| match step {
-            Step::Begin(placed) => {
+        by_row.walk(id, |step| match step {
+            TrackStep::Begin(placed) => {
                 let uuid = if let Some(uuid) = known.get(&placed.track) {
                     *uuid
                 } else {
@@ -66,7 +67,7 @@ pub fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportEr
                 };
                 writer.begin(uuid, row, placed)
             }
-            Step::End { track, at_ns } => {
+            TrackStep::End { track, at_ns } => {
                 let uuid = known.get(&track).copied().unwrap_or(0);
                 writer.event(at_ns, uuid, event::END, Message::new())
             }
@@ -103,9 +104,9 @@ fn launch(events: &Events, at: usize) -> Option<usize> {
 
 /// Numbers of strings, from 1 on.
 #[derive(Debug, Default)]
-struct Interned<'a>(BTreeMap<&'a str, u64>);
+struct StringInterner<'a>(BTreeMap<&'a str, u64>);
 
-impl<'a> Interned<'a> {
+impl<'a> StringInterner<'a> {
     fn add(&mut self, text: &'a str) {
         let next = u64::try_from(self.0.len()).unwrap_or(u64::MAX).saturating_add(1);
         self.0.entry(text).or_insert(next);
@@ -118,9 +119,9 @@ impl<'a> Interned<'a> {
 
 struct Writer<'a, W: Write> {
     out: BufWriter<W>,
-    exported: Exported,
-    names: Interned<'a>,
-    annotations: Interned<'a>,
+    exported: ExportCounts,
+    names: StringInterner<'a>,
+    annotations: StringInterner<'a>,
     launching: Vec<bool>,
     next_track: u64,
 }
@@ -150,7 +151,7 @@ impl<'a, W: Write> Writer<'a, W> {
                 self.annotations.add(column.id.name());
             }
         }
-        let named = |field: u32, all: &Interned<'a>| -> Vec<(u32, u64, &'a str)> {
+        let named = |field: u32, all: &StringInterner<'a>| -> Vec<(u32, u64, &'a str)> {
             all.0.iter().map(|(text, number)| (field, *number, *text)).collect()
         };
         entries.extend(named(interned::ANNOTATION_NAMES, &self.annotations));
@@ -207,25 +208,25 @@ impl<'a, W: Write> Writer<'a, W> {
         self.packet(packet, packet::NEEDS_STATE)
     }
 
-    fn begin(&mut self, uuid: u64, row: &Row, placed: Placed<'_>) -> Result<(), ExportError> {
-        let Placed { events, at, .. } = placed;
+    fn begin(&mut self, uuid: u64, row: &Row, placed: PlacedEvent<'_>) -> Result<(), ExportError> {
+        let PlacedEvent { events, at, .. } = placed;
         let mut message = Message::new()
             .number(event::CATEGORY, category_number(placed.category))
             .number(event::NAME, self.names.get(events.name_of(at)));
         let correlation = events.correlation.get(at).copied().unwrap_or(0);
-        let place = [
+        let ids = [
             (CORRELATION, (correlation != 0).then_some(u64::from(correlation))),
             (THREAD, row.thread),
             (DEVICE, row.device.map(u64::from)),
             (CONTEXT, row.context),
             (STREAM, row.stream),
         ];
-        let place = place.into_iter().filter_map(|(name, value)| Some((name, value?)));
+        let ids = ids.into_iter().filter_map(|(name, value)| Some((name, value?)));
         let own = events.columns.iter().filter_map(|column| {
             let value = flopwatch_measures::record::own(events, column.id, at)?;
             Some((column.id.name(), value))
         });
-        for (name, value) in place.chain(own) {
+        for (name, value) in ids.chain(own) {
             let reply = Message::new()
                 .number(annotation::NAME, self.annotations.get(name))
                 .number(annotation::UINT, value);

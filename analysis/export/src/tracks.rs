@@ -1,15 +1,15 @@
-//! What the rows of a timeline are in a viewer of traces: processes, and tracks below them.
+//! Maps the rows of a timeline to what viewers of traces show: processes, and tracks below them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use flopwatch_model::{Row, Track};
 
-/// A process of the timeline.
+/// Identity of a process of the timeline: process ids repeat across captures and machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct ProcessKey {
     capture: u32,
     machine: u32,
-    /// The process id as the profiler saw it.
+    /// The process id that the profiler recorded.
     pub(super) process: u32,
 }
 
@@ -22,7 +22,8 @@ impl ProcessKey {
         }
     }
 
-    /// A name for people. Two captures or machines may have a process of one number.
+    /// The process's name in the viewer. Capture and machine are named unless both are 0, since two
+    /// of them may have a process of one id.
     pub(super) fn name(self) -> String {
         let Self {
             capture,
@@ -36,8 +37,8 @@ impl ProcessKey {
     }
 }
 
-/// The processes of `rows`, each with the number that stands for it: its process id where that is taken by no other, as viewers
-/// show it, else the next free one.
+/// The processes of `rows`, each with its number in the file: the process id, which viewers show,
+/// where no other process has it, otherwise the next free number.
 pub(super) fn processes(rows: &[Row]) -> BTreeMap<ProcessKey, u32> {
     let mut taken = BTreeSet::from([SERIES]);
     let keys: BTreeSet<ProcessKey> = rows.iter().map(ProcessKey::of).collect();
@@ -62,10 +63,11 @@ pub(super) fn processes(rows: &[Row]) -> BTreeMap<ProcessKey, u32> {
     numbers
 }
 
-/// Stands for the process of all series: no program has this number.
+/// Number of the process below which the file has all series; no program has the process id 0.
 pub(super) const SERIES: u32 = 0;
 
-/// Name of a track of a row for people; the row's first track bears the row's own name.
+/// Name of a row's track in the viewer: the row's label and the kind of its events; a track after
+/// the first has its number behind that.
 pub(super) fn name(row: &Row, track: u32) -> String {
     let what = match row.track {
         Track::GpuStream | Track::Device | Track::Derived => "",

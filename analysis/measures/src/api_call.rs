@@ -71,8 +71,9 @@ impl ApiCall {
         }
     }
 
-    /// Whether the host may wait in such a call for work of the GPU that was launched before: in synchronisation, and in copies, which wait
-    /// where they are not asynchronous or the host's memory is pageable.
+    /// Whether the host may wait in such a call for work of the GPU that was launched before: in
+    /// synchronisation, and in copies, which wait where they are not asynchronous or the host's
+    /// memory is pageable.
     pub const fn may_wait(self) -> bool {
         matches!(self, Self::Synchronize | Self::Copy)
     }

@@ -2,12 +2,13 @@
 
 use crate::interval::Interval;
 
-/// A window in equal parts. Where its length is not a multiple of their number, some are a nanosecond longer than others.
+/// A window in equal parts. Where its length is not a multiple of their number, some are a
+/// nanosecond longer than others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bins {
-    /// The window.
+    /// The window that is divided.
     pub window: Interval,
-    /// How many parts.
+    /// Number of parts.
     pub count: usize,
 }
 

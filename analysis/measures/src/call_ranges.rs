@@ -1,15 +1,16 @@
-//! The NVTX ranges around each call of the CUDA API, as `nsys stats` matches them; the join the other way round is in
-//! [`enclosing`](crate::enclosing).
+//! The NVTX ranges around each call of the CUDA API, as `nsys stats` matches them; the join the
+//! other way round is in [`enclosing`](crate::enclosing).
 //!
 //! A range encloses a call of its own thread that starts not before it and ends not after it.
 
-use flopwatch_model::{Category, Events, Timeline, index};
+use flopwatch_model::{Category, Events, RowId, Timeline, index};
 
 use crate::enclosing::Threads;
 use crate::range_tree::OpenRanges;
 
-/// Calls `found` for each of `calls` with the ranges around it: places among the events of [`Category::NvtxRange`], the one that began first
-/// comes first, so that of nested ranges the innermost is the last. A call outside of all ranges gets none.
+/// Calls `found` for each of `calls` with the ranges around it: places among the events of
+/// [`Category::NvtxRange`], the one that began first comes first, so that of nested ranges the
+/// innermost is the last. A call outside of all ranges gets none.
 ///
 /// `calls` are places among the events of [`Category::CudaApi`], rising. Needs rows.
 pub fn visit(timeline: &Timeline, calls: impl Iterator<Item = u32>, mut found: impl FnMut(u32, &[u32])) {
@@ -20,7 +21,7 @@ pub fn visit(timeline: &Timeline, calls: impl Iterator<Item = u32>, mut found: i
     let nothing = Events::new(Category::NvtxRange);
     let ranges = events.get(&Category::NvtxRange).unwrap_or(&nothing);
     let threads = Threads::of(timeline);
-    let thread_of = |row: u32| threads.of_row(row).map(index);
+    let thread_of = |row: RowId| threads.of_row(row).map(index);
     let mut open: Vec<OpenRanges> = Vec::new();
     open.resize_with(index(threads.count()), OpenRanges::default);
     let mut coming = (0_u32..).zip(ranges.start_ns.iter().zip(&ranges.row)).peekable();
@@ -91,7 +92,7 @@ mod tests {
             launches in vec((0_u64..60, 0_u64..5, 1_u64..3), 0..30),
         ) {
             let mut trace = Trace::new();
-            let rows: Vec<(u32, u32)> = [1, 2]
+            let rows: Vec<(RowId, RowId)> = [1, 2]
                 .map(|thread| (trace.thread(1, thread, Track::Nvtx), trace.thread(1, thread, Track::CudaApi)))
                 .to_vec();
             let row = |thread: u64| rows[usize::try_from(thread).unwrap() - 1];
@@ -108,7 +109,7 @@ mod tests {
             ) else {
                 return Ok(());
             };
-            let thread = |row: u32| timeline.capture.rows[index(row)].thread;
+            let thread = |row: RowId| timeline.capture.rows[row.index()].thread;
             visit(&timeline, 0..u32::try_from(calls.len()).unwrap(), |call, around| {
                 let call = index(call);
                 let expected = (0..ranges.len()).filter(|range| {

@@ -1,14 +1,17 @@
-//! Collectives: what ranks do together, how many bytes they move by it, and how much of the links' bandwidth that is.
+//! Collectives: what ranks do together, how many bytes they move by it, and how much of the links'
+//! bandwidth that is.
 
 mod find;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::IntoStaticStr;
 
 pub use find::{Collective, Collectives, Group};
 
 /// What ranks do together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum CollectiveOperation {
     /// Every rank gets the reduction of all inputs.
@@ -64,26 +67,12 @@ const WORDS: &[(&str, CollectiveOperation)] = &[
 
 impl CollectiveOperation {
     /// Name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::AllReduce => "all_reduce",
-            Self::AllGather => "all_gather",
-            Self::ReduceScatter => "reduce_scatter",
-            Self::AllToAll => "all_to_all",
-            Self::Broadcast => "broadcast",
-            Self::Reduce => "reduce",
-            Self::Gather => "gather",
-            Self::Scatter => "scatter",
-            Self::Send => "send",
-            Self::Receive => "receive",
-            Self::SendReceive => "send_receive",
-            Self::Permute => "permute",
-            Self::Barrier => "barrier",
-            Self::Other => "other",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
-    /// What a kernel's or a collective's name says: `ncclDevKernel_AllGather_RING_LL(...)`, `_allgather_base`, `all-gather-start.3`.
+    /// What a kernel's or a collective's name says: `ncclDevKernel_AllGather_RING_LL(...)`,
+    /// `_allgather_base`, `all-gather-start.3`.
     pub fn of(name: &str) -> Self {
         let named = name.replace("(anonymous namespace)", "");
         let without_arguments = named.split('(').next().unwrap_or(&named);
@@ -93,8 +82,8 @@ impl CollectiveOperation {
         found.map_or(Self::Other, |(_, operation)| *operation)
     }
 
-    /// What the bandwidth that the program sees is multiplied with to get that of the links, for `ranks` ranks: the factors of nccl-tests
-    /// (`doc/PERFORMANCE.md`).
+    /// What the bandwidth that the program sees is multiplied with to get that of the links, for
+    /// `ranks` ranks: the factors of nccl-tests (`doc/PERFORMANCE.md`).
     pub fn bus_factor(self, ranks: u32) -> f64 {
         let ranks = f64::from(ranks.max(1));
         match self {
@@ -114,7 +103,8 @@ impl CollectiveOperation {
         )
     }
 
-    /// The message's bytes of what a rank gives and receives: of gathers what is received, otherwise what is given.
+    /// The message's bytes of what a rank gives and receives: of gathers what is received,
+    /// otherwise what is given.
     pub const fn message_bytes(self, given: Option<u64>, received: Option<u64>) -> Option<u64> {
         match (self, given, received) {
             (Self::AllGather | Self::Gather | Self::Receive, _, Some(bytes)) | (_, Some(bytes), _) => Some(bytes),
@@ -123,8 +113,8 @@ impl CollectiveOperation {
     }
 }
 
-/// Bytes of an element, by the name of its type in PyTorch (`Float`, `BFloat16`) or NCCL (`ncclFloat32`); `None` of a type that is not
-/// known.
+/// Bytes of an element, by the name of its type in PyTorch (`Float`, `BFloat16`) or NCCL
+/// (`ncclFloat32`); `None` of a type that is not known.
 pub fn element_bytes(element_type: &str) -> Option<u64> {
     let name = element_type.trim_start_matches("c10::").trim_start_matches("nccl");
     let name = name.to_ascii_lowercase();

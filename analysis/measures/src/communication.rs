@@ -13,8 +13,8 @@ enum Pattern {
     Holds(&'static str),
     /// The function is of this namespace, or of one in it.
     Within(&'static str),
-    /// The function's own name holds it from the beginning of a word on: `all_reduce`, `AllReduce` and `all-reduce` are the same,
-    /// `small_reduce` is another.
+    /// The function's own name holds it from the beginning of a word on: `all_reduce`, `AllReduce`
+    /// and `all-reduce` are the same, `small_reduce` is another.
     Spells(&'static str),
 }
 
@@ -60,8 +60,8 @@ const LIBRARIES: &[Library] = &[
             "nvshmemi_barrier_on_stream_kernel(int)",
         ],
     },
-    // Collectives of any program that names them so: PyTorch's symmetric memory, the all-reduces of vLLM, SGLang, TensorRT-LLM, FlashInfer and
-    // AITER, Transformer Engine's user buffers, XLA.
+    // Collectives of any program that names them so: PyTorch's symmetric memory, the all-reduces of
+    // vLLM, SGLang, TensorRT-LLM, FlashInfer and AITER, Transformer Engine's user buffers, XLA.
     Library {
         patterns: &[
             Spells("allreduce"),
@@ -115,10 +115,12 @@ const LIBRARIES: &[Library] = &[
     },
 ];
 
-/// What the compiler calls kernels of fused operators by: the operators whose results they use are in the name too.
+/// What the compiler calls kernels of fused operators by: the operators whose results they use are
+/// in the name too.
 const FUSED: [&str; 4] = ["triton_poi_", "triton_red_", "triton_per_", "triton_tem_"];
 
-/// Whether a kernel of that name moves data between ranks. A product of matrices into which a collective is fused computes.
+/// Whether a kernel of that name moves data between ranks. A product of matrices into which a
+/// collective is fused computes.
 pub(crate) fn communicates(name: &str) -> bool {
     let whole = name.to_ascii_lowercase();
     let (own, written) = (short(&whole), short(name));
@@ -130,12 +132,13 @@ pub(crate) fn communicates(name: &str) -> bool {
             Begins(text) => own.starts_with(text),
             Holds(text) => whole.contains(text),
             Within(path) => is_within(&whole, path),
-            Spells(text) => !computes && spells(written, text),
+            Spells(text) => !computes && is_spelled(written, text),
         })
 }
 
-/// Whether `text`, in small letters, stands in `own` from the beginning of a word on, whatever joins the words.
-fn spells(own: &str, text: &str) -> bool {
+/// Whether `text`, in small letters, stands in `own` from the beginning of a word on, whatever
+/// joins the words.
+fn is_spelled(own: &str, text: &str) -> bool {
     let bytes = own.as_bytes();
     let begins_word = |at: &usize| {
         let before = at.checked_sub(1).and_then(|before| bytes.get(before));
@@ -148,7 +151,8 @@ fn spells(own: &str, text: &str) -> bool {
     })
 }
 
-/// Whether a function's name begins with the namespace `path`, behind what it returns; names as the linker has them say lengths in place of colons.
+/// Whether a function's name begins with the namespace `path`, behind what it returns; names as the
+/// linker has them say lengths in place of colons.
 fn is_within(name: &str, path: &str) -> bool {
     let begins_here = |at: usize| {
         let before = name.get(..at).and_then(|before| before.chars().next_back());

@@ -1,9 +1,12 @@
-//! What torch.compile did: when it compiled, which compiled regions ran, and where the compiled graph was left.
+//! What torch.compile did: when it compiled, which compiled regions ran, and where the compiled
+//! graph was left.
 //!
-//! `PyTorch` marks it in a Kineto capture by names (`torch/_dynamo/utils.py`, `torch/csrc/dynamo/eval_frame.c`, `torch/_inductor/output_code.py`):
-//! `NAME (dynamo_timed)` is a phase of the compiler, `Torch-Compiled Region: FRAME/RECOMPILE` a run of compiled code, `TorchDynamo Cache Lookup`
-//! the search for code whose guards hold, `## Call CompiledFxGraph KEY ##` the run of a graph. The last stands on the host and again on the
-//! GPU's timeline (`gpu_user_annotation`); only the host's counts.
+//! `PyTorch` marks it in a Kineto capture by names (`torch/_dynamo/utils.py`,
+//! `torch/csrc/dynamo/eval_frame.c`, `torch/_inductor/output_code.py`): `NAME (dynamo_timed)` is a
+//! phase of the compiler, `Torch-CompileActivity Region: FRAME/RECOMPILE` a run of compiled code,
+//! `TorchDynamo Cache Lookup` the search for code whose guards hold,
+//! `## Call CompiledFxGraph KEY ##` the run of a graph. The last stands on the host and again on
+//! the GPU's timeline (`gpu_user_annotation`); only the host's counts.
 
 mod given_up;
 mod graph_break;
@@ -15,8 +18,8 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use flopwatch_model::{Category, Timeline, index};
-use flopwatch_report::page::Place;
+use flopwatch_model::{Category, RowId, Timeline, index};
+use flopwatch_report::page::TimelineLocation;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 
@@ -41,10 +44,12 @@ const PYTHON_GRAPH: &str = "<eval_with_key>";
 /// What says which code is being compiled.
 const COMPILE_ID: &str = "compile_id=";
 
-/// A function, however often it was compiled: the graph of compiled autograd and the frame of [`CompileId`].
+/// A function, however often it was compiled: the graph of compiled autograd and the frame of
+/// [`CompileId`].
 pub type Function = (Option<u32>, u32);
 
-/// Which code: the function's frame, counted from 0 as they were first compiled, and how often it was compiled before.
+/// Which code: the function's frame, counted from 0 as they were first compiled, and how often it
+/// was compiled before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CompileId {
     /// The graph of compiled autograd that it belongs to, where it does.
@@ -109,7 +114,7 @@ impl JsonSchema for CompileId {
 
 /// What an event says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Marked {
+pub enum MarkKind {
     /// A phase of the compiler.
     Phase,
     /// The compiler at work, not timed by itself.
@@ -128,11 +133,12 @@ pub enum Marked {
     Backward,
     /// A run of a graph.
     Graph,
-    /// A graph that no backend compiled (`backend="eager"`), which Python runs. Python stacks alone have it.
+    /// A graph that no backend compiled (`backend="eager"`), which Python runs. Python stacks alone
+    /// have it.
     PythonGraph,
 }
 
-impl Marked {
+impl MarkKind {
     /// Of the name of an event on the host; `None` of any other.
     pub fn of(name: &str) -> Option<Self> {
         if name.ends_with(TIMED) {
@@ -166,11 +172,11 @@ impl Marked {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
     /// What the event says.
-    pub marked: Marked,
+    pub marked: MarkKind,
     /// The event's time, in ns since the session's start.
     pub time: Interval,
     /// The timeline's row.
-    pub row: u32,
+    pub row: RowId,
     /// The thread, as [`Threads`] numbers it.
     pub thread: u32,
     /// The category that holds the event.
@@ -181,24 +187,20 @@ pub struct Mark {
 
 impl Mark {
     /// Where it is in the timeline of input `input`.
-    pub fn place(&self, input: u32) -> Place {
-        Place {
-            input,
-            start_ns: self.time.start,
-            end_ns: self.time.end,
-            row: Some(self.row),
-        }
+    pub fn location(&self, input: u32) -> TimelineLocation {
+        TimelineLocation::new(self.time.start, self.time.end, Some(self.row)).of_input(input)
     }
 }
 
 /// A run of compiled code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// Its event.
+    /// Event of the run.
     pub mark: Mark,
     /// Which code.
     pub id: Option<CompileId>,
-    /// The run around it, by its place among the runs: this one goes on where that one left its graph.
+    /// The run around it, by its place among the runs: this one goes on where that one left its
+    /// graph.
     pub outer: Option<usize>,
     /// Time in ns in which code was compiled inside.
     pub compile_ns: u64,
@@ -206,7 +208,7 @@ pub struct Run {
 
 /// What torch.compile did in a capture.
 #[derive(Debug, Clone, Default)]
-pub struct Compiled {
+pub struct CompileActivity {
     /// By thread, then by start, then the longest first.
     marks: Vec<Mark>,
     /// The runs, in that order.
@@ -217,7 +219,7 @@ pub struct Compiled {
     any: Coverage,
 }
 
-impl Compiled {
+impl CompileActivity {
     /// Of `timeline`. Needs rows, names, and the events of [`COMPILED_CATEGORIES`].
     pub fn of(timeline: &Timeline, threads: &Threads) -> Self {
         let mut marks = Vec::new();
@@ -232,17 +234,17 @@ impl Compiled {
             };
             let of = |name: &String| {
                 if is_python {
-                    name.starts_with(PYTHON_GRAPH).then_some(Marked::PythonGraph)
+                    name.starts_with(PYTHON_GRAPH).then_some(MarkKind::PythonGraph)
                 } else {
-                    Marked::of(name)
+                    MarkKind::of(name)
                 }
             };
-            let marked: Vec<Option<Marked>> = events.names.iter().map(of).collect();
+            let marked: Vec<Option<MarkKind>> = events.names.iter().map(of).collect();
             if marked.iter().all(Option::is_none) {
                 continue;
             }
             for (at, (name, row)) in (0_u32..).zip(events.name.iter().zip(&events.row)) {
-                let known = marked.get(index(*name)).copied().flatten();
+                let known = marked.get(name.index()).copied().flatten();
                 if let (Some(marked), Some(thread)) = (known, threads.of_row(*row)) {
                     marks.push(Mark {
                         marked,
@@ -264,7 +266,7 @@ impl Compiled {
             )
         });
         let mut times: BTreeMap<u32, Vec<Interval>> = BTreeMap::new();
-        for mark in marks.iter().filter(|mark| mark.marked == Marked::Phase) {
+        for mark in marks.iter().filter(|mark| mark.marked == MarkKind::Phase) {
             times.entry(mark.thread).or_default().push(mark.time);
         }
         let compiling = times.into_iter().map(|(thread, times)| {
@@ -290,7 +292,7 @@ impl Compiled {
             .marks
             .iter()
             .filter_map(|mark| match mark.marked {
-                Marked::Region(id) => Some((*mark, id)),
+                MarkKind::Region(id) => Some((*mark, id)),
                 _ => None,
             })
             .collect();
@@ -359,28 +361,29 @@ impl Compiled {
 
     /// Searches for code whose guards hold: how many, and their time in ns.
     pub fn cache_lookups(&self) -> (u64, u64) {
-        let lookups = self.marks.iter().filter(|mark| mark.marked == Marked::CacheLookup);
+        let lookups = self.marks.iter().filter(|mark| mark.marked == MarkKind::CacheLookup);
         lookups.fold((0, 0), |(count, total), mark| {
             (count + 1, total.saturating_add(mark.time.len()))
         })
     }
 
-    /// The times of each thread in which it ran compiled code: runs, and graphs outside of them, as those of the backward pass.
+    /// The times of each thread in which it ran compiled code: runs, and graphs outside of them, as
+    /// those of the backward pass.
     pub fn running(&self) -> BTreeMap<u32, Intervals> {
         self.union_by_thread(|marked| {
             matches!(
                 marked,
-                Marked::Region(_) | Marked::Function | Marked::Backward | Marked::Graph
+                MarkKind::Region(_) | MarkKind::Function | MarkKind::Backward | MarkKind::Graph
             )
         })
     }
 
     /// The times of each thread in which it ran a graph, without what stands between graphs.
     pub fn in_graphs(&self) -> BTreeMap<u32, Intervals> {
-        self.union_by_thread(|marked| matches!(marked, Marked::Function | Marked::Backward | Marked::Graph))
+        self.union_by_thread(|marked| matches!(marked, MarkKind::Function | MarkKind::Backward | MarkKind::Graph))
     }
 
-    fn union_by_thread(&self, wanted: impl Fn(Marked) -> bool) -> BTreeMap<u32, Intervals> {
+    fn union_by_thread(&self, wanted: impl Fn(MarkKind) -> bool) -> BTreeMap<u32, Intervals> {
         let mut times: BTreeMap<u32, Vec<Interval>> = BTreeMap::new();
         for mark in self.marks.iter().filter(|mark| wanted(mark.marked)) {
             times.entry(mark.thread).or_default().push(mark.time);
@@ -399,11 +402,12 @@ impl Compiled {
     }
 }
 
-/// The place of the innermost of `marks` around each; they are by thread, start and the longest first.
+/// The place of the innermost of `marks` around each; they are by thread, start and the longest
+/// first.
 pub(crate) fn enclosing(marks: &[Mark]) -> Vec<Option<usize>> {
     let mut open: Vec<usize> = Vec::new();
     let mut outer = Vec::with_capacity(marks.len());
-    for (place, mark) in marks.iter().enumerate() {
+    for (position, mark) in marks.iter().enumerate() {
         let around = |at: &usize| {
             marks
                 .get(*at)
@@ -415,7 +419,7 @@ pub(crate) fn enclosing(marks: &[Mark]) -> Vec<Option<usize>> {
             .rev()
             .find(|at| around(at).is_some_and(|outer| outer.time.end >= mark.time.end));
         outer.push(innermost.copied());
-        open.push(place);
+        open.push(position);
     }
     outer
 }

@@ -1,9 +1,9 @@
-//! What two captures have under the same name: counts and times of each side, and how much of their difference comes from the number of
-//! calls and how much from their length.
+//! What two captures have under the same name: counts and times of each side, and how much of their
+//! difference comes from the number of calls and how much from their length.
 
 use std::collections::BTreeMap;
 
-use flopwatch_report::page::Place;
+use flopwatch_report::page::TimelineLocation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -34,15 +34,16 @@ impl Tally {
 
 /// The tally of a name in one capture.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named<'a> {
+pub struct NameTally<'a> {
     /// The whole name.
     pub name: &'a str,
-    /// A shorter one, by which names without a counterpart are matched; the same where there is none.
+    /// A shorter one, by which names without a counterpart are matched; the same where there is
+    /// none.
     pub short: &'a str,
     /// What it has; at least one.
     pub tally: Tally,
-    /// Its longest call, where that is known.
-    pub longest: Option<Place>,
+    /// Location of the longest call of that name; `None` where it is not known.
+    pub longest: Option<TimelineLocation>,
 }
 
 /// Which captures something is in.
@@ -80,10 +81,10 @@ pub struct Counterpart<'a> {
     pub before: Tally,
     /// What it has after; zeros where it is gone.
     pub after: Tally,
-    /// Its longest call before.
-    pub longest_before: Option<Place>,
-    /// Its longest call after.
-    pub longest_after: Option<Place>,
+    /// Location of the longest call before; `None` where it is not known.
+    pub longest_before: Option<TimelineLocation>,
+    /// Location of the longest call after; `None` where it is not known.
+    pub longest_after: Option<TimelineLocation>,
 }
 
 impl Counterpart<'_> {
@@ -97,10 +98,11 @@ impl Counterpart<'_> {
     }
 }
 
-/// Matches the names of two captures, each of which is there once per side: by the whole name, then what is left of either side by the
-/// short name, all of one short name together. In the order of names.
-pub fn counterparts<'a>(before: &[Named<'a>], after: &[Named<'a>]) -> Vec<Counterpart<'a>> {
-    let mut whole: BTreeMap<&'a str, [Option<Named<'a>>; 2]> = BTreeMap::new();
+/// Matches the names of two captures, each of which is there once per side: by the whole name, then
+/// what is left of either side by the short name, all of one short name together. In the order of
+/// names.
+pub fn counterparts<'a>(before: &[NameTally<'a>], after: &[NameTally<'a>]) -> Vec<Counterpart<'a>> {
+    let mut whole: BTreeMap<&'a str, [Option<NameTally<'a>>; 2]> = BTreeMap::new();
     for named in before {
         whole.entry(named.name).or_default()[0] = Some(*named);
     }
@@ -108,7 +110,7 @@ pub fn counterparts<'a>(before: &[Named<'a>], after: &[Named<'a>]) -> Vec<Counte
         whole.entry(named.name).or_default()[1] = Some(*named);
     }
     let mut found = Vec::with_capacity(whole.len());
-    let mut left: BTreeMap<&'a str, [Vec<Named<'a>>; 2]> = BTreeMap::new();
+    let mut left: BTreeMap<&'a str, [Vec<NameTally<'a>>; 2]> = BTreeMap::new();
     for (name, sides) in whole {
         match sides {
             [Some(before), Some(after)] => found.push(Counterpart {
@@ -135,12 +137,12 @@ pub fn counterparts<'a>(before: &[Named<'a>], after: &[Named<'a>]) -> Vec<Counte
             found.extend(before.iter().map(|named| Counterpart {
                 before: named.tally,
                 longest_before: named.longest,
-                ..alone(named.name)
+                ..unmatched(named.name)
             }));
             found.extend(after.iter().map(|named| Counterpart {
                 after: named.tally,
                 longest_after: named.longest,
-                ..alone(named.name)
+                ..unmatched(named.name)
             }));
             continue;
         }
@@ -148,7 +150,7 @@ pub fn counterparts<'a>(before: &[Named<'a>], after: &[Named<'a>]) -> Vec<Counte
             ([_], [named]) => named.name,
             _ => short,
         };
-        let ((before, longest_before), (after, longest_after)) = (together(before), together(after));
+        let ((before, longest_before), (after, longest_after)) = (sum_tallies(before), sum_tallies(after));
         found.push(Counterpart {
             name,
             matched_by: MatchedBy::ShortName,
@@ -163,7 +165,7 @@ pub fn counterparts<'a>(before: &[Named<'a>], after: &[Named<'a>]) -> Vec<Counte
 }
 
 /// A name without a counterpart.
-fn alone(name: &str) -> Counterpart<'_> {
+fn unmatched(name: &str) -> Counterpart<'_> {
     Counterpart {
         name,
         matched_by: MatchedBy::Nothing,
@@ -175,16 +177,17 @@ fn alone(name: &str) -> Counterpart<'_> {
 }
 
 /// The tally of several names, and the longest call of them.
-fn together(side: &[Named<'_>]) -> (Tally, Option<Place>) {
+fn sum_tallies(side: &[NameTally<'_>]) -> (Tally, Option<TimelineLocation>) {
     let mut sum = Tally::default();
     for named in side {
         sum.merge(named.tally);
     }
     let longest = side.iter().filter_map(|named| named.longest);
-    (sum, longest.max_by_key(|place| place.end_ns - place.start_ns))
+    (sum, longest.max_by_key(|location| location.end_ns - location.start_ns))
 }
 
-/// How often what is compared happens on each side: iterations, or 1 for a whole capture. Times are compared per unit.
+/// How often what is compared happens on each side: iterations, or 1 for a whole capture. Times are
+/// compared per unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Units {
     /// Before; at least 1.
@@ -207,18 +210,19 @@ pub struct Parts {
     pub after_ns: u64,
     /// `after_ns` less `before_ns`.
     pub difference_ns: i64,
-    /// The part that comes from more or fewer calls: Δcount · (mean length before), to the nearest ns. All of the difference where a side has
-    /// no call.
+    /// The part that comes from more or fewer calls: Δcount · (mean length before), to the nearest
+    /// ns. All of the difference where a side has no call.
     pub count_ns: i64,
-    /// The rest, which comes from longer or shorter calls: (count after) · Δ(mean length). With `count_ns` it adds up to the difference.
+    /// The rest, which comes from longer or shorter calls: (count after) · Δ(mean length). With
+    /// `count_ns` it adds up to the difference.
     pub duration_ns: i64,
 }
 
 impl Parts {
     /// Of a counterpart's sides.
     ///
-    /// With counts n and totals T over s units, Δ(T/s) = Δ(n/s) · T₀/n₀ + n₁/s₁ · Δ(T/n) holds exactly; the first part is
-    /// (n₁s₀ − n₀s₁) · T₀ / (s₀s₁n₀), rounded once.
+    /// With counts n and totals T over s units, Δ(T/s) = Δ(n/s) · T₀/n₀ + n₁/s₁ · Δ(T/n) holds
+    /// exactly; the first part is (n₁s₀ − n₀s₁) · T₀ / (s₀s₁n₀), rounded once.
     pub fn of(before: Tally, after: Tally, units: Units) -> Self {
         let (s0, s1) = (i128::from(units.before.max(1)), i128::from(units.after.max(1)));
         let wide = |value: u128| i128::try_from(value).unwrap_or(i128::MAX);
@@ -266,8 +270,8 @@ mod tests {
         Tally { count, total_ns }
     }
 
-    fn named<'a>(name: &'a str, short: &'a str, count: u64, total_ns: u128) -> Named<'a> {
-        Named {
+    fn named<'a>(name: &'a str, short: &'a str, count: u64, total_ns: u128) -> NameTally<'a> {
+        NameTally {
             name,
             short,
             tally: tally(count, total_ns),
@@ -289,12 +293,12 @@ mod tests {
             named("same()", "same", 3, 33),
         ];
         let found = counterparts(&before, &after);
-        let told: Vec<_> = found
+        let actual: Vec<_> = found
             .iter()
             .map(|one| (one.name, one.matched_by, one.presence()))
             .collect();
         assert_eq!(
-            told,
+            actual,
             [
                 ("gemm", MatchedBy::ShortName, Presence::Both),
                 ("gone()", MatchedBy::Nothing, Presence::Before),
@@ -310,7 +314,8 @@ mod tests {
 
     #[test]
     fn a_difference_is_told_apart_by_calls_and_their_length() {
-        // Before 4 calls of 10 ns, after 6 calls of 15 ns: two more of 10 ns, and six that are 5 ns longer.
+        // Before 4 calls of 10 ns, after 6 calls of 15 ns: two more of 10 ns, and six that are 5 ns
+        // longer.
         let parts = Parts::of(tally(4, 40), tally(6, 90), Units::WHOLE);
         assert_eq!((parts.difference_ns, parts.count_ns, parts.duration_ns), (50, 20, 30));
         // The same in 2 and 3 iterations: 2 calls each of 10 ns, then of 15 ns.
@@ -343,7 +348,7 @@ mod tests {
             let list = |side: &'_ BTreeMap<String, u64>| -> Vec<(String, u64)> { side.clone().into_iter().collect() };
             let (before, after) = (list(&before), list(&after));
             let all = |side: &'_ [(String, u64)]| -> Vec<(usize, u64)> { side.iter().map(|(_, n)| *n).enumerate().collect() };
-            let names = |side| -> Vec<Named<'_>> {
+            let names = |side| -> Vec<NameTally<'_>> {
                 let side: &[(String, u64)] = side;
                 side.iter().map(|(name, n)| named(name, &name[..1], *n, u128::from(*n) * 3)).collect()
             };

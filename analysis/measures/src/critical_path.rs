@@ -1,7 +1,9 @@
-//! The critical path: the longest chain of work that waits for work, of one process within a window.
+//! The critical path: the longest chain of work that waits for work, of one process within a
+//! window.
 //!
-//! Nodes are the beginnings and ends of CPU operators, CUDA API calls and GPU work; edges say what waits for what, with the time it costs
-//! (after HTA's `critical_path_analysis.py`, with the differences that `docs/analyses/steps.md` gives):
+//! Nodes are the beginnings and ends of CPU operators, CUDA API calls and GPU work; edges say what
+//! waits for what, with the time it costs (after HTA's `critical_path_analysis.py`, with the
+//! differences that `docs/analyses/steps.md` gives):
 //!
 //! | edge | from, to | weight |
 //! |---|---|---|
@@ -14,12 +16,12 @@
 //! | sync | end of GPU work to the end of the call, or to the begin of another stream's work, that waited for it | the time between |
 //!
 //! Every edge goes forward in time and costs no more than the time between its ends, so that the
-//! path is never longer than the wall. The edges of a stream cover all its work, so that the path is
-//! never shorter than the time in which any one stream was busy.
+//! path is never longer than the wall. The edges of a stream cover all its work, so that the path
+//! is never shorter than the time in which any one stream was busy.
 //!
-//! Between its operators the thread of control runs the program's own code, which counts as processor time; where the operators of
-//! another thread of the process begin meanwhile (PyTorch's backward pass), control passes to that thread and back. Gaps of other threads
-//! weigh nothing.
+//! Between its operators the thread of control runs the program's own code, which counts as
+//! processor time; where the operators of another thread of the process begin meanwhile (PyTorch's
+//! backward pass), control passes to that thread and back. Gaps of other threads weigh nothing.
 
 mod gpu;
 mod graph;
@@ -28,7 +30,7 @@ mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopwatch_model::{Category, Timeline, index};
+use flopwatch_model::{Category, NameId, RowId, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -37,9 +39,10 @@ use crate::iteration::{Assignment, Iterations};
 use crate::kernel_class::WorkClass;
 use crate::work::GpuWork;
 use graph::{Graph, Item};
+use strum::VariantArray;
 
 /// What a part of the critical path is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum PathPart {
     /// The processor runs operators, API calls, or the program's own code between them.
@@ -56,22 +59,14 @@ pub enum PathPart {
     Copy,
     /// A stream goes from one work to the next.
     KernelGap,
-    /// From the end of GPU work to the return of the call, or the begin of the work, that waited for it.
+    /// From the end of GPU work to the return of the call, or the begin of the work, that waited
+    /// for it.
     Sync,
 }
 
 impl PathPart {
     /// Every part, in published order.
-    pub const ALL: [Self; 8] = [
-        Self::Cpu,
-        Self::DataLoading,
-        Self::LaunchOverhead,
-        Self::Compute,
-        Self::Communication,
-        Self::Copy,
-        Self::KernelGap,
-        Self::Sync,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// For people.
     pub const fn label(self) -> &'static str {
@@ -99,23 +94,25 @@ impl PathPart {
 /// A piece of the critical path: one event, or the step from one to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// What it is.
+    /// The kind of time that the segment is.
     pub part: PathPart,
-    /// Its time.
+    /// Time of the segment.
     pub time: Interval,
-    /// The event that it belongs to: the innermost operator or call, the work, or the work behind a gap; `None` of the program's own code.
+    /// The event that it belongs to: the innermost operator or call, the work, or the work behind a
+    /// gap; `None` of the program's own code.
     pub event: Option<(Category, u32)>,
     /// The timeline's row of the event, or of the thread.
-    pub row: u32,
+    pub row: RowId,
 }
 
 /// The critical path of a window.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CriticalPath {
-    /// The segments in order. They do not overlap; what is between them is waiting that no record explains.
+    /// The segments in order. They do not overlap; what is between them is waiting that no record
+    /// explains.
     pub segments: Vec<Segment>,
-    /// The longest chain of GPU work in ns, in the order of its streams and of their waits for each other: how long the window would take if
-    /// the processor cost nothing.
+    /// The longest chain of GPU work in ns, in the order of its streams and of their waits for each
+    /// other: how long the window would take if the processor cost nothing.
     pub gpu_chain_ns: u64,
     /// Operators and API calls in the window.
     pub cpu_events: u64,
@@ -181,11 +178,11 @@ impl PathWindow {
     }
 
     /// An iteration.
-    pub fn of_iteration(timeline: &Timeline, iterations: &Iterations, place: u32) -> Option<Self> {
+    pub fn of_iteration(timeline: &Timeline, iterations: &Iterations, number: u32) -> Option<Self> {
         let iteration = iterations
             .list
-            .get(index(place))
-            .filter(|_| place != Assignment::NONE)?;
+            .get(index(number))
+            .filter(|_| number != Assignment::NONE)?;
         let row = timeline.row(iteration.row)?;
         Some(Self {
             time: iteration.time,
@@ -197,9 +194,10 @@ impl PathWindow {
 
 /// The critical path of `window`.
 ///
-/// Of GPU work it has what is launched in the window, and what runs in it though launched before. Needs the categories of GPU work,
-/// `cuda_api`, `cpu_op`, `cuda_sync`, `nvtx_range` and `annotation`, rows, names and correlations,
-/// and the columns of launches, of what synchronisations wait for and of styles of ranges.
+/// Of GPU work it has what is launched in the window, and what runs in it though launched before.
+/// Needs the categories of GPU work, `cuda_api`, `cpu_op`, `cuda_sync`, `nvtx_range` and
+/// `annotation`, rows, names and correlations, and the columns of launches, of what
+/// synchronisations wait for and of styles of ranges.
 pub fn of(timeline: &Timeline, work: &GpuWork, window: PathWindow) -> CriticalPath {
     let mut graph = Graph::default();
     let host = host::add(timeline, work, window, &mut graph);
@@ -284,19 +282,20 @@ fn push_host(segments: &mut Vec<Segment>, segment: Segment, loading: Option<&Int
 /// Parts of names by which programs and frameworks call the loading of data.
 pub const DATA_LOADING: [&str; 5] = ["dataloader", "data_load", "load_batch", "load_data", "dataiter"];
 
-/// When each thread of the process loads data, by the names of its operators, annotations and ranges.
+/// When each thread of the process loads data, by the names of its operators, annotations and
+/// ranges.
 fn loading(timeline: &Timeline, process: (u32, u32, u32)) -> BTreeMap<u64, Intervals> {
     let mut threads: BTreeMap<u64, Vec<Interval>> = BTreeMap::new();
     for category in [Category::CpuOp, Category::Annotation, Category::NvtxRange] {
         let Some(events) = timeline.capture.events.get(&category) else {
             continue;
         };
-        let names = (0_u32..).zip(&events.names);
+        let names = NameId::all().zip(&events.names);
         let loads = |name: &str| {
             let lower = name.to_ascii_lowercase();
             DATA_LOADING.iter().any(|part| lower.contains(part))
         };
-        let of: BTreeSet<u32> = names.filter(|(_, name)| loads(name)).map(|(at, _)| at).collect();
+        let of: BTreeSet<NameId> = names.filter(|(_, name)| loads(name)).map(|(id, _)| id).collect();
         if of.is_empty() {
             continue;
         }

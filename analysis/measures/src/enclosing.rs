@@ -1,16 +1,19 @@
-//! Which GPU work was launched inside a range: the join of ranges, annotations and operators of a thread to the work of GPUs.
+//! Which GPU work was launched inside a range: the join of ranges, annotations and operators of a
+//! thread to the work of GPUs.
 //!
-//! A range encloses a piece of GPU work when the call that launched it begins inside the range on the same thread. When the work itself ran
-//! does not matter: it often runs after the range has ended.
+//! A range encloses a piece of GPU work when the call that launched it begins inside the range on
+//! the same thread. When the work itself ran does not matter: it often runs after the range has
+//! ended.
 
 use std::collections::HashMap;
 
-use flopwatch_model::{Category, Timeline, index};
+use flopwatch_model::{Category, RowId, Timeline, index};
 
 use crate::interval::{Interval, Intervals};
 use crate::work::{GpuWork, Work};
 
-/// The threads of a timeline, numbered from 0. A thread has a row per track, and all of them have its number.
+/// The threads of a timeline, numbered from 0. A thread has a row per track, and all of them have
+/// its number.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Threads {
     of_row: Vec<Option<u32>>,
@@ -34,8 +37,8 @@ impl Threads {
         Self { of_row, count }
     }
 
-    /// The same, and those that sources give no number but a label, as traces of PyTorch do whose numbers of threads overflow: rows of the CPU with
-    /// one label are of one thread.
+    /// The same, and those that sources give no number but a label, as traces of PyTorch do whose
+    /// numbers of threads overflow: rows of the CPU with one label are of one thread.
     pub fn by_label_too(timeline: &Timeline) -> Self {
         let mut threads = Self::of(timeline);
         let mut known = HashMap::new();
@@ -52,8 +55,8 @@ impl Threads {
     }
 
     /// The thread that a row belongs to; `None` of a row of a GPU and of one without a thread.
-    pub fn of_row(&self, row: u32) -> Option<u32> {
-        self.of_row.get(index(row)).copied().flatten()
+    pub fn of_row(&self, row: RowId) -> Option<u32> {
+        self.of_row.get(row.index()).copied().flatten()
     }
 
     /// How many there are.
@@ -64,12 +67,12 @@ impl Threads {
 
 /// A piece of GPU work and the call that launched it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Launched {
+pub struct LaunchInterval {
     /// When the call ran on its thread.
     pub call: Interval,
     /// When the work ran on the GPU.
     pub time: Interval,
-    /// Its place in [`GpuWork::all`].
+    /// Place of the work in [`GpuWork::all`].
     pub work: u32,
     /// The call's place among the events of [`Category::CudaApi`].
     pub launch: u32,
@@ -78,10 +81,11 @@ pub struct Launched {
 /// The work that one thread launched, in the order of the calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct OfThread {
-    launched: Vec<Launched>,
+    launched: Vec<LaunchInterval>,
     /// Total length in ns of the work before each place; one longer than `launched`.
     length: Vec<u64>,
-    /// How often, before each place, work began before the work launched just before it had ended; one longer than `launched`.
+    /// How often, before each place, work began before the work launched just before it had ended;
+    /// one longer than `launched`.
     overlaps: Vec<u32>,
 }
 
@@ -94,7 +98,8 @@ pub struct LaunchedWork {
 }
 
 impl LaunchedWork {
-    /// Of `work`, the GPU work of `timeline`. Needs rows, the events of [`Category::CudaApi`] and [`flopwatch_model::ColumnId::Launch`].
+    /// Of `work`, the GPU work of `timeline`. Needs rows, the events of [`Category::CudaApi`] and
+    /// [`flopwatch_model::ColumnId::Launch`].
     pub fn of(timeline: &Timeline, threads: &Threads, work: &GpuWork) -> Self {
         Self::of_those(timeline, threads, work, |_| true)
     }
@@ -110,7 +115,7 @@ impl LaunchedWork {
             let thread = || {
                 let (calls, launch) = (calls?, piece.launch(timeline)?);
                 let thread = threads.of_row(*calls.row.get(launch)?)?;
-                let launched = Launched {
+                let launched = LaunchInterval {
                     call: Interval::of(calls, launch),
                     time: piece.time,
                     work: number,
@@ -118,8 +123,8 @@ impl LaunchedWork {
                 };
                 Some((index(thread), launched))
             };
-            let place = thread().and_then(|(thread, launched)| Some((found.threads.get_mut(thread)?, launched)));
-            if let Some((thread, launched)) = place {
+            let target = thread().and_then(|(thread, launched)| Some((found.threads.get_mut(thread)?, launched)));
+            if let Some((thread, launched)) = target {
                 thread.launched.push(launched);
                 found.matched += 1;
             } else {
@@ -143,23 +148,25 @@ impl LaunchedWork {
     }
 
     /// All that `thread` launched, in the order of the calls.
-    pub fn by_thread(&self, thread: u32) -> &[Launched] {
+    pub fn by_thread(&self, thread: u32) -> &[LaunchInterval] {
         self.thread(thread).map_or(&[], |thread| &thread.launched)
     }
 
-    /// What `thread` launched with calls that begin inside `range`, in the order of the calls. O(log n).
-    pub fn inside(&self, thread: u32, range: Interval) -> &[Launched] {
+    /// What `thread` launched with calls that begin inside `range`, in the order of the calls.
+    /// O(log n).
+    pub fn inside(&self, thread: u32, range: Interval) -> &[LaunchInterval] {
         let launched = self.thread(thread).map(|thread| thread.inside(range));
         launched.map_or(&[], |(_, launched)| launched)
     }
 
     /// The same with calls that also end inside `range`, as the reports of Nsight Systems have it.
-    pub fn within(&self, thread: u32, range: Interval) -> impl Iterator<Item = &Launched> {
+    pub fn within(&self, thread: u32, range: Interval) -> impl Iterator<Item = &LaunchInterval> {
         let launched = self.inside(thread, range).iter();
         launched.filter(move |launched| launched.call.end <= range.end)
     }
 
-    /// Length in ns of the union of the work [`inside`](Self::inside). O(log n) where that work ran piece after piece, as on one stream.
+    /// Length in ns of the union of the work [`inside`](Self::inside). O(log n) where that work ran
+    /// piece after piece, as on one stream.
     pub fn busy_ns(&self, thread: u32, range: Interval) -> u64 {
         let Some(thread) = self.thread(thread) else {
             return 0;
@@ -192,7 +199,7 @@ impl OfThread {
     }
 
     /// Where the work that was launched inside begins, and the work.
-    fn inside(&self, range: Interval) -> (usize, &[Launched]) {
+    fn inside(&self, range: Interval) -> (usize, &[LaunchInterval]) {
         let first = self
             .launched
             .partition_point(|launched| launched.call.start < range.start);
@@ -231,7 +238,8 @@ mod tests {
         let stream = trace.stream(1, 0, 7);
         let (api, other_api) = (trace.thread(1, 10, Track::CudaApi), trace.thread(1, 11, Track::CudaApi));
         let nvtx = trace.thread(1, 10, Track::Nvtx);
-        // Two launches inside 100..200, of which one ends outside; one before; one at the same time on another thread.
+        // Two launches inside 100..200, of which one ends outside; one before; one at the same time
+        // on another thread.
         trace.launch((api, 90, 99), Category::CudaKernel, (stream, "before", 100, 110));
         trace.launch((api, 110, 120), Category::CudaKernel, (stream, "a", 300, 340));
         trace.launch((api, 195, 205), Category::CudaKernel, (stream, "b", 340, 360));
@@ -242,7 +250,7 @@ mod tests {
         let launched = LaunchedWork::of(&timeline, &threads, &work);
         let thread = threads.of_row(nvtx).unwrap();
         let range = Interval::new(100, 200);
-        let names = |list: Vec<&Launched>| -> Vec<String> {
+        let names = |list: Vec<&LaunchInterval>| -> Vec<String> {
             let work = list.iter().map(|launched| work.all()[index(launched.work)]);
             work.map(|work| work.name(&timeline).to_owned()).collect()
         };

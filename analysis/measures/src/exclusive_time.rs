@@ -1,4 +1,5 @@
-//! What each nanosecond of a GPU went to: computation, communication that no computation hides, copies that nothing hides, or nothing.
+//! What each nanosecond of a GPU went to: computation, communication that no computation hides,
+//! copies that nothing hides, or nothing.
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -7,9 +8,11 @@ use crate::interval::{Interval, Intervals};
 use crate::kernel_class::WorkClass;
 use crate::work::GpuWork;
 
-/// The parts of a window. They add up to it exactly: `compute + exposed communication + exposed memory + idle = window`.
+/// The parts of a window. They add up to it exactly:
+/// `compute + exposed communication + exposed memory + idle = window`.
 ///
-/// Time that is shared counts for computation first, then for communication, as in TraceLens (`gpu_event_analyser.py`).
+/// Time that is shared counts for computation first, then for communication, as in TraceLens
+/// (`gpu_event_analyser.py`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ExclusiveTime {
     /// Length of the window in ns.
@@ -47,7 +50,7 @@ impl ExclusiveTime {
         self.window_ns.saturating_sub(self.idle_ns)
     }
 
-    /// The same parts of several windows together.
+    /// The sum of two windows' parts, each part by itself.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self {

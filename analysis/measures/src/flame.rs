@@ -1,9 +1,11 @@
 //! Time by the stack of frames that it was spent in: the tree behind flame graphs.
 //!
-//! A thread's stack at a moment is what has begun and not ended on it then, in the order of the starts: steps, ranges, functions of Python, operators,
-//! calls. Time of the CPU belongs to the stack of its moment; a GPU operation belongs, with its whole length, to the stack of the launching thread
-//! when the launching call began. Equal stacks are merged. Nothing is lost on the way: the tree's total is the time that it was made of, and the
-//! children of a frame never exceed it.
+//! A thread's stack at a moment is what has begun and not ended on it then, in the order of the
+//! starts: steps, ranges, functions of Python, operators, calls. Time of the CPU belongs to the
+//! stack of its moment; a GPU operation belongs, with its whole length, to the stack of the
+//! launching thread when the launching call began. Equal stacks are merged. Nothing is lost on the
+//! way: the tree's total is the time that it was made of, and the children of a frame never exceed
+//! it.
 
 mod cut;
 mod frame;
@@ -17,7 +19,7 @@ pub use tree::{FlameTree, Side};
 
 use std::cmp::Reverse;
 
-use flopwatch_model::{Category, ColumnId, Events, Row, Timeline, index};
+use flopwatch_model::{Category, ColumnId, Events, Row, RowId, Timeline, index};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -33,8 +35,8 @@ use crate::work::GPU_WORK;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlameWeight {
-    /// The lengths of GPU operations, added up: what runs at once counts for each. Operations of accelerators without streams nest, and count
-    /// once per row.
+    /// The lengths of GPU operations, added up: what runs at once counts for each. Operations of
+    /// accelerators without streams nest, and count once per row.
     #[default]
     Gpu,
     /// The time of each thread in which it was inside any frame.
@@ -48,7 +50,8 @@ pub enum FlameWeight {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FlameStacks {
-    /// Steps, NVTX ranges, annotations, functions of Python and operators; of the CPU's time CUDA calls, too.
+    /// Steps, NVTX ranges, annotations, functions of Python and operators; of the CPU's time CUDA
+    /// calls, too.
     #[default]
     All,
     /// NVTX ranges.
@@ -60,8 +63,8 @@ pub enum FlameStacks {
 }
 
 impl FlameStacks {
-    /// The categories whose events are frames. Of events with the same times the one of the earlier category is outside.
-    /// Samples bring their frames along, whatever is picked.
+    /// The categories whose events are frames. Of events with the same times the one of the earlier
+    /// category is outside. Samples bring their frames along, whatever is picked.
     pub fn categories(self, weight: FlameWeight) -> &'static [Category] {
         use Category::{Annotation, CpuOp, CpuSample, CudaApi, NvtxRange, PythonFunction, Step};
         match (self, weight) {
@@ -92,9 +95,9 @@ pub enum FlameGrouping {
     Stream,
 }
 
-/// What is asked for.
+/// Options of a flame graph: which time, which frames, and of which window.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct FlameOptions {
     /// Which time.
     pub weight: FlameWeight,
     /// Which frames.
@@ -107,9 +110,9 @@ pub struct Asked {
     pub window: Option<Interval>,
 }
 
-/// How much went into a tree.
+/// Number of events that a flame tree holds, and of those that it cannot hold.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Held {
+pub struct FlameCoverage {
     /// GPU operations.
     pub gpu_ops: u64,
     /// GPU operations whose launch was not captured.
@@ -125,79 +128,88 @@ const PUSH_POP: u64 = 0;
 
 /// A GPU operation by the call that launched it.
 #[derive(Debug, Clone, Copy)]
-struct Launched {
+struct LaunchedOperation {
     /// When the call began.
     called: u64,
     /// When the operation ran, within the window.
     time: Interval,
     frame: u32,
-    row: u32,
+    row: RowId,
 }
 
 impl FlameTree {
-    /// Adds the time of `timeline` to one side of the tree. Needs rows, names, the categories of [`FlameStacks::categories`], those of GPU work,
-    /// [`Category::DeviceOp`] and [`Category::CudaApi`], and the columns [`ColumnId::Launch`], [`ColumnId::RangeStyle`] and [`ColumnId::PythonId`];
-    /// of samples the column [`ColumnId::CallStack`] and the stacks of calls.
-    pub fn add(&mut self, timeline: &Timeline, asked: &Asked, side: Side) -> Held {
+    /// Adds the time of `timeline` to one side of the tree. Needs rows, names, the categories of
+    /// [`FlameStacks::categories`], those of GPU work, [`Category::DeviceOp`] and
+    /// [`Category::CudaApi`], and the columns [`ColumnId::Launch`], [`ColumnId::RangeStyle`] and
+    /// [`ColumnId::PythonId`]; of samples the column [`ColumnId::CallStack`] and the stacks of
+    /// calls.
+    pub fn add(&mut self, timeline: &Timeline, options: &FlameOptions, side: Side) -> FlameCoverage {
         let threads = Threads::by_label_too(timeline);
-        let mut held = Held::default();
-        let window = asked.window.unwrap_or(Interval::new(0, u64::MAX));
-        if asked.weight == FlameWeight::Samples {
-            self.add_samples(timeline, asked.group_by, window, side);
-            return held;
+        let mut coverage = FlameCoverage::default();
+        let window = options.window.unwrap_or(Interval::new(0, u64::MAX));
+        if options.weight == FlameWeight::Samples {
+            self.add_samples(timeline, options.group_by, window, side);
+            return coverage;
         }
-        let mut stacks = self.stacks(timeline, &threads, asked, &mut held);
-        match asked.weight {
+        let mut stacks = self.stacks(timeline, &threads, options, &mut coverage);
+        match options.weight {
             FlameWeight::Samples => {}
             FlameWeight::Cpu => {
                 let mut rows: Vec<Option<&Row>> = vec![None; stacks.len()];
-                for (at, row) in (0_u32..).zip(&timeline.capture.rows) {
-                    let thread = threads.of_row(at);
+                for (id, row) in RowId::all().zip(&timeline.capture.rows) {
+                    let thread = threads.of_row(id);
                     if let Some(known) = thread.and_then(|thread| rows.get_mut(index(thread))) {
                         known.get_or_insert(row);
                     }
                 }
                 for (row, spans) in rows.into_iter().zip(&stacks) {
-                    let root = row.map_or(Self::ROOT, |row| self.group_of_cpu(row, asked.group_by));
+                    let root = row.map_or(Self::ROOT, |row| self.group_of_cpu(row, options.group_by));
                     self.add_covered(spans, root, window, side);
                 }
             }
             FlameWeight::Gpu => {
-                let launched = self.launched(timeline, &threads, asked, side, &mut held);
+                let launched = self.launched(timeline, &threads, options, side, &mut coverage);
                 for (spans, launched) in stacks.iter_mut().zip(launched) {
-                    self.add_launched(timeline, asked, side, (spans, launched));
+                    self.add_launched(timeline, options, side, (spans, launched));
                 }
-                self.add_device_ops(timeline, asked, window, side);
+                self.add_device_ops(timeline, options, window, side);
             }
         }
-        held
+        coverage
     }
 
     /// What nests on each thread, by start and, of equal starts, the longest first.
-    fn stacks(&mut self, timeline: &Timeline, threads: &Threads, asked: &Asked, held: &mut Held) -> Vec<Vec<Span>> {
+    fn stacks(
+        &mut self,
+        timeline: &Timeline,
+        threads: &Threads,
+        options: &FlameOptions,
+        coverage: &mut FlameCoverage,
+    ) -> Vec<Vec<Span>> {
         let mut stacks: Vec<Vec<Span>> = vec![Vec::new(); index(threads.count())];
         let mut categories = 0;
-        for category in asked.stacks.categories(asked.weight) {
+        for category in options.stacks.categories(options.weight) {
             let Some(events) = timeline.capture.events.get(category) else {
                 continue;
             };
             categories += 1;
-            let frames = self.frames_of(*category, events, asked.merge_numbered);
+            let frames = self.frames_of(*category, events, options.merge_numbered);
             let style = events.column(ColumnId::RangeStyle);
             for at in order(*category, events) {
                 let at = index(at);
                 if style.and_then(|style| style.get(at)).unwrap_or(PUSH_POP) != PUSH_POP {
-                    held.start_end_ranges += 1;
+                    coverage.start_end_ranges += 1;
                     continue;
                 }
                 let thread = events.row.get(at).and_then(|row| threads.of_row(*row));
                 let Some(spans) = thread.and_then(|thread| stacks.get_mut(index(thread))) else {
                     continue;
                 };
-                let frame = events.name.get(at).and_then(|name| frames.get(index(*name)));
+                let frame = events.name.get(at).and_then(|name| frames.get(name.index()));
+                let Some(frame) = frame.copied() else { continue };
                 spans.push(Span {
                     time: Interval::of(events, at),
-                    frame: frame.copied().unwrap_or(0),
+                    frame,
                 });
             }
         }
@@ -237,18 +249,19 @@ impl FlameTree {
         stack.finish();
     }
 
-    /// The GPU operations of each thread in the order of their calls. Those without one are in the tree then.
+    /// The GPU operations of each thread in the order of their calls. Those without one are in the
+    /// tree then.
     fn launched(
         &mut self,
         timeline: &Timeline,
         threads: &Threads,
-        asked: &Asked,
+        options: &FlameOptions,
         side: Side,
-        held: &mut Held,
-    ) -> Vec<Vec<Launched>> {
-        let mut by_thread: Vec<Vec<Launched>> = vec![Vec::new(); index(threads.count())];
+        coverage: &mut FlameCoverage,
+    ) -> Vec<Vec<LaunchedOperation>> {
+        let mut by_thread: Vec<Vec<LaunchedOperation>> = vec![Vec::new(); index(threads.count())];
         let calls = timeline.capture.events.get(&Category::CudaApi);
-        let window = asked.window.unwrap_or(Interval::new(0, u64::MAX));
+        let window = options.window.unwrap_or(Interval::new(0, u64::MAX));
         for category in GPU_WORK {
             let Some(events) = timeline.capture.events.get(category) else {
                 continue;
@@ -257,11 +270,10 @@ impl FlameTree {
             let launches = events.column(ColumnId::Launch);
             for (at, (row, name)) in events.row.iter().zip(&events.name).enumerate() {
                 let time = Interval::of(events, at).intersect(window);
-                if time.is_empty() {
+                let Some(frame) = frames.get(name.index()).copied().filter(|_| !time.is_empty()) else {
                     continue;
-                }
-                held.gpu_ops += 1;
-                let frame = frames.get(index(*name)).copied().unwrap_or(0);
+                };
+                coverage.gpu_ops += 1;
                 let call = || {
                     let launch = u32::try_from(launches?.get(at)?).ok()?;
                     let launch = (launch != ColumnId::NO_LAUNCH).then(|| index(launch))?;
@@ -270,7 +282,7 @@ impl FlameTree {
                 };
                 let thread = call().and_then(|(called, thread)| Some((called, by_thread.get_mut(index(thread))?)));
                 if let Some((called, thread)) = thread {
-                    thread.push(Launched {
+                    thread.push(LaunchedOperation {
                         called,
                         time,
                         frame,
@@ -278,11 +290,11 @@ impl FlameTree {
                     });
                     continue;
                 }
-                held.unlaunched_ops += 1;
-                held.unlaunched_ns = held.unlaunched_ns.saturating_add(time.len());
-                let group = match asked.group_by {
+                coverage.unlaunched_ops += 1;
+                coverage.unlaunched_ns = coverage.unlaunched_ns.saturating_add(time.len());
+                let group = match options.group_by {
                     FlameGrouping::Thread => Self::ROOT,
-                    _ => self.group_of_gpu(timeline, *row, asked.group_by),
+                    _ => self.group_of_gpu(timeline, *row, options.group_by),
                 };
                 let unlaunched = self.frame(FrameKind::Rest, NO_LAUNCH);
                 let parent = self.child(group, unlaunched);
@@ -299,9 +311,9 @@ impl FlameTree {
     fn add_launched(
         &mut self,
         timeline: &Timeline,
-        asked: &Asked,
+        options: &FlameOptions,
         side: Side,
-        (spans, launched): (&[Span], Vec<Launched>),
+        (spans, launched): (&[Span], Vec<LaunchedOperation>),
     ) {
         let mut groups: Vec<Option<u32>> = vec![None; timeline.capture.rows.len()];
         let mut spans = spans.iter().peekable();
@@ -310,10 +322,10 @@ impl FlameTree {
             while let Some(span) = spans.next_if(|span| span.time.start <= operation.called) {
                 stack.begin(*span);
             }
-            let known = groups.get(index(operation.row)).copied().flatten();
+            let known = groups.get(operation.row.index()).copied().flatten();
             let group = known.unwrap_or_else(|| {
-                let group = stack.tree.group_of_gpu(timeline, operation.row, asked.group_by);
-                if let Some(slot) = groups.get_mut(index(operation.row)) {
+                let group = stack.tree.group_of_gpu(timeline, operation.row, options.group_by);
+                if let Some(slot) = groups.get_mut(operation.row.index()) {
                     *slot = Some(group);
                 }
                 group
@@ -325,22 +337,22 @@ impl FlameTree {
     }
 
     /// Operations of accelerators without streams: they nest on their row.
-    fn add_device_ops(&mut self, timeline: &Timeline, asked: &Asked, window: Interval, side: Side) {
+    fn add_device_ops(&mut self, timeline: &Timeline, options: &FlameOptions, window: Interval, side: Side) {
         let Some(events) = timeline.capture.events.get(&Category::DeviceOp) else {
             return;
         };
         let frames = self.frames_of(Category::DeviceOp, events, false);
         let mut rows: Vec<Vec<Span>> = vec![Vec::new(); timeline.capture.rows.len()];
         for (at, (row, name)) in events.row.iter().zip(&events.name).enumerate() {
-            if let Some(spans) = rows.get_mut(index(*row)) {
+            if let (Some(spans), Some(frame)) = (rows.get_mut(row.index()), frames.get(name.index())) {
                 spans.push(Span {
                     time: Interval::of(events, at),
-                    frame: frames.get(index(*name)).copied().unwrap_or(0),
+                    frame: *frame,
                 });
             }
         }
-        for (row, spans) in (0_u32..).zip(rows).filter(|(_, spans)| !spans.is_empty()) {
-            let group = self.group_of_gpu(timeline, row, asked.group_by);
+        for (row, spans) in RowId::all().zip(rows).filter(|(_, spans)| !spans.is_empty()) {
+            let group = self.group_of_gpu(timeline, row, options.group_by);
             self.add_covered(&spans, group, window, side);
         }
     }
@@ -359,7 +371,7 @@ impl FlameTree {
         }
     }
 
-    fn group_of_gpu(&mut self, timeline: &Timeline, row: u32, by: FlameGrouping) -> u32 {
+    fn group_of_gpu(&mut self, timeline: &Timeline, row: RowId, by: FlameGrouping) -> u32 {
         let label = match by {
             FlameGrouping::None | FlameGrouping::Thread => None,
             FlameGrouping::Process => timeline.row(row).map(|row| format!("process {}", row.process)),
@@ -378,7 +390,8 @@ impl FlameTree {
 /// The name of the frame around GPU operations of which no call is known.
 pub const NO_LAUNCH: &str = "(launch not captured)";
 
-/// The places of `events` by start and then the longest first. Of Python's functions with the same times the one that was called first is outside.
+/// The places of `events` by start and then the longest first. Of Python's functions with the same
+/// times the one that was called first is outside.
 fn order(category: Category, events: &Events) -> Vec<u32> {
     let mut order: Vec<u32> = (0..u32::try_from(events.len()).unwrap_or(u32::MAX)).collect();
     if let Some(ids) = events

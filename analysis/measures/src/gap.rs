@@ -8,7 +8,8 @@ use crate::interval::Interval;
 use crate::launch::WorkCalls;
 use crate::work::GpuWork;
 
-/// Longest gap before work that was launched in time which is put down to the GPU itself, in ns: HTA's `consecutive_kernel_delay`.
+/// Longest gap before work that was launched in time which is put down to the GPU itself, in ns:
+/// HTA's `consecutive_kernel_delay`.
 pub const KERNEL_WAIT_NS: u64 = 30_000;
 
 /// Why a gap is there, as HolisticTraceAnalysis tells it, from the work that ends it.
@@ -17,9 +18,11 @@ pub const KERNEL_WAIT_NS: u64 = 30_000;
 pub enum IdleClass {
     /// The work was launched only after the work before it had ended: the host was late.
     HostWait,
-    /// The work was launched in time and began within the threshold: the price of one kernel after another.
+    /// The work was launched in time and began within the threshold: the price of one kernel after
+    /// another.
     KernelWait,
-    /// The work was launched in time and began later than the threshold: it waited for an event, another stream, another GPU or memory.
+    /// The work was launched in time and began later than the threshold: it waited for an event,
+    /// another stream, another GPU or memory.
     Other,
     /// The call that launched the work was not recorded.
     LaunchNotRecorded,
@@ -74,7 +77,8 @@ pub struct Gap {
     pub after: u32,
 }
 
-/// The gaps between `gpu_ops`, which are places in `all` in the order of starts. `calls` are those of `all`.
+/// The gaps between `gpu_ops`, which are places in `all` in the order of starts. `calls` are those
+/// of `all`.
 pub fn gaps(all: &GpuWork, gpu_ops: &[u32], calls: &WorkCalls, options: GapOptions) -> Vec<Gap> {
     let mut found = Vec::new();
     let mut last: Option<(u64, Option<u32>)> = options.from_ns.map(|from| (from, None));

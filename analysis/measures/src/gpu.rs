@@ -2,14 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::Timeline;
+use flopwatch_model::{RowId, Timeline};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::interval::Interval;
 use crate::work::GpuWork;
 
-/// A GPU of a timeline. Ordinals are unique within a machine only, and a merged session holds captures of several machines.
+/// A GPU of a timeline. Ordinals are unique within a machine only, and a merged session holds
+/// captures of several machines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 pub struct Gpu {
     /// Which capture of a merged session, 0 where there is one.
@@ -22,7 +23,7 @@ pub struct Gpu {
 
 impl Gpu {
     /// The GPU that a row belongs to; `None` of a row of the CPU.
-    pub fn of_row(timeline: &Timeline, row: u32) -> Option<Self> {
+    pub fn of_row(timeline: &Timeline, row: RowId) -> Option<Self> {
         let row = timeline.row(row)?;
         Some(Self {
             capture: row.capture,
@@ -63,12 +64,12 @@ pub struct GpuStream {
     /// CUDA stream; null where the source does not say.
     pub stream: Option<u64>,
     /// The timeline's row.
-    pub row: u32,
+    pub row: RowId,
 }
 
 impl GpuStream {
     /// The stream that a row shows; `None` of a row of the CPU.
-    pub fn of_row(timeline: &Timeline, row: u32) -> Option<Self> {
+    pub fn of_row(timeline: &Timeline, row: RowId) -> Option<Self> {
         let gpu = Gpu::of_row(timeline, row)?;
         let of = timeline.row(row)?;
         Some(Self {
@@ -106,18 +107,21 @@ impl GpuWork {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, serde::Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Window {
-    /// From the first start to the last end of the GPU's own work, as HolisticTraceAnalysis and TraceLens have it.
+    /// From the first start to the last end of the GPU's own work, as HolisticTraceAnalysis and
+    /// TraceLens have it.
     #[default]
     Gpu,
-    /// From the first start to the last end of the work of any GPU, so that a GPU that begins late or ends early is idle meanwhile.
+    /// From the first start to the last end of the work of any GPU, so that a GPU that begins late
+    /// or ends early is idle meanwhile.
     AllGpus,
     /// The whole capture.
     Capture,
 }
 
 impl Window {
-    /// The window of a GPU with work `of_gpu`, of which only what lies between `from_ns` and `to_ns` is analysed where these are given.
-    /// `None` where there is no work, or nothing is left.
+    /// The window of a GPU with work `of_gpu`, of which only what lies between `from_ns` and
+    /// `to_ns` is analysed where these are given. `None` where there is no work, or nothing is
+    /// left.
     pub fn of(
         self,
         timeline: &Timeline,

@@ -1,10 +1,15 @@
-//! Work of compiled programs (HLO) as their instructions state it: floating-point operations, and bytes that go to and from memory.
+//! Work of compiled programs (HLO) as their instructions state it: floating-point operations, and
+//! bytes that go to and from memory.
 //!
-//! The definitions are those of XLA's `HloCostAnalysis`, which stands behind `compiled.cost_analysis()` of JAX, but for these:
-//! - a loop counts as often as it runs, where the compiler knows that (`known_trip_count`); XLA counts its body once;
-//! - operations on integers, comparisons of them and conversions to them are apart; XLA counts them as floating-point ones;
-//! - products and convolutions of libraries (`__cublas$gemm`, `__cudnn$convForward`, ...) are counted like those of the language; XLA has
-//!   -1 for them on processors, and its own count on GPUs;
+//! The definitions are those of XLA's `HloCostAnalysis`, which stands behind
+//! `compiled.cost_analysis()` of JAX, but for these:
+//! - a loop counts as often as it runs, where the compiler knows that (`known_trip_count`); XLA
+//!   counts its body once;
+//! - operations on integers, comparisons of them and conversions to them are apart; XLA counts them
+//!   as floating-point ones;
+//! - products and convolutions of libraries (`__cublas$gemm`, `__cudnn$convForward`, ...) are
+//!   counted like those of the language; XLA has -1 for them on processors, and its own count on
+//!   GPUs;
 //! - a tuple's table of pointers is no memory traffic, and the arrays of a tuple are.
 
 mod convolution;
@@ -14,12 +19,13 @@ mod xla;
 
 use std::collections::HashMap;
 
-use flopwatch_model::hlo::{Instruction, Module, Place};
+use flopwatch_model::hlo::{Instruction, InstructionLocation, Module};
 
 /// Work of an instruction, of a computation, or of a module.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HloCost {
-    /// Floating-point operations; a multiplication and an addition are two. Transcendental functions are not among them.
+    /// Floating-point operations; a multiplication and an addition are two. Transcendental
+    /// functions are not among them.
     pub flops: u64,
     /// Operations on integers and truth values, one per element.
     pub integer_operations: u64,
@@ -98,7 +104,7 @@ pub enum Loops {
 /// Work of every instruction of a module.
 #[derive(Debug, Clone, Default)]
 pub struct HloCosts {
-    instructions: HashMap<Place, HloCost>,
+    instructions: HashMap<InstructionLocation, HloCost>,
     computations: Vec<HloCost>,
     /// Work of the computation that runs.
     pub module: HloCost,
@@ -110,13 +116,14 @@ impl HloCosts {
     /// Of a module.
     pub fn of(module: &Module, loops: Loops) -> Self {
         let mut costs = Self::default();
-        // Computations stand behind those that they call, so that one pass finds all. A call of a later one is not believed.
+        // Computations stand behind those that they call, so that one pass finds all. A call of a
+        // later one is not believed.
         for (computation, of) in module.computations.iter().enumerate() {
             let mut sum = HloCost::default();
             for (at, instruction) in of.instructions.iter().enumerate() {
                 let cost = costs.instruction(module, instruction, loops);
                 sum = sum.plus(cost);
-                costs.instructions.insert(Place { computation, at }, cost);
+                costs.instructions.insert(InstructionLocation { computation, at }, cost);
             }
             costs.computations.push(sum);
         }
@@ -127,18 +134,18 @@ impl HloCosts {
     }
 
     /// Work of an instruction, with all that it calls.
-    pub fn at(&self, place: Place) -> HloCost {
-        self.instructions.get(&place).copied().unwrap_or_default()
+    pub fn at(&self, location: InstructionLocation) -> HloCost {
+        self.instructions.get(&location).copied().unwrap_or_default()
     }
 
-    fn computation(&self, place: usize) -> HloCost {
-        self.computations.get(place).copied().unwrap_or_default()
+    fn computation(&self, location: usize) -> HloCost {
+        self.computations.get(location).copied().unwrap_or_default()
     }
 
     /// Work of the computation that an instruction calls at a place of its list.
     fn called(&self, module: &Module, instruction: &Instruction, at: usize) -> HloCost {
-        let called = instruction.called.get(at).and_then(|id| module.computation_place(*id));
-        called.map_or_else(HloCost::default, |place| self.computation(place))
+        let called = instruction.called.get(at).and_then(|id| module.computation_number(*id));
+        called.map_or_else(HloCost::default, |location| self.computation(location))
     }
 
     fn instruction(&mut self, module: &Module, of: &Instruction, loops: Loops) -> HloCost {
@@ -177,8 +184,8 @@ fn trip_count(config: &str) -> Option<u64> {
     config.pointer("/known_trip_count/n")?.as_str()?.parse().ok()
 }
 
-/// Operations of an instruction that is no call of the program's own computations. `called` gives the work of a computation that is
-/// applied to elements.
+/// Operations of an instruction that is no call of the program's own computations. `called` gives
+/// the work of a computation that is applied to elements.
 fn operations(module: &Module, of: &Instruction, called: impl Fn(usize) -> HloCost) -> HloCost {
     let elements = of.shape.elements();
     let operand = |at: usize| of.operands.get(at).and_then(|id| module.instruction(*id));

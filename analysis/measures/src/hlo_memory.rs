@@ -1,8 +1,10 @@
-//! The memory of a compiled program as its compiler planned it: which values are in memory when, in the order of the program.
+//! The memory of a compiled program as its compiler planned it: which values are in memory when, in
+//! the order of the program.
 //!
-//! A module's allocations hold its parameters, constants and results from begin to end, and its temporaries one after another. When
-//! temporaries begin and end is in the trace of the compiler's heap simulator, whose events are the steps of the program here. XProf's
-//! memory viewer has the same definitions.
+//! A module's allocations hold its parameters, constants and results from begin to end, and its
+//! temporaries one after another. When temporaries begin and end is in the trace of the compiler's
+//! heap simulator, whose events are the steps of the program here. XProf's memory viewer has the
+//! same definitions.
 
 use std::collections::HashMap;
 
@@ -29,7 +31,7 @@ pub struct Life<'a> {
     pub buffer: Option<&'a LogicalBuffer>,
     /// Its size; of a value from begin to end that of its allocation.
     pub bytes: u64,
-    /// What it is for.
+    /// Purpose of the value.
     pub kind: HloBufferUse,
     /// First step at which it is there.
     pub begin: usize,
@@ -37,7 +39,7 @@ pub struct Life<'a> {
     pub end: usize,
     /// Number of its allocation.
     pub allocation: u64,
-    /// Where it begins in it.
+    /// Offset in the allocation at which the value begins, in bytes.
     pub offset: u64,
 }
 
@@ -50,13 +52,15 @@ pub struct PlannedMemory<'a> {
     pub steps: Vec<&'a str>,
     /// Bytes in use at each step, and before the first.
     pub in_use: Vec<u64>,
-    /// Bytes of parameters, constants, results and of temporaries without a known begin, which are there from begin to end.
+    /// Bytes of parameters, constants, results and of temporaries without a known begin, which are
+    /// there from begin to end.
     pub fixed_bytes: u64,
     /// Bytes of all allocations, gaps included.
     pub allocated_bytes: u64,
     /// Bytes of allocations by use.
     pub bytes_of: [u64; 4],
-    /// Traces of the heap that were not followed, each of another allocation, which counts as a whole.
+    /// Traces of the heap that were not followed, each of another allocation, which counts as a
+    /// whole.
     pub other_traces: usize,
 }
 
@@ -73,11 +77,11 @@ impl<'a> PlannedMemory<'a> {
         });
         let traces: Vec<(&HeapTrace, &Allocation)> = traces.collect();
         // Events of several traces have no common order: the one with most is followed.
-        let followed = traces.iter().copied().reduce(|most, one| {
-            if one.0.events.len() > most.0.events.len() {
+        let followed = traces.iter().copied().reduce(|max, one| {
+            if one.0.events.len() > max.0.events.len() {
                 one
             } else {
-                most
+                max
             }
         });
         found.other_traces = traces.len().saturating_sub(1);
@@ -93,7 +97,7 @@ impl<'a> PlannedMemory<'a> {
             let largest = allocation
                 .assigned
                 .iter()
-                .reduce(|most, one| if one.bytes > most.bytes { one } else { most });
+                .reduce(|max, one| if one.bytes > max.bytes { one } else { max });
             found.fixed_bytes = found.fixed_bytes.saturating_add(allocation.bytes);
             found.lives.push(Life {
                 buffer: largest.and_then(|one| logical.get(&one.buffer).copied()),
@@ -142,7 +146,8 @@ impl<'a> PlannedMemory<'a> {
                     if let Some((count, _)) = users.get_mut(&memory) {
                         *count += 1;
                     } else {
-                        // Memory may be shared with a value whose last use is over: it is used again from here on.
+                        // Memory may be shared with a value whose last use is over: it is used
+                        // again from here on.
                         users.insert(memory, (1, self.lives.len()));
                         let bytes = logical.get(&memory).map_or(0, |buffer| buffer.bytes);
                         self.lives.push(Life {
@@ -175,7 +180,8 @@ impl<'a> PlannedMemory<'a> {
         }
     }
 
-    /// Most bytes in use at once, and the step behind which they are; `None` where there are no steps.
+    /// Most bytes in use at once, and the step behind which they are; `None` where there are no
+    /// steps.
     pub fn peak(&self) -> (u64, Option<usize>) {
         let mut peak = (self.fixed_bytes, None);
         for (at, bytes) in self.in_use.iter().enumerate() {
@@ -211,8 +217,8 @@ pub fn instruction_of<'a>(module: &'a Module, buffer: &LogicalBuffer) -> Option<
     by_id.or_else(|| named().map(|(_, instruction)| instruction))
 }
 
-/// The allocation that a trace fills: the one that its buffers are in. The number that the trace has is that of an earlier order of the
-/// allocations in some versions of XLA.
+/// The allocation that a trace fills: the one that its buffers are in. The number that the trace
+/// has is that of an earlier order of the allocations in some versions of XLA.
 fn allocation_of<'a>(trace: &HeapTrace, allocations: &[&'a Allocation]) -> Option<&'a Allocation> {
     let first = trace.events.first()?.buffer;
     let holds = |one: &&&Allocation| one.assigned.iter().any(|assigned| assigned.buffer == first);
@@ -244,7 +250,7 @@ fn place_of(kind: HloBufferUse) -> usize {
 #[cfg(test)]
 mod tests {
     use flopwatch_model::hlo::HeapEventKind::{Allocate, Free, Share};
-    use flopwatch_model::hlo::{Assigned, HeapEvent};
+    use flopwatch_model::hlo::{BufferAssignment, HeapEvent};
 
     use super::*;
 
@@ -257,8 +263,8 @@ mod tests {
         }
     }
 
-    /// A parameter of 100 bytes, and temporaries of 30, 40 and 50 bytes, of which the last takes the place of the first. A fourth
-    /// shares the memory of the second, which so lives on.
+    /// A parameter of 100 bytes, and temporaries of 30, 40 and 50 bytes, of which the last takes
+    /// the place of the first. A fourth shares the memory of the second, which so lives on.
     fn plan() -> Buffers {
         let logical = [(1, 100), (2, 30), (3, 40), (4, 50), (5, 40)];
         let assigned = [(2, 0), (3, 64), (4, 0), (5, 64)];
@@ -275,7 +281,7 @@ mod tests {
                     index: 0,
                     bytes: 100,
                     is_parameter: true,
-                    assigned: vec![Assigned {
+                    assigned: vec![BufferAssignment {
                         buffer: 1,
                         offset: 0,
                         bytes: 100,
@@ -286,7 +292,7 @@ mod tests {
                     index: 1,
                     bytes: 104,
                     assigned: assigned
-                        .map(|(buffer, offset)| Assigned {
+                        .map(|(buffer, offset)| BufferAssignment {
                             buffer,
                             offset,
                             bytes: 0,

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use flopwatch_model::Timeline;
-use flopwatch_model::hlo::{Instruction, Module, Place};
+use flopwatch_model::hlo::{Instruction, InstructionLocation, Module};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Table, Unit};
+use flopwatch_report::page::Table;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,40 +14,40 @@ use crate::hlo_cost::{HloCosts, Loops};
 /// A compiled program.
 #[derive(Debug, Clone)]
 pub struct HloProgram {
-    /// Its name.
+    /// Name of the program.
     pub name: String,
-    /// Its number, as events have it.
+    /// Number of the program, as events have it.
     pub id: u64,
-    /// What it holds.
+    /// The program's HLO module.
     pub module: Module,
     /// Work of its instructions, loops as often as they run.
     pub costs: HloCosts,
-    places: HashMap<String, Place>,
+    locations: HashMap<String, InstructionLocation>,
 }
 
 impl HloProgram {
     /// A program of that name and number.
     pub fn new(name: String, id: u64, module: Module) -> Self {
-        let mut places = HashMap::new();
-        for (place, instruction) in module.instructions() {
-            places.entry(instruction.name.clone()).or_insert(place);
+        let mut locations = HashMap::new();
+        for (location, instruction) in module.instructions() {
+            locations.entry(instruction.name.clone()).or_insert(location);
         }
         Self {
             name,
             id,
             costs: HloCosts::of(&module, Loops::AsTheyRun),
-            places,
+            locations,
             module,
         }
     }
 
     /// Place of the instruction of that name.
-    pub fn place(&self, name: &str) -> Option<Place> {
-        self.places.get(name).copied()
+    pub fn location(&self, name: &str) -> Option<InstructionLocation> {
+        self.locations.get(name).copied()
     }
 
-    /// Line of source that an instruction comes from, `file:line`; of a fusion without one that of its root. `None` where the program
-    /// does not say.
+    /// Line of source that an instruction comes from, `file:line`; of a fusion without one that of
+    /// its root. `None` where the program does not say.
     pub fn source(&self, of: &Instruction) -> Option<String> {
         let own = source_of(&self.module, of);
         own.or_else(|| {
@@ -70,9 +70,9 @@ pub fn source_of(module: &Module, of: &Instruction) -> Option<String> {
 /// The programs of a capture.
 #[derive(Debug, Clone, Default)]
 pub struct HloPrograms {
-    /// Those that can be read.
+    /// Programs that can be read.
     pub list: Vec<HloProgram>,
-    /// Why others cannot.
+    /// Why other programs cannot be read.
     pub not_captured: Vec<NotCaptured>,
     by_id: HashMap<u64, usize>,
     by_name: HashMap<String, usize>,
@@ -85,10 +85,10 @@ impl HloPrograms {
         for program in &timeline.capture.programs {
             match program.module() {
                 Ok(module) => {
-                    let place = found.list.len();
+                    let number = found.list.len();
                     // Events may say which program by its number, its name or both.
-                    found.by_id.entry(program.id).or_insert(place);
-                    found.by_name.entry(program.name.clone()).or_insert(place);
+                    found.by_id.entry(program.id).or_insert(number);
+                    found.by_name.entry(program.name.clone()).or_insert(number);
                     found
                         .list
                         .push(HloProgram::new(program.name.clone(), program.id, module));
@@ -112,8 +112,8 @@ impl HloPrograms {
         self.list.iter().map(HloProgramEntry::of).collect()
     }
 
-    /// The program whose name contains `name` and that has that number, in decimal digits, where it is not empty; of several the one
-    /// with the largest `size`, and of these the first.
+    /// The program whose name contains `name` and that has that number, in decimal digits, where it
+    /// is not empty; of several the one with the largest `size`, and of these the first.
     pub fn choose(&self, name: &str, id: &str, size: impl Fn(&HloProgram) -> u64) -> Option<&HloProgram> {
         let is_meant =
             |program: &&HloProgram| program.name.contains(name) && (id.is_empty() || program.id.to_string() == id);
@@ -131,7 +131,7 @@ impl HloPrograms {
 /// A program to choose.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HloProgramEntry {
-    /// Its name.
+    /// Name of the program.
     pub program: String,
     /// Its number, in decimal digits: it may be larger than a double holds.
     pub program_id: String,
@@ -139,7 +139,7 @@ pub struct HloProgramEntry {
     pub is_optimised: bool,
     /// Its computations, those inside fusions included.
     pub computations: u64,
-    /// Its instructions.
+    /// Number of instructions of the program.
     pub instructions: u64,
 }
 
@@ -159,23 +159,12 @@ impl HloProgramEntry {
 
 /// Programs as people read them.
 pub fn table(programs: &[HloProgramEntry]) -> Table {
-    let columns = [
-        ("Program", Unit::None),
-        ("Number", Unit::None),
-        ("Optimised", Unit::None),
-        ("Computations", Unit::None),
-        ("Instructions", Unit::None),
-    ];
-    let mut table = Table::new("Programs of the capture", &columns);
-    "The parameters `program` and `program_id` choose one.".clone_into(&mut table.about);
-    for program in programs {
-        table.push([
-            program.program.as_str().into(),
-            program.program_id.as_str().into(),
-            program.is_optimised.into(),
-            program.computations.into(),
-            program.instructions.into(),
-        ]);
-    }
-    table
+    Table::of("Programs of the capture", programs)
+        .about("The parameters `program` and `program_id` choose one.")
+        .column("Program", |program| program.program.as_str())
+        .column("Number", |program| program.program_id.as_str())
+        .column("Optimised", |program| program.is_optimised)
+        .column("Computations", |program| program.computations)
+        .column("Instructions", |program| program.instructions)
+        .build()
 }

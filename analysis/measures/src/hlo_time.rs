@@ -1,19 +1,19 @@
 //! Time of the operations of compiled programs (HLO), as it was measured.
 //!
-//! On a GPU an operation's work is its kernels, copies and memsets; on an accelerator without streams it is an operation of the
-//! device; on a processor it is an annotation of the thread that ran it. Lines that a profiler derives of these (`XLA Ops` of a GPU,
-//! `XLA Modules`, `Steps`) repeat their time, and are not looked at.
+//! On a GPU an operation's work is its kernels, copies and memsets; on an accelerator without
+//! streams it is an operation of the device; on a processor it is an annotation of the thread that
+//! ran it. Lines that a profiler derives of these (`XLA Ops` of a GPU, `XLA Modules`, `Steps`)
+//! repeat their time, and are not looked at.
 
 use std::collections::HashMap;
 
-use flopwatch_model::{Category, Column, ColumnId, Events, Needs, Selection, Timeline, gpu_work_and, index};
+use flopwatch_model::{Category, Column, ColumnId, Events, NameId, Needs, RowId, Timeline, gpu_work_and};
 
 use crate::interval::Interval;
 
 /// What [`HloTime::of`] reads.
-pub const HLO_TIME: Needs = Needs {
-    categories: Selection::Only(gpu_work_and![Category::DeviceOp, Category::Annotation]),
-    columns: Selection::Only(&[
+pub const HLO_TIME: Needs = Needs::of(gpu_work_and![Category::DeviceOp, Category::Annotation])
+    .columns(&[
         ColumnId::Bytes,
         ColumnId::Flops,
         ColumnId::ProgramId,
@@ -21,14 +21,13 @@ pub const HLO_TIME: Needs = Needs {
         ColumnId::HloCategory,
         ColumnId::HloModule,
         ColumnId::TfOp,
-    ]),
-    names: true,
-    rows: true,
-    programs: true,
-    ..Needs::NOTHING
-};
+    ])
+    .names()
+    .rows()
+    .programs();
 
-/// A kernel that takes less than this share of its operation's time, one of so many, says nothing of how often the operation ran.
+/// A kernel that takes less than this share of its operation's time, one of so many, says nothing
+/// of how often the operation ran.
 const SMALL_KERNEL: u64 = 10;
 
 /// Operations and their time.
@@ -45,11 +44,11 @@ pub struct HloTime {
 /// An operation of a program.
 #[derive(Debug, Clone, Default)]
 pub struct MeasuredOperation {
-    /// Its name in the program.
+    /// Name of the operation in its program.
     pub name: String,
-    /// Its program's name; may be empty.
+    /// Name of the program; may be empty.
     pub program: String,
-    /// Its program's number; 0 where the capture does not say.
+    /// Number of the program; 0 where the capture does not say.
     pub program_id: u64,
     /// Kind of operation as the profiler names it; may be empty.
     pub category: String,
@@ -57,7 +56,8 @@ pub struct MeasuredOperation {
     pub framework_op: String,
     /// First device that it ran on; `None` of a processor.
     pub device: Option<u32>,
-    /// Whether it runs beside the operations of the device, as copies that another operation waits for do: its time is that of others too.
+    /// Whether it runs beside the operations of the device, as copies that another operation waits
+    /// for do: its time is that of others too.
     pub is_asynchronous: bool,
     /// Events.
     pub events: u64,
@@ -66,8 +66,9 @@ pub struct MeasuredOperation {
     /// Time in ns without that of operations inside it.
     pub self_ns: u64,
     /// Time of its longest event.
-    pub longest: Option<(u32, Interval)>,
-    /// Floating-point operations that the profiler states, of all events together; `None` where it states none.
+    pub longest: Option<(RowId, Interval)>,
+    /// Floating-point operations that the profiler states, of all events together; `None` where it
+    /// states none.
     pub flops: Option<u64>,
     /// Bytes that the profiler states, of all events together.
     pub bytes: Option<u64>,
@@ -78,7 +79,7 @@ pub struct MeasuredOperation {
 /// A kernel of an operation.
 #[derive(Debug, Clone, Default)]
 pub struct MeasuredKernel {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
     /// Launches.
     pub launches: u64,
@@ -87,7 +88,8 @@ pub struct MeasuredKernel {
 }
 
 impl MeasuredOperation {
-    /// How often it ran. An operation of several kernels ran as often as the rarest of those that take a tenth of its time or more.
+    /// How often it ran. An operation of several kernels ran as often as the rarest of those that
+    /// take a tenth of its time or more.
     pub fn occurrences(&self) -> u64 {
         let all: u64 = self.kernels.iter().map(|kernel| kernel.total_ns).sum();
         let large = self
@@ -134,26 +136,30 @@ impl HloTime {
             .map(|row| row.label.ends_with("Async XLA Ops"))
             .collect();
         // What an event says, as numbers, and the operation that this is.
-        let mut places: HashMap<(u64, u64, u64, bool), usize> = HashMap::new();
-        let mut kernels: HashMap<(usize, u32), usize> = HashMap::new();
-        let mut open = Open::default();
-        for at in 0..events.len() {
+        let mut operation_numbers: HashMap<(u64, u64, u64, bool), usize> = HashMap::new();
+        let mut kernels: HashMap<(usize, NameId), usize> = HashMap::new();
+        let mut open = OpenOperations::default();
+        for (at, (row, event_name)) in events.row.iter().zip(&events.name).enumerate() {
+            let (row, event_name) = (*row, *event_name);
             let time = Interval::of(events, at);
-            let row = events.row.get(at).copied().unwrap_or(0);
-            let event_name = events.name.get(at).copied().unwrap_or(0);
-            let said = number(names, at);
-            if said == 0 && !is_named_by_event {
+            let op_name = number(names, at);
+            if op_name == 0 && !is_named_by_event {
                 if category.is_gpu_work() {
                     self.other_ns = self.other_ns.saturating_add(time.len());
                     self.other_events += 1;
                 }
                 continue;
             }
-            let is_asynchronous = is_named_by_event && asynchronous.get(index(row)).copied().unwrap_or(false);
-            // Of device operations the event's own name is the operation's; that of asynchronous ones names who waits.
-            let name = if is_named_by_event { u64::from(event_name) } else { said };
+            let is_asynchronous = is_named_by_event && asynchronous.get(row.index()).copied().unwrap_or(false);
+            // Of device operations the event's own name is the operation's; that of asynchronous
+            // ones names who waits.
+            let name = if is_named_by_event {
+                u64::from(event_name.number())
+            } else {
+                op_name
+            };
             let key = (number(ids, at), number(modules, at), name, is_asynchronous);
-            let place = *places.entry(key).or_insert_with(|| {
+            let operation_number = *operation_numbers.entry(key).or_insert_with(|| {
                 let name = if is_named_by_event {
                     operation_name(events.name_of(at))
                 } else {
@@ -162,8 +168,8 @@ impl HloTime {
                 let module = events.text(ColumnId::HloModule, at).unwrap_or_default();
                 let key = (key.0, module.to_owned(), name.to_owned(), is_asynchronous);
                 let next = self.operations.len();
-                let place = *known.entry(key).or_insert(next);
-                if place == next {
+                let operation_number = *known.entry(key).or_insert(next);
+                if operation_number == next {
                     self.operations.push(MeasuredOperation {
                         name: name.to_owned(),
                         program: module.to_owned(),
@@ -175,14 +181,18 @@ impl HloTime {
                         ..MeasuredOperation::default()
                     });
                 }
-                place
+                operation_number
             });
             let nests = !category.is_gpu_work() && !is_asynchronous;
-            let around = if nests { open.begin(row, time, place) } else { None };
+            let around = if nests {
+                open.begin(row, time, operation_number)
+            } else {
+                None
+            };
             if let Some(around) = around.and_then(|around| self.operations.get_mut(around)) {
                 around.self_ns = around.self_ns.saturating_sub(time.len());
             }
-            let Some(operation) = self.operations.get_mut(place) else {
+            let Some(operation) = self.operations.get_mut(operation_number) else {
                 continue;
             };
             operation.events += 1;
@@ -192,11 +202,11 @@ impl HloTime {
                 operation.longest = Some((row, time));
             }
             if is_named_by_event {
-                operation.flops = add_said(operation.flops, events.number(ColumnId::Flops, at));
-                operation.bytes = add_said(operation.bytes, events.number(ColumnId::Bytes, at));
+                operation.flops = add_known(operation.flops, events.number(ColumnId::Flops, at));
+                operation.bytes = add_known(operation.bytes, events.number(ColumnId::Bytes, at));
             }
             if category.is_gpu_work() {
-                let kernel = *kernels.entry((place, event_name)).or_insert_with(|| {
+                let kernel = *kernels.entry((operation_number, event_name)).or_insert_with(|| {
                     operation.kernels.push(MeasuredKernel {
                         name: events.name_of(at).to_owned(),
                         ..MeasuredKernel::default()
@@ -212,10 +222,10 @@ impl HloTime {
     }
 }
 
-fn add_said(sum: Option<u64>, said: Option<u64>) -> Option<u64> {
-    match (sum, said) {
-        (Some(sum), Some(said)) => Some(sum.saturating_add(said)),
-        (sum, said) => sum.or(said),
+fn add_known(sum: Option<u64>, value: Option<u64>) -> Option<u64> {
+    match (sum, value) {
+        (Some(sum), Some(value)) => Some(sum.saturating_add(value)),
+        (sum, value) => sum.or(value),
     }
 }
 
@@ -225,14 +235,31 @@ pub fn operation_name(text: &str) -> &str {
     name.strip_prefix('%').unwrap_or(name)
 }
 
+/// Whether an operation begins (`copy-start.2`) or awaits (`copy-done.2`) work that runs beside
+/// others: its own time is not that of the work. `name` is an operation's name or opcode.
+pub fn begins_or_awaits(name: &str) -> bool {
+    awaits(name) || opcode_of(name).ends_with("-start")
+}
+
+/// Whether an operation awaits the end of work that runs beside others: `copy-done.2`,
+/// `all-reduce-done`.
+pub fn awaits(name: &str) -> bool {
+    opcode_of(name).ends_with("-done")
+}
+
+/// `copy-done` of `copy-done.2`.
+fn opcode_of(name: &str) -> &str {
+    name.split('.').next().unwrap_or(name)
+}
+
 /// Operations that run on each row.
 #[derive(Debug, Default)]
-struct Open(HashMap<u32, Vec<(Interval, usize)>>);
+struct OpenOperations(HashMap<RowId, Vec<(Interval, usize)>>);
 
-impl Open {
-    /// An operation begins: the innermost one that it is within. Events of a timeline are in the order of their starts, and of those
-    /// that start together the longest is first.
-    fn begin(&mut self, row: u32, time: Interval, operation: usize) -> Option<usize> {
+impl OpenOperations {
+    /// An operation begins: the innermost one that it is within. Events of a timeline are in the
+    /// order of their starts, and of those that start together the longest is first.
+    fn begin(&mut self, row: RowId, time: Interval, operation: usize) -> Option<usize> {
         let open = self.0.entry(row).or_default();
         while open
             .last()
@@ -313,6 +340,15 @@ mod tests {
             (add.total_ns, add.self_ns, add.occurrences(), add.flops),
             (40, 40, 2, Some(10))
         );
+    }
+
+    #[test]
+    fn operations_that_begin_or_await_others_are_known_by_their_names() {
+        for name in ["copy-start.2", "copy-start", "all-gather-done.1", "async-done"] {
+            assert!(begins_or_awaits(name), "{name}");
+        }
+        assert!(awaits("send-done.3") && !awaits("send-start.3"));
+        assert!(!begins_or_awaits("copy.2") && !begins_or_awaits("fusion.start"));
     }
 
     #[test]

@@ -2,40 +2,41 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Events, Row, Timeline, Track, index};
+use flopwatch_model::{Events, Row, RowId, Timeline, Track, index};
 
 use crate::interval::Interval;
 
-/// A time whose surroundings are asked for.
+/// A query for the innermost event around a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Question {
+pub struct HolderQuery {
     /// When it is.
     pub time: Interval,
     /// The row among whose events is searched; see [`row_on`].
-    pub row: u32,
+    pub row: RowId,
 }
 
-/// For each question, the innermost event of its row that begins at or before it and ends at or behind its end, or
-/// [`Events::NO_PARENT`]. Questions must be sorted by start, and events in the order of a [`Timeline`]. Only events that `nests` picks
-/// are answers: of those that do not nest the innermost is not defined.
-pub fn innermost(events: &Events, nests: impl Fn(usize) -> bool, questions: &[Question]) -> Vec<u32> {
-    let rows = events.row.iter().max().map_or(0, |last| index(*last) + 1);
+/// For each question, the innermost event of its row that begins at or before it and ends at or
+/// behind its end, or [`Events::NO_PARENT`]. Questions must be sorted by start, and events in the
+/// order of a [`Timeline`]. Only events that `nests` picks are answers: of those that do not nest
+/// the innermost is not defined.
+pub fn innermost(events: &Events, nests: impl Fn(usize) -> bool, queries: &[HolderQuery]) -> Vec<u32> {
+    let rows = events.rows_end();
     // Per row the events that have begun and may still hold the next question, the innermost last.
     let mut running: Vec<Vec<u32>> = vec![Vec::new(); rows];
     let mut next = (0_u32..).zip(&events.start_ns).zip(&events.row).peekable();
-    let mut answers = Vec::with_capacity(questions.len());
-    for question in questions {
-        while let Some(((at, start), row)) = next.next_if(|((_, start), _)| **start <= question.time.start) {
-            let Some(running) = running.get_mut(index(*row)).filter(|_| nests(index(at))) else {
+    let mut answers = Vec::with_capacity(queries.len());
+    for query in queries {
+        while let Some(((at, start), row)) = next.next_if(|((_, start), _)| **start <= query.time.start) {
+            let Some(running) = running.get_mut(row.index()).filter(|_| nests(index(at))) else {
                 continue;
             };
             while running.pop_if(|last| events.end_ns(index(*last)) <= *start).is_some() {}
             running.push(at);
         }
-        let around = running.get_mut(index(question.row)).and_then(|running| {
-            let over = |at: &mut u32| events.end_ns(index(*at)) <= question.time.start;
+        let around = running.get_mut(query.row.index()).and_then(|running| {
+            let over = |at: &mut u32| events.end_ns(index(*at)) <= query.time.start;
             while running.pop_if(over).is_some() {}
-            let holds = |at: &&u32| events.end_ns(index(**at)) >= question.time.end;
+            let holds = |at: &&u32| events.end_ns(index(**at)) >= query.time.end;
             running.iter().rev().find(holds).copied()
         });
         answers.push(around.unwrap_or(Events::NO_PARENT));
@@ -51,11 +52,12 @@ pub fn thread_of(row: &Row) -> Option<ThreadKey> {
     Some((row.capture, row.machine, row.process, row.thread?))
 }
 
-/// For each row of the timeline the row of the same thread on `track`; `None` where the thread has none.
-pub fn row_on(timeline: &Timeline, track: Track) -> Vec<Option<u32>> {
+/// For each row of the timeline the row of the same thread on `track`; `None` where the thread has
+/// none.
+pub fn row_on(timeline: &Timeline, track: Track) -> Vec<Option<RowId>> {
     let rows = &timeline.capture.rows;
-    let on_track = (0_u32..).zip(rows).filter(|(_, row)| row.track == track);
-    let by_thread: BTreeMap<ThreadKey, u32> = on_track.filter_map(|(at, row)| Some((thread_of(row)?, at))).collect();
+    let on_track = RowId::all().zip(rows).filter(|(_, row)| row.track == track);
+    let by_thread: BTreeMap<ThreadKey, RowId> = on_track.filter_map(|(id, row)| Some((thread_of(row)?, id))).collect();
     let found = rows.iter().map(|row| by_thread.get(&thread_of(row)?).copied());
     found.collect()
 }
@@ -78,14 +80,14 @@ mod tests {
         trace.event(Category::NvtxRange, others, "other thread", 0, 200);
         let timeline = trace.build();
         let events = &timeline.capture.events[&Category::NvtxRange];
-        let row = row_on(&timeline, Track::Nvtx)[index(calls)].unwrap();
+        let row = row_on(&timeline, Track::Nvtx)[calls.index()].unwrap();
         assert_eq!(row, ranges);
         let asked = [(5, 8), (10, 20), (35, 45), (40, 41), (99, 101), (100, 120)];
-        let questions = asked.map(|(start, end)| Question {
+        let queries = asked.map(|(start, end)| HolderQuery {
             time: Interval::new(start, end),
             row,
         });
-        let names: Vec<&str> = innermost(events, |_| true, &questions)
+        let names: Vec<&str> = innermost(events, |_| true, &queries)
             .iter()
             .map(|at| events.name_of(index(*at)))
             .collect();

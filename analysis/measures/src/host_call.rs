@@ -1,11 +1,11 @@
-//! Calls of the CUDA API that hold up the host, and what they cost: the host's time, and the time in which the GPUs of the process
-//! had nothing to do meanwhile.
+//! Calls of the CUDA API that hold up the host, and what they cost: the host's time, and the time
+//! in which the GPUs of the process had nothing to do meanwhile.
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, Row, Timeline, index};
+use flopwatch_model::{Category, NameId, Row, RowId, Timeline, index};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Place, Unit};
+use flopwatch_report::page::{TableBuilder, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -18,23 +18,24 @@ use crate::work::{GPU_WORK, GpuWork};
 pub struct HostCall {
     /// When it ran.
     pub time: Interval,
-    /// Its category.
+    /// Category of the call.
     pub category: Category,
-    /// Its place among the events of the category.
+    /// Index of the call among the events of its category.
     pub at: u32,
-    /// Its row: a thread.
-    pub row: u32,
+    /// Row of the call in the timeline: a thread.
+    pub row: RowId,
 }
 
 impl HostCall {
-    /// The events of `category` that `picks` picks by the place of their name among [`flopwatch_model::Events::names`].
+    /// The events of `category` that `picks` picks by the place of their name among
+    /// [`flopwatch_model::Events::names`].
     pub fn list(timeline: &Timeline, category: Category, picks: impl Fn(usize) -> bool) -> Vec<Self> {
         let Some(events) = timeline.capture.events.get(&category) else {
             return Vec::new();
         };
         let picked: Vec<bool> = (0..events.names.len()).map(picks).collect();
         let named = (0_u32..).zip(events.name.iter().zip(&events.row));
-        let of_name = |name: u32| picked.get(index(name)).copied().unwrap_or(false);
+        let of_name = |name: NameId| picked.get(name.index()).copied().unwrap_or(false);
         let list = named.filter(|(_, (name, _))| of_name(**name));
         list.map(|(at, (_, row))| Self {
             time: Interval::of(events, index(at)),
@@ -45,24 +46,20 @@ impl HostCall {
         .collect()
     }
 
-    /// Where it is in the timeline of the first input.
-    pub fn place(&self) -> Place {
-        Place {
-            input: 0,
-            start_ns: self.time.start,
-            end_ns: self.time.end,
-            row: Some(self.row),
-        }
+    /// Location of the call in the timeline of the first input.
+    pub fn location(&self) -> TimelineLocation {
+        TimelineLocation::new(self.time.start, self.time.end, Some(self.row))
     }
 
-    /// Its name.
+    /// Name of the call.
     pub fn name<'a>(&self, timeline: &'a Timeline) -> &'a str {
         let events = timeline.capture.events.get(&self.category);
         events.map_or("", |events| events.name_of(index(self.at)))
     }
 }
 
-/// The name of a call without what tells versions of it apart: `cudaMemcpyAsync` of `cudaMemcpyAsync_ptsz_v7000`.
+/// The name of a call without what tells versions of it apart: `cudaMemcpyAsync` of
+/// `cudaMemcpyAsync_ptsz_v7000`.
 pub fn without_version(name: &str) -> &str {
     let mut bare = name;
     loop {
@@ -131,13 +128,15 @@ impl ProcessGpus {
         self.busy.get(&process).map(|(_, coverage)| coverage)
     }
 
-    /// The part of `time` in which no GPU worked for `process`; `None` of a process for which none ever did.
+    /// The part of `time` in which no GPU worked for `process`; `None` of a process for which none
+    /// ever did.
     pub fn idle_within(&self, process: ProcessKey, time: &Intervals) -> Option<Intervals> {
         let (busy, _) = self.busy.get(&process)?;
         Some(time.subtract(busy))
     }
 
-    /// How much of `call` no GPU of its process worked in ns; `None` of a process for which none ever did.
+    /// How much of `call` no GPU of its process worked in ns; `None` of a process for which none
+    /// ever did.
     pub fn idle_ns(&self, timeline: &Timeline, call: &HostCall) -> Option<u64> {
         let process = process_of(timeline.row(call.row)?);
         Some(self.busy(process)?.missing_within(call.time))
@@ -175,31 +174,23 @@ pub struct CallCost {
     pub total_ns: u64,
     /// The longest in ns.
     pub longest_ns: u64,
-    /// Time in ns in which at least one of them ran: calls inside each other or on several threads of a process count once.
+    /// Time in ns in which at least one of them ran: calls inside each other or on several threads
+    /// of a process count once.
     pub held_ns: u64,
-    /// The part of `held_ns` in which no GPU worked for the process; null where no GPU ever did in the capture.
+    /// The part of `held_ns` in which no GPU worked for the process; null where no GPU ever did in
+    /// the capture.
     pub gpu_idle_ns: Option<u64>,
 }
 
 impl CallCost {
-    /// Columns of [`CallCost::cells`].
-    pub const COLUMNS: [(&'static str, Unit); 5] = [
-        ("Calls", Unit::None),
-        ("Total", Unit::Ns),
-        ("Longest", Unit::Ns),
-        ("Held", Unit::Ns),
-        ("GPU idle meanwhile", Unit::Ns),
-    ];
-
-    /// Cells of a table.
-    pub fn cells(&self) -> [Cell; 5] {
-        [
-            self.calls.into(),
-            self.total_ns.into(),
-            self.longest_ns.into(),
-            self.held_ns.into(),
-            self.gpu_idle_ns.into(),
-        ]
+    /// Adds the columns of each row's cost.
+    pub fn columns<T: Copy>(table: TableBuilder<T>, cost: impl Fn(T) -> Self) -> TableBuilder<T> {
+        table
+            .column("Calls", |row| cost(row).calls)
+            .figure("Total", Unit::Ns, |row| cost(row).total_ns)
+            .figure("Longest", Unit::Ns, |row| cost(row).longest_ns)
+            .figure("Held", Unit::Ns, |row| cost(row).held_ns)
+            .figure("GPU idle meanwhile", Unit::Ns, |row| cost(row).gpu_idle_ns)
     }
 }
 

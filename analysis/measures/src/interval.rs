@@ -1,7 +1,8 @@
 //! Half-open intervals of time in integer nanoseconds, and the algebra of sets of them.
 //!
-//! Every length that an analysis reports (busy, idle, overlap, exposed time) is the length of a set that comes of these operations, so
-//! that parts add up to their whole exactly: `|A ∪ B| = |A| + |B| − |A ∩ B|` and `|A − B| = |A| − |A ∩ B|`.
+//! Every length that an analysis reports (busy, idle, overlap, exposed time) is the length of a set
+//! that comes of these operations, so that parts add up to their whole exactly:
+//! `|A ∪ B| = |A| + |B| − |A ∩ B|` and `|A − B| = |A| − |A ∩ B|`.
 
 use flopwatch_model::{Events, Timeline};
 
@@ -25,8 +26,9 @@ impl Interval {
         Self::new(events.start_ns.get(at).copied().unwrap_or(0), events.end_ns(at))
     }
 
-    /// From the first event that was read to the end of the last; the whole capture without any. A profiler that waits for a start or
-    /// keeps the last seconds alone has a window many times as long.
+    /// From the first event that was read to the end of the last; the whole capture without any. A
+    /// profiler that waits for a start or keeps the last seconds alone has a window many times as
+    /// long.
     pub fn of_events(timeline: &Timeline) -> Self {
         let events = || timeline.capture.events.values();
         // Sorted by start.
@@ -46,7 +48,8 @@ impl Interval {
         self.end <= self.start
     }
 
-    /// Whether some of it is in `window`; of one that is empty, whether `window` or its end is where it is.
+    /// Whether some of it is in `window`; of one that is empty, whether `window` or its end is
+    /// where it is.
     pub fn happens_in(self, window: Self) -> bool {
         if self.is_empty() {
             window.start <= self.start && self.start <= window.end

@@ -1,16 +1,19 @@
-//! Iterations of the training or inference loop: where each begins and ends, and which GPU work belongs to it.
+//! Iterations of the training or inference loop: where each begins and ends, and which GPU work
+//! belongs to it.
 //!
-//! They are found from the steps that the profiler marked on the host or derived for a device, else from the range that repeats, else from
-//! the period of the kernels' sequence. [`Iterations::source`] says which, [`Iterations::cautions`] what may be wrong with it. Where nothing repeats clearly there are
-//! no iterations, with the reason in [`Iterations::not_found`].
+//! They are found from the steps that the profiler marked on the host or derived for a device, else
+//! from the range that repeats, else from the period of the kernels' sequence.
+//! [`Iterations::source`] says which, [`Iterations::cautions`] what may be wrong with it. Where
+//! nothing repeats clearly there are no iterations, with the reason in [`Iterations::not_found`].
 
 mod assign;
 mod device_step;
 mod period;
 mod ranges;
 mod share;
+mod unit;
 
-use flopwatch_model::{Category, ColumnId, Timeline, gpu_work_and, index};
+use flopwatch_model::{Category, ColumnId, RowId, Timeline, gpu_work_and, index};
 use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +23,7 @@ use crate::work::GpuWork;
 
 pub use assign::Assignment;
 pub use ranges::normalized;
+pub use unit::IterationUnit;
 
 /// Categories that [`of`] and [`Iterations::assign`] read.
 pub const ITERATION_CATEGORIES: &[Category] = gpu_work_and![
@@ -40,7 +44,8 @@ pub enum IterateBy {
     /// By steps, else by ranges, else by the sequence of kernels.
     #[default]
     Auto,
-    /// By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX, the line `Steps` of a device.
+    /// By the steps that the profiler marked: `ProfilerStep#N` of PyTorch, step ranges of JAX, the
+    /// line `Steps` of a device.
     Step,
     /// By the NVTX range or annotation that repeats.
     Range,
@@ -63,13 +68,16 @@ pub struct IterationOptions {
 pub enum IterationSource {
     /// Steps that the profiler marked.
     Step,
-    /// The line `Steps` of a device, which XLA's profiler derives of the work of each step: an iteration is time of the device.
+    /// The line `Steps` of a device, which XLA's profiler derives of the work of each step: an
+    /// iteration is time of the device.
     DeviceStep,
     /// A range that repeats: an iteration is one range.
     Range,
-    /// A range that repeats: an iteration is from its start to its next start, because the range holds only a part of the work.
+    /// A range that repeats: an iteration is from its start to its next start, because the range
+    /// holds only a part of the work.
     RangeToNext,
-    /// The period of the sequence of kernels on the busiest stream of each device: an iteration is GPU time.
+    /// The period of the sequence of kernels on the busiest stream of each device: an iteration is
+    /// GPU time.
     KernelPeriod,
 }
 
@@ -78,11 +86,12 @@ pub enum IterationSource {
 pub struct Iteration {
     /// The step's number, or how many iterations of its loop are before it.
     pub number: u64,
-    /// Its time: on the host; of [`IterationSource::KernelPeriod`] and [`IterationSource::DeviceStep`] on the device.
+    /// Its time: on the host; of [`IterationSource::KernelPeriod`] and
+    /// [`IterationSource::DeviceStep`] on the device.
     pub time: Interval,
-    /// The timeline's row: the thread that runs the loop; of [`IterationSource::KernelPeriod`] the stream, of
-    /// [`IterationSource::DeviceStep`] the device's line.
-    pub row: u32,
+    /// The timeline's row: the thread that runs the loop; of [`IterationSource::KernelPeriod`] the
+    /// stream, of [`IterationSource::DeviceStep`] the device's line.
+    pub row: RowId,
     /// The event that it was found from.
     pub event: Option<(Category, u32)>,
 }
@@ -106,8 +115,10 @@ pub struct Iterations {
     pub name: String,
     /// The iterations by row (the loop that they are of), and then by start.
     pub list: Vec<Iteration>,
-    /// How sure it is that these are iterations, from 0 to 1: 1 of marked steps; of ranges the lower of the share of GPU work that
-    /// is launched inside, and of the share of ranges that launch as much as the median one; of a period the share of kernels that are the same one period later, each name counted equally.
+    /// How sure it is that these are iterations, from 0 to 1: 1 of marked steps; of ranges the
+    /// lower of the share of GPU work that is launched inside, and of the share of ranges that
+    /// launch as much as the median one; of a period the share of kernels that are the same one
+    /// period later, each name counted equally.
     pub confidence_ratio: f64,
     /// What may be wrong with them, in sentences.
     pub cautions: Vec<String>,
@@ -129,8 +140,9 @@ impl Iterations {
         )
     }
 
-    /// Whether they may be parts of an iteration, such as layers, as one of the cautions says: a range named after a part of a model, or a
-    /// period of kernels, which is that of the layers where the capture holds few iterations.
+    /// Whether they may be parts of an iteration, such as layers, as one of the cautions says: a
+    /// range named after a part of a model, or a period of kernels, which is that of the layers
+    /// where the capture holds few iterations.
     pub fn may_be_parts(&self) -> bool {
         self.source == Some(IterationSource::KernelPeriod)
             || (self.source.is_some() && ranges::names_a_part(&self.name))
@@ -150,7 +162,8 @@ impl Iterations {
     }
 }
 
-/// The iterations of `timeline`. Needs [`ITERATION_CATEGORIES`], [`ITERATION_COLUMNS`], rows and names.
+/// The iterations of `timeline`. Needs [`ITERATION_CATEGORIES`], [`ITERATION_COLUMNS`], rows and
+/// names.
 pub fn of(timeline: &Timeline, options: &IterationOptions) -> Iterations {
     of_work(timeline, &GpuWork::of(timeline), options)
 }
@@ -172,8 +185,9 @@ pub fn of_work(timeline: &Timeline, work: &GpuWork, options: &IterationOptions) 
     }
 }
 
-/// The steps on the host, else those of the devices. Without GPU work that belongs to a step by its launch those of the devices come first: a
-/// step on the host may be over before an accelerator begins it.
+/// The steps on the host, else those of the devices. Without GPU work that belongs to a step by its
+/// launch those of the devices come first: a step on the host may be over before an accelerator
+/// begins it.
 fn steps(timeline: &Timeline, work: &GpuWork) -> Option<Iterations> {
     if work.all().is_empty() {
         device_step::of(timeline).or_else(|| marked(timeline))
@@ -182,17 +196,18 @@ fn steps(timeline: &Timeline, work: &GpuWork) -> Option<Iterations> {
     }
 }
 
-/// The steps that the profiler marked on the host; of steps inside steps of the same thread the outer ones.
+/// The steps that the profiler marked on the host; of steps inside steps of the same thread the
+/// outer ones.
 fn marked(timeline: &Timeline) -> Option<Iterations> {
     let steps = timeline.capture.events.get(&Category::Step)?;
     let numbers = steps.column(ColumnId::StepNumber);
-    let rows = steps.row.iter().max().map_or(0, |last| index(*last) + 1);
+    let rows = steps.rows_end();
     let mut ends = vec![0; rows];
     let mut list = Vec::new();
     for (at, row) in (0_u32..).zip(&steps.row) {
         let time = Interval::of(steps, index(at));
         let Some(end) = ends
-            .get_mut(index(*row))
+            .get_mut(row.index())
             .filter(|end| !time.is_empty() && time.start >= **end)
         else {
             continue;

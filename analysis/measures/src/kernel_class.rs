@@ -1,4 +1,4 @@
-//! Classes of GPU work: computation, communication, memory.
+//! Classes of GPU work: computation, communication and memory operations.
 
 use flopwatch_model::Category;
 use schemars::JsonSchema;
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::communication::communicates;
 
-/// What a piece of GPU work is for.
+/// The purpose of a piece of GPU work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkClass {
@@ -23,7 +23,7 @@ impl WorkClass {
     /// Every class, the one that wins shared time first.
     pub const ALL: [Self; 3] = [Self::Compute, Self::Communication, Self::Memory];
 
-    /// Name in JSON.
+    /// The class's name in JSON, as `compute`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Compute => "compute",
@@ -34,8 +34,9 @@ impl WorkClass {
 
     /// The class of GPU work of `category` and `name`; `None` of a category that is no GPU work.
     ///
-    /// Copies and memsets are memory, but for copies between devices, by which NCCL's copy-engine collectives and pipeline stages exchange
-    /// data. Kernels are communication where a table of libraries knows their names.
+    /// Copies and memsets are memory, but for copies between devices, by which NCCL's copy-engine
+    /// collectives and pipeline stages exchange data. Kernels are communication where a table of
+    /// libraries knows their names.
     pub fn of(category: Category, name: &str) -> Option<Self> {
         match category {
             Category::CudaKernel if communicates(name) => Some(Self::Communication),

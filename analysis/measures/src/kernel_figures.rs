@@ -15,7 +15,8 @@ pub struct Figures {
     pub bandwidth_bytes_per_second: Option<f64>,
     /// That against its peak.
     pub bandwidth_share: Option<f64>,
-    /// Single precision, as the roofline counts: an addition or multiplication is one, a fused one two.
+    /// Single precision, as the roofline counts: an addition or multiplication is one, a fused one
+    /// two.
     pub flop_per_second: Option<f64>,
     /// That against its peak.
     pub flop_share: Option<f64>,
@@ -29,13 +30,15 @@ pub struct Figures {
     pub l1_hit_rate: Option<f64>,
     /// The same of L2.
     pub l2_hit_rate: Option<f64>,
-    /// Warps that a multiprocessor can hold, of its most, by the launch's registers, shared memory and block size.
+    /// Warps that a multiprocessor can hold, of its most, by the launch's registers, shared memory
+    /// and block size.
     pub theoretical_occupancy: Option<f64>,
     /// Warps that it held on average, of its most.
     pub achieved_occupancy: Option<f64>,
 }
 
-/// Names of a figure's metric: those of the raw page first, which are exact, then that of the details page.
+/// Names of a figure's metric: those of the raw page first, which are exact, then that of the
+/// details page.
 mod names {
     pub(super) const DURATION: &[&str] = &["gpu__time_duration.sum", "GPU Speed Of Light Throughput: Duration"];
     pub(super) const BANDWIDTH: &[&str] = &[
@@ -116,7 +119,8 @@ pub fn share(unit: &str) -> Option<f64> {
     (unit == "%").then_some(0.01)
 }
 
-/// Instructions, those of threads, operations or bytes in a cycle. The profiler writes such counts with the unit or without.
+/// Instructions, those of threads, operations or bytes in a cycle. The profiler writes such counts
+/// with the unit or without.
 pub(crate) fn per_cycle(unit: &str) -> Option<f64> {
     let counted = unit.strip_suffix("/cycle").unwrap_or(unit);
     if matches!(counted, "" | "1" | "inst" | "thread" | "cycle") {

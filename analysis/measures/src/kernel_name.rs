@@ -1,8 +1,10 @@
-//! Short names of kernels: a function's own name, without its return type, namespaces, template arguments and parameters.
+//! Short names of kernels: a function's own name, without its return type, namespaces, template
+//! arguments and parameters.
 
 use flopwatch_model::{Events, NameDetail};
 
-/// The short name of a demangled one: `gemm` of `void lib::gemm<float, 4>(float*)`. A name that is no function's stays as it is.
+/// The short name of a demangled one: `gemm` of `void lib::gemm<float, 4>(float*)`. A name that is
+/// no function's stays as it is.
 ///
 /// It is what Nsight Systems calls `shortName`, made for sources that do not say it.
 pub fn short(name: &str) -> &str {
@@ -34,12 +36,15 @@ pub fn short(name: &str) -> &str {
     }
 }
 
-/// The short name of the name at `place` among the names of `events`: what the source says, otherwise [`short`].
-pub fn short_of(events: &Events, place: usize) -> &str {
-    let said = events.name_details.get(&NameDetail::Short);
-    let said = said.and_then(|list| list.get(place)).filter(|name| !name.is_empty());
-    let derived = || events.names.get(place).map_or("", |name| short(name));
-    said.map_or_else(derived, String::as_str)
+/// The short name of the name with index `number` among the names of `events`: what the source
+/// says, otherwise [`short`].
+pub fn short_of(events: &Events, number: usize) -> &str {
+    let short_name = events.name_details.get(&NameDetail::Short);
+    let short_name = short_name
+        .and_then(|list| list.get(number))
+        .filter(|name| !name.is_empty());
+    let derived = || events.names.get(number).map_or("", |name| short(name));
+    short_name.map_or_else(derived, String::as_str)
 }
 
 #[cfg(test)]

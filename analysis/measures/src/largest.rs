@@ -2,8 +2,9 @@
 
 use std::cmp::Reverse;
 
-/// The `limit` items of `items` with the largest keys, largest first; of equal keys the earlier item. Holds at most twice as many as it
-/// gives, so that a list of ten out of ten million costs neither a sort nor a copy of them.
+/// The `limit` items of `items` with the largest keys, largest first; of equal keys the earlier
+/// item. Holds at most twice as many as it gives, so that a list of ten out of ten million costs
+/// neither a sort nor a copy of them.
 pub fn largest<T, K: Ord + Copy>(items: impl IntoIterator<Item = T>, limit: usize, key: impl Fn(&T) -> K) -> Vec<T> {
     let room = limit.saturating_mul(2);
     let mut kept: Vec<(Reverse<K>, usize, T)> = Vec::new();

@@ -1,6 +1,6 @@
 //! Pieces of GPU work with the calls that launched them.
 
-use flopwatch_model::{Category, Figures, Timeline, approximate, index, ratio};
+use flopwatch_model::{Category, Figures, RowId, Timeline, approximate, index, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -16,12 +16,14 @@ pub struct Launch {
     pub call: Interval,
     /// The call's place among the events of [`Category::CudaApi`].
     pub at: usize,
-    /// Whether it is the first work of its call. A call that launches a CUDA graph has many, and its length and delay are counted once.
+    /// Whether it is the first work of its call. A call that launches a CUDA graph has many, and
+    /// its length and delay are counted once.
     pub is_first: bool,
 }
 
 impl Launch {
-    /// From the end of the call to the start of the work in ns; 0 where the work began before the call returned.
+    /// From the end of the call to the start of the work in ns; 0 where the work began before the
+    /// call returned.
     pub const fn delay_ns(&self) -> u64 {
         self.work.time.start.saturating_sub(self.call.end)
     }
@@ -29,17 +31,19 @@ impl Launch {
 
 /// The join of GPU work to its calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Joined {
+pub struct LaunchJoin {
     /// Work whose call is known, in the order in which the work began.
     pub launches: Vec<Launch>,
     /// Pieces of work whose call was not recorded.
     pub unjoined: u64,
-    /// Pieces of work that began before their call did: the clocks of CPU and GPU disagree. They are among `launches`.
+    /// Pieces of work that began before their call did: the clocks of CPU and GPU disagree. They
+    /// are among `launches`.
     pub before_call: u64,
 }
 
-impl Joined {
-    /// Of `work`. Needs the events of [`Category::CudaApi`] and [`flopwatch_model::ColumnId::Launch`].
+impl LaunchJoin {
+    /// Of `work`. Needs the events of [`Category::CudaApi`] and
+    /// [`flopwatch_model::ColumnId::Launch`].
     pub fn of(timeline: &Timeline, work: &GpuWork) -> Self {
         let Some(calls) = timeline.capture.events.get(&Category::CudaApi) else {
             return Self {
@@ -67,8 +71,8 @@ impl Joined {
         joined
     }
 
-    /// Places among `launches` in the order of the calls, which is that of their starts. GPU operations of one call stay in the order in which they
-    /// began.
+    /// Places among `launches` in the order of the calls, which is that of their starts. GPU
+    /// operations of one call stay in the order in which they began.
     pub fn by_call(&self) -> Vec<u32> {
         let calls = self.launches.iter().map(|launch| launch.at + 1).max().unwrap_or(0);
         let mut next = vec![0_u32; calls];
@@ -78,16 +82,18 @@ impl Joined {
             }
         }
         let mut before = 0;
-        for place in &mut next {
-            before += std::mem::replace(place, before);
+        for slot in &mut next {
+            before += std::mem::replace(slot, before);
         }
         let mut order = vec![0; self.launches.len()];
         for (at, launch) in (0_u32..).zip(&self.launches) {
-            let Some(place) = next.get_mut(launch.at) else { continue };
-            if let Some(slot) = order.get_mut(index(*place)) {
+            let Some(position) = next.get_mut(launch.at) else {
+                continue;
+            };
+            if let Some(slot) = order.get_mut(index(*position)) {
                 *slot = at;
             }
-            *place += 1;
+            *position += 1;
         }
         order
     }
@@ -107,10 +113,11 @@ impl Joined {
 
 /// The call of each piece of work, by its place in [`GpuWork::all`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct WorkCalls(Vec<Option<(u32, Interval)>>);
+pub struct WorkCalls(Vec<Option<(RowId, Interval)>>);
 
 impl WorkCalls {
-    /// Of `work`. Needs the events of [`Category::CudaApi`] and [`flopwatch_model::ColumnId::Launch`].
+    /// Of `work`. Needs the events of [`Category::CudaApi`] and
+    /// [`flopwatch_model::ColumnId::Launch`].
     pub fn of(timeline: &Timeline, work: &GpuWork) -> Self {
         let calls = timeline.capture.events.get(&Category::CudaApi);
         let of = |work: &Work| {
@@ -120,8 +127,9 @@ impl WorkCalls {
         Self(work.all().iter().map(of).collect())
     }
 
-    /// The row of the call that launched the work at `at`, and when it ran; `None` where it was not recorded.
-    pub fn get(&self, at: u32) -> Option<(u32, Interval)> {
+    /// The row of the call that launched the work at `at`, and when it ran; `None` where it was not
+    /// recorded.
+    pub fn get(&self, at: u32) -> Option<(RowId, Interval)> {
         self.0.get(index(at)).copied().flatten()
     }
 
@@ -207,7 +215,7 @@ mod tests {
         }
         trace.kernel(stream, "d", 50, 60);
         let timeline = trace.build();
-        let joined = Joined::of(&timeline, &GpuWork::of(&timeline));
+        let joined = LaunchJoin::of(&timeline, &GpuWork::of(&timeline));
         let first: Vec<bool> = joined.launches.iter().map(|launch| launch.is_first).collect();
         assert_eq!(first, [true, false, false]);
         assert_eq!(joined.launches[0].delay_ns(), 10);
@@ -231,7 +239,7 @@ mod tests {
         }
         trace.launch((thread, 20, 25), Category::CudaKernel, (other, "early", 26, 28));
         let timeline = trace.build();
-        let joined = Joined::of(&timeline, &GpuWork::of(&timeline));
+        let joined = LaunchJoin::of(&timeline, &GpuWork::of(&timeline));
         let names: Vec<&str> = joined
             .by_call()
             .into_iter()
@@ -246,7 +254,7 @@ mod tests {
         let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));
         trace.launch((thread, 10, 20), Category::CudaKernel, (stream, "k", 5, 8));
         let timeline = trace.build();
-        let joined = Joined::of(&timeline, &GpuWork::of(&timeline));
+        let joined = LaunchJoin::of(&timeline, &GpuWork::of(&timeline));
         assert_eq!((joined.before_call, joined.launches[0].delay_ns()), (1, 0));
     }
 }

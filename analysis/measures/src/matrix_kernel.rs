@@ -1,4 +1,5 @@
-//! Kernels that multiply matrices: whether they do so on tensor cores, and with which type of number, as far as their names say.
+//! Kernels that multiply matrices: whether they do so on tensor cores, and with which type of
+//! number, as far as their names say.
 
 mod families;
 
@@ -31,8 +32,8 @@ impl MatrixUnit {
     }
 }
 
-/// Types of numbers by what names hold; the first that is found. Names of nvjet and Tensile say it in
-/// letters of their own.
+/// Types of numbers by what names hold; the first that is found. Names of nvjet and Tensile say it
+/// in letters of their own.
 const TYPES: &[(&str, &str)] = &[
     ("e4m3", "fp8"),
     ("e5m2", "fp8"),
@@ -69,24 +70,27 @@ const TYPES: &[(&str, &str)] = &[
 /// What a kernel's name says of the matrices that it multiplies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatrixKernel {
-    /// What it multiplies with.
+    /// Unit that the kernel multiplies with.
     pub unit: MatrixUnit,
-    /// Type of the numbers that it multiplies: `bf16`, `tf32` and so on; `None` where the name does not say.
+    /// Type of the numbers that it multiplies: `bf16`, `tf32` and so on; `None` where the name does
+    /// not say.
     pub element_type: Option<&'static str>,
 }
 
 impl MatrixKernel {
-    /// Of a kernel of that name; `None` of one that multiplies no matrices. The first family that knows the name decides.
+    /// Of a kernel of that name; `None` of one that multiplies no matrices. The first family that
+    /// knows the name decides.
     pub fn of(name: &str) -> Option<Self> {
         let name = Name::of(name);
-        let family = FAMILIES.iter().find(|family| family.knows(&name))?;
+        let family = FAMILIES.iter().find(|family| family.matches(&name))?;
         let unit = family.multiplies_with?;
         let element_type = name.element_type();
         Some(Self { unit, element_type })
     }
 
-    /// Whether a kernel of that name multiplies matrices on CUDA cores and could, in a shorter type of number, do so on tensor cores.
-    /// Programs in double precision are left out: what they need of it is not known.
+    /// Whether a kernel of that name multiplies matrices on CUDA cores and could, in a shorter type
+    /// of number, do so on tensor cores. Programs in double precision are left out: what they need
+    /// of it is not known.
     pub fn avoids_tensor_cores(name: &str) -> bool {
         Self::of(name).is_some_and(|kernel| kernel.unit == MatrixUnit::CudaCore && kernel.element_type != Some("fp64"))
     }
@@ -96,7 +100,7 @@ impl MatrixKernel {
 struct Name {
     /// The function's own name, without namespaces, template arguments and parameters.
     own: String,
-    /// All of it.
+    /// The whole name.
     whole: String,
 }
 
@@ -120,8 +124,8 @@ impl Name {
     }
 }
 
-/// The type of A and B of `tst_192x192_64x4_2x1_v_bz_coopB_bias_TNN` or `sm100_tst_64x32_...`: the letters are those of A and B, what
-/// is summed in, and C.
+/// The type of A and B of `tst_192x192_64x4_2x1_v_bz_coopB_bias_TNN` or `sm100_tst_64x32_...`: the
+/// letters are those of A and B, what is summed in, and C.
 fn nvjet_type(code: &str) -> Option<&'static str> {
     let is_device = |part: &&str| part.starts_with("sm") && part.ends_with(|letter: char| letter.is_ascii_digit());
     let letters = code.split('_').find(|part| !is_device(part))?;
@@ -133,7 +137,8 @@ fn nvjet_type(code: &str) -> Option<&'static str> {
     }
 }
 
-/// The type of A of `Ailk_Bljk_BBS_BH_...`: behind the indices stand the types of A, C and the sum in letters.
+/// The type of A of `Ailk_Bljk_BBS_BH_...`: behind the indices stand the types of A, C and the sum
+/// in letters.
 fn tensile_type(code: &str) -> Option<&'static str> {
     let mut parts = code.split('_').skip(2);
     let (types, next) = (parts.next()?, parts.next());
@@ -156,7 +161,7 @@ fn tensile_type(code: &str) -> Option<&'static str> {
 mod tests {
     use super::*;
 
-    fn told(name: &str) -> Option<(MatrixUnit, Option<&'static str>)> {
+    fn unit_and_type(name: &str) -> Option<(MatrixUnit, Option<&'static str>)> {
         MatrixKernel::of(name).map(|kernel| (kernel.unit, kernel.element_type))
     }
 
@@ -166,7 +171,7 @@ mod tests {
             assert!(!family.examples.is_empty(), "family {at}");
             for example in family.examples {
                 let name = Name::of(example);
-                let first = FAMILIES.iter().position(|family| family.knows(&name));
+                let first = FAMILIES.iter().position(|family| family.matches(&name));
                 assert_eq!(first, Some(at), "{example}");
             }
         }
@@ -243,7 +248,7 @@ mod tests {
             ("void splitKreduce_kernel<32, 16, int, float, bf16>", None),
             ("void TensorRT::batchedGemmKernel<float>(float*)", Some((Unknown, None))),
         ] {
-            assert_eq!(told(name), expected, "{name}");
+            assert_eq!(unit_and_type(name), expected, "{name}");
         }
     }
 

@@ -1,4 +1,5 @@
-//! Names of operations without what tells one call from the next: `aten::to, op_id = 9` and `aten::to, op_id = 10` are one operation.
+//! Names of operations without what tells one call from the next: `aten::to, op_id = 9` and
+//! `aten::to, op_id = 10` are one operation.
 //!
 //! | rule | from | to |
 //! |---|---|---|
@@ -17,7 +18,8 @@ use std::ops::Range;
 /// Stands for what was left out.
 const HOLE: char = '*';
 
-/// Attributes that `torch.autograd.profiler.emit_nvtx` appends to the name of an operator: a number, or a list in brackets.
+/// Attributes that `torch.autograd.profiler.emit_nvtx` appends to the name of an operator: a
+/// number, or a list in brackets.
 pub const ATTRIBUTES: &[&str] = &[", seq = ", ", op_id = ", ", sizes = ", ", input_op_ids = "];
 
 /// What stands before a token that differs from one compiled graph to the next.
@@ -42,7 +44,7 @@ pub const COUNTERS: &[&str] = &[
 const HASH_DIGITS: usize = 16;
 
 /// Characters of a UUID.
-const UUID: usize = 36;
+const UUID_CHARACTERS: usize = 36;
 
 /// `name` after the rules; borrowed where none applies.
 pub fn normalised(name: &str) -> Cow<'_, str> {
@@ -104,7 +106,8 @@ fn attribute(name: &str, key: &str) -> Option<Range<usize>> {
     })
 }
 
-/// Bytes of the list in brackets that `text` begins with; all of it where the brackets do not close, as in a name that was cut.
+/// Bytes of the list in brackets that `text` begins with; all of it where the brackets do not
+/// close, as in a name that was cut.
 fn list(text: &str) -> usize {
     let mut open = 0_usize;
     for (at, byte) in text.bytes().enumerate() {
@@ -122,12 +125,12 @@ fn list(text: &str) -> usize {
 
 /// Bytes of the UUID that `text` begins with.
 fn uuid(text: &str) -> Option<usize> {
-    let candidate = text.as_bytes().get(..UUID)?;
+    let candidate = text.as_bytes().get(..UUID_CHARACTERS)?;
     let fits = candidate.iter().enumerate().all(|(at, byte)| match at {
         8 | 13 | 18 | 23 => *byte == b'-',
         _ => byte.is_ascii_hexdigit(),
     });
-    (fits && ends(text, UUID)).then_some(UUID)
+    (fits && ends(text, UUID_CHARACTERS)).then_some(UUID_CHARACTERS)
 }
 
 /// Bytes of the number that `text` begins with: an address, a hash, or digits with decimals.

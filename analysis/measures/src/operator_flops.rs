@@ -1,25 +1,30 @@
 //! Floating-point operations of framework operators, from the shapes of their inputs.
 //!
-//! A multiply-add is two operations. Additions of a bias, scaling and softmax are left out, as in PyTorch's `FlopCounterMode`
-//! (`torch/utils/flop_counter.py`). With `batch` the product of the leading dimensions:
+//! A multiply-add is two operations. Additions of a bias, scaling and softmax are left out, as in
+//! PyTorch's `FlopCounterMode` (`torch/utils/flop_counter.py`). With `batch` the product of the
+//! leading dimensions:
 //!
 //! - a matrix product of `[batch, m, k]` and `[batch, k, n]` is `2 * batch * m * n * k`;
-//! - attention of queries `[batch, heads, q, d]`, keys `[.., k, d]` and values `[.., k, v]` is two such products,
-//!   `2 * batch * heads * q * k * (d + v)`. A causal mask is no input shape, so all of the scores count;
-//! - its backward pass is five of them, `2 * batch * heads * q * k * (3 * d + 2 * v)`: the scores are computed again.
+//! - attention of queries `[batch, heads, q, d]`, keys `[.., k, d]` and values `[.., k, v]` is two
+//!   such products, `2 * batch * heads * q * k * (d + v)`. A causal mask is no input shape, so all
+//!   of the scores count;
+//! - its backward pass is five of them, `2 * batch * heads * q * k * (3 * d + 2 * v)`: the scores
+//!   are computed again.
 
 use serde_json::Value;
 
 /// How an operator's operations follow from its inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlopFormula {
-    /// The product of two inputs, broadcast as `torch.matmul` does; the number is the place of the first one.
+    /// The product of two inputs, broadcast as `torch.matmul` does; the number is the place of the
+    /// first one.
     Product(usize),
     /// The product of an input and the transposed second one.
     Linear,
     /// Attention of the first three inputs.
     Attention(AttentionLayout),
-    /// Its backward pass: the gradient of the output is the first input, queries, keys and values follow.
+    /// Its backward pass: the gradient of the output is the first input, queries, keys and values
+    /// follow.
     AttentionBackward(AttentionLayout),
 }
 
@@ -28,8 +33,9 @@ pub enum FlopFormula {
 pub enum AttentionLayout {
     /// `[batch, heads, sequence, d]`.
     HeadsFirst,
-    /// `[batch, sequence, heads, d]`. The number is the place of the input that holds the offsets of sequences packed into one. It must be
-    /// empty: the lengths of packed sequences are not recorded.
+    /// `[batch, sequence, heads, d]`. The number is the place of the input that holds the offsets
+    /// of sequences packed into one. It must be empty: the lengths of packed sequences are not
+    /// recorded.
     SequenceFirst(usize),
 }
 
@@ -94,7 +100,8 @@ impl FlopFormula {
         known.map(|(_, formula)| *formula)
     }
 
-    /// The matrix product of a call with inputs of `shapes`; `None` of attention, and where the shapes do not fit.
+    /// The matrix product of a call with inputs of `shapes`; `None` of attention, and where the
+    /// shapes do not fit.
     pub fn matrix_product(self, shapes: &str) -> Option<MatrixProduct> {
         let shapes = all_dimensions(shapes)?;
         match self {
@@ -107,8 +114,9 @@ impl FlopFormula {
         }
     }
 
-    /// The operations of a call with inputs of `shapes`, a JSON list as [`flopwatch_model::ColumnId::InputShapes`] has it. `None` where the shapes do not
-    /// fit the operator.
+    /// The operations of a call with inputs of `shapes`, a JSON list as
+    /// [`flopwatch_model::ColumnId::InputShapes`] has it. `None` where the shapes do not fit the
+    /// operator.
     pub fn flops(self, shapes: &str) -> Option<u64> {
         let shapes = all_dimensions(shapes)?;
         match self {
@@ -130,7 +138,8 @@ impl FlopFormula {
         }
     }
 
-    /// The type of the numbers that are multiplied, from [`flopwatch_model::ColumnId::InputTypes`]; `None` of an unknown one.
+    /// The type of the numbers that are multiplied, from [`flopwatch_model::ColumnId::InputTypes`];
+    /// `None` of an unknown one.
     pub fn element_type(self, types: &str) -> Option<&'static str> {
         let types: Vec<Value> = serde_json::from_str(types).ok()?;
         let at = match self {
@@ -144,7 +153,8 @@ impl FlopFormula {
 }
 
 impl AttentionLayout {
-    /// Elements of the scores of all batches and heads, and the last dimensions of keys and of values. `first` is the place of the queries.
+    /// Elements of the scores of all batches and heads, and the last dimensions of keys and of
+    /// values. `first` is the place of the queries.
     fn scores(self, shapes: &[Vec<u64>], first: usize) -> Option<(u64, u64, u64)> {
         let four = |at: usize| -> Option<[u64; 4]> { shapes.get(first + at)?.as_slice().try_into().ok() };
         let ordered = |at: usize| {
@@ -175,8 +185,9 @@ fn all_dimensions(shapes: &str) -> Option<Vec<Vec<u64>>> {
     Some(shapes.collect())
 }
 
-/// Bytes of the tensors of a call, from [`flopwatch_model::ColumnId::InputShapes`] and [`flopwatch_model::ColumnId::InputTypes`]. Those that it reads and does not write are not told apart, and its result is
-/// not among them. `None` where a tensor's type is not known.
+/// Bytes of the tensors of a call, from [`flopwatch_model::ColumnId::InputShapes`] and
+/// [`flopwatch_model::ColumnId::InputTypes`]. Those that it reads and does not write are not told
+/// apart, and its result is not among them. `None` where a tensor's type is not known.
 pub fn input_bytes(shapes: &str, types: &str) -> Option<u64> {
     let shapes: Vec<Value> = serde_json::from_str(shapes).ok()?;
     let types: Vec<Value> = serde_json::from_str(types).ok()?;
@@ -238,8 +249,8 @@ pub struct MatrixProduct {
 }
 
 impl MatrixProduct {
-    /// The largest of 128, 64, 32, 16, 8, 4 and 2 of which all of `m`, `n` and `k` are multiples, else 1. A dimension of 1 is none: such a product is of a
-    /// matrix and a vector.
+    /// The largest of 128, 64, 32, 16, 8, 4 and 2 of which all of `m`, `n` and `k` are multiples,
+    /// else 1. A dimension of 1 is none: such a product is of a matrix and a vector.
     pub fn alignment(self) -> u64 {
         let fits = |of: u64| {
             [self.m, self.n, self.k]
@@ -254,7 +265,8 @@ impl MatrixProduct {
         self.m == 1 || self.n == 1
     }
 
-    /// Of two shapes as `torch.matmul` reads them: a vector is a row on the left and a column on the right, leading dimensions are broadcast.
+    /// Of two shapes as `torch.matmul` reads them: a vector is a row on the left and a column on
+    /// the right, leading dimensions are broadcast.
     fn of(left: &[u64], right: &[u64]) -> Option<Self> {
         matrix_product(left, right)
     }
@@ -275,9 +287,9 @@ fn matrix_product(left: &[u64], right: &[u64]) -> Option<MatrixProduct> {
         return None;
     }
     let mut batch = 1_u64;
-    for place in 1..=left_batch.len().max(right_batch.len()) {
+    for offset in 1..=left_batch.len().max(right_batch.len()) {
         let size = |batch: &[u64]| {
-            let at = batch.len().checked_sub(place)?;
+            let at = batch.len().checked_sub(offset)?;
             batch.get(at).copied()
         };
         let (one, other) = (size(left_batch).unwrap_or(1), size(right_batch).unwrap_or(1));

@@ -7,7 +7,8 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OsCall {
-    /// Waits for another thread or process, or for time to pass: `sem_wait`, `poll`, `pthread_cond_wait`, `futex`, `nanosleep`.
+    /// Waits for another thread or process, or for time to pass: `sem_wait`, `poll`,
+    /// `pthread_cond_wait`, `futex`, `nanosleep`.
     Wait,
     /// Waits for a lock, where another thread has it: `pthread_mutex_lock`.
     Lock,
@@ -17,115 +18,62 @@ pub enum OsCall {
     Other,
 }
 
-const WAITS: &[&str] = &[
-    "poll",
-    "ppoll",
-    "select",
-    "pselect",
-    "pselect6",
-    "epoll_wait",
-    "epoll_pwait",
-    "epoll_pwait2",
-    "futex",
-    "nanosleep",
-    "clock_nanosleep",
-    "sleep",
-    "usleep",
-    "pause",
-    "wait",
-    "wait3",
-    "wait4",
-    "waitpid",
-    "waitid",
-    "accept",
-    "accept4",
-    "sigwait",
-    "sigwaitinfo",
-    "sigtimedwait",
-    "sigsuspend",
-    "sem_wait",
-    "sem_timedwait",
-    "sem_clockwait",
-    "pthread_join",
-    "pthread_timedjoin_np",
-    "pthread_barrier_wait",
-    "pthread_cond_wait",
-    "pthread_cond_timedwait",
-    "pthread_cond_clockwait",
-];
-
-const LOCKS: &[&str] = &[
-    "pthread_mutex_lock",
-    "pthread_mutex_timedlock",
-    "pthread_mutex_clocklock",
-    "pthread_rwlock_rdlock",
-    "pthread_rwlock_wrlock",
-    "pthread_rwlock_timedrdlock",
-    "pthread_rwlock_timedwrlock",
-    "pthread_spin_lock",
-    "flock",
-    "lockf",
-];
-
-const INPUT_OUTPUT: &[&str] = &[
-    "read",
-    "readv",
-    "pread",
-    "pread64",
-    "preadv",
-    "write",
-    "writev",
-    "pwrite",
-    "pwrite64",
-    "pwritev",
-    "fread",
-    "fwrite",
-    "fgets",
-    "fputs",
-    "fgetc",
-    "fputc",
-    "getc",
-    "putc",
-    "getline",
-    "getdelim",
-    "fflush",
-    "fsync",
-    "fdatasync",
-    "sync",
-    "ioctl",
-    "recv",
-    "recvfrom",
-    "recvmsg",
-    "recvmmsg",
-    "send",
-    "sendto",
-    "sendmsg",
-    "sendmmsg",
-    "sendfile",
-    "splice",
-    "connect",
-    "fscanf",
-    "fprintf",
-    "vfprintf",
-    "printf",
-    "puts",
-    "msync",
-];
-
 impl OsCall {
     /// What the function of that name is for.
     pub fn of(name: &str) -> Self {
         let bare = name.trim_start_matches("__libc_").trim_start_matches("__");
         let bare = bare.strip_suffix("_unlocked").unwrap_or(bare);
-        let is = |list: &[&str]| list.contains(&bare);
-        if is(WAITS) {
-            Self::Wait
-        } else if is(LOCKS) {
-            Self::Lock
-        } else if is(INPUT_OUTPUT) {
-            Self::InputOutput
-        } else {
-            Self::Other
+        match bare {
+            "poll"
+            | "ppoll"
+            | "select"
+            | "pselect"
+            | "pselect6"
+            | "epoll_wait"
+            | "epoll_pwait"
+            | "epoll_pwait2"
+            | "futex"
+            | "nanosleep"
+            | "clock_nanosleep"
+            | "sleep"
+            | "usleep"
+            | "pause"
+            | "wait"
+            | "wait3"
+            | "wait4"
+            | "waitpid"
+            | "waitid"
+            | "accept"
+            | "accept4"
+            | "sigwait"
+            | "sigwaitinfo"
+            | "sigtimedwait"
+            | "sigsuspend"
+            | "sem_wait"
+            | "sem_timedwait"
+            | "sem_clockwait"
+            | "pthread_join"
+            | "pthread_timedjoin_np"
+            | "pthread_barrier_wait"
+            | "pthread_cond_wait"
+            | "pthread_cond_timedwait"
+            | "pthread_cond_clockwait" => Self::Wait,
+            "pthread_mutex_lock"
+            | "pthread_mutex_timedlock"
+            | "pthread_mutex_clocklock"
+            | "pthread_rwlock_rdlock"
+            | "pthread_rwlock_wrlock"
+            | "pthread_rwlock_timedrdlock"
+            | "pthread_rwlock_timedwrlock"
+            | "pthread_spin_lock"
+            | "flock"
+            | "lockf" => Self::Lock,
+            "read" | "readv" | "pread" | "pread64" | "preadv" | "write" | "writev" | "pwrite" | "pwrite64"
+            | "pwritev" | "fread" | "fwrite" | "fgets" | "fputs" | "fgetc" | "fputc" | "getc" | "putc" | "getline"
+            | "getdelim" | "fflush" | "fsync" | "fdatasync" | "sync" | "ioctl" | "recv" | "recvfrom" | "recvmsg"
+            | "recvmmsg" | "send" | "sendto" | "sendmsg" | "sendmmsg" | "sendfile" | "splice" | "connect"
+            | "fscanf" | "fprintf" | "vfprintf" | "printf" | "puts" | "msync" => Self::InputOutput,
+            _ => Self::Other,
         }
     }
 

@@ -7,7 +7,8 @@ use crate::interval::Interval;
 use crate::iteration::{self, Iteration, IterationOptions};
 use crate::work::GpuWork;
 
-/// Iterations of the loop that has most, without the first one and without those in which code was compiled or loaded.
+/// Iterations of the loop that has most, without the first one and without those in which code was
+/// compiled or loaded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Pace {
     /// How many there are.
@@ -27,7 +28,8 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// Of `timeline`, without the iterations that `is_cold` picks. Needs what [`iteration::of`] needs.
+    /// Of `timeline`, without the iterations that `is_cold` picks. Needs what [`iteration::of`]
+    /// needs.
     pub fn of(timeline: &Timeline, work: &GpuWork, is_cold: impl Fn(Interval) -> bool) -> Self {
         let found = iteration::of_work(timeline, work, &IterationOptions::default());
         let all: &[Iteration] = found.loops().max_by_key(|list| list.len()).unwrap_or(&[]);

@@ -1,7 +1,8 @@
 //! What allocators have given out at each time, and the buffers that they gave out.
 //!
-//! A pool is the memory of one kind of one device that one process is given. What it has given out, its level, is a step function of time: it
-//! changes with each allocation and each release, and holds in between.
+//! A pool is the memory of one kind of one device that one process is given. What it has given out,
+//! its level, is a step function of time: it changes with each allocation and each release, and
+//! holds in between.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +19,8 @@ use crate::bins::Bins;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Allocator {
-    /// A framework's allocator, which gives out parts of what it has from the driver: PyTorch's, XLA's.
+    /// A framework's allocator, which gives out parts of what it has from the driver: PyTorch's,
+    /// XLA's.
     Framework,
     /// The CUDA driver: each allocation is a call of its API.
     Driver,
@@ -33,7 +35,8 @@ impl Allocator {
         }
     }
 
-    /// For people, what it gives out of `memory` to a process: `GPU 0 (framework, process 4711)`; the process is 0 where the source does not say.
+    /// For people, what it gives out of `memory` to a process: `GPU 0 (framework, process 4711)`;
+    /// the process is 0 where the source does not say.
     pub fn pool(self, memory: &str, process: u32) -> String {
         let allocator = self.words();
         match process {
@@ -71,9 +74,10 @@ impl PoolKey {
         }
     }
 
-    /// For people: `GPU 0`, `host`, `GPU 1 managed`, `TPU 2` of an accelerator without streams. Needs rows.
+    /// For people: `GPU 0`, `host`, `GPU 1 managed`, `TPU 2` of an accelerator without streams.
+    /// Needs rows.
     pub fn memory(&self, timeline: &Timeline) -> String {
-        let place = self.device.map_or_else(
+        let owner = self.device.map_or_else(
             || "host".to_owned(),
             |device| {
                 let mut rows = timeline.capture.rows.iter();
@@ -82,8 +86,8 @@ impl PoolKey {
             },
         );
         match self.kind {
-            None | Some(MemoryKind::Device) => place,
-            Some(kind) => format!("{place} {}", kind.name().replace('_', " ")),
+            None | Some(MemoryKind::Device) => owner,
+            Some(kind) => format!("{owner} {}", kind.name().replace('_', " ")),
         }
     }
 }
@@ -94,7 +98,8 @@ impl PoolKey {
 pub enum Release {
     /// It was taken back.
     Recorded,
-    /// Its memory was given out again, so that it must have been taken back before: that was not recorded.
+    /// Its memory was given out again, so that it must have been taken back before: that was not
+    /// recorded.
     Unrecorded,
     /// It was still given out when the capture ended.
     Never,
@@ -124,7 +129,8 @@ pub struct Buffer {
     pub taken_ns: u64,
     /// What happened with it in the end.
     pub release: Release,
-    /// The first and the last change of the pool between which it was given out: from `changes[first]` up to, and without, `changes[last]`.
+    /// The first and the last change of the pool between which it was given out: from
+    /// `changes[first]` up to, and without, `changes[last]`.
     first: usize,
     last: usize,
     /// Whether a buffer had been at its address before, and had been taken back.
@@ -145,7 +151,8 @@ pub struct Change {
     pub t_ns: u64,
     /// Bytes given out from then on.
     pub level_bytes: u64,
-    /// Bytes that the allocator has from then on, given out or not; `None` where the source does not say.
+    /// Bytes that the allocator has from then on, given out or not; `None` where the source does
+    /// not say.
     pub reserved_bytes: Option<u64>,
 }
 
@@ -155,7 +162,8 @@ pub struct Change {
 pub enum Before {
     /// The allocator says how much it has given out in all.
     Totals,
-    /// Not at all, but for what was taken back during the capture without having been given out during it: there may have been more.
+    /// Not at all, but for what was taken back during the capture without having been given out
+    /// during it: there may have been more.
     AtLeast,
 }
 
@@ -173,11 +181,12 @@ pub struct Peak {
 /// The memory of one kind of one device that one process is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pool {
-    /// Whose memory it is.
+    /// Allocator, device, kind of memory and process that the pool is of.
     pub key: PoolKey,
     /// Each change of its level, in order.
     pub changes: Vec<Change>,
-    /// The buffers in the order in which they were given out; empty where the source says no addresses.
+    /// The buffers in the order in which they were given out; empty where the source says no
+    /// addresses.
     pub buffers: Vec<Buffer>,
     /// Bytes that were given out before the capture.
     pub before_bytes: u64,
@@ -189,25 +198,27 @@ pub struct Pool {
     pub allocated_bytes: u64,
     /// Times that memory was taken back.
     pub releases: u64,
-    /// Releases of memory that was given out before the capture, or without being recorded; 0 where the source says no addresses.
+    /// Releases of memory that was given out before the capture, or without being recorded; 0 where
+    /// the source says no addresses.
     pub unmatched_releases: u64,
-    /// Their bytes, as far as the source says them.
+    /// Bytes of [`Self::unmatched_releases`], as far as the source says them.
     pub unmatched_bytes: u64,
     /// Releases of another size than was given out.
     pub mismatched_releases: u64,
-    /// Changes whose total is not the one before and the change: something between them was not recorded.
+    /// Changes whose total is not the one before and the change: something between them was not
+    /// recorded.
     pub gaps: u64,
 }
 
 impl Pool {
     /// The pools of `timeline`. Needs its allocations.
     pub fn all(timeline: &Timeline) -> Vec<Self> {
-        let mut building: BTreeMap<PoolKey, Building> = BTreeMap::new();
+        let mut builders: BTreeMap<PoolKey, PoolBuilder> = BTreeMap::new();
         for (at, allocation) in (0_u32..).zip(&timeline.capture.allocations) {
-            building.entry(PoolKey::of(allocation)).or_default().add(at, allocation);
+            builders.entry(PoolKey::of(allocation)).or_default().add(at, allocation);
         }
         let end_ns = timeline.capture.duration_ns;
-        let pools = building.into_iter().map(|(key, building)| building.finish(key, end_ns));
+        let pools = builders.into_iter().map(|(key, builder)| builder.finish(key, end_ns));
         pools.collect()
     }
 
@@ -243,21 +254,23 @@ impl Pool {
 
     /// The most that the allocator had, and when first; `None` where the source does not say it.
     pub fn most_reserved(&self) -> Option<(u64, u64)> {
-        let said = self
+        let levels = self
             .changes
             .iter()
             .filter_map(|change| Some((change.reserved_bytes?, change.t_ns)));
-        said.reduce(|most, next| if next.0 > most.0 { next } else { most })
+        levels.reduce(|max, next| if next.0 > max.0 { next } else { max })
     }
 
-    /// The most that the allocator had and had not given out, and when first; `None` where the source does not say it.
+    /// The most that the allocator had and had not given out, and when first; `None` where the
+    /// source does not say it.
     pub fn most_unused(&self) -> Option<(u64, u64)> {
         let unused = |change: &Change| Some((change.reserved_bytes?.saturating_sub(change.level_bytes), change.t_ns));
-        let said = self.changes.iter().filter_map(unused);
-        said.reduce(|most, next| if next.0 > most.0 { next } else { most })
+        let levels = self.changes.iter().filter_map(unused);
+        levels.reduce(|max, next| if next.0 > max.0 { next } else { max })
     }
 
-    /// What the allocator had and had not given out at the peak; `None` where the source does not say it.
+    /// What the allocator had and had not given out at the peak; `None` where the source does not
+    /// say it.
     pub fn unused_at(&self, peak: Peak) -> Option<u64> {
         let change = self.changes.get(peak.change?)?;
         Some(change.reserved_bytes?.saturating_sub(change.level_bytes))
@@ -273,7 +286,7 @@ impl Pool {
 
 /// A pool while its changes are read.
 #[derive(Debug, Default)]
-struct Building {
+struct PoolBuilder {
     /// Time, signed change and total of each change, and what the allocator has.
     changes: Vec<(u64, i128, Option<u64>, Option<u64>)>,
     buffers: Vec<Buffer>,
@@ -290,7 +303,7 @@ struct Building {
     mismatched_releases: u64,
 }
 
-impl Building {
+impl PoolBuilder {
     fn add(&mut self, at: u32, allocation: &Allocation) {
         let size = allocation.bytes.unsigned_abs();
         let changed = if allocation.bytes > 0 {
@@ -421,7 +434,8 @@ pub struct PoolPoint {
     pub t_ns: u64,
     /// The most bytes that were given out during it.
     pub allocated_bytes: u64,
-    /// The most bytes that the allocator had, given out or not; null where the source does not say it.
+    /// The most bytes that the allocator had, given out or not; null where the source does not say
+    /// it.
     pub reserved_bytes: Option<u64>,
 }
 
@@ -447,7 +461,8 @@ pub fn highest(before_bytes: u64, changes: &[Change], bins: Bins) -> Vec<PoolPoi
         };
         let mut is_first = true;
         while let Some(change) = next.next_if(|change| change.t_ns < time.end || is_last) {
-            // What held before is not in the part at whose begin it changes; what was before the capture is in the first.
+            // What held before is not in the part at whose begin it changes; what was before the
+            // capture is in the first.
             if is_first && bin > 0 && change.t_ns <= time.start {
                 (point.allocated_bytes, point.reserved_bytes) = (0, None);
             }
@@ -462,7 +477,7 @@ pub fn highest(before_bytes: u64, changes: &[Change], bins: Bins) -> Vec<PoolPoi
 }
 
 /// What several pools have given out together: what was before, and each change of the sum.
-pub fn together(pools: &[&Pool]) -> (u64, Vec<Change>) {
+pub fn merge_changes(pools: &[&Pool]) -> (u64, Vec<Change>) {
     let mut order: Vec<(u64, usize, usize)> = Vec::new();
     for (number, pool) in pools.iter().enumerate() {
         order.extend(

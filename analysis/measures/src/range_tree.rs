@@ -10,14 +10,14 @@ pub struct RangeTree {
 }
 
 impl RangeTree {
-    /// The tree of those of `ranges` that `nests` picks; the others have no parent and are none. Ranges must be in the order of a
-    /// [`Timeline`](flopwatch_model::Timeline).
+    /// The tree of those of `ranges` that `nests` picks; the others have no parent and are none.
+    /// Ranges must be in the order of a [`Timeline`](flopwatch_model::Timeline).
     ///
-    /// The parent of a range is the shortest range of its row that encloses it. Both ends count: a range may begin and end with its
-    /// parent. Of two with the same times the later one is inside; nsys takes each for the parent of the other and loses both with all that
-    /// is in them.
+    /// The parent of a range is the shortest range of its row that encloses it. Both ends count: a
+    /// range may begin and end with its parent. Of two with the same times the later one is inside;
+    /// nsys takes each for the parent of the other and loses both with all that is in them.
     pub fn of(ranges: &Events, nests: impl Fn(usize) -> bool) -> Self {
-        let rows = ranges.row.iter().max().map_or(0, |last| index(*last) + 1);
+        let rows = ranges.rows_end();
         let mut open: Vec<OpenRanges> = Vec::new();
         open.resize_with(rows, OpenRanges::default);
         let mut tree = Self {
@@ -25,7 +25,7 @@ impl RangeTree {
             level: vec![0; ranges.len()],
         };
         for (at, (row, start)) in (0_u32..).zip(ranges.row.iter().zip(&ranges.start_ns)) {
-            let Some(open) = open.get_mut(index(*row)).filter(|_| nests(index(at))) else {
+            let Some(open) = open.get_mut(row.index()).filter(|_| nests(index(at))) else {
                 continue;
             };
             open.drop_ended(*start, ranges);
@@ -54,10 +54,11 @@ impl RangeTree {
         self.level.get(at).copied().unwrap_or(0)
     }
 
-    /// The range at `at` and those around it, the outermost first; at most the `most` innermost ones.
-    pub fn stack(&self, at: u32, most: usize) -> Vec<u32> {
+    /// The range at `at` and those around it, the outermost first; at most the `max` innermost
+    /// ones.
+    pub fn stack(&self, at: u32, max: usize) -> Vec<u32> {
         let up = std::iter::successors(Some(at), |range| self.parent(index(*range)));
-        let mut stack: Vec<u32> = up.take(most).collect();
+        let mut stack: Vec<u32> = up.take(max).collect();
         stack.reverse();
         stack
     }
@@ -99,7 +100,8 @@ impl OpenRanges {
         open.filter(move |range| ranges.end_ns(index(*range)) >= end)
     }
 
-    /// Nested ranges end in the reverse order, so that those that ended are the last ones. Others stay below until there are twice as many.
+    /// Nested ranges end in the reverse order, so that those that ended are the last ones. Others
+    /// stay below until there are twice as many.
     pub(crate) fn drop_ended(&mut self, now: u64, ranges: &Events) {
         let ended = |range: u32| ranges.end_ns(index(range)) < now;
         while self.ranges.pop_if(|range| ended(*range)).is_some() {}
@@ -118,7 +120,7 @@ fn set(values: &mut [u32], at: u32, value: u32) {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_model::{Category, Event};
+    use flopwatch_model::{Category, Event, RowId};
 
     use super::*;
 
@@ -128,7 +130,7 @@ mod tests {
             let event = Event {
                 start_ns,
                 duration_ns,
-                row,
+                row: RowId::new(row),
                 ..Event::default()
             };
             events.push(event, &[]);

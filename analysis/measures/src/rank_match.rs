@@ -15,8 +15,8 @@ pub struct RankCollective {
     pub operation: CollectiveOperation,
     /// The message's bytes, where the source says them.
     pub message_bytes: Option<u64>,
-    /// Its place in the list that it was taken of.
-    pub place: usize,
+    /// Index of the collective in the list that it was taken of.
+    pub position: usize,
 }
 
 impl RankCollective {
@@ -26,24 +26,26 @@ impl RankCollective {
 }
 
 /// How many collectives one capture may begin behind another.
-const FARTHEST: usize = 32;
+const MAX_SHIFT: usize = 32;
 
 /// Fewest pairs by which a shift is judged.
-const FEWEST: usize = 3;
+const MIN_PAIRS: usize = 3;
 
-/// By how many collectives `other` begins later in the sequence of its group than `reference` does: the collective at `i` of `reference` is that at
-/// `i + shift` of `other`. Captures of ranks rarely begin with the same collective.
+/// By how many collectives `other` begins later in the sequence of its group than `reference` does:
+/// the collective at `i` of `reference` is that at `i + shift` of `other`. Captures of ranks rarely
+/// begin with the same collective.
 ///
-/// Ends tell: of a collective that synchronises they differ by the clocks' offset alone. The shift is that with the fewest pairs of different
-/// operations or sizes, and of these the one whose ends differ most evenly, or least where the clocks are `comparable`. No shift wins unless
-/// another is clearly better.
+/// Ends tell: of a collective that synchronises they differ by the clocks' offset alone. The shift
+/// is that with the fewest pairs of different operations or sizes, and of these the one whose ends
+/// differ most evenly, or least where the clocks are `comparable`. No shift wins unless another is
+/// clearly better.
 pub fn shift(reference: &[RankCollective], other: &[RankCollective], comparable: bool) -> isize {
     let shortest = reference.len().min(other.len());
-    if shortest < FEWEST {
+    if shortest < MIN_PAIRS {
         return 0;
     }
     let farthest = |list: &[RankCollective]| {
-        let farthest = FARTHEST.min(list.len().saturating_sub(FEWEST));
+        let farthest = MAX_SHIFT.min(list.len().saturating_sub(MIN_PAIRS));
         isize::try_from(farthest).unwrap_or(0)
     };
     let shifts = -farthest(reference)..=farthest(other);
@@ -86,8 +88,8 @@ pub fn pairs<'a>(
 
 /// A value that three quarters of `values` are not above, which are reordered; `None` of none.
 fn upper_quartile(values: &mut [u64]) -> Option<u64> {
-    let place = values.len() * 3 / 4;
-    (place < values.len()).then(|| *values.select_nth_unstable(place).1)
+    let position = values.len() * 3 / 4;
+    (position < values.len()).then(|| *values.select_nth_unstable(position).1)
 }
 
 /// The median of distances in ns, rounded towards 0, which are reordered; `None` of none.
@@ -95,9 +97,10 @@ fn median(values: &mut [i64]) -> Option<i64> {
     middles(values).map(|(lower, upper)| lower.midpoint(upper))
 }
 
-/// What is to be taken from the clock of each of `clocks` inputs: the median, over `collectives`, of how much later than on average the
-/// input's ranks see the end. Each collective is a list of inputs and ends. It is the alignment of nsys-jax
-/// (`nsys_jax/analysis.py`), for a clock per input instead of one per device.
+/// What is to be taken from the clock of each of `clocks` inputs: the median, over `collectives`,
+/// of how much later than on average the input's ranks see the end. Each collective is a list of
+/// inputs and ends. It is the alignment of nsys-jax (`nsys_jax/analysis.py`), for a clock per input
+/// instead of one per device.
 pub fn offsets(clocks: usize, collectives: &[Vec<(usize, i64)>]) -> Vec<i64> {
     let mut skews: Vec<Vec<i64>> = vec![Vec::new(); clocks];
     for ends in collectives {
@@ -124,12 +127,12 @@ mod tests {
     use super::*;
 
     fn list(ends: &[i64]) -> Vec<RankCollective> {
-        let one = |(place, end): (usize, &i64)| RankCollective {
+        let one = |(position, end): (usize, &i64)| RankCollective {
             start: end - 10,
             end: *end,
             operation: CollectiveOperation::AllReduce,
             message_bytes: None,
-            place,
+            position,
         };
         ends.iter().enumerate().map(one).collect()
     }

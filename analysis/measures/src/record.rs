@@ -1,6 +1,7 @@
-//! The columns of the tables: those of every event, then each column that a category may have of its own.
+//! The columns of the tables: those of every event, then each column that a category may have of
+//! its own.
 
-use flopwatch_model::{Category, ColumnId, Events, Row, Timeline, Width, index};
+use flopwatch_model::{Category, ColumnId, Events, Row, Timeline, Width};
 
 /// A column of the table of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,8 +91,8 @@ const FIELDS: [Field; 36] = [
     Field::Own(ColumnId::Flops),
 ];
 
-/// Columns that a table has behind the others where an event of the timeline says something in them, in published order. New ones
-/// go to the end.
+/// Columns that a table has behind the others where an event of the timeline says something in
+/// them, in published order. New ones go to the end.
 const FURTHER: [ColumnId; 30] = [
     ColumnId::BlocksPerSm,
     ColumnId::WarpsPerSm,
@@ -137,7 +138,7 @@ pub fn fields(timeline: &Timeline) -> Vec<Field> {
 
 impl Field {
     /// Name in headings.
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::Category => "category",
             Self::Name => "name",
@@ -184,9 +185,9 @@ impl Field {
 /// The events of one category, cell by cell.
 #[derive(Debug, Clone, Copy)]
 pub struct Cells<'a> {
-    /// The category.
+    /// Category of the events.
     pub category: Category,
-    /// Its events.
+    /// Events of the category.
     pub events: &'a Events,
     /// What the events' rows are.
     pub rows: &'a [Row],
@@ -194,7 +195,7 @@ pub struct Cells<'a> {
 
 impl<'a> Cells<'a> {
     fn row(&self, at: usize) -> Option<&'a Row> {
-        self.rows.get(index(*self.events.row.get(at)?))
+        self.rows.get(self.events.row.get(at)?.index())
     }
 
     /// A cell of a column of text.
@@ -230,7 +231,8 @@ impl<'a> Cells<'a> {
     }
 }
 
-/// The value of a category's own column of numbers; none where the event does not say it and 0 would be an ordinary value.
+/// The value of a category's own column of numbers; none where the event does not say it and 0
+/// would be an ordinary value.
 pub fn own(events: &Events, id: ColumnId, at: usize) -> Option<u64> {
     (!id.is_text()).then(|| events.number(id, at)).flatten()
 }

@@ -1,15 +1,17 @@
-//! Who asked an allocator for memory: the operator, the function of Python, the range and the call of the CUDA API around it.
+//! Who asked an allocator for memory: the operator, the function of Python, the range and the call
+//! of the CUDA API around it.
 //!
-//! Of a framework the thread that asked is known, and what runs on it then. The driver is asked by a call, which the allocation names.
+//! Of a framework the thread that asked is known, and what runs on it then. The driver is asked by
+//! a call, which the allocation names.
 
 use std::collections::HashMap;
 
-use flopwatch_model::{Allocation, Category, Events, Timeline, Track, index};
-use flopwatch_report::page::{Cell, Unit};
+use flopwatch_model::{Allocation, Category, Events, NameId, RowId, Timeline, Track, index};
+use flopwatch_report::page::TableBuilder;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::holder::{Question, innermost, row_on};
+use crate::holder::{HolderQuery, innermost, row_on};
 use crate::interval::Interval;
 
 /// Categories that [`Requesters::of`] reads; rows, names and correlations are needed too.
@@ -35,22 +37,22 @@ const GETS_MEMORY: [&str; 10] = [
     "aten::clone",
 ];
 
-/// Where an event stands that asked: its place among the events of its category.
-type Place = Option<u32>;
+/// Index of an event that requested memory among the events of its category; `None` for no event.
+type EventIndex = Option<u32>;
 
 /// Who asked for one allocation, as places among the events of a category.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Requester {
     /// Among [`Category::CpuOp`].
-    pub operator: Place,
+    pub operator: EventIndex,
     /// Among [`Category::PythonFunction`].
-    pub function: Place,
+    pub function: EventIndex,
     /// Among [`Category::NvtxRange`].
-    pub range: Place,
+    pub range: EventIndex,
     /// Among [`Category::Annotation`].
-    pub annotation: Place,
+    pub annotation: EventIndex,
     /// Among [`Category::CudaApi`].
-    pub call: Place,
+    pub call: EventIndex,
 }
 
 /// Who asked, by name. A part that is not known is null.
@@ -75,16 +77,13 @@ impl RequesterName {
         (!known.is_empty()).then(|| known.join(" in "))
     }
 
-    /// Columns of a table with one for each of its parts, and `more` behind them.
-    pub fn columns(more: &[(&'static str, Unit)]) -> Vec<(&'static str, Unit)> {
-        let parts = ["Operator", "Function", "Range", "Call"].map(|part| (part, Unit::None));
-        [parts.as_slice(), more].concat()
-    }
-
-    /// Cells of a row of such a table, with `more` behind them.
-    pub fn cells(&self, more: impl IntoIterator<Item = Cell>) -> impl Iterator<Item = Cell> {
-        let parts = [&self.operator, &self.function, &self.range, &self.call].map(|part| part.clone().into());
-        parts.into_iter().chain(more)
+    /// Adds a column for each part of who asked.
+    pub fn columns<'a, T: Copy>(table: TableBuilder<T>, requester: impl Fn(T) -> &'a Self) -> TableBuilder<T> {
+        table
+            .column("Operator", |row| requester(row).operator.as_deref())
+            .column("Function", |row| requester(row).function.as_deref())
+            .column("Range", |row| requester(row).range.as_deref())
+            .column("Call", |row| requester(row).call.as_deref())
     }
 }
 
@@ -103,27 +102,27 @@ impl Requesters {
             .filter_map(|at| Some((at, capture.allocations.get(index(at))?)))
             .collect();
         let mut found = Self::default();
-        let mut questions = Questions::of(timeline, &asked);
-        for (at, call) in &questions.calls {
+        let mut queries = Questions::of(timeline, &asked);
+        for (at, call) in &queries.calls {
             found.by_allocation.entry(*at).or_default().call = Some(*call);
         }
-        questions.asked.sort_by_key(|(_, question)| question.time.start);
+        queries.asked.sort_by_key(|(_, query)| query.time.start);
         for (category, track) in TRACKS {
             let Some(events) = capture.events.get(&category) else {
                 continue;
             };
             let left_out: Vec<bool> = events.names.iter().map(|name| is_left_out(category, name)).collect();
             let is_kept = |at: usize| {
-                let name = events.name.get(at).and_then(|name| left_out.get(index(*name)));
+                let name = events.name.get(at).and_then(|name| left_out.get(name.index()));
                 !name.copied().unwrap_or(false)
             };
             let rows = row_on(timeline, track);
-            let on_track = questions.asked.iter().filter_map(|(at, question)| {
-                let row = (*rows.get(index(question.row))?)?;
-                Some((*at, Question { row, ..*question }))
+            let on_track = queries.asked.iter().filter_map(|(at, query)| {
+                let row = (*rows.get(query.row.index())?)?;
+                Some((*at, HolderQuery { row, ..*query }))
             });
-            let (places, on_track): (Vec<u32>, Vec<Question>) = on_track.unzip();
-            for (at, answer) in places.iter().zip(innermost(events, is_kept, &on_track)) {
+            let (events_at, on_track): (Vec<u32>, Vec<HolderQuery>) = on_track.unzip();
+            for (at, answer) in events_at.iter().zip(innermost(events, is_kept, &on_track)) {
                 if answer != Events::NO_PARENT {
                     let requester = found.by_allocation.entry(*at).or_default();
                     *requester.slot(category) = Some(answer);
@@ -144,7 +143,7 @@ impl Requesters {
     }
 }
 
-/// Where it is looked for who asked.
+/// Categories, each with its track, whose events may have asked for memory.
 const TRACKS: [(Category, Track); 4] = [
     (Category::CpuOp, Track::CpuOp),
     (Category::PythonFunction, Track::Python),
@@ -162,7 +161,7 @@ fn is_left_out(category: Category, name: &str) -> bool {
 }
 
 impl Requester {
-    fn slot(&mut self, category: Category) -> &mut Place {
+    fn slot(&mut self, category: Category) -> &mut EventIndex {
         match category {
             Category::CpuOp => &mut self.operator,
             Category::PythonFunction => &mut self.function,
@@ -174,9 +173,9 @@ impl Requester {
 
     /// By name.
     pub fn name(&self, timeline: &Timeline) -> RequesterName {
-        let name = |category: Category, place: Place| {
+        let name = |category: Category, event: EventIndex| {
             let events = timeline.capture.events.get(&category)?;
-            let name = events.name_of(index(place?));
+            let name = events.name_of(index(event?));
             (!name.is_empty()).then(|| name.to_owned())
         };
         RequesterName {
@@ -187,11 +186,11 @@ impl Requester {
         }
     }
 
-    /// The names' numbers, by which what the same ones asked for is put together.
-    pub fn key(&self, timeline: &Timeline) -> [Option<u32>; 5] {
-        let number = |category: Category, place: Place| {
+    /// The ids of the names, by which what the same ones asked for is put together.
+    pub fn key(&self, timeline: &Timeline) -> [Option<NameId>; 5] {
+        let number = |category: Category, event: EventIndex| {
             let events = timeline.capture.events.get(&category)?;
-            events.name.get(index(place?)).copied()
+            events.name.get(index(event?)).copied()
         };
         [
             number(Category::CpuOp, self.operator),
@@ -203,26 +202,26 @@ impl Requester {
     }
 
     /// The timeline's row on which that is.
-    pub fn row(&self, timeline: &Timeline) -> Option<u32> {
-        let row = |category: Category, place: Place| {
+    pub fn row(&self, timeline: &Timeline) -> Option<RowId> {
+        let row = |category: Category, event: EventIndex| {
             let events = timeline.capture.events.get(&category)?;
-            events.row.get(index(place?)).copied()
+            events.row.get(index(event?)).copied()
         };
-        let places = [
+        let events_at = [
             (Category::CpuOp, self.operator),
             (Category::PythonFunction, self.function),
             (Category::CudaApi, self.call),
             (Category::NvtxRange, self.range),
             (Category::Annotation, self.annotation),
         ];
-        places.into_iter().find_map(|(category, place)| row(category, place))
+        events_at.into_iter().find_map(|(category, event)| row(category, event))
     }
 }
 
 /// When and on which row was asked, by allocation.
 #[derive(Debug, Default)]
 struct Questions {
-    asked: Vec<(u32, Question)>,
+    asked: Vec<(u32, HolderQuery)>,
     calls: Vec<(u32, u32)>,
 }
 
@@ -231,10 +230,10 @@ impl Questions {
         let capture = &timeline.capture;
         let mut found = Self::default();
         // Any row of a thread stands for it.
-        let mut threads: HashMap<(u32, u64), u32> = HashMap::new();
-        for (at, row) in (0_u32..).zip(&capture.rows) {
+        let mut threads: HashMap<(u32, u64), RowId> = HashMap::new();
+        for (id, row) in RowId::all().zip(&capture.rows) {
             if let Some(thread) = row.thread {
-                threads.entry((row.process, thread)).or_insert(at);
+                threads.entry((row.process, thread)).or_insert(id);
             }
         }
         let wanted = asked.iter().filter(|(_, one)| one.correlation != 0);
@@ -242,8 +241,8 @@ impl Questions {
             wanted.map(|(_, one)| ((one.process, one.correlation), None)).collect();
         if let Some(events) = capture.events.get(&Category::CudaApi).filter(|_| !calls.is_empty()) {
             for (at, (correlation, row)) in (0_u32..).zip(events.correlation.iter().zip(&events.row)) {
-                let process = capture.rows.get(index(*row)).map_or(0, |row| row.process);
-                if let Some(call) = calls.get_mut(&(process, *correlation)) {
+                let process = timeline.row(*row).map(|row| row.process);
+                if let Some(call) = process.and_then(|process| calls.get_mut(&(process, *correlation))) {
                     // A call of the runtime is around that of the driver.
                     call.get_or_insert(at);
                 }
@@ -261,7 +260,7 @@ impl Questions {
             };
             found.calls.extend(call.map(|call| (*at, call)));
             if let Some((time, row)) = of_call.or_else(of_thread) {
-                found.asked.push((*at, Question { time, row }));
+                found.asked.push((*at, HolderQuery { time, row }));
             }
         }
         found

@@ -1,7 +1,8 @@
 //! How often memory could be used again instead of being asked for anew.
 //!
-//! Of allocations of the same owner and the same size, one reuses where a buffer was taken back before and none has reused that one since. So many
-//! buffers as there are allocations less reuses would do: the reuse ratio is allocations for each of them. It is 1 where nothing is taken back
+//! Of allocations of the same owner and the same size, one reuses where a buffer was taken back
+//! before and none has reused that one since. So many buffers as there are allocations less reuses
+//! would do: the reuse ratio is allocations for each of them. It is 1 where nothing is taken back
 //! before the next is needed, and then keeping buffers is of no benefit.
 
 use std::collections::BTreeMap;

@@ -1,18 +1,21 @@
-//! How much work a launch does per byte and per second, and how much is possible: the roofline model.
+//! How much work a launch does per byte and per second, and how much is possible: the roofline
+//! model.
 //!
-//! Peaks and traffic are those that the profiler measured in the same replay, at the clocks it ran at. The metrics are those of the sections that
-//! NVIDIA ships (`SpeedOfLight_RooflineChart`, `SpeedOfLight_Hierarchical*RooflineChart`).
+//! Peaks and traffic are those that the profiler measured in the same replay, at the clocks it ran
+//! at. The metrics are those of the sections that NVIDIA ships (`SpeedOfLight_RooflineChart`,
+//! `SpeedOfLight_Hierarchical*RooflineChart`).
 
-mod measured;
+mod launch_metrics;
 
 use flopwatch_model::KernelProfile;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use measured::{Measured, kind_of, level_of};
+use launch_metrics::{LaunchMetrics, kind_of, level_of};
+use strum::VariantArray;
 
 /// A kind of work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum WorkKind {
     /// Floating-point operations of double precision.
@@ -31,14 +34,7 @@ pub enum WorkKind {
 
 impl WorkKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::Fp64,
-        Self::Fp32,
-        Self::Fp16,
-        Self::Tensor,
-        Self::Integer,
-        Self::Instructions,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// As people read it.
     pub const fn label(self) -> &'static str {
@@ -113,7 +109,7 @@ pub struct Work {
     pub per_second: f64,
     /// How much is possible in a second.
     pub peak_per_second: f64,
-    /// Whose formula it is.
+    /// Source of the formula: the report or Flopwatch.
     pub defined_by: DefinedBy,
 }
 
@@ -136,7 +132,7 @@ pub struct Traffic {
     pub bytes_per_second: f64,
     /// Bytes that are possible in a second.
     pub peak_bytes_per_second: f64,
-    /// Whose formula it is.
+    /// Source of the formula: the report or Flopwatch.
     pub defined_by: DefinedBy,
 }
 
@@ -151,7 +147,7 @@ pub struct LaunchRoofline {
 
 /// Where a launch stands below the roofs of one kind of work and one memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Standing {
+pub struct RooflinePoint {
     /// Work per byte.
     pub intensity: f64,
     /// Most work per second at that intensity.
@@ -162,7 +158,7 @@ pub struct Standing {
     pub bound: Bound,
 }
 
-impl Standing {
+impl RooflinePoint {
     /// Of `work` with `traffic`; `None` without work or without bytes, where there is no intensity.
     pub fn of(work: &Work, traffic: &Traffic) -> Option<Self> {
         let is_some = |value: f64| value.is_finite() && value > 0.0;
@@ -192,13 +188,13 @@ impl Standing {
 impl LaunchRoofline {
     /// Of a launch: by the charts that its report defines, and else by ours.
     pub fn of(profile: &KernelProfile) -> Self {
-        let measured = Measured(&profile.metrics);
+        let measured = LaunchMetrics(&profile.metrics);
         let charts = &profile.rooflines;
         let by = |found: Option<(f64, f64)>, ours: Option<(f64, f64)>| {
             let reports = found.map(|(done, peak)| (done, peak, DefinedBy::Report));
             reports.or_else(|| ours.map(|(done, peak)| (done, peak, DefinedBy::Flopwatch)))
         };
-        let work = WorkKind::ALL.into_iter().filter_map(|kind| {
+        let work = WorkKind::ALL.iter().copied().filter_map(|kind| {
             let found = measured.defined(charts, |side| kind_of(side) == Some(kind), |side| &side.work);
             let (per_second, peak_per_second, defined_by) = by(found, measured.work(kind))?;
             Some(Work {
@@ -360,8 +356,9 @@ mod tests {
             (WorkKind::Fp32, 90e9, 2e12)
         );
         assert_eq!((traffic.bytes_per_second, traffic.peak_bytes_per_second), (90e9, 200e9));
-        // One operation per byte; the ridge is at ten, so that the memory bounds: 200 GFLOP/s at most, of which 45 %.
-        let standing = Standing::of(work, traffic).unwrap();
+        // One operation per byte; the ridge is at ten, so that the memory bounds: 200 GFLOP/s at
+        // most, of which 45 %.
+        let standing = RooflinePoint::of(work, traffic).unwrap();
         assert_eq!(
             (standing.intensity, standing.attainable_per_second, standing.bound),
             (1.0, 200e9, Bound::Memory)
@@ -406,9 +403,9 @@ mod tests {
             peak_bytes_per_second: 1e11,
             defined_by: DefinedBy::Flopwatch,
         };
-        assert_eq!(Standing::of(&work(0.0), &traffic(1e9)), None);
-        assert_eq!(Standing::of(&work(1e9), &traffic(0.0)), None);
-        assert_eq!(Standing::of(&work(f64::NAN), &traffic(1e9)), None);
+        assert_eq!(RooflinePoint::of(&work(0.0), &traffic(1e9)), None);
+        assert_eq!(RooflinePoint::of(&work(1e9), &traffic(0.0)), None);
+        assert_eq!(RooflinePoint::of(&work(f64::NAN), &traffic(1e9)), None);
     }
 
     proptest! {
@@ -416,11 +413,11 @@ mod tests {
         fn roofs_meet_at_the_ridge_and_nothing_is_above_them(peak in 1e9..1e15, bandwidth in 1e9..1e14, intensity in 1e-6..1e6_f64) {
             let at_ridge = attainable(peak, bandwidth, ridge(peak, bandwidth));
             prop_assert!((at_ridge / peak - 1.0).abs() < 1e-12);
-            let most = attainable(peak, bandwidth, intensity);
-            prop_assert!(most <= peak && most <= intensity * bandwidth);
-            let moved = Traffic { level: MemoryLevel::Dram, bytes_per_second: most / intensity, peak_bytes_per_second: bandwidth, defined_by: DefinedBy::Flopwatch };
-            let work = Work { kind: WorkKind::Fp32, per_second: most, peak_per_second: peak, defined_by: DefinedBy::Flopwatch };
-            let standing = Standing::of(&work, &moved).unwrap();
+            let max = attainable(peak, bandwidth, intensity);
+            prop_assert!(max <= peak && max <= intensity * bandwidth);
+            let moved = Traffic { level: MemoryLevel::Dram, bytes_per_second: max / intensity, peak_bytes_per_second: bandwidth, defined_by: DefinedBy::Flopwatch };
+            let work = Work { kind: WorkKind::Fp32, per_second: max, peak_per_second: peak, defined_by: DefinedBy::Flopwatch };
+            let standing = RooflinePoint::of(&work, &moved).unwrap();
             prop_assert!((standing.share - 1.0).abs() < 1e-9, "{standing:?}");
         }
     }

@@ -1,27 +1,30 @@
 //! Whether the values of two samples differ by more than their own spread explains.
 //!
-//! Iterations of one run follow each other and are no independent draws; a test on them is a guard against noise within the runs, and says
-//! nothing of what differs from run to run. Results say so where they use it.
+//! Iterations of one run follow each other and are no independent draws; a test on them is a guard
+//! against noise within the runs, and says nothing of what differs from run to run. Results say so
+//! where they use it.
 
 use flopwatch_model::{Figures, approximate, index};
 
-/// Largest samples for which the exact distribution is used; above, the normal approximation is as good.
-const EXACT: usize = 25;
+/// Largest samples for which the exact distribution is used; above, the normal approximation is as
+/// good.
+const MAX_EXACT_SAMPLES: usize = 25;
 /// Resamples of the bootstrap.
-const RESAMPLES: u32 = 2000;
+const BOOTSTRAP_RESAMPLES: u32 = 2000;
 /// Values per sample that the bootstrap draws from; of longer samples it takes evenly spaced ones.
-const MOST_VALUES: usize = 1000;
+const MAX_VALUES: usize = 1000;
 
 /// The median; the mean of the middle two of an even number. `None` of no values.
 pub fn median(values: &[u64]) -> Option<f64> {
     Figures::of(&mut values.to_vec()).median()
 }
 
-/// The two-sided p-value of the Mann–Whitney U test: how likely a difference of ranks at least as large is where both samples come from one
-/// distribution. `None` where a sample has no value.
+/// The two-sided p-value of the Mann–Whitney U test: how likely a difference of ranks at least as
+/// large is where both samples come from one distribution. `None` where a sample has no value.
 ///
-/// Without ties and up to 25 values a side it is exact; otherwise the normal approximation with correction for ties and continuity, as
-/// `scipy.stats.mannwhitneyu` has them (H. B. Mann and D. R. Whitney, Annals of Mathematical Statistics 18, 1947).
+/// Without ties and up to 25 values a side it is exact; otherwise the normal approximation with
+/// correction for ties and continuity, as `scipy.stats.mannwhitneyu` has them (H. B. Mann and D. R.
+/// Whitney, Annals of Mathematical Statistics 18, 1947).
 pub fn mann_whitney(before: &[u64], after: &[u64]) -> Option<f64> {
     if before.is_empty() || after.is_empty() {
         return None;
@@ -30,7 +33,8 @@ pub fn mann_whitney(before: &[u64], after: &[u64]) -> Option<f64> {
     let mut all: Vec<(u64, bool)> = first.chain(after.iter().map(|value| (*value, false))).collect();
     all.sort_unstable();
     let (n0, n1) = (wide(before.len()), wide(after.len()));
-    // Twice the sum of the first sample's ranks: values that are equal share the mean of their ranks.
+    // Twice the sum of the first sample's ranks: values that are equal share the mean of their
+    // ranks.
     let (mut twice_ranks, mut ties, mut below) = (0_u128, 0_u128, 0_u128);
     for group in all.chunk_by(|one, other| one.0 == other.0) {
         let size = wide(group.len());
@@ -42,7 +46,7 @@ pub fn mann_whitney(before: &[u64], after: &[u64]) -> Option<f64> {
     // 2U of either sample; both add up to 2 n0 n1.
     let twice_u = twice_ranks - n0 * (n0 + 1);
     let twice_larger = twice_u.max(2 * n0 * n1 - twice_u);
-    let p = if ties == 0 && before.len().max(after.len()) <= EXACT {
+    let p = if ties == 0 && before.len().max(after.len()) <= MAX_EXACT_SAMPLES {
         2.0 * exact_tail(
             before.len(),
             after.len(),
@@ -62,7 +66,8 @@ pub fn mann_whitney(before: &[u64], after: &[u64]) -> Option<f64> {
 
 /// The share of all orders of `n` and `m` distinct values whose U is at least `u`.
 fn exact_tail(n: usize, m: usize, u: usize) -> f64 {
-    // Coefficients of the Gaussian binomial: a product of (1 − q^(m+i)) / (1 − q^i). They are whole and below 2^53 up to 25 and 25 values.
+    // Coefficients of the Gaussian binomial: a product of (1 − q^(m+i)) / (1 − q^i). They are whole
+    // and below 2^53 up to 25 and 25 values.
     let length = n * m + 1;
     let mut orders = vec![0.0_f64; length];
     if let Some(first) = orders.first_mut() {
@@ -106,16 +111,17 @@ fn complementary_error(x: f64) -> f64 {
     if x < 0.0 { 2.0 - upper } else { upper }
 }
 
-/// An interval of the change of the median from `before` to `after`, in percent of the median before, that holds it with `confidence_percent`.
-/// `None` without values, or where a median may be 0.
+/// An interval of the change of the median from `before` to `after`, in percent of the median
+/// before, that holds it with `confidence_percent`. `None` without values, or where a median may
+/// be 0.
 ///
-/// It is the percentile bootstrap (B. Efron, Annals of Statistics 7, 1979) with 2,000 resamples. Draws begin at a fixed seed, so that equal
-/// samples always have an equal interval.
+/// It is the percentile bootstrap (B. Efron, Annals of Statistics 7, 1979) with 2,000 resamples.
+/// Draws begin at a fixed seed, so that equal samples always have an equal interval.
 pub fn change_of_median(before: &[u64], after: &[u64], confidence_percent: u32) -> Option<(f64, f64)> {
     let (before, after) = (thinned(before), thinned(after));
     let mut draws = Draws(0x0F10_9A7C);
     let mut changes = Vec::new();
-    for _ in 0..RESAMPLES {
+    for _ in 0..BOOTSTRAP_RESAMPLES {
         let (old, new) = (draws.median_of(&before)?, draws.median_of(&after)?);
         if old <= 0.0 {
             return None;
@@ -123,13 +129,13 @@ pub fn change_of_median(before: &[u64], after: &[u64], confidence_percent: u32) 
         changes.push((new / old - 1.0) * 100.0);
     }
     changes.sort_by(f64::total_cmp);
-    let tail = index(RESAMPLES * 100_u32.saturating_sub(confidence_percent) / 200);
+    let tail = index(BOOTSTRAP_RESAMPLES * 100_u32.saturating_sub(confidence_percent) / 200);
     let high = changes.len().checked_sub(tail + 1)?;
     Some((*changes.get(tail)?, *changes.get(high)?))
 }
 
 fn thinned(values: &[u64]) -> Vec<u64> {
-    let step = values.len().div_ceil(MOST_VALUES).max(1);
+    let step = values.len().div_ceil(MAX_VALUES).max(1);
     values.iter().copied().step_by(step).collect()
 }
 
@@ -203,7 +209,8 @@ mod tests {
     proptest! {
         #[test]
         fn the_exact_tail_is_that_of_all_orders(n in 1_usize..6, m in 1_usize..6, u in 0_usize..40) {
-            // Every choice of n places among n + m; U counts the pairs in which the first sample is larger.
+            // Every choice of n places among n + m; U counts the pairs in which the first sample is
+            // larger.
             let (mut at_least, mut all) = (0_u32, 0_u32);
             for choice in 0_u32..1 << (n + m) {
                 if choice.count_ones() != u32::try_from(n).unwrap() {

@@ -1,4 +1,5 @@
-//! What a profiled launch is bound by, as the rule that NVIDIA ships says it (`SpeedOfLight.py`), and where its warps waited.
+//! What a profiled launch is bound by, as the rule that NVIDIA ships says it (`SpeedOfLight.py`),
+//! and where its warps waited.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ const NO_BOUND: f64 = 0.8;
 /// Below this on both sides neither unit bounds.
 const LATENCY_BOUND: f64 = 0.6;
 /// Sides this close are balanced.
-const BALANCED: f64 = 0.1;
+const MAX_BALANCED_DIFFERENCE: f64 = 0.1;
 
 /// Names of the raw page and of reports, then those of the details page.
 const COMPUTE: [&str; 2] = [
@@ -139,7 +140,7 @@ fn limiter(compute: f64, memory: f64, waves: Option<f64>) -> Limiter {
         } else {
             Limiter::Latency
         }
-    } else if (compute - memory).abs() < BALANCED {
+    } else if (compute - memory).abs() < MAX_BALANCED_DIFFERENCE {
         Limiter::Balanced
     } else if compute > memory {
         Limiter::Compute
@@ -157,11 +158,13 @@ pub struct StallReason {
     pub reason: String,
     /// Cycles between two instructions of a warp that it was in this state, on average.
     pub cycles_per_instruction: f64,
-    /// Share of all cycles between two of its instructions, as NVIDIA's rule has it, 0 to 1. Shares may add up to a little more.
+    /// Share of all cycles between two of its instructions, as NVIDIA's rule has it, 0 to 1. Shares
+    /// may add up to a little more.
     pub share: f64,
 }
 
-/// States of warps between two instructions, the longest first. `selected` is the cycle in which the instruction was issued.
+/// States of warps between two instructions, the longest first. `selected` is the cycle in which
+/// the instruction was issued.
 pub fn stall_reasons(metrics: &BTreeMap<String, Metric>) -> Vec<StallReason> {
     let found = metrics.iter().filter_map(|(name, metric)| {
         let reason = name.strip_prefix("smsp__average_warps_issue_stalled_")?;

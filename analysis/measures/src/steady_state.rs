@@ -2,7 +2,7 @@
 
 use flopwatch_model::Timeline;
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Table, Unit};
+use flopwatch_report::page::{Table, TableBuilder, Tile, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,7 +21,8 @@ pub struct SteadyState {
 }
 
 impl SteadyState {
-    /// Of `timeline`: the start of the earliest second iteration of a loop. Needs what [`iteration::of`] needs.
+    /// Of `timeline`: the start of the earliest second iteration of a loop. Needs what
+    /// [`iteration::of`] needs.
     pub fn of(timeline: &Timeline) -> Self {
         let found = iteration::of(timeline, &IterationOptions::default());
         let second = found.loops().filter_map(|one| Some(one.get(1)?.time.start)).min();
@@ -69,51 +70,34 @@ impl PhasedCost {
     }
 
     /// Tiles of what `what` cost, such as calls; without values where they were not recorded.
-    pub fn tiles(&self, [what, in_steady_state]: [&'static str; 2], recorded: bool) -> [(&'static str, Cell, Unit); 5] {
+    pub fn tiles(&self, [what, in_steady_state]: [&str; 2], recorded: bool) -> [Tile; 5] {
         let (cost, steady) = (self.cost, self.steady);
         [
-            (what, recorded.then_some(cost.calls).into(), Unit::None),
-            ("Time in them", recorded.then_some(cost.held_ns).into(), Unit::Ns),
-            ("GPU idle meanwhile", cost.gpu_idle_ns.into(), Unit::Ns),
-            (in_steady_state, steady.map(|steady| steady.calls).into(), Unit::None),
-            (
-                "Time in steady state",
-                steady.map(|steady| steady.held_ns).into(),
-                Unit::Ns,
-            ),
+            Tile::new(what, recorded.then_some(cost.calls)),
+            Tile::figure("Time in them", Unit::Ns, recorded.then_some(cost.held_ns)),
+            Tile::figure("GPU idle meanwhile", Unit::Ns, cost.gpu_idle_ns),
+            Tile::new(in_steady_state, steady.map(|steady| steady.calls)),
+            Tile::figure("Time in steady state", Unit::Ns, steady.map(|steady| steady.held_ns)),
         ]
     }
 
     /// A table by kind: each kind's name, and what it cost.
     pub fn by_kind<'a>(kinds: impl IntoIterator<Item = (&'a str, &'a Self)>) -> Table {
-        let columns: Vec<_> = std::iter::once(("Kind", Unit::None)).chain(Self::columns()).collect();
-        let mut table = Table::new("By kind", &columns);
-        for (kind, cost) in kinds {
-            table.push(std::iter::once(kind.replace('_', " ").into()).chain(cost.cells()));
-        }
-        table
+        let table = Table::of("By kind", kinds).column("Kind", |(kind, _)| kind.replace('_', " "));
+        Self::columns(table, |(_, cost)| cost).build()
     }
 
-    /// Columns of [`PhasedCost::cells`].
-    pub fn columns() -> Vec<(&'static str, Unit)> {
-        let more = [
-            ("First", Unit::Ns),
-            ("Last", Unit::Ns),
-            ("Calls in steady state", Unit::None),
-            ("Total in steady state", Unit::Ns),
-        ];
-        CallCost::COLUMNS.into_iter().chain(more).collect()
-    }
-
-    /// Cells of a table.
-    pub fn cells(&self) -> Vec<Cell> {
-        let more = [
-            self.first_ns.into(),
-            self.last_ns.into(),
-            self.steady.map(|steady| steady.calls).into(),
-            self.steady.map(|steady| steady.total_ns).into(),
-        ];
-        self.cost.cells().into_iter().chain(more).collect()
+    /// Adds the columns of each row's cost.
+    pub fn columns<'a, T: Copy>(table: TableBuilder<T>, cost: impl Fn(T) -> &'a Self) -> TableBuilder<T> {
+        CallCost::columns(table, |row| cost(row).cost)
+            .figure("First", Unit::Ns, |row| cost(row).first_ns)
+            .figure("Last", Unit::Ns, |row| cost(row).last_ns)
+            .column("Calls in steady state", |row| {
+                cost(row).steady.map(|steady| steady.calls)
+            })
+            .figure("Total in steady state", Unit::Ns, |row| {
+                cost(row).steady.map(|steady| steady.total_ns)
+            })
     }
 }
 

@@ -1,4 +1,5 @@
-//! What each thread was recorded to do at any time, as far as waits of GPUs have their causes there.
+//! What each thread was recorded to do at any time, as far as waits of GPUs have their causes
+//! there.
 
 use flopwatch_model::{Category, Timeline, index};
 use schemars::JsonSchema;
@@ -7,6 +8,7 @@ use serde::Serialize;
 use crate::api_call::ApiCall;
 use crate::enclosing::Threads;
 use crate::interval::Interval;
+use crate::os_call::OsCall;
 
 /// What a thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
@@ -26,7 +28,9 @@ pub enum HostActivity {
     OtherCall,
     /// The profiler's own work.
     Profiler,
-    /// A call of the operating system.
+    /// A call of the operating system that waits for another thread, a lock or time to pass.
+    OsWait,
+    /// Any other call of the operating system.
     OsCall,
     /// Nothing of these was recorded: the program's own code, or a thread that does not run.
     NothingRecorded,
@@ -45,7 +49,8 @@ impl HostActivity {
             Self::Launch => "launch call",
             Self::OtherCall => "other CUDA call",
             Self::Profiler => "profiler",
-            Self::OsCall => "operating system call",
+            Self::OsWait => "waiting call of the operating system",
+            Self::OsCall => "other call of the operating system",
             Self::NothingRecorded => "nothing recorded",
             Self::LaunchLatency => "launch latency",
         }
@@ -62,6 +67,11 @@ impl HostActivity {
             ApiCall::Other => Self::OtherCall,
         }
     }
+
+    /// What a call of the operating system does.
+    const fn of_os_call(call: OsCall) -> Self {
+        if call.waits() { Self::OsWait } else { Self::OsCall }
+    }
 }
 
 /// A piece of a thread's time.
@@ -77,8 +87,9 @@ pub struct Segment {
     pub at: u32,
 }
 
-/// The activities of all threads. Of calls inside calls the outer one counts; calls of the CUDA API come before those of the operating
-/// system that they make, and the profiler's own work before both.
+/// The activities of all threads. Of calls inside calls the outer one counts; calls of the CUDA API
+/// come before those of the operating system that they make, and the profiler's own work before
+/// both.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ThreadActivities {
     /// Per thread, sorted and without overlap.
@@ -100,7 +111,8 @@ impl ThreadActivities {
         Self { threads: found }
     }
 
-    /// What `thread` did in `window`, cut to it, in the order of time. Time between the pieces is [`HostActivity::NothingRecorded`].
+    /// What `thread` did in `window`, cut to it, in the order of time. Time between the pieces is
+    /// [`HostActivity::NothingRecorded`].
     pub fn within(&self, thread: u32, window: Interval) -> impl Iterator<Item = Segment> {
         let all = self.threads.get(index(thread)).map_or(&[][..], Vec::as_slice);
         let first = all.partition_point(|segment| segment.time.end <= window.start);
@@ -124,12 +136,12 @@ fn outermost(timeline: &Timeline, threads: &Threads, category: Category) -> Vec<
     let activity = |name: &String| match category {
         Category::CudaApi => HostActivity::of_call(ApiCall::of(name)),
         Category::Overhead => HostActivity::Profiler,
-        _ => HostActivity::OsCall,
+        _ => HostActivity::of_os_call(OsCall::of(name)),
     };
     let activities: Vec<HostActivity> = events.names.iter().map(activity).collect();
     for (at, (row, name)) in (0_u32..).zip(events.row.iter().zip(&events.name)) {
         let thread = threads.of_row(*row).and_then(|thread| found.get_mut(index(thread)));
-        let Some((thread, activity)) = thread.zip(activities.get(index(*name)).copied()) else {
+        let Some((thread, activity)) = thread.zip(activities.get(name.index()).copied()) else {
             continue;
         };
         let mut time = Interval::of(events, index(at));
@@ -219,7 +231,7 @@ mod tests {
                 (10, 30, HostActivity::Allocate),
                 (30, 35, HostActivity::Profiler),
                 (35, 50, HostActivity::Allocate),
-                (50, 80, HostActivity::OsCall),
+                (50, 80, HostActivity::OsWait),
             ]
         );
     }

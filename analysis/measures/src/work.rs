@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, gpu_work_and, index};
+use flopwatch_model::{Category, ColumnId, Events, Needs, RowId, Timeline, gpu_work_and, index};
 
 use crate::interval::{Interval, Intervals};
 use crate::kernel_class::WorkClass;
@@ -12,35 +12,30 @@ use crate::kernel_class::WorkClass;
 pub const GPU_WORK: &[Category] = gpu_work_and![];
 
 /// What [`GpuWork::of`] reads.
-pub const NAMED_WORK: Needs = Needs {
-    categories: Selection::Only(GPU_WORK),
-    names: true,
-    rows: true,
-    ..Needs::NOTHING
-};
+pub const NAMED_WORK: Needs = Needs::of(GPU_WORK).names().rows();
 
 /// A kernel, a whole graph, a copy or a memset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Work {
     /// When it ran.
     pub time: Interval,
-    /// Its category.
+    /// Category of the work.
     pub category: Category,
-    /// Its place among the events of the category.
+    /// Index of the work among the events of its category.
     pub at: u32,
-    /// Its row: a stream of a process.
-    pub row: u32,
-    /// What it is for.
+    /// Row of the timeline: a stream of a process.
+    pub row: RowId,
+    /// Purpose of the work.
     pub class: WorkClass,
 }
 
 impl Work {
-    /// Its events' columns.
+    /// Columns of the events of the work's category; `None` where the capture has none.
     pub fn events(self, timeline: &Timeline) -> Option<&Events> {
         timeline.capture.events.get(&self.category)
     }
 
-    /// Its name.
+    /// Name of the work.
     pub fn name(self, timeline: &Timeline) -> &str {
         self.events(timeline)
             .map_or("", |events| events.name_of(index(self.at)))
@@ -52,8 +47,9 @@ impl Work {
         self.events(timeline)?.number(ColumnId::Bytes, index(self.at))
     }
 
-    /// The place of the call that launched it among the events of [`Category::CudaApi`]; `None` where it was not recorded. Needs
-    /// [`ColumnId::Launch`]. One launch of a CUDA graph has many GPU operations.
+    /// The place of the call that launched it among the events of [`Category::CudaApi`]; `None`
+    /// where it was not recorded. Needs [`ColumnId::Launch`]. One launch of a CUDA graph has many
+    /// GPU operations.
     pub fn launch(self, timeline: &Timeline) -> Option<usize> {
         let launch = self.events(timeline)?.column(ColumnId::Launch)?.get(index(self.at))?;
         let launch = u32::try_from(launch).ok()?;
@@ -68,7 +64,7 @@ pub struct GpuWork {
 }
 
 impl GpuWork {
-    /// All of it.
+    /// All GPU work of the timeline.
     pub fn of(timeline: &Timeline) -> Self {
         let categories = GPU_WORK.iter().copied();
         let lists = categories.filter_map(|category| Some((category, timeline.capture.events.get(&category)?)));
@@ -80,13 +76,13 @@ impl GpuWork {
                 .map(|name| WorkClass::of(category, name).unwrap_or(WorkClass::Compute))
                 .collect();
             let usual = WorkClass::of(category, "").unwrap_or(WorkClass::Compute);
-            for at in 0..u32::try_from(events.len()).unwrap_or(u32::MAX) {
-                let name = events.name.get(index(at)).map(|name| index(*name));
+            for (at, row) in (0_u32..).zip(&events.row) {
+                let name = events.name.get(index(at)).map(|name| name.index());
                 all.push(Work {
                     time: Interval::of(events, index(at)),
                     category,
                     at,
-                    row: events.row.get(index(at)).copied().unwrap_or(0),
+                    row: *row,
                     class: name.and_then(|name| classes.get(name)).copied().unwrap_or(usual),
                 });
             }
@@ -107,16 +103,17 @@ impl GpuWork {
     }
 
     /// The work of each row, which is a stream of a process.
-    pub fn by_row(&self) -> BTreeMap<u32, Self> {
-        let mut rows: BTreeMap<u32, Self> = BTreeMap::new();
+    pub fn by_row(&self) -> BTreeMap<RowId, Self> {
+        let mut rows: BTreeMap<RowId, Self> = BTreeMap::new();
         for work in &self.all {
             rows.entry(work.row).or_default().all.push(*work);
         }
         rows
     }
 
-    /// The places in [`GpuWork::all`] of each group, in the order of starts. Rows without a key are left out.
-    pub fn places_by<K: Ord>(&self, key: impl Fn(u32) -> Option<K>) -> BTreeMap<K, Vec<u32>> {
+    /// The places in [`GpuWork::all`] of each group, in the order of starts. Rows without a key are
+    /// left out.
+    pub fn places_by<K: Ord>(&self, key: impl Fn(RowId) -> Option<K>) -> BTreeMap<K, Vec<u32>> {
         let mut groups: BTreeMap<K, Vec<u32>> = BTreeMap::new();
         for (at, work) in (0_u32..).zip(&self.all) {
             if let Some(key) = key(work.row) {
@@ -178,7 +175,7 @@ mod tests {
             let event = Event {
                 start_ns,
                 duration_ns: 10,
-                row,
+                row: RowId::new(row),
                 ..Event::default()
             };
             events.push(event, &[]);

@@ -4,9 +4,14 @@ use std::fmt::{self, Display};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
-/// How a result is written. [`Format::Json`] is every result's own form; the others are made of its [`crate::Page`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
+/// How a result is written. [`Format::Json`] is every result's own form; the others are made of its
+/// [`crate::Page`].
+#[derive(
+    Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
     /// The artifact: JSON of the result's type, or the file for another program as it is.
@@ -23,22 +28,17 @@ pub enum Format {
 }
 
 impl Format {
-    /// Raised whenever a page may be written in another way; kept results of others are never served.
-    pub const VERSION: u32 = 2;
+    /// Raised whenever a page may be written in another way; kept results of others are never
+    /// served.
+    pub const VERSION: u32 = 3;
     /// Name of the parameter that a query names it by; no analysis has a parameter of this name.
     pub const PARAMETER: &'static str = "format";
     /// Every format.
     pub const ALL: [Self; 5] = [Self::Json, Self::Page, Self::Html, Self::Csv, Self::Text];
 
-    /// Its name in queries and on command lines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Json => "json",
-            Self::Page => "page",
-            Self::Html => "html",
-            Self::Csv => "csv",
-            Self::Text => "text",
-        }
+    /// Name of the format in queries and on command lines.
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// The format of that name.
@@ -46,7 +46,8 @@ impl Format {
         Self::ALL.into_iter().find(|format| format.name() == name)
     }
 
-    /// Media type of a page that is written so; `None` of the result itself, whose definition knows it.
+    /// Media type of a page that is written so; `None` of the result itself, whose definition knows
+    /// it.
     pub const fn media_type(self) -> Option<&'static str> {
         match self {
             Self::Json => None,

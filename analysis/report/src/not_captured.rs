@@ -86,14 +86,14 @@ mod tests {
     fn kernels_in_whole_graphs_are_told_where_kernels_alone_are_looked_at() {
         let mut capture = Capture::default();
         capture.captured.insert(Category::CudaKernel);
-        let told = |capture: &Capture, categories| NotCaptured::unless_any(capture, categories, "x");
-        assert_eq!(told(&capture, &[Category::CudaKernel]), None);
+        let notice = |capture: &Capture, categories| NotCaptured::unless_any(capture, categories, "x");
+        assert_eq!(notice(&capture, &[Category::CudaKernel]), None);
         let mut graphs = Events::new(Category::CudaGraph);
         graphs.push(Event::default(), &[]);
         capture.events.insert(Category::CudaGraph, graphs);
-        let reason = told(&capture, &[Category::CudaKernel]).unwrap().reason;
+        let reason = notice(&capture, &[Category::CudaKernel]).unwrap().reason;
         assert!(reason.starts_with("1 launches of CUDA graphs"), "{reason}");
-        assert_eq!(told(&capture, gpu_work_and![]), None);
+        assert_eq!(notice(&capture, gpu_work_and![]), None);
     }
 
     #[test]
@@ -103,15 +103,15 @@ mod tests {
                 .unwrap()
                 .reason
         };
-        let told = missing(gpu_work_and![Category::NvtxRange]);
+        let notice = missing(gpu_work_and![Category::NvtxRange]);
         assert!(
-            told.starts_with("the profiler recorded no GPU work and no NVTX ranges;"),
-            "{told}"
+            notice.starts_with("the profiler recorded no GPU work and no NVTX ranges;"),
+            "{notice}"
         );
-        let told = missing(&[Category::CudaKernel, Category::CudaMemset]);
+        let notice = missing(&[Category::CudaKernel, Category::CudaMemset]);
         assert!(
-            told.starts_with("the profiler recorded no kernels and no memsets;"),
-            "{told}"
+            notice.starts_with("the profiler recorded no kernels and no memsets;"),
+            "{notice}"
         );
     }
 }

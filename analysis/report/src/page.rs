@@ -1,24 +1,33 @@
-//! A result as people read it: key figures, tables, charts and sentences, each with a place in the timeline where it has one.
+//! A result as people read it: key figures, tables, charts and sentences, each with a place in the
+//! timeline where it has one.
 //!
-//! An analysis says in `Analysis::page` how its result is read. The terminal, the self-contained HTML file, CSV and the
-//! viewer's page all show the same [`Page`], so that a figure is the same wherever it is read.
+//! An analysis says in `Analysis::page` how its result is read. The terminal, the self-contained
+//! HTML file, CSV and the viewer's page all show the same [`Page`], so that a figure is the same
+//! wherever it is read.
 
+mod bars_builder;
 pub mod category;
 pub mod csv;
 mod document;
 pub mod figure;
 mod flame;
+pub mod grid;
 pub mod html;
+pub mod names;
 mod printable;
 mod roofline;
+mod table_builder;
 pub mod text;
 
+use flopwatch_model::RowId;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+pub use bars_builder::BarsBuilder;
 pub use document::{Document, Heading, Setting, settings};
 pub use flame::shortest_kept;
 pub use roofline::{Roof, Roofline, RooflineArrow, RooflinePoint};
+pub use table_builder::TableBuilder;
 
 use crate::not_captured::NotCaptured;
 
@@ -26,13 +35,13 @@ use crate::not_captured::NotCaptured;
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PageContent")]
 pub struct Page {
-    /// Its heading.
+    /// Heading of the page.
     pub title: String,
     /// What it tells, in a sentence.
     pub about: String,
     /// What it cannot tell of these captures, shown before everything else.
     pub not_captured: Vec<NotCaptured>,
-    /// What it holds.
+    /// The blocks of the page, from top to bottom.
     pub blocks: Vec<Block>,
 }
 
@@ -79,14 +88,31 @@ pub struct Tiles {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PageTile")]
 pub struct Tile {
-    /// What it is.
+    /// What the figure on the tile measures.
     pub label: String,
-    /// Its value.
+    /// Value of the tile.
     pub value: Cell,
     /// How the value is shown.
     pub unit: Unit,
     /// How it is defined; may be empty.
     pub about: String,
+}
+
+impl Tile {
+    /// A name, a count or another value that has no unit.
+    pub fn new(label: &str, value: impl Into<Cell>) -> Self {
+        Self::figure(label, Unit::None, value)
+    }
+
+    /// A figure in a unit.
+    pub fn figure(label: &str, unit: Unit, value: impl Into<Cell>) -> Self {
+        Self {
+            label: label.to_owned(),
+            value: value.into(),
+            unit,
+            about: String::new(),
+        }
+    }
 }
 
 /// How a number is shown. The number itself is exact, in the unit that its name says.
@@ -105,7 +131,8 @@ pub enum Unit {
     Bytes,
     /// Bytes per second.
     BytesPerSecond,
-    /// A count that may be large, such as of floating-point operations: shown with a prefix of a thousand.
+    /// A count that may be large, such as of floating-point operations: shown with a prefix of a
+    /// thousand.
     Count,
     /// Floating-point operations per second.
     FlopPerSecond,
@@ -193,17 +220,36 @@ impl<T: Into<Cell>> From<Option<T>> for Cell {
     }
 }
 
-/// A place in the timeline, which the viewer opens.
+/// A time and row in a timeline, which the viewer can show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Place {
-    /// Which input, counted from 0 in the order in which they were named.
+#[schemars(rename = "Place")]
+pub struct TimelineLocation {
+    /// Index of the input that the timeline is of, counted from 0 in the order of the request.
     pub input: u32,
     /// Start in ns since the session's start.
     pub start_ns: u64,
     /// End in ns.
     pub end_ns: u64,
     /// The timeline's row, where it is one.
-    pub row: Option<u32>,
+    pub row: Option<RowId>,
+}
+
+impl TimelineLocation {
+    /// A location in the timeline of the first input.
+    pub const fn new(start_ns: u64, end_ns: u64, row: Option<RowId>) -> Self {
+        Self {
+            input: 0,
+            start_ns,
+            end_ns,
+            row,
+        }
+    }
+
+    /// The same location in the timeline of another input.
+    #[must_use]
+    pub const fn of_input(self, input: u32) -> Self {
+        Self { input, ..self }
+    }
 }
 
 /// A table.
@@ -214,12 +260,15 @@ pub struct Table {
     pub title: String,
     /// What it tells; may be empty.
     pub about: String,
-    /// Its columns.
+    /// Columns of the table.
     pub columns: Vec<TableColumn>,
     /// Its rows, each with as many cells as there are columns.
     pub rows: Vec<TableRow>,
     /// Rows that were left out behind these.
     pub left_out: u64,
+    /// Whether it is closed until its reader opens it: what explains a page and is no result of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub folded: bool,
 }
 
 /// A column of a table.
@@ -228,13 +277,15 @@ pub struct Table {
 pub struct TableColumn {
     /// Its head, as people read it and as CSV has it.
     pub title: String,
-    /// What programs know it by, as the head of its CSV; where it is empty that is the title with the unit.
+    /// What programs know it by, as the head of its CSV; where it is empty that is the title with
+    /// the unit.
     pub name: String,
     /// How its numbers are shown.
     pub unit: Unit,
-    /// Digits behind the point of its [`Cell::Number`]s in CSV, and on screen and paper where the unit does not scale them; null is as
-    /// many as there are in CSV, and as the unit needs elsewhere. A number that lies in the middle between two is rounded before it
-    /// becomes a cell, as the table defines.
+    /// Digits behind the point of its [`Cell::Number`]s in CSV, and on screen and paper where the
+    /// unit does not scale them; null is as many as there are in CSV, and as the unit needs
+    /// elsewhere. A number that lies in the middle between two is rounded before it becomes a cell,
+    /// as the table defines.
     pub decimals: Option<u8>,
     /// What it says; may be empty.
     pub about: String,
@@ -264,14 +315,15 @@ impl TableColumn {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PageRow")]
 pub struct TableRow {
-    /// Its cells.
+    /// Cells of the row.
     pub cells: Vec<Cell>,
     /// Where it is in the timeline.
-    pub place: Option<Place>,
+    pub place: Option<TimelineLocation>,
 }
 
 impl Table {
-    /// A table without rows. Columns are `(head, unit)`.
+    /// A table without rows, for one whose columns are known only when it is made; [`Table::of`]
+    /// makes one of a list. Columns are `(head, unit)`.
     pub fn new(title: &str, columns: &[(&str, Unit)]) -> Self {
         let columns = columns.iter().map(|(title, unit)| TableColumn {
             title: (*title).to_owned(),
@@ -310,10 +362,10 @@ impl Table {
     }
 
     /// Adds a row that is at a place.
-    pub fn push_at(&mut self, place: Place, cells: impl IntoIterator<Item = Cell>) {
+    pub fn push_at(&mut self, location: TimelineLocation, cells: impl IntoIterator<Item = Cell>) {
         self.rows.push(TableRow {
             cells: cells.into_iter().collect(),
-            place: Some(place),
+            place: Some(location),
         });
     }
 }
@@ -322,7 +374,7 @@ impl Table {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PageBars")]
 pub struct Bars {
-    /// Its heading.
+    /// Heading of the chart.
     pub title: String,
     /// How values are shown.
     pub unit: Unit,
@@ -338,7 +390,7 @@ pub struct Bars {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PageSeries")]
 pub struct Series {
-    /// Its name.
+    /// Name of the series.
     pub name: String,
     /// Its values; null is not known.
     pub values: Vec<Option<f64>>,
@@ -348,7 +400,7 @@ pub struct Series {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PageLines")]
 pub struct Lines {
-    /// Its heading.
+    /// Heading of the chart.
     pub title: String,
     /// How values are shown.
     pub unit: Unit,
@@ -358,12 +410,13 @@ pub struct Lines {
     pub series: Vec<Series>,
 }
 
-/// A flame graph: frames inside frames, each as wide as its value. Its frames are lists of equal length, a frame behind those around it, and
-/// beside each other the largest first; the first frame is all.
+/// A flame graph: frames inside frames, each as wide as its value. Its frames are lists of equal
+/// length, a frame behind those around it, and beside each other the largest first; the first frame
+/// is all.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PageFlame")]
 pub struct Flame {
-    /// Its heading.
+    /// Heading of the flame graph.
     pub title: String,
     /// How values are shown.
     pub unit: Unit,
@@ -377,7 +430,8 @@ pub struct Flame {
     pub name: Vec<u32>,
     /// How many frames are around each.
     pub depth: Vec<u32>,
-    /// The value of each, with the frames inside it. Of a difference it is what both captures have together.
+    /// The value of each, with the frames inside it. Of a difference it is what both captures have
+    /// together.
     pub value: Vec<u64>,
     /// The value of each without the frames inside it.
     pub own: Vec<u64>,
@@ -392,7 +446,8 @@ pub struct Flame {
 }
 
 impl Page {
-    /// Whether something was not captured and no table has a row: sentences say so then, and empty tables and bars of nothing are not drawn.
+    /// Whether something was not captured and no table has a row: sentences say so then, and empty
+    /// tables and bars of nothing are not drawn.
     pub(crate) fn lacks_all(&self) -> bool {
         let has_rows = |block: &Block| matches!(block, Block::Table(table) if !table.rows.is_empty());
         !self.not_captured.is_empty() && !self.blocks.iter().any(has_rows)
@@ -407,6 +462,14 @@ impl Page {
         }
     }
 
+    /// A page without blocks, of a result that says what was not captured.
+    pub fn of(title: &str, about: &str, not_captured: &[NotCaptured]) -> Self {
+        Self {
+            not_captured: not_captured.to_vec(),
+            ..Self::new(title, about)
+        }
+    }
+
     /// Adds a paragraph.
     pub fn text(&mut self, title: &str, text: impl Into<String>) {
         self.blocks.push(Block::Text(Text {
@@ -415,25 +478,20 @@ impl Page {
         }));
     }
 
-    /// Adds key figures: `(label, value, unit)`.
-    pub fn tiles(&mut self, tiles: impl IntoIterator<Item = (&'static str, Cell, Unit)>) {
-        let tiles = tiles.into_iter().map(|(label, value, unit)| Tile {
-            label: label.to_owned(),
-            value,
-            unit,
-            about: String::new(),
-        });
-        self.blocks.push(Block::Tiles(Tiles { tiles: tiles.collect() }));
+    /// Adds key figures.
+    pub fn tiles(&mut self, tiles: impl IntoIterator<Item = Tile>) {
+        let tiles = tiles.into_iter().collect();
+        self.blocks.push(Block::Tiles(Tiles { tiles }));
     }
 
     /// Adds a table.
-    pub fn table(&mut self, table: Table) {
-        self.blocks.push(Block::Table(table));
+    pub fn table(&mut self, table: impl Into<Table>) {
+        self.blocks.push(Block::Table(table.into()));
     }
 
     /// Adds bars.
-    pub fn bars(&mut self, bars: Bars) {
-        self.blocks.push(Block::Bars(bars));
+    pub fn bars(&mut self, bars: impl Into<Bars>) {
+        self.blocks.push(Block::Bars(bars.into()));
     }
 
     /// Adds a flame graph.

@@ -1,4 +1,5 @@
-//! Results that are shown as a table: told by their type's schema, so that nobody describes the columns again.
+//! Results that are shown as a table: told by their type's schema, so that nobody describes the
+//! columns again.
 
 use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
@@ -62,7 +63,8 @@ impl Tabular {
         Some(Self { columns: columns? })
     }
 
-    /// The rows of a result of this table as cells, in the order of the columns; an empty text is nothing.
+    /// The rows of a result of this table as cells, in the order of the columns; an empty text is
+    /// nothing.
     pub fn cells(&self, result: &Value) -> Vec<Vec<String>> {
         let rows = result.get(ROWS).and_then(Value::as_array);
         let row = |row: &Value| self.columns.iter().map(|column| text(row.get(&column.name))).collect();
@@ -70,12 +72,12 @@ impl Tabular {
     }
 }
 
-/// The fields of an object of that schema, in the order of the type. JSON objects have no order of their own: a field's place is that among the
-/// required ones, which keep the type's.
+/// The fields of an object of that schema, in the order of the type. JSON objects have no order of
+/// their own: a field's place is that among the required ones, which keep the type's.
 fn fields(schema: &Value) -> Option<Vec<(&str, &Value)>> {
     let properties = schema.get("properties")?.as_object()?;
     let order = schema.get("required").and_then(Value::as_array);
-    let place = |name: &str| {
+    let position = |name: &str| {
         let order = order?.iter();
         order.map(Value::as_str).position(|known| known == Some(name))
     };
@@ -83,7 +85,7 @@ fn fields(schema: &Value) -> Option<Vec<(&str, &Value)>> {
         .iter()
         .map(|(name, property)| (name.as_str(), property))
         .collect();
-    fields.sort_by_key(|(name, _)| place(name).unwrap_or(usize::MAX));
+    fields.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
     Some(fields)
 }
 
@@ -92,12 +94,8 @@ fn about(property: &Value) -> &str {
 }
 
 /// The page of a result that has no words of its own: its table, or its figures and lists.
-pub fn page_of(name: &str, about: &str, schema: &Schema, result: &Value) -> Page {
-    let mut title = name.replace('-', " ");
-    if let Some(first) = title.get_mut(..1) {
-        first.make_ascii_uppercase();
-    }
-    let mut page = Page::new(&title, about);
+pub fn page_of(title: &str, about: &str, schema: &Schema, result: &Value) -> Page {
+    let mut page = Page::new(title, about);
     let missing = result.get(NOT_CAPTURED).map(Vec::<NotCaptured>::deserialize);
     page.not_captured = missing.and_then(Result::ok).unwrap_or_default();
     let Some(tabular) = Tabular::of(schema) else {
@@ -120,7 +118,8 @@ pub fn page_of(name: &str, about: &str, schema: &Schema, result: &Value) -> Page
     page
 }
 
-/// The figures of a result as tiles, its lists as tables, and what is neither as JSON. What is null was not captured, as its words say.
+/// The figures of a result as tiles, its lists as tables, and what is neither as JSON. What is null
+/// was not captured, as its words say.
 fn blocks(page: &mut Page, schema: &Schema, result: &Value) {
     let definitions = schema.get("$defs");
     let mut own = fields(schema.as_value()).unwrap_or_default();
@@ -161,7 +160,8 @@ fn blocks(page: &mut Page, schema: &Schema, result: &Value) {
     page.blocks.extend(rest);
 }
 
-/// A list of objects: the fields of their type first, then those that only some have. A row with a start leads there.
+/// A list of objects: the fields of their type first, then those that only some have. A row with a
+/// start leads there.
 fn table_of(title: &str, schema: Option<&Value>, list: &[Value]) -> page::Table {
     let own = schema.and_then(fields).unwrap_or_default();
     let mut columns: Vec<page::TableColumn> = own.iter().map(|(name, property)| head(name, about(property))).collect();
@@ -180,8 +180,8 @@ fn table_of(title: &str, schema: Option<&Value>, list: &[Value]) -> page::Table 
     };
     for row in list {
         let cells: Vec<Cell> = columns.iter().map(|column| cell(row.get(&column.name))).collect();
-        match place(row) {
-            Some(place) => table.push_at(place, cells),
+        match location(row) {
+            Some(location) => table.push_at(location, cells),
             None => table.push(cells),
         }
     }
@@ -190,16 +190,11 @@ fn table_of(title: &str, schema: Option<&Value>, list: &[Value]) -> page::Table 
     table
 }
 
-fn place(row: &Value) -> Option<page::Place> {
+fn location(row: &Value) -> Option<page::TimelineLocation> {
     let ns = |name: &str| row.get(name).and_then(Value::as_u64);
     let start_ns = ns("start_ns")?;
     let end_ns = ns("end_ns").or_else(|| start_ns.checked_add(ns("duration_ns")?))?;
-    Some(page::Place {
-        input: 0,
-        start_ns,
-        end_ns,
-        row: None,
-    })
+    Some(page::TimelineLocation::new(start_ns, end_ns, None))
 }
 
 /// The head of a column: its name without the unit, which is the name's ending.
@@ -326,7 +321,7 @@ mod tests {
             ranges: None,
         };
         let page = page_of(
-            "a-report",
+            "A report",
             "about",
             &schemars::schema_for!(Report),
             &serde_json::to_value(&report).unwrap(),
@@ -366,7 +361,10 @@ mod tests {
         );
         let row = table.rows.first().unwrap();
         assert_eq!(row.cells, [Cell::from("gemm"), Cell::Integer(10), Cell::Integer(4)]);
-        assert_eq!(row.place.map(|place| (place.start_ns, place.end_ns)), Some((10, 14)));
+        assert_eq!(
+            row.place.map(|location| (location.start_ns, location.end_ns)),
+            Some((10, 14))
+        );
         assert_eq!((hints.title.as_str(), hints.text.as_str()), ("Hints", "one\ntwo"));
     }
 }

@@ -1,7 +1,7 @@
 //! What a rule found.
 
 use flopwatch_measures::iteration::Iterations;
-use flopwatch_report::page::{Cell, Place, Unit};
+use flopwatch_report::page::{Cell, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -146,19 +146,22 @@ pub struct Gain {
 /// A figure that a finding rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Evidence {
-    /// What it is.
+    /// What the figure measures, in a few words.
     pub what: String,
-    /// Its value.
+    /// Value of the figure.
     pub value: Cell,
     /// How the value is shown.
     pub unit: Unit,
     /// Where it is in the timeline.
-    pub place: Option<Place>,
+    pub place: Option<TimelineLocation>,
 }
 
-/// What a rule hands over: a [`Finding`] without what its rule and its window say.
+/// A finding as a rule returns it: a [`Finding`] without the fields that follow from the rule and
+/// from the window.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Found {
+pub(super) struct FindingDraft {
+    /// What it is in a few words, where that differs from the rule's title.
+    pub(super) title: Option<String>,
     pub(super) sentence: String,
     pub(super) gain: Option<(u64, String)>,
     pub(super) severity: Option<Severity>,
@@ -167,10 +170,11 @@ pub(super) struct Found {
     pub(super) evidence: Vec<Evidence>,
 }
 
-impl Found {
+impl FindingDraft {
     /// Something that is worth knowing, of [`Severity::Low`] and [`Confidence::High`].
     pub(super) fn new(sentence: impl Into<String>) -> Self {
         Self {
+            title: None,
             sentence: sentence.into(),
             gain: None,
             severity: None,
@@ -178,6 +182,13 @@ impl Found {
             actions: Vec::new(),
             evidence: Vec::new(),
         }
+    }
+
+    /// What it is, in place of the rule's title.
+    #[must_use]
+    pub(super) fn titled(mut self, title: impl Into<String>) -> Self {
+        self.title = Some(title.into());
+        self
     }
 
     /// Mending it is worth so much wall time in ns, if `assumption` holds.
@@ -201,8 +212,8 @@ impl Found {
         self
     }
 
-    /// It is about these iterations: what may be wrong with them goes behind its sentence, and where they may be parts of an iteration
-    /// nothing of it is sure.
+    /// It is about these iterations: what may be wrong with them goes behind its sentence, and
+    /// where they may be parts of an iteration nothing of it is sure.
     #[must_use]
     pub(super) fn on(mut self, iterations: &Iterations) -> Self {
         for caution in &iterations.cautions {
@@ -222,7 +233,7 @@ impl Found {
         self
     }
 
-    /// A figure that it rests on.
+    /// Adds a figure that the finding rests on.
     #[must_use]
     pub(super) fn evidence(mut self, what: impl Into<String>, value: impl Into<Cell>, unit: Unit) -> Self {
         self.evidence.push(Evidence {
@@ -234,7 +245,7 @@ impl Found {
         self
     }
 
-    /// The same at places.
+    /// Adds figures that the finding rests on, each at its place in the timeline.
     #[must_use]
     pub(super) fn at(mut self, rows: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(rows);

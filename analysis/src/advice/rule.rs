@@ -5,16 +5,16 @@ use flopwatch_report::page::Unit;
 use flopwatch_report::{NotCaptured, looks_inside};
 
 use super::facts::Facts;
-use super::finding::{Area, Found};
+use super::finding::{Area, FindingDraft};
 
-/// What a rule says of itself.
+/// The description of a rule.
 #[derive(Debug)]
-pub(crate) struct About {
-    /// Its name, in kebab case.
+pub(crate) struct RuleInfo {
+    /// Name of the rule, in kebab case.
     pub(crate) id: &'static str,
-    /// What it is about, in a few words.
+    /// Subject of the rule, in a few words.
     pub(crate) title: &'static str,
-    /// Which part of the work it is about.
+    /// Part of the work that the rule is about.
     pub(crate) area: Area,
     /// Of each list at least one category must have been recorded; otherwise the rule abstains. One
     /// that names kernels and no whole graphs looks at what kernels do: its rule abstains too where
@@ -23,7 +23,7 @@ pub(crate) struct About {
     /// Whether it looks at GPU work, and so abstains where there is none, and where the times of
     /// much of it cannot be.
     pub(crate) of_gpu_work: bool,
-    /// From where on it fires.
+    /// Numbers from which on the rule fires.
     pub(crate) thresholds: &'static [Threshold],
 }
 
@@ -34,9 +34,9 @@ pub(crate) struct Threshold {
     pub(crate) what: &'static str,
     /// The number, in `unit`.
     pub(crate) value: u64,
-    /// Its unit.
+    /// Unit of the threshold.
     pub(crate) unit: Unit,
-    /// Where it comes from.
+    /// Source of the number, or the reason for it, in words.
     pub(crate) source: &'static str,
 }
 
@@ -70,38 +70,64 @@ impl Threshold {
     pub(crate) fn reached(self, part: u64, whole: u64) -> bool {
         part > 0 && u128::from(part) * 100 >= u128::from(self.value) * u128::from(whole)
     }
+
+    /// Whether `part` is at least half as much as [`Threshold::reached`] asks for.
+    fn half_reached(self, part: u64, whole: u64) -> bool {
+        self.reached(part.saturating_mul(2), whole)
+    }
 }
 
 /// What a rule says of a capture.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Verdict {
-    /// It found something.
-    Fires(Box<Found>),
-    /// It found nothing.
+    /// The rule found something.
+    Fires(Box<FindingDraft>),
+    /// The rule found nothing.
     Quiet,
-    /// It could not look, and why.
+    /// The rule found less than it fires on, but half of that or more.
+    Near(Shortfall),
+    /// The rule could not look, for the reason that is given.
     Abstains(String),
 }
 
+/// A part of the window that is below a rule's threshold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shortfall {
+    /// The threshold, a share of the window.
+    pub(crate) threshold: Threshold,
+    /// The part of the window, in ns.
+    pub(crate) part_ns: u64,
+}
+
 impl Verdict {
+    /// Of `part_ns` of a window of `window_ns`, which do not reach `threshold`: near to it, or
+    /// nothing.
+    pub(crate) fn below(threshold: Threshold, part_ns: u64, window_ns: u64) -> Self {
+        if threshold.half_reached(part_ns, window_ns) {
+            Self::Near(Shortfall { threshold, part_ns })
+        } else {
+            Self::Quiet
+        }
+    }
+
     /// Abstains for that reason.
     pub(crate) fn abstain(reason: impl Into<String>) -> Self {
         Self::Abstains(reason.into())
     }
 }
 
-impl From<Found> for Verdict {
-    fn from(found: Found) -> Self {
+impl From<FindingDraft> for Verdict {
+    fn from(found: FindingDraft) -> Self {
         Self::Fires(Box::new(found))
     }
 }
 
 /// A rule of advice. Each is in a file of `rules/` and a line of [`super::rules::ALL`].
 pub(crate) trait Rule: Sync {
-    /// What it says of itself.
-    fn about(&self) -> &'static About;
+    /// Description of the rule.
+    fn about(&self) -> &'static RuleInfo;
 
-    /// Looks at a capture that has what [`About::needs`] names.
+    /// Looks at a capture that has what [`RuleInfo::needs`] names.
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict;
 
     /// A capture on which it must fire.

@@ -24,36 +24,18 @@ pub(crate) fn count(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A title as it stands within a sentence: `the GPU is idle`, but `GPUs wait`, `CUDA graphs`.
-pub(super) fn within_sentence(title: &str) -> String {
-    let mut letters = title.chars();
-    let (first, second) = (letters.next(), letters.next());
-    let is_word = !second.is_some_and(char::is_uppercase);
-    let head = first.filter(|_| is_word).map(|first| first.to_lowercase().to_string());
-    match (first, head) {
-        (Some(first), Some(head)) => head + title.get(first.len_utf8()..).unwrap_or_default(),
-        _ => title.to_owned(),
-    }
-}
-
-#[cfg(test)]
-#[test]
-fn acronyms_stay_in_capitals() {
-    for (title, within) in [
-        ("The GPU is idle", "the GPU is idle"),
-        ("GPUs wait", "GPUs wait"),
-        ("CUDA graphs", "CUDA graphs"),
-        ("A hot kernel", "a hot kernel"),
-    ] {
-        assert_eq!(within_sentence(title), within);
-    }
+/// A text as it begins a sentence.
+pub(super) fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
 }
 
 /// As many letters of a kernel's name as a sentence bears.
 pub(super) fn short(name: &str) -> String {
-    const MOST: usize = 60;
+    const MAX_NAME_CHARACTERS: usize = 60;
     let name = flopwatch_measures::kernel_name::short(name);
-    match name.char_indices().nth(MOST) {
+    match name.char_indices().nth(MAX_NAME_CHARACTERS) {
         Some((end, _)) => format!("{}…", name.get(..end).unwrap_or(name)),
         None => name.to_owned(),
     }

@@ -3,13 +3,13 @@
 mod text;
 
 use flopwatch_model::{Needs, Selection};
-use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Page, Table, Unit};
+use flopwatch_report::page::{Page, Table, Tile, Unit};
+use flopwatch_report::{Layout, NotCaptured};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::advice::{self, Advice, Finding, Limits, Outcome};
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::advice::{self, Advice, Finding, Limits, Outcome, RuleThreshold};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -37,10 +37,10 @@ impl Default for AdviceParams {
 
 impl Analysis for AdviceAnalysis {
     const NAME: &'static str = "advice";
-    const VERSION: u32 = 4;
+    const VERSION: u32 = 5;
     const ABOUT: &'static str = "What makes the capture slow, why, what mending it is worth, and what to do.";
+    const TITLE: &'static str = "Advice";
     const GROUP: Group = Group::Advice;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = Needs {
         categories: Selection::All,
         columns: Selection::All,
@@ -49,6 +49,7 @@ impl Analysis for AdviceAnalysis {
         correlations: true,
         counters: true,
         allocations: true,
+        profiles: true,
         ..Needs::NOTHING
     };
     type Params = AdviceParams;
@@ -69,41 +70,49 @@ impl Analysis for AdviceAnalysis {
         Some(gravest.map_or("none", advice::Severity::as_str))
     }
 
-    fn text(output: &Advice) -> Result<String, AnalysisError> {
-        Ok(text::render(output))
+    fn text(output: &Advice, layout: Layout) -> Result<String, AnalysisError> {
+        Ok(text::render(output, layout))
     }
 
     fn page(output: &Advice) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Advice", Self::ABOUT);
-        page.not_captured = by_reason(&output.not_captured);
+        let mut page = Page::new(Self::TITLE, Self::ABOUT);
         let high = output
             .findings
             .iter()
             .filter(|finding| finding.severity == advice::Severity::High);
         let quiet = output.rules.iter().filter(|rule| rule.outcome == Outcome::Quiet);
         page.tiles([
-            ("Findings", Cell::from(output.findings.len()), Unit::None),
-            ("Of high severity", Cell::from(high.count()), Unit::None),
-            ("Rules that found nothing", Cell::from(quiet.count()), Unit::None),
-            (
-                "Rules that could not look",
-                Cell::from(output.not_captured.len()),
-                Unit::None,
-            ),
-            ("GPUs", Cell::from(output.gpus), Unit::None),
-            (
-                "Window",
-                Cell::from((output.gpus > 0).then_some(output.window_ns)),
-                Unit::Ns,
-            ),
+            Tile::new("Findings", output.findings.len()),
+            Tile::new("Of high severity", high.count()),
+            Tile::new("Rules that found nothing", quiet.count()),
+            Tile::new("Topics that were not checked", output.not_captured.len()),
+            Tile::new("GPUs", output.gpus),
+            Tile::figure("Window", Unit::Ns, (output.gpus > 0).then_some(output.window_ns)),
         ]);
         page.table(overview(output));
         for finding in &output.findings {
             detail(&mut page, finding);
         }
+        if !output.not_captured.is_empty() {
+            page.table(not_checked(output));
+        }
+        if !output.near_misses.is_empty() {
+            page.table(near_misses(output));
+        }
         page.table(rules(output));
         Ok(page)
     }
+}
+
+/// A row for each reason why something was not looked at: it stands behind what was found.
+fn not_checked(output: &Advice) -> Table {
+    let reasons = by_reason(&output.not_captured);
+    Table::of("Not checked", &reasons)
+        .about("That says nothing about whether there is something to find.")
+        .folded()
+        .column("Topics", |lacking| lacking.what.as_str())
+        .column("Why", |lacking| lacking.reason.as_str())
+        .build()
 }
 
 /// What was not looked at, a line per reason.
@@ -123,37 +132,22 @@ fn by_reason(all: &[NotCaptured]) -> Vec<NotCaptured> {
 
 /// A row per finding.
 fn overview(output: &Advice) -> Table {
-    let mut table = Table::new(
-        "Findings",
-        &[
-            ("Finding", Unit::None),
-            ("Severity", Unit::None),
-            ("Confidence", Unit::None),
-            ("Estimated gain", Unit::Ns),
-            ("Of the window", Unit::Ratio),
-            ("What was found", Unit::None),
-            ("Do this first", Unit::None),
-        ],
-    );
-    "Gains overlap where findings have one cause: they are no sum.".clone_into(&mut table.about);
-    table.left_out = output.findings_left_out;
-    for finding in &output.findings {
-        let gain = finding.gain.as_ref();
-        let cells = [
-            Cell::from(finding.title.as_str()),
-            Cell::from(finding.severity.as_str()),
-            Cell::from(finding.confidence.as_str()),
-            Cell::from(gain.map(|gain| gain.gain_ns)),
-            Cell::from(gain.map(|gain| gain.window_share_ratio)),
-            Cell::from(finding.sentence.as_str()),
-            Cell::from(finding.actions.first().map(String::as_str)),
-        ];
-        match finding.evidence.iter().find_map(|evidence| evidence.place) {
-            Some(place) => table.push_at(place, cells),
-            None => table.push(cells),
-        }
-    }
-    table
+    Table::of("Findings", &output.findings)
+        .about("Gains overlap where findings have one cause: they are no sum.")
+        .left_out(output.findings_left_out)
+        .column("Finding", |finding| finding.title.as_str())
+        .column("Severity", |finding| finding.severity.as_str())
+        .column("Confidence", |finding| finding.confidence.as_str())
+        .figure("Estimated gain", Unit::Ns, |finding| {
+            finding.gain.as_ref().map(|gain| gain.gain_ns)
+        })
+        .figure("Of the window", Unit::Ratio, |finding| {
+            finding.gain.as_ref().map(|gain| gain.window_share_ratio)
+        })
+        .column("What was found", |finding| finding.sentence.as_str())
+        .column("Do this first", |finding| finding.actions.first().map(String::as_str))
+        .at(|finding| finding.evidence.iter().find_map(|evidence| evidence.place))
+        .build()
 }
 
 /// What one finding says in full.
@@ -177,53 +171,53 @@ fn detail(page: &mut Page, finding: &Finding) {
         }
     }
     for unit in units {
-        let mut table = Table::new("", &[("Evidence", Unit::None), ("Value", unit)]);
-        for evidence in finding.evidence.iter().filter(|evidence| evidence.unit == unit) {
-            let cells = [Cell::from(evidence.what.as_str()), evidence.value.clone()];
-            match evidence.place {
-                Some(place) => table.push_at(place, cells),
-                None => table.push(cells),
-            }
-        }
-        page.table(table);
+        let of_unit = finding.evidence.iter().filter(|evidence| evidence.unit == unit);
+        page.table(
+            Table::of("", of_unit)
+                .column("Evidence", |evidence| evidence.what.as_str())
+                .figure("Value", unit, |evidence| evidence.value.clone())
+                .at(|evidence| evidence.place),
+        );
     }
+}
+
+/// What is just below the rules' thresholds.
+fn near_misses(output: &Advice) -> Table {
+    Table::of("Just below the rules' thresholds", &output.near_misses)
+        .column("Rule", |near| near.rule.as_str())
+        .figure("Time", Unit::Ns, |near| near.time_ns)
+        .figure("Of the window", Unit::Ratio, |near| near.window_share_ratio)
+        .figure("The rule fires from", Unit::Percent, |near| near.threshold_percent)
+        .column("What was measured", |near| near.sentence.as_str())
+        .build()
 }
 
 /// What came of each rule, and from where on it fires.
 fn rules(output: &Advice) -> Table {
-    let mut table = Table::new(
-        "Rules",
-        &[
-            ("Rule", Unit::None),
-            ("About", Unit::None),
-            ("Outcome", Unit::None),
-            ("Reason", Unit::None),
-            ("Thresholds", Unit::None),
-        ],
-    );
-    for rule in &output.rules {
-        let outcome = match rule.outcome {
+    Table::of("Rules", &output.rules)
+        .folded()
+        .column("Rule", |rule| rule.rule.as_str())
+        .column("About", |rule| rule.area.as_str())
+        .column("Outcome", |rule| match rule.outcome {
             Outcome::Fired => "fired",
             Outcome::Quiet => "found nothing",
-            Outcome::Abstained => "could not look",
-        };
-        let thresholds = rule.thresholds.iter().map(|threshold| {
-            let unit = match threshold.unit {
-                Unit::Percent => " %",
-                Unit::Ns | Unit::Instant => " ns",
-                Unit::Bytes => " bytes",
-                _ => "",
-            };
-            format!("{}: {}{unit} ({})", threshold.what, threshold.value, threshold.source)
-        });
-        let thresholds: Vec<String> = thresholds.collect();
-        table.push([
-            Cell::from(rule.rule.as_str()),
-            Cell::from(rule.area.as_str()),
-            Cell::from(outcome),
-            Cell::from(rule.reason.as_str()),
-            Cell::from(thresholds.join("; ")),
-        ]);
-    }
-    table
+            Outcome::Abstained => "not checked",
+        })
+        .column("Reason", |rule| rule.reason.as_str())
+        .column("Thresholds", |rule| {
+            let thresholds: Vec<String> = rule.thresholds.iter().map(threshold).collect();
+            thresholds.join("; ")
+        })
+        .build()
+}
+
+/// A threshold with its unit and source.
+fn threshold(threshold: &RuleThreshold) -> String {
+    let unit = match threshold.unit {
+        Unit::Percent => " %",
+        Unit::Ns | Unit::Instant => " ns",
+        Unit::Bytes => " bytes",
+        _ => "",
+    };
+    format!("{}: {}{unit} ({})", threshold.what, threshold.value, threshold.source)
 }

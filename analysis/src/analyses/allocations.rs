@@ -1,16 +1,18 @@
-//! What it costs to give out and take back memory, and whether the program still does so in its steady state.
+//! What it costs to give out and take back memory, and whether the program still does so in its
+//! steady state.
 
 use std::collections::BTreeMap;
 
 use flopwatch_measures::host_call::{HostCall, ProcessGpus, without_version};
 use flopwatch_measures::steady_state::{PhasedCost, SteadyState};
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, index};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, index};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place, Table, Unit};
+use flopwatch_report::page::{Page, Table, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -34,7 +36,8 @@ impl Default for AllocationsParams {
 }
 
 /// What a call of the API does with memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum AllocationCall {
     /// Gives out memory of a device: `cudaMalloc`, `cuMemAlloc`.
@@ -57,17 +60,8 @@ pub enum AllocationCall {
 
 impl AllocationCall {
     /// Name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::DeviceAllocate => "device_allocate",
-            Self::DeviceFree => "device_free",
-            Self::PoolAllocate => "pool_allocate",
-            Self::PoolFree => "pool_free",
-            Self::ManagedAllocate => "managed_allocate",
-            Self::HostAllocate => "host_allocate",
-            Self::HostFree => "host_free",
-            Self::Map => "map",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
     /// What the call of that name does; `None` of one that has to do with no memory.
@@ -110,9 +104,10 @@ const CALLS: &str = "calls that allocate and free";
 /// What allocations cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationsResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// When the steady state begins in ns: with the second iteration of the program's loop. Null where no iterations are found.
+    /// When the steady state begins in ns: with the second iteration of the program's loop. Null
+    /// where no iterations are found.
     pub steady_from_ns: Option<u64>,
     /// All calls that allocate and free.
     pub calls: PhasedCost,
@@ -138,7 +133,7 @@ pub struct AllocationCallRow {
 /// One call.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct AllocationCallSeen {
-    /// Its name.
+    /// Name of the call.
     pub name: String,
     /// What it does.
     pub kind: AllocationCall,
@@ -149,7 +144,7 @@ pub struct AllocationCallSeen {
     /// Whether it began in the steady state; null where it is not known when that begins.
     pub in_steady_state: Option<bool>,
     /// Where it is.
-    pub place: Place,
+    pub place: TimelineLocation,
 }
 
 /// What a framework's allocator did on a device.
@@ -179,16 +174,13 @@ impl Analysis for Allocations {
     const NAME: &'static str = "allocations";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "What it costs to give out and take back memory: time, GPU idle meanwhile, and what is left of it in the steady state.";
+    const TITLE: &'static str = "Allocations of memory";
     const GROUP: Group = Group::Host;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(flopwatch_measures::iteration::ITERATION_CATEGORIES),
-        columns: Selection::Only(&[ColumnId::Launch, ColumnId::StepNumber, ColumnId::RangeStyle]),
-        names: true,
-        rows: true,
-        allocations: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(flopwatch_measures::iteration::ITERATION_CATEGORIES)
+        .columns(&[ColumnId::Launch, ColumnId::StepNumber, ColumnId::RangeStyle])
+        .names()
+        .rows()
+        .allocations();
     type Params = AllocationsParams;
     type Output = AllocationsResult;
 
@@ -197,12 +189,12 @@ impl Analysis for Allocations {
     }
 
     fn page(output: &AllocationsResult) -> Result<Page, AnalysisError> {
-        Ok(page(Self::ABOUT, output))
+        Ok(page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 impl AllocationsResult {
-    /// Of a timeline.
+    /// Computes the result for one timeline.
     pub fn of(timeline: &Timeline, params: AllocationsParams) -> Self {
         let capture = &timeline.capture;
         let kinds: Vec<Option<AllocationCall>> =
@@ -213,7 +205,7 @@ impl AllocationsResult {
         let all = HostCall::list(timeline, Category::CudaApi, |name| of_name(name).is_some());
         let mut by_kind: BTreeMap<AllocationCall, Vec<HostCall>> = BTreeMap::new();
         let events = capture.events.get(&Category::CudaApi);
-        let kind_of = |call: &HostCall| of_name(index(*events?.name.get(index(call.at))?));
+        let kind_of = |call: &HostCall| of_name(events?.name.get(index(call.at))?.index());
         for call in &all {
             if let Some(kind) = kind_of(call) {
                 by_kind.entry(kind).or_default().push(*call);
@@ -236,7 +228,7 @@ impl AllocationsResult {
                 duration_ns: call.time.len(),
                 gpu_idle_ns: gpus.idle_ns(timeline, call),
                 in_steady_state: steady.from_ns.map(|from| call.time.start >= from),
-                place: call.place(),
+                place: call.location(),
             })
         });
         let allocator = capture.allocations.is_empty().then(|| {
@@ -264,7 +256,8 @@ impl AllocationsResult {
     }
 }
 
-// Not of `measures::pool`: a row is of a device, whichever processes and allocators gave its memory out, and has what the source says alone.
+// Not of `measures::pool`: a row is of a device, whichever processes and allocators gave its memory
+// out, and has what the source says alone.
 fn allocators(timeline: &Timeline, steady: &SteadyState) -> Vec<AllocatorRow> {
     let mut rows: BTreeMap<Option<u32>, (AllocatorRow, Option<u64>)> = BTreeMap::new();
     for one in &timeline.capture.allocations {
@@ -290,68 +283,40 @@ fn allocators(timeline: &Timeline, steady: &SteadyState) -> Vec<AllocatorRow> {
     rows.into_values().map(|(row, _)| row).collect()
 }
 
-fn page(about: &str, result: &AllocationsResult) -> Page {
-    let mut page = Page::new("Allocations of memory", about);
-    page.not_captured.clone_from(&result.not_captured);
+fn page(title: &str, about: &str, result: &AllocationsResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     let recorded = !result.not_captured.iter().any(|missing| missing.what == CALLS);
     page.tiles(result.calls.tiles(["Calls", "Calls in steady state"], recorded));
     page.table(PhasedCost::by_kind(
         result.kinds.iter().map(|row| (row.kind.name(), &row.cost)),
     ));
-    let mut longest = Table::new(
-        "Longest calls",
-        &[
-            ("Call", Unit::None),
-            ("Kind", Unit::None),
-            ("Start", Unit::Instant),
-            ("Duration", Unit::Ns),
-            ("GPU idle meanwhile", Unit::Ns),
-            ("In steady state", Unit::None),
-        ],
+    page.table(
+        Table::of("Longest calls", &result.longest)
+            .left_out(result.longest_left_out)
+            .column("Call", |call| call.name.as_str())
+            .column("Kind", |call| call.kind.name().replace('_', " "))
+            .figure("Start", Unit::Instant, |call| call.place.start_ns)
+            .figure("Duration", Unit::Ns, |call| call.duration_ns)
+            .figure("GPU idle meanwhile", Unit::Ns, |call| call.gpu_idle_ns)
+            .column("In steady state", |call| call.in_steady_state)
+            .at(|call| call.place),
     );
-    longest.left_out = result.longest_left_out;
-    for call in &result.longest {
-        let cells = [
-            call.name.as_str().into(),
-            call.kind.name().replace('_', " ").into(),
-            call.place.start_ns.into(),
-            call.duration_ns.into(),
-            call.gpu_idle_ns.into(),
-            call.in_steady_state.into(),
-        ];
-        longest.push_at(call.place, cells);
-    }
-    page.table(longest);
-    let mut allocators = Table::new(
-        "The framework's allocator",
-        &[
-            ("GPU", Unit::None),
-            ("Allocations", Unit::None),
-            ("Frees", Unit::None),
-            ("Given out", Unit::Bytes),
-            ("Peak given out", Unit::Bytes),
-            ("Peak reserved", Unit::Bytes),
-            ("Growths", Unit::None),
-            ("Shrinks", Unit::None),
-            ("Allocations in steady state", Unit::None),
-        ],
-    );
-    for row in &result.allocators {
-        allocators.push([
-            row.device
-                .map_or_else(|| "host".into(), flopwatch_report::page::Cell::from),
-            row.allocations.into(),
-            row.frees.into(),
-            row.allocated_bytes.into(),
-            row.peak_allocated_bytes.into(),
-            row.peak_reserved_bytes.into(),
-            row.growths.into(),
-            row.shrinks.into(),
-            row.steady_allocations.into(),
-        ]);
-    }
     if !result.allocators.is_empty() {
-        page.table(allocators);
+        page.table(
+            Table::of("The framework's allocator", &result.allocators)
+                .column("GPU", |row| {
+                    row.device
+                        .map_or_else(|| "host".into(), flopwatch_report::page::Cell::from)
+                })
+                .column("Allocations", |row| row.allocations)
+                .column("Frees", |row| row.frees)
+                .figure("Given out", Unit::Bytes, |row| row.allocated_bytes)
+                .figure("Peak given out", Unit::Bytes, |row| row.peak_allocated_bytes)
+                .figure("Peak reserved", Unit::Bytes, |row| row.peak_reserved_bytes)
+                .column("Growths", |row| row.growths)
+                .column("Shrinks", |row| row.shrinks)
+                .column("Allocations in steady state", |row| row.steady_allocations),
+        );
     }
     page
 }

@@ -1,13 +1,14 @@
-//! Batch-size sweep: captures of one program with different batch sizes side by side, and from where on a larger batch no longer pays.
+//! Batch-size sweep: captures of one program with different batch sizes side by side, and from
+//! where on a larger batch no longer pays.
 
 use std::collections::BTreeMap;
 
 use flopwatch_measures::coverage::Coverage;
 use flopwatch_measures::pace::Pace;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and, index, ratio, whole};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, approximate, gpu_work_and, index, ratio, whole};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Bars, Page, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Page, Table, Tile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,14 +25,17 @@ pub struct BatchSweep;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct BatchSweepParams {
-    /// The batch size of each capture in their order, separated by commas, e.g. `8,16,32`; one that is left out is taken from the shapes of operators. Count what one
-    /// iteration works on, over all devices.
+    /// The batch size of each capture in their order, separated by commas, e.g. `8,16,32`; one that
+    /// is left out is taken from the shapes of operators. Count what one iteration works on, over
+    /// all devices.
     #[schemars(length(max = 1024))]
     pub batch_sizes: String,
-    /// Peak of one device in TFLOP/s for the type of number that the model computes with, without sparsity; it goes before the rates that the captures state.
+    /// Peak of one device in TFLOP/s for the type of number that the model computes with, without
+    /// sparsity; it goes before the rates that the captures state.
     #[schemars(range(min = 0.000_001, max = 1_000_000_000.0))]
     pub peak_tflops: Option<f64>,
-    /// From this share in percent of the best throughput on a batch is large enough: the smallest of these is the knee.
+    /// From this share in percent of the best throughput on a batch is large enough: the smallest
+    /// of these is the knee.
     #[schemars(range(min = 1.0, max = 100.0))]
     pub knee_percent: f64,
 }
@@ -52,25 +56,28 @@ impl Default for BatchSweepParams {
 pub enum BatchSizeSource {
     /// It was given.
     Given,
-    /// The leading dimension of most inputs of convolutions, linear layers, embeddings and attention. Models that fold the sequence into it need the size to be given.
+    /// The leading dimension of most inputs of convolutions, linear layers, embeddings and
+    /// attention. Models that fold the sequence into it need the size to be given.
     Shapes,
 }
 
-/// The result.
+/// The result of the analysis `batch-sweep`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct BatchSweepResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// What may be wrong with the figures.
+    /// Reservations about the figures, as sentences.
     pub cautions: Vec<String>,
     /// The captures, the smallest batch first; those of unknown size last.
     pub rows: Vec<BatchSweepRow>,
-    /// The smallest batch with at least `knee_percent` of the best throughput; null without two captures of known size and time.
+    /// The smallest batch with at least `knee_percent` of the best throughput; null without two
+    /// captures of known size and time.
     pub knee_batch: Option<u64>,
     /// The best throughput in items per second.
     pub best_items_per_second: Option<f64>,
-    /// Time of an iteration in ns that does not depend on the batch: where the line through the captures (least squares) meets no items. Null without two different
-    /// sizes. Below 0 where larger batches are slower per item.
+    /// Time of an iteration in ns that does not depend on the batch: where the line through the
+    /// captures (least squares) meets no items. Null without two different sizes. Below 0 where
+    /// larger batches are slower per item.
     pub fixed_ns: Option<f64>,
     /// Time in ns that each further item costs, by that line.
     pub further_item_ns: Option<f64>,
@@ -93,14 +100,16 @@ pub struct BatchSweepRow {
     pub items_per_second: Option<f64>,
     /// Time of an item in ns.
     pub item_ns: Option<f64>,
-    /// Efficiency against linear: throughput over that of the smallest batch, of the same ratio of sizes. 1 is as long an iteration with more items.
+    /// Efficiency against linear: throughput over that of the smallest batch, of the same ratio of
+    /// sizes. 1 is as long an iteration with more items.
     pub linear_efficiency_ratio: Option<f64>,
     /// GPU busy time of those iterations; null where no GPU work was recorded.
     pub gpu_busy_ratio: Option<f64>,
-    /// Most memory in bytes that the framework had given out on a device; null where allocations were not recorded.
+    /// Most memory in bytes that the framework had given out on a device; null where allocations
+    /// were not recorded.
     pub peak_memory_bytes: Option<u64>,
-    /// Roofline prediction in ns: what the floating-point operations of an iteration take at the peak rate. Traffic of memory is not in it. Null where operations or rate
-    /// are not known.
+    /// Roofline prediction in ns: what the floating-point operations of an iteration take at the
+    /// peak rate. Traffic of memory is not in it. Null where operations or rate are not known.
     pub predicted_iteration_ns: Option<u64>,
     /// `predicted_iteration_ns` of `mean_iteration_ns`: the model FLOP utilisation.
     pub predicted_ratio: Option<f64>,
@@ -110,32 +119,30 @@ impl Analysis for BatchSweep {
     const NAME: &'static str = "batch-sweep";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Captures of one program with different batch sizes: throughput, time per item, memory, efficiency against linear, and the batch from which on more no longer pays.";
-    const GROUP: Group = Group::Comparison;
+    const TITLE: &'static str = "Batch-size sweep";
+    const GROUP: Group = Group::TensorCores;
     const INPUTS: InputCount = InputCount::Many;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![
-            Category::CudaApi,
-            Category::NvtxRange,
-            Category::Annotation,
-            Category::Step,
-            Category::CpuOp,
-            Category::DeviceOp,
-            Category::Derived
-        ]),
-        columns: Selection::Only(&[
-            ColumnId::Launch,
-            ColumnId::StepNumber,
-            ColumnId::RangeStyle,
-            ColumnId::Flops,
-            ColumnId::InputShapes,
-            ColumnId::InputTypes,
-        ]),
-        rows: true,
-        names: true,
-        allocations: true,
-        profiles: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(gpu_work_and![
+        Category::CudaApi,
+        Category::NvtxRange,
+        Category::Annotation,
+        Category::Step,
+        Category::CpuOp,
+        Category::DeviceOp,
+        Category::Derived
+    ])
+    .columns(&[
+        ColumnId::Launch,
+        ColumnId::StepNumber,
+        ColumnId::RangeStyle,
+        ColumnId::Flops,
+        ColumnId::InputShapes,
+        ColumnId::InputTypes,
+    ])
+    .rows()
+    .names()
+    .allocations()
+    .profiles();
     type Params = BatchSweepParams;
     type Output = BatchSweepResult;
 
@@ -145,7 +152,7 @@ impl Analysis for BatchSweep {
     }
 
     fn page(output: &BatchSweepResult) -> Result<Page, AnalysisError> {
-        Ok(page(Self::ABOUT, output))
+        Ok(page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
@@ -293,9 +300,9 @@ impl BatchSweepResult {
 
 /// When anything of torch.compile compiled.
 fn compiling(timeline: &Timeline) -> Coverage {
-    use flopwatch_measures::compiled::Compiled;
+    use flopwatch_measures::compiled::CompileActivity;
     use flopwatch_measures::enclosing::Threads;
-    let compiled = Compiled::of(timeline, &Threads::of(timeline));
+    let compiled = CompileActivity::of(timeline, &Threads::of(timeline));
     let times = compiled.compiling().flat_map(|(_, union)| union.as_slice());
     Coverage::of(&times.copied().collect())
 }
@@ -313,22 +320,27 @@ const BATCHED: &[(&str, usize)] = &[
 /// The leading dimension of most of these inputs; of equally many the larger.
 fn batch_of(timeline: &Timeline) -> Option<u64> {
     let operators = timeline.capture.events.get(&Category::CpuOp)?;
-    let place = |name: &String| BATCHED.iter().find(|(known, _)| known == name).map(|(_, place)| *place);
-    let places: Vec<Option<usize>> = operators.names.iter().map(place).collect();
+    let input_position = |name: &String| {
+        BATCHED
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, input_position)| *input_position)
+    };
+    let input_positions: Vec<Option<usize>> = operators.names.iter().map(input_position).collect();
     let shapes = operators.column(ColumnId::InputShapes)?;
     let mut calls: BTreeMap<(usize, u64), (usize, u64)> = BTreeMap::new();
     for (at, name) in operators.name.iter().enumerate() {
-        let place = places.get(index(*name)).copied().flatten();
-        if let Some((place, shapes)) = place.zip(shapes.get(at)) {
-            calls.entry((place, shapes)).or_insert((at, 0)).1 += 1;
+        let input_position = input_positions.get(name.index()).copied().flatten();
+        if let Some((input_position, shapes)) = input_position.zip(shapes.get(at)) {
+            calls.entry((input_position, shapes)).or_insert((at, 0)).1 += 1;
         }
     }
     let mut sizes: BTreeMap<u64, u64> = BTreeMap::new();
-    for ((place, _), (at, count)) in calls {
+    for ((input_position, _), (at, count)) in calls {
         let leading = || {
             let shapes: Vec<serde_json::Value> =
                 serde_json::from_str(operators.text(ColumnId::InputShapes, at)?).ok()?;
-            let shape = shapes.get(place)?.as_array()?;
+            let shape = shapes.get(input_position)?.as_array()?;
             // A matrix has no batch that is told from its rows.
             shape.first()?.as_u64().filter(|_| shape.len() >= 2)
         };
@@ -336,8 +348,8 @@ fn batch_of(timeline: &Timeline) -> Option<u64> {
             *sizes.entry(size).or_default() += count;
         }
     }
-    let most = sizes.into_iter().max_by_key(|(size, count)| (*count, *size));
-    most.map(|(size, _)| size)
+    let max = sizes.into_iter().max_by_key(|(size, count)| (*count, *size));
+    max.map(|(size, _)| size)
 }
 
 /// The line `fixed + size * further` through `(size, ns)` by least squares.
@@ -360,9 +372,8 @@ fn line(points: &[(u64, u64)]) -> Option<(f64, f64)> {
     (below > 0.0).then_some((mean_ns - further * mean_size, further))
 }
 
-fn page(about: &str, result: &BatchSweepResult) -> Page {
-    let mut page = Page::new("Batch-size sweep", about);
-    page.not_captured.clone_from(&result.not_captured);
+fn page(title: &str, about: &str, result: &BatchSweepResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     let known = || {
         let rows = result.rows.iter();
         rows.filter_map(|row| Some((row.batch_size?, row.items_per_second?, row)))
@@ -371,68 +382,39 @@ fn page(about: &str, result: &BatchSweepResult) -> Page {
         return page;
     }
     page.tiles([
-        ("Knee", result.knee_batch.into(), Unit::None),
-        (
-            "Best throughput, items per second",
-            result.best_items_per_second.into(),
-            Unit::None,
-        ),
-        ("Fixed time of an iteration", result.fixed_ns.into(), Unit::Ns),
-        ("Each further item", result.further_item_ns.into(), Unit::Ns),
+        Tile::new("Knee", result.knee_batch),
+        Tile::new("Best throughput, items per second", result.best_items_per_second),
+        Tile::figure("Fixed time of an iteration", Unit::Ns, result.fixed_ns),
+        Tile::figure("Each further item", Unit::Ns, result.further_item_ns),
     ]);
     if !result.cautions.is_empty() {
         page.text("", result.cautions.join(" "));
     }
-    page.bars(Bars {
-        title: "Items per second by batch size".to_owned(),
-        unit: Unit::None,
-        stacked: false,
-        labels: known().map(|(size, ..)| size.to_string()).collect(),
-        series: vec![Series {
-            name: "items per second".to_owned(),
-            values: known().map(|(_, items, _)| Some(items)).collect(),
-        }],
-    });
-    let columns = [
-        ("Batch", Unit::None),
-        ("Capture", Unit::None),
-        ("Iterations", Unit::None),
-        ("Mean iteration", Unit::Ns),
-        ("Items per second", Unit::None),
-        ("Time of an item", Unit::Ns),
-        ("Of linear", Unit::Ratio),
-        ("GPU busy", Unit::Ratio),
-        ("Peak memory", Unit::Bytes),
-        ("Predicted by the roofline", Unit::Ns),
-        ("Of the mean", Unit::Ratio),
-    ];
-    let mut table = Table::new("Captures", &columns);
-    "The roofline's prediction is operations at the peak rate; traffic of memory is not in it."
-        .clone_into(&mut table.about);
-    if let Some(column) = table
-        .columns
-        .iter_mut()
-        .find(|column| column.title == "Items per second")
-    {
-        column.decimals = Some(1);
-    }
-    for row in &result.rows {
-        table.push([
-            row.batch_size.into(),
-            (row.input + 1).into(),
-            row.iterations.into(),
-            row.mean_iteration_ns.into(),
-            row.items_per_second.into(),
-            row.item_ns.into(),
-            row.linear_efficiency_ratio.into(),
-            row.gpu_busy_ratio.into(),
-            row.peak_memory_bytes.into(),
-            row.predicted_iteration_ns.into(),
-            row.predicted_ratio.into(),
-        ]);
-    }
-    table.without_unknown();
-    page.table(table);
+    page.bars(
+        Bars::of("Items per second by batch size", Unit::None, known(), |(size, ..)| {
+            size.to_string()
+        })
+        .series("items per second", |(_, items, _)| items),
+    );
+    page.table(
+        Table::of("Captures", &result.rows)
+            .about(
+                "The roofline's prediction is operations at the peak rate; traffic of memory is not in \
+                 it.",
+            )
+            .column("Batch", |row| row.batch_size)
+            .column("Capture", |row| row.input + 1)
+            .column("Iterations", |row| row.iterations)
+            .figure("Mean iteration", Unit::Ns, |row| row.mean_iteration_ns)
+            .number("Items per second", 1, |row| row.items_per_second)
+            .figure("Time of an item", Unit::Ns, |row| row.item_ns)
+            .figure("Of linear", Unit::Ratio, |row| row.linear_efficiency_ratio)
+            .figure("GPU busy", Unit::Ratio, |row| row.gpu_busy_ratio)
+            .figure("Peak memory", Unit::Bytes, |row| row.peak_memory_bytes)
+            .figure("Predicted by the roofline", Unit::Ns, |row| row.predicted_iteration_ns)
+            .figure("Of the mean", Unit::Ratio, |row| row.predicted_ratio)
+            .without_unknown(),
+    );
     page
 }
 
@@ -444,7 +426,8 @@ mod tests {
 
     use super::*;
 
-    /// Three steps behind a first one, of 100 ns and 10 per item; a convolution of `size` images in each.
+    /// Three steps behind a first one, of 100 ns and 10 per item; a convolution of `size` images in
+    /// each.
     fn program(size: u64) -> Timeline {
         let mut trace = Trace::new();
         let (ops, steps) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Annotation));
@@ -475,7 +458,7 @@ mod tests {
         let timelines: Vec<Timeline> = [40, 10, 90].map(program).into();
         let timelines: Vec<&Timeline> = timelines.iter().collect();
         let found = BatchSweepResult::of(&timelines, &BatchSweepParams::default());
-        let told: Vec<_> = found
+        let actual: Vec<_> = found
             .rows
             .iter()
             .map(|row| (row.input, row.batch_size, row.mean_iteration_ns, row.peak_memory_bytes))
@@ -485,7 +468,7 @@ mod tests {
             (0, Some(40), Some(500), Some(40_000)),
             (2, Some(90), Some(1000), Some(90_000)),
         ];
-        assert_eq!(told, expected);
+        assert_eq!(actual, expected);
         let near = |found: Option<f64>, expected: f64| (found.unwrap() - expected).abs() < 1e-6 * expected;
         assert!(near(found.rows[1].items_per_second, 8e7));
         assert!(near(found.rows[2].item_ns, 1000.0 / 90.0));
@@ -509,13 +492,13 @@ mod tests {
             ..BatchSweepParams::default()
         };
         let found = BatchSweepResult::of(&[&timelines[0], &timelines[1]], &params);
-        let told: Vec<_> = found
+        let actual: Vec<_> = found
             .rows
             .iter()
             .map(|row| (row.batch_size, row.batch_size_source))
             .collect();
         assert_eq!(
-            told,
+            actual,
             [
                 (Some(10), Some(BatchSizeSource::Shapes)),
                 (Some(64), Some(BatchSizeSource::Given))

@@ -1,5 +1,5 @@
-//! The lives of buffers: how long they were given out, which were never taken back, how often the same sizes are asked for again, and how much
-//! of that memory could be used again.
+//! The lives of buffers: how long they were given out, which were never taken back, how often the
+//! same sizes are asked for again, and how much of that memory could be used again.
 
 mod page;
 
@@ -11,14 +11,14 @@ use flopwatch_measures::largest::largest;
 use flopwatch_measures::pool::{Allocator, Buffer, Pool, PoolKey, Release};
 use flopwatch_measures::requester::{RequesterName, Requesters};
 use flopwatch_measures::reuse::Reuse;
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, count, gpu_work_and, index};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, approximate, count, gpu_work_and, index};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::analyses::memory::{place_of, without_allocations};
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::analyses::memory::{location_of, without_allocations};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -56,9 +56,10 @@ const LIFETIMES: [u64; 8] = [
 /// The lives of buffers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct BuffersResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// Iterations of the program's loop over which allocations are counted; null where none are found.
+    /// Iterations of the program's loop over which allocations are counted; null where none are
+    /// found.
     pub iterations: Option<u64>,
     /// The buffers of each allocator, process, device and kind of memory, the most bytes first.
     pub pools: Vec<BufferPool>,
@@ -79,7 +80,8 @@ pub struct BufferPool {
     pub allocations: u64,
     /// Bytes that were given out, all together.
     pub allocated_bytes: u64,
-    /// Times that memory was given out per second, from the first allocation or release to the last; null where these are one.
+    /// Times that memory was given out per second, from the first allocation or release to the
+    /// last; null where these are one.
     pub allocations_per_second: Option<f64>,
     /// Bytes that were given out per second in that time.
     pub bytes_per_second: Option<f64>,
@@ -87,9 +89,10 @@ pub struct BufferPool {
     pub allocations_per_iteration: Option<f64>,
     /// Bytes that were given out per iteration.
     pub bytes_per_iteration: Option<f64>,
-    /// Buffers that were given out during the capture and not taken back in it; null where the source says no addresses, as the next six.
+    /// Buffers that were given out during the capture and not taken back in it; null where the
+    /// source says no addresses, as the next six.
     pub kept: Option<u64>,
-    /// Their bytes.
+    /// Bytes of the buffers that are kept.
     pub kept_bytes: Option<u64>,
     /// Buffers whose memory was given out again although their release was not recorded.
     pub unrecorded_releases: Option<u64>,
@@ -99,15 +102,19 @@ pub struct BufferPool {
     pub unmatched_bytes: Option<u64>,
     /// Releases of another size than was given out.
     pub mismatched_releases: Option<u64>,
-    /// Buffers that began where another one had been and had been taken back: what the allocator did use again.
+    /// Buffers that began where another one had been and had been taken back: what the allocator
+    /// did use again.
     pub address_reuses: Option<u64>,
-    /// Times what the allocator had grew, for which it asked the driver; null where the source does not say what it had.
+    /// Times what the allocator had grew, for which it asked the driver; null where the source does
+    /// not say what it had.
     pub growths: Option<u64>,
-    /// Allocations for which a buffer of that size had been taken back before and was not given out since.
+    /// Allocations for which a buffer of that size had been taken back before and was not given out
+    /// since.
     pub reuses: u64,
     /// Their bytes: what an allocator that keeps buffers does not ask for.
     pub saved_bytes: u64,
-    /// Allocations for each buffer that is needed: 1 where nothing can be used again. Null without allocations.
+    /// Allocations for each buffer that is needed: 1 where nothing can be used again. Null without
+    /// allocations.
     pub reuse_ratio: Option<f64>,
     /// Lifetimes by class, of those that were taken back.
     pub lifetimes: Vec<LifetimeClass>,
@@ -134,7 +141,7 @@ pub struct LifetimeClass {
     pub to_ns: Option<u64>,
     /// Buffers.
     pub buffers: u64,
-    /// Their bytes.
+    /// Bytes of the buffers.
     pub bytes: u64,
 }
 
@@ -145,14 +152,15 @@ pub struct BufferLife {
     pub bytes: u64,
     /// When it was given out, in ns.
     pub given_ns: u64,
-    /// How long it was given out, in ns; up to the end of the capture where it was never taken back.
+    /// How long it was given out, in ns; up to the end of the capture where it was never taken
+    /// back.
     pub lifetime_ns: u64,
     /// What happened with it in the end.
     pub release: Release,
     /// Who asked for it.
     pub requester: RequesterName,
     /// Where it is.
-    pub place: Place,
+    pub place: TimelineLocation,
 }
 
 /// Allocations of one size.
@@ -187,25 +195,22 @@ impl Analysis for Buffers {
     const NAME: &'static str = "buffers";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Lifetimes of buffers, those that are never taken back, how often the same sizes are asked for, and how much could be used again.";
+    const TITLE: &'static str = "Buffers";
     const GROUP: Group = Group::Memory;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![
-            Category::CudaApi,
-            Category::CpuOp,
-            Category::PythonFunction,
-            Category::NvtxRange,
-            Category::Annotation,
-            Category::Step,
-            Category::Derived
-        ]),
-        columns: Selection::Only(&[ColumnId::Launch, ColumnId::StepNumber, ColumnId::RangeStyle]),
-        names: true,
-        rows: true,
-        correlations: true,
-        allocations: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(gpu_work_and![
+        Category::CudaApi,
+        Category::CpuOp,
+        Category::PythonFunction,
+        Category::NvtxRange,
+        Category::Annotation,
+        Category::Step,
+        Category::Derived
+    ])
+    .columns(&[ColumnId::Launch, ColumnId::StepNumber, ColumnId::RangeStyle])
+    .names()
+    .rows()
+    .correlations()
+    .allocations();
     type Params = BuffersParams;
     type Output = BuffersResult;
 
@@ -214,12 +219,12 @@ impl Analysis for Buffers {
     }
 
     fn page(output: &BuffersResult) -> Result<Page, AnalysisError> {
-        Ok(page::page(Self::ABOUT, output))
+        Ok(page::page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 impl BuffersResult {
-    /// Of a timeline.
+    /// Computes the result for one timeline.
     pub fn of(timeline: &Timeline, params: BuffersParams) -> Self {
         let mut pools = Pool::all(timeline);
         let mut not_captured = Vec::new();
@@ -280,7 +285,7 @@ fn life(timeline: &Timeline, requesters: &Requesters, buffer: &Buffer) -> Buffer
         lifetime_ns: buffer.lifetime_ns(),
         release: buffer.release,
         requester: requesters.get(buffer.allocation).name(timeline),
-        place: place_of(timeline, requesters, buffer),
+        place: location_of(timeline, requesters, buffer),
     }
 }
 
@@ -466,7 +471,8 @@ mod tests {
         }
     }
 
-    /// Three steps of a buffer of 100 bytes for 5 µs, one of 40 that stays, and 7 that are taken back and were given out before.
+    /// Three steps of a buffer of 100 bytes for 5 µs, one of 40 that stays, and 7 that are taken
+    /// back and were given out before.
     fn trace() -> Timeline {
         let mut trace = Trace::new();
         let steps = trace.thread(1, 1, Track::Annotation);

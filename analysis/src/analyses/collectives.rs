@@ -10,13 +10,13 @@ use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::interval::Intervals;
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, Figures, Needs, Timeline, count, ratio};
+use flopwatch_model::{Category, Figures, Needs, RowId, Timeline, count, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -31,7 +31,8 @@ pub struct CollectivesParams {
     /// Most collectives in each list of single ones.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u32,
-    /// A collective is an outlier where it took more than so many percent of the median of its like: same operation, group and message size.
+    /// A collective is an outlier where it took more than so many percent of the median of its
+    /// like: same operation, group and message size.
     #[schemars(range(min = 101, max = 100_000))]
     pub outlier_percent: u32,
 }
@@ -48,11 +49,11 @@ impl Default for CollectivesParams {
 /// Fewest collectives that are alike for one of them to be an outlier.
 const FEWEST_ALIKE: usize = 5;
 
-/// The collectives of a capture. Times of kernels hold the wait for other ranks, so that bandwidths are lower bounds; `stragglers` takes
-/// the wait away.
+/// The collectives of a capture. Times of kernels hold the wait for other ranks, so that bandwidths
+/// are lower bounds; `stragglers` takes the wait away.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CollectivesResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// Kernels of collectives.
     pub collectives: u64,
@@ -68,7 +69,8 @@ pub struct CollectivesResult {
     pub hidden_ratio: Option<f64>,
     /// The same per device.
     pub devices: Vec<CollectiveDevice>,
-    /// Per operation, size of the group and power of two of the message's size; the longest total first.
+    /// Per operation, size of the group and power of two of the message's size; the longest total
+    /// first.
     pub rows: Vec<CollectiveRow>,
     /// Outliers, those that lost most time first.
     pub outliers: Vec<CollectiveOutlier>,
@@ -108,7 +110,8 @@ pub struct CollectiveRow {
     pub operation: CollectiveOperation,
     /// Ranks of the group; null where the source does not say it.
     pub ranks: Option<u32>,
-    /// Smallest message of the bin in bytes, a power of two; null where the source does not say sizes.
+    /// Smallest message of the bin in bytes, a power of two; null where the source does not say
+    /// sizes.
     pub from_bytes: Option<u64>,
     /// Collectives.
     pub collectives: u64,
@@ -124,7 +127,8 @@ pub struct CollectiveRow {
     pub max_ns: u64,
     /// Algorithm bandwidth: `total_bytes` by `total_ns`.
     pub algorithm_bytes_per_second: Option<f64>,
-    /// Bus bandwidth: the algorithm bandwidth times the operation's factor. Null where the group's size is not known.
+    /// Bus bandwidth: the algorithm bandwidth times the operation's factor. Null where the group's
+    /// size is not known.
     pub bus_bytes_per_second: Option<f64>,
     /// The largest bus bandwidth of one of them.
     pub best_bus_bytes_per_second: Option<f64>,
@@ -139,7 +143,7 @@ pub struct CollectiveRow {
 pub struct CollectiveCall {
     /// What the ranks do.
     pub operation: CollectiveOperation,
-    /// Its kernel.
+    /// Kernel of the call.
     pub kernel: String,
     /// Name of its process group; empty where the source does not say it.
     pub group: String,
@@ -158,7 +162,7 @@ pub struct CollectiveCall {
     /// The part of its length in which its device also computed.
     pub hidden_ns: u64,
     /// Row of the timeline.
-    pub row: u32,
+    pub row: RowId,
 }
 
 /// A collective that took much longer than its like.
@@ -177,8 +181,8 @@ impl Analysis for Collectives {
     const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "Message sizes, algorithm and bus bandwidth, outliers and hidden time of NCCL's and other collectives.";
-    const GROUP: Group = Group::Host;
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Collectives";
+    const GROUP: Group = Group::Ranks;
     const NEEDS: Needs = Found::NEEDS;
     type Params = CollectivesParams;
     type Output = CollectivesResult;
@@ -188,19 +192,19 @@ impl Analysis for Collectives {
     }
 
     fn page(output: &CollectivesResult) -> Result<Page, AnalysisError> {
-        Ok(page::page(Self::ABOUT, output))
+        Ok(page::page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 /// A collective and how much of its time computation hid.
-struct Seen<'a> {
+struct HiddenTime<'a> {
     of: &'a Collective,
     gpu: Option<Gpu>,
     hidden_ns: u64,
 }
 
 impl CollectivesResult {
-    /// Of a timeline.
+    /// Computes the result for one timeline.
     pub fn of(timeline: &Timeline, params: CollectivesParams) -> Self {
         let found = Found::of(timeline);
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
@@ -213,23 +217,23 @@ impl CollectivesResult {
             .iter()
             .map(|(gpu, computing)| (*gpu, Coverage::of(computing)))
             .collect();
-        let seen: Vec<Seen<'_>> = found
+        let seen: Vec<HiddenTime<'_>> = found
             .all
             .iter()
             .map(|of| {
                 let gpu = Gpu::of_row(timeline, of.row);
                 let hiding = gpu.and_then(|gpu| hiding.get(&gpu));
                 let hidden_ns = hiding.map_or(0, |hiding| hiding.within(of.time));
-                Seen { of, gpu, hidden_ns }
+                HiddenTime { of, gpu, hidden_ns }
             })
             .collect();
         let devices = devices(&seen, &computing);
         let sum = |of: fn(&CollectiveDevice) -> u64| devices.iter().map(of).sum();
         let (communication_ns, hidden_ns) = (sum(|device| device.communication_ns), sum(|device| device.hidden_ns));
         let sized = seen.iter().filter(|seen| seen.of.message_bytes.is_some()).count();
-        let mut by_length: Vec<&Seen<'_>> = seen.iter().collect();
+        let mut by_length: Vec<&HiddenTime<'_>> = seen.iter().collect();
         by_length.sort_by_key(|seen| (std::cmp::Reverse(seen.of.time.len()), seen.of.time.start, seen.of.at));
-        let call = |seen: &Seen<'_>| CollectiveCall::of(timeline, &found, seen);
+        let call = |seen: &HiddenTime<'_>| CollectiveCall::of(timeline, &found, seen);
         let (outliers, outliers_left_out) = outliers(&seen, params.outlier_percent, limit, &call);
         Self {
             not_captured: not_captured(timeline, seen.len(), sized),
@@ -250,8 +254,8 @@ impl CollectivesResult {
 }
 
 impl CollectiveCall {
-    fn of(timeline: &Timeline, found: &Found, seen: &Seen<'_>) -> Self {
-        let Seen { of, gpu, hidden_ns } = *seen;
+    fn of(timeline: &Timeline, found: &Found, seen: &HiddenTime<'_>) -> Self {
+        let HiddenTime { of, gpu, hidden_ns } = *seen;
         let kernels = timeline.capture.events.get(&Category::CudaKernel);
         let kernel = kernels.map_or("", |kernels| kernels.name_of(flopwatch_model::index(of.at)));
         Self {
@@ -274,14 +278,13 @@ impl CollectiveCall {
         }
     }
 
-    /// Where it is in the timeline.
-    pub fn place(&self) -> Place {
-        Place {
-            input: 0,
-            start_ns: self.start_ns,
-            end_ns: self.start_ns.saturating_add(self.duration_ns),
-            row: Some(self.row),
-        }
+    /// Location of the collective in the timeline of the first input.
+    pub fn location(&self) -> TimelineLocation {
+        TimelineLocation::new(
+            self.start_ns,
+            self.start_ns.saturating_add(self.duration_ns),
+            Some(self.row),
+        )
     }
 }
 
@@ -290,8 +293,8 @@ fn bus(of: &Collective) -> Option<f64> {
     Some(speed * of.operation.bus_factor(of.ranks?))
 }
 
-fn devices(seen: &[Seen<'_>], computing: &BTreeMap<Gpu, Intervals>) -> Vec<CollectiveDevice> {
-    let mut by_gpu: BTreeMap<Gpu, Vec<&Seen<'_>>> = BTreeMap::new();
+fn devices(seen: &[HiddenTime<'_>], computing: &BTreeMap<Gpu, Intervals>) -> Vec<CollectiveDevice> {
+    let mut by_gpu: BTreeMap<Gpu, Vec<&HiddenTime<'_>>> = BTreeMap::new();
     for one in seen {
         by_gpu.entry(one.gpu.unwrap_or_default()).or_default().push(one);
     }
@@ -314,8 +317,8 @@ fn devices(seen: &[Seen<'_>], computing: &BTreeMap<Gpu, Intervals>) -> Vec<Colle
     devices.collect()
 }
 
-fn rows(seen: &[Seen<'_>]) -> Vec<CollectiveRow> {
-    let mut bins: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
+fn rows(seen: &[HiddenTime<'_>]) -> Vec<CollectiveRow> {
+    let mut bins: BTreeMap<_, Vec<&HiddenTime<'_>>> = BTreeMap::new();
     for one in seen {
         let from_bytes = one.of.message_bytes.map(power_of_two);
         bins.entry((one.of.operation, one.of.ranks, from_bytes))
@@ -353,12 +356,12 @@ fn rows(seen: &[Seen<'_>]) -> Vec<CollectiveRow> {
 }
 
 fn outliers(
-    seen: &[Seen<'_>],
+    seen: &[HiddenTime<'_>],
     percent: u32,
     limit: usize,
-    call: &dyn Fn(&Seen<'_>) -> CollectiveCall,
+    call: &dyn Fn(&HiddenTime<'_>) -> CollectiveCall,
 ) -> (Vec<CollectiveOutlier>, u64) {
-    let mut alike: BTreeMap<_, Vec<&Seen<'_>>> = BTreeMap::new();
+    let mut alike: BTreeMap<_, Vec<&HiddenTime<'_>>> = BTreeMap::new();
     for one in seen {
         let key = (
             one.gpu,
@@ -369,14 +372,14 @@ fn outliers(
         );
         alike.entry(key).or_default().push(one);
     }
-    let mut found: Vec<(u64, f64, &Seen<'_>)> = Vec::new();
+    let mut found: Vec<(u64, f64, &HiddenTime<'_>)> = Vec::new();
     for group in alike.into_values().filter(|group| group.len() >= FEWEST_ALIKE) {
         let mut lengths: Vec<u64> = group.iter().map(|one| one.of.time.len()).collect();
         let figures = Figures::of(&mut lengths);
         let median_ns = figures.median().unwrap_or(0.0);
         // Twice the median is an integer.
         let twice = u128::from(figures.lower_median) + u128::from(figures.upper_median);
-        let is_outlier = |one: &&Seen<'_>| u128::from(one.of.time.len()) * 200 > twice * u128::from(percent);
+        let is_outlier = |one: &&HiddenTime<'_>| u128::from(one.of.time.len()) * 200 > twice * u128::from(percent);
         for one in group.into_iter().filter(is_outlier) {
             let lost = one.of.time.len().saturating_sub(narrow(twice.div_ceil(2)));
             found.push((lost, median_ns, one));
@@ -415,12 +418,12 @@ fn narrow(total: u128) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_analysis_testing::{Added, Trace};
+    use flopwatch_analysis_testing::{EventHandle, Trace};
     use flopwatch_model::ColumnId;
 
     use super::*;
 
-    fn all_reduce(trace: &mut Trace, stream: u32, start: u64, end: u64, elements: u64) -> Added {
+    fn all_reduce(trace: &mut Trace, stream: RowId, start: u64, end: u64, elements: u64) -> EventHandle {
         let kernel = trace.kernel(stream, "ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", start, end);
         trace.text(kernel, ColumnId::ElementType, "Float");
         trace.number(kernel, ColumnId::InElements, elements);
@@ -432,7 +435,8 @@ mod tests {
     fn bandwidth_is_bytes_by_time_times_the_factor_of_the_bus() {
         let mut trace = Trace::new();
         let stream = trace.stream(1, 0, 20);
-        // 4,000 bytes in 100 ns are 40 GB/s; of four ranks the links carry 2 * 3 / 4 of that, 60 GB/s.
+        // 4,000 bytes in 100 ns are 40 GB/s; of four ranks the links carry 2 * 3 / 4 of that, 60
+        // GB/s.
         all_reduce(&mut trace, stream, 0, 100, 1000);
         let result = CollectivesResult::of(&trace.build(), CollectivesParams::default());
         let [row] = &result.rows[..] else {

@@ -1,5 +1,5 @@
-//! Two captures of one program, before and after a change: whether they can be compared, what became slower or faster, and whether that is
-//! more than noise.
+//! Two captures of one program, before and after a change: whether they can be compared, what
+//! became slower or faster, and whether that is more than noise.
 
 mod comparability;
 mod differences;
@@ -9,7 +9,7 @@ mod verdict;
 
 use flopwatch_measures::counterpart::Units;
 use flopwatch_measures::iteration::IterateBy;
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, gpu_work_and};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 use schemars::JsonSchema;
@@ -42,7 +42,8 @@ pub struct CompareParams {
     /// Change of the compared time, in percent, from which on it is a regression or an improvement.
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub threshold_percent: f64,
-    /// Change in percent below which one run a side cannot tell a change from noise, whatever the threshold.
+    /// Change in percent below which one run a side cannot tell a change from noise, whatever the
+    /// threshold.
     #[schemars(range(min = 0.0, max = 1000.0))]
     pub noise_floor_percent: f64,
     /// Comparability below which there is no verdict, from 0 to 1.
@@ -103,7 +104,8 @@ pub struct Comparison {
     pub verdict: ComparisonVerdict,
     /// Why, in a sentence for people.
     pub verdict_reason: String,
-    /// Time before divided by time after, of `time`: above 1 is faster. Null where no time can be compared.
+    /// Time before divided by time after, of `time`: above 1 is faster. Null where no time can be
+    /// compared.
     pub speedup: Option<f64>,
     /// Whether the captures can be compared at all.
     pub comparability: Comparability,
@@ -111,6 +113,9 @@ pub struct Comparison {
     pub time: ComparedTime,
     /// What the times below are per.
     pub unit: ComparedUnit,
+    /// What an iteration is called, by what it was found from: `step`, `block`, `period of kernels`
+    /// and so on; null where whole captures are compared.
+    pub iteration_unit: Option<String>,
     /// The captures.
     pub before: ComparedCapture,
     /// The second capture.
@@ -123,7 +128,8 @@ pub struct Comparison {
     pub kernels_left_out: u64,
     /// Copies and memsets by direction.
     pub copies: Vec<CopyDifference>,
-    /// NVTX ranges, annotations and operators by name, the largest difference first. Their times are inclusive: a range holds those inside it.
+    /// NVTX ranges, annotations and operators by name, the largest difference first. Their times
+    /// are inclusive: a range holds those inside it.
     pub ranges: Vec<TimeDifference>,
     /// Ranges behind those.
     pub ranges_left_out: u64,
@@ -140,7 +146,7 @@ pub struct ComparedCapture {
     pub session_id: String,
     /// Name of the profiler that took it.
     pub tool: String,
-    /// Its version.
+    /// Version of the compared capture.
     pub tool_version: String,
     /// Length of the capture in ns.
     pub duration_ns: u64,
@@ -150,37 +156,36 @@ pub struct ComparedCapture {
     pub iterations: u64,
     /// Kernels that ran in what is compared.
     pub kernels: u64,
-    /// Kernels of these whose launch was not recorded: they belong to the iteration in which they began.
+    /// Kernels of these whose launch was not recorded: they belong to the iteration in which they
+    /// began.
     pub kernels_without_launch: u64,
 }
 
 impl Analysis for Compare {
     const NAME: &'static str = "compare";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Two captures, before and after a change: comparability, what differs per iteration and per kernel, and a verdict.";
     const INPUTS: InputCount = InputCount::Two;
+    const TITLE: &'static str = "Before and after";
     const GROUP: Group = Group::Comparison;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![
-            Category::CudaApi,
-            Category::NvtxRange,
-            Category::CpuOp,
-            Category::Annotation,
-            Category::Step
-        ]),
-        columns: Selection::Only(&[
-            ColumnId::Bytes,
-            ColumnId::Launch,
-            ColumnId::StepNumber,
-            ColumnId::RangeStyle,
-        ]),
-        names: true,
-        name_details: true,
-        rows: true,
-        counters: true,
-        allocations: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(gpu_work_and![
+        Category::CudaApi,
+        Category::NvtxRange,
+        Category::CpuOp,
+        Category::Annotation,
+        Category::Step
+    ])
+    .columns(&[
+        ColumnId::Bytes,
+        ColumnId::Launch,
+        ColumnId::StepNumber,
+        ColumnId::RangeStyle,
+    ])
+    .names()
+    .name_details()
+    .rows()
+    .counters()
+    .allocations();
     type Params = CompareParams;
     type Output = Comparison;
 
@@ -216,11 +221,11 @@ pub fn of(before: &Timeline, after: &Timeline, params: &CompareParams) -> Compar
     let kernels = differences::kernels(&before, &after, units);
     let ranges = differences::ranges(&before, &after, units);
     let comparability = comparability::of(&before, &after, units, &kernels);
-    let told = verdict::of(&before, &after, &comparability, params);
+    let judgement = verdict::of(&before, &after, &comparability, params);
     let limited = |mut rows: Vec<TimeDifference>| {
-        let most = usize::try_from(params.limit).unwrap_or(usize::MAX);
-        let left_out = rows.len().saturating_sub(most);
-        rows.truncate(most);
+        let max = usize::try_from(params.limit).unwrap_or(usize::MAX);
+        let left_out = rows.len().saturating_sub(max);
+        rows.truncate(max);
         (rows, u64::try_from(left_out).unwrap_or(u64::MAX))
     };
     let mut not_captured = Vec::new();
@@ -248,12 +253,13 @@ pub fn of(before: &Timeline, after: &Timeline, params: &CompareParams) -> Compar
     let (kernels, kernels_left_out) = limited(kernels);
     let (ranges, ranges_left_out) = limited(ranges);
     Comparison {
-        verdict: told.verdict,
-        verdict_reason: told.reason,
-        speedup: told.time.speedup(),
+        verdict: judgement.verdict,
+        verdict_reason: judgement.reason,
+        speedup: judgement.time.speedup(),
         comparability,
-        time: told.time,
+        time: judgement.time,
         unit,
+        iteration_unit: (unit == ComparedUnit::Iteration).then(|| before.found.unit().one.to_owned()),
         before: before.about(),
         after: after.about(),
         gpu_time,

@@ -1,14 +1,14 @@
 //! When CPU and GPU worked, and when both did.
 
 use flopwatch_measures::interval::{Interval, Intervals};
-use flopwatch_model::{Category, Events, Needs, Selection, Timeline, gpu_work_and, ratio};
+use flopwatch_model::{Category, Events, Needs, Timeline, gpu_work_and, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::category::label;
-use flopwatch_report::page::{Bars, Block, Page, Series, Text, Unit};
+use flopwatch_report::page::{Bars, Block, Page, Text, Tile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -45,13 +45,15 @@ impl Default for CpuGpuParams {
 /// The result. `cpu_only + overlap + gpu_only + neither = total`, exactly.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CpuGpuTime {
-    /// Start in ns since the session's start: of the first event that counts, or what was asked for.
+    /// Start in ns since the session's start: of the first event that counts, or what was asked
+    /// for.
     pub start_ns: u64,
     /// End in ns of the last event that counts, or what was asked for.
     pub end_ns: u64,
     /// Length in ns from the first start to the last end of what counts.
     pub total_ns: u64,
-    /// Time in ns in which any thread was inside an operator, a CUDA call or (where asked for) a Python function.
+    /// Time in ns in which any thread was inside an operator, a CUDA call or (where asked for) a
+    /// Python function.
     pub cpu_active_ns: u64,
     /// Time in ns in which any GPU ran a kernel, copy or memset.
     pub gpu_active_ns: u64,
@@ -67,11 +69,12 @@ pub struct CpuGpuTime {
     pub overlap_ratio: Option<f64>,
     /// What counted as activity of the CPU.
     pub cpu_categories: Vec<Category>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
-/// What a program does on the CPU. Ranges that a program marks are no activity of their own, nor are waits in the operating system.
+/// What a program does on the CPU. Ranges that a program marks are no activity of their own, nor
+/// are waits in the operating system.
 const CPU: &[Category] = &[Category::CpuOp, Category::CudaApi, Category::PythonFunction];
 
 const NEEDED: &[Category] = gpu_work_and![
@@ -136,12 +139,9 @@ impl Analysis for CpuGpu {
     const NAME: &'static str = "cpu-gpu";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "When the CPU was active, when GPUs were, and when both were.";
+    const TITLE: &'static str = "CPU and GPU";
     const GROUP: Group = Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(NEEDED),
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(NEEDED);
     type Params = CpuGpuParams;
     type Output = CpuGpuTime;
 
@@ -150,35 +150,26 @@ impl Analysis for CpuGpu {
     }
 
     fn page(output: &CpuGpuTime) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("CPU and GPU", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         page.tiles([
-            ("Total", output.total_ns.into(), Unit::Ns),
-            ("CPU active", output.cpu_active_ns.into(), Unit::Ns),
-            ("GPU active", output.gpu_active_ns.into(), Unit::Ns),
-            ("Both active", output.overlap_ns.into(), Unit::Ns),
-            (
+            Tile::figure("Total", Unit::Ns, output.total_ns),
+            Tile::figure("CPU active", Unit::Ns, output.cpu_active_ns),
+            Tile::figure("GPU active", Unit::Ns, output.gpu_active_ns),
+            Tile::figure("Both active", Unit::Ns, output.overlap_ns),
+            Tile::figure(
                 "Share of GPU time with the CPU active",
-                output.overlap_ratio.into(),
                 Unit::Ratio,
+                output.overlap_ratio,
             ),
         ]);
-        let series = |name: &str, time_ns| Series {
-            name: name.to_owned(),
-            values: vec![ratio(time_ns, output.total_ns)],
-        };
-        page.bars(Bars {
-            title: "Time".to_owned(),
-            unit: Unit::Ratio,
-            stacked: true,
-            labels: vec!["capture".to_owned()],
-            series: vec![
-                series("CPU alone", output.cpu_only_ns),
-                series("both", output.overlap_ns),
-                series("GPU alone", output.gpu_only_ns),
-                series("neither", output.neither_ns),
-            ],
-        });
+        page.bars(
+            Bars::of("Time", Unit::Ratio, [output], |_| "capture".to_owned())
+                .series("CPU alone", |of| ratio(of.cpu_only_ns, of.total_ns))
+                .series("both", |of| ratio(of.overlap_ns, of.total_ns))
+                .series("GPU alone", |of| ratio(of.gpu_only_ns, of.total_ns))
+                .series("neither", |of| ratio(of.neither_ns, of.total_ns))
+                .stacked(),
+        );
         let names: Vec<&str> = output.cpu_categories.iter().map(|category| label(*category)).collect();
         page.blocks.push(Block::Text(Text {
             title: "What counts".to_owned(),

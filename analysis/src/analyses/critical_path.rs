@@ -1,5 +1,7 @@
 //! The critical path of an iteration or of the whole capture: what bounds it.
 
+use strum::VariantArray;
+
 mod page;
 #[cfg(test)]
 mod tests;
@@ -10,13 +12,13 @@ use flopwatch_measures::critical_path::{self, PathPart, PathWindow, Segment};
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::iteration::{self, Assignment, IterateBy, IterationOptions, Iterations};
 use flopwatch_measures::work::{GPU_WORK, GpuWork};
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and, index, ratio};
+use flopwatch_model::{Category, ColumnId, Needs, RowId, Timeline, gpu_work_and, index, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// The longest chain of work that waits for work.
@@ -29,10 +31,12 @@ pub struct CriticalPath;
 pub struct CriticalPathParams {
     /// How iterations are looked for.
     pub by: IterateBy,
-    /// The NVTX range or annotation that is an iteration; digits may be written as `#`. Empty to choose one.
+    /// The NVTX range or annotation that is an iteration; digits may be written as `#`. Empty to
+    /// choose one.
     #[schemars(length(max = 1024))]
     pub range: String,
-    /// Number of the iteration; without one, the iteration of median length, the first of each loop left out.
+    /// Number of the iteration; without one, the iteration of median length, the first of each loop
+    /// left out.
     pub number: Option<u64>,
     /// The whole capture instead of an iteration, of the process with the most GPU work.
     pub whole: bool,
@@ -53,12 +57,12 @@ impl Default for CriticalPathParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `critical-path`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CriticalPathResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// What may be wrong with them.
+    /// Reservations about the figures, as sentences.
     pub cautions: Vec<String>,
     /// Number of the iteration; null of the whole capture.
     pub iteration: Option<u64>,
@@ -74,7 +78,8 @@ pub struct CriticalPathResult {
     pub path_ns: u64,
     /// Time in ns between begin and end that no segment has: waiting that no record explains.
     pub unexplained_ns: u64,
-    /// Length in ns of the longest chain of GPU work alone: a lower bound of the window's time however fast the processor is.
+    /// Length in ns of the longest chain of GPU work alone: a lower bound of the window's time
+    /// however fast the processor is.
     pub gpu_chain_ns: u64,
     /// What bounds the window; null without a path.
     pub verdict: Option<PathVerdict>,
@@ -97,7 +102,7 @@ pub struct CriticalPathResult {
 }
 
 /// What bounds a window: the largest share of its critical path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema, VariantArray)]
 #[serde(rename_all = "snake_case")]
 pub enum PathVerdict {
     /// The processor: operators, program code, data loading, launches, and returns from waiting.
@@ -115,13 +120,7 @@ pub enum PathVerdict {
 
 impl PathVerdict {
     /// Every verdict, in published order.
-    const ALL: [Self; 5] = [
-        Self::CpuBound,
-        Self::ComputeBound,
-        Self::CommunicationBound,
-        Self::CopyBound,
-        Self::GapBound,
-    ];
+    const ALL: &'static [Self] = Self::VARIANTS;
 
     /// What a segment counts for.
     pub fn of(segment: &Segment) -> Self {
@@ -154,7 +153,7 @@ impl PathVerdict {
 pub struct PathShare {
     /// What bounds the program during it.
     pub part: PathPart,
-    /// Its time in ns.
+    /// Time of the path in this part, in ns.
     pub time_ns: u64,
     /// Its share of the path.
     pub of_path_ratio: f64,
@@ -178,7 +177,7 @@ pub struct PathName {
 /// A segment of the path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PathSegment {
-    /// What it is.
+    /// The kind of time that the segment is.
     pub part: PathPart,
     /// Name of the operator, call or kernel; empty of the program's own code.
     pub name: String,
@@ -189,7 +188,7 @@ pub struct PathSegment {
     /// Length in ns.
     pub time_ns: u64,
     /// The timeline's row.
-    pub row: u32,
+    pub row: RowId,
 }
 
 const CATEGORIES: &[Category] = gpu_work_and![
@@ -205,22 +204,19 @@ impl Analysis for CriticalPath {
     const NAME: &'static str = "critical-path";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "The longest chain of work that waits for work in an iteration: whether CPU, compute, copies or communication bound it.";
+    const TITLE: &'static str = "Critical path";
     const GROUP: crate::Group = crate::Group::Steps;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(CATEGORIES),
-        columns: Selection::Only(&[
+    const NEEDS: Needs = Needs::of(CATEGORIES)
+        .columns(&[
             ColumnId::Launch,
             ColumnId::StepNumber,
             ColumnId::RangeStyle,
             ColumnId::WaitOnStream,
             ColumnId::WaitOnRecord,
-        ]),
-        rows: true,
-        names: true,
-        correlations: true,
-        ..Needs::NOTHING
-    };
+        ])
+        .rows()
+        .names()
+        .correlations();
     type Params = CriticalPathParams;
     type Output = CriticalPathResult;
 
@@ -234,7 +230,7 @@ impl Analysis for CriticalPath {
 }
 
 /// What the path is of.
-struct Chosen {
+struct PathScope {
     window: PathWindow,
     iteration: Option<u64>,
     name: String,
@@ -311,7 +307,8 @@ impl CriticalPathResult {
         let share = |time_ns| ratio(time_ns, self.path_ns).unwrap_or(0.0);
         let parts = found.parts();
         self.parts = PathPart::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .map(|part| {
                 let time_ns = parts.get(&part).copied().unwrap_or(0);
                 let of_path_ratio = share(time_ns);
@@ -322,11 +319,11 @@ impl CriticalPathResult {
                 }
             })
             .collect();
-        let sums = PathVerdict::ALL.map(|verdict| {
+        let sums = PathVerdict::ALL.iter().copied().map(|verdict| {
             let of = found.segments.iter().filter(|of| PathVerdict::of(of) == verdict);
             (of.map(|segment| segment.time.len()).sum::<u64>(), verdict)
         });
-        if let Some((time_ns, verdict)) = sums.into_iter().rev().max_by_key(|(time_ns, _)| *time_ns) {
+        if let Some((time_ns, verdict)) = sums.rev().max_by_key(|(time_ns, _)| *time_ns) {
             self.verdict = Some(verdict);
             self.verdict_ratio = share(time_ns);
         }
@@ -374,11 +371,11 @@ fn name_of(timeline: &Timeline, segment: Segment) -> &str {
     events.map_or("", |(events, at)| events.name_of(index(at)))
 }
 
-fn choose(timeline: &Timeline, work: &GpuWork, params: &CriticalPathParams) -> Result<Chosen, NotCaptured> {
+fn choose(timeline: &Timeline, work: &GpuWork, params: &CriticalPathParams) -> Result<PathScope, NotCaptured> {
     let whole = |cautions: Vec<String>| {
         let window = PathWindow::whole(timeline, work);
         let window = window.ok_or_else(|| NotCaptured::new("the critical path", "no GPU work was recorded"))?;
-        Ok(Chosen {
+        Ok(PathScope {
             window,
             iteration: None,
             name: String::new(),
@@ -403,21 +400,21 @@ fn choose(timeline: &Timeline, work: &GpuWork, params: &CriticalPathParams) -> R
             }
         };
     }
-    let place = place_of(&iterations, params.number).ok_or_else(|| {
+    let position = find_position(&iterations, params.number).ok_or_else(|| {
         let wanted = params.number.unwrap_or(0);
         NotCaptured::new("the critical path", format!("no iteration has the number {wanted}"))
     })?;
-    let window = PathWindow::of_iteration(timeline, &iterations, place);
+    let window = PathWindow::of_iteration(timeline, &iterations, position);
     let mut window = window.ok_or_else(|| NotCaptured::new("the critical path", "the iteration has no row"))?;
     if iterations.is_device_time() {
-        window.time = launches_of(timeline, work, &iterations, place).ok_or_else(|| {
+        window.time = launches_of(timeline, work, &iterations, position).ok_or_else(|| {
             let reason = "the iteration is GPU time, and none of its launches was recorded";
             NotCaptured::new("the critical path", reason)
         })?;
         window.thread = None;
     }
-    let iteration = iterations.list.get(index(place)).copied();
-    Ok(Chosen {
+    let iteration = iterations.list.get(index(position)).copied();
+    Ok(PathScope {
         window,
         iteration: iteration.map(|iteration| iteration.number),
         name: iteration.map_or("", |iteration| iteration.name(timeline)).to_owned(),
@@ -426,39 +423,39 @@ fn choose(timeline: &Timeline, work: &GpuWork, params: &CriticalPathParams) -> R
 }
 
 /// The iteration of that number, or the one of median length.
-fn place_of(iterations: &Iterations, number: Option<u64>) -> Option<u32> {
-    let mut places: Vec<u32> = Vec::new();
-    let mut place = 0_u32;
+fn find_position(iterations: &Iterations, number: Option<u64>) -> Option<u32> {
+    let mut candidates: Vec<u32> = Vec::new();
+    let mut position = 0_u32;
     for of in iterations.loops() {
         for (nth, iteration) in of.iter().enumerate() {
             let wanted = number.map_or(nth > 0 || of.len() == 1, |number| iteration.number == number);
             if wanted {
-                places.push(place);
+                candidates.push(position);
             }
-            place += 1;
+            position += 1;
         }
     }
     if number.is_some() {
-        return places.first().copied();
+        return candidates.first().copied();
     }
-    places.sort_by_key(|place| {
+    candidates.sort_by_key(|position| {
         iterations
             .list
-            .get(index(*place))
+            .get(index(*position))
             .map_or(0, |iteration| iteration.time.len())
     });
-    places.get(places.len().checked_sub(1)? / 2).copied()
+    candidates.get(candidates.len().checked_sub(1)? / 2).copied()
 }
 
 /// From the first to the last launch of the iteration's GPU work.
-fn launches_of(timeline: &Timeline, work: &GpuWork, iterations: &Iterations, place: u32) -> Option<Interval> {
+fn launches_of(timeline: &Timeline, work: &GpuWork, iterations: &Iterations, position: u32) -> Option<Interval> {
     let api = timeline.capture.events.get(&Category::CudaApi)?;
     let assignment: Assignment = iterations.assign(timeline, work);
     let of = work
         .all()
         .iter()
         .zip(&assignment.iteration)
-        .filter(|(_, of)| **of == place);
+        .filter(|(_, of)| **of == position);
     let calls = of.filter_map(|(work, _)| work.launch(timeline));
     let starts = calls.filter_map(|call| api.start_ns.get(call).copied());
     let (first, last) = starts.fold((u64::MAX, 0), |(first, last), start| {

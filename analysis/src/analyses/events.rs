@@ -1,4 +1,5 @@
-//! The events themselves, in pages and by time or category: for clients that have no reader of any file.
+//! The events themselves, in pages and by time or category: for clients that have no reader of any
+//! file.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,7 +9,7 @@ use flopwatch_model::{Category, Needs, Timeline, count};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Events in the order of their starts.
@@ -67,7 +68,7 @@ pub struct EventPage {
 pub struct EventRecord {
     /// Its category, such as `cuda_kernel`.
     pub category: &'static str,
-    /// Its name.
+    /// Name of the event.
     pub name: String,
     /// Start in ns from the session's start.
     pub start_ns: u64,
@@ -94,7 +95,7 @@ impl Analysis for EventsAnalysis {
     const NAME: &'static str = "events";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Events in the order of their starts, in pages, by time and category.";
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Events";
     const NEEDS: Needs = Needs::EVERYTHING;
     type Params = EventsParams;
     type Output = EventPage;
@@ -103,26 +104,26 @@ impl Analysis for EventsAnalysis {
         let timeline = inputs.first();
         let until = if params.to_ns == 0 { u64::MAX } else { params.to_ns };
         let mut lists = matching(timeline, params, until);
-        let matching_events = lists.iter().map(|(_, places)| count(places.len())).sum();
+        let matching_events = lists.iter().map(|(_, positions)| count(positions.len())).sum();
         // The next event of each category, the earliest first.
         let mut next: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
-        for (list, (cells, places)) in lists.iter_mut().enumerate() {
-            places.reverse();
-            next.extend(start(cells, places).map(|start| Reverse((start, list))));
+        for (list, (cells, positions)) in lists.iter_mut().enumerate() {
+            positions.reverse();
+            next.extend(start(cells, positions).map(|start| Reverse((start, list))));
         }
         let (mut passed, mut events) = (0, Vec::new());
         let columns = fields(timeline);
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
         while events.len() < limit
             && let Some(Reverse((_, list))) = next.pop()
-            && let Some((cells, places)) = lists.get_mut(list)
-            && let Some(at) = places.pop()
+            && let Some((cells, positions)) = lists.get_mut(list)
+            && let Some(at) = positions.pop()
         {
             if passed >= params.after {
                 events.push(record(&columns, cells, at));
             }
             passed += 1;
-            next.extend(start(cells, places).map(|start| Reverse((start, list))));
+            next.extend(start(cells, positions).map(|start| Reverse((start, list))));
         }
         Ok(EventPage {
             session_id: timeline.session_id.clone(),
@@ -139,7 +140,7 @@ impl Analysis for EventsAnalysis {
 fn matching<'a>(timeline: &'a Timeline, params: &EventsParams, until: u64) -> Vec<(Cells<'a>, Vec<usize>)> {
     let wanted = |category: &Category| params.category.is_empty() || category.name() == params.category;
     let lists = timeline.capture.events.iter().filter(|(category, _)| wanted(category));
-    let places = lists.map(|(category, events)| {
+    let positions = lists.map(|(category, events)| {
         let cells = Cells {
             category: *category,
             events,
@@ -147,15 +148,15 @@ fn matching<'a>(timeline: &'a Timeline, params: &EventsParams, until: u64) -> Ve
         };
         // Sorted by start.
         let behind = events.start_ns.partition_point(|start| *start < until);
-        let places = (0..behind).filter(|at| params.from_ns == 0 || events.end_ns(*at) > params.from_ns);
-        (cells, places.collect())
+        let positions = (0..behind).filter(|at| params.from_ns == 0 || events.end_ns(*at) > params.from_ns);
+        (cells, positions.collect())
     });
-    places.collect()
+    positions.collect()
 }
 
 /// When the next event of a list starts.
-fn start(cells: &Cells<'_>, places: &[usize]) -> Option<u64> {
-    cells.number(Field::StartNs, *places.last()?)
+fn start(cells: &Cells<'_>, positions: &[usize]) -> Option<u64> {
+    cells.number(Field::StartNs, *positions.last()?)
 }
 
 fn record(columns: &[Field], cells: &Cells<'_>, at: usize) -> EventRecord {

@@ -5,12 +5,12 @@ use std::io::Write;
 use flopwatch_measures::flame::{Flame, FlameRow, FlameTree, FlameWeight, FrameKind, Side};
 use flopwatch_model::{Needs, Timeline, index};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Page, Table, Unit};
+use flopwatch_report::page::{Page, Table, Tile};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::analyses::flame_graph::drawn::drawn;
-use crate::analyses::flame_graph::page::{Everywhere, everywhere, unit};
+use crate::analyses::flame_graph::page::{FrameTotals, frame_totals, unit};
 use crate::analyses::flame_graph::{FlameParams, NEEDS, missing, nested};
 use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
 use crate::group::Group;
@@ -20,11 +20,12 @@ use crate::input::Inputs;
 #[derive(Debug)]
 pub struct FlameDifferenceAnalysis;
 
-/// The same as a profile of pprof.
+/// The difference of two flame graphs as a profile of pprof.
 #[derive(Debug)]
 pub struct FlameDifferencePprof;
 
-/// The result. Its `name`, `value`, `delta` and `children` are what d3-flame-graph draws as a difference.
+/// The result. Its `name`, `value`, `delta` and `children` are what d3-flame-graph draws as a
+/// difference.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FlameDifference {
     /// `all`.
@@ -48,7 +49,7 @@ pub struct FlameDifference {
     pub summed_below_ns: u64,
     /// The outermost frames, the longest first.
     pub children: Vec<FlameDifferenceFrame>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     #[serde(skip)]
     #[schemars(skip)]
@@ -58,9 +59,9 @@ pub struct FlameDifference {
 /// A frame: equal stacks of both captures are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FlameDifferenceFrame {
-    /// Its name.
+    /// Name of the frame.
     pub name: String,
-    /// What it is.
+    /// The kind of the frame.
     pub kind: FrameKind,
     /// Time in ns of both captures together, with that of the frames inside it.
     pub value: u64,
@@ -89,8 +90,8 @@ const fn sum([before, after]: [u64; 2]) -> u64 {
 /// The flame graph of both.
 fn flame_of(before: &Timeline, after: &Timeline, params: &FlameParams) -> Flame {
     let mut tree = FlameTree::default();
-    tree.add(before, &params.asked(), Side::Before);
-    tree.add(after, &params.asked(), Side::After);
+    tree.add(before, &params.options(), Side::Before);
+    tree.add(after, &params.options(), Side::After);
     tree.cut(&params.cut())
 }
 
@@ -138,7 +139,8 @@ impl Analysis for FlameDifferenceAnalysis {
     const NAME: &'static str = "flame-difference";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "What a change did to the time of each stack: the flame graphs of two captures in one.";
-    const GROUP: Group = Group::Comparison;
+    const TITLE: &'static str = "Difference of flame graphs";
+    const GROUP: Group = Group::Stacks;
     const INPUTS: InputCount = InputCount::Two;
     const NEEDS: Needs = NEEDS;
     type Params = FlameParams;
@@ -149,14 +151,13 @@ impl Analysis for FlameDifferenceAnalysis {
     }
 
     fn page(output: &FlameDifference) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Difference of flame graphs", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         let unit = unit(output.weight);
         page.tiles([
-            ("Before", output.before_ns.into(), unit),
-            ("After", output.after_ns.into(), unit),
-            ("Change", output.delta.into(), unit),
-            ("Frames", output.frames.into(), Unit::None),
+            Tile::figure("Before", unit, output.before_ns),
+            Tile::figure("After", unit, output.after_ns),
+            Tile::figure("Change", unit, output.delta),
+            Tile::new("Frames", output.frames),
         ]);
         if output.value > 0 {
             page.flame(drawn("Before and after", &output.flame, unit, true));
@@ -167,48 +168,41 @@ impl Analysis for FlameDifferenceAnalysis {
 }
 
 /// Frames in the table.
-const MOST_ROWS: usize = 50;
+const MAX_ROWS: usize = 50;
 
 /// The frames whose own time changed most.
 fn changed(output: &FlameDifference) -> Table {
     let unit = unit(output.weight);
-    let columns = [
-        ("Frame", Unit::None),
-        ("Kind", Unit::None),
-        ("Before", unit),
-        ("After", unit),
-        ("Change", unit),
-        ("Change with frames inside", unit),
-    ];
     let title = match output.weight {
         FlameWeight::Gpu | FlameWeight::Cpu => "Frames whose own time changed most",
         FlameWeight::Samples => "Frames whose own samples changed most",
     };
-    let mut table = Table::new(title, &columns);
-    let mut frames: Vec<(u32, Everywhere)> = everywhere(&output.flame)
+    let mut frames: Vec<(u32, FrameTotals)> = frame_totals(&output.flame)
         .into_iter()
         .filter(|(_, frame)| delta(frame.own_ns) != 0)
         .collect();
     frames.sort_by_key(|(_, frame)| std::cmp::Reverse(delta(frame.own_ns).unsigned_abs()));
-    table.left_out = u64::try_from(frames.len().saturating_sub(MOST_ROWS)).unwrap_or(u64::MAX);
-    for (number, frame) in frames.into_iter().take(MOST_ROWS) {
-        let known = output.flame.frames.get(index(number));
-        table.push([
-            Cell::from(known.map_or("", |frame| frame.name.as_str())),
-            known.map_or(FrameKind::Rest, |frame| frame.kind).label().into(),
-            Side::Before.of(frame.own_ns).into(),
-            Side::After.of(frame.own_ns).into(),
-            delta(frame.own_ns).into(),
-            delta(frame.total_ns).into(),
-        ]);
-    }
-    table
+    let left_out = u64::try_from(frames.len().saturating_sub(MAX_ROWS)).unwrap_or(u64::MAX);
+    let frame_at = |number: u32| output.flame.frames.get(index(number));
+    let frames = frames.into_iter().take(MAX_ROWS);
+    Table::of(title, frames.map(|(number, totals)| (frame_at(number), totals)))
+        .left_out(left_out)
+        .column("Frame", |(frame, _)| frame.map_or("", |frame| frame.name.as_str()))
+        .column("Kind", |(frame, _)| {
+            frame.map_or(FrameKind::Rest, |frame| frame.kind).label()
+        })
+        .figure("Before", unit, |(_, totals)| Side::Before.of(totals.own_ns))
+        .figure("After", unit, |(_, totals)| Side::After.of(totals.own_ns))
+        .figure("Change", unit, |(_, totals)| delta(totals.own_ns))
+        .figure("Change with frames inside", unit, |(_, totals)| delta(totals.total_ns))
+        .build()
 }
 
 impl FileAnalysis for FlameDifferencePprof {
     const NAME: &'static str = "flame-difference-pprof";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "What a change did to the time of each stack, as a profile of pprof.";
+    const TITLE: &'static str = "Difference of flame graphs for pprof";
     const INPUTS: InputCount = InputCount::Two;
     const NEEDS: Needs = NEEDS;
     const MEDIA_TYPE: &'static str = "application/vnd.google.protobuf+gzip";

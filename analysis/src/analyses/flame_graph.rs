@@ -14,17 +14,18 @@ use std::io::Write;
 use std::time::Duration;
 
 use flopwatch_measures::flame::{
-    Asked, Cut, Flame, FlameGrouping, FlameRow, FlameStacks, FlameTree, FlameWeight, FrameKind, Held, Side,
+    Cut, Flame, FlameCoverage, FlameGrouping, FlameOptions, FlameRow, FlameStacks, FlameTree, FlameWeight, FrameKind,
+    Side,
 };
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::work::GPU_WORK;
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and, index};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, gpu_work_and, index};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, FileAnalysis, InputCount};
+use crate::definition::{Analysis, AnalysisError, FileAnalysis};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -32,15 +33,15 @@ use crate::input::Inputs;
 #[derive(Debug)]
 pub struct FlameGraphAnalysis;
 
-/// Its stacks as text.
+/// The stacks of a flame graph as text.
 #[derive(Debug)]
 pub struct FlameFolded;
 
-/// Its stacks as a profile of pprof.
+/// The stacks of a flame graph as a profile of pprof.
 #[derive(Debug)]
 pub struct FlamePprof;
 
-/// Its stacks as a profile of speedscope.
+/// The stacks of a flame graph as a profile of speedscope.
 #[derive(Debug)]
 pub struct FlameSpeedscope;
 
@@ -55,16 +56,19 @@ pub struct FlameParams {
     pub stacks: FlameStacks,
     /// What the outermost frames stand for.
     pub group_by: FlameGrouping,
-    /// Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed into a frame `(shorter frames)`; GPU operations
-    /// into `(small kernels)`. Samples have no length: of them nothing is summed by it.
+    /// Frames whose time in a stack, over the whole capture, is less than this, in µs, are summed
+    /// into a frame `(shorter frames)`; GPU operations into `(small kernels)`. Samples have no
+    /// length: of them nothing is summed by it.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub min_duration_us: f64,
     /// Most frames around each other; what is deeper is summed into a frame `(deeper frames)`.
     #[schemars(range(min = 1, max = 500))]
     pub max_depth: u32,
-    /// Whether short GPU operations are summed, too; otherwise each kernel of a stack that is kept has its frame.
+    /// Whether short GPU operations are summed, too; otherwise each kernel of a stack that is kept
+    /// has its frame.
     pub group_small_kernels: bool,
-    /// Whether steps, ranges, annotations and operators whose names differ in numbers alone are one frame, as `Step *`.
+    /// Whether steps, ranges, annotations and operators whose names differ in numbers alone are one
+    /// frame, as `Step *`.
     pub merge_numbered: bool,
     /// Only time behind this, in ns since the session's start.
     pub from_ns: Option<u64>,
@@ -93,9 +97,9 @@ impl Default for FlameParams {
 }
 
 impl FlameParams {
-    pub(crate) fn asked(&self) -> Asked {
+    pub(crate) fn options(&self) -> FlameOptions {
         let window = Interval::new(self.from_ns.unwrap_or(0), self.to_ns.unwrap_or(u64::MAX));
-        Asked {
+        FlameOptions {
             weight: self.weight,
             stacks: self.stacks,
             group_by: self.group_by,
@@ -125,8 +129,9 @@ impl FlameParams {
 pub struct FlameGraph {
     /// `all`.
     pub name: String,
-    /// All time in ns: of GPUs the lengths of all GPU operations, added up; of the CPU the time of each thread inside any frame, added up.
-    /// With `weight` `samples` all figures of time count samples: here how many there are.
+    /// All time in ns: of GPUs the lengths of all GPU operations, added up; of the CPU the time of
+    /// each thread inside any frame, added up. With `weight` `samples` all figures of time count
+    /// samples: here how many there are.
     pub value: u64,
     /// Which time it is.
     pub weight: FlameWeight,
@@ -140,13 +145,13 @@ pub struct FlameGraph {
     pub gpu_ops: u64,
     /// GPU operations whose launch was not captured: they are in the frame `(launch not captured)`.
     pub gpu_ops_without_launch: u64,
-    /// Their time in ns.
+    /// Time of the work without a launch, in ns.
     pub without_launch_ns: u64,
     /// NVTX ranges of start/end style: they do not nest, and are no frames.
     pub start_end_ranges: u64,
     /// The outermost frames, the longest first.
     pub children: Vec<FlameFrame>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     #[serde(skip)]
     #[schemars(skip)]
@@ -156,9 +161,9 @@ pub struct FlameGraph {
 /// A frame: equal stacks are merged.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FlameFrame {
-    /// Its name.
+    /// Name of the frame.
     pub name: String,
-    /// What it is.
+    /// The kind of the frame.
     pub kind: FrameKind,
     /// Its time in ns, with that of the frames inside it.
     pub value: u64,
@@ -172,28 +177,25 @@ pub struct FlameFrame {
 }
 
 /// What flame graphs read.
-pub(crate) const NEEDS: Needs = Needs {
-    categories: Selection::Only(gpu_work_and![
-        Category::DeviceOp,
-        Category::CudaApi,
-        Category::Step,
-        Category::NvtxRange,
-        Category::Annotation,
-        Category::PythonFunction,
-        Category::CpuOp,
-        Category::CpuSample,
-    ]),
-    columns: Selection::Only(&[
-        ColumnId::Launch,
-        ColumnId::RangeStyle,
-        ColumnId::PythonId,
-        ColumnId::CallStack,
-    ]),
-    call_stacks: true,
-    names: true,
-    rows: true,
-    ..Needs::NOTHING
-};
+pub(crate) const NEEDS: Needs = Needs::of(gpu_work_and![
+    Category::DeviceOp,
+    Category::CudaApi,
+    Category::Step,
+    Category::NvtxRange,
+    Category::Annotation,
+    Category::PythonFunction,
+    Category::CpuOp,
+    Category::CpuSample,
+])
+.columns(&[
+    ColumnId::Launch,
+    ColumnId::RangeStyle,
+    ColumnId::PythonId,
+    ColumnId::CallStack,
+])
+.call_stacks()
+.names()
+.rows();
 
 /// What `timeline` lacks for a flame graph.
 pub(crate) fn missing(timeline: &Timeline, params: &FlameParams) -> Vec<NotCaptured> {
@@ -219,16 +221,16 @@ pub(crate) fn missing(timeline: &Timeline, params: &FlameParams) -> Vec<NotCaptu
 }
 
 /// The flame graph of a capture, and what went into it.
-pub(crate) fn flame_of(timeline: &Timeline, params: &FlameParams) -> (Flame, Held) {
+pub(crate) fn flame_of(timeline: &Timeline, params: &FlameParams) -> (Flame, FlameCoverage) {
     let mut tree = FlameTree::default();
-    let held = tree.add(timeline, &params.asked(), Side::Before);
-    (tree.cut(&params.cut()), held)
+    let coverage = tree.add(timeline, &params.options(), Side::Before);
+    (tree.cut(&params.cut()), coverage)
 }
 
 impl FlameGraphAnalysis {
     /// Of `timeline`.
     pub fn of(timeline: &Timeline, params: &FlameParams) -> FlameGraph {
-        let (flame, held) = flame_of(timeline, params);
+        let (flame, coverage) = flame_of(timeline, params);
         let count = |row: &FlameRow| match params.weight {
             FlameWeight::Gpu | FlameWeight::Samples => Side::Before.of(row.total_count),
             FlameWeight::Cpu => Side::Before.of(row.count),
@@ -249,10 +251,10 @@ impl FlameGraphAnalysis {
             frames: u64::try_from(flame.rows.len().saturating_sub(1)).unwrap_or(u64::MAX),
             frames_summed: flame.summed,
             summed_below_ns: flame.shortest_ns,
-            gpu_ops: held.gpu_ops,
-            gpu_ops_without_launch: held.unlaunched_ops,
-            without_launch_ns: held.unlaunched_ns,
-            start_end_ranges: held.start_end_ranges,
+            gpu_ops: coverage.gpu_ops,
+            gpu_ops_without_launch: coverage.unlaunched_ops,
+            without_launch_ns: coverage.unlaunched_ns,
+            start_end_ranges: coverage.start_end_ranges,
             children,
             not_captured: missing(timeline, params),
             flame,
@@ -284,8 +286,8 @@ impl Analysis for FlameGraphAnalysis {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Time of GPUs or of the CPU, or samples of it, by the stack of ranges, operators and functions.";
-    const GROUP: Group = Group::Operations;
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Flame graph";
+    const GROUP: Group = Group::Stacks;
     const NEEDS: Needs = NEEDS;
     type Params = FlameParams;
     type Output = FlameGraph;
@@ -295,7 +297,7 @@ impl Analysis for FlameGraphAnalysis {
     }
 
     fn page(output: &FlameGraph) -> Result<Page, AnalysisError> {
-        Ok(page::of_graph(output, Self::ABOUT))
+        Ok(page::of_graph(output, Self::TITLE, Self::ABOUT))
     }
 }
 
@@ -304,7 +306,7 @@ impl FileAnalysis for FlameFolded {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "The flame graph as folded stacks in ns, or in samples, for flamegraph.pl, Perfetto and others.";
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Flame graph as folded stacks";
     const NEEDS: Needs = NEEDS;
     const MEDIA_TYPE: &'static str = "text/plain; charset=utf-8";
     const FILE_NAME: &'static str = "flame.folded";
@@ -321,7 +323,7 @@ impl FileAnalysis for FlameSpeedscope {
     const NAME: &'static str = "flame-speedscope";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "The flame graph as a profile of https://www.speedscope.app.";
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Flame graph for speedscope";
     const NEEDS: Needs = NEEDS;
     const MEDIA_TYPE: &'static str = "application/json";
     const FILE_NAME: &'static str = "flame.speedscope.json";
@@ -337,7 +339,7 @@ impl FileAnalysis for FlamePprof {
     const NAME: &'static str = "flame-pprof";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "The flame graph as a profile of pprof, for `go tool pprof`, Pyroscope and others.";
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Flame graph for pprof";
     const NEEDS: Needs = NEEDS;
     const MEDIA_TYPE: &'static str = "application/vnd.google.protobuf+gzip";
     const FILE_NAME: &'static str = "flame.pb.gz";

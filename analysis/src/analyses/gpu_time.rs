@@ -6,11 +6,11 @@ use flopwatch_measures::interval::Interval;
 use flopwatch_measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
 use flopwatch_model::{Needs, Timeline, count, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Bars, Cell, Page, Place, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Cell, Page, Table, Tile, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -28,7 +28,8 @@ pub struct GpuTimeParams {
     pub from_ns: Option<u64>,
     /// Only what lies before this time in ns.
     pub to_ns: Option<u64>,
-    /// Idle pieces shorter than this, in ns, are also reported apart: they are the price of one launch after another.
+    /// Idle pieces shorter than this, in ns, are also reported apart: they are the price of one
+    /// launch after another.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub micro_idle_below_ns: u64,
 }
@@ -44,20 +45,22 @@ impl Default for GpuTimeParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `gpu-time`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct GpuTimes {
     /// The GPUs.
     pub gpus: Vec<TimeOfGpu>,
-    /// The parts of all GPUs together: sums over `gpus`, so that the window is as many times as long as there are GPUs.
+    /// The parts of all GPUs together: sums over `gpus`, so that the window is as many times as
+    /// long as there are GPUs.
     pub all: ExclusiveTime,
     /// Idle pieces below this many ns are `micro_idle_ns`.
     pub micro_idle_below_ns: u64,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
-/// Where the time of one GPU went. `compute + exposed communication + exposed memory + idle = window`, exactly.
+/// Where the time of one GPU went.
+/// `compute + exposed communication + exposed memory + idle = window`, exactly.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TimeOfGpu {
     /// The GPU whose time this is.
@@ -74,7 +77,8 @@ pub struct TimeOfGpu {
     pub busy_ns: u64,
     /// `busy_ns` of the window.
     pub busy_ratio: f64,
-    /// Time in ns in which something ran and nothing computed: HolisticTraceAnalysis's non-compute time.
+    /// Time in ns in which something ran and nothing computed: HolisticTraceAnalysis's non-compute
+    /// time.
     pub non_compute_ns: u64,
     /// Time in ns in which communication ran, hidden or not.
     pub communication_ns: u64,
@@ -149,8 +153,8 @@ impl Analysis for GpuTime {
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Where the time of each GPU went: computation, communication and copies that nothing hides, idle. The parts add \
          up to the window exactly.";
+    const TITLE: &'static str = "GPU time";
     const GROUP: Group = Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NAMED_WORK;
     type Params = GpuTimeParams;
     type Output = GpuTimes;
@@ -160,41 +164,32 @@ impl Analysis for GpuTime {
     }
 
     fn page(output: &GpuTimes) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("GPU time", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         let all = &output.all;
         let share = |part: u64| Cell::from(ratio(part, all.window_ns));
         page.tiles([
-            ("Busy", share(all.busy_ns()), Unit::Ratio),
-            ("Compute", share(all.compute_ns), Unit::Ratio),
-            (
+            Tile::figure("Busy", Unit::Ratio, share(all.busy_ns())),
+            Tile::figure("Compute", Unit::Ratio, share(all.compute_ns)),
+            Tile::figure(
                 "Exposed communication",
-                share(all.exposed_communication_ns),
                 Unit::Ratio,
+                share(all.exposed_communication_ns),
             ),
-            ("Exposed copies", share(all.exposed_memory_ns), Unit::Ratio),
-            ("Idle", share(all.idle_ns), Unit::Ratio),
+            Tile::figure("Exposed copies", Unit::Ratio, share(all.exposed_memory_ns)),
+            Tile::figure("Idle", Unit::Ratio, share(all.idle_ns)),
         ]);
-        let series = |name: &str, of: fn(&ExclusiveTime) -> u64| Series {
-            name: name.to_owned(),
-            values: output
-                .gpus
-                .iter()
-                .map(|gpu| ratio(of(&gpu.parts), gpu.parts.window_ns))
-                .collect(),
-        };
-        page.bars(Bars {
-            title: "Time per GPU".to_owned(),
-            unit: Unit::Ratio,
-            stacked: true,
-            labels: output.gpus.iter().map(|gpu| gpu.gpu.label()).collect(),
-            series: vec![
-                series("compute", |parts| parts.compute_ns),
-                series("exposed communication", |parts| parts.exposed_communication_ns),
-                series("exposed copies", |parts| parts.exposed_memory_ns),
-                series("idle", |parts| parts.idle_ns),
-            ],
-        });
+        page.bars(
+            Bars::of("Time per GPU", Unit::Ratio, &output.gpus, |gpu| gpu.gpu.label())
+                .series("compute", |gpu| ratio(gpu.parts.compute_ns, gpu.parts.window_ns))
+                .series("exposed communication", |gpu| {
+                    ratio(gpu.parts.exposed_communication_ns, gpu.parts.window_ns)
+                })
+                .series("exposed copies", |gpu| {
+                    ratio(gpu.parts.exposed_memory_ns, gpu.parts.window_ns)
+                })
+                .series("idle", |gpu| ratio(gpu.parts.idle_ns, gpu.parts.window_ns))
+                .stacked(),
+        );
         page.table(table(output));
         Ok(page)
     }
@@ -202,54 +197,26 @@ impl Analysis for GpuTime {
 
 fn table(output: &GpuTimes) -> Table {
     let ns = Unit::Ns;
-    let mut table = Table::new(
-        "Time of each GPU",
-        &[
-            ("GPU", Unit::None),
-            ("Window", ns),
-            ("Compute", ns),
-            ("Exposed communication", ns),
-            ("Exposed copies", ns),
-            ("Idle", ns),
-            ("Busy", Unit::Ratio),
-            ("Communication in all", ns),
-            ("Copies in all", ns),
-            ("GPU ops", Unit::None),
-            ("Idle pieces", Unit::None),
-            ("Longest idle", ns),
-            ("Micro idle", ns),
-        ],
-    );
-    table.about = format!(
-        "Micro idle is the idle time in pieces below {} µs.",
-        output.micro_idle_below_ns / 1000
-    );
-    for gpu in &output.gpus {
-        let parts = &gpu.parts;
-        let place = Place {
-            input: 0,
-            start_ns: gpu.start_ns,
-            end_ns: gpu.end_ns,
-            row: None,
-        };
-        let cells: [Cell; 13] = [
-            gpu.gpu.label().into(),
-            parts.window_ns.into(),
-            parts.compute_ns.into(),
-            parts.exposed_communication_ns.into(),
-            parts.exposed_memory_ns.into(),
-            parts.idle_ns.into(),
-            gpu.busy_ratio.into(),
-            gpu.communication_ns.into(),
-            gpu.memory_ns.into(),
-            gpu.gpu_ops.into(),
-            gpu.idle_pieces.into(),
-            gpu.longest_idle_ns.into(),
-            gpu.micro_idle_ns.into(),
-        ];
-        table.push_at(place, cells);
-    }
-    table
+    Table::of("Time of each GPU", &output.gpus)
+        .about(format!(
+            "Micro idle is the idle time in pieces below {} µs.",
+            output.micro_idle_below_ns / 1000
+        ))
+        .column("GPU", |gpu| gpu.gpu.label())
+        .figure("Window", ns, |gpu| gpu.parts.window_ns)
+        .figure("Compute", ns, |gpu| gpu.parts.compute_ns)
+        .figure("Exposed communication", ns, |gpu| gpu.parts.exposed_communication_ns)
+        .figure("Exposed copies", ns, |gpu| gpu.parts.exposed_memory_ns)
+        .figure("Idle", ns, |gpu| gpu.parts.idle_ns)
+        .figure("Busy", Unit::Ratio, |gpu| gpu.busy_ratio)
+        .figure("Communication in all", ns, |gpu| gpu.communication_ns)
+        .figure("Copies in all", ns, |gpu| gpu.memory_ns)
+        .column("GPU ops", |gpu| gpu.gpu_ops)
+        .column("Idle pieces", |gpu| gpu.idle_pieces)
+        .figure("Longest idle", ns, |gpu| gpu.longest_idle_ns)
+        .figure("Micro idle", ns, |gpu| gpu.micro_idle_ns)
+        .at(|gpu| TimelineLocation::new(gpu.start_ns, gpu.end_ns, None))
+        .build()
 }
 
 #[cfg(test)]
@@ -312,7 +279,8 @@ mod tests {
         assert_eq!(times.gpus[0].gpu_ops, 3);
     }
 
-    /// HolisticTraceAnalysis takes any event with a stream for work, so that the wait counts as busy.
+    /// HolisticTraceAnalysis takes any event with a stream for work, so that the wait counts as
+    /// busy.
     #[test]
     fn a_wait_that_the_gpu_sees_is_no_work() {
         let mut trace = Trace::new();
@@ -324,8 +292,8 @@ mod tests {
         assert_eq!((parts.window_ns, parts.compute_ns, parts.idle_ns), (500, 200, 300));
     }
 
-    /// HolisticTraceAnalysis rounds starts up and ends down to microseconds: the kernels are 0 and −1 µs long for it, and all the time is
-    /// idle.
+    /// HolisticTraceAnalysis rounds starts up and ends down to microseconds: the kernels are 0 and
+    /// −1 µs long for it, and all the time is idle.
     #[test]
     fn kernels_shorter_than_a_microsecond_have_their_length() {
         let mut trace = Trace::new();

@@ -11,7 +11,7 @@ use flopwatch_report::page::{Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
+use crate::definition::{Analysis, AnalysisError, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -19,10 +19,10 @@ use crate::input::Inputs;
 #[derive(Debug)]
 pub struct HloCostAnalysis;
 
-/// The result.
+/// The result of the analysis `hlo-cost`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HloCostResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// The programs, those that took longest first.
     pub rows: Vec<HloProgramCost>,
@@ -31,13 +31,14 @@ pub struct HloCostResult {
 /// Work and time of a program.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HloProgramCost {
-    /// Its name.
+    /// Name of the program.
     pub program: String,
     /// Its number, in decimal digits.
     pub program_id: String,
     /// Whether it is one after optimisation.
     pub is_optimised: bool,
-    /// Floating-point operations of one run; loops count as often as they run, where the compiler knows that.
+    /// Floating-point operations of one run; loops count as often as they run, where the compiler
+    /// knows that.
     pub flops: u64,
     /// Operations on integers and truth values of one run.
     pub integer_operations: u64,
@@ -51,7 +52,8 @@ pub struct HloProgramCost {
     pub unknown_instructions: u64,
     /// Loops whose number of runs is not known; each counts once.
     pub unknown_loops: u64,
-    /// `flops` as `compiled.cost_analysis()` counts them: loops once, and operations on integers with the others.
+    /// `flops` as `compiled.cost_analysis()` counts them: loops once, and operations on integers
+    /// with the others.
     pub cost_analysis_flops: u64,
     /// `transcendentals` as `compiled.cost_analysis()` counts them.
     pub cost_analysis_transcendentals: u64,
@@ -59,9 +61,11 @@ pub struct HloProgramCost {
     /// tuple, all of what a gather in a fusion takes from, and 1 byte less for each function of a
     /// library. It adds in floats of 32 bits, and so differs from this by the part that they round.
     pub cost_analysis_bytes: u64,
-    /// How often it ran: as often as that of its operations outside of loops that ran most often; null where none was seen.
+    /// How often it ran: as often as that of its operations outside of loops that ran most often;
+    /// null where none was seen.
     pub runs: Option<u64>,
-    /// Time in ns of its operations by themselves, of all runs and devices; null where none was seen.
+    /// Time in ns of its operations by themselves, of all runs and devices; null where none was
+    /// seen.
     pub self_ns: Option<u64>,
     /// Floating-point operations per second of that time.
     pub flops_per_second: Option<f64>,
@@ -73,8 +77,8 @@ impl Analysis for HloCostAnalysis {
     const NAME: &'static str = "hlo-cost";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "FLOP, bytes and intensity of each compiled program (JAX, XLA) counted from its instructions, beside cost_analysis and the time that was measured.";
-    const GROUP: Group = Group::Operations;
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Work of compiled programs";
+    const GROUP: Group = Group::Programs;
     const NEEDS: Needs = HLO_TIME;
     type Params = NoParameters;
     type Output = HloCostResult;
@@ -90,7 +94,7 @@ impl Analysis for HloCostAnalysis {
 
 /// Measured runs and time of a program.
 #[derive(Debug, Clone, Copy, Default)]
-struct Measured {
+struct ProgramTime {
     runs: u64,
     self_ns: u64,
 }
@@ -99,16 +103,16 @@ struct Measured {
 pub fn of(timeline: &Timeline) -> HloCostResult {
     let programs = HloPrograms::of(timeline);
     let time = HloTime::of(timeline);
-    let mut measured: HashMap<(&str, u64), Measured> = HashMap::new();
+    let mut measured: HashMap<(&str, u64), ProgramTime> = HashMap::new();
     for operation in time.operations.iter().filter(|one| !one.is_asynchronous) {
         let Some(program) = programs.find(operation.program_id, &operation.program) else {
             continue;
         };
         let sum = measured.entry((program.name.as_str(), program.id)).or_default();
         sum.self_ns = sum.self_ns.saturating_add(operation.self_ns);
-        let place = program.place(&operation.name);
+        let location = program.location(&operation.name);
         // An operation of a loop runs more often than its program.
-        if place.is_some_and(|place| Some(place.computation) == program.module.entry) {
+        if location.is_some_and(|location| Some(location.computation) == program.module.entry) {
             sum.runs = sum.runs.max(operation.occurrences());
         }
     }
@@ -129,7 +133,7 @@ pub fn of(timeline: &Timeline) -> HloCostResult {
     }
 }
 
-fn row(program: &HloProgram, measured: Option<Measured>) -> HloProgramCost {
+fn row(program: &HloProgram, measured: Option<ProgramTime>) -> HloProgramCost {
     let cost = program.costs.module;
     let once = HloCosts::of(&program.module, Loops::Once).module;
     let runs = measured.map(|measured| measured.runs).filter(|runs| *runs > 0);
@@ -160,50 +164,29 @@ fn row(program: &HloProgram, measured: Option<Measured>) -> HloProgramCost {
 }
 
 fn page(output: &HloCostResult) -> Page {
-    let mut page = Page::new("Work of compiled programs", HloCostAnalysis::ABOUT);
-    page.not_captured.clone_from(&output.not_captured);
-    let columns = [
-        ("Program", Unit::None),
-        ("Number", Unit::None),
-        ("Optimised", Unit::None),
-        ("FLOP", Unit::Count),
-        ("cost_analysis FLOP", Unit::Count),
-        ("Transcendentals", Unit::Count),
-        ("Integer operations", Unit::Count),
-        ("Bytes", Unit::Bytes),
-        ("FLOP/byte", Unit::None),
-        ("Not counted", Unit::None),
-        ("Runs", Unit::None),
-        ("Time of operations", Unit::Ns),
-        ("Arithmetic", Unit::FlopPerSecond),
-        ("Memory", Unit::BytesPerSecond),
-    ];
-    let mut table = Table::new("Programs", &columns);
-    "Of one run each. Rates are those of the operations' own time, over all runs and devices."
-        .clone_into(&mut table.about);
-    for row in &output.rows {
-        table.push([
-            row.program.as_str().into(),
-            row.program_id.as_str().into(),
-            row.is_optimised.into(),
-            row.flops.into(),
-            row.cost_analysis_flops.into(),
-            row.transcendentals.into(),
-            row.integer_operations.into(),
-            row.bytes.into(),
-            row.intensity.into(),
-            row.unknown_instructions.into(),
-            row.runs.into(),
-            row.self_ns.into(),
-            row.flops_per_second.into(),
-            row.bytes_per_second.into(),
-        ]);
-    }
+    let mut page = Page::of(HloCostAnalysis::TITLE, HloCostAnalysis::ABOUT, &output.not_captured);
     if output.rows.is_empty() {
         return page;
     }
-    table.without_unknown();
-    page.table(table);
+    page.table(
+        Table::of("Programs", &output.rows)
+            .about("Of one run each. Rates are those of the operations' own time, over all runs and devices.")
+            .column("Program", |row| row.program.as_str())
+            .column("Number", |row| row.program_id.as_str())
+            .column("Optimised", |row| row.is_optimised)
+            .figure("FLOP", Unit::Count, |row| row.flops)
+            .figure("cost_analysis FLOP", Unit::Count, |row| row.cost_analysis_flops)
+            .figure("Transcendentals", Unit::Count, |row| row.transcendentals)
+            .figure("Integer operations", Unit::Count, |row| row.integer_operations)
+            .figure("Bytes", Unit::Bytes, |row| row.bytes)
+            .column("FLOP/byte", |row| row.intensity)
+            .column("Not counted", |row| row.unknown_instructions)
+            .column("Runs", |row| row.runs)
+            .figure("Time of operations", Unit::Ns, |row| row.self_ns)
+            .figure("Arithmetic", Unit::FlopPerSecond, |row| row.flops_per_second)
+            .figure("Memory", Unit::BytesPerSecond, |row| row.bytes_per_second)
+            .without_unknown(),
+    );
     page.text(
         "Where cost_analysis differs",
         "compiled.cost_analysis() counts the body of a loop once, however often it runs, and operations on integers as floating-point \

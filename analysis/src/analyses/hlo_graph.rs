@@ -1,4 +1,5 @@
-//! The graph of a compiled program: its computations, what its fusions hold, and the instructions around one of them.
+//! The graph of a compiled program: its computations, what its fusions hold, and the instructions
+//! around one of them.
 
 mod choice;
 mod dot;
@@ -42,7 +43,8 @@ pub struct HloGraphParams {
     pub program_id: String,
     /// Which stage of the program's compilation, where captures hold both.
     pub stage: HloStage,
-    /// Name of an instruction: only those that it takes values from and gives values to; empty for the whole program.
+    /// Name of an instruction: only those that it takes values from and gives values to; empty for
+    /// the whole program.
     #[schemars(length(max = 1024))]
     pub around: String,
     /// Steps from that instruction, over operands and users alike.
@@ -73,12 +75,10 @@ impl Analysis for HloGraphAnalysis {
     const NAME: &'static str = "hlo-graph";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Graph of a compiled program (JAX, XLA): computations, fusions with what they hold, opcodes before and after optimisation, and the instructions around one.";
-    const GROUP: Group = Group::Operations;
+    const TITLE: &'static str = "Graph of a compiled program";
+    const GROUP: Group = Group::Programs;
     const INPUTS: InputCount = InputCount::Many;
-    const NEEDS: Needs = Needs {
-        programs: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::NOTHING.programs();
     type Params = HloGraphParams;
     type Output = HloGraph;
 
@@ -97,6 +97,7 @@ impl FileAnalysis for HloDot {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "The graph of a compiled program (JAX, XLA) as text of Graphviz (DOT), for `dot -Tsvg`.";
+    const TITLE: &'static str = "Graph of a compiled program for Graphviz";
     const INPUTS: InputCount = InputCount::Many;
     const NEEDS: Needs = HloGraphAnalysis::NEEDS;
     const MEDIA_TYPE: &'static str = "text/vnd.graphviz; charset=utf-8";
@@ -121,7 +122,7 @@ pub fn of(timelines: &[&Timeline], params: &HloGraphParams) -> HloGraph {
         programs: programs.entries(),
         ..HloGraph::default()
     };
-    let chosen = choice::Chosen::of(&programs, params);
+    let chosen = choice::ProgramChoice::of(&programs, params);
     match chosen {
         Some(chosen) => nodes::fill(&mut found, &chosen, params),
         None => found.not_captured.push(choice::missing(&programs)),

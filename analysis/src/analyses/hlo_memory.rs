@@ -10,7 +10,7 @@ use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -28,7 +28,8 @@ pub struct HloMemoryParams {
     /// Number of the program in decimal digits, where several have its name; empty for any.
     #[schemars(length(max = 20))]
     pub program_id: String,
-    /// Memory as the compiler numbers them: 0 is the device's ordinary memory, 5 that of the host on TPUs.
+    /// Memory as the compiler numbers them: 0 is the device's ordinary memory, 5 that of the host
+    /// on TPUs.
     #[schemars(range(max = 255))]
     pub memory_space: u32,
     /// Most values in each list, the largest.
@@ -47,12 +48,12 @@ impl Default for HloMemoryParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `hlo-memory`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HloMemory {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// What may be wrong with them.
+    /// Reservations about the figures, as sentences.
     pub cautions: Vec<String>,
     /// The program; empty where there is none.
     pub program: String,
@@ -70,7 +71,8 @@ pub struct HloMemory {
     pub temporaries_bytes: u64,
     /// Most bytes of values at once.
     pub peak_bytes: u64,
-    /// Step behind which the peak is, counted from 0; null where the values are the same throughout.
+    /// Step behind which the peak is, counted from 0; null where the values are the same
+    /// throughout.
     pub peak_step: Option<u64>,
     /// Instruction of that step.
     pub peak_instruction: Option<String>,
@@ -104,13 +106,14 @@ pub struct HloMemoryStep {
 /// A value in memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HloBuffer {
-    /// The instruction whose value it is, with its part in braces where it is a tuple's; empty where the program names none.
+    /// The instruction whose value it is, with its part in braces where it is a tuple's; empty
+    /// where the program names none.
     pub instruction: String,
     /// Opcode of the instruction.
     pub opcode: String,
     /// Shape of the value.
     pub shape: String,
-    /// Its size.
+    /// Size of the buffer, in bytes.
     pub bytes: u64,
     /// What it is for.
     pub kind: HloBufferUse,
@@ -129,18 +132,15 @@ pub struct HloBuffer {
 }
 
 /// Most steps in the result.
-const MOST_STEPS: usize = 100_000;
+const MAX_STEPS: usize = 100_000;
 
 impl Analysis for HloMemoryAnalysis {
     const NAME: &'static str = "hlo-memory";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Memory of a compiled program (JAX, XLA) as its compiler planned it: lifetimes of values, the peak, and what is in it.";
-    const GROUP: Group = Group::Operations;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        programs: true,
-        ..Needs::NOTHING
-    };
+    const TITLE: &'static str = "Memory of a compiled program";
+    const GROUP: Group = Group::Programs;
+    const NEEDS: Needs = Needs::NOTHING.programs();
     type Params = HloMemoryParams;
     type Output = HloMemory;
 
@@ -207,14 +207,14 @@ fn fill(found: &mut HloMemory, program: &HloProgram, memory: &PlannedMemory<'_>,
         .and_then(|step| memory.steps.get(step))
         .map(|name| (*name).to_owned());
     let behind = memory.in_use.iter().skip(1);
-    let steps = memory.steps.iter().zip(behind).take(MOST_STEPS);
+    let steps = memory.steps.iter().zip(behind).take(MAX_STEPS);
     found.steps = steps
         .map(|(instruction, bytes)| HloMemoryStep {
             instruction: (*instruction).to_owned(),
             bytes: *bytes,
         })
         .collect();
-    found.steps_left_out = count(memory.steps.len().saturating_sub(MOST_STEPS));
+    found.steps_left_out = count(memory.steps.len().saturating_sub(MAX_STEPS));
     let at_peak = memory.at(step);
     let shown = |life: &Life<'_>| buffer(life, program, memory.steps.len());
     found.at_peak = at_peak.iter().take(limit).map(shown).collect();

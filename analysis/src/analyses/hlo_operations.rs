@@ -1,18 +1,19 @@
-//! Operations of compiled programs (HLO): their time, their work, what bounds them, and the kernels and lines of source behind them.
+//! Operations of compiled programs (HLO): their time, their work, what bounds them, and the kernels
+//! and lines of source behind them.
 
 mod page;
 mod result;
 mod roofline;
 
 use flopwatch_measures::hlo_program::{HloProgram, HloPrograms};
-use flopwatch_measures::hlo_time::{HLO_TIME, HloTime, MeasuredOperation};
+use flopwatch_measures::hlo_time::{HLO_TIME, HloTime, MeasuredOperation, begins_or_awaits};
 use flopwatch_model::{Needs, Timeline, index, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 use roofline::Peaks;
@@ -46,10 +47,10 @@ impl Default for HloOperationsParams {
 
 impl Analysis for HloOperationsAnalysis {
     const NAME: &'static str = "hlo-operations";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "Operations of compiled programs (JAX, XLA): time, FLOP and bytes, intensity, what bounds them, and the kernels and lines of source behind them.";
-    const GROUP: Group = Group::Operations;
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Operations of compiled programs";
+    const GROUP: Group = Group::Programs;
     const NEEDS: Needs = HLO_TIME;
     type Params = HloOperationsParams;
     type Output = HloOperations;
@@ -117,21 +118,24 @@ fn missing(time: &HloTime, programs: &HloPrograms, peaks: &Peaks<'_>) -> Vec<Not
 
 fn operation(of: &MeasuredOperation, programs: &HloPrograms, peaks: &Peaks<'_>, self_ns: u64) -> HloOperation {
     let program = programs.find(of.program_id, &of.program);
-    let place = program.and_then(|program| program.place(&of.name));
-    let found = program.zip(place);
-    let instruction = found.and_then(|(program, place)| program.module.at(place));
+    let location = program.and_then(|program| program.location(&of.name));
+    let found = program.zip(location);
+    let instruction = found.and_then(|(program, location)| program.module.at(location));
     let occurrences = of.occurrences();
     // What another operation waits for is counted at that one.
     let counted = found
-        .map(|(program, place)| program.costs.at(place))
+        .map(|(program, location)| program.costs.at(location))
         .filter(|_| !of.is_asynchronous);
     let stated = |sum: Option<u64>| sum.map(|sum| sum / of.events.max(1));
     let counted_flops = counted.filter(|cost| cost.unknown == 0).map(|cost| cost.flops);
     let counted_bytes = counted.map(|cost| cost.bytes);
-    let (flops, flops_source) = either(stated(of.flops), counted_flops);
-    let (bytes, bytes_source) = either(stated(of.bytes), counted_bytes);
+    let (flops, flops_source) = stated_or_counted(stated(of.flops), counted_flops);
+    let (bytes, bytes_source) = stated_or_counted(stated(of.bytes), counted_bytes);
+    // What only begins or awaits work that runs beside others does that work in no time, or in any.
+    let opcode = instruction.map_or(of.name.as_str(), |instruction| instruction.opcode.as_str());
+    let is_own_work = of.is_asynchronous || !begins_or_awaits(opcode);
     let per_second = |each: Option<u64>| {
-        let all = each?.saturating_mul(occurrences);
+        let all = each.filter(|_| is_own_work)?.saturating_mul(occurrences);
         ratio(all, of.total_ns).map(|per_ns| per_ns * 1e9)
     };
     let intensity = flops.zip(bytes).and_then(|(flops, bytes)| ratio(flops, bytes));
@@ -166,18 +170,17 @@ fn operation(of: &MeasuredOperation, programs: &HloPrograms, peaks: &Peaks<'_>, 
         flops_per_second: per_second(flops),
         bytes_per_second: per_second(bytes),
         intensity,
-        bound: intensity.and_then(|intensity| peaks.bound(of.device?, element, intensity)),
-        place: of.longest.map(|(row, time)| Place {
-            input: 0,
-            start_ns: time.start,
-            end_ns: time.end,
-            row: Some(row),
-        }),
+        bound: intensity
+            .filter(|_| is_own_work)
+            .and_then(|intensity| peaks.bound(of.device?, element, intensity)),
+        place: of
+            .longest
+            .map(|(row, time)| TimelineLocation::new(time.start, time.end, Some(row))),
     }
 }
 
 /// What the profiler states goes before what is counted.
-fn either(stated: Option<u64>, counted: Option<u64>) -> (Option<u64>, Option<HloFigureSource>) {
+fn stated_or_counted(stated: Option<u64>, counted: Option<u64>) -> (Option<u64>, Option<HloFigureSource>) {
     match (stated, counted) {
         (Some(figure), _) => (Some(figure), Some(HloFigureSource::Profiler)),
         (None, Some(figure)) => (Some(figure), Some(HloFigureSource::Program)),
@@ -185,7 +188,8 @@ fn either(stated: Option<u64>, counted: Option<u64>) -> (Option<u64>, Option<Hlo
     }
 }
 
-/// Kind of an operation, in the profiler's words or in the same words made of the program: `loop fusion`.
+/// Kind of an operation, in the profiler's words or in the same words made of the program:
+/// `loop fusion`.
 fn category(of: &MeasuredOperation, instruction: Option<(&str, &str)>) -> String {
     if !of.category.is_empty() {
         return of.category.clone();
@@ -202,7 +206,7 @@ fn kernels(measured: &[&MeasuredOperation], programs: &HloPrograms) -> Vec<HloKe
     let mut kernels: Vec<HloKernel> = Vec::new();
     for of in measured {
         let program = programs.find(of.program_id, &of.program);
-        let instruction = program.and_then(|program| program.module.at(program.place(&of.name)?));
+        let instruction = program.and_then(|program| program.module.at(program.location(&of.name)?));
         let source = program.zip(instruction).and_then(|(program, of)| program.source(of));
         kernels.extend(of.kernels.iter().map(|kernel| HloKernel {
             kernel: kernel.name.clone(),

@@ -1,25 +1,26 @@
-//! What it costs that the host waits for GPUs: in which calls, and in which ranges and operators of the program.
+//! What it costs that the host waits for GPUs: in which calls, and in which ranges and operators of
+//! the program.
 
-mod held;
 mod kinds;
 mod page;
 mod rules;
+mod wait_holders;
 
 use flopwatch_measures::host_call::{CallCost, HostCall, ProcessGpus, process_of};
 use flopwatch_measures::interval::{Interval, Intervals};
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and};
+use flopwatch_model::{Category, ColumnId, Needs, RowId, Timeline, gpu_work_and};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 use rules::SyncRule;
 
-pub use held::SyncHolder;
 pub use kinds::SyncKind;
+pub use wait_holders::SyncHolder;
 
 /// Calls in which the host waits for GPUs.
 #[derive(Debug)]
@@ -32,7 +33,8 @@ pub struct HostSyncParams {
     /// Most rows of each list.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u32,
-    /// Copies from host to device of so many bytes or fewer are left out of the rule `cuda_memcpy_sync`, as Nsight Systems does.
+    /// Copies from host to device of so many bytes or fewer are left out of the rule
+    /// `cuda_memcpy_sync`, as Nsight Systems does.
     #[schemars(range(min = 0, max = 1_073_741_824))]
     pub small_copy_bytes: u32,
 }
@@ -49,17 +51,18 @@ impl Default for HostSyncParams {
 /// What waiting for GPUs costs the host.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HostSyncResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// All calls in which the host waits.
     pub cost: CallCost,
-    /// Time in ns from the end of each such call to the next work of its process's GPUs where these have nothing left to do, counted once: the
-    /// queue that the wait drained. It is an upper bound of what the wait costs the GPU; null where no GPU ever worked.
+    /// Time in ns from the end of each such call to the next work of its process's GPUs where these
+    /// have nothing left to do, counted once: the queue that the wait drained. It is an upper bound
+    /// of what the wait costs the GPU; null where no GPU ever worked.
     pub gpu_idle_after_ns: Option<u64>,
     /// The same calls by why the host waits, the longest total first.
     pub kinds: Vec<SyncKindRow>,
-    /// The innermost ranges, operators, annotations and functions that hold the calls, per category the longest total first. A call may be held
-    /// by one of each category.
+    /// The innermost ranges, operators, annotations and functions that hold the calls, per category
+    /// the longest total first. A call may be held by one of each category.
     pub holders: Vec<SyncHolder>,
     /// Holders that were left out behind these.
     pub holders_left_out: u64,
@@ -100,18 +103,17 @@ pub struct SyncCall {
     /// The innermost range, operator, annotation or function around it; empty where there is none.
     pub held_by: String,
     /// Row of the timeline.
-    pub row: u32,
+    pub row: RowId,
 }
 
 impl SyncCall {
-    /// Where it is in the timeline.
-    pub fn place(&self) -> Place {
-        Place {
-            input: 0,
-            start_ns: self.start_ns,
-            end_ns: self.start_ns.saturating_add(self.duration_ns),
-            row: Some(self.row),
-        }
+    /// Location of the call in the timeline of the first input.
+    pub fn location(&self) -> TimelineLocation {
+        TimelineLocation::new(
+            self.start_ns,
+            self.start_ns.saturating_add(self.duration_ns),
+            Some(self.row),
+        )
     }
 }
 
@@ -119,27 +121,24 @@ impl Analysis for HostSync {
     const NAME: &'static str = "host-sync";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "What it costs that the host waits for GPUs: by kind of wait, by the ranges that hold it, and how much of it the GPU was idle.";
+    const TITLE: &'static str = "Waits of the host for GPUs";
     const GROUP: Group = Group::Host;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![
-            Category::CudaApi,
-            Category::NvtxRange,
-            Category::CpuOp,
-            Category::Annotation,
-            Category::PythonFunction
-        ]),
-        columns: Selection::Only(&[
-            ColumnId::Launch,
-            ColumnId::Bytes,
-            ColumnId::RangeStyle,
-            ColumnId::SrcMemoryKind,
-            ColumnId::DstMemoryKind,
-        ]),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(gpu_work_and![
+        Category::CudaApi,
+        Category::NvtxRange,
+        Category::CpuOp,
+        Category::Annotation,
+        Category::PythonFunction
+    ])
+    .columns(&[
+        ColumnId::Launch,
+        ColumnId::Bytes,
+        ColumnId::RangeStyle,
+        ColumnId::SrcMemoryKind,
+        ColumnId::DstMemoryKind,
+    ])
+    .names()
+    .rows();
     type Params = HostSyncParams;
     type Output = HostSyncResult;
 
@@ -148,12 +147,12 @@ impl Analysis for HostSync {
     }
 
     fn page(output: &HostSyncResult) -> Result<Page, AnalysisError> {
-        Ok(page::page(Self::ABOUT, output))
+        Ok(page::page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 impl HostSyncResult {
-    /// Of a timeline.
+    /// Computes the result for one timeline.
     pub fn of(timeline: &Timeline, params: HostSyncParams) -> Self {
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
         let gpus = ProcessGpus::of(timeline);
@@ -161,7 +160,8 @@ impl HostSyncResult {
         let calls = kinds::waits(timeline, &transfers);
         let all = || calls.iter().map(|(_, call)| call);
         let mut kinds: Vec<SyncKindRow> = SyncKind::ALL
-            .into_iter()
+            .iter()
+            .copied()
             .map(|kind| {
                 let of_kind = calls.iter().filter(|(found, _)| *found == kind);
                 let cost = gpus.cost(timeline, of_kind.map(|(_, call)| call));
@@ -170,8 +170,8 @@ impl HostSyncResult {
             .collect();
         kinds.retain(|row| row.cost.calls > 0);
         kinds.sort_by_key(|row| std::cmp::Reverse(row.cost.total_ns));
-        let held = held::Held::of(timeline, &calls);
-        let (holders, holders_left_out) = held.holders(timeline, &calls, &gpus, limit);
+        let wait_holders = wait_holders::WaitHolders::of(timeline, &calls);
+        let (holders, holders_left_out) = wait_holders.holders(timeline, &calls, &gpus, limit);
         let mut by_length: Vec<(usize, &(SyncKind, HostCall))> = calls.iter().enumerate().collect();
         by_length.sort_by_key(|(_, (_, call))| (std::cmp::Reverse(call.time.len()), call.time.start, call.at));
         let longest = by_length.iter().take(limit).map(|(at, (kind, call))| {
@@ -184,7 +184,7 @@ impl HostSyncResult {
                 start_ns: call.time.start,
                 duration_ns: call.time.len(),
                 gpu_idle_ns: gpus.idle_ns(timeline, call),
-                held_by: held.innermost(timeline, *at).unwrap_or_default().to_owned(),
+                held_by: wait_holders.innermost(timeline, *at).unwrap_or_default().to_owned(),
                 row: call.row,
             }
         });
@@ -202,7 +202,8 @@ impl HostSyncResult {
     }
 }
 
-/// Time in ns in which GPUs have nothing to do behind waits of their processes, up to their next work.
+/// Time in ns in which GPUs have nothing to do behind waits of their processes, up to their next
+/// work.
 fn idle_after<'a>(timeline: &Timeline, gpus: &ProcessGpus, calls: impl Iterator<Item = &'a HostCall>) -> Option<u64> {
     let mut idle = std::collections::BTreeMap::new();
     for call in calls {

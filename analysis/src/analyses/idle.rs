@@ -6,21 +6,21 @@ mod page;
 use flopwatch_measures::gap::{Gap, GapOptions, KERNEL_WAIT_NS, gaps};
 use flopwatch_measures::gpu::{Gpu, GpuStream};
 use flopwatch_measures::interval::Interval;
-use flopwatch_measures::launch::{Joined, LaunchCoverage, WorkCalls};
+use flopwatch_measures::launch::{LaunchCoverage, LaunchJoin, WorkCalls};
 use flopwatch_measures::thread_activity::HostActivity;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and, index, ratio};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, gpu_work_and, index, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
-pub(crate) use self::gaps::host_wait_causes;
 pub use self::gaps::{GapHolder, GapPart, IdleGap};
+pub(crate) use self::gaps::{ThreadPiece, causes_of, host_wait_pieces};
 pub use flopwatch_measures::gap::IdleClass;
 
 /// Idle time of GPUs and streams, its classes, its causes on the host, and the largest gaps.
@@ -31,7 +31,8 @@ pub struct Idle;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct IdleParams {
-    /// Gaps of work that was launched in time are the wait of one kernel for another where they are shorter than this, in ns.
+    /// Gaps of work that was launched in time are the wait of one kernel for another where they are
+    /// shorter than this, in ns.
     #[schemars(range(min = 0, max = 1_000_000_000))]
     pub kernel_wait_ns: u64,
     /// Most gaps in the list of the largest.
@@ -52,7 +53,7 @@ impl Default for IdleParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `idle`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct IdleTime {
     /// How much of the work has its call, which the classes are made of.
@@ -69,7 +70,7 @@ pub struct IdleTime {
     pub gaps: Vec<IdleGap>,
     /// Gaps that were left out.
     pub gaps_left_out: u64,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -88,7 +89,8 @@ pub struct IdleOfGpu {
     pub idle_ratio: Option<f64>,
     /// The classes, every one of them.
     pub classes: Vec<IdleOfClass>,
-    /// What the launching threads did during the gaps of host wait; these add up to the time of that class.
+    /// What the launching threads did during the gaps of host wait; these add up to the time of
+    /// that class.
     pub host_wait_causes: Vec<IdleCause>,
 }
 
@@ -116,7 +118,7 @@ pub struct IdleOfClass {
     pub class: IdleClass,
     /// How many gaps.
     pub gaps: u64,
-    /// Their length in ns.
+    /// Length of the gaps, in ns.
     pub idle_ns: u64,
     /// `idle_ns` of all idle time; null where there is none.
     pub idle_ratio: Option<f64>,
@@ -142,7 +144,7 @@ pub struct GapBucket {
     pub to_ns: Option<u64>,
     /// How many gaps.
     pub gaps: u64,
-    /// Their length in ns.
+    /// Length of the gaps, in ns.
     pub idle_ns: u64,
 }
 
@@ -193,8 +195,8 @@ fn histogram(gaps: &[Gap]) -> Vec<GapBucket> {
         .collect();
     for gap in gaps {
         let length = gap.time.len();
-        let place = BOUNDS.partition_point(|from| *from <= length).saturating_sub(1);
-        if let Some(bucket) = buckets.get_mut(place) {
+        let bucket_number = BOUNDS.partition_point(|from| *from <= length).saturating_sub(1);
+        if let Some(bucket) = buckets.get_mut(bucket_number) {
             bucket.gaps += 1;
             bucket.idle_ns += length;
         }
@@ -215,7 +217,7 @@ impl Idle {
     /// Of `timeline`, of which everything that the analysis needs was read.
     pub fn of(timeline: &Timeline, params: &IdleParams) -> IdleTime {
         let all = GpuWork::of(timeline);
-        let joined = Joined::of(timeline, &all);
+        let joined = LaunchJoin::of(timeline, &all);
         let calls = WorkCalls::of(timeline, &all);
         let host = gaps::Host::of(timeline, &all, &calls);
         let options = GapOptions {
@@ -270,7 +272,7 @@ impl Idle {
             streams,
             streams_left_out: u64::try_from(streams_left_out).unwrap_or(u64::MAX),
             histogram: histogram(&list),
-            gaps: host.told(&of_gpus),
+            gaps: host.idle_gaps(&of_gpus),
             gaps_left_out: u64::try_from(gaps_left_out).unwrap_or(u64::MAX),
             not_captured: not_captured(timeline, "idle time by its classes"),
         }
@@ -289,17 +291,14 @@ const NEEDED: &[Category] = gpu_work_and![
 
 impl Analysis for Idle {
     const NAME: &'static str = "idle";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "When GPUs and their streams did nothing, whether the host was late, and what the launching threads did meanwhile.";
+    const TITLE: &'static str = "Idle time";
     const GROUP: crate::Group = crate::Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(NEEDED),
-        columns: Selection::Only(&[ColumnId::Launch, ColumnId::RangeStyle]),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(NEEDED)
+        .columns(&[ColumnId::Launch, ColumnId::RangeStyle])
+        .names()
+        .rows();
     type Params = IdleParams;
     type Output = IdleTime;
 

@@ -1,4 +1,5 @@
-//! The iterations of a capture: how long each took, on the host and on the GPU, and what its time went to.
+//! The iterations of a capture: how long each took, on the host and on the GPU, and what its time
+//! went to.
 
 mod bubbles;
 mod detail;
@@ -12,13 +13,13 @@ use flopwatch_measures::iteration::{
 };
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::{GpuWork, Work};
-use flopwatch_model::{Category, Figures, Needs, Selection, Timeline, approximate, count, index};
+use flopwatch_model::{Category, Figures, Needs, RowId, Timeline, approximate, count, index};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -35,7 +36,8 @@ pub struct Iterations;
 pub struct IterationsParams {
     /// How iterations are looked for.
     pub by: IterateBy,
-    /// The NVTX range or annotation that is an iteration; digits may be written as `#`. Empty to choose one.
+    /// The NVTX range or annotation that is an iteration; digits may be written as `#`. Empty to
+    /// choose one.
     #[schemars(length(max = 1024))]
     pub range: String,
     /// Most iterations in the list, the first ones.
@@ -60,10 +62,10 @@ impl Default for IterationsParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `iterations`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct IterationsResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// What the iterations were found from; null where there are none.
     pub source: Option<IterationSource>,
@@ -71,19 +73,22 @@ pub struct IterationsResult {
     pub name: String,
     /// How sure it is that these are iterations, from 0 to 1.
     pub confidence_ratio: f64,
-    /// What may be wrong with them.
+    /// Reservations about the figures, as sentences.
     pub cautions: Vec<String>,
     /// Loops that iterate side by side: threads, or of a period of kernels devices.
     pub loops: u64,
     /// Iterations of all loops.
     pub iterations: u64,
-    /// Those at the beginning of each loop that took more than 1.5 times the median: no statistics hold them.
+    /// Those at the beginning of each loop that took more than 1.5 times the median: no statistics
+    /// hold them.
     pub warm_up_iterations: u64,
     /// How GPU work was assigned.
     pub assigned: AssignedWork,
-    /// Length of an iteration: on the host, of a period of kernels on the GPU. Without warm-up; null without others.
+    /// Length of an iteration: on the host, of a period of kernels on the GPU. Without warm-up;
+    /// null without others.
     pub time: Option<IterationStatistics>,
-    /// From the first start to the last end of an iteration's GPU work, summed over its devices. Without warm-up.
+    /// From the first start to the last end of an iteration's GPU work, summed over its devices.
+    /// Without warm-up.
     pub gpu_span: Option<IterationStatistics>,
     /// What the GPU time of all iterations without warm-up went to. The parts add up to the window.
     pub parts: ExclusiveTime,
@@ -131,7 +136,7 @@ pub struct IterationStatistics {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct IterationRow {
     /// The timeline's row: the thread of the loop, or of a period of kernels the stream.
-    pub row: u32,
+    pub row: RowId,
     /// Process of the loop.
     pub process: u32,
     /// The step's number, or how many iterations of its loop are before it.
@@ -154,7 +159,8 @@ pub struct IterationRow {
     pub devices: u32,
     /// What its GPU time went to: per device from its first to its last work, summed over devices.
     pub parts: ExclusiveTime,
-    /// Time in ns from the end of the loop's GPU work of earlier iterations to the start of its own; 0 where they overlap, null of the first.
+    /// Time in ns from the end of the loop's GPU work of earlier iterations to the start of its
+    /// own; 0 where they overlap, null of the first.
     pub gpu_gap_before_ns: Option<u64>,
     /// Kernels that ran for it.
     pub kernels: u64,
@@ -164,7 +170,8 @@ pub struct IterationRow {
     pub copies: u64,
     /// Whether it is warm-up.
     pub warm_up: bool,
-    /// Whether it took much longer than the others: more than the median by 10 percent and by four median deviations.
+    /// Whether it took much longer than the others: more than the median by 10 percent and by four
+    /// median deviations.
     pub outlier: bool,
 }
 
@@ -172,15 +179,12 @@ impl Analysis for Iterations {
     const NAME: &'static str = "iterations";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Iterations of the training or inference loop: timing, what their GPU time went to, outliers and pipeline bubbles.";
+    const TITLE: &'static str = "Iterations";
     const GROUP: Group = Group::Steps;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(ITERATION_CATEGORIES),
-        columns: Selection::Only(ITERATION_COLUMNS),
-        rows: true,
-        names: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(ITERATION_CATEGORIES)
+        .columns(ITERATION_COLUMNS)
+        .rows()
+        .names();
     type Params = IterationsParams;
     type Output = IterationsResult;
 
@@ -267,9 +271,9 @@ fn rows_of_loop<'a>(
 ) -> Vec<IterationRow> {
     let mut rows = Vec::with_capacity(of.len());
     let mut gpu_until: Option<u64> = None;
-    for (place, iteration) in of.iter().enumerate() {
+    for (position, iteration) in of.iter().enumerate() {
         let work: &[Work] = worked.next().map_or(&[], Vec::as_slice);
-        let next = of.get(place + 1);
+        let next = of.get(position + 1);
         let mut row = row_of(timeline, *iteration, work);
         row.period_ns = next.map(|next| next.time.start.saturating_sub(iteration.time.start));
         row.gpu_gap_before_ns = gpu_until
@@ -285,8 +289,8 @@ fn rows_of_loop<'a>(
     let warm = rows.iter().take_while(slow).count();
     let usual = median(lengths().skip(warm));
     let deviation = median(lengths().skip(warm).map(|time| time.abs_diff(usual)));
-    for (place, row) in rows.iter_mut().enumerate() {
-        row.warm_up = place < warm;
+    for (position, row) in rows.iter_mut().enumerate() {
+        row.warm_up = position < warm;
         let above = row.time_ns.saturating_sub(usual);
         row.outlier = !row.warm_up && above > usual / 10 && above > deviation.saturating_mul(4);
     }

@@ -1,8 +1,8 @@
 //! How the kernels of two captures differ: before and after a change.
 
-use flopwatch_measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
+use flopwatch_measures::counterpart::{Counterpart, MatchedBy, NameTally, Parts, Presence, Tally, Units, counterparts};
 use flopwatch_measures::kernel_name;
-use flopwatch_model::{Category, Needs, Selection, Timeline, approximate, figures_by_key, listed};
+use flopwatch_model::{Category, Needs, Timeline, approximate, figures_by_key, listed};
 use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,7 +47,7 @@ pub struct Changes {
     pub kernels: usize,
     /// The kernels.
     pub rows: Vec<Change>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -58,7 +58,8 @@ pub struct Change {
     pub name: String,
     /// Which captures it is in.
     pub presence: Presence,
-    /// By what the two sides were matched. Kernels whose whole name has no counterpart are matched by their short name.
+    /// By what the two sides were matched. Kernels whose whole name has no counterpart are matched
+    /// by their short name.
     pub matched_by: MatchedBy,
     /// Total time in ns before.
     pub before_total_ns: u64,
@@ -66,7 +67,8 @@ pub struct Change {
     pub after_total_ns: u64,
     /// `after_total_ns` less `before_total_ns`.
     pub difference_ns: i64,
-    /// The part of the difference in ns that comes from more or fewer launches: their change times the mean before, rounded once.
+    /// The part of the difference in ns that comes from more or fewer launches: their change times
+    /// the mean before, rounded once.
     pub count_part_ns: i64,
     /// The rest, in ns: launches after times the change of the mean.
     pub duration_part_ns: i64,
@@ -85,13 +87,11 @@ impl Analysis for KernelChanges {
     const VERSION: u32 = 3;
     const ABOUT: &'static str = "Time, launches and mean of each kernel in two captures, before and after, and what comes of launches and of their length.";
     const INPUTS: InputCount = InputCount::Two;
+    const TITLE: &'static str = "Changes of kernels";
     const GROUP: Group = Group::Comparison;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::CudaKernel, Category::CudaGraph]),
-        names: true,
-        name_details: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(&[Category::CudaKernel, Category::CudaGraph])
+        .names()
+        .name_details();
     type Params = KernelChangesParams;
     type Output = Changes;
 
@@ -151,16 +151,16 @@ fn narrow(total: u128) -> u64 {
 }
 
 /// The kernels that ran, each name once.
-fn by_name(timeline: &Timeline) -> Vec<Named<'_>> {
+fn by_name(timeline: &Timeline) -> Vec<NameTally<'_>> {
     let Some(kernels) = timeline.capture.events.get(&Category::CudaKernel) else {
         return Vec::new();
     };
     let count = u32::try_from(kernels.names.len()).unwrap_or(u32::MAX);
     let figures = figures_by_key(count, &kernels.name, listed(&kernels.duration_ns));
     let named = kernels.names.iter().zip(figures).enumerate();
-    let named = named.map(|(place, (name, figures))| Named {
+    let named = named.map(|(position, (name, figures))| NameTally {
         name,
-        short: kernel_name::short_of(kernels, place),
+        short: kernel_name::short_of(kernels, position),
         tally: Tally {
             count: figures.count,
             total_ns: figures.total,

@@ -8,11 +8,11 @@ use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
 use flopwatch_model::{Category, Figures, Needs, Timeline, approximate, figures_by_key, index, listed, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -27,7 +27,8 @@ pub struct KernelTypesParams {
     /// Most names of each class; the rest is summed up.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u32,
-    /// A class's list ends with the name by which it has this share of the class's time, from 0 to 1.
+    /// A class's list ends with the name by which it has this share of the class's time, from 0
+    /// to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub duration_ratio: f64,
 }
@@ -41,14 +42,14 @@ impl Default for KernelTypesParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `kernel-types`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TypesOfWork {
     /// Each class of each GPU.
     pub gpus: Vec<ClassOfGpu>,
     /// Each class over all GPUs, with its names.
     pub classes: Vec<ClassOfWork>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -65,7 +66,8 @@ pub struct ClassOfGpu {
     pub sum_ns: u64,
     /// Time in ns in which at least one of them ran.
     pub busy_ns: u64,
-    /// `busy_ns` of the time in which the GPU ran anything; null where it ran nothing. Classes overlap, so these add up to more than 1.
+    /// `busy_ns` of the time in which the GPU ran anything; null where it ran nothing. Classes
+    /// overlap, so these add up to more than 1.
     pub busy_ratio: Option<f64>,
 }
 
@@ -93,9 +95,9 @@ pub struct ClassOfWork {
 /// Work of one name.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NamedWork {
-    /// Its name.
+    /// Name of the work.
     pub name: String,
-    /// Its category.
+    /// Category of the work.
     pub category: Category,
     /// How often it ran.
     pub gpu_ops: u64,
@@ -115,7 +117,8 @@ pub struct NamedWork {
     pub deviation_ns: Option<f64>,
 }
 
-/// Sample standard deviation (n − 1); `None` of fewer than two values, or of squares that do not fit.
+/// Sample standard deviation (n − 1); `None` of fewer than two values, or of squares that do not
+/// fit.
 pub(crate) fn deviation(figures: &Figures) -> Option<f64> {
     let count = u128::from(figures.count);
     if count < 2 || figures.squares == u128::MAX {
@@ -245,8 +248,8 @@ impl Analysis for KernelTypes {
     const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "Computation, communication and memory work of GPUs, and the names that take most of each.";
+    const TITLE: &'static str = "Kernel types";
     const GROUP: Group = Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NAMED_WORK;
     type Params = KernelTypesParams;
     type Output = TypesOfWork;
@@ -256,26 +259,13 @@ impl Analysis for KernelTypes {
     }
 
     fn page(output: &TypesOfWork) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Kernel types", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        page.bars(Bars {
-            title: "Sum of lengths per class".to_owned(),
-            unit: Unit::Ns,
-            stacked: false,
-            labels: output
-                .classes
-                .iter()
-                .map(|class| class.class.name().to_owned())
-                .collect(),
-            series: vec![Series {
-                name: "sum".to_owned(),
-                values: output
-                    .classes
-                    .iter()
-                    .map(|class| Some(approximate(class.sum_ns.into())))
-                    .collect(),
-            }],
-        });
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
+        page.bars(
+            Bars::of("Sum of lengths per class", Unit::Ns, &output.classes, |class| {
+                class.class.name().to_owned()
+            })
+            .series("sum", |class| class.sum_ns),
+        );
         page.table(gpu_table(output));
         for class in &output.classes {
             page.table(name_table(class));
@@ -285,66 +275,35 @@ impl Analysis for KernelTypes {
 }
 
 fn gpu_table(output: &TypesOfWork) -> Table {
-    let mut table = Table::new(
-        "Classes per GPU",
-        &[
-            ("GPU", Unit::None),
-            ("Class", Unit::None),
-            ("GPU ops", Unit::None),
-            ("Sum", Unit::Ns),
-            ("Busy", Unit::Ns),
-            ("Share of busy time", Unit::Ratio),
-        ],
-    );
-    for row in &output.gpus {
-        let cells: [Cell; 6] = [
-            row.gpu.label().into(),
-            row.class.name().into(),
-            row.gpu_ops.into(),
-            row.sum_ns.into(),
-            row.busy_ns.into(),
-            row.busy_ratio.into(),
-        ];
-        table.push(cells);
-    }
-    table
+    Table::of("Classes per GPU", &output.gpus)
+        .column("GPU", |row| row.gpu.label())
+        .column("Class", |row| row.class.name())
+        .column("GPU ops", |row| row.gpu_ops)
+        .figure("Sum", Unit::Ns, |row| row.sum_ns)
+        .figure("Busy", Unit::Ns, |row| row.busy_ns)
+        .figure("Share of busy time", Unit::Ratio, |row| row.busy_ratio)
+        .build()
 }
 
 fn name_table(class: &ClassOfWork) -> Table {
     let ns = Unit::Ns;
-    let mut table = Table::new(
-        class.class.name(),
-        &[
-            ("Name", Unit::None),
-            ("Share of class", Unit::Ratio),
-            ("Sum", ns),
-            ("GPU ops", Unit::None),
-            ("Mean", ns),
-            ("Median", ns),
-            ("Min", ns),
-            ("Max", ns),
-            ("Deviation", ns),
-        ],
-    );
-    for name in &class.names {
-        let cells: [Cell; 9] = [
-            name.name.as_str().into(),
-            name.class_ratio.into(),
-            name.sum_ns.into(),
-            name.gpu_ops.into(),
-            name.mean_ns.into(),
-            name.median_ns.into(),
-            name.min_ns.into(),
-            name.max_ns.into(),
-            name.deviation_ns.into(),
-        ];
-        table.push(cells);
-    }
-    table.left_out = class.other_names;
-    if class.other_names > 0 {
-        table.about = format!("Other names ran {} times.", class.other_gpu_ops);
-    }
-    table
+    let about = match class.other_names {
+        0 => String::new(),
+        _ => format!("Other names ran {} times.", class.other_gpu_ops),
+    };
+    Table::of(class.class.name(), &class.names)
+        .about(about)
+        .left_out(class.other_names)
+        .column("Name", |name| name.name.as_str())
+        .figure("Share of class", Unit::Ratio, |name| name.class_ratio)
+        .figure("Sum", ns, |name| name.sum_ns)
+        .column("GPU ops", |name| name.gpu_ops)
+        .figure("Mean", ns, |name| name.mean_ns)
+        .figure("Median", ns, |name| name.median_ns)
+        .figure("Min", ns, |name| name.min_ns)
+        .figure("Max", ns, |name| name.max_ns)
+        .figure("Deviation", ns, |name| name.deviation_ns)
+        .build()
 }
 
 #[cfg(test)]
@@ -388,8 +347,8 @@ mod tests {
         );
     }
 
-    /// HolisticTraceAnalysis takes the figures of sums per name once there are more names than fit: mean, shortest and longest of `gemm` are
-    /// 30 for it.
+    /// HolisticTraceAnalysis takes the figures of sums per name once there are more names than fit:
+    /// mean, shortest and longest of `gemm` are 30 for it.
     #[test]
     fn figures_of_a_name_are_those_of_its_works_whatever_the_limit() {
         let params = KernelTypesParams {

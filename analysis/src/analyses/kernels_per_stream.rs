@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopwatch_model::{Category, Needs, Selection, index};
+use flopwatch_model::{Category, NameId, Needs};
 use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
+use crate::definition::{Analysis, AnalysisError, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -20,7 +20,7 @@ pub struct KernelsPerStream;
 pub struct Streams {
     /// The streams.
     pub rows: Vec<Stream>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -51,31 +51,27 @@ impl Analysis for KernelsPerStream {
     const NAME: &'static str = "kernels-per-stream";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Launches, busy time and distinct kernels of each stream of each GPU.";
+    const TITLE: &'static str = "Kernels per stream";
     const GROUP: Group = Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::CudaKernel, Category::CudaGraph]),
-        rows: true,
-        names: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(&[Category::CudaKernel, Category::CudaGraph]).rows().names();
     type Params = NoParameters;
     type Output = Streams;
 
     fn run(inputs: &Inputs<'_>, _params: &NoParameters) -> Result<Streams, AnalysisError> {
         let capture = &inputs.first().capture;
-        let mut streams: BTreeMap<_, (Stream, u64, BTreeSet<u32>)> = BTreeMap::new();
+        let mut streams: BTreeMap<_, (Stream, u64, BTreeSet<NameId>)> = BTreeMap::new();
         if let Some(kernels) = capture.events.get(&Category::CudaKernel) {
-            for (at, (row, name)) in kernels.row.iter().zip(&kernels.name).enumerate() {
-                let Some(row) = capture.rows.get(index(*row)) else {
+            let times = kernels.start_ns.iter().zip(&kernels.duration_ns);
+            for ((row, name), (start, duration)) in kernels.row.iter().zip(&kernels.name).zip(times) {
+                let Some(row) = capture.rows.get(row.index()) else {
                     continue;
                 };
                 let key = (row.process, row.device, row.context, row.stream);
                 let (stream, until, names) = streams.entry(key).or_default();
-                let (start, end) = (kernels.start_ns.get(at).copied().unwrap_or(0), kernels.end_ns(at));
+                let end = start.saturating_add(*duration);
                 stream.launches += 1;
                 // Sorted by start: overlap counts once.
-                stream.busy_ns += end.saturating_sub(start.max(*until));
+                stream.busy_ns += end.saturating_sub((*start).max(*until));
                 *until = end.max(*until);
                 names.insert(*name);
             }

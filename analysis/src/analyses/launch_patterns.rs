@@ -1,25 +1,27 @@
-//! Sequences of GPU work that a program launches again and again: what could be fused, or be a CUDA graph.
+//! Sequences of GPU work that a program launches again and again: what could be fused, or be a CUDA
+//! graph.
 
 use std::collections::BTreeMap;
 
-use flopwatch_measures::launch::{Joined, LaunchCoverage};
+use flopwatch_measures::launch::{LaunchCoverage, LaunchJoin};
 use flopwatch_measures::operation_name::normalised;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, gpu_work_and, index};
+use flopwatch_model::{Category, ColumnId, Events, Needs, RowId, Timeline, gpu_work_and, index};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Page, Place, Table, Unit};
+use flopwatch_report::page::{Page, Table, TimelineLocation, Unit};
 use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 use regions::{Regions, Sequence};
 
 mod regions;
 
-/// Frequent sequences of kernels, copies and memsets that one operator or range launches, itself or by those inside it.
+/// Frequent sequences of kernels, copies and memsets that one operator or range launches, itself or
+/// by those inside it.
 #[derive(Debug)]
 pub struct LaunchPatterns;
 
@@ -27,7 +29,8 @@ pub struct LaunchPatterns;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct LaunchPatternsParams {
-    /// Only operators, annotations, steps and ranges whose name contains this text. Empty: all of them.
+    /// Only operators, annotations, steps and ranges whose name contains this text. Empty: all of
+    /// them.
     #[schemars(length(max = 1024))]
     pub under: String,
     /// GPU operations that a sequence has at least.
@@ -52,19 +55,19 @@ impl Default for LaunchPatternsParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `launch-patterns`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PatternsOfLaunches {
     /// How much of the work has its call; the rest is in no sequence.
     pub coverage: LaunchCoverage,
     /// GPU operations whose call is inside no operator or range that counts.
     pub outside: u64,
-    /// Sequences, the most frequent first. One that each time is all that the operator or range around it launches stands there once, by the
-    /// name of the outer one.
+    /// Sequences, the most frequent first. One that each time is all that the operator or range
+    /// around it launches stands there once, by the name of the outer one.
     pub patterns: Vec<LaunchPattern>,
     /// Sequences that were left out.
     pub patterns_left_out: u64,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -73,13 +76,14 @@ pub struct PatternsOfLaunches {
 pub struct LaunchPattern {
     /// Name of the operator or range, without what tells one call from the next (`op_id = 9`).
     pub name: String,
-    /// Its category.
+    /// Category of the pattern.
     pub category: Category,
     /// How often it launched exactly this sequence.
     pub count: u64,
     /// GPU operations of the sequence.
     pub length: u64,
-    /// Their names in the order in which they began, the first [`LaunchPattern::MOST_NAMES`] of them.
+    /// Their names in the order in which they began, the first [`LaunchPattern::MAX_NAMES`] of
+    /// them.
     pub gpu_ops: Vec<String>,
     /// Sum of the lengths of all GPU operations of all occurrences in ns.
     pub gpu_ns: u64,
@@ -90,16 +94,16 @@ pub struct LaunchPattern {
     /// End of the first occurrence in ns.
     pub first_end_ns: u64,
     /// The timeline's row of the first occurrence.
-    pub first_row: u32,
+    pub first_row: RowId,
 }
 
 impl LaunchPattern {
     /// Most names of a sequence that are listed.
-    pub const MOST_NAMES: usize = 64;
+    pub const MAX_NAMES: usize = 64;
 }
 
 /// The number of each work's name, the same for the same name of any category.
-fn numbered<'a>(timeline: &'a Timeline, joined: &Joined) -> (Vec<u32>, Vec<&'a str>) {
+fn numbered<'a>(timeline: &'a Timeline, joined: &LaunchJoin) -> (Vec<u32>, Vec<&'a str>) {
     let mut known: BTreeMap<&str, u32> = BTreeMap::new();
     let mut names = Vec::new();
     let mut of_category: BTreeMap<Category, Vec<u32>> = BTreeMap::new();
@@ -114,7 +118,7 @@ fn numbered<'a>(timeline: &'a Timeline, joined: &Joined) -> (Vec<u32>, Vec<&'a s
     }
     let number = |launch: &flopwatch_measures::launch::Launch| {
         let name = launch.work.events(timeline)?.name.get(index(launch.work.at))?;
-        of_category.get(&launch.work.category)?.get(index(*name)).copied()
+        of_category.get(&launch.work.category)?.get(name.index()).copied()
     };
     let numbers = joined.launches.iter().map(|launch| number(launch).unwrap_or(u32::MAX));
     (numbers.collect(), names)
@@ -142,9 +146,10 @@ const HOLDERS: [Category; 4] = [
 ];
 
 impl LaunchPatterns {
-    /// Of `timeline`, of which GPU work, calls, operators, ranges, names, rows and the column of launches were read.
+    /// Of `timeline`, of which GPU work, calls, operators, ranges, names, rows and the column of
+    /// launches were read.
     pub fn of(timeline: &Timeline, params: &LaunchPatternsParams) -> PatternsOfLaunches {
-        let joined = Joined::of(timeline, &GpuWork::of(timeline));
+        let joined = LaunchJoin::of(timeline, &GpuWork::of(timeline));
         let (numbers, names) = numbered(timeline, &joined);
         let by_call = joined.by_call();
         let of_category = |category: &Category| {
@@ -166,11 +171,11 @@ impl LaunchPatterns {
             found.truncate(index(params.limit));
             let listed = found.iter().map(|(first, _)| *first).zip(patterns.len()..).collect();
             patterns.extend(found.into_iter().map(|(_, pattern)| pattern));
-            regions.works_of(&listed, |place, launch| {
+            regions.works_of(&listed, |position, launch| {
                 let gpu_ops = patterns
-                    .get_mut(place)
+                    .get_mut(position)
                     .map(|pattern: &mut LaunchPattern| &mut pattern.gpu_ops);
-                let gpu_ops = gpu_ops.filter(|gpu_ops| gpu_ops.len() < LaunchPattern::MOST_NAMES);
+                let gpu_ops = gpu_ops.filter(|gpu_ops| gpu_ops.len() < LaunchPattern::MAX_NAMES);
                 let name = numbers.get(launch).and_then(|number| names.get(index(*number)));
                 if let Some((gpu_ops, name)) = gpu_ops.zip(name) {
                     gpu_ops.push((*name).to_owned());
@@ -201,26 +206,35 @@ impl LaunchPatterns {
     }
 }
 
-/// The patterns of a category that count, each with its first occurrence, without the names of the GPU operations.
+/// The patterns of a category that count, each with its first occurrence, without the names of the
+/// GPU operations.
 fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams) -> Vec<(u32, LaunchPattern)> {
     let (of_name, operations) = operations(events);
     let mut known: BTreeMap<(u32, Sequence), usize> = BTreeMap::new();
-    // Beside each pattern its first occurrence, and the pattern that launched no more around every one of its occurrences.
+    // Beside each pattern its first occurrence, and the pattern that launched no more around every
+    // one of its occurrences.
     let mut found: Vec<(u32, Option<usize>, LaunchPattern)> = Vec::new();
     let mut pattern_of = vec![None; events.len()];
     // A parent comes before its children.
-    for (at, name) in (0_u32..).zip(&events.name) {
-        let (place, region) = (index(at), regions.sequence(index(at)));
+    let columns = events
+        .name
+        .iter()
+        .zip(&events.row)
+        .zip(events.start_ns.iter().zip(&events.duration_ns));
+    for (at, ((name, row), (start_ns, duration_ns))) in (0_u32..).zip(columns) {
+        let (position, region) = (index(at), regions.sequence(index(at)));
         if region.gpu_ops == 0 || region.gpu_ops < params.min_length.into() {
             continue;
         }
-        let operation = of_name.get(index(*name)).copied().unwrap_or(u32::MAX);
+        let Some(operation) = of_name.get(name.index()).copied() else {
+            continue;
+        };
         let next = found.len();
         let number = *known.entry((operation, region)).or_insert(next);
-        let parent = index(regions.parent(place));
+        let parent = index(regions.parent(position));
         let is_whole = regions.sequence(parent) == region;
         let whole_of = pattern_of.get(parent).copied().flatten().filter(|_| is_whole);
-        if let Some(slot) = pattern_of.get_mut(place) {
+        if let Some(slot) = pattern_of.get_mut(position) {
             *slot = Some(number);
         }
         // An operator that calls itself, and launches nothing besides, is one occurrence.
@@ -236,16 +250,16 @@ fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams
                 gpu_ops: Vec::new(),
                 gpu_ns: 0,
                 host_ns: 0,
-                first_start_ns: events.start_ns.get(place).copied().unwrap_or(0),
-                first_end_ns: events.end_ns(place),
-                first_row: events.row.get(place).copied().unwrap_or(0),
+                first_start_ns: *start_ns,
+                first_end_ns: events.end_ns(position),
+                first_row: *row,
             };
             found.push((at, whole_of, pattern));
         }
         if let Some((_, around, pattern)) = found.get_mut(number) {
             pattern.count += 1;
-            pattern.gpu_ns += regions.gpu_ns(place);
-            pattern.host_ns += events.duration_ns.get(place).copied().unwrap_or(0);
+            pattern.gpu_ns += regions.gpu_ns(position);
+            pattern.host_ns += *duration_ns;
             *around = around.filter(|around| Some(*around) == whole_of);
         }
     }
@@ -265,15 +279,12 @@ impl Analysis for LaunchPatterns {
     const NAME: &'static str = "launch-patterns";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Sequences of kernels, copies and memsets that operators or ranges launch again and again: what could be fused or be a CUDA graph.";
-    const GROUP: crate::Group = crate::Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(NEEDED),
-        columns: Selection::Only(&[ColumnId::Launch, ColumnId::RangeStyle]),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const TITLE: &'static str = "Launch patterns";
+    const GROUP: crate::Group = crate::Group::Launches;
+    const NEEDS: Needs = Needs::of(NEEDED)
+        .columns(&[ColumnId::Launch, ColumnId::RangeStyle])
+        .names()
+        .rows();
     type Params = LaunchPatternsParams;
     type Output = PatternsOfLaunches;
 
@@ -282,44 +293,25 @@ impl Analysis for LaunchPatterns {
     }
 
     fn page(output: &PatternsOfLaunches) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Launch patterns", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        let mut table = Table::new(
-            "Sequences",
-            &[
-                ("Launched by", Unit::None),
-                ("Times", Unit::None),
-                ("GPU ops", Unit::None),
-                ("GPU time", Unit::Ns),
-                ("Host time", Unit::Ns),
-                ("Sequence", Unit::None),
-            ],
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
+        let outside = match output.outside {
+            0 => String::new(),
+            outside => {
+                format!("{outside} GPU operations were launched outside of any operator or range that counts.")
+            }
+        };
+        page.table(
+            Table::of("Sequences", &output.patterns)
+                .about(outside)
+                .left_out(output.patterns_left_out)
+                .column("Launched by", |pattern| pattern.name.as_str())
+                .column("Times", |pattern| pattern.count)
+                .column("GPU ops", |pattern| pattern.length)
+                .figure("GPU time", Unit::Ns, |pattern| pattern.gpu_ns)
+                .figure("Host time", Unit::Ns, |pattern| pattern.host_ns)
+                .column("Sequence", |pattern| pattern.gpu_ops.join(" | "))
+                .at(|of| TimelineLocation::new(of.first_start_ns, of.first_end_ns, Some(of.first_row))),
         );
-        if output.outside > 0 {
-            table.about = format!(
-                "{} GPU operations were launched outside of any operator or range that counts.",
-                output.outside
-            );
-        }
-        table.left_out = output.patterns_left_out;
-        for pattern in &output.patterns {
-            let place = Place {
-                input: 0,
-                start_ns: pattern.first_start_ns,
-                end_ns: pattern.first_end_ns,
-                row: Some(pattern.first_row),
-            };
-            let cells: [Cell; 6] = [
-                pattern.name.as_str().into(),
-                pattern.count.into(),
-                pattern.length.into(),
-                pattern.gpu_ns.into(),
-                pattern.host_ns.into(),
-                pattern.gpu_ops.join(" | ").into(),
-            ];
-            table.push_at(place, cells);
-        }
-        page.table(table);
         Ok(page)
     }
 }

@@ -3,15 +3,15 @@
 use std::cmp::Reverse;
 
 use flopwatch_measures::largest::largest;
-use flopwatch_measures::launch::{Joined, Launch, LaunchCoverage, Spread};
+use flopwatch_measures::launch::{Launch, LaunchCoverage, LaunchJoin, Spread};
 use flopwatch_measures::work::{GPU_WORK, GpuWork, Work};
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, figures_by_key, gpu_work_and, index};
+use flopwatch_model::{Category, ColumnId, Needs, RowId, Timeline, figures_by_key, gpu_work_and, index};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Page, Place, Table, Unit};
+use flopwatch_report::page::{Page, Table, Tile, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Lengths of launching calls and of what they launched, and the delay between.
@@ -46,7 +46,7 @@ impl Default for LaunchesParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `launches`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct LaunchFigures {
     /// How much of the work has its call.
@@ -71,7 +71,7 @@ pub struct LaunchFigures {
     pub slowest_calls: Vec<LaunchRow>,
     /// GPU operations with the longest delay, longest first.
     pub latest_gpu_ops: Vec<LaunchRow>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -80,7 +80,7 @@ pub struct LaunchFigures {
 pub struct LaunchesOfName {
     /// The kernel's, copy's or memset's.
     pub name: String,
-    /// Its category.
+    /// Category of the work.
     pub category: Category,
     /// Lengths of the calls, those counted of which this was the first work.
     pub call: Spread,
@@ -108,7 +108,7 @@ pub struct LaunchRow {
     /// Length of the work in ns.
     pub work_ns: u64,
     /// The timeline's row of the work.
-    pub work_row: u32,
+    pub work_row: RowId,
     /// From the end of the call to the start of the work in ns.
     pub delay_ns: u64,
 }
@@ -135,8 +135,8 @@ impl LaunchRow {
     }
 }
 
-/// The `limit` of `launches` with the largest `key` above `above`, largest first and of equal ones the earlier call, as rows, and how many
-/// are above.
+/// The `limit` of `launches` with the largest `key` above `above`, largest first and of equal ones
+/// the earlier call, as rows, and how many are above.
 fn rows_of(
     timeline: &Timeline,
     launches: &[&Launch],
@@ -163,7 +163,7 @@ fn names(timeline: &Timeline, launches: &[&Launch], limit: u32) -> (Vec<Launches
     }
     let number = |launch: &Launch| {
         let name = launch.work.events(timeline)?.name.get(index(launch.work.at))?;
-        u32::try_from(first.get(&launch.work.category)? + index(*name)).ok()
+        u32::try_from(first.get(&launch.work.category)? + name.index()).ok()
     };
     let numbers = |launches: &[&Launch]| -> Vec<u32> {
         launches
@@ -221,7 +221,7 @@ impl Launches {
             let computes = |work: &Work| matches!(work.category, Category::CudaKernel | Category::CudaGraph);
             work = GpuWork::sorted(work.all().iter().copied().filter(computes).collect());
         }
-        let joined = Joined::of(timeline, &work);
+        let joined = LaunchJoin::of(timeline, &work);
         let launches: Vec<&Launch> = joined.launches.iter().collect();
         let firsts: Vec<&Launch> = launches.iter().copied().filter(|launch| launch.is_first).collect();
         let slow = || {
@@ -271,15 +271,9 @@ impl Analysis for Launches {
     const NAME: &'static str = "launches";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "How long launching calls take, how long their work runs and waits, which GPU operations are shorter than their launch.";
-    const GROUP: crate::Group = crate::Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(NEEDED),
-        columns: Selection::Only(&[ColumnId::Launch]),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const TITLE: &'static str = "Launches";
+    const GROUP: crate::Group = crate::Group::Launches;
+    const NEEDS: Needs = Needs::of(NEEDED).columns(&[ColumnId::Launch]).names().rows();
     type Params = LaunchesParams;
     type Output = LaunchFigures;
 
@@ -288,44 +282,34 @@ impl Analysis for Launches {
     }
 
     fn page(output: &LaunchFigures) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Launches", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         page.tiles([
-            ("GPU ops", output.coverage.gpu_ops.into(), Unit::None),
-            ("With their call", output.coverage.joined_ratio.into(), Unit::Ratio),
-            ("Median call", output.call.median_ns.into(), Unit::Ns),
-            ("Median work", output.gpu.median_ns.into(), Unit::Ns),
-            ("Median delay", output.delay.median_ns.into(), Unit::Ns),
-            ("Shorter than their call", output.short_gpu_ops.into(), Unit::None),
-            ("Slow calls", output.slow_calls.into(), Unit::None),
-            ("Late GPU ops", output.late_gpu_ops.into(), Unit::None),
+            Tile::new("GPU ops", output.coverage.gpu_ops),
+            Tile::figure("With their call", Unit::Ratio, output.coverage.joined_ratio),
+            Tile::figure("Median call", Unit::Ns, output.call.median_ns),
+            Tile::figure("Median work", Unit::Ns, output.gpu.median_ns),
+            Tile::figure("Median delay", Unit::Ns, output.delay.median_ns),
+            Tile::new("Shorter than their call", output.short_gpu_ops),
+            Tile::new("Slow calls", output.slow_calls),
+            Tile::new("Late GPU ops", output.late_gpu_ops),
         ]);
-        let mut table = Table::new(
-            "Launches per name",
-            &[
-                ("Name", Unit::None),
-                ("GPU ops", Unit::None),
-                ("Mean call", Unit::Ns),
-                ("Mean work", Unit::Ns),
-                ("Mean delay", Unit::Ns),
-                ("Median delay", Unit::Ns),
-                ("Shorter than their call", Unit::None),
-            ],
+        page.table(
+            Table::of("Launches per name", &output.names)
+                .left_out(output.names_left_out)
+                .column("Name", |name| name.name.as_str())
+                .column("GPU ops", |name| name.gpu.count)
+                .figure("Mean call", Unit::Ns, |name| {
+                    (name.call.count > 0).then_some(name.call.mean_ns)
+                })
+                .figure("Mean work", Unit::Ns, |name| name.gpu.mean_ns)
+                .figure("Mean delay", Unit::Ns, |name| {
+                    (name.delay.count > 0).then_some(name.delay.mean_ns)
+                })
+                .figure("Median delay", Unit::Ns, |name| {
+                    (name.delay.count > 0).then_some(name.delay.median_ns)
+                })
+                .column("Shorter than their call", |name| name.short_gpu_ops),
         );
-        table.left_out = output.names_left_out;
-        for name in &output.names {
-            let cells: [Cell; 7] = [
-                name.name.as_str().into(),
-                name.gpu.count.into(),
-                (name.call.count > 0).then_some(name.call.mean_ns).into(),
-                name.gpu.mean_ns.into(),
-                (name.delay.count > 0).then_some(name.delay.mean_ns).into(),
-                (name.delay.count > 0).then_some(name.delay.median_ns).into(),
-                name.short_gpu_ops.into(),
-            ];
-            table.push(cells);
-        }
-        page.table(table);
         page.table(rows_table("Slowest calls", &output.slowest_calls, output.slow_calls));
         page.table(rows_table(
             "Latest GPU ops",
@@ -338,32 +322,21 @@ impl Analysis for Launches {
 
 fn rows_table(title: &str, rows: &[LaunchRow], found: u64) -> Table {
     let ns = Unit::Ns;
-    let columns = [
-        ("Call", Unit::None),
-        ("Length of call", ns),
-        ("Delay", ns),
-        ("Work", Unit::None),
-        ("Length of work", ns),
-    ];
-    let mut table = Table::new(title, &columns);
-    table.left_out = found.saturating_sub(u64::try_from(rows.len()).unwrap_or(u64::MAX));
-    for row in rows {
-        let place = Place {
-            input: 0,
-            start_ns: row.call_start_ns,
-            end_ns: row.work_start_ns.max(row.call_start_ns) + row.work_ns,
-            row: Some(row.work_row),
-        };
-        let cells: [Cell; 5] = [
-            row.call_name.as_str().into(),
-            row.call_ns.into(),
-            row.delay_ns.into(),
-            row.work_name.as_str().into(),
-            row.work_ns.into(),
-        ];
-        table.push_at(place, cells);
-    }
-    table
+    Table::of(title, rows)
+        .left_out(found.saturating_sub(u64::try_from(rows.len()).unwrap_or(u64::MAX)))
+        .column("Call", |row| row.call_name.as_str())
+        .figure("Length of call", ns, |row| row.call_ns)
+        .figure("Delay", ns, |row| row.delay_ns)
+        .column("Work", |row| row.work_name.as_str())
+        .figure("Length of work", ns, |row| row.work_ns)
+        .at(|row| {
+            TimelineLocation::new(
+                row.call_start_ns,
+                row.work_start_ns.max(row.call_start_ns) + row.work_ns,
+                Some(row.work_row),
+            )
+        })
+        .build()
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! Memory over time: what was given out and reserved, the peak, and what was alive then and who had asked for it.
+//! Memory over time: what was given out and reserved, the peak, and what was alive then and who had
+//! asked for it.
 //!
-//! Each source is a pool or a series of its own, and none is added to another: what a framework gives out lies inside of what the driver gave to it,
-//! and what NVML counts holds both and the contexts of all processes.
+//! Each source is a pool or a series of its own, and none is added to another: what a framework
+//! gives out lies inside of what the driver gave to it, and what NVML counts holds both and the
+//! contexts of all processes.
 
 mod page;
 
@@ -12,13 +14,13 @@ use flopwatch_measures::interval::Interval;
 use flopwatch_measures::largest::largest;
 use flopwatch_measures::pool::{Allocator, Before, Buffer, Peak, Pool, PoolPoint, Release};
 use flopwatch_measures::requester::{REQUESTER_CATEGORIES, RequesterName, Requesters};
-use flopwatch_model::{CounterSeries, Needs, Selection, Timeline, index};
+use flopwatch_model::{CounterSeries, Needs, Timeline, index};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -47,11 +49,12 @@ impl Default for MemoryParams {
 /// Memory over time.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MemoryResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// How these figures are to be read, in sentences.
     pub notes: Vec<String>,
-    /// What allocators gave out, a row per allocator, process, device and kind of memory; the highest peak first.
+    /// What allocators gave out, a row per allocator, process, device and kind of memory; the
+    /// highest peak first.
     pub pools: Vec<MemoryPool>,
     /// What was sampled of memory, a row per series.
     pub series: Vec<MemorySeries>,
@@ -72,7 +75,8 @@ pub struct MemoryPool {
     pub peak_bytes: u64,
     /// When that was first reached, in ns; 0 where it was before the capture.
     pub peak_ns: u64,
-    /// The same as a share of the device's memory, from 0 to 1; null where the source does not say how much that is.
+    /// The same as a share of the device's memory, from 0 to 1; null where the source does not say
+    /// how much that is.
     pub peak_ratio: Option<f64>,
     /// Bytes that were given out before the capture.
     pub before_bytes: u64,
@@ -84,7 +88,8 @@ pub struct MemoryPool {
     pub peak_reserved_bytes: Option<u64>,
     /// When that was first reached, in ns.
     pub peak_reserved_ns: Option<u64>,
-    /// What it had and had not given out at the peak: reserved less allocated. Null where the source does not say it.
+    /// What it had and had not given out at the peak: reserved less allocated. Null where the
+    /// source does not say it.
     pub unused_at_peak_bytes: Option<u64>,
     /// The most that it had and had not given out.
     pub most_unused_bytes: Option<u64>,
@@ -92,11 +97,14 @@ pub struct MemoryPool {
     pub allocations: u64,
     /// Times that memory was taken back.
     pub releases: u64,
-    /// Changes whose total does not follow from the one before: something between them was not recorded.
+    /// Changes whose total does not follow from the one before: something between them was not
+    /// recorded.
     pub gaps: u64,
-    /// Bytes of the buffers that were given out during the capture and alive at the peak; null where the source says no addresses.
+    /// Bytes of the buffers that were given out during the capture and alive at the peak; null
+    /// where the source says no addresses.
     pub alive_bytes: Option<u64>,
-    /// What the peak holds besides: given out before the capture. Null where the source says no addresses.
+    /// What the peak holds besides: given out before the capture. Null where the source says no
+    /// addresses.
     pub from_before_bytes: Option<u64>,
     /// The largest buffers that were alive at the peak.
     pub alive: Vec<AliveBuffer>,
@@ -119,14 +127,15 @@ pub struct AliveBuffer {
     pub requester: RequesterName,
     /// When it was given out, in ns.
     pub given_ns: u64,
-    /// How long it was given out, in ns; up to the end of the capture where it was never taken back.
+    /// How long it was given out, in ns; up to the end of the capture where it was never taken
+    /// back.
     pub lifetime_ns: u64,
     /// What happened with it in the end.
     pub release: Release,
     /// Where it begins in memory, in hexadecimal digits.
     pub address: String,
     /// Where it is.
-    pub place: Place,
+    pub place: TimelineLocation,
 }
 
 /// What was alive at the peak of those who asked in the same place.
@@ -163,7 +172,8 @@ pub struct MemorySeries {
     pub max_ns: u64,
     /// The last.
     pub last: f64,
-    /// The highest in each part of the capture, with its start in ns; parts without a sample have what held before.
+    /// The highest in each part of the capture, with its start in ns; parts without a sample have
+    /// what held before.
     pub over_time: Vec<MemorySample>,
 }
 
@@ -180,17 +190,14 @@ impl Analysis for Memory {
     const NAME: &'static str = "memory";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Memory over time: the peak, what was alive then and who had asked for it, and what was reserved and not given out.";
+    const TITLE: &'static str = "Memory";
     const GROUP: Group = Group::Memory;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(REQUESTER_CATEGORIES),
-        names: true,
-        rows: true,
-        correlations: true,
-        counters: true,
-        allocations: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(REQUESTER_CATEGORIES)
+        .names()
+        .rows()
+        .correlations()
+        .counters()
+        .allocations();
     type Params = MemoryParams;
     type Output = MemoryResult;
 
@@ -199,7 +206,7 @@ impl Analysis for Memory {
     }
 
     fn page(output: &MemoryResult) -> Result<Page, AnalysisError> {
-        Ok(page::page(Self::ABOUT, output))
+        Ok(page::page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
@@ -213,7 +220,7 @@ pub(crate) fn without_allocations() -> NotCaptured {
 }
 
 impl MemoryResult {
-    /// Of a timeline.
+    /// Computes the result for one timeline.
     pub fn of(timeline: &Timeline, params: MemoryParams) -> Self {
         let mut pools: Vec<(Peak, Pool)> = Pool::all(timeline)
             .into_iter()
@@ -306,11 +313,11 @@ fn is_of_memory(series: &CounterSeries) -> bool {
 impl MemorySeries {
     fn of(series: &CounterSeries, bins: Bins) -> Option<Self> {
         let samples = || series.t_ns.iter().copied().zip(series.value.iter().copied());
-        let (max_ns, max) = samples().reduce(|most, next| if next.1 > most.1 { next } else { most })?;
+        let (max_ns, max) = samples().reduce(|max, next| if next.1 > max.1 { next } else { max })?;
         let mut highest: Vec<Option<f64>> = vec![None; bins.count];
         for (t_ns, value) in samples() {
             if let Some(slot) = highest.get_mut(bins.of(t_ns)) {
-                *slot = Some(slot.map_or(value, |most| most.max(value)));
+                *slot = Some(slot.map_or(value, |max| max.max(value)));
             }
         }
         // A part without a sample has what held before it: not the highest, but the last.
@@ -350,13 +357,12 @@ pub(crate) fn share(part: u64, of: u64) -> f64 {
 }
 
 /// Where a buffer is in the timeline: on the row of who asked for it.
-pub(crate) fn place_of(timeline: &Timeline, requesters: &Requesters, buffer: &Buffer) -> Place {
-    Place {
-        input: 0,
-        start_ns: buffer.given_ns,
-        end_ns: buffer.taken_ns.max(buffer.given_ns.saturating_add(1)),
-        row: requesters.get(buffer.allocation).row(timeline),
-    }
+pub(crate) fn location_of(timeline: &Timeline, requesters: &Requesters, buffer: &Buffer) -> TimelineLocation {
+    TimelineLocation::new(
+        buffer.given_ns,
+        buffer.taken_ns.max(buffer.given_ns.saturating_add(1)),
+        requesters.get(buffer.allocation).row(timeline),
+    )
 }
 
 impl MemoryPool {
@@ -380,7 +386,7 @@ impl MemoryPool {
             release: buffer.release,
             address: flopwatch_measures::pool::allocation(timeline, buffer)
                 .map_or_else(String::new, |allocation| format!("{:#x}", allocation.address)),
-            place: place_of(timeline, requesters, buffer),
+            place: location_of(timeline, requesters, buffer),
         });
         let mut by: BTreeMap<_, (u64, u64, u32)> = BTreeMap::new();
         for buffer in &alive {

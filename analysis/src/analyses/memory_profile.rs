@@ -1,8 +1,9 @@
-//! Profiles of memory in the format of pprof: what was given out when the profile was taken, by device and kind, by function and by stack; and what
-//! changed from one profile to another.
+//! Profiles of memory in the format of pprof: what was given out when the profile was taken, by
+//! device and kind, by function and by stack; and what changed from one profile to another.
 //!
-//! Functions are counted as `go tool pprof` counts them: what the innermost frame of a stack is of is flat, what any frame is of is cumulative, and a
-//! function that a stack holds several times counts once. The difference of two is what `go tool pprof -base BEFORE AFTER` tells.
+//! Functions are counted as `go tool pprof` counts them: what the innermost frame of a stack is of
+//! is flat, what any frame is of is cumulative, and a function that a stack holds several times
+//! counts once. The difference of two is what `go tool pprof -base BEFORE AFTER` tells.
 
 mod changes;
 mod page;
@@ -15,7 +16,7 @@ use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 use tally::Tally;
@@ -44,7 +45,7 @@ impl Default for MemoryProfileParams {
 /// A profile of memory.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MemoryProfileResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// Which values of the profile these are: `space`; of Go's heap `inuse_space`.
     pub measured: String,
@@ -69,7 +70,8 @@ pub struct MemoryProfileResult {
 pub struct MemoryProfileDevice {
     /// The device, as the profile calls it: `cuda:0`; null where it does not say, as of programs.
     pub device: Option<String>,
-    /// What it is: `buffer`, or `executable` for a compiled program; null where the profile does not say.
+    /// What it is: `buffer`, or `executable` for a compiled program; null where the profile does
+    /// not say.
     pub kind: Option<String>,
     /// Bytes.
     pub bytes: i64,
@@ -80,7 +82,7 @@ pub struct MemoryProfileDevice {
 /// Memory of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MemoryProfileFunction {
-    /// Its name.
+    /// Name of the function.
     pub function: String,
     /// The source file of one that is called so; empty where the profile does not say.
     pub file: String,
@@ -124,24 +126,22 @@ pub struct MemoryProfileStack {
     pub device: Option<String>,
     /// What it is: `buffer`, `executable`.
     pub kind: Option<String>,
-    /// The innermost frame that is of no installed package and not of Python's library; null where all are.
+    /// The innermost frame that is of no installed package and not of Python's library; null where
+    /// all are.
     pub own_frame: Option<MemoryProfileFrame>,
     /// Its frames, the innermost first.
     pub frames: Vec<MemoryProfileFrame>,
 }
 
 /// What memory profiles read.
-const NEEDS: Needs = Needs {
-    stacks: true,
-    ..Needs::NOTHING
-};
+const NEEDS: Needs = Needs::NOTHING.stacks();
 
 impl Analysis for MemoryProfile {
     const NAME: &'static str = "memory-profile";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "A profile of memory in the format of pprof, e.g. of JAX's save_device_memory_profile: what was given out by device, function and stack.";
+    const TITLE: &'static str = "Memory profile";
     const GROUP: Group = Group::Memory;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = MemoryProfileParams;
     type Output = MemoryProfileResult;
@@ -151,12 +151,12 @@ impl Analysis for MemoryProfile {
     }
 
     fn page(output: &MemoryProfileResult) -> Result<Page, AnalysisError> {
-        Ok(page::of_one(Self::ABOUT, output))
+        Ok(page::of_one(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 impl MemoryProfileResult {
-    /// Of a timeline.
+    /// Computes the result for one timeline.
     pub fn of(timeline: &Timeline, params: MemoryProfileParams) -> Self {
         let tally = match Tally::of(timeline) {
             Ok(tally) => tally,

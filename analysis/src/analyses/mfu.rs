@@ -1,4 +1,5 @@
-//! Model FLOP utilisation (MFU): the floating-point operations of a region, of those that its devices could have done in its time.
+//! Model FLOP utilisation (MFU): the floating-point operations of a region, of those that its
+//! devices could have done in its time.
 
 mod count;
 mod page;
@@ -6,21 +7,23 @@ mod tally;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use flopwatch_measures::data_sheet::DataSheet;
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::iteration::{self, Assignment, IterateBy, IterationOptions, IterationSource, Iterations};
 use flopwatch_measures::work::GpuWork;
 use flopwatch_model::{
-    Category, ColumnId, Needs, Selection, Timeline, approximate, count, gpu_work_and, index, ratio, whole,
+    Category, ColumnId, Needs, RowId, Timeline, approximate, count, gpu_work_and, index, ratio, whole,
 };
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::Page;
+use flopwatch_report::page::{Page, Unit, figure};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
-use count::Counted;
+use count::CountedCalls;
+pub(crate) use tally::data_sheet;
 use tally::{Peaks, Tally};
 
 /// Model FLOP utilisation.
@@ -31,17 +34,21 @@ pub struct Mfu;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct MfuParams {
-    /// Floating-point operations of one iteration of one loop (of one process, where each process runs a loop) on all of its devices, forward and
-    /// backward, e.g. `1.2e15`. Without iterations it is those of the whole capture. It goes before all that was recorded.
+    /// Floating-point operations of one iteration of one loop (of one process, where each process
+    /// runs a loop) on all of its devices, forward and backward, e.g. `1.2e15`. Without iterations
+    /// it is those of the whole capture. It goes before all that was recorded.
     #[schemars(range(min = 1.0, max = 1e24))]
     pub flops_per_iteration: Option<f64>,
-    /// Peak of one device in TFLOP/s for the type of number that the model computes with, from its data sheet and without sparsity, e.g.
-    /// `989` for BF16 on an H100 SXM. It goes before the rates that the capture states.
+    /// Peak of one device in TFLOP/s for the type of number that the model computes with, from its
+    /// data sheet and without sparsity, e.g. `989` for BF16 on an H100 SXM. It goes before the
+    /// rates that the capture states, and before those that are known by the device's name where
+    /// it states none.
     #[schemars(range(min = 0.000_001, max = 1_000_000_000.0))]
     pub peak_tflops: Option<f64>,
     /// How iterations are looked for.
     pub by: IterateBy,
-    /// The NVTX range or annotation that is an iteration, the region of interest; digits may be written as `#`. Empty to choose one.
+    /// The NVTX range or annotation that is an iteration, the region of interest; digits may be
+    /// written as `#`. Empty to choose one.
     #[schemars(length(max = 1024))]
     pub range: String,
     /// The whole capture instead of iterations.
@@ -64,12 +71,12 @@ impl Default for MfuParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `mfu`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MfuResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// What may be wrong with them.
+    /// Reservations about the figures, as sentences.
     pub cautions: Vec<String>,
     /// Where the operations come from; null where none are known.
     pub flops_source: Option<FlopsSource>,
@@ -83,11 +90,13 @@ pub struct MfuResult {
     pub iterations: u64,
     /// Floating-point operations of the region: of all iterations, else of the whole capture.
     pub flops: Option<u64>,
-    /// Time in ns of the region, times the devices that worked in it. Of profiled launches it is their own time.
+    /// Time in ns of the region, times the devices that worked in it. Of profiled launches it is
+    /// their own time.
     pub device_time_ns: u64,
     /// Operations per second and device.
     pub flops_per_second: Option<f64>,
-    /// Model FLOP utilisation: the time that the operations take at the peak rates, of `device_time_ns`. Null where operations or peak are not known.
+    /// Model FLOP utilisation: the time that the operations take at the peak rates, of
+    /// `device_time_ns`. Null where operations or peak are not known.
     pub mfu_ratio: Option<f64>,
     /// The same of the median iteration.
     pub median_mfu_ratio: Option<f64>,
@@ -95,11 +104,13 @@ pub struct MfuResult {
     pub kernel_time_ns: u64,
     /// Time in ns of those kernels whose operations are known one by one.
     pub known_kernel_time_ns: u64,
-    /// `known_kernel_time_ns` of `kernel_time_ns`: where it is low, operations that were not given are too few. Null without kernels.
+    /// `known_kernel_time_ns` of `kernel_time_ns`: where it is low, operations that were not given
+    /// are too few. Null without kernels.
     pub coverage_ratio: Option<f64>,
     /// Calls of operators whose operations are known.
     pub known_calls: u64,
-    /// Calls that were left out because no kernel is known that they launched: they ran on the processor, or the launch was not recorded.
+    /// Calls that were left out because no kernel is known that they launched: they ran on the
+    /// processor, or the launch was not recorded.
     pub calls_without_kernels: u64,
     /// Calls of matrix products and attention whose shapes were not recorded or do not fit.
     pub calls_without_shapes: u64,
@@ -119,11 +130,14 @@ pub struct MfuResult {
 pub enum FlopsSource {
     /// They were given.
     Given,
-    /// Counters of Nsight Compute: `smsp__sass_thread_inst_executed_op_{f,h,d}{add,mul,fma}_pred_on.sum`, a multiply-add as two. Tensor cores are not in them.
+    /// Counters of Nsight Compute:
+    /// `smsp__sass_thread_inst_executed_op_{f,h,d}{add,mul,fma}_pred_on.sum`, a multiply-add as
+    /// two. Tensor cores are not in them.
     Counters,
     /// The compiler's count of each operation of the program (HLO).
     Hlo,
-    /// Framework operators: as the framework counted them, else by the shapes of matrix products and attention.
+    /// Framework operators: as the framework counted them, else by the shapes of matrix products
+    /// and attention.
     Operators,
 }
 
@@ -147,15 +161,17 @@ pub enum PeakSource {
     Given,
     /// The capture states it, by type of number.
     Device,
+    /// The data sheet of the device, known by its name.
+    DataSheet,
 }
 
 /// One iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MfuIteration {
-    /// Its number.
+    /// Number of the iteration.
     pub number: u64,
     /// The timeline's row.
-    pub row: u32,
+    pub row: RowId,
     /// Start in ns since the session's start.
     pub start_ns: u64,
     /// End in ns.
@@ -191,12 +207,13 @@ pub struct MfuOperation {
     pub flops_per_second: Option<f64>,
     /// Share of the device's peak rate; null where that is not known.
     pub peak_ratio: Option<f64>,
-    /// Start in ns of the call that took most GPU time; null of profiled launches, which have no time.
+    /// Start in ns of the call that took most GPU time; null of profiled launches, which have no
+    /// time.
     pub start_ns: Option<u64>,
     /// End in ns of that call.
     pub end_ns: Option<u64>,
     /// The timeline's row of that call.
-    pub row: Option<u32>,
+    pub row: Option<RowId>,
 }
 
 const CATEGORIES: &[Category] = gpu_work_and![
@@ -210,25 +227,22 @@ const CATEGORIES: &[Category] = gpu_work_and![
 
 impl Analysis for Mfu {
     const NAME: &'static str = "mfu";
-    const VERSION: u32 = 2;
+    const VERSION: u32 = 3;
     const ABOUT: &'static str = "Model FLOP utilisation: the floating-point operations of iterations beside the peak of their devices, and those of each matrix product and attention.";
+    const TITLE: &'static str = "Model FLOP utilisation";
     const GROUP: Group = Group::Steps;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(CATEGORIES),
-        columns: Selection::Only(&[
+    const NEEDS: Needs = Needs::of(CATEGORIES)
+        .columns(&[
             ColumnId::Launch,
             ColumnId::StepNumber,
             ColumnId::RangeStyle,
             ColumnId::Flops,
             ColumnId::InputShapes,
             ColumnId::InputTypes,
-        ]),
-        rows: true,
-        names: true,
-        profiles: true,
-        ..Needs::NOTHING
-    };
+        ])
+        .rows()
+        .names()
+        .profiles();
     type Params = MfuParams;
     type Output = MfuResult;
 
@@ -252,7 +266,7 @@ impl MfuResult {
             given: params.peak_tflops.map(|tera| tera * 1e12),
             devices: &timeline.capture.devices,
         };
-        let counted = Counted::of(timeline, &work);
+        let counted = CountedCalls::of(timeline, &work);
         let mut result = Self {
             flops_source: params
                 .flops_per_iteration
@@ -309,7 +323,7 @@ impl MfuResult {
         timeline: &Timeline,
         work: &GpuWork,
         (found, assignment): (&Iterations, &Assignment),
-        counted: &Counted<'_>,
+        counted: &CountedCalls<'_>,
         peaks: &Peaks<'_>,
         params: &MfuParams,
     ) -> Tally {
@@ -369,7 +383,7 @@ impl MfuResult {
         &mut self,
         timeline: &Timeline,
         work: &GpuWork,
-        counted: &Counted<'_>,
+        counted: &CountedCalls<'_>,
         peaks: &Peaks<'_>,
         params: &MfuParams,
     ) -> Tally {
@@ -405,7 +419,7 @@ impl MfuResult {
     }
 
     /// Fills the list of operations.
-    fn list(&mut self, counted: &Counted<'_>, peaks: &Peaks<'_>, limit: usize) {
+    fn list(&mut self, counted: &CountedCalls<'_>, peaks: &Peaks<'_>, limit: usize) {
         let mut groups: BTreeMap<_, (MfuOperation, Tally, u64)> = BTreeMap::new();
         for piece in &counted.pieces {
             let key = (piece.name, piece.shapes, piece.element_type);
@@ -441,7 +455,7 @@ impl MfuResult {
     }
 
     /// Says what is missing and what may be wrong.
-    fn explain(&mut self, timeline: &Timeline, counted: &Counted<'_>, peaks: &Peaks<'_>) {
+    fn explain(&mut self, timeline: &Timeline, counted: &CountedCalls<'_>, peaks: &Peaks<'_>) {
         if self.flops_source.is_none() {
             self.not_captured.push(NotCaptured::new(
                 "floating-point operations",
@@ -476,14 +490,27 @@ impl MfuResult {
             self.not_captured.push(NotCaptured::new(
                 "model FLOP utilisation",
                 format!(
-                    "the capture does not state the peak rate of {device} for {of}: give peak_tflops, the rate of one device from its data \
-                     sheet without sparsity"
+                    "the capture does not state the peak rate of {device} for {of}, and no data sheet is known by that name: give \
+                     peak_tflops, the rate of one device from its data sheet without sparsity"
                 ),
             ));
         }
         if self.mfu_ratio.is_some() {
-            let given = peaks.given.is_some();
-            self.peak_source = Some(if given { PeakSource::Given } else { PeakSource::Device });
+            let sheets = peaks.data_sheets();
+            self.peak_source = Some(if peaks.given.is_some() {
+                PeakSource::Given
+            } else if sheets.is_empty() {
+                PeakSource::Device
+            } else {
+                PeakSource::DataSheet
+            });
+            // Of operations that are given the type is not known.
+            let types = match self.flops_source {
+                Some(FlopsSource::Given) => BTreeSet::new(),
+                _ => counted.types(),
+            };
+            self.cautions
+                .extend(sheets.values().map(|sheet| taken_of(sheet, &types)));
         }
         let above = |ratio: Option<f64>| ratio.is_some_and(|ratio| ratio > 1.0);
         if above(self.mfu_ratio) || self.rows.iter().any(|row| above(row.peak_ratio)) {
@@ -506,6 +533,25 @@ impl MfuResult {
     }
 }
 
+/// Which rates were taken of a data sheet, for operations on numbers of `types`.
+fn taken_of(sheet: &DataSheet, types: &BTreeSet<Option<&str>>) -> String {
+    let unknown = BTreeSet::from([None]);
+    let types = if types.is_empty() { &unknown } else { types };
+    let rates = types.iter().filter_map(|element_type| {
+        let rate = figure::number(sheet.peak(*element_type)?, Unit::FlopPerSecond);
+        Some(match element_type {
+            Some(name) => format!("{rate} for {name}"),
+            None => format!("{rate}, which is that of 16 bits, for numbers whose type was not recorded"),
+        })
+    });
+    let rates: Vec<String> = rates.collect();
+    format!(
+        "The capture states no peak: it is taken of the data sheet of {}, without sparsity ({}). Give peak_tflops to use another.",
+        sheet.title,
+        rates.join("; ")
+    )
+}
+
 /// Operations that `devices` share equally.
 fn shared(given: f64, devices: &BTreeSet<DeviceKey>, peaks: &Peaks<'_>) -> Tally {
     let rates = devices.iter().map(|(_, _, device)| peaks.of(*device, None));
@@ -522,7 +568,7 @@ fn shared(given: f64, devices: &BTreeSet<DeviceKey>, peaks: &Peaks<'_>) -> Tally
     }
 }
 
-fn device_of(timeline: &Timeline, row: u32) -> Option<DeviceKey> {
+fn device_of(timeline: &Timeline, row: RowId) -> Option<DeviceKey> {
     let row = timeline.row(row)?;
     Some((row.capture, row.machine, row.device?))
 }

@@ -1,22 +1,24 @@
-//! When a program loads code onto its GPUs or compiles it, and whether it still does so in its steady state.
+//! The analysis `module-loading`: how long a program loads, links and compiles code for its GPUs,
+//! and how much of that is left in its steady state.
 
 use std::collections::BTreeMap;
 
 use flopwatch_measures::host_call::{HostCall, ProcessGpus, without_version};
 use flopwatch_measures::operation_name::normalised;
 use flopwatch_measures::steady_state::{PhasedCost, SteadyState};
-use flopwatch_model::{Category, Needs, Selection, Timeline, gpu_work_and, index};
+use flopwatch_model::{Category, Needs, Timeline, gpu_work_and, index};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::category::label;
-use flopwatch_report::page::{Page, Place, Table, Unit};
+use flopwatch_report::page::{Page, Table, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
-/// Loading and compiling of code for GPUs.
+/// The analysis `module-loading`.
 #[derive(Debug)]
 pub struct ModuleLoading;
 
@@ -24,7 +26,7 @@ pub struct ModuleLoading;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ModuleLoadingParams {
-    /// Most names in the result.
+    /// Maximum number of names in the result; those with the longest time are kept.
     #[schemars(range(min = 1, max = 10_000))]
     pub limit: u32,
 }
@@ -35,13 +37,15 @@ impl Default for ModuleLoadingParams {
     }
 }
 
-/// What is done with code.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+/// An activity on code for GPUs: loading, linking, compiling or unloading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum CodeWork {
     /// Loads a module or library: `cuModuleLoadData`, `cuLibraryLoadData`.
     Load,
-    /// Loads a function at its first use: `Lazy Function Loading`, `cuModuleGetFunction`, `cuLibraryGetKernel`.
+    /// Loads a function at its first use: `Lazy Function Loading`, `cuModuleGetFunction`,
+    /// `cuLibraryGetKernel`.
     LazyLoad,
     /// Links or compiles PTX at run time: `cuLinkComplete`, the driver's compiler, `nvJitLink`.
     Link,
@@ -51,7 +55,7 @@ pub enum CodeWork {
     Unload,
 }
 
-/// Beginnings of calls' names behind `cuda`, `cu` or `hip`.
+/// Prefixes of names of API calls, after `cuda`, `cu` or `hip`, and the activity of such calls.
 const CALLS: &[(&str, CodeWork)] = &[
     ("ModuleLoad", CodeWork::Load),
     ("LibraryLoad", CodeWork::Load),
@@ -66,7 +70,8 @@ const CALLS: &[(&str, CodeWork)] = &[
     ("LibraryUnload", CodeWork::Unload),
 ];
 
-/// Words that names of other events hold, in small letters.
+/// Words, in lower case, by which the names of events other than API calls are recognised, and the
+/// activity of such events.
 const WORDS: &[(&str, CodeWork)] = &[
     ("lazy function loading", CodeWork::LazyLoad),
     ("driver compiler", CodeWork::Link),
@@ -88,7 +93,7 @@ const WORDS: &[(&str, CodeWork)] = &[
     ("triton/compiler", CodeWork::Compile),
 ];
 
-/// Where code is seen to be loaded or compiled.
+/// Categories whose events are searched for loading and compiling.
 pub(crate) const SEEN_IN: [Category; 5] = [
     Category::CudaApi,
     Category::Overhead,
@@ -98,18 +103,13 @@ pub(crate) const SEEN_IN: [Category; 5] = [
 ];
 
 impl CodeWork {
-    /// Name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Load => "load",
-            Self::LazyLoad => "lazy_load",
-            Self::Link => "link",
-            Self::Compile => "compile",
-            Self::Unload => "unload",
-        }
+    /// The activity's name in JSON, as `lazy_load`.
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
-    /// What an event of `category` and `name` does with code; `None` of any other.
+    /// The activity of an event with this category and name; `None` where the event neither loads
+    /// nor compiles code.
     pub fn of(category: Category, name: &str) -> Option<Self> {
         if category == Category::CudaApi {
             let bare = without_version(name);
@@ -127,67 +127,67 @@ impl CodeWork {
     }
 }
 
-/// Loading and compiling of a capture.
+/// The result of `module-loading`: time that the host spent loading, linking and compiling code for
+/// GPUs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ModuleLoadingResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// When the steady state begins in ns: with the second iteration of the program's loop. Null where no iterations are found.
+    /// Start of the steady state in ns since the session's start: the start of the loop's second
+    /// iteration. Null where no iterations are found.
     pub steady_from_ns: Option<u64>,
-    /// All of it. Phases of a compiler nest, so that the sum of their lengths says less than `held_ns`.
+    /// Cost of all activities together. Phases of a compiler nest, so that the sum of their lengths
+    /// means less than `held_ns`, which counts each nanosecond once.
     pub all: PhasedCost,
-    /// By what is done, the longest time first.
+    /// Cost per activity, the longest time first.
     pub kinds: Vec<CodeWorkRow>,
-    /// By name, the longest time first.
+    /// Cost per name, the longest time first.
     pub names: Vec<CodeWorkName>,
-    /// Names that were left out behind these.
+    /// Number of names that `limit` left out of `names`.
     pub names_left_out: u64,
 }
 
-/// Work on code of one kind.
+/// The cost of one activity.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CodeWorkRow {
-    /// What is done.
+    /// The activity.
     pub kind: CodeWork,
-    /// What it cost.
+    /// Time and number of the events, in all and in the steady state.
     pub cost: PhasedCost,
 }
 
-/// Work on code of one name.
+/// The cost of all events of one name and activity.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CodeWorkName {
-    /// The name, without the numbers that tell one instance from the next.
+    /// The events' name, without numbers and addresses that differ from call to call.
     pub name: String,
-    /// The category of its events.
+    /// The category of the events.
     pub category: Category,
-    /// What is done.
+    /// The activity.
     pub kind: CodeWork,
-    /// What it cost.
+    /// Time and number of the events, in all and in the steady state.
     pub cost: PhasedCost,
-    /// The longest of it.
-    pub longest: Place,
+    /// Where in the timeline the longest of the events is.
+    pub longest: TimelineLocation,
 }
 
 impl Analysis for ModuleLoading {
     const NAME: &'static str = "module-loading";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "When code is loaded onto GPUs, linked or compiled: how long that takes, and what of it is left in the steady state.";
+    const TITLE: &'static str = "Loading and compiling of code";
     const GROUP: Group = Group::Host;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![
-            Category::CudaApi,
-            Category::NvtxRange,
-            Category::Annotation,
-            Category::Step,
-            Category::CpuOp,
-            Category::Overhead
-        ]),
-        columns: Selection::Only(flopwatch_measures::iteration::ITERATION_COLUMNS),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(gpu_work_and![
+        Category::CudaApi,
+        Category::NvtxRange,
+        Category::Annotation,
+        Category::Step,
+        Category::CpuOp,
+        Category::Overhead
+    ])
+    .columns(flopwatch_measures::iteration::ITERATION_COLUMNS)
+    .names()
+    .rows();
     type Params = ModuleLoadingParams;
     type Output = ModuleLoadingResult;
 
@@ -196,12 +196,12 @@ impl Analysis for ModuleLoading {
     }
 
     fn page(output: &ModuleLoadingResult) -> Result<Page, AnalysisError> {
-        Ok(page(Self::ABOUT, output))
+        Ok(page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 impl ModuleLoadingResult {
-    /// Of a timeline.
+    /// Computes the result for one timeline.
     pub fn of(timeline: &Timeline, params: ModuleLoadingParams) -> Self {
         let capture = &timeline.capture;
         let (gpus, steady) = (ProcessGpus::of(timeline), SteadyState::of(timeline));
@@ -213,7 +213,7 @@ impl ModuleLoadingResult {
             let kinds: Vec<Option<CodeWork>> = events.names.iter().map(|name| CodeWork::of(category, name)).collect();
             let of_name = |name: usize| kinds.get(name).copied().flatten();
             for call in HostCall::list(timeline, category, |name| of_name(name).is_some()) {
-                let name = events.name.get(index(call.at)).map(|name| index(*name));
+                let name = events.name.get(index(call.at)).map(|name| name.index());
                 if let Some(kind) = name.and_then(of_name) {
                     let name = normalised(without_version(call.name(timeline))).into_owned();
                     by_name.entry((kind, category, name)).or_default().push(call);
@@ -236,7 +236,7 @@ impl ModuleLoadingResult {
             let longest = calls
                 .iter()
                 .max_by_key(|call| (call.time.len(), call.time.start))?
-                .place();
+                .location();
             Some(CodeWorkName {
                 name,
                 category,
@@ -264,9 +264,8 @@ impl ModuleLoadingResult {
     }
 }
 
-fn page(about: &str, result: &ModuleLoadingResult) -> Page {
-    let mut page = Page::new("Loading and compiling of code", about);
-    page.not_captured.clone_from(&result.not_captured);
+fn page(title: &str, about: &str, result: &ModuleLoadingResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     if result.all.cost.calls == 0 {
         page.text("", "No loading, linking or compiling of code was recorded.");
         return page;
@@ -275,19 +274,13 @@ fn page(about: &str, result: &ModuleLoadingResult) -> Page {
     page.table(PhasedCost::by_kind(
         result.kinds.iter().map(|row| (row.kind.name(), &row.cost)),
     ));
-    let head = [("Name", Unit::None), ("In", Unit::None), ("Kind", Unit::None)];
-    let columns: Vec<_> = head.into_iter().chain(PhasedCost::columns()).collect();
-    let mut names = Table::new("By name", &columns);
-    names.left_out = result.names_left_out;
-    for row in &result.names {
-        let cells = [
-            row.name.as_str().into(),
-            label(row.category).into(),
-            row.kind.name().replace('_', " ").into(),
-        ];
-        names.push_at(row.longest, cells.into_iter().chain(row.cost.cells()));
-    }
-    page.table(names);
+    let names = Table::of("By name", &result.names)
+        .left_out(result.names_left_out)
+        .column("Name", |row| row.name.as_str())
+        .column("In", |row| label(row.category))
+        .column("Kind", |row| row.kind.name().replace('_', " "))
+        .at(|row| row.longest);
+    page.table(PhasedCost::columns(names, |row| &row.cost));
     page
 }
 

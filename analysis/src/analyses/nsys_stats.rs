@@ -1,12 +1,12 @@
 //! The tables of `nsys stats`, under its own names.
 //!
-//! A page's table has the heads, the order of columns and rows, and the rounding of Nsight Systems 2023.4.4, so that its CSV is nsys's CSV;
-//! JSON has the same rows as exact integers and unrounded numbers. `docs/analyses/nsys-stats.md` lists where the figures differ and who is right.
-//! Captures of other tools have the same tables.
+//! A page's table has the heads, the order of columns and rows, and the rounding of Nsight Systems
+//! 2023.4.4, so that its CSV is nsys's CSV; JSON has the same rows as exact integers and unrounded
+//! numbers. `docs/analyses/nsys-stats.md` lists where the figures differ and who is right. Captures
+//! of other tools have the same tables.
 
 mod calls;
 mod gpu;
-mod heads;
 mod kernel_launches;
 mod kernel_names;
 mod parameters;
@@ -36,3 +36,8 @@ pub use times::{NsysTimes, NsysTimesRow};
 pub use traces::{
     CudaApiTrace, CudaGpuTrace, NsysApiTrace, NsysApiTraceRow, NsysGpuTrace, NsysGpuTraceRow, NsysKernelShape,
 };
+
+/// Dimensions as nsys writes them: `512  256    1`, each in four places.
+fn dimensions([x, y, z]: [u32; 3]) -> String {
+    format!("{x:4} {y:4} {z:4}")
+}

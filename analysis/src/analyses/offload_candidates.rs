@@ -1,4 +1,5 @@
-//! Offload candidates: kernels that memory bounds, by their time, with what another accelerator would need to take them.
+//! Offload candidates: kernels that memory bounds, by their time, with what another accelerator
+//! would need to take them.
 
 mod evidence;
 mod page;
@@ -6,16 +7,16 @@ mod page;
 mod tests;
 mod transfers;
 
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and, index, ratio};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, approximate, gpu_work_and, index, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use evidence::{Evidence, Found};
+use evidence::{Evidence, KernelEvidence};
 use transfers::Transfers;
 
 /// Kernels that memory bounds.
@@ -26,8 +27,9 @@ pub struct OffloadCandidates;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OffloadCandidatesParams {
-    /// Operations per byte at which the device's compute and memory are balanced, from its data sheet: peak operations per second over peak bandwidth. It goes before what
-    /// the capture states, and is needed for matrix products where that states none.
+    /// Operations per byte at which the device's compute and memory are balanced, from its data
+    /// sheet: peak operations per second over peak bandwidth. It goes before what the capture
+    /// states, and is needed for matrix products where that states none.
     #[schemars(range(min = 0.001, max = 1_000_000.0))]
     pub ridge_flop_per_byte: Option<f64>,
     /// Most kernels in the list.
@@ -66,9 +68,11 @@ pub enum BoundBasis {
     Counters,
     /// The compiler's count of operations and bytes (HLO), against the balance of the device.
     Compiler,
-    /// Shapes and types of the operator's inputs, and of the result of a matrix product, against the balance of the device. An estimate: each value is moved once.
+    /// Shapes and types of the operator's inputs, and of the result of a matrix product, against
+    /// the balance of the device. An estimate: each value is moved once.
     Shapes,
-    /// The kind of kernel by its name: element by element, reductions, copies and the like do a few operations per byte, below the balance of any GPU. An estimate.
+    /// The kind of kernel by its name: element by element, reductions, copies and the like do a few
+    /// operations per byte, below the balance of any GPU. An estimate.
     Kind,
     /// Nothing says it.
     None,
@@ -92,12 +96,13 @@ impl BoundBasis {
     }
 }
 
-/// The result.
+/// The result of the analysis `offload-candidates`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct OffloadCandidatesResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// Operations per byte at which the device is balanced; null where neither the capture nor a parameter states it.
+    /// Operations per byte at which the device is balanced; null where neither the capture nor a
+    /// parameter states it.
     pub ridge_flop_per_byte: Option<f64>,
     /// Time in ns of all kernels, without communication.
     pub kernel_ns: u64,
@@ -113,7 +118,8 @@ pub struct OffloadCandidatesResult {
     pub transfer_ns: u64,
     /// Bytes of these; null where one does not say them.
     pub transfer_bytes: Option<u64>,
-    /// The largest working set of a launch of these candidates in bytes: on-chip memory that holds each of them. Null where none is known.
+    /// The largest working set of a launch of these candidates in bytes: on-chip memory that holds
+    /// each of them. Null where none is known.
     pub on_chip_bytes: Option<u64>,
     /// The candidates, the longest time first.
     pub candidates: Vec<OffloadCandidate>,
@@ -124,7 +130,7 @@ pub struct OffloadCandidatesResult {
 /// A kernel that memory bounds.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OffloadCandidate {
-    /// Its name.
+    /// Name of the kernel.
     pub kernel: String,
     /// What bounds it.
     pub bound: OffloadBound,
@@ -140,17 +146,21 @@ pub struct OffloadCandidate {
     pub mean_ns: u64,
     /// `total_ns` of the time of all kernels.
     pub time_ratio: Option<f64>,
-    /// Mean bytes that a launch moves: measured traffic of the device's memory, the compiler's count, or inputs (and the result of a product) once. Null where not known.
+    /// Mean bytes that a launch moves: measured traffic of the device's memory, the compiler's
+    /// count, or inputs (and the result of a product) once. Null where not known.
     pub bytes_per_launch: Option<u64>,
     /// Mean floating-point operations of a launch; null where not known.
     pub flops_per_launch: Option<u64>,
     /// Operations per byte; null where one of both is not known.
     pub intensity_flop_per_byte: Option<f64>,
-    /// Bytes per second: `bytes_per_launch` over the mean length of the launches that it is known of. What an accelerator's memory needs to keep up.
+    /// Bytes per second: `bytes_per_launch` over the mean length of the launches that it is known
+    /// of. What an accelerator's memory needs to keep up.
     pub bandwidth_bytes_per_second: Option<f64>,
-    /// That against the peak of the device's memory; null where that is not known. Above 1 values came from caches.
+    /// That against the peak of the device's memory; null where that is not known. Above 1 values
+    /// came from caches.
     pub bandwidth_ratio: Option<f64>,
-    /// The most bytes that a launch works on: buffers that an accelerator would hold on chip. From shapes or the compiler's count; null where not known.
+    /// The most bytes that a launch works on: buffers that an accelerator would hold on chip. From
+    /// shapes or the compiler's count; null where not known.
     pub working_set_bytes: Option<u64>,
     /// Bytes that were copied from the host to the device since the kernel before, over all
     /// launches; null where a copy does not say them.
@@ -160,32 +170,32 @@ pub struct OffloadCandidate {
     pub copied_out_bytes: Option<u64>,
     /// Time in ns of these copies.
     pub copy_ns: u64,
-    /// Bytes per second that a link would need to bring the working set in and keep up with the launches, where the data does not stay on the accelerator; null where the working set is not known.
+    /// Bytes per second that a link would need to bring the working set in and keep up with the
+    /// launches, where the data does not stay on the accelerator; null where the working set is not
+    /// known.
     pub link_bytes_per_second: Option<f64>,
     /// The longest launch; null of profiled launches, which have no time.
-    pub longest: Option<Place>,
+    pub longest: Option<TimelineLocation>,
 }
 
 impl Analysis for OffloadCandidates {
     const NAME: &'static str = "offload-candidates";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Kernels that memory bounds, by their time: bytes, intensity, copies around them, and what an accelerator would need to take them.";
-    const GROUP: Group = Group::Kernels;
+    const TITLE: &'static str = "Offload candidates";
+    const GROUP: Group = Group::Offload;
     const INPUTS: InputCount = InputCount::Many;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![Category::CudaApi, Category::CpuOp, Category::DeviceOp]),
-        columns: Selection::Only(&[
+    const NEEDS: Needs = Needs::of(gpu_work_and![Category::CudaApi, Category::CpuOp, Category::DeviceOp])
+        .columns(&[
             ColumnId::Launch,
             ColumnId::Bytes,
             ColumnId::Flops,
             ColumnId::InputShapes,
             ColumnId::InputTypes,
-        ]),
-        rows: true,
-        names: true,
-        profiles: true,
-        ..Needs::NOTHING
-    };
+        ])
+        .rows()
+        .names()
+        .profiles();
     type Params = OffloadCandidatesParams;
     type Output = OffloadCandidatesResult;
 
@@ -195,13 +205,13 @@ impl Analysis for OffloadCandidates {
     }
 
     fn page(output: &OffloadCandidatesResult) -> Result<Page, AnalysisError> {
-        Ok(page::of(Self::ABOUT, output))
+        Ok(page::of(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 impl OffloadCandidatesResult {
-    /// Of the first of `timelines`, with what reports of Nsight Compute among them measured of the same kernels. Needs
-    /// [`OffloadCandidates::NEEDS`](Analysis::NEEDS).
+    /// Of the first of `timelines`, with what reports of Nsight Compute among them measured of the
+    /// same kernels. Needs [`OffloadCandidates::NEEDS`](Analysis::NEEDS).
     pub fn of(timelines: &[&Timeline], params: OffloadCandidatesParams) -> Self {
         let Some(timeline) = timelines.first() else {
             return Self::default();
@@ -290,7 +300,7 @@ impl OffloadCandidatesResult {
     }
 }
 
-fn candidate(found: &Found, transfers: &Transfers, peak_bandwidth: Option<u64>) -> OffloadCandidate {
+fn candidate(found: &KernelEvidence, transfers: &Transfers, peak_bandwidth: Option<u64>) -> OffloadCandidate {
     let per_launch = |total: Option<u64>| total.and_then(|total| total.checked_div(found.known_launches));
     let bytes_per_launch = per_launch(found.bytes);
     let flops_per_launch = per_launch(found.flops);

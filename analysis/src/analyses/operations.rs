@@ -13,8 +13,7 @@ use flopwatch_measures::enclosing::{LaunchedWork, Threads};
 use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::work::GpuWork;
 use flopwatch_model::{
-    Category, ColumnId, Figures, Needs, RowMajor, Selection, Timeline, count, figures_by_key, gpu_work_and, index,
-    ratio,
+    Category, ColumnId, Figures, Needs, RowId, RowMajor, Timeline, count, figures_by_key, gpu_work_and, index, ratio,
 };
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
@@ -23,7 +22,7 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 use calls::{Call, Calls};
@@ -41,27 +40,24 @@ pub use result::{
 pub struct OperationsAnalysis;
 
 /// What [`OperationsAnalysis`] and `operations-profile` read.
-const NEEDS: Needs = Needs {
-    categories: Selection::Only(gpu_work_and![
-        Category::CudaApi,
-        Category::NvtxRange,
-        Category::CpuOp,
-        Category::Annotation,
-        Category::Step,
-        Category::DeviceOp
-    ]),
-    columns: Selection::Only(&[
-        ColumnId::Launch,
-        ColumnId::Bytes,
-        ColumnId::RangeStyle,
-        ColumnId::HloOp,
-        ColumnId::HloModule,
-    ]),
-    names: true,
-    rows: true,
-    allocations: true,
-    ..Needs::NOTHING
-};
+const NEEDS: Needs = Needs::of(gpu_work_and![
+    Category::CudaApi,
+    Category::NvtxRange,
+    Category::CpuOp,
+    Category::Annotation,
+    Category::Step,
+    Category::DeviceOp
+])
+.columns(&[
+    ColumnId::Launch,
+    ColumnId::Bytes,
+    ColumnId::RangeStyle,
+    ColumnId::HloOp,
+    ColumnId::HloModule,
+])
+.names()
+.rows()
+.allocations();
 
 /// Parameters of [`OperationsAnalysis`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -100,10 +96,10 @@ impl Default for OperationsParams {
 
 impl Analysis for OperationsAnalysis {
     const NAME: &'static str = "operations";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str = "NVTX ranges, annotations, PyTorch operators or HLO operations by name: calls, time, and how it splits into GPU, CPU, transfers and overhead.";
+    const TITLE: &'static str = "Operations";
     const GROUP: Group = Group::Operations;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = OperationsParams;
     type Output = Operations;
@@ -119,7 +115,7 @@ impl Analysis for OperationsAnalysis {
 
 /// The calls of a kind, and what their time is split by.
 #[derive(Debug)]
-struct Measured<'a> {
+struct OperationWork<'a> {
     timeline: &'a Timeline,
     kind: OperationKind,
     /// Pieces of GPU work.
@@ -127,10 +123,10 @@ struct Measured<'a> {
     splitter: Splitter,
     memory: Memory,
     calls: Calls<'a>,
-    known: Known,
+    known: RecordedParts,
 }
 
-impl<'a> Measured<'a> {
+impl<'a> OperationWork<'a> {
     fn of(timeline: &'a Timeline, choice: OperationChoice, normalise: bool) -> Self {
         let kind = choice.resolve(timeline);
         let threads = Threads::of(timeline);
@@ -146,7 +142,7 @@ impl<'a> Measured<'a> {
             timeline,
             kind,
             pieces: count(work.all().len()),
-            known: Known::of(kind, &splitter, &memory),
+            known: RecordedParts::of(kind, &splitter, &memory),
             splitter,
             memory,
             calls,
@@ -156,11 +152,11 @@ impl<'a> Measured<'a> {
 
 /// The operations of a capture. It must hold what `operations` needs.
 pub fn of(timeline: &Timeline, params: &OperationsParams) -> Operations {
-    operations(&Measured::of(timeline, params.kind, params.normalise), params)
+    operations(&OperationWork::of(timeline, params.kind, params.normalise), params)
 }
 
-fn operations(measured: &Measured<'_>, params: &OperationsParams) -> Operations {
-    let Measured {
+fn operations(measured: &OperationWork<'_>, params: &OperationsParams) -> Operations {
+    let OperationWork {
         timeline,
         kind,
         pieces,
@@ -231,13 +227,14 @@ struct Sums {
     allocated: u64,
     peak: u64,
     /// The longest call, the first of several, and its row.
-    longest: Option<(Interval, u32)>,
+    longest: Option<(Interval, RowId)>,
 }
 
 /// Pieces of the calls that are summed apart: each has sums of every operation.
-const PIECES: usize = 8;
+const CALL_PIECES: usize = 8;
 
-/// The sums of each operation. Pieces of the calls are summed apart, and put together in the order of the calls.
+/// The sums of each operation. Pieces of the calls are summed apart, and put together in the order
+/// of the calls.
 fn sums(timeline: &Timeline, calls: &Calls<'_>, splitter: &Splitter, memory: &Memory) -> Vec<Sums> {
     let none = || vec![Sums::default(); calls.operations.len()];
     let of_piece = |piece: &[Call]| {
@@ -250,7 +247,7 @@ fn sums(timeline: &Timeline, calls: &Calls<'_>, splitter: &Splitter, memory: &Me
         }
         sums
     };
-    let length = calls.list.len().div_ceil(PIECES).max(1);
+    let length = calls.list.len().div_ceil(CALL_PIECES).max(1);
     let pieces: Vec<Vec<Sums>> = calls.list.par_chunks(length).map(of_piece).collect();
     let mut all = none();
     for piece in pieces {
@@ -274,7 +271,7 @@ impl Sums {
         self.peak = self.peak.max(later.peak);
     }
 
-    fn ran(&mut self, time: Interval, row: u32) {
+    fn ran(&mut self, time: Interval, row: RowId) {
         if self.longest.is_none_or(|(longest, _)| time.len() > longest.len()) {
             self.longest = Some((time, row));
         }
@@ -292,13 +289,13 @@ impl Sums {
 
 /// Which parts a capture tells.
 #[derive(Debug, Clone, Copy)]
-struct Known {
+struct RecordedParts {
     gpu: bool,
     api: bool,
     memory: bool,
 }
 
-impl Known {
+impl RecordedParts {
     fn of(kind: OperationKind, splitter: &Splitter, memory: &Memory) -> Self {
         let on_host = kind.category().is_some();
         Self {
@@ -334,7 +331,7 @@ impl Known {
         (names, names_left_out): (Vec<OperationName>, u64),
     ) -> Operation {
         let parts = &sums.parts;
-        let (longest, longest_row) = sums.longest.unwrap_or_default();
+        let longest = sums.longest.map(|(time, _)| time).unwrap_or_default();
         Operation {
             operation: name.to_owned(),
             calls: statistics.calls,
@@ -360,7 +357,7 @@ impl Known {
             peak_bytes: self.memory.then_some(sums.peak),
             longest_start_ns: longest.start,
             longest_end_ns: longest.end,
-            longest_row: Some(longest_row),
+            longest_row: sums.longest.map(|(_, row)| row),
             names,
             names_left_out,
         }
@@ -379,7 +376,7 @@ fn figures(calls: &Calls<'_>) -> Vec<Figures> {
 }
 
 /// Of each operation the names with most calls, and how many others there are.
-fn names(calls: &Calls<'_>, most: usize) -> Vec<(Vec<OperationName>, u64)> {
+fn names(calls: &Calls<'_>, max: usize) -> Vec<(Vec<OperationName>, u64)> {
     let mut counts = vec![0_u64; calls.names.len()];
     for call in &calls.list {
         if let Some(count) = counts.get_mut(index(call.name)) {
@@ -398,21 +395,22 @@ fn names(calls: &Calls<'_>, most: usize) -> Vec<(Vec<OperationName>, u64)> {
     };
     let listed = by_operation.into_iter().map(|mut names| {
         names.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
-        let left_out = count(names.len().saturating_sub(most));
-        (names.into_iter().take(most).map(name).collect(), left_out)
+        let left_out = count(names.len().saturating_sub(max));
+        (names.into_iter().take(max).map(name).collect(), left_out)
     });
     listed.collect()
 }
 
-/// Of each operation the length of the union of the GPU work whose innermost operation it is, and how many pieces of work, transfers
-/// included, were launched inside of any. Nothing of operations that are on the device themselves.
+/// Of each operation the length of the union of the GPU work whose innermost operation it is, and
+/// how many pieces of work, transfers included, were launched inside of any. Nothing of operations
+/// that are on the device themselves.
 fn own_gpu_time(calls: &Calls<'_>, splitter: &Splitter, kind: OperationKind) -> (Vec<u64>, u64) {
     if kind.category().is_none() {
         return (Vec::new(), 0);
     }
     let mut own: Vec<Vec<Interval>> = vec![Vec::new(); calls.operations.len()];
-    let rows: Vec<u32> = calls.list.iter().map(|call| call.row).collect();
-    let count = rows.iter().max().map_or(0, |last| last.saturating_add(1));
+    let rows: Vec<RowId> = calls.list.iter().map(|call| call.row).collect();
+    let count = rows.iter().max().map_or(0, |last| last.index().saturating_add(1));
     let rows = RowMajor::new(&rows, count);
     let mut inside = 0;
     for (_, range) in rows.rows() {
@@ -439,7 +437,8 @@ fn count_of(all: impl Iterator) -> u64 {
     count(all.count())
 }
 
-/// The work that a thread launched inside of `calls`, which are those of one row by start, each with the innermost call around its launch.
+/// The work that a thread launched inside of `calls`, which are those of one row by start, each
+/// with the innermost call around its launch.
 fn innermost<'c>(
     calls: &'c [&'c Call],
     launched: &'c LaunchedWork,

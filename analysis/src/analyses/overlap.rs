@@ -7,11 +7,11 @@ use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::{GPU_WORK, GpuWork, NAMED_WORK};
 use flopwatch_model::{Needs, Timeline, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Page, Table, Unit};
+use flopwatch_report::page::{Page, Table, Tile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -31,12 +31,12 @@ pub struct OverlapParams {
     pub to_ns: Option<u64>,
 }
 
-/// The result.
+/// The result of the analysis `overlap`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Overlaps {
     /// The GPUs.
     pub gpus: Vec<OverlapOfGpu>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -55,7 +55,8 @@ pub struct OverlapOfGpu {
     pub communication_ns: u64,
     /// Part of it in ns in which something computed.
     pub communication_under_compute_ns: u64,
-    /// That part of `communication_ns`, as HolisticTraceAnalysis has it; null without communication.
+    /// That part of `communication_ns`, as HolisticTraceAnalysis has it; null without
+    /// communication.
     pub communication_under_compute_ratio: Option<f64>,
     /// Time in ns in which copies or memsets ran.
     pub memory_ns: u64,
@@ -80,24 +81,24 @@ pub struct ClassMix {
     pub communication: bool,
     /// Whether copies or memsets ran.
     pub memory: bool,
-    /// For how long in ns.
+    /// Time in ns during which that many GPU operations ran at once.
     pub time_ns: u64,
     /// `time_ns` of the GPU's busy time; null where nothing ran.
     pub busy_ratio: Option<f64>,
 }
 
-/// Time in which so many pieces of work ran at once.
+/// Time in which a number of GPU operations ran at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct AtOnce {
-    /// How many. The last entry, [`AtOnce::MOST`], also has the time of more.
+    /// Number of GPU operations that run at once; the last entry, of 8, also has the time of more.
     pub gpu_ops: u32,
-    /// For how long in ns.
+    /// Time in ns during which that many GPU operations ran at once.
     pub time_ns: u64,
 }
 
 impl AtOnce {
     /// Largest number of GPU operations at once that has an entry of its own.
-    pub const MOST: u32 = 8;
+    pub const MAX: u32 = 8;
 }
 
 /// Exclusive combinations: each nanosecond in which anything ran is in one.
@@ -146,7 +147,7 @@ fn at_once(times: impl Iterator<Item = Interval>) -> Vec<AtOnce> {
     }
     starts.sort_unstable();
     ends.sort_unstable();
-    let mut entries: Vec<AtOnce> = (1..=AtOnce::MOST)
+    let mut entries: Vec<AtOnce> = (1..=AtOnce::MAX)
         .map(|gpu_ops| AtOnce { gpu_ops, time_ns: 0 })
         .collect();
     let (mut running, mut last) = (0_usize, 0_u64);
@@ -166,8 +167,8 @@ fn at_once(times: impl Iterator<Item = Interval>) -> Vec<AtOnce> {
 }
 
 fn add(entries: &mut [AtOnce], running: usize, time_ns: u64) {
-    let place = running.min(entries.len()).checked_sub(1);
-    if let Some(entry) = place.and_then(|place| entries.get_mut(place)) {
+    let slot = running.min(entries.len()).checked_sub(1);
+    if let Some(entry) = slot.and_then(|slot| entries.get_mut(slot)) {
         entry.time_ns += time_ns;
     }
 }
@@ -223,8 +224,8 @@ impl Analysis for Overlap {
     const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "How much communication and copying each GPU hides under computation, and which kinds of work run at once.";
+    const TITLE: &'static str = "Overlap";
     const GROUP: Group = Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NAMED_WORK;
     type Params = OverlapParams;
     type Output = Overlaps;
@@ -234,8 +235,7 @@ impl Analysis for Overlap {
     }
 
     fn page(output: &Overlaps) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Overlap", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         let sum = |of: fn(&OverlapOfGpu) -> u64| output.gpus.iter().map(of).sum::<u64>();
         let hidden = ratio(
             sum(|gpu| gpu.communication_under_compute_ns),
@@ -243,8 +243,8 @@ impl Analysis for Overlap {
         );
         let copies = ratio(sum(|gpu| gpu.memory_under_compute_ns), sum(|gpu| gpu.memory_ns));
         page.tiles([
-            ("Communication under computation", hidden.into(), Unit::Ratio),
-            ("Copies under computation", copies.into(), Unit::Ratio),
+            Tile::figure("Communication under computation", Unit::Ratio, hidden),
+            Tile::figure("Copies under computation", Unit::Ratio, copies),
         ]);
         page.table(hidden_table(output));
         page.table(mix_table(output));
@@ -255,91 +255,52 @@ impl Analysis for Overlap {
 
 fn hidden_table(output: &Overlaps) -> Table {
     let ns = Unit::Ns;
-    let mut table = Table::new(
-        "Hidden under computation",
-        &[
-            ("GPU", Unit::None),
-            ("Busy", ns),
-            ("Communication", ns),
-            ("under computation", ns),
-            ("Share", Unit::Ratio),
-            ("Copies", ns),
-            ("Copies under computation", ns),
-            ("Share of copies", Unit::Ratio),
-            ("Copies under communication", ns),
-        ],
-    );
-    for gpu in &output.gpus {
-        let cells: [Cell; 9] = [
-            gpu.gpu.label().into(),
-            gpu.busy_ns.into(),
-            gpu.communication_ns.into(),
-            gpu.communication_under_compute_ns.into(),
-            gpu.communication_under_compute_ratio.into(),
-            gpu.memory_ns.into(),
-            gpu.memory_under_compute_ns.into(),
-            gpu.memory_under_compute_ratio.into(),
-            gpu.memory_under_communication_ns.into(),
-        ];
-        table.push(cells);
-    }
-    table
+    Table::of("Hidden under computation", &output.gpus)
+        .column("GPU", |gpu| gpu.gpu.label())
+        .figure("Busy", ns, |gpu| gpu.busy_ns)
+        .figure("Communication", ns, |gpu| gpu.communication_ns)
+        .figure("under computation", ns, |gpu| gpu.communication_under_compute_ns)
+        .figure("Share", Unit::Ratio, |gpu| gpu.communication_under_compute_ratio)
+        .figure("Copies", ns, |gpu| gpu.memory_ns)
+        .figure("Copies under computation", ns, |gpu| gpu.memory_under_compute_ns)
+        .figure("Share of copies", Unit::Ratio, |gpu| gpu.memory_under_compute_ratio)
+        .figure("Copies under communication", ns, |gpu| {
+            gpu.memory_under_communication_ns
+        })
+        .build()
 }
 
 fn mix_table(output: &Overlaps) -> Table {
-    let mut table = Table::new(
-        "Kinds of work at once",
-        &[
-            ("GPU", Unit::None),
-            ("Computation", Unit::None),
-            ("Communication", Unit::None),
-            ("Copies", Unit::None),
-            ("Time", Unit::Ns),
-            ("Share of busy time", Unit::Ratio),
-        ],
-    );
-    "Each row is the time in which exactly these kinds ran; the rows of a GPU add up to its busy time."
-        .clone_into(&mut table.about);
-    for gpu in &output.gpus {
-        for mix in gpu.mixes.iter().filter(|mix| mix.time_ns > 0) {
-            let cells: [Cell; 6] = [
-                gpu.gpu.label().into(),
-                mix.compute.into(),
-                mix.communication.into(),
-                mix.memory.into(),
-                mix.time_ns.into(),
-                mix.busy_ratio.into(),
-            ];
-            table.push(cells);
-        }
-    }
-    table
+    let mixes = output.gpus.iter().flat_map(|gpu| {
+        let mixes = gpu.mixes.iter().filter(|mix| mix.time_ns > 0);
+        mixes.map(move |mix| (gpu.gpu, mix))
+    });
+    Table::of("Kinds of work at once", mixes)
+        .about(
+            "Each row is the time in which exactly these kinds ran; the rows of a GPU add up to its \
+             busy time.",
+        )
+        .column("GPU", |(gpu, _)| gpu.label())
+        .column("Computation", |(_, mix)| mix.compute)
+        .column("Communication", |(_, mix)| mix.communication)
+        .column("Copies", |(_, mix)| mix.memory)
+        .figure("Time", Unit::Ns, |(_, mix)| mix.time_ns)
+        .figure("Share of busy time", Unit::Ratio, |(_, mix)| mix.busy_ratio)
+        .build()
 }
 
 fn at_once_table(output: &Overlaps) -> Table {
-    let mut table = Table::new(
-        "GPU ops at once",
-        &[
-            ("GPU", Unit::None),
-            ("GPU ops", Unit::None),
-            ("Time", Unit::Ns),
-            ("Share of busy time", Unit::Ratio),
-        ],
-    );
-    table.about = format!("The row of {} also has the time of more.", AtOnce::MOST);
-    for gpu in &output.gpus {
-        for entry in &gpu.at_once {
-            let share = ratio(entry.time_ns, gpu.busy_ns);
-            let cells: [Cell; 4] = [
-                gpu.gpu.label().into(),
-                entry.gpu_ops.into(),
-                entry.time_ns.into(),
-                share.into(),
-            ];
-            table.push(cells);
-        }
-    }
-    table
+    let entries = output.gpus.iter();
+    let entries = entries.flat_map(|gpu| gpu.at_once.iter().map(move |entry| (gpu, entry)));
+    Table::of("GPU ops at once", entries)
+        .about(format!("The row of {} also has the time of more.", AtOnce::MAX))
+        .column("GPU", |(gpu, _)| gpu.gpu.label())
+        .column("GPU ops", |(_, entry)| entry.gpu_ops)
+        .figure("Time", Unit::Ns, |(_, entry)| entry.time_ns)
+        .figure("Share of busy time", Unit::Ratio, |(gpu, entry)| {
+            ratio(entry.time_ns, gpu.busy_ns)
+        })
+        .build()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Precision: which matrix products use tensor cores, which could and do not, and whether their dimensions fit.
+//! Precision: which matrix products use tensor cores, which could and do not, and whether their
+//! dimensions fit.
 
 mod page;
 mod products;
@@ -9,21 +10,21 @@ use std::collections::BTreeMap;
 
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::matrix_kernel::{MatrixKernel, MatrixUnit};
-use flopwatch_model::{Category, ColumnId, KernelProfile, Needs, Selection, Timeline, gpu_work_and, index, ratio};
+use flopwatch_model::{Category, ColumnId, KernelProfile, NameId, Needs, RowId, Timeline, gpu_work_and, index, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use flopwatch_summary::duration_ns;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
 /// The first compute capability with tensor cores.
-const VOLTA: u32 = 7;
+const MIN_TENSOR_CORE_MAJOR: u32 = 7;
 /// What the contract with earlier tools asks for.
-const ALIGNMENT: u64 = 16;
+const TENSOR_CORE_ALIGNMENT: u64 = 16;
 
 /// Tensor cores and types of numbers.
 #[derive(Debug)]
@@ -54,10 +55,10 @@ pub enum TensorCoreSource {
     Names,
 }
 
-/// The result.
+/// The result of the analysis `precision`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PrecisionResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// Highest compute capability of the GPUs, e.g. `9.0`; null where the source does not say.
     pub compute_capability: Option<String>,
@@ -75,7 +76,8 @@ pub struct PrecisionResult {
     pub cuda_core_ns: u64,
     /// The part of it of kernels whose names do not say.
     pub unknown_ns: u64,
-    /// `tensor_core_ns` of `matrix_ns`, a lower bound where `unknown_ns` is not 0; null without kernels that multiply matrices.
+    /// `tensor_core_ns` of `matrix_ns`, a lower bound where `unknown_ns` is not 0; null without
+    /// kernels that multiply matrices.
     pub tensor_core_ratio: Option<f64>,
     /// `matrix_ns` of `kernel_ns`: what faster matrix products can win at most.
     pub matrix_ratio: Option<f64>,
@@ -98,7 +100,7 @@ pub struct PrecisionResult {
 /// A kernel that multiplies matrices.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MatrixKernelRow {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
     /// What it multiplies with.
     pub unit: MatrixUnit,
@@ -108,10 +110,11 @@ pub struct MatrixKernelRow {
     pub launches: u64,
     /// Sum of their lengths in ns.
     pub total_ns: u64,
-    /// Share of the tensor pipe's peak in percent, the mean of its launches, from counters; null without.
+    /// Share of the tensor pipe's peak in percent, the mean of its launches, from counters; null
+    /// without.
     pub tensor_pipe_percent: Option<f64>,
     /// The longest launch; null of profiled launches, which have no time.
-    pub longest: Option<Place>,
+    pub longest: Option<TimelineLocation>,
 }
 
 /// Calls of an operator with the same shapes.
@@ -139,26 +142,24 @@ pub struct MatrixProductRow {
     pub tensor_core_ns: u64,
     /// The part of it of kernels that are known not to.
     pub cuda_core_ns: u64,
-    /// Whether tensor cores could do it: a type that they know on this GPU, and no product with a vector; null where type or GPU are not known.
+    /// Whether tensor cores could do it: a type that they know on this GPU, and no product with a
+    /// vector; null where type or GPU are not known.
     pub eligible: Option<bool>,
     /// The call with the longest GPU time.
-    pub longest: Place,
+    pub longest: TimelineLocation,
 }
 
 impl Analysis for Precision {
     const NAME: &'static str = "precision";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Tensor cores: the share of matrix products that use them, those that could and do not, their types of number and whether their dimensions fit.";
-    const GROUP: Group = Group::Kernels;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![Category::CudaApi, Category::CpuOp]),
-        columns: Selection::Only(&[ColumnId::Launch, ColumnId::InputShapes, ColumnId::InputTypes]),
-        rows: true,
-        names: true,
-        profiles: true,
-        ..Needs::NOTHING
-    };
+    const TITLE: &'static str = "Precision and tensor cores";
+    const GROUP: Group = Group::TensorCores;
+    const NEEDS: Needs = Needs::of(gpu_work_and![Category::CudaApi, Category::CpuOp])
+        .columns(&[ColumnId::Launch, ColumnId::InputShapes, ColumnId::InputTypes])
+        .rows()
+        .names()
+        .profiles();
     type Params = PrecisionParams;
     type Output = PrecisionResult;
 
@@ -167,7 +168,7 @@ impl Analysis for Precision {
     }
 
     fn page(output: &PrecisionResult) -> Result<Page, AnalysisError> {
-        Ok(page::of(Self::ABOUT, output))
+        Ok(page::of(Self::TITLE, Self::ABOUT, output))
     }
 }
 
@@ -200,7 +201,7 @@ impl PrecisionResult {
             .max();
         let mut result = Self {
             compute_capability: capability.map(|(major, minor)| format!("{major}.{minor}")),
-            has_tensor_cores: capability.map(|(major, _)| major >= VOLTA),
+            has_tensor_cores: capability.map(|(major, _)| major >= MIN_TENSOR_CORE_MAJOR),
             ..Self::default()
         };
         if timeline.capture.profiles.is_empty() {
@@ -238,10 +239,10 @@ impl PrecisionResult {
         };
         self.source = Some(TensorCoreSource::Names);
         let known: Vec<Option<MatrixKernel>> = kernels.names.iter().map(|name| MatrixKernel::of(name)).collect();
-        let mut rows: BTreeMap<u32, (MatrixKernelRow, u64)> = BTreeMap::new();
+        let mut rows: BTreeMap<NameId, (MatrixKernelRow, u64)> = BTreeMap::new();
         for (at, (name, length)) in kernels.name.iter().zip(&kernels.duration_ns).enumerate() {
             self.kernel_ns = self.kernel_ns.saturating_add(*length);
-            let Some(kernel) = known.get(index(*name)).copied().flatten() else {
+            let Some(kernel) = known.get(name.index()).copied().flatten() else {
                 continue;
             };
             let (row, longest) = rows.entry(*name).or_insert_with(|| {
@@ -260,14 +261,15 @@ impl PrecisionResult {
             row.total_ns = row.total_ns.saturating_add(*length);
             if row.longest.is_none() || *length > *longest {
                 *longest = *length;
-                row.longest = Some(place(Interval::of(kernels, at), kernels.row.get(at).copied()));
+                row.longest = Some(location(Interval::of(kernels, at), kernels.row.get(at).copied()));
             }
         }
         self.kernels = rows.into_values().map(|(row, _)| row).collect();
         self.kernels.sort_by_key(|row| std::cmp::Reverse(row.total_ns));
     }
 
-    /// From counters: a kernel multiplies matrices where its tensor pipe worked, or where its name says so.
+    /// From counters: a kernel multiplies matrices where its tensor pipe worked, or where its name
+    /// says so.
     fn profiled(&mut self, profiles: &[KernelProfile]) {
         let mut rows: BTreeMap<&str, (MatrixKernelRow, Vec<f64>)> = BTreeMap::new();
         for profile in profiles {
@@ -349,13 +351,8 @@ impl PrecisionResult {
     }
 }
 
-fn place(time: Interval, row: Option<u32>) -> Place {
-    Place {
-        input: 0,
-        start_ns: time.start,
-        end_ns: time.end,
-        row,
-    }
+fn location(time: Interval, row: Option<RowId>) -> TimelineLocation {
+    TimelineLocation::new(time.start, time.end, row)
 }
 
 fn cut<T>(list: &mut Vec<T>, limit: u32) -> u64 {

@@ -5,11 +5,9 @@ use std::collections::HashMap;
 use flopwatch_measures::kernel_figures::Figures;
 use flopwatch_measures::kernel_name;
 use flopwatch_measures::speed_of_light::{Limiter, SpeedOfLight};
-use flopwatch_model::{
-    Category, ColumnId, Events, KernelProfile, Needs, Selection, Timeline, approximate, count, index, ratio,
-};
+use flopwatch_model::{Category, ColumnId, Events, KernelProfile, Needs, RowId, Timeline, approximate, count, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Page, Place, Table, Unit};
+use flopwatch_report::page::{Cell, Page, Table, Tile, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,7 +53,7 @@ pub struct JoinedKernels {
     pub launches_left_out: u64,
     /// How much was joined.
     pub coverage: JoinCoverage,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -84,7 +82,8 @@ pub struct JoinCoverage {
 pub enum JoinedBy {
     /// Its whole name.
     Name,
-    /// Its name without parameters and templates, where the whole one is in the timeline under another form.
+    /// Its name without parameters and templates, where the whole one is in the timeline under
+    /// another form.
     ShortName,
 }
 
@@ -101,7 +100,7 @@ pub struct JoinedKernel {
     pub joined_by: JoinedBy,
     /// Launches in the timeline.
     pub timeline_launches: u64,
-    /// Their time in ns.
+    /// Time of the launches in the timeline, in ns.
     pub timeline_total_ns: u64,
     /// Mean time in ns of a launch in the timeline.
     pub timeline_mean_ns: f64,
@@ -135,7 +134,7 @@ pub struct JoinedLaunch {
     /// How long it took in the timeline, in ns.
     pub timeline_ns: u64,
     /// Its row of the timeline.
-    pub row: u32,
+    pub row: RowId,
     /// Which of the two captures is the timeline, counted from 0.
     pub input: u32,
     /// How long it took when it was profiled, in ns.
@@ -178,10 +177,10 @@ fn launches(kernels: &Events) -> [Launches<'_>; 2] {
     for at in 0..kernels.len() {
         let grid = [size(0, at), size(1, at), size(2, at)];
         let block = [size(3, at), size(4, at), size(5, at)];
-        let place = kernels.name.get(at).map_or(0, |name| index(*name));
+        let Some(name) = kernels.name.get(at) else { continue };
         whole.entry((kernels.name_of(at), grid, block)).or_default().push(at);
         short
-            .entry((kernel_name::short_of(kernels, place), grid, block))
+            .entry((kernel_name::short_of(kernels, name.index()), grid, block))
             .or_default()
             .push(at);
     }
@@ -190,7 +189,7 @@ fn launches(kernels: &Events) -> [Launches<'_>; 2] {
 
 /// Profiled launches of one kernel, in the order of the report.
 fn profiled<'a>(report: &'a Timeline, name_contains: &str) -> Vec<(Shape<'a>, Vec<&'a KernelProfile>)> {
-    let mut places: HashMap<Shape<'a>, usize> = HashMap::new();
+    let mut numbers: HashMap<Shape<'a>, usize> = HashMap::new();
     let mut all: Vec<(Shape<'a>, Vec<&KernelProfile>)> = Vec::new();
     let allowed = report
         .capture
@@ -199,7 +198,7 @@ fn profiled<'a>(report: &'a Timeline, name_contains: &str) -> Vec<(Shape<'a>, Ve
         .filter(|profile| profile.name.contains(name_contains));
     for profile in allowed {
         let shape = (profile.name.as_str(), profile.grid, profile.block);
-        let at = *places.entry(shape).or_insert(all.len());
+        let at = *numbers.entry(shape).or_insert(all.len());
         if let Some((_, list)) = all.get_mut(at) {
             list.push(profile);
         } else {
@@ -224,7 +223,7 @@ fn of(first: &Timeline, second: &Timeline, params: &ProfiledInTimelineParams) ->
     let empty = Events::new(Category::CudaKernel);
     let kernels = timeline.capture.events.get(&Category::CudaKernel).unwrap_or(&empty);
     let [whole, short] = launches(kernels);
-    let duration = |at: &usize| kernels.duration_ns.get(*at).copied().unwrap_or(0);
+    let duration = |at: &usize| kernels.duration_ns.get(*at).copied();
     // Two profiled kernels may have one short name: each launch of the timeline counts once.
     let mut joined = vec![false; kernels.len()];
     for (shape, profiles) in profiled(report, &params.name_contains) {
@@ -249,24 +248,27 @@ fn of(first: &Timeline, second: &Timeline, params: &ProfiledInTimelineParams) ->
             shape,
             joined_by,
             &profiles,
-            (count(found.len()), found.iter().map(duration).sum()),
+            (count(found.len()), found.iter().filter_map(duration).sum()),
         ));
         for (order, (profile, at)) in profiles.iter().zip(found).enumerate() {
+            let start_ns = kernels.start_ns.get(*at).copied();
+            let (Some(start_ns), Some(timeline_ns), Some(row)) = (start_ns, duration(at), kernels.row.get(*at)) else {
+                continue;
+            };
             result.launches.push(JoinedLaunch {
                 launch: profile.id,
                 name: profile.name.clone(),
                 order: count(order),
-                start_ns: kernels.start_ns.get(*at).copied().unwrap_or(0),
-                timeline_ns: duration(at),
-                row: kernels.row.get(*at).copied().unwrap_or(0),
+                start_ns,
+                timeline_ns,
+                row: *row,
                 input,
                 profiled_ns: Figures::of(&profile.metrics).duration_ns,
             });
         }
     }
     let coverage = &mut result.coverage;
-    for (at, joined) in joined.iter().enumerate() {
-        let time = duration(&at);
+    for (time, joined) in kernels.duration_ns.iter().copied().zip(&joined) {
         coverage.timeline_launches += 1;
         coverage.timeline_total_ns = coverage.timeline_total_ns.saturating_add(time);
         if *joined {
@@ -332,17 +334,15 @@ impl Analysis for ProfiledInTimeline {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Kernels of a timeline beside what Nsight Compute measured of them, joined by name, grid, block and order.";
+    const TITLE: &'static str = "Profiled kernels in the timeline";
     const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::Two;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::CudaKernel, Category::CudaGraph]),
-        columns: Selection::Only(&SHAPE),
-        names: true,
-        name_details: true,
-        rows: true,
-        profiles: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(&[Category::CudaKernel, Category::CudaGraph])
+        .columns(&SHAPE)
+        .names()
+        .name_details()
+        .rows()
+        .profiles();
     type Params = ProfiledInTimelineParams;
     type Output = JoinedKernels;
 
@@ -351,27 +351,14 @@ impl Analysis for ProfiledInTimeline {
     }
 
     fn page(output: &JoinedKernels) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Profiled kernels in the timeline", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         let coverage = &output.coverage;
         page.tiles([
-            ("Kernel time that was profiled", coverage.time_ratio.into(), Unit::Ratio),
-            (
-                "Launches in the timeline",
-                coverage.timeline_launches.into(),
-                Unit::None,
-            ),
-            (
-                "of them profiled kernels",
-                coverage.timeline_launches_joined.into(),
-                Unit::None,
-            ),
-            ("Profiled launches", coverage.profiled_launches.into(), Unit::None),
-            (
-                "of them in the timeline",
-                coverage.profiled_launches_joined.into(),
-                Unit::None,
-            ),
+            Tile::figure("Kernel time that was profiled", Unit::Ratio, coverage.time_ratio),
+            Tile::new("Launches in the timeline", coverage.timeline_launches),
+            Tile::new("of them profiled kernels", coverage.timeline_launches_joined),
+            Tile::new("Profiled launches", coverage.profiled_launches),
+            Tile::new("of them in the timeline", coverage.profiled_launches_joined),
         ]);
         if !output.kernels.is_empty() {
             page.table(kernels(output));
@@ -386,74 +373,49 @@ fn by([x, y, z]: [u32; 3]) -> Cell {
 }
 
 fn kernels(output: &JoinedKernels) -> Table {
-    let columns = [
-        ("Kernel", Unit::None),
-        ("Grid", Unit::None),
-        ("Block", Unit::None),
-        ("Launches", Unit::None),
-        ("In the timeline", Unit::Ns),
-        ("Mean", Unit::Ns),
-        ("Alone", Unit::Ns),
-        ("Of alone", Unit::Ratio),
-        ("Bound by", Unit::None),
-        ("Compute", Unit::Ratio),
-        ("Memory", Unit::Ratio),
-        ("Occupancy", Unit::Ratio),
-    ];
-    let mut table = Table::new("Kernels", &columns);
-    "Alone is the mean of the profiled launches: one at a time, at fixed clocks, with caches flushed before each unless the profiler was told otherwise. The rest is of the first one."
-        .clone_into(&mut table.about);
-    table.left_out = output.kernels_left_out;
-    for kernel in &output.kernels {
-        table.push([
-            kernel.name.as_str().into(),
-            by(kernel.grid),
-            by(kernel.block),
-            kernel.timeline_launches.into(),
-            kernel.timeline_total_ns.into(),
-            kernel.timeline_mean_ns.into(),
-            kernel.profiled_mean_ns.into(),
-            kernel.slowdown_ratio.into(),
-            kernel.limiter.map(Limiter::label).into(),
-            kernel.compute_ratio.into(),
-            kernel.memory_ratio.into(),
-            kernel.occupancy_ratio.into(),
-        ]);
-    }
-    table
+    Table::of("Kernels", &output.kernels)
+        .about(
+            "Alone is the mean of the profiled launches: one at a time, at fixed clocks, with caches \
+             flushed before each unless the profiler was told otherwise. The rest is of the first one.",
+        )
+        .left_out(output.kernels_left_out)
+        .column("Kernel", |kernel| kernel.name.as_str())
+        .column("Grid", |kernel| by(kernel.grid))
+        .column("Block", |kernel| by(kernel.block))
+        .column("Launches", |kernel| kernel.timeline_launches)
+        .figure("In the timeline", Unit::Ns, |kernel| kernel.timeline_total_ns)
+        .figure("Mean", Unit::Ns, |kernel| kernel.timeline_mean_ns)
+        .figure("Alone", Unit::Ns, |kernel| kernel.profiled_mean_ns)
+        .figure("Of alone", Unit::Ratio, |kernel| kernel.slowdown_ratio)
+        .column("Bound by", |kernel| kernel.limiter.map(Limiter::label))
+        .figure("Compute", Unit::Ratio, |kernel| kernel.compute_ratio)
+        .figure("Memory", Unit::Ratio, |kernel| kernel.memory_ratio)
+        .figure("Occupancy", Unit::Ratio, |kernel| kernel.occupancy_ratio)
+        .build()
 }
 
 fn joined(output: &JoinedKernels) -> Table {
-    let columns = [
-        ("Kernel", Unit::None),
-        ("Launch", Unit::None),
-        ("Order", Unit::None),
-        ("Start", Unit::Instant),
-        ("In the timeline", Unit::Ns),
-        ("Alone", Unit::Ns),
-    ];
-    let mut table = Table::new("Launches", &columns);
-    "The launch of the report and that of the timeline which are the same kernel's n-th. They are the same work where both captures began at the same launch."
-        .clone_into(&mut table.about);
-    table.left_out = output.launches_left_out;
-    for launch in &output.launches {
-        let place = Place {
-            input: launch.input,
-            start_ns: launch.start_ns,
-            end_ns: launch.start_ns.saturating_add(launch.timeline_ns),
-            row: Some(launch.row),
-        };
-        let cells = [
-            launch.name.as_str().into(),
-            launch.launch.into(),
-            launch.order.into(),
-            launch.start_ns.into(),
-            launch.timeline_ns.into(),
-            launch.profiled_ns.into(),
-        ];
-        table.push_at(place, cells);
-    }
-    table
+    Table::of("Launches", &output.launches)
+        .about(
+            "The launch of the report and that of the timeline which are the same kernel's n-th. They are \
+             the same work where both captures began at the same launch.",
+        )
+        .left_out(output.launches_left_out)
+        .column("Kernel", |launch| launch.name.as_str())
+        .column("Launch", |launch| launch.launch)
+        .column("Order", |launch| launch.order)
+        .figure("Start", Unit::Instant, |launch| launch.start_ns)
+        .figure("In the timeline", Unit::Ns, |launch| launch.timeline_ns)
+        .figure("Alone", Unit::Ns, |launch| launch.profiled_ns)
+        .at(|launch| {
+            TimelineLocation::new(
+                launch.start_ns,
+                launch.start_ns.saturating_add(launch.timeline_ns),
+                Some(launch.row),
+            )
+            .of_input(launch.input)
+        })
+        .build()
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! One launch that a kernel profiler measured, from inside: what bounds it, occupancy, memory, why warps waited, and what its rules say.
+//! One launch that a kernel profiler measured, from inside: what bounds it, occupancy, memory, why
+//! warps waited, and what its rules say.
 
 mod code;
 mod memory;
@@ -13,10 +14,12 @@ use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 use code::ByAddress;
+
+pub(crate) use page::plain;
 
 pub use code::{CodeText, Instruction, InstructionMix, LineCoverage, Opcode, SourceLine};
 pub use memory::{Access, Cache, Link};
@@ -75,7 +78,8 @@ pub struct LaunchDetails {
     pub stalls: Vec<StallReason>,
     /// Instructions by opcode, the most executed first.
     pub mix: InstructionMix,
-    /// Source lines, those with most samples first; empty where the machine code has no table of lines.
+    /// Source lines, those with most samples first; empty where the machine code has no table of
+    /// lines.
     pub source_lines: Vec<SourceLine>,
     /// Source lines that are not in the result.
     pub source_lines_left_out: u64,
@@ -95,7 +99,7 @@ pub struct LaunchDetails {
     pub ranges: Vec<OpenRange>,
     /// Sections of the report that were collected.
     pub sections: Vec<String>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -233,12 +237,9 @@ impl Analysis for ProfiledKernel {
     const NAME: &'static str = "profiled-kernel";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "A launch that Nsight Compute measured, from inside: its limiter, occupancy, memory, stalls, instructions, and NVIDIA's rules.";
+    const TITLE: &'static str = "Profiled kernel";
     const GROUP: Group = Group::Kernels;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        profiles: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::NOTHING.profiles();
     type Params = ProfiledKernelParams;
     type Output = LaunchDetails;
 

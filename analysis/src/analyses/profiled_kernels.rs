@@ -9,7 +9,7 @@ use flopwatch_report::page::{Cell, Page, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -42,14 +42,14 @@ impl Default for ProfiledKernelsParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `profiled-kernels`.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub struct ProfiledLaunches {
     /// The launches in the order of the report.
     pub launches: Vec<ProfiledLaunch>,
     /// Launches that are not in the result.
     pub launches_left_out: u64,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -163,12 +163,9 @@ impl Analysis for ProfiledKernels {
     const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "Launches that Nsight Compute measured: speed of light, occupancy, caches, and every metric.";
+    const TITLE: &'static str = "Profiled kernels";
     const GROUP: Group = Group::Kernels;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        profiles: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::NOTHING.profiles();
     type Params = ProfiledKernelsParams;
     type Output = ProfiledLaunches;
 
@@ -177,43 +174,27 @@ impl Analysis for ProfiledKernels {
     }
 
     fn page(output: &ProfiledLaunches) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Profiled kernels", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        let columns = [
-            ("Launch", Unit::None),
-            ("Kernel", Unit::None),
-            ("Grid", Unit::None),
-            ("Block", Unit::None),
-            ("Duration", Unit::Ns),
-            ("Compute", Unit::Ratio),
-            ("Memory", Unit::Ratio),
-            ("Occupancy", Unit::Ratio),
-            ("At most", Unit::Ratio),
-            ("L1 hits", Unit::Ratio),
-            ("L2 hits", Unit::Ratio),
-        ];
-        let mut table = Table::new("Launches", &columns);
-        "Compute and memory are shares of their peaks, occupancy one of the warps that fit. Each launch was replayed alone on the GPU."
-            .clone_into(&mut table.about);
-        table.left_out = output.launches_left_out;
-        for launch in &output.launches {
-            let figures = &launch.figures;
-            table.push([
-                launch.id.into(),
-                launch.name.as_str().into(),
-                by(launch.grid),
-                by(launch.block),
-                figures.duration_ns.into(),
-                figures.compute_share.into(),
-                figures.bandwidth_share.into(),
-                figures.achieved_occupancy.into(),
-                figures.theoretical_occupancy.into(),
-                figures.l1_hit_rate.into(),
-                figures.l2_hit_rate.into(),
-            ]);
-        }
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         if !output.launches.is_empty() {
-            page.table(table);
+            page.table(
+                Table::of("Launches", &output.launches)
+                    .about(
+                        "Compute and memory are shares of their peaks, occupancy one of the warps that fit. Each \
+                         launch was replayed alone on the GPU.",
+                    )
+                    .left_out(output.launches_left_out)
+                    .column("Launch", |launch| launch.id)
+                    .column("Kernel", |launch| launch.name.as_str())
+                    .column("Grid", |launch| by(launch.grid))
+                    .column("Block", |launch| by(launch.block))
+                    .figure("Duration", Unit::Ns, |launch| launch.figures.duration_ns)
+                    .figure("Compute", Unit::Ratio, |launch| launch.figures.compute_share)
+                    .figure("Memory", Unit::Ratio, |launch| launch.figures.bandwidth_share)
+                    .figure("Occupancy", Unit::Ratio, |launch| launch.figures.achieved_occupancy)
+                    .figure("At most", Unit::Ratio, |launch| launch.figures.theoretical_occupancy)
+                    .figure("L1 hits", Unit::Ratio, |launch| launch.figures.l1_hit_rate)
+                    .figure("L2 hits", Unit::Ratio, |launch| launch.figures.l2_hit_rate),
+            );
         }
         Ok(page)
     }

@@ -1,10 +1,11 @@
-//! Results under the names and in the units that clients of an earlier PyTorch profiling suite know: `/api/profiler/{timeline,kernels,hta}`.
+//! Results under the names and in the units that clients of an earlier PyTorch profiling suite
+//! know: `/api/profiler/{timeline,kernels,hta}`.
 //!
-//! They compute nothing of their own: `cpu-gpu`, `gpu-time` and the figures of kernels are said again, in microseconds and percent. A figure that the
-//! capture does not hold is null.
+//! They compute nothing of their own: `cpu-gpu`, `gpu-time` and the figures of kernels are said
+//! again, in microseconds and percent. A figure that the capture does not hold is null.
 
 use flopwatch_measures::work::NAMED_WORK;
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, figures_by_key, index, listed};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, approximate, figures_by_key, index, listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -12,15 +13,16 @@ use crate::analyses::cpu_gpu::CpuGpu;
 use crate::analyses::cpu_gpu::CpuGpuParams;
 use crate::analyses::gpu_time::GpuTime;
 use crate::analyses::gpu_time::GpuTimeParams;
-use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
+use crate::definition::{Analysis, AnalysisError, NoParameters};
 use crate::group::Group;
 use crate::input::Inputs;
 
 /// From this share of the time in percent on idle GPUs are a bottleneck.
 const IDLE_PCT: f64 = 30.0;
-/// The same of communication that nothing hides; XProf calls a program collective-bound from here on (`smart_suggestion`).
+/// From this share of the time in percent on communication that nothing hides is a bottleneck;
+/// XProf calls a program collective-bound from here on (`smart_suggestion`).
 const COMMUNICATION_PCT: f64 = 30.0;
-/// The same of copies that nothing hides.
+/// From this share of the time in percent on copies that nothing hides are a bottleneck.
 const COPIES_PCT: f64 = 10.0;
 
 /// When CPU and GPU were active.
@@ -94,20 +96,22 @@ pub struct ProfilerKernels {
 /// A kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProfilerKernel {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
     /// Total time of its launches in µs.
     pub cuda_time_us: f64,
 }
 
-/// What the GPUs did with their time. The window of each GPU is from its first work to its last; the shares are of all windows together.
+/// What the GPUs did with their time. The window of each GPU is from its first work to its last;
+/// the shares are of all windows together.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HTAReport {
     /// Share in percent in which a GPU did nothing; null where GPUs were not captured.
     pub gpu_idle_time_pct: Option<f64>,
     /// Share in percent in which a GPU computed; null where GPUs were not captured.
     pub compute_time_pct: Option<f64>,
-    /// Share in percent in which a GPU communicated, hidden behind computation or not: the three shares are no parts of a whole. Null where GPUs were not captured.
+    /// Share in percent in which a GPU communicated, hidden behind computation or not: the three
+    /// shares are no parts of a whole. Null where GPUs were not captured.
     pub communication_time_pct: Option<f64>,
     /// The ten kernels that take longest.
     pub top_kernels: Vec<HTAKernel>,
@@ -120,7 +124,7 @@ pub struct HTAReport {
 /// A kernel.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct HTAKernel {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
     /// Total time of its launches in µs.
     pub time_us: f64,
@@ -131,8 +135,8 @@ impl Analysis for ProfilerTimelineAnalysis {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Total, CPU-active, GPU-active and overlapping time in µs, as /api/profiler/timeline has it.";
-    const GROUP: Group = Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Active times for the earlier suite";
+    const GROUP: Group = Group::EarlierSuite;
     const NEEDS: Needs = CpuGpu::NEEDS;
     type Params = ProfilerTimelineParams;
     type Output = ProfilerTimeline;
@@ -146,13 +150,9 @@ impl Analysis for ProfilerKernelsAnalysis {
     const NAME: &'static str = "profiler-kernels";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Total time of each kernel in µs, as /api/profiler/kernels has it.";
-    const GROUP: Group = Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(KERNELS),
-        names: true,
-        ..Needs::NOTHING
-    };
+    const TITLE: &'static str = "Kernels for the earlier suite";
+    const GROUP: Group = Group::EarlierSuite;
+    const NEEDS: Needs = Needs::of(KERNELS).names();
     type Params = ProfilerKernelsParams;
     type Output = ProfilerKernels;
 
@@ -174,12 +174,9 @@ impl Analysis for ProfilerHtaAnalysis {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Idle, compute and communication time of the GPUs in percent, as /api/profiler/hta has it.";
-    const GROUP: Group = Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        columns: Selection::Only(&[ColumnId::Launch]),
-        ..NAMED_WORK
-    };
+    const TITLE: &'static str = "GPU time for the earlier suite";
+    const GROUP: Group = Group::EarlierSuite;
+    const NEEDS: Needs = NAMED_WORK.columns(&[ColumnId::Launch]);
     type Params = NoParameters;
     type Output = HTAReport;
 
@@ -218,7 +215,7 @@ fn timeline(timeline: &Timeline, params: &ProfilerTimelineParams) -> ProfilerTim
 }
 
 /// The kernels and whole graphs that take longest, with their total time in µs.
-fn longest(timeline: &Timeline, most: usize) -> Vec<(String, f64)> {
+fn longest(timeline: &Timeline, max: usize) -> Vec<(String, f64)> {
     let mut totals: Vec<(&str, u128)> = Vec::new();
     for kernels in KERNELS
         .iter()
@@ -231,7 +228,7 @@ fn longest(timeline: &Timeline, most: usize) -> Vec<(String, f64)> {
         totals.extend(ran.map(|(name, figures)| (name.as_str(), figures.total)));
     }
     totals.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    let totals = totals.into_iter().take(most);
+    let totals = totals.into_iter().take(max);
     totals
         .map(|(name, total)| (name.to_owned(), approximate(total) / 1e3))
         .collect()
@@ -293,7 +290,8 @@ mod tests {
 
     use super::*;
 
-    /// A call from 0 to 4 µs; a kernel from 2 to 7 µs and NCCL from 7 to 12 µs; a call from 18 to 22 µs with a kernel of 2 µs inside.
+    /// A call from 0 to 4 µs; a kernel from 2 to 7 µs and NCCL from 7 to 12 µs; a call from 18 to
+    /// 22 µs with a kernel of 2 µs inside.
     fn trace() -> Timeline {
         let mut trace = Trace::new();
         let (stream, api) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::CudaApi));

@@ -1,22 +1,23 @@
-//! Memory over time under the names and in the units that clients of an earlier PyTorch profiling suite know: `/api/profiler/memory`.
+//! Memory over time under the names and in the units that clients of an earlier PyTorch profiling
+//! suite know: `/api/profiler/memory`.
 //!
 //! It says again, of all GPUs together, what `memory` tells of each.
 
 use flopwatch_measures::bins::Bins;
 use flopwatch_measures::interval::Interval;
-use flopwatch_measures::pool::{Allocator, Pool, highest, together};
+use flopwatch_measures::pool::{Allocator, Pool, highest, merge_changes};
 use flopwatch_model::{Needs, Timeline, approximate};
-use flopwatch_report::page::{Lines, Page, Series, Table, Unit};
+use flopwatch_report::page::{Lines, Page, Series, Table, Tile, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::analyses::memory::without_allocations;
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
 /// Most points; a longer capture is sampled less often.
-const MOST_POINTS: u64 = 100_000;
+const MAX_POINTS: u64 = 100_000;
 
 /// Memory over time.
 #[derive(Debug)]
@@ -26,7 +27,8 @@ pub(crate) struct ProfilerMemoryAnalysis;
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct ProfilerMemoryParams {
-    /// Time from one point to the next, in ms. It is longer where there would be more than 100,000 points.
+    /// Time from one point to the next, in ms. It is longer where there would be more than 100,000
+    /// points.
     #[schemars(range(min = 0.001, max = 3_600_000))]
     pub sample_interval_ms: f64,
     /// Whether there are points; without them only the peak is told.
@@ -42,8 +44,9 @@ impl Default for ProfilerMemoryParams {
     }
 }
 
-/// Memory over time: what the framework's allocator gave out of all GPUs together; where there is no such allocator what the driver did, and where
-/// there is no GPU what was given out of the host's memory. All figures are null where no allocations were captured.
+/// Memory over time: what the framework's allocator gave out of all GPUs together; where there is
+/// no such allocator what the driver did, and where there is no GPU what was given out of the
+/// host's memory. All figures are null where no allocations were captured.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProfilerMemory {
     /// The memory over time: at each point the most that was given out up to the next.
@@ -67,12 +70,9 @@ impl Analysis for ProfilerMemoryAnalysis {
     const NAME: &'static str = "profiler-memory";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Memory over time and its peak in MB, as /api/profiler/memory has it.";
-    const GROUP: Group = Group::Memory;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        allocations: true,
-        ..Needs::NOTHING
-    };
+    const TITLE: &'static str = "Memory for the earlier suite";
+    const GROUP: Group = Group::EarlierSuite;
+    const NEEDS: Needs = Needs::NOTHING.allocations();
     type Params = ProfilerMemoryParams;
     type Output = ProfilerMemory;
 
@@ -81,7 +81,7 @@ impl Analysis for ProfilerMemoryAnalysis {
     }
 
     fn page(output: &ProfilerMemory) -> Result<Page, AnalysisError> {
-        Ok(page(Self::ABOUT, output))
+        Ok(page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
@@ -118,7 +118,7 @@ fn memory(timeline: &Timeline, params: &ProfilerMemoryParams) -> ProfilerMemory 
             peak_time_ms: None,
         };
     }
-    let (before, changes) = together(&chosen(&pools));
+    let (before, changes) = merge_changes(&chosen(&pools));
     let (mut peak, mut peak_ns) = (before, 0);
     for change in &changes {
         if change.level_bytes > peak {
@@ -130,7 +130,7 @@ fn memory(timeline: &Timeline, params: &ProfilerMemoryParams) -> ProfilerMemory 
         let last = changes.last().map_or(0, |change| change.t_ns);
         let end = timeline.capture.duration_ns.max(last.saturating_add(1));
         let step = u64::try_from(asked.as_nanos()).unwrap_or(u64::MAX);
-        let step = step.max(end.div_ceil(MOST_POINTS)).max(1);
+        let step = step.max(end.div_ceil(MAX_POINTS)).max(1);
         let count = end.div_ceil(step);
         let bins = Bins {
             window: Interval::new(0, count.saturating_mul(step)),
@@ -151,20 +151,16 @@ fn memory(timeline: &Timeline, params: &ProfilerMemoryParams) -> ProfilerMemory 
     }
 }
 
-fn page(about: &str, result: &ProfilerMemory) -> Page {
-    let mut page = Page::new("Memory over time", about);
+fn page(title: &str, about: &str, result: &ProfilerMemory) -> Page {
+    let mut page = Page::new(title, about);
     let Some(points) = &result.points else {
         page.not_captured.push(without_allocations());
         return page;
     };
     page.tiles([
-        ("Peak", result.peak_allocated_mb.map(|mb| mb * 1e6).into(), Unit::Bytes),
-        (
-            "Reached at",
-            result.peak_time_ms.map(|ms| ms * 1e6).into(),
-            Unit::Instant,
-        ),
-        ("Points", points.len().into(), Unit::None),
+        Tile::figure("Peak", Unit::Bytes, result.peak_allocated_mb.map(|mb| mb * 1e6)),
+        Tile::figure("Reached at", Unit::Instant, result.peak_time_ms.map(|ms| ms * 1e6)),
+        Tile::new("Points", points.len()),
     ]);
     let times = points
         .iter()
@@ -178,17 +174,17 @@ fn page(about: &str, result: &ProfilerMemory) -> Page {
             values: points.iter().map(|point| Some(point.allocated_mb * 1e6)).collect(),
         }],
     });
-    let mut table = Table::new("Points", &[("time_ms", Unit::None), ("allocated_mb", Unit::None)]);
-    for point in points.iter().take(LISTED) {
-        table.push([point.time_ms.into(), point.allocated_mb.into()]);
-    }
-    table.left_out = u64::try_from(points.len().saturating_sub(LISTED)).unwrap_or(u64::MAX);
-    page.table(table);
+    page.table(
+        Table::of("Points", points.iter().take(MAX_ROWS))
+            .left_out(u64::try_from(points.len().saturating_sub(MAX_ROWS)).unwrap_or(u64::MAX))
+            .column("time_ms", |point| point.time_ms)
+            .column("allocated_mb", |point| point.allocated_mb),
+    );
     page
 }
 
 /// Points that the page lists; all are in its chart and in JSON.
-const LISTED: usize = 100;
+const MAX_ROWS: usize = 100;
 
 #[cfg(test)]
 mod tests {

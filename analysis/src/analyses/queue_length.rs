@@ -3,16 +3,16 @@
 use flopwatch_measures::bins::Bins;
 use flopwatch_measures::gpu::GpuStream;
 use flopwatch_measures::interval::Interval;
-use flopwatch_measures::launch::{Joined, LaunchCoverage};
+use flopwatch_measures::launch::{LaunchCoverage, LaunchJoin};
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and, index, ratio};
+use flopwatch_model::{Category, ColumnId, Needs, RowId, Timeline, approximate, gpu_work_and, index, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Lines, Page, Series, Table, Unit};
+use flopwatch_report::page::{Lines, Page, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::launches::not_captured;
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// GPU operations of each stream that were launched and have not begun.
@@ -23,7 +23,8 @@ pub struct QueueLength;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueLengthParams {
-    /// GPU operations at which a queue is full, so that a launching thread waits. CUDA's queue holds 1024 per stream.
+    /// GPU operations at which a queue is full, so that a launching thread waits. CUDA's queue
+    /// holds 1024 per stream.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub capacity: u32,
     /// Points of the series over time.
@@ -44,7 +45,7 @@ impl Default for QueueLengthParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `queue-length`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Queues {
     /// How much of the work has its call; the rest is in no queue.
@@ -55,7 +56,7 @@ pub struct Queues {
     pub streams_left_out: u64,
     /// Starts of the bins of each stream's series in ns since the session's start.
     pub bin_starts_ns: Vec<u64>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -68,7 +69,8 @@ pub struct QueueOfStream {
     pub gpu_ops: u64,
     /// Most GPU operations in it.
     pub max: u64,
-    /// Mean number of GPU operations in it over the time from the first launch to the last start; null where that is no time.
+    /// Mean number of GPU operations in it over the time from the first launch to the last start;
+    /// null where that is no time.
     pub mean: Option<f64>,
     /// Mean over its changes, whatever their distance in time: HolisticTraceAnalysis's mean.
     pub mean_at_changes: f64,
@@ -95,7 +97,8 @@ impl QueueOfStream {
         let mut entered = entered.into_iter().peekable();
         let mut left = left.into_iter().peekable();
         while let Some(next_left) = left.peek().copied() {
-            // What enters at the time at which another leaves enters first, so that no length is negative.
+            // What enters at the time at which another leaves enters first, so that no length is
+            // negative.
             let enters = entered.next_if(|at| *at <= next_left);
             let now = enters.unwrap_or(next_left);
             let took = now.saturating_sub(last);
@@ -141,8 +144,8 @@ fn raise(bins: &Bins, longest: &mut [u32], time: Interval, length: u64) {
 impl QueueLength {
     /// Of `timeline`, of which GPU work, calls, names, rows and the column of launches were read.
     pub fn of(timeline: &Timeline, params: &QueueLengthParams) -> Queues {
-        let joined = Joined::of(timeline, &GpuWork::of(timeline));
-        let mut by_row: Vec<(u32, u64, u64)> = joined
+        let joined = LaunchJoin::of(timeline, &GpuWork::of(timeline));
+        let mut by_row: Vec<(RowId, u64, u64)> = joined
             .launches
             .iter()
             .map(|launch| (launch.work.row, launch.call.start, launch.work.time.start))
@@ -184,14 +187,9 @@ impl Analysis for QueueLength {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "How much launched work waits for each stream, when its queue ran dry and when it was full.";
-    const GROUP: crate::Group = crate::Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(NEEDED),
-        columns: Selection::Only(&[ColumnId::Launch]),
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const TITLE: &'static str = "Queue length";
+    const GROUP: crate::Group = crate::Group::Launches;
+    const NEEDS: Needs = Needs::of(NEEDED).columns(&[ColumnId::Launch]).rows();
     type Params = QueueLengthParams;
     type Output = Queues;
 
@@ -200,8 +198,7 @@ impl Analysis for QueueLength {
     }
 
     fn page(output: &Queues) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Queue length", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         let series = output.streams.iter().take(8).map(|queue| Series {
             name: queue.stream.label(),
             values: queue.max_by_bin.iter().map(|max| Some(f64::from(*max))).collect(),
@@ -212,34 +209,18 @@ impl Analysis for QueueLength {
             times_ns: output.bin_starts_ns.clone(),
             series: series.collect(),
         });
-        let mut table = Table::new(
-            "Queues of streams",
-            &[
-                ("Stream", Unit::None),
-                ("GPU ops", Unit::None),
-                ("Most", Unit::None),
-                ("Mean over time", Unit::None),
-                ("Mean over changes", Unit::None),
-                ("Empty", Unit::Ns),
-                ("Share empty", Unit::Ratio),
-                ("Full", Unit::Ns),
-            ],
+        page.table(
+            Table::of("Queues of streams", &output.streams)
+                .left_out(output.streams_left_out)
+                .column("Stream", |queue| queue.stream.label())
+                .column("GPU ops", |queue| queue.gpu_ops)
+                .column("Most", |queue| queue.max)
+                .column("Mean over time", |queue| queue.mean)
+                .column("Mean over changes", |queue| queue.mean_at_changes)
+                .figure("Empty", Unit::Ns, |queue| queue.empty_ns)
+                .figure("Share empty", Unit::Ratio, |queue| ratio(queue.empty_ns, queue.span_ns))
+                .figure("Full", Unit::Ns, |queue| queue.full_ns),
         );
-        table.left_out = output.streams_left_out;
-        for queue in &output.streams {
-            let cells: [Cell; 8] = [
-                queue.stream.label().into(),
-                queue.gpu_ops.into(),
-                queue.max.into(),
-                queue.mean.into(),
-                queue.mean_at_changes.into(),
-                queue.empty_ns.into(),
-                ratio(queue.empty_ns, queue.span_ns).into(),
-                queue.full_ns.into(),
-            ];
-            table.push(cells);
-        }
-        page.table(table);
         Ok(page)
     }
 }

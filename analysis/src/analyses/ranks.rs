@@ -1,4 +1,5 @@
-//! The ranks of one job side by side: what each GPU's time went to, how long its iterations are, and which rank is behind.
+//! The ranks of one job side by side: what each GPU's time went to, how long its iterations are,
+//! and which rank is behind.
 
 mod page;
 mod rank;
@@ -13,11 +14,11 @@ use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::GPU_WORK;
 use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use self::rank::{Found, RankCapture};
+use self::rank::{RankCapture, RankInputs};
 use super::stragglers::WaitedFor;
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
@@ -55,15 +56,17 @@ impl Default for RanksParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `ranks`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RanksResult {
     /// The ranks, by input and GPU. Other lists name a rank by its place here.
     pub ranks: Vec<Rank>,
-    /// The rank whose iterations are the longest, by the mean; null with fewer than two ranks with iterations.
+    /// The rank whose iterations are the longest, by the mean; null with fewer than two ranks with
+    /// iterations.
     pub slowest: Option<SlowestRank>,
-    /// The rank that the others wait for in collectives: the one that waits least, as `stragglers` tells it. Collectives make all iterations equally
-    /// long, so that their length shows nothing of it. Null where no collective is matched between ranks, and where all wait equally long.
+    /// The rank that the others wait for in collectives: the one that waits least, as `stragglers`
+    /// tells it. Collectives make all iterations equally long, so that their length shows nothing
+    /// of it. Null where no collective is matched between ranks, and where all wait equally long.
     pub straggler: Option<WaitedRank>,
     /// The kernels with the longest time over all ranks.
     pub kernels: Vec<RankKernel>,
@@ -75,7 +78,7 @@ pub struct RanksResult {
     pub pace_left_out: u64,
     /// What may be wrong with the iterations, in sentences.
     pub cautions: Vec<String>,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -88,7 +91,8 @@ pub struct Rank {
     pub session_id: String,
     /// The GPU within it, for people.
     pub gpu: String,
-    /// How long after the earliest capture this one began, in ns; null unless every capture says when it began.
+    /// How long after the earliest capture this one began, in ns; null unless every capture says
+    /// when it began.
     pub started_after_ns: Option<u64>,
     /// What its time went to, from its first work to its last.
     pub time: ExclusiveTime,
@@ -104,12 +108,13 @@ pub struct Rank {
     pub min_iteration_ns: Option<u64>,
     /// Longest iteration in ns.
     pub max_iteration_ns: Option<u64>,
-    /// Mean time of an iteration in ns that is not exposed communication: what the rank itself takes.
+    /// Mean time of an iteration in ns that is not exposed communication: what the rank itself
+    /// takes.
     pub mean_own_ns: Option<f64>,
     /// Kernels that ran.
     pub kernels: u64,
     /// Where its work is in its timeline.
-    pub place: Option<Place>,
+    pub place: Option<TimelineLocation>,
 }
 
 /// The rank that takes longest.
@@ -139,7 +144,7 @@ pub struct WaitedRank {
 /// A kernel on every rank.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct RankKernel {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
     /// What it is for.
     pub class: WorkClass,
@@ -164,10 +169,11 @@ pub struct RankIteration {
     pub spread_ns: u64,
     /// The rank with the longest.
     pub slowest: u32,
-    /// The latest start less the earliest, in ns, by the clocks of the captures; null unless every capture says when it began.
+    /// The latest start less the earliest, in ns, by the clocks of the captures; null unless every
+    /// capture says when it began.
     pub start_spread_ns: Option<u64>,
     /// Where it is in the timeline of the slowest rank.
-    pub place: Place,
+    pub place: TimelineLocation,
 }
 
 impl Analysis for Ranks {
@@ -176,7 +182,8 @@ impl Analysis for Ranks {
     const ABOUT: &'static str =
         "The ranks of one job side by side: what each GPU's time went to, its iterations, and which rank is behind.";
     const INPUTS: InputCount = InputCount::Many;
-    const GROUP: Group = Group::Comparison;
+    const TITLE: &'static str = "Ranks";
+    const GROUP: Group = Group::Ranks;
     const NEEDS: Needs = Needs {
         // Those of iterations and of collectives.
         categories: Selection::Only(gpu_work_and![
@@ -216,7 +223,7 @@ pub fn of(timelines: &[&Timeline], params: &RanksParams) -> RanksResult {
         .map(|timeline| timeline.capture.session_start_utc_ns)
         .collect();
     let earliest = starts.and_then(|starts| starts.into_iter().min());
-    let found: Vec<Found<'_>> = captures.iter().flat_map(|capture| capture.ranks(earliest)).collect();
+    let found: Vec<RankInputs<'_>> = captures.iter().flat_map(|capture| capture.ranks(earliest)).collect();
     let not_captured = missing(timelines, &captures, &found, earliest.is_some());
     let (kernels, kernels_left_out) = kernels(&found, params);
     let (pace, pace_left_out) = pace(&found, params);
@@ -249,7 +256,7 @@ fn cautions(captures: &[RankCapture<'_>]) -> Vec<String> {
 fn missing(
     timelines: &[&Timeline],
     captures: &[RankCapture<'_>],
-    found: &[Found<'_>],
+    found: &[RankInputs<'_>],
     aligned: bool,
 ) -> Vec<NotCaptured> {
     let mut missing = Vec::new();
@@ -275,7 +282,7 @@ fn missing(
 }
 
 /// The rank that the others wait for in collectives.
-fn waited_for(timelines: &[&Timeline], found: &[Found<'_>]) -> Option<WaitedRank> {
+fn waited_for(timelines: &[&Timeline], found: &[RankInputs<'_>]) -> Option<WaitedRank> {
     let waited = WaitedFor::of(timelines)?;
     let (rank, _) = (0_u32..)
         .zip(found)
@@ -287,7 +294,8 @@ fn waited_for(timelines: &[&Timeline], found: &[Found<'_>]) -> Option<WaitedRank
     })
 }
 
-/// The rank with the longest time, and how far it is behind the median one; of ranks without a time nothing is known.
+/// The rank with the longest time, and how far it is behind the median one; of ranks without a time
+/// nothing is known.
 fn slowest(times: impl Iterator<Item = Option<f64>>) -> Option<SlowestRank> {
     let known = (0_u32..).zip(times).filter_map(|(rank, time)| Some((rank, time?)));
     let mut known: Vec<(u32, f64)> = known.collect();
@@ -303,25 +311,25 @@ fn slowest(times: impl Iterator<Item = Option<f64>>) -> Option<SlowestRank> {
     })
 }
 
-fn kernels(found: &[Found<'_>], params: &RanksParams) -> (Vec<RankKernel>, u64) {
+fn kernels(found: &[RankInputs<'_>], params: &RanksParams) -> (Vec<RankKernel>, u64) {
     // Of each name the time of all ranks, and of each rank its time and launches.
     type Times = (u128, Vec<(u64, u64)>);
     let mut names: BTreeMap<&str, Times> = BTreeMap::new();
-    for (place, rank) in found.iter().enumerate() {
+    for (position, rank) in found.iter().enumerate() {
         for (name, tally) in &rank.kernels {
             let (total, each) = names.entry(name).or_insert_with(|| (0, vec![(0, 0); found.len()]));
             *total = total.saturating_add(tally.total_ns);
-            if let Some(slot) = each.get_mut(place) {
+            if let Some(slot) = each.get_mut(position) {
                 *slot = (u64::try_from(tally.total_ns).unwrap_or(u64::MAX), tally.count);
             }
         }
     }
     let mut list: Vec<_> = names.into_iter().collect();
     list.sort_by(|a, b| b.1.0.cmp(&a.1.0).then(a.0.cmp(b.0)));
-    let most = usize::try_from(params.kernels).unwrap_or(usize::MAX);
-    let left_out = list.len().saturating_sub(most);
-    list.truncate(most);
-    let told = list.into_iter().map(|(name, (total, each))| {
+    let max = usize::try_from(params.kernels).unwrap_or(usize::MAX);
+    let left_out = list.len().saturating_sub(max);
+    list.truncate(max);
+    let rows = list.into_iter().map(|(name, (total, each))| {
         let longest = (0_u32..)
             .zip(&each)
             .max_by_key(|(rank, (time, _))| (*time, std::cmp::Reverse(*rank)));
@@ -337,12 +345,12 @@ fn kernels(found: &[Found<'_>], params: &RanksParams) -> (Vec<RankKernel>, u64) 
             imbalance_ratio: ratio(longest.saturating_mul(count), total),
         }
     });
-    (told.collect(), u64::try_from(left_out).unwrap_or(u64::MAX))
+    (rows.collect(), u64::try_from(left_out).unwrap_or(u64::MAX))
 }
 
 /// The iterations that every rank with iterations has, by number.
-fn pace(found: &[Found<'_>], params: &RanksParams) -> (Vec<RankIteration>, u64) {
-    let with: Vec<&Found<'_>> = found.iter().filter(|found| !found.iterations.is_empty()).collect();
+fn pace(found: &[RankInputs<'_>], params: &RanksParams) -> (Vec<RankIteration>, u64) {
+    let with: Vec<&RankInputs<'_>> = found.iter().filter(|found| !found.iterations.is_empty()).collect();
     let Some(first) = with.first().filter(|_| with.len() > 1) else {
         return (Vec::new(), 0);
     };
@@ -361,10 +369,10 @@ fn pace(found: &[Found<'_>], params: &RanksParams) -> (Vec<RankIteration>, u64) 
         let known = || {
             (0_u32..)
                 .zip(found)
-                .filter_map(|(place, rank)| Some((place, rank, *rank.iterations.get(number)?)))
+                .filter_map(|(position, rank)| Some((position, rank, *rank.iterations.get(number)?)))
         };
         let lengths = || known().map(|(_, _, time)| time.len());
-        let longest = known().max_by_key(|(place, _, time)| (time.len(), std::cmp::Reverse(*place)));
+        let longest = known().max_by_key(|(position, _, time)| (time.len(), std::cmp::Reverse(*position)));
         let Some((slowest, rank, time)) = longest else { continue };
         // A start on the clock of the earliest capture.
         let starts = known().map(|(_, rank, time)| Some(rank.rank.started_after_ns? + time.start));
@@ -375,12 +383,7 @@ fn pace(found: &[Found<'_>], params: &RanksParams) -> (Vec<RankIteration>, u64) 
             spread_ns: time.len() - lengths().min().unwrap_or(0),
             slowest,
             start_spread_ns: starts.and_then(|starts| Some(starts.iter().max()? - starts.iter().min()?)),
-            place: Place {
-                input: rank.rank.input,
-                start_ns: time.start,
-                end_ns: time.end,
-                row: None,
-            },
+            place: TimelineLocation::new(time.start, time.end, None).of_input(rank.rank.input),
         });
     }
     (pace, left_out)

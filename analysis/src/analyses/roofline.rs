@@ -1,11 +1,12 @@
-//! Launches that a kernel profiler measured, below the roofs of what the device can do.
+//! The analysis `roofline`: launches that a kernel profiler measured, against the device's peaks of
+//! computation and of memory bandwidth.
 
 mod page;
 
 use std::collections::HashMap;
 
 use flopwatch_measures::kernel_figures::Figures;
-use flopwatch_measures::roofline::{Bound, DefinedBy, LaunchRoofline, MemoryLevel, Standing, WorkKind};
+use flopwatch_measures::roofline::{Bound, DefinedBy, LaunchRoofline, MemoryLevel, RooflinePoint, WorkKind};
 use flopwatch_model::{KernelProfile, Needs, Timeline, count};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
@@ -16,7 +17,7 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 
-/// Work per second over work per byte of profiled launches.
+/// The analysis `roofline`.
 #[derive(Debug)]
 pub struct Roofline;
 
@@ -24,10 +25,11 @@ pub struct Roofline;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct RooflineParams {
-    /// Only kernels whose name contains this text.
+    /// Text that a kernel's name must contain for its launches to be in the result; empty for all
+    /// kernels.
     #[schemars(length(max = 1024))]
     pub name_contains: String,
-    /// Most launches of each capture, those that took longest.
+    /// Maximum number of launches of each capture; those that took longest are kept.
     #[schemars(range(min = 1, max = 1000))]
     pub limit: u32,
 }
@@ -41,91 +43,95 @@ impl Default for RooflineParams {
     }
 }
 
-/// The result.
+/// The result of `roofline`: points of a chart of work per second over work per byte.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Rooflines {
-    /// Each launch with each kind of work that it did and each memory that it moved bytes of.
+    /// One point for each launch, kind of work that the launch did, and memory that it moved bytes
+    /// of.
     pub points: Vec<LaunchPoint>,
-    /// How launches of a capture moved in the next one: those of equal name, grid, block and order.
+    /// Changes of launches from one capture to the next. Launches are the same where name, grid,
+    /// block and their order among such launches are equal.
     pub moves: Vec<LaunchMove>,
-    /// Kinds of work that were measured and of which no launch did any.
+    /// Kinds of work that the profiler measured and of which no launch did any.
     pub unused: Vec<WorkKind>,
-    /// Launches of all captures that the name allows.
+    /// Number of launches in all captures whose kernel's name contains `name_contains`.
     pub launches: u64,
-    /// Those of them that are not in the result, as they took less long.
+    /// Number of these launches that `limit` left out.
     pub launches_left_out: u64,
-    /// Those of them whose report has not what a roofline is made of.
+    /// Number of these launches whose report lacks the metrics that a roofline needs.
     pub launches_without_roofline: u64,
-    /// What has no figures, and why.
+    /// Parts of the result that the captures have no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
-/// A launch below one roof of work and one of memory.
+/// One launch against one peak of work and one peak of memory bandwidth.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LaunchPoint {
-    /// Which capture, counted from 0.
+    /// Index of the launch's capture among the inputs, counted from 0.
     pub input: u32,
     /// The launch's number in its report.
     pub launch: u64,
     /// The kernel's name.
     pub name: String,
-    /// The kind of work.
+    /// The kind of work that is counted, as FP32 or tensor-core operations.
     pub work: WorkKind,
-    /// The memory whose traffic and roof are taken.
+    /// The memory whose traffic and peak bandwidth are taken.
     pub memory: MemoryLevel,
-    /// Work per byte.
+    /// Arithmetic intensity: operations per byte that the launch moved.
     pub intensity: f64,
-    /// Work per second.
+    /// Operations per second that the launch reached.
     pub work_per_second: f64,
-    /// Most work per second, at the clocks of this launch.
+    /// Peak of operations per second of the device, at the clock rates of this launch.
     pub peak_work_per_second: f64,
-    /// Bytes per second.
+    /// Bytes per second that the launch moved.
     pub bytes_per_second: f64,
-    /// Most bytes per second, at the clocks of this launch.
+    /// Peak of bytes per second of the memory, at the clock rates of this launch.
     pub peak_bytes_per_second: f64,
-    /// Most work per second at its intensity.
+    /// Operations per second that the device can reach at the launch's intensity: the lower of
+    /// `peak_work_per_second` and of `intensity` times `peak_bytes_per_second`.
     pub attainable_per_second: f64,
-    /// The part of it that was reached, 0 to 1.
+    /// `work_per_second` as a share of `attainable_per_second`, 0 to 1.
     pub reached_ratio: f64,
-    /// What bounds it.
+    /// Whether computation or memory bandwidth limits the launch.
     pub bound: Bound,
-    /// Whose formula the work is counted by.
+    /// Source of the formula by which the work is counted: the profiler's report or Flopwatch.
     pub work_defined_by: DefinedBy,
-    /// Whose formula the bytes are counted by.
+    /// Source of the formula by which the bytes are counted: the profiler's report or Flopwatch.
     pub bytes_defined_by: DefinedBy,
 }
 
-/// How a launch moved from a capture to the next.
+/// The change of one launch's point between two consecutive captures.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct LaunchMove {
-    /// Place in `points` where it was.
+    /// Index in `points` of the launch in the earlier capture.
     pub from: u32,
-    /// Place in `points` where it is.
+    /// Index in `points` of the launch in the later capture.
     pub to: u32,
-    /// Work per second after, over before.
+    /// Work per second in the later capture, divided by that in the earlier one.
     pub work_ratio: f64,
-    /// Intensity after, over before.
+    /// Intensity in the later capture, divided by that in the earlier one.
     pub intensity_ratio: f64,
 }
 
-/// What makes launches of two captures the same: name, grid, block, and which of those it is.
+/// Identity of a launch across captures: kernel name, grid, block, and the launch's number among
+/// those that agree in all three.
 type Identity<'a> = (&'a str, [u32; 3], [u32; 3], usize);
 
-/// Launches of a capture that the name allows, with their identity.
+/// Launches of a capture whose kernel's name contains `name_contains`, with their identity.
 fn launches<'a>(timeline: &'a Timeline, name_contains: &str) -> Vec<(Identity<'a>, &'a KernelProfile)> {
     let mut seen: HashMap<(&str, [u32; 3], [u32; 3]), usize> = HashMap::new();
     let profiles = timeline.capture.profiles.iter();
     let allowed = profiles.filter(|profile| profile.name.contains(name_contains));
     let launches = allowed.map(|profile| {
-        let place = seen.entry((&profile.name, profile.grid, profile.block)).or_default();
-        let order = *place;
-        *place += 1;
+        let seen_count = seen.entry((&profile.name, profile.grid, profile.block)).or_default();
+        let order = *seen_count;
+        *seen_count += 1;
         ((profile.name.as_str(), profile.grid, profile.block, order), profile)
     });
     launches.collect()
 }
 
-fn place(number: usize) -> u32 {
+fn number_of(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
@@ -161,7 +167,7 @@ fn of(timelines: &[&Timeline], params: &RooflineParams) -> Rooflines {
         let mut here = HashMap::new();
         for (_, identity, profile, roofline) in &drawn {
             measured.extend(roofline.work.iter().map(|work| work.kind));
-            for point in points(place(input), profile, roofline) {
+            for point in points(number_of(input), profile, roofline) {
                 let key = (*identity, point.work, point.memory);
                 let to = result.points.len();
                 let from = before
@@ -169,8 +175,8 @@ fn of(timelines: &[&Timeline], params: &RooflineParams) -> Rooflines {
                     .and_then(|from| Some((*from, result.points.get(*from)?)));
                 if let Some((from, was)) = from {
                     result.moves.push(LaunchMove {
-                        from: place(from),
-                        to: place(to),
+                        from: number_of(from),
+                        to: number_of(to),
                         work_ratio: point.work_per_second / was.work_per_second,
                         intensity_ratio: point.intensity / was.intensity,
                     });
@@ -195,7 +201,7 @@ fn points(input: u32, profile: &KernelProfile, roofline: &LaunchRoofline) -> Vec
         .iter()
         .flat_map(|work| roofline.traffic.iter().map(move |traffic| (work, traffic)));
     let points = pairs.filter_map(|(work, traffic)| {
-        let standing = Standing::of(work, traffic)?;
+        let standing = RooflinePoint::of(work, traffic)?;
         Some(LaunchPoint {
             input,
             launch: profile.id,
@@ -238,12 +244,10 @@ impl Analysis for Roofline {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Work per second over work per byte of launches that Nsight Compute measured, below the roofs of their device.";
+    const TITLE: &'static str = "Roofline";
     const GROUP: Group = Group::Kernels;
     const INPUTS: InputCount = InputCount::Many;
-    const NEEDS: Needs = Needs {
-        profiles: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::NOTHING.profiles();
     type Params = RooflineParams;
     type Output = Rooflines;
 
@@ -253,7 +257,7 @@ impl Analysis for Roofline {
     }
 
     fn page(output: &Rooflines) -> Result<Page, AnalysisError> {
-        Ok(page::of(output, Self::ABOUT))
+        Ok(page::of(output, Self::TITLE, Self::ABOUT))
     }
 }
 

@@ -1,18 +1,19 @@
-//! Start-up: what compiling and loading of code cost before the program ran at its pace, and after how many runs that is paid back.
+//! Start-up: what compiling and loading of code cost before the program ran at its pace, and after
+//! how many runs that is paid back.
 
 use std::collections::BTreeMap;
 
-use flopwatch_measures::compiled::Compiled;
+use flopwatch_measures::compiled::CompileActivity;
 use flopwatch_measures::coverage::Coverage;
 use flopwatch_measures::enclosing::Threads;
 use flopwatch_measures::host_call::{HostCall, process_of};
 use flopwatch_measures::interval::{Interval, Intervals};
-use flopwatch_measures::launch::Joined;
+use flopwatch_measures::launch::LaunchJoin;
 use flopwatch_measures::pace::Pace;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, Figures, Needs, Selection, Timeline, gpu_work_and, index, ratio};
+use flopwatch_model::{Category, Figures, NameId, Needs, RowId, Timeline, gpu_work_and, index, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Bars, Page, Place, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Page, Table, Tile, TimelineLocation, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,8 +22,9 @@ use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
 
-/// From this many runs on it is doubtful whether compiling pays off (the contract with earlier tools).
-const LATE: f64 = 1000.0;
+/// From this many runs on it is doubtful whether compiling pays off (the contract with earlier
+/// tools).
+const MAX_WORTHWHILE_RUNS: f64 = 1000.0;
 
 /// Compiling and loading of code against the steady state.
 #[derive(Debug)]
@@ -47,18 +49,20 @@ impl Default for StartUpParams {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunSource {
-    /// Iterations of the loop that has most, without the first one and those in which code was compiled or loaded.
+    /// Iterations of the loop that has most, without the first one and those in which code was
+    /// compiled or loaded.
     Iterations,
     /// Outermost runs of what torch.compile made, without those in which code was compiled.
     CompiledRegions,
 }
 
-/// The result.
+/// The result of the analysis `start-up`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StartUpResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
-    /// Time in ns in which any process compiled, linked or loaded code: the union per process, summed over processes.
+    /// Time in ns in which any process compiled, linked or loaded code: the union per process,
+    /// summed over processes.
     pub code_ns: u64,
     /// The part of it that compiled: TorchDynamo, Inductor, Triton, XLA, NVRTC.
     pub compile_ns: u64,
@@ -76,20 +80,23 @@ pub struct StartUpResult {
     pub cold_runs: u64,
     /// Mean length in ns of a run at the program's pace; null without any.
     pub mean_run_ns: Option<u64>,
-    /// Break-even: `compile_ns` over `mean_run_ns`. After so many runs the program has run as long as it compiled; above 1,000 compiling is doubtful. Null
-    /// where nothing was compiled or nothing repeats.
+    /// Break-even: `compile_ns` over `mean_run_ns`. After so many runs the program has run as long
+    /// as it compiled; above 1,000 compiling is doubtful. Null where nothing was compiled or
+    /// nothing repeats.
     pub break_even_runs: Option<f64>,
     /// The same of all of `code_ns`.
     pub start_up_runs: Option<f64>,
-    /// Mean length in ns of a run of the second capture, of a program that is not compiled; null without one.
+    /// Mean length in ns of a run of the second capture, of a program that is not compiled; null
+    /// without one.
     pub eager_run_ns: Option<u64>,
-    /// Runs after which compiling has saved more than it cost: `compile_ns` over `eager_run_ns` less `mean_run_ns`. Null without a second capture, and where a
-    /// run saves nothing.
+    /// Runs after which compiling has saved more than it cost: `compile_ns` over `eager_run_ns`
+    /// less `mean_run_ns`. Null without a second capture, and where a run saves nothing.
     pub paid_back_runs: Option<f64>,
     /// Kernels that were launched at least three times.
     pub relaunched_kernels: u64,
-    /// What the first launches of these took longer than the median of their later ones, in ns: an estimate of lazy loading, also where the source does not record it.
-    /// Null where no launches were recorded.
+    /// What the first launches of these took longer than the median of their later ones, in ns: an
+    /// estimate of lazy loading, also where the source does not record it. Null where no launches
+    /// were recorded.
     pub first_launch_excess_ns: Option<u64>,
     /// The kernels with the largest excess.
     pub first_launches: Vec<FirstLaunch>,
@@ -107,7 +114,7 @@ pub struct StartUpKind {
     /// The part of it before the program ran at its pace; null where nothing repeats.
     pub before_pace_ns: Option<u64>,
     /// The longest event.
-    pub longest: Place,
+    pub longest: TimelineLocation,
 }
 
 /// The first launch of a kernel beside its later ones.
@@ -122,30 +129,28 @@ pub struct FirstLaunch {
     /// Median of the others in ns; between two middle ones, their mean.
     pub median_ns: f64,
     /// Where the first call is.
-    pub place: Place,
+    pub place: TimelineLocation,
 }
 
 impl Analysis for StartUp {
     const NAME: &'static str = "start-up";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Compiling and loading of code against the program's pace: what it cost, when, and after how many runs it is paid back.";
-    const GROUP: Group = Group::Host;
+    const TITLE: &'static str = "Start-up";
+    const GROUP: Group = Group::Compilation;
     const INPUTS: InputCount = InputCount::Many;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![
-            Category::CudaApi,
-            Category::NvtxRange,
-            Category::Annotation,
-            Category::Step,
-            Category::CpuOp,
-            Category::Overhead,
-            Category::Derived
-        ]),
-        columns: Selection::Only(flopwatch_measures::iteration::ITERATION_COLUMNS),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(gpu_work_and![
+        Category::CudaApi,
+        Category::NvtxRange,
+        Category::Annotation,
+        Category::Step,
+        Category::CpuOp,
+        Category::Overhead,
+        Category::Derived
+    ])
+    .columns(flopwatch_measures::iteration::ITERATION_COLUMNS)
+    .names()
+    .rows();
     type Params = StartUpParams;
     type Output = StartUpResult;
 
@@ -155,14 +160,14 @@ impl Analysis for StartUp {
     }
 
     fn page(output: &StartUpResult) -> Result<Page, AnalysisError> {
-        Ok(page(Self::ABOUT, output))
+        Ok(page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 /// Times of each process.
 type ByProcess = BTreeMap<(u32, u32, u32), Vec<Interval>>;
 
-fn held(times: ByProcess) -> Vec<Intervals> {
+fn merged_intervals(times: ByProcess) -> Vec<Intervals> {
     times.into_values().map(Intervals::union_of).collect()
 }
 
@@ -180,7 +185,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// Iterations, else runs of compiled code.
+    /// The iterations of a capture; without any, its runs of compiled code.
     fn of(timeline: &Timeline, work: &GpuWork, code: &Coverage) -> Result<Self, Option<NotCaptured>> {
         let pace = Pace::of(timeline, work, |time| code.within(time) > 0);
         if let Some(mean_ns) = pace.mean_ns {
@@ -192,7 +197,7 @@ impl Runs {
                 from_ns: pace.times.first().map(|time| time.start),
             });
         }
-        let compiled = Compiled::of(timeline, &Threads::of(timeline));
+        let compiled = CompileActivity::of(timeline, &Threads::of(timeline));
         let Some(mean_ns) = compiled.mean_run_ns() else {
             return Err(pace.not_found);
         };
@@ -210,7 +215,8 @@ impl Runs {
 }
 
 impl StartUpResult {
-    /// Of `timeline`; `beside` is a capture of the same program that is not compiled. Needs [`StartUp::NEEDS`](Analysis::NEEDS) of both.
+    /// Of `timeline`; `beside` is a capture of the same program that is not compiled. Needs
+    /// [`StartUp::NEEDS`](Analysis::NEEDS) of both.
     pub fn of(timeline: &Timeline, beside: Option<&Timeline>, params: StartUpParams) -> Self {
         let capture = &timeline.capture;
         let by_kind = code_calls(timeline);
@@ -221,7 +227,7 @@ impl StartUpResult {
                     times.entry(process_of(row)).or_default().push(call.time);
                 }
             }
-            held(times)
+            merged_intervals(times)
         };
         let all = unions(&mut by_kind.values().flatten());
         let any = all.iter().flat_map(Intervals::as_slice).copied();
@@ -241,7 +247,7 @@ impl StartUpResult {
                 events: u64::try_from(calls.len()).unwrap_or(u64::MAX),
                 held_ns: len(&union),
                 before_pace_ns: from_ns.map(before),
-                longest: longest.place(),
+                longest: longest.location(),
             })
         });
         let mut kinds: Vec<StartUpKind> = kinds.collect();
@@ -301,12 +307,12 @@ impl StartUpResult {
         let Some(kernels) = timeline.capture.events.get(&Category::CudaKernel) else {
             return;
         };
-        let joined = Joined::of(timeline, work);
+        let joined = LaunchJoin::of(timeline, work);
         if joined.launches.is_empty() {
             return;
         }
         // Of each kernel its calls: start, length, row.
-        let mut calls: BTreeMap<u32, Vec<(u64, u64, u32)>> = BTreeMap::new();
+        let mut calls: BTreeMap<NameId, Vec<(u64, u64, RowId)>> = BTreeMap::new();
         let api = timeline.capture.events.get(&Category::CudaApi);
         let launches = joined.launches.iter();
         for launch in launches.filter(|launch| launch.is_first && launch.work.category == Category::CudaKernel) {
@@ -339,16 +345,11 @@ impl StartUpResult {
             *self.first_launch_excess_ns.get_or_insert(0) += excess;
             if excess > 0 {
                 let launch = FirstLaunch {
-                    kernel: kernels.names.get(index(name)).cloned().unwrap_or_default(),
+                    kernel: kernels.names.get(name.index()).cloned().unwrap_or_default(),
                     launches,
                     first_call_ns,
                     median_ns: later.median().unwrap_or(0.0),
-                    place: Place {
-                        input: 0,
-                        start_ns: start,
-                        end_ns: start + first_call_ns,
-                        row: Some(row),
-                    },
+                    place: TimelineLocation::new(start, start + first_call_ns, Some(row)),
                 };
                 found.push((excess, launch));
             }
@@ -373,7 +374,7 @@ fn code_calls(timeline: &Timeline) -> BTreeMap<CodeWork, Vec<HostCall>> {
             .collect();
         let of_name = |name: usize| kinds.get(name).copied().flatten();
         for call in HostCall::list(timeline, category, |name| of_name(name).is_some()) {
-            let name = events.name.get(index(call.at)).map(|name| index(*name));
+            let name = events.name.get(index(call.at)).map(|name| name.index());
             if let Some(kind) = name.and_then(of_name) {
                 found.entry(kind).or_default().push(call);
             }
@@ -382,81 +383,52 @@ fn code_calls(timeline: &Timeline) -> BTreeMap<CodeWork, Vec<HostCall>> {
     found
 }
 
-fn page(about: &str, result: &StartUpResult) -> Page {
-    let mut page = Page::new("Start-up", about);
-    page.not_captured.clone_from(&result.not_captured);
+fn page(title: &str, about: &str, result: &StartUpResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     let some = |ns: u64| (!result.kinds.is_empty()).then_some(ns);
     page.tiles([
-        ("Compiling and loading", some(result.code_ns).into(), Unit::Ns),
-        ("Compiling", some(result.compile_ns).into(), Unit::Ns),
-        ("Until the first GPU work", result.first_gpu_work_ns.into(), Unit::Ns),
-        ("Mean run at pace", result.mean_run_ns.into(), Unit::Ns),
-        ("Break-even in runs", result.break_even_runs.into(), Unit::None),
-        ("Paid back after runs", result.paid_back_runs.into(), Unit::None),
-        (
+        Tile::figure("Compiling and loading", Unit::Ns, some(result.code_ns)),
+        Tile::figure("Compiling", Unit::Ns, some(result.compile_ns)),
+        Tile::figure("Until the first GPU work", Unit::Ns, result.first_gpu_work_ns),
+        Tile::figure("Mean run at pace", Unit::Ns, result.mean_run_ns),
+        Tile::new("Break-even in runs", result.break_even_runs),
+        Tile::new("Paid back after runs", result.paid_back_runs),
+        Tile::figure(
             "First launches over later ones",
-            result.first_launch_excess_ns.into(),
             Unit::Ns,
+            result.first_launch_excess_ns,
         ),
     ]);
     if result.kinds.is_empty() {
         page.text("", "No compiling, linking or loading of code was recorded.");
     } else {
         page.text("", sentence(result));
-        let columns = [
-            ("What", Unit::None),
-            ("Events", Unit::None),
-            ("Time", Unit::Ns),
-            ("Before the pace", Unit::Ns),
-        ];
-        let mut kinds = Table::new("By what was done", &columns);
-        for kind in &result.kinds {
-            kinds.push_at(
-                kind.longest,
-                [
-                    kind.kind.name().replace('_', " ").into(),
-                    kind.events.into(),
-                    kind.held_ns.into(),
-                    kind.before_pace_ns.into(),
-                ],
-            );
-        }
-        page.table(kinds);
+        page.table(
+            Table::of("By what was done", &result.kinds)
+                .column("What", |kind| kind.kind.name().replace('_', " "))
+                .column("Events", |kind| kind.events)
+                .figure("Time", Unit::Ns, |kind| kind.held_ns)
+                .figure("Before the pace", Unit::Ns, |kind| kind.before_pace_ns)
+                .at(|kind| kind.longest),
+        );
         if let Some(mean_ns) = result.mean_run_ns {
-            let ns = |ns: u64| Some(flopwatch_model::approximate(ns.into()));
-            page.bars(Bars {
-                title: "Start-up beside one run".to_owned(),
-                unit: Unit::Ns,
-                stacked: false,
-                labels: vec!["compiling and loading".to_owned(), "one run at pace".to_owned()],
-                series: vec![Series {
-                    name: "time".to_owned(),
-                    values: vec![ns(result.code_ns), ns(mean_ns)],
-                }],
-            });
+            let times = [("compiling and loading", result.code_ns), ("one run at pace", mean_ns)];
+            page.bars(
+                Bars::of("Start-up beside one run", Unit::Ns, times, |(what, _)| what.to_owned())
+                    .series("time", |(_, ns)| ns),
+            );
         }
     }
     if !result.first_launches.is_empty() {
-        let columns = [
-            ("Kernel", Unit::None),
-            ("Launches", Unit::None),
-            ("First launch", Unit::Ns),
-            ("Median of the others", Unit::Ns),
-        ];
-        let mut table = Table::new("First launches", &columns);
-        "With lazy loading (CUDA 11.7 and later) a kernel is loaded by its first launch.".clone_into(&mut table.about);
-        for one in &result.first_launches {
-            table.push_at(
-                one.place,
-                [
-                    one.kernel.as_str().into(),
-                    one.launches.into(),
-                    one.first_call_ns.into(),
-                    one.median_ns.into(),
-                ],
-            );
-        }
-        page.table(table);
+        page.table(
+            Table::of("First launches", &result.first_launches)
+                .about("With lazy loading (CUDA 11.7 and later) a kernel is loaded by its first launch.")
+                .column("Kernel", |one| one.kernel.as_str())
+                .column("Launches", |one| one.launches)
+                .figure("First launch", Unit::Ns, |one| one.first_call_ns)
+                .figure("Median of the others", Unit::Ns, |one| one.median_ns)
+                .at(|one| one.place),
+        );
     }
     page
 }
@@ -472,7 +444,7 @@ fn sentence(result: &StartUpResult) -> String {
         None => return "Nothing repeats in the capture, so that start-up has nothing to stand beside.".to_owned(),
     };
     let mut text = format!("{runs} {} runs are at pace, {} are not.", result.runs, result.cold_runs);
-    if result.break_even_runs.is_some_and(|runs| runs > LATE) {
+    if result.break_even_runs.is_some_and(|runs| runs > MAX_WORTHWHILE_RUNS) {
         text.push_str(" Compiling took longer than 1,000 runs: it pays off in long programs alone.");
     }
     text
@@ -485,7 +457,8 @@ mod tests {
 
     use super::*;
 
-    /// Five steps of 100 ns behind a first one of 1,000 that compiles for 600 and loads for 100; each launches a kernel, the first time with a call of 50 ns.
+    /// Five steps of 100 ns behind a first one of 1,000 that compiles for 600 and loads for 100;
+    /// each launches a kernel, the first time with a call of 50 ns.
     fn program(step_ns: u64, compiles: bool) -> Timeline {
         let mut trace = Trace::new();
         let (ops, steps) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Annotation));

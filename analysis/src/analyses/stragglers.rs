@@ -9,14 +9,14 @@ use flopwatch_measures::collective::{CollectiveOperation, Collectives as Found, 
 use flopwatch_measures::gpu::Gpu;
 use flopwatch_model::{Figures, Needs, Timeline, count};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::definition::{Analysis, AnalysisError, InputCount};
 use crate::group::Group;
 use crate::input::Inputs;
-use matched::{Matched, Matching};
+use matched::{MatchedCollective, RankMatches};
 
 /// Waits of ranks for each other.
 #[derive(Debug)]
@@ -44,21 +44,23 @@ pub enum ClockAlignment {
     /// All ranks are of one capture, and so of one clock.
     #[default]
     OneClock,
-    /// The clock of each capture was moved so that the collectives of most ranks end together, in the median.
+    /// The clock of each capture was moved so that the collectives of most ranks end together, in
+    /// the median.
     ByEnds,
 }
 
 /// Which rank the others wait for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct StragglersResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// How the times of ranks are compared.
     pub clocks: ClockAlignment,
-    /// Median distance in ns of the first from the last end of a collective: what the alignment leaves, and so how exact waits are.
+    /// Median distance in ns of the first from the last end of a collective: what the alignment
+    /// leaves, and so how exact waits are.
     pub end_skew_median_ns: Option<f64>,
-    /// Number of the rank that waits least for the others, and so comes last. Null where no collective is matched, and where all ranks wait
-    /// equally long.
+    /// Number of the rank that waits least for the others, and so comes last. Null where no
+    /// collective is matched, and where all ranks wait equally long.
     pub straggler: Option<u32>,
     /// Sum of all waits of all ranks in ns: GPU time that was lost.
     pub wait_ns: u64,
@@ -68,9 +70,11 @@ pub struct StragglersResult {
     pub matched: u64,
     /// Collectives that are not in the captures of all ranks of their group.
     pub unmatched: u64,
-    /// Matched collectives that do not overlap between ranks, or differ in operation or size, and are left out: they are not the same.
+    /// Matched collectives that do not overlap between ranks, or differ in operation or size, and
+    /// are left out: they are not the same.
     pub apart: u64,
-    /// Kernels of operations for which ranks need not wait for each other, e.g. broadcast, send and receive; they are left out.
+    /// Kernels of operations for which ranks need not wait for each other, e.g. broadcast, send and
+    /// receive; they are left out.
     pub not_synchronising: u64,
     /// Per operation, ranks and power of two of the message's size; the longest total first.
     pub rows: Vec<StragglerRow>,
@@ -154,14 +158,15 @@ pub struct StragglerCall {
     /// The rank that came last.
     pub last: u32,
     /// Where the rank that came first waits.
-    pub place: Place,
+    pub place: TimelineLocation,
 }
 
 impl Analysis for Stragglers {
     const NAME: &'static str = "stragglers";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "Which rank the others wait for in collectives, and latency and bandwidth of collectives without the wait. Ranks are inputs, or devices of one.";
-    const GROUP: Group = Group::Host;
+    const TITLE: &'static str = "Stragglers";
+    const GROUP: Group = Group::Ranks;
     const INPUTS: InputCount = InputCount::Many;
     const NEEDS: Needs = Found::NEEDS;
     type Params = StragglersParams;
@@ -169,24 +174,24 @@ impl Analysis for Stragglers {
 
     fn run(inputs: &Inputs<'_>, params: &StragglersParams) -> Result<StragglersResult, AnalysisError> {
         let timelines: Vec<&Timeline> = inputs.all().iter().map(|input| input.timeline).collect();
-        let matching = Matching::of(&timelines);
+        let matching = RankMatches::of(&timelines);
         Ok(StragglersResult::of(&matching, *params))
     }
 
     fn page(output: &StragglersResult) -> Result<Page, AnalysisError> {
-        Ok(page::page(Self::ABOUT, output))
+        Ok(page::page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 impl StragglersResult {
-    fn of(matching: &Matching, params: StragglersParams) -> Self {
+    fn of(matching: &RankMatches, params: StragglersParams) -> Self {
         let mut ranks: Vec<StragglerRank> = matching.ranks();
         let wait_ns = ranks.iter().map(|rank| rank.wait_ns).sum();
         let straggler = straggler(&ranks).map(|rank| rank.rank);
         ranks.sort_by_key(|rank| (rank.collectives == 0, rank.wait_ns, rank.rank));
-        let mut skews: Vec<u64> = matching.matched.iter().map(Matched::end_skew).collect();
+        let mut skews: Vec<u64> = matching.matched.iter().map(MatchedCollective::end_skew).collect();
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
-        let mut worst: Vec<&Matched> = matching.matched.iter().collect();
+        let mut worst: Vec<&MatchedCollective> = matching.matched.iter().collect();
         worst.sort_by_key(|one| (std::cmp::Reverse(one.start_skew()), one.index));
         Self {
             not_captured: matching.not_captured.clone(),
@@ -200,13 +205,14 @@ impl StragglersResult {
             apart: matching.apart,
             not_synchronising: matching.not_synchronising,
             rows: rows(&matching.matched),
-            worst: worst.iter().take(limit).map(|one| Matching::call(one)).collect(),
+            worst: worst.iter().take(limit).map(|one| RankMatches::call(one)).collect(),
             worst_left_out: count(worst.len().saturating_sub(limit)),
         }
     }
 }
 
-/// The rank that the others wait for: of those that ran matched collectives the one that waits least, where another waits longer.
+/// The rank that the others wait for: of those that ran matched collectives the one that waits
+/// least, where another waits longer.
 fn straggler(ranks: &[StragglerRank]) -> Option<&StragglerRank> {
     let took_part = || ranks.iter().filter(|rank| rank.collectives > 0);
     let least = took_part().min_by_key(|rank| (rank.wait_ns, rank.rank))?;
@@ -222,14 +228,15 @@ pub(super) struct WaitedFor {
     pub(super) gpu: Gpu,
     /// Sum of its waits for the last rank in ns.
     pub(super) wait_ns: u64,
-    /// The same of the rank that waits longest.
+    /// Sum of the waits of the rank that waits longest, in ns.
     pub(super) longest_wait_ns: u64,
 }
 
 impl WaitedFor {
-    /// Of the ranks of `timelines`: the straggler of [`StragglersResult`]. Needs [`Stragglers::NEEDS`](Analysis::NEEDS).
+    /// Of the ranks of `timelines`: the straggler of [`StragglersResult`]. Needs
+    /// [`Stragglers::NEEDS`](Analysis::NEEDS).
     pub(super) fn of(timelines: &[&Timeline]) -> Option<Self> {
-        let matching = Matching::of(timelines);
+        let matching = RankMatches::of(timelines);
         let ranks = matching.ranks();
         let straggler = straggler(&ranks)?;
         Some(Self {
@@ -241,8 +248,8 @@ impl WaitedFor {
     }
 }
 
-fn rows(matched: &[Matched]) -> Vec<StragglerRow> {
-    let mut bins: BTreeMap<_, Vec<&Matched>> = BTreeMap::new();
+fn rows(matched: &[MatchedCollective]) -> Vec<StragglerRow> {
+    let mut bins: BTreeMap<_, Vec<&MatchedCollective>> = BTreeMap::new();
     for one in matched {
         let from_bytes = one
             .message_bytes
@@ -253,11 +260,14 @@ fn rows(matched: &[Matched]) -> Vec<StragglerRow> {
     let rows = bins
         .into_iter()
         .map(|((operation, captured, group_ranks, from_bytes), all)| {
-            let figures = |of: fn(&Matched) -> u64| {
+            let figures = |of: fn(&MatchedCollective) -> u64| {
                 let mut values: Vec<u64> = all.iter().map(|one| of(one)).collect();
                 Figures::of(&mut values)
             };
-            let (latency, skew) = (figures(Matched::latency), figures(Matched::start_skew));
+            let (latency, skew) = (
+                figures(MatchedCollective::latency),
+                figures(MatchedCollective::start_skew),
+            );
             let latency_ns = u64::try_from(latency.total).unwrap_or(u64::MAX);
             let bytes: Option<u64> = all.iter().map(|one| one.message_bytes).sum();
             let speed = bytes.and_then(|bytes| bytes_per_second(bytes, latency_ns));

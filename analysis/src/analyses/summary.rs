@@ -5,17 +5,17 @@ mod page;
 use std::io::Write;
 
 use flopwatch_model::{ColumnId, Needs, Selection};
-use flopwatch_report::Format;
 use flopwatch_report::page::{Heading, Page};
+use flopwatch_report::{Format, Layout};
 use flopwatch_summary::{NAME, Summary, VERSION, summarise};
 use serde_json::{Map, Value};
 
-use crate::definition::{Analysis, AnalysisError, InputCount, NoParameters};
+use crate::definition::{Analysis, AnalysisError, NoParameters};
 use crate::input::Inputs;
-use crate::outcome::{Made, write_as};
+use crate::outcome::{AnalysisOutcome, write_as};
 
 /// Rows per table of a summary that is printed for people.
-const TOP: usize = 10;
+const MAX_TABLE_ROWS: usize = 10;
 
 /// The tables of a capture: [`summarise`].
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Analysis for SummaryAnalysis {
     const NAME: &'static str = NAME;
     const VERSION: u32 = VERSION;
     const ABOUT: &'static str = "Tables per name, GPU busy time, and what is missing.";
-    const INPUTS: InputCount = InputCount::One;
+    const TITLE: &'static str = "Summary";
     const NEEDS: Needs = Needs {
         columns: Selection::Only(&[ColumnId::Bytes, ColumnId::RangeStyle, ColumnId::Launch]),
         name_details: false,
@@ -47,8 +47,8 @@ impl Analysis for SummaryAnalysis {
         Ok(page::page(output))
     }
 
-    fn text(output: &Summary) -> Result<String, AnalysisError> {
-        Ok(output.render(TOP))
+    fn text(output: &Summary, layout: Layout) -> Result<String, AnalysisError> {
+        Ok(output.render_on(MAX_TABLE_ROWS, layout))
     }
 
     fn csv(output: &Summary) -> Result<String, AnalysisError> {
@@ -62,7 +62,7 @@ impl Analysis for SummaryAnalysis {
 }
 
 /// Writes a summary that was read as the analysis writes one that it makes.
-pub fn write(summary: Summary, format: Format, out: &mut dyn Write) -> Result<(), AnalysisError> {
+pub fn write(summary: Summary, format: Format, layout: Layout, out: &mut dyn Write) -> Result<(), AnalysisError> {
     let heading = Heading {
         session: summary.session_id.clone(),
         tool: summary.source.tool.clone(),
@@ -74,6 +74,6 @@ pub fn write(summary: Summary, format: Format, out: &mut dyn Write) -> Result<()
         drops: summary.drops.clone(),
         redactions: summary.redactions,
     };
-    let made = Made::<SummaryAnalysis>(summary);
-    write_as(&made, &Value::Object(Map::new()), vec![heading], format, out)
+    let made = AnalysisOutcome::<SummaryAnalysis>(summary);
+    write_as(&made, &Value::Object(Map::new()), vec![heading], format, layout, out)
 }

@@ -9,13 +9,13 @@ use flopwatch_measures::coverage::Coverage;
 use flopwatch_measures::holder::{ThreadKey, thread_of};
 use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::os_call::OsCall;
-use flopwatch_model::{Category, Figures, Needs, Selection, Timeline, Track, figures_by_key, index, listed, ratio};
+use flopwatch_model::{Category, Figures, Needs, RowId, Timeline, Track, figures_by_key, listed, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
@@ -63,7 +63,7 @@ const OF_THREADS: &[Category] = &[
 /// What the threads of a capture did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct ThreadsResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// Length in ns from the first event to the end of the last: the window of every thread.
     pub window_ns: u64,
@@ -71,7 +71,8 @@ pub struct ThreadsResult {
     pub threads: u64,
     /// Time in ns that threads worked, summed, by the window: how many threads worked on average.
     pub mean_working_threads: Option<f64>,
-    /// The threads, those that worked longest first. Of each, `working_ns`, `waiting_ns` and `unrecorded_ns` add up to the window.
+    /// The threads, those that worked longest first. Of each, `working_ns`, `waiting_ns` and
+    /// `unrecorded_ns` add up to the window.
     pub rows: Vec<ThreadRow>,
     /// Threads that were left out behind these.
     pub left_out: u64,
@@ -94,7 +95,8 @@ pub struct ThreadRow {
     pub label: String,
     /// Time in ns in which something of it was recorded and it did not wait.
     pub working_ns: u64,
-    /// Time in ns in which it waited: in functions of the operating system that wait, or in synchronisation with a GPU.
+    /// Time in ns in which it waited: in functions of the operating system that wait, or in
+    /// synchronisation with a GPU.
     pub waiting_ns: u64,
     /// The rest of the window: nothing of it was recorded.
     pub unrecorded_ns: u64,
@@ -118,13 +120,13 @@ pub struct ThreadTrack {
     /// Length of the union of their times in ns.
     pub busy_ns: u64,
     /// Row of the timeline.
-    pub row: u32,
+    pub row: RowId,
 }
 
 /// A function of the operating system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct OsFunctionRow {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
     /// What it is for.
     pub kind: OsCall,
@@ -152,14 +154,9 @@ impl Analysis for Threads {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "What each thread of the host did: worked, waited, or did nothing that was recorded, and over time.";
+    const TITLE: &'static str = "Threads of the host";
     const GROUP: Group = Group::Host;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(OF_THREADS),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(OF_THREADS).names().rows();
     type Params = ThreadsParams;
     type Output = ThreadsResult;
 
@@ -168,18 +165,18 @@ impl Analysis for Threads {
     }
 
     fn page(output: &ThreadsResult) -> Result<Page, AnalysisError> {
-        Ok(page::page(Self::ABOUT, output))
+        Ok(page::page(Self::TITLE, Self::ABOUT, output))
     }
 }
 
 /// Times that are added in the order of starts, joined where they touch.
 #[derive(Default)]
-struct Joined {
+struct IntervalBuilder {
     list: Vec<Interval>,
     events: u64,
 }
 
-impl Joined {
+impl IntervalBuilder {
     fn add(&mut self, time: Interval) {
         self.events += 1;
         match self.list.last_mut() {
@@ -192,8 +189,8 @@ impl Joined {
 /// What was recorded of a row.
 #[derive(Default)]
 struct OfRow {
-    all: Joined,
-    waiting: Joined,
+    all: IntervalBuilder,
+    waiting: IntervalBuilder,
 }
 
 /// What was recorded of each row of the host.
@@ -213,12 +210,12 @@ fn by_row(timeline: &Timeline) -> Vec<OfRow> {
             })
             .collect();
         for (at, (row, name)) in events.row.iter().zip(&events.name).enumerate() {
-            let Some(found) = rows.get_mut(index(*row)) else {
+            let Some(found) = rows.get_mut(row.index()) else {
                 continue;
             };
             let time = Interval::of(events, at);
             found.all.add(time);
-            if waits.get(index(*name)).copied().unwrap_or(false) {
+            if waits.get(name.index()).copied().unwrap_or(false) {
                 found.waiting.add(time);
             }
         }
@@ -227,22 +224,22 @@ fn by_row(timeline: &Timeline) -> Vec<OfRow> {
 }
 
 /// A thread, when it worked, and its row of the result.
-type Seen = (ThreadRow, Intervals);
+type ThreadWork = (ThreadRow, Intervals);
 
 impl ThreadsResult {
-    /// Of a timeline.
+    /// Computes the result for one timeline.
     pub fn of(timeline: &Timeline, params: ThreadsParams) -> Self {
         let window = Interval::of_events(timeline);
-        let mut rows_of: BTreeMap<ThreadKey, Vec<(u32, OfRow)>> = BTreeMap::new();
-        for ((at, row), found) in (0_u32..).zip(&timeline.capture.rows).zip(by_row(timeline)) {
+        let mut rows_of: BTreeMap<ThreadKey, Vec<(RowId, OfRow)>> = BTreeMap::new();
+        for ((id, row), found) in RowId::all().zip(&timeline.capture.rows).zip(by_row(timeline)) {
             if let Some(thread) = thread_of(row).filter(|_| found.all.events > 0) {
-                rows_of.entry(thread).or_default().push((at, found));
+                rows_of.entry(thread).or_default().push((id, found));
             }
         }
         let threads = rows_of
             .into_iter()
-            .map(|(thread, rows)| seen(timeline, window, thread, rows));
-        let mut threads: Vec<Seen> = threads.collect();
+            .map(|(thread, rows)| work_of_thread(timeline, window, thread, rows));
+        let mut threads: Vec<ThreadWork> = threads.collect();
         threads.sort_by_key(|(row, _)| std::cmp::Reverse(row.working_ns));
         let working: u64 = threads.iter().map(|(row, _)| row.working_ns).sum();
         let limit = usize::try_from(params.limit).unwrap_or(usize::MAX);
@@ -261,7 +258,7 @@ impl ThreadsResult {
     }
 }
 
-fn seen(timeline: &Timeline, window: Interval, thread: ThreadKey, rows: Vec<(u32, OfRow)>) -> Seen {
+fn work_of_thread(timeline: &Timeline, window: Interval, thread: ThreadKey, rows: Vec<(RowId, OfRow)>) -> ThreadWork {
     let (_, _, process, id) = thread;
     let mut found = ThreadRow {
         process,
@@ -269,8 +266,8 @@ fn seen(timeline: &Timeline, window: Interval, thread: ThreadKey, rows: Vec<(u32
         ..ThreadRow::default()
     };
     let (mut recorded, mut os, mut gpu) = (Vec::new(), Vec::new(), Vec::new());
-    for (at, row) in rows {
-        let of = timeline.row(at);
+    for (id, row) in rows {
+        let of = timeline.row(id);
         let track = of.map_or(Track::Other, |row| row.track);
         if found.label.is_empty() {
             found.label = of.map_or_else(String::new, |row| row.label.clone());
@@ -280,7 +277,7 @@ fn seen(timeline: &Timeline, window: Interval, thread: ThreadKey, rows: Vec<(u32
             track: track.name().to_owned(),
             events: row.all.events,
             busy_ns: busy.len_ns(),
-            row: at,
+            row: id,
         });
         recorded.extend_from_slice(busy.as_slice());
         let waiting = if track == Track::OsRuntime { &mut os } else { &mut gpu };
@@ -301,7 +298,7 @@ fn seen(timeline: &Timeline, window: Interval, thread: ThreadKey, rows: Vec<(u32
     (found, working)
 }
 
-fn over_time(threads: &[Seen], window: Interval, params: ThreadsParams) -> (Vec<u64>, Vec<ThreadUtilisation>) {
+fn over_time(threads: &[ThreadWork], window: Interval, params: ThreadsParams) -> (Vec<u64>, Vec<ThreadUtilisation>) {
     let step = window.len().div_ceil(u64::from(params.bins.max(1))).max(1);
     let bins: Vec<Interval> = (0..u64::from(params.bins))
         .map(|bin| window.start + bin * step)

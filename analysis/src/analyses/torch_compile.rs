@@ -1,4 +1,5 @@
-//! torch.compile: what compiling cost, where the graph was left, what was compiled again, and what it gained.
+//! torch.compile: what compiling cost, where the graph was left, what was compiled again, and what
+//! it gained.
 
 mod page;
 mod side;
@@ -6,9 +7,9 @@ mod side;
 mod tests;
 
 use flopwatch_measures::compiled::{CompileId, CompilePhase, GivenUp, GraphBreak, Recompile};
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, approximate, gpu_work_and};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, approximate, gpu_work_and};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, TimelineLocation};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -24,8 +25,8 @@ pub struct TorchCompile;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TorchCompileParams {
-    /// What to call the captures, in their order and separated by commas, e.g. `eager,default,max-autotune`: captures do not say the mode. Empty to number
-    /// them from 1.
+    /// What to call the captures, in their order and separated by commas, e.g.
+    /// `eager,default,max-autotune`: captures do not say the mode. Empty to number them from 1.
     #[schemars(length(max = 1024))]
     pub labels: String,
     /// Most rows of each list.
@@ -42,14 +43,16 @@ impl Default for TorchCompileParams {
     }
 }
 
-/// The result. The lists are of the first capture that holds compiled code; the others are compared with it.
+/// The result. The lists are of the first capture that holds compiled code; the others are compared
+/// with it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct TorchCompileResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// The captures side by side.
     pub captures: Vec<CompileSide>,
-    /// The capture that the lists are of, by its place among `captures`; null where none holds compiled code.
+    /// The capture that the lists are of, by its place among `captures`; null where none holds
+    /// compiled code.
     pub input: Option<u32>,
     /// Compile time in ns: the union of the phases of each thread, which nest, summed over threads.
     pub compile_ns: u64,
@@ -61,13 +64,15 @@ pub struct TorchCompileResult {
     pub phases_left_out: u64,
     /// Graphs that the backend was asked to compile (`compile_fx_inner`).
     pub graphs: u64,
-    /// Graphs of those that it generated code for (`fx_codegen_and_compile`); the others came from Inductor's cache.
+    /// Graphs of those that it generated code for (`fx_codegen_and_compile`); the others came from
+    /// Inductor's cache.
     pub graphs_generated: u64,
-    /// Traces that Dynamo began again, as it does at the first graph break of a function (`compile_attempt_1` and later).
+    /// Traces that Dynamo began again, as it does at the first graph break of a function
+    /// (`compile_attempt_1` and later).
     pub restarts: u64,
     /// Searches for code whose guards hold.
     pub cache_lookups: u64,
-    /// Their time in ns.
+    /// Time of the look-ups, in ns.
     pub cache_lookup_ns: u64,
     /// Their mean time in ns; null without any.
     pub mean_cache_lookup_ns: Option<u64>,
@@ -75,7 +80,8 @@ pub struct TorchCompileResult {
     pub graph_breaks: Vec<GraphBreak>,
     /// Graph breaks that were left out behind these.
     pub graph_breaks_left_out: u64,
-    /// Functions that Dynamo began to compile and gave up, and that run uncompiled; PyTorch 2.6 and later says it.
+    /// Functions that Dynamo began to compile and gave up, and that run uncompiled; PyTorch 2.6 and
+    /// later says it.
     pub given_up: Vec<GivenUp>,
     /// Such functions that were left out behind these.
     pub given_up_left_out: u64,
@@ -91,7 +97,8 @@ pub struct TorchCompileResult {
     pub warm_runs: u64,
     /// Their mean length in ns; null without any.
     pub mean_run_ns: Option<u64>,
-    /// Runs after which compiling took as long as what was compiled ran: compile time over mean run time. Null without such runs or compilation.
+    /// Runs after which compiling took as long as what was compiled ran: compile time over mean run
+    /// time. Null without such runs or compilation.
     pub break_even_runs: Option<f64>,
 }
 
@@ -107,7 +114,7 @@ pub struct CompileThread {
     /// Pieces of time in which it did.
     pub pieces: u64,
     /// The longest of them.
-    pub longest: Place,
+    pub longest: TimelineLocation,
 }
 
 /// Compiled code: its runs, without those of other code inside them where it says so.
@@ -123,14 +130,15 @@ pub struct CompiledRegion {
     pub total_ns: u64,
     /// Compilation within, in ns.
     pub compile_ns: u64,
-    /// GPU operations that it launched itself, without those of runs inside; null where no GPU work was recorded.
+    /// GPU operations that it launched itself, without those of runs inside; null where no GPU work
+    /// was recorded.
     pub gpu_operations: Option<u64>,
     /// Sum of their lengths in ns.
     pub gpu_ns: Option<u64>,
     /// `gpu_operations` by `runs`.
     pub gpu_operations_per_run: Option<f64>,
     /// The longest run.
-    pub longest: Place,
+    pub longest: TimelineLocation,
 }
 
 /// A capture beside others.
@@ -150,15 +158,18 @@ pub struct CompileSide {
     pub iterations: u64,
     /// Their mean length in ns; null without any.
     pub mean_iteration_ns: Option<u64>,
-    /// Mean iteration of the first eager capture over this one's: above 1 is faster. Null without one of them.
+    /// Mean iteration of the first eager capture over this one's: above 1 is faster. Null without
+    /// one of them.
     pub speedup: Option<f64>,
-    /// Iterations after which this capture's compile time is paid back by what each saves against the eager capture; null where it saves nothing.
+    /// Iterations after which this capture's compile time is paid back by what each saves against
+    /// the eager capture; null where it saves nothing.
     pub iterations_to_pay_back: Option<f64>,
     /// Mean kernels launched in such an iteration; null without iterations or kernels.
     pub kernels_per_iteration: Option<f64>,
     /// Sum of the lengths of GPU work in ns; null where none was recorded.
     pub gpu_ns: Option<u64>,
-    /// Sum of the lengths in ns of GPU work launched by compiled code, its backward pass and what stands between its graphs counted in.
+    /// Sum of the lengths in ns of GPU work launched by compiled code, its backward pass and what
+    /// stands between its graphs counted in.
     pub compiled_gpu_ns: Option<u64>,
     /// The same of what graphs launched themselves.
     pub graph_gpu_ns: Option<u64>,
@@ -166,7 +177,8 @@ pub struct CompileSide {
     pub coverage_ratio: Option<f64>,
     /// `graph_gpu_ns` of `gpu_ns`.
     pub graph_coverage_ratio: Option<f64>,
-    /// Kernels of GPU work whose launch was not recorded, so that no code is known to have launched them.
+    /// Kernels of GPU work whose launch was not recorded, so that no code is known to have launched
+    /// them.
     pub unmatched: u64,
     /// Time of Triton's kernels (`triton_*`) of the time of all kernels.
     pub triton_ratio: Option<f64>,
@@ -190,11 +202,11 @@ impl Analysis for TorchCompile {
     const NAME: &'static str = "torch-compile";
     const VERSION: u32 = 2;
     const ABOUT: &'static str = "torch.compile: compile time by phase, graph breaks with reason and remedy, recompiles, coverage; beside an eager capture the speed-up of each mode.";
-    const GROUP: Group = Group::Operations;
+    const TITLE: &'static str = "torch.compile";
+    const GROUP: Group = Group::Compilation;
     const INPUTS: InputCount = InputCount::Many;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(CATEGORIES),
-        columns: Selection::Only(&[
+    const NEEDS: Needs = Needs::of(CATEGORIES)
+        .columns(&[
             ColumnId::Launch,
             ColumnId::StepNumber,
             ColumnId::RangeStyle,
@@ -202,11 +214,9 @@ impl Analysis for TorchCompile {
             ColumnId::InputTypes,
             ColumnId::PythonId,
             ColumnId::PythonParent,
-        ]),
-        rows: true,
-        names: true,
-        ..Needs::NOTHING
-    };
+        ])
+        .rows()
+        .names();
     type Params = TorchCompileParams;
     type Output = TorchCompileResult;
 
@@ -216,7 +226,7 @@ impl Analysis for TorchCompile {
     }
 
     fn page(output: &TorchCompileResult) -> Result<Page, AnalysisError> {
-        Ok(page::of(Self::ABOUT, output))
+        Ok(page::of(Self::TITLE, Self::ABOUT, output))
     }
 }
 
@@ -240,7 +250,7 @@ impl TorchCompileResult {
         let eager = captures.iter().find(|side| !side.is_compiled);
         if let Some(eager_ns) = eager.and_then(|side| side.mean_iteration_ns) {
             for side in captures.iter_mut().filter(|side| side.is_compiled) {
-                side.beside(eager_ns);
+                side.compare_to_eager(eager_ns);
             }
         }
         let mut result = Self {
@@ -259,7 +269,7 @@ impl TorchCompileResult {
 
 impl CompileSide {
     /// Beside an eager capture with iterations of `eager_ns`.
-    fn beside(&mut self, eager_ns: u64) {
+    fn compare_to_eager(&mut self, eager_ns: u64) {
         let Some(mean_ns) = self.mean_iteration_ns.filter(|mean_ns| *mean_ns > 0) else {
             return;
         };

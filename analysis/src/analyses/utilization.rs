@@ -5,14 +5,14 @@ use flopwatch_measures::exclusive_time::BusyByClass;
 use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::work::{GPU_WORK, GpuWork};
-use flopwatch_model::{Category, ColumnId, CounterSeries, Needs, Selection, Timeline, approximate, index, ratio};
+use flopwatch_model::{Category, ColumnId, CounterSeries, Needs, Timeline, approximate, index, ratio};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::category::label;
-use flopwatch_report::page::{Cell, Lines, Page, Series, Table, Unit};
+use flopwatch_report::page::{Lines, Page, Series, Table, Unit};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Busy time, bytes copied and sampled series in equal parts of the capture.
@@ -46,10 +46,11 @@ impl Default for UtilizationParams {
     }
 }
 
-/// The result.
+/// The result of the analysis `utilization`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct UtilizationOverTime {
-    /// Starts of the parts in ns since the session's start. Each goes up to the next, the last up to `end_ns`.
+    /// Starts of the parts in ns since the session's start. Each goes up to the next, the last up
+    /// to `end_ns`.
     pub bin_starts_ns: Vec<u64>,
     /// End of the last part in ns.
     pub end_ns: u64,
@@ -61,7 +62,7 @@ pub struct UtilizationOverTime {
     pub series: Vec<SampledSeries>,
     /// Series that were left out.
     pub series_left_out: u64,
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
 }
 
@@ -309,16 +310,13 @@ impl Analysis for Utilization {
     const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "How busy GPUs were over time and what they copied, from their events, beside the series that were sampled.";
+    const TITLE: &'static str = "Utilization";
     const GROUP: crate::Group = crate::Group::GpuTime;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(GPU_WORK),
-        columns: Selection::Only(&[ColumnId::Bytes]),
-        names: true,
-        rows: true,
-        counters: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(GPU_WORK)
+        .columns(&[ColumnId::Bytes])
+        .names()
+        .rows()
+        .counters();
     type Params = UtilizationParams;
     type Output = UtilizationOverTime;
 
@@ -327,8 +325,7 @@ impl Analysis for Utilization {
     }
 
     fn page(output: &UtilizationOverTime) -> Result<Page, AnalysisError> {
-        let mut page = Page::new("Utilization", Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let mut page = Page::of(Self::TITLE, Self::ABOUT, &output.not_captured);
         let lines = |title: String, unit, series| Lines {
             title,
             unit,
@@ -380,52 +377,32 @@ impl Analysis for Utilization {
 }
 
 fn copy_table(output: &UtilizationOverTime) -> Table {
-    let columns = [
-        ("GPU", Unit::None),
-        ("Kind", Unit::None),
-        ("Count", Unit::None),
-        ("Of unknown size", Unit::None),
-        ("Bytes", Unit::Bytes),
-        ("Time", Unit::Ns),
-        ("Rate while running", Unit::BytesPerSecond),
-    ];
-    let mut table = Table::new("Copies and memsets", &columns);
-    for copies in &output.copies {
-        let cells: [Cell; 7] = [
-            copies.gpu.label().into(),
-            label(copies.category).into(),
-            copies.copies.into(),
-            (copies.unknown_sizes > 0).then_some(copies.unknown_sizes).into(),
-            (copies.copies > copies.unknown_sizes).then_some(copies.bytes).into(),
-            copies.busy_ns.into(),
-            copies.bytes_per_second.into(),
-        ];
-        table.push(cells);
-    }
-    table
+    Table::of("Copies and memsets", &output.copies)
+        .column("GPU", |copies| copies.gpu.label())
+        .column("Kind", |copies| label(copies.category))
+        .column("Count", |copies| copies.copies)
+        .column("Of unknown size", |copies| {
+            (copies.unknown_sizes > 0).then_some(copies.unknown_sizes)
+        })
+        .figure("Bytes", Unit::Bytes, |copies| {
+            (copies.copies > copies.unknown_sizes).then_some(copies.bytes)
+        })
+        .figure("Time", Unit::Ns, |copies| copies.busy_ns)
+        .figure("Rate while running", Unit::BytesPerSecond, |copies| {
+            copies.bytes_per_second
+        })
+        .build()
 }
 
 fn series_table(output: &UtilizationOverTime) -> Table {
-    let columns = [
-        ("Source", Unit::None),
-        ("Series", Unit::None),
-        ("Samples", Unit::None),
-        ("Mean", Unit::None),
-        ("Largest", Unit::None),
-    ];
-    let mut table = Table::new("Sampled series", &columns);
-    table.left_out = output.series_left_out;
-    for series in &output.series {
-        let cells: [Cell; 5] = [
-            series.source.as_str().into(),
-            series.label().into(),
-            series.samples.into(),
-            series.mean.into(),
-            series.max.into(),
-        ];
-        table.push(cells);
-    }
-    table
+    Table::of("Sampled series", &output.series)
+        .left_out(output.series_left_out)
+        .column("Source", |series| series.source.as_str())
+        .column("Series", SampledSeries::label)
+        .column("Samples", |series| series.samples)
+        .column("Mean", |series| series.mean)
+        .column("Largest", |series| series.max)
+        .build()
 }
 
 #[cfg(test)]

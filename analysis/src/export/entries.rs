@@ -5,6 +5,7 @@ use crate::definition::{Definition, ResultType};
 
 pub(crate) const EVENTS_CSV: Definition = file(
     "events-csv",
+    "Events as CSV",
     "Every event of the timeline, a line each (RFC 4180).",
     ExportFormat::Csv,
     Table::Events,
@@ -13,6 +14,7 @@ pub(crate) const EVENTS_CSV: Definition = file(
 
 pub(crate) const EVENTS_PARQUET: Definition = file(
     "events-parquet",
+    "Events as Parquet",
     "Every event of the timeline, in columns.",
     ExportFormat::Parquet,
     Table::Events,
@@ -21,6 +23,7 @@ pub(crate) const EVENTS_PARQUET: Definition = file(
 
 pub(crate) const SAMPLES_CSV: Definition = file(
     "samples-csv",
+    "Samples as CSV",
     "Every sample of the timeline's series, a line each (RFC 4180).",
     ExportFormat::Csv,
     Table::Samples,
@@ -29,6 +32,7 @@ pub(crate) const SAMPLES_CSV: Definition = file(
 
 pub(crate) const SAMPLES_PARQUET: Definition = file(
     "samples-parquet",
+    "Samples as Parquet",
     "Every sample of the timeline's series, in columns.",
     ExportFormat::Parquet,
     Table::Samples,
@@ -38,6 +42,7 @@ pub(crate) const SAMPLES_PARQUET: Definition = file(
 /// Not beside the artifacts: a client that wants it over a network wants it compressed.
 pub(crate) const CHROME: Definition = Definition::of_export(
     "chrome-trace",
+    "Chrome trace",
     "The timeline as JSON of chrome://tracing.",
     plain(ExportFormat::Chrome, Table::Events),
     ResultType::File {
@@ -51,6 +56,7 @@ pub(crate) const CHROME: Definition = Definition::of_export(
 /// A compressed file and no compressed transfer: a client gets what it stores.
 pub(crate) const CHROME_GZ: Definition = Definition::of_export(
     "chrome-trace-gz",
+    "Chrome trace, compressed",
     "The timeline as JSON of chrome://tracing, compressed with gzip.",
     Export {
         gzip: true,
@@ -66,6 +72,7 @@ pub(crate) const CHROME_GZ: Definition = Definition::of_export(
 
 pub(crate) const PERFETTO: Definition = file(
     "perfetto-trace",
+    "Perfetto trace",
     "The timeline as protobuf of Perfetto.",
     ExportFormat::Perfetto,
     Table::Events,
@@ -74,6 +81,7 @@ pub(crate) const PERFETTO: Definition = file(
 
 pub(crate) const EARLIEST_EVENTS: Definition = file(
     "earliest-events",
+    "Earliest events as JSON",
     "The earliest 100,000 events as JSON.",
     ExportFormat::Json,
     Table::Events,
@@ -82,6 +90,7 @@ pub(crate) const EARLIEST_EVENTS: Definition = file(
 
 pub(crate) const KERNEL_COUNTERS: Definition = Definition::of_export(
     "kernel-counters",
+    "Counters of kernels as JSON",
     "Counters of launches that a kernel profiler measured, as JSON, where the capture has any.",
     plain(ExportFormat::Kernels, Table::Events),
     ResultType::File {
@@ -99,6 +108,7 @@ const fn plain(format: ExportFormat, table: Table) -> Export {
 
 const fn file(
     name: &'static str,
+    title: &'static str,
     about: &'static str,
     format: ExportFormat,
     table: Table,
@@ -110,5 +120,5 @@ const fn file(
         artifact: true,
         may_be_absent: false,
     };
-    Definition::of_export(name, about, plain(format, table), result)
+    Definition::of_export(name, title, about, plain(format, table), result)
 }

@@ -1,15 +1,16 @@
-//! Launches that a kernel profiler measured, as a file: the result of [`profiled_kernels`], which is empty of bytes where there is none.
+//! Launches that a kernel profiler measured, as a file: the result of [`profiled_kernels`], which
+//! is empty of bytes where there is none.
 
 use std::io::{BufWriter, Write};
 
 use flopwatch_model::Timeline;
 
 use crate::analyses::profiled_kernels::{self, ProfiledKernelsParams};
-use flopwatch_export::{ExportError, Exported};
+use flopwatch_export::{ExportCounts, ExportError};
 
 /// Writes nothing at all where the capture has no such launch.
-pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<Exported, ExportError> {
-    let mut exported = Exported::default();
+pub(super) fn write<W: Write>(timeline: &Timeline, out: W) -> Result<ExportCounts, ExportError> {
+    let mut exported = ExportCounts::default();
     if timeline.capture.profiles.is_empty() {
         return Ok(exported);
     }

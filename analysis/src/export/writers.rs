@@ -6,28 +6,29 @@ use flopwatch_model::{LossReason, Timeline, count};
 
 #[cfg(feature = "parquet")]
 use flopwatch_export::parquet;
-use flopwatch_export::{ExportError, Exported, chrome, csv, events, perfetto};
+use flopwatch_export::{ExportCounts, ExportError, chrome, csv, events, perfetto};
 
 use super::{ExportFormat, Table, kernels};
 use crate::input::Input;
 
-/// Writes `timeline` as `format` to `out`; `table` chooses where the format is one table. After an error `out` holds a part.
+/// Writes `timeline` as `format` to `out`; `table` chooses where the format is one table. After an
+/// error `out` holds a part.
 pub fn export<W: Write + Send>(
     timeline: &Timeline,
     format: ExportFormat,
     table: Table,
     out: W,
-) -> Result<Exported, ExportError> {
+) -> Result<ExportCounts, ExportError> {
     write(Input::whole(timeline), format, table, out)
 }
 
-/// The same of a capture of which only the format's needs were read.
+/// Writes a capture of which only the format's needs were read, as [`export`] does a whole one.
 pub(super) fn write<W: Write + Send>(
     input: Input<'_>,
     format: ExportFormat,
     table: Table,
     out: W,
-) -> Result<Exported, ExportError> {
+) -> Result<ExportCounts, ExportError> {
     let Input { timeline, totals } = input;
     let mut exported = match format {
         ExportFormat::Chrome => chrome::write(timeline, out),

@@ -23,7 +23,8 @@ const STEP: u64 = 60;
 /// What a program does.
 #[derive(Debug, Clone)]
 struct Program {
-    /// Start of the call, from there to the start of the work, its length, the device, and which of [`WORK`].
+    /// Start of the call, from there to the start of the work, its length, the device, and which of
+    /// [`WORK`].
     launches: Vec<(u64, u64, u64, u32, usize)>,
     /// Start, length, and which of [`RANGES`].
     ranges: Vec<(u64, u64, usize)>,
@@ -79,8 +80,8 @@ impl Program {
     }
 }
 
-/// A row with what is before and after exchanged. What is left out is told by the one side or the other: places, and how much of a
-/// difference is of the calls before.
+/// A row with what is before and after exchanged. What is left out is told by the one side or the
+/// other: places, and how much of a difference is of the calls before.
 fn turned(row: &Value) -> Value {
     let members = row.as_object().unwrap().iter().filter_map(|(name, value)| {
         let exchanged = match (name.strip_prefix("before_"), name.strip_prefix("after_")) {
@@ -110,7 +111,8 @@ fn sorted(rows: impl Iterator<Item = Value>) -> Vec<String> {
 /// The lists of a comparison.
 const LISTS: [&str; 5] = ["/kernels", "/ranges", "/copies", "/gpu_time", "/memory_diff/rows"];
 
-/// Each frame of a difference by its stack: its time before and after, and its change with and without the frames inside it.
+/// Each frame of a difference by its stack: its time before and after, and its change with and
+/// without the frames inside it.
 fn frames(of: &Value, stack: &str, found: &mut Vec<(String, [i64; 4])>) {
     let signed = |name: &str| of[name].as_i64().unwrap();
     let stack = format!("{stack};{}:{}", of["kind"], of["name"]);
@@ -224,11 +226,11 @@ proptest! {
             let times: Vec<u64> = list(&kernel["total_ns"]).iter().map(number).collect();
             let (longest, slowest) = (times.iter().copied().max().unwrap(), usize::try_from(number(&kernel["slowest"])).unwrap());
             prop_assert_eq!(times[slowest], longest);
-            for (rank, (of_rank, told)) in list(&found["ranks"]).iter().zip(&times).enumerate() {
+            for (rank, (of_rank, reported)) in list(&found["ranks"]).iter().zip(&times).enumerate() {
                 let input = usize::try_from(number(&of_rank["input"])).unwrap();
                 let gpu = u32::from(of_rank["gpu"].as_str().unwrap().contains('1'));
                 let own = programs[input].launches.iter().filter(|launch| launch.3 == gpu && kernel["name"] == WORK[launch.4].1);
-                prop_assert_eq!(own.map(|launch| launch.2).sum::<u64>(), *told, "rank {}", rank);
+                prop_assert_eq!(own.map(|launch| launch.2).sum::<u64>(), *reported, "rank {}", rank);
             }
         }
         for pace in list(&found["pace"]) {
@@ -237,20 +239,20 @@ proptest! {
             prop_assert_eq!(number(&pace["spread_ns"]), longest - shortest);
             prop_assert_eq!(list(&pace["length_ns"])[usize::try_from(number(&pace["slowest"])).unwrap()].as_u64(), Some(longest));
         }
-        if let Some(told) = found["slowest"].as_object() {
+        if let Some(reported) = found["slowest"].as_object() {
             let means = || beside.iter().filter_map(|rank| rank["mean_iteration_ns"].as_f64());
-            let most = means().fold(0.0, f64::max);
-            prop_assert!((told["mean_ns"].as_f64().unwrap() - most).abs() < 1e-9);
-            let rank = usize::try_from(number(&told["rank"])).unwrap();
-            prop_assert!((beside[rank]["mean_iteration_ns"].as_f64().unwrap() - most).abs() < 1e-9);
+            let max = means().fold(0.0, f64::max);
+            prop_assert!((reported["mean_ns"].as_f64().unwrap() - max).abs() < 1e-9);
+            let rank = usize::try_from(number(&reported["rank"])).unwrap();
+            prop_assert!((beside[rank]["mean_iteration_ns"].as_f64().unwrap() - max).abs() < 1e-9);
         }
         // Both analyses name the same rank.
         let stragglers = answer_of("stragglers", &Value::Null, &all);
-        let told = stragglers["straggler"].as_u64();
-        let one = list(&stragglers["ranks"]).iter().find(|rank| rank["rank"].as_u64() == told);
+        let reported = stragglers["straggler"].as_u64();
+        let one = list(&stragglers["ranks"]).iter().find(|rank| rank["rank"].as_u64() == reported);
         let straggler = &found["straggler"];
-        prop_assert_eq!(straggler.is_null(), told.is_none());
-        if let Some(one) = one.filter(|_| told.is_some()) {
+        prop_assert_eq!(straggler.is_null(), reported.is_none());
+        if let Some(one) = one.filter(|_| reported.is_some()) {
             prop_assert_eq!(&straggler["wait_ns"], &one["wait_ns"]);
             let rank = &found["ranks"][usize::try_from(number(&straggler["rank"])).unwrap()];
             prop_assert_eq!(&rank["input"], &one["input"]);

@@ -48,9 +48,9 @@ fn timeline(pieces: &[Piece]) -> Timeline {
             label: String::new(),
         })
     });
-    for (start, length, place, kind) in pieces {
+    for (start, length, slot, kind) in pieces {
         let (category, name) = KINDS[*kind];
-        let piece = trace.event(category, rows[*place], name, *start, start + length);
+        let piece = trace.event(category, rows[*slot], name, *start, start + length);
         if *kind == MEMORY {
             trace.number(piece, ColumnId::Bytes, 1000 + start);
         }
@@ -60,11 +60,11 @@ fn timeline(pieces: &[Piece]) -> Timeline {
 
 /// The work of a GPU, as results name it.
 fn of_gpu<'a>(pieces: &'a [Piece], gpu: &'a Value) -> impl Iterator<Item = &'a Piece> + Clone {
-    let is_here = move |place: usize| {
-        let (machine, device, _) = PLACES[place];
+    let is_here = move |slot: usize| {
+        let (machine, device, _) = PLACES[slot];
         (gpu["machine"].as_u64(), gpu["device"].as_u64()) == (Some(machine.into()), Some(device.into()))
     };
-    pieces.iter().filter(move |(_, _, place, _)| is_here(*place))
+    pieces.iter().filter(move |(_, _, slot, _)| is_here(*slot))
 }
 
 fn spans<'a>(pieces: impl Iterator<Item = &'a Piece>) -> impl Iterator<Item = (u64, u64)> {
@@ -79,10 +79,8 @@ fn by_kind(pieces: &[Piece], gpu: &Value) -> [Moments; 3] {
 
 /// GPUs that have work.
 fn gpus(pieces: &[Piece]) -> usize {
-    let places = pieces
-        .iter()
-        .map(|(_, _, place, _)| (PLACES[*place].0, PLACES[*place].1));
-    places.collect::<std::collections::BTreeSet<_>>().len()
+    let devices = pieces.iter().map(|(_, _, slot, _)| (PLACES[*slot].0, PLACES[*slot].1));
+    devices.collect::<std::collections::BTreeSet<_>>().len()
 }
 
 proptest! {

@@ -6,7 +6,7 @@ use flopwatch_analysis_testing::Trace;
 use flopwatch_measures::enclosing::Threads;
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::thread_activity::{HostActivity, ThreadActivities};
-use flopwatch_model::{Category, Timeline, Track};
+use flopwatch_model::{Category, RowId, Timeline, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -173,20 +173,20 @@ proptest! {
             for (edge, share) in edges.windows(2).zip(over_time.iter().flat_map(|of| list(&of["working_ratio"]))) {
                 let here = working.and(&Moments::of([(edge[0], edge[1])])).count();
                 let length = edge[1] - edge[0];
-                let told = share.as_f64().unwrap() * f64::from(u32::try_from(length).unwrap());
-                prop_assert!((told - f64::from(u32::try_from(here).unwrap())).abs() < 1e-6);
+                let reported = share.as_f64().unwrap() * f64::from(u32::try_from(length).unwrap());
+                prop_assert!((reported - f64::from(u32::try_from(here).unwrap())).abs() < 1e-6);
             }
         }
     }
 
-    /// The profiler's work comes before calls of CUDA, and these before those of the system; of calls of a kind the one that began first, and of
-    /// those the longest, counts.
+    /// The profiler's work comes before calls of CUDA, and these before those of the system; of
+    /// calls of a kind the one that began first, and of those the longest, counts.
     #[test]
     fn a_thread_does_one_thing_in_each_nanosecond(calls in calls()) {
         let timeline = timeline(&calls, &[]);
         let threads = Threads::of(&timeline);
         let found = ThreadActivities::of(&timeline, &threads);
-        for (row, described) in (0_u32..).zip(&timeline.capture.rows) {
+        for (row, described) in RowId::all().zip(&timeline.capture.rows) {
             let Some(thread) = threads.of_row(row) else { continue };
             let id = (described.process, described.thread.unwrap_or(0));
             let pieces: Vec<_> = found.within(thread, Interval::new(0, 400)).collect();
@@ -204,6 +204,7 @@ proptest! {
                     ALLOCATE => HostActivity::Allocate,
                     LOAD => HostActivity::LoadModule,
                     3 => HostActivity::Launch,
+                    POLL => HostActivity::OsWait,
                     6 => HostActivity::Profiler,
                     _ => HostActivity::OsCall,
                 });
@@ -252,7 +253,8 @@ proptest! {
             for (rank, start) in starts.into_iter().enumerate() {
                 let kernel = trace.kernel(streams[rank], "ncclDevKernel_AllReduce_Sum_f32_RING_LL", start, end);
                 trace.text(kernel, flopwatch_model::ColumnId::ElementType, "Float");
-                // No two collectives that follow each other have one size, so that none is taken for the next.
+                // No two collectives that follow each other have one size, so that none is taken
+                // for the next.
                 trace.number(kernel, flopwatch_model::ColumnId::InElements, 100 + u64::try_from(at).unwrap());
                 waits[rank] += last - start;
                 total[rank] += end - start;
@@ -267,7 +269,7 @@ proptest! {
             let device = usize::try_from(number(&rank["device"])).unwrap();
             prop_assert_eq!((number(&rank["wait_ns"]), number(&rank["collective_ns"])), (waits[device], total[device]));
         }
-        let told: u64 = list(&found["rows"]).iter().map(|row| number(&row["latency_ns"])).sum::<u64>();
-        prop_assert_eq!(told, latency);
+        let reported: u64 = list(&found["rows"]).iter().map(|row| number(&row["latency_ns"])).sum::<u64>();
+        prop_assert_eq!(reported, latency);
     }
 }

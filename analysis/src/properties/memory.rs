@@ -10,7 +10,8 @@ use serde_json::{Value, json};
 
 use super::{Size, answer, list, number};
 
-/// A change: how long after the one before, device, address, bytes that are given out or taken back, and what the allocator has then.
+/// A change: how long after the one before, device, address, bytes that are given out or taken
+/// back, and what the allocator has then.
 type Step = (u64, u32, u64, i64, u64);
 
 const STEPS: u64 = 3;

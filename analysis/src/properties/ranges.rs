@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flopwatch_analysis_testing::Trace;
-use flopwatch_measures::holder::{Question, innermost};
+use flopwatch_measures::holder::{HolderQuery, innermost};
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::range_tree::RangeTree;
 use flopwatch_model::{Category, Events, Timeline, Track, index};
@@ -28,7 +28,8 @@ fn around(ranges: &[Span], inner: Span) -> Option<usize> {
     outer.min_by_key(|(_, range)| range.1 - range.0).map(|(at, _)| at)
 }
 
-/// What a thread did: ranges, calls that launch (start, length, and the work's start and length), calls that wait.
+/// What a thread did: ranges, calls that launch (start, length, and the work's start and length),
+/// calls that wait.
 #[derive(Debug, Clone)]
 struct Program {
     ranges: Vec<Span>,
@@ -37,7 +38,8 @@ struct Program {
 }
 
 fn program() -> impl Strategy<Value = Program> {
-    // Calls of a thread do not cross its ranges: each is in one slot of 4 ns, of which a launch has the first half.
+    // Calls of a thread do not cross its ranges: each is in one slot of 4 ns, of which a launch has
+    // the first half.
     let launches = vec((0_u64..36, 1_u64..3, 0_u64..250, 0_u64..30), 0..12);
     (nested(14), launches, vec(0_u64..36, 0..8)).prop_map(|(ranges, launches, waits)| Program {
         ranges,
@@ -116,8 +118,8 @@ proptest! {
         }
         let mut asked: Vec<Span> = asked.into_iter().map(|(start, length)| (start, start + length)).collect();
         asked.sort_unstable();
-        let questions: Vec<Question> = asked.iter().map(|(start, end)| Question { time: Interval::new(*start, *end), row }).collect();
-        for (time, found) in asked.iter().zip(innermost(events, |_| true, &questions)) {
+        let queries: Vec<HolderQuery> = asked.iter().map(|(start, end)| HolderQuery { time: Interval::new(*start, *end), row }).collect();
+        for (time, found) in asked.iter().zip(innermost(events, |_| true, &queries)) {
             let expected = ranges.iter().enumerate().filter(|(_, range)| holds(**range, *time));
             let expected = expected.min_by_key(|(_, range)| range.1 - range.0).map(|(at, _)| at);
             prop_assert_eq!((found != Events::NO_PARENT).then(|| index(found)), expected);
@@ -177,7 +179,8 @@ proptest! {
             ] {
                 prop_assert_eq!(row[field].as_u64(), Some(expected), "{} of {}", field, name_of);
             }
-            // GPU operations that the operation launched itself: no operation inside holds the call.
+            // GPU operations that the operation launched itself: no operation inside holds the
+            // call.
             let own = program.launches.iter().filter(|(start, length, _, _)| {
                 let holder = program.ranges.iter().enumerate().filter(|(_, range)| holds(**range, (*start, start + length)));
                 let holder = holder.min_by_key(|(_, range)| range.1 - range.0);
@@ -209,10 +212,10 @@ proptest! {
         }
         let projected = answer("nvtx_gpu_proj_trace", &parameters, &timeline);
         let of_ranges = list(&projected["rows"]).iter().filter(|row| !row["name"].is_null());
-        let told: BTreeMap<Span, &Value> = of_ranges.map(|row| ((number(&row["start_ns"]), number(&row["start_ns"]) + number(&row["duration_ns"])), row)).collect();
+        let reported: BTreeMap<Span, &Value> = of_ranges.map(|row| ((number(&row["start_ns"]), number(&row["start_ns"]) + number(&row["duration_ns"])), row)).collect();
         for range in ranges {
             let gpu_ops: Vec<Span> = program.inside(*range).collect();
-            let Some(row) = told.get(range) else {
+            let Some(row) = reported.get(range) else {
                 prop_assert!(gpu_ops.is_empty());
                 continue;
             };

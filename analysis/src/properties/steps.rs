@@ -1,4 +1,5 @@
-//! Iterations, what bounds them, and how they use their devices.
+//! Properties of analyses of iterations on random timelines: their parts, bubbles, critical paths,
+//! utilisation and steady state.
 
 use flopwatch_analysis_testing::Trace;
 use flopwatch_model::{Category, ColumnId, Timeline, Track};
@@ -8,10 +9,11 @@ use serde_json::{Value, json};
 
 use super::{Moments, answer, list, number};
 
-/// A launch: start of the call, which device, start of the work behind the call, length, whether it communicates.
+/// A launch: start of the call in ns, device (0 or 1), delay of the work after the call in ns,
+/// length of the work in ns, and whether the work is communication.
 type Launch = (u64, u32, u64, u64, bool);
 
-/// Steps of 40 ns every 50 ns.
+/// Number of steps in a timeline; each is 40 ns long, and one begins every 50 ns.
 const STEPS: u64 = 4;
 
 fn launches() -> impl Strategy<Value = Vec<Launch>> {
@@ -89,8 +91,8 @@ proptest! {
                     *sum += part;
                 }
             }
-            let told = ["compute_ns", "exposed_communication_ns", "idle_ns"].map(|part| number(&row["parts"][part]));
-            prop_assert_eq!((number(&row["parts"]["window_ns"]), told), (window, parts));
+            let reported = ["compute_ns", "exposed_communication_ns", "idle_ns"].map(|part| number(&row["parts"][part]));
+            prop_assert_eq!((number(&row["parts"]["window_ns"]), reported), (window, parts));
             let start = own().map(|launch| span(launch).0).min();
             let gap = until.zip(start).map(|(until, start): (u64, u64)| start.saturating_sub(until));
             prop_assert_eq!(row["gpu_gap_before_ns"].as_u64(), gap);
@@ -141,7 +143,8 @@ proptest! {
         prop_assert!(segments.iter().map(|segment| segment.1 - segment.0).sum::<u64>() <= length);
     }
 
-    /// Operations are given, and the peak is one of them per ns and device.
+    /// The number of operations is given as a parameter, and the peak is one operation per ns and
+    /// device.
     #[test]
     fn utilisation_is_of_the_time_of_the_devices_that_worked(launches in launches()) {
         let parameters = json!({"whole": true, "flops_per_iteration": 7.0, "peak_tflops": 0.001});
@@ -196,13 +199,15 @@ proptest! {
         let found = answer("allocations", &Value::Null, &trace.build());
         prop_assert_eq!(number(&found["steady_from_ns"]), 50);
         let cost = |calls: &mut dyn Iterator<Item = &(u64, u64)>| calls.fold((0, 0), |(count, sum), (_, length)| (count + 1, sum + length));
-        let told = |cost: &Value| (number(&cost["calls"]), number(&cost["total_ns"]));
-        prop_assert_eq!(told(&found["calls"]["cost"]), cost(&mut calls.iter()));
-        prop_assert_eq!(told(&found["calls"]["steady"]), cost(&mut calls.iter().filter(|(start, _)| *start >= 50)));
+        let reported = |cost: &Value| (number(&cost["calls"]), number(&cost["total_ns"]));
+        prop_assert_eq!(reported(&found["calls"]["cost"]), cost(&mut calls.iter()));
+        prop_assert_eq!(reported(&found["calls"]["steady"]), cost(&mut calls.iter().filter(|(start, _)| *start >= 50)));
     }
 }
 
-/// Periods of an embedding, layers of two kernels each, and a loss, with a pause before each; the starts of the periods, and kernels of each.
+/// A timeline of periods, each of a pause, an embedding, `layers` layers of two kernels, and a
+/// loss. Returns the timeline, the starts of the periods in ns, and the number of kernels per
+/// period.
 fn periodic(layers: u64, lengths: &[u64], pause: u64, periods: u64) -> (Timeline, Vec<u64>, u64) {
     let mut trace = Trace::new();
     let stream = trace.stream(1, 0, 7);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Events, Row, Timeline, approximate, index};
+use flopwatch_model::{Events, Row, Timeline, approximate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// How long a GPU was busy. Captures that were merged, and machines, may have one of the same ordinal each.
+/// How long a GPU was busy. Captures that were merged, and machines, may have one of the same
+/// ordinal each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct GpuBusy {
     /// Ordinal of the device.
@@ -21,7 +22,8 @@ pub struct GpuBusy {
     pub busy_ratio_of_events_span: f64,
 }
 
-/// Length in ns from the start of the first event of any category to the end of the last; 0 without events.
+/// Length in ns from the start of the first event of any category to the end of the last; 0 without
+/// events.
 pub(super) fn events_span(timeline: &Timeline) -> u64 {
     let events = || timeline.capture.events.values();
     // Sorted by start.
@@ -30,7 +32,8 @@ pub(super) fn events_span(timeline: &Timeline) -> u64 {
     end.unwrap_or(0).saturating_sub(begin.copied().unwrap_or(0))
 }
 
-/// Capture, machine and ordinal: captures that were merged, and machines, have GPUs of the same ordinals.
+/// Capture, machine and ordinal: captures that were merged, and machines, have GPUs of the same
+/// ordinals.
 type Gpu = (u32, u32, u32);
 
 fn gpu(row: &Row) -> Option<Gpu> {
@@ -39,14 +42,14 @@ fn gpu(row: &Row) -> Option<Gpu> {
 
 pub(super) fn busy(timeline: &Timeline, events_span_ns: u64) -> Vec<GpuBusy> {
     let capture = &timeline.capture;
-    let mut covers: BTreeMap<Gpu, Cover> = BTreeMap::new();
+    let mut covers: BTreeMap<Gpu, Coverage> = BTreeMap::new();
     for gpu in capture.rows.iter().filter_map(gpu) {
         covers.entry(gpu).or_default();
     }
-    let mut of_devices: Vec<(Gpu, Cover)> = covers.into_iter().collect();
+    let mut of_devices: Vec<(Gpu, Coverage)> = covers.into_iter().collect();
     // Which of these each row is of.
-    let place = |gpu| of_devices.iter().position(|(known, _)| *known == gpu);
-    let of_rows: Vec<Option<usize>> = capture.rows.iter().map(|row| place(gpu(row)?)).collect();
+    let position = |gpu| of_devices.iter().position(|(known, _)| *known == gpu);
+    let of_rows: Vec<Option<usize>> = capture.rows.iter().map(|row| position(gpu(row)?)).collect();
     let works = capture.events.iter().filter(|(category, _)| category.is_gpu_work());
     let mut works: Vec<_> = works
         .map(|(_, events)| {
@@ -54,7 +57,8 @@ pub(super) fn busy(timeline: &Timeline, events_span_ns: u64) -> Vec<GpuBusy> {
             times.zip(&events.row).peekable()
         })
         .collect();
-    // Each category is in the order of starts, and so is what is taken from where the next one is, up to where another has its next one.
+    // Each category is in the order of starts, and so is what is taken from where the next one is,
+    // up to where another has its next one.
     loop {
         let starts = works.iter_mut().enumerate();
         let mut next = starts.filter_map(|(at, work)| work.peek().map(|((start, _), _)| (**start, at)));
@@ -66,14 +70,14 @@ pub(super) fn busy(timeline: &Timeline, events_span_ns: u64) -> Vec<GpuBusy> {
         }
         let Some(work) = works.get_mut(first.1) else { break };
         while let Some(((start, duration), row)) = work.next_if(|((start, _), _)| **start <= second) {
-            let cover = of_rows.get(index(*row)).copied().flatten();
-            if let Some((_, cover)) = cover.and_then(|place| of_devices.get_mut(place)) {
+            let cover = of_rows.get(row.index()).copied().flatten();
+            if let Some((_, cover)) = cover.and_then(|position| of_devices.get_mut(position)) {
                 cover.add(*start, start.saturating_add(*duration));
             }
         }
     }
     of_devices.retain(|(_, cover)| cover.works);
-    let of_device = |((.., device), cover): (Gpu, Cover)| {
+    let of_device = |((.., device), cover): (Gpu, Coverage)| {
         let busy_ns = cover.covered;
         let known = capture.devices.iter().find(|known| known.id == device);
         let ratio = |of: u64| approximate(u128::from(busy_ns)) / approximate(u128::from(of.max(1)));
@@ -91,14 +95,14 @@ pub(super) fn busy(timeline: &Timeline, events_span_ns: u64) -> Vec<GpuBusy> {
 
 /// What half-open intervals cover together, in the order of their starts.
 #[derive(Debug, Clone, Copy, Default)]
-struct Cover {
+struct Coverage {
     covered: u64,
     until: u64,
     /// Whether there was any.
     works: bool,
 }
 
-impl Cover {
+impl Coverage {
     fn add(&mut self, start: u64, end: u64) {
         self.covered += end.saturating_sub(start.max(self.until));
         self.until = self.until.max(end);
@@ -108,7 +112,7 @@ impl Cover {
 
 #[cfg(test)]
 mod tests {
-    use super::Cover;
+    use super::Coverage;
 
     #[test]
     fn the_union_counts_overlap_once() {
@@ -121,7 +125,7 @@ mod tests {
             (&[(0, 10), (50, 60)], 20),
         ];
         for (intervals, expected) in cases {
-            let mut cover = Cover::default();
+            let mut cover = Coverage::default();
             for (start, end) in intervals {
                 cover.add(*start, *end);
             }

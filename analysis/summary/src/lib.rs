@@ -1,8 +1,17 @@
-//! The summary artifact: tables per name, GPU busy time, and what is missing, as versioned JSON.
+//! The summary artifact of a capture, as versioned JSON: tables per name, GPU busy time, and what
+//! is missing.
 //!
-//! It is what a reader, the fleet's rows and a status take from a timeline without running an
-//! analysis, so the crate depends on the event model alone. The catalogue's entry `summary` and
-//! its page are in `flopwatch-analysis`.
+//! [`summarise`] computes a [`Summary`] of a timeline: one [`Table`] per definition in [`TABLES`]
+//! (kernels, copies, API calls, ranges, ...), each with exact [`Statistics`] per name; [`GpuBusy`]
+//! per device; [`Launches`]; and the losses. `csv` and text are rendered from it.
+//!
+//! Readers of a summary are the status of a session, the rows of the fleet (`flopwatch-fleet`) and
+//! people. None of them runs an analysis, so the crate depends on the event model and on what lays
+//! texts out (`flopwatch-report`) alone. The catalogue's entry `summary` ([`NAME`]) and its page
+//! are in `flopwatch-analysis`.
+//!
+//! Invariants: times are integer nanoseconds, sizes are bytes; fields are added without raising
+//! [`VERSION`], which changes when a field changes its meaning.
 
 mod busy;
 mod launches;
@@ -13,6 +22,7 @@ mod table;
 mod tables;
 
 use flopwatch_model::{Category, Events, Loss, Source, Timeline};
+use flopwatch_report::Layout;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +33,8 @@ pub use statistics::Statistics;
 pub use table::{Measure, Table, TableRow};
 pub use tables::{TABLES, TableDefinition};
 
-/// Version of the JSON. Fields are added without changing it; it changes when one changes its meaning. Since 2, the events of a
-/// category that was not captured are null.
+/// Version of the JSON. Fields are added without changing it; it changes when one changes its
+/// meaning. Since 2, the events of a category that was not captured are null.
 pub const VERSION: u32 = 2;
 
 /// Name of the summary in the catalogue.
@@ -46,8 +56,8 @@ pub struct Summary {
     pub source: Source,
     /// Length of the capture window in ns.
     pub window_ns: u64,
-    /// Length in ns from the start of the first event to the end of the last: the part of the window in which the program was
-    /// seen at work. 0 without events.
+    /// Length in ns from the start of the first event to the end of the last: the part of the
+    /// window in which the program was seen at work. 0 without events.
     pub events_span_ns: u64,
     /// The session's start in ns since the Unix epoch, where the source records it.
     pub session_start_utc_ns: Option<u64>,
@@ -77,7 +87,8 @@ pub struct Summary {
     pub cuda_api: Table,
     /// NVTX ranges by style and name.
     pub nvtx: Table,
-    /// Operators of a framework on the CPU by name. They nest: a caller's time holds that of what it calls.
+    /// Operators of a framework on the CPU by name. They nest: a caller's time holds that of what
+    /// it calls.
     #[serde(default)]
     pub operators: Table,
     /// Ranges that a framework marked by other means than NVTX, by name. They nest.
@@ -88,7 +99,8 @@ pub struct Summary {
     pub device_ops: Table,
     /// Operating system calls by function.
     pub os_runtime: Table,
-    /// Launches that a kernel profiler (Nsight Compute) replayed, by kernel: durations as it measured them.
+    /// Launches that a kernel profiler (Nsight Compute) replayed, by kernel: durations as it
+    /// measured them.
     #[serde(default)]
     pub profiled_kernels: Table,
     /// All launches that a kernel profiler replayed.
@@ -104,7 +116,8 @@ pub struct Summary {
     /// What the window cost the program that was profiled; null where that was not looked at.
     #[serde(default)]
     pub overhead: Option<Overhead>,
-    /// Processor time that the capture took beside the program's own work; null where nobody measured it.
+    /// Processor time that the capture took beside the program's own work; null where nobody
+    /// measured it.
     #[serde(default)]
     pub processor_time: Option<ProcessorTime>,
 }
@@ -118,7 +131,8 @@ pub struct ProcessorTime {
     pub processing_ms: Option<i64>,
 }
 
-/// What a window cost the program that was profiled, by a counter of its own work. 100 basis points are a percent.
+/// What a window cost the program that was profiled, by a counter of its own work. 100 basis points
+/// are a percent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Overhead {
     /// Against the budget of the session: `Within`, `Exceeded`, `Inconclusive` or `Blind`.
@@ -129,7 +143,8 @@ pub struct Overhead {
     pub message: String,
     /// Who counted and what, such as `Recorder step`; null where nobody did.
     pub signal: Option<String>,
-    /// How much longer a unit of work took in the window; negative where it took less, null where it is not known.
+    /// How much longer a unit of work took in the window; negative where it took less, null where
+    /// it is not known.
     pub slowdown_basis_points: Option<i32>,
     /// Lower end of the 95 % interval.
     pub low_basis_points: Option<i32>,
@@ -139,7 +154,8 @@ pub struct Overhead {
     pub stall_ms: Option<i64>,
 }
 
-/// What did the heavy steps of the transform. The rest of the artifacts is the same on every device.
+/// What did the heavy steps of the transform. The rest of the artifacts is the same on every
+/// device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TransformedOn {
     /// Which device.
@@ -163,7 +179,8 @@ pub enum Device {
 pub struct CategoryCount {
     /// The category that is counted.
     pub category: Category,
-    /// Whether it was recorded at all. `false` means "not captured", which is not the same as no events.
+    /// Whether it was recorded at all. `false` means "not captured", which is not the same as no
+    /// events.
     pub captured: bool,
     /// How many; null where it was not captured.
     pub events: Option<u64>,
@@ -175,12 +192,18 @@ impl Summary {
         Ok(serde_json::to_string_pretty(self)?)
     }
 
-    /// As text for a terminal, with at most `top` rows per table.
+    /// As text for a pipe or a file, with at most `top` rows per table.
     pub fn render(&self, top: usize) -> String {
-        render::table(self, top)
+        self.render_on(top, Layout::default())
     }
 
-    /// As CSV, with at most `top` rows per table: one line per row of a table, and one for a table without rows.
+    /// The same for what it is written on.
+    pub fn render_on(&self, top: usize, layout: Layout) -> String {
+        render::table(self, top, layout)
+    }
+
+    /// As CSV, with at most `top` rows per table: one line per row of a table, and one for a table
+    /// without rows.
     pub fn to_csv(&self, top: usize) -> String {
         render::csv(self, top)
     }
@@ -216,7 +239,7 @@ pub fn json_schema() -> Result<String, SummaryError> {
 pub fn summarise(timeline: &Timeline) -> Summary {
     let capture = &timeline.capture;
     let events_span_ns = busy::events_span(timeline);
-    let categories = Category::ALL.into_iter().map(|category| {
+    let categories = Category::ALL.iter().copied().map(|category| {
         let captured = capture.captured.contains(&category);
         let events = capture.events.get(&category).map_or(0, Events::count);
         CategoryCount {
@@ -250,7 +273,7 @@ pub fn summarise(timeline: &Timeline) -> Summary {
         os_runtime: tables::OS_RUNTIME.of(timeline),
         profiled_kernels: profiled_kernels::table(timeline),
         profiled: ProfiledCount::of(timeline),
-        drops: capture.drops.list(),
+        drops: capture.losses.list(),
         redactions: capture.redactions,
         transformed_on: None,
         overhead: None,

@@ -1,5 +1,6 @@
-//! Launches that a kernel profiler replayed. Their durations are those of the replays, alone on the GPU and often at a fixed
-//! clock: a table of its own, not to be added to the kernels of a timeline.
+//! Launches that a kernel profiler replayed. Their durations are those of the replays, alone on the
+//! GPU and often at a fixed clock: a table of its own, not to be added to the kernels of a
+//! timeline.
 
 use std::collections::BTreeMap;
 

@@ -4,19 +4,21 @@ mod csv;
 
 pub(crate) use csv::csv;
 
+use flopwatch_report::page::grid::{Grid, GridColumn};
+use flopwatch_report::page::text::no_room;
+use flopwatch_report::{Layout, Tone};
+
 use crate::{Measure, Summary, TABLES, Table, TableRow};
 
-/// Longest name that is shown; the middle of a longer one is left out.
-const NAME_WIDTH: usize = 72;
-
 /// Renders `summary` with at most `top` rows per table.
-pub(crate) fn table(summary: &Summary, top: usize) -> String {
+pub(crate) fn table(summary: &Summary, top: usize, layout: Layout) -> String {
     let mut out = String::new();
-    header(&mut out, summary);
+    header(&mut out, summary, layout);
+    let mut is_cut = false;
     let tables = summary.tables().map(|(name, table)| (title(name), table));
     for (title, table) in tables {
         if table.captured && !table.is_empty() {
-            section(&mut out, title, table, top);
+            is_cut |= section(&mut out, title, table, top, layout);
         }
     }
     let list = |wanted: bool| {
@@ -27,14 +29,20 @@ pub(crate) fn table(summary: &Summary, top: usize) -> String {
     };
     let lines = [("No events", list(true)), ("Not captured", list(false))];
     for (what, titles) in lines.into_iter().filter(|(_, titles)| !titles.is_empty()) {
-        line(&mut out, &format!("\n{what}: {titles}"));
+        out.push('\n');
+        line(&mut out, &layout.wrapped(&format!("{what}: {titles}"), 2));
     }
     for drop in &summary.drops {
         let reason = format!("{:?}", drop.reason);
-        line(&mut out, &format!("{reason}: {} ({})", drop.count, drop.what));
+        let text = layout.wrapped(&format!("{reason}: {} ({})", drop.count, drop.what), 2);
+        line(&mut out, &layout.paint(Tone::Note, &text));
     }
     if summary.redactions > 0 {
         line(&mut out, &format!("Redacted: {} secrets in names", summary.redactions));
+    }
+    if is_cut {
+        out.push('\n');
+        no_room(&mut out, layout);
     }
     out
 }
@@ -50,72 +58,63 @@ fn line(out: &mut String, text: &str) {
     out.push('\n');
 }
 
-fn header(out: &mut String, summary: &Summary) {
+fn header(out: &mut String, summary: &Summary, layout: Layout) {
+    let mut put = |text: &str| line(out, &layout.wrapped(text, 2));
     let source = &summary.source;
     let events = summary.total_events;
     let window = duration(precise(summary.window_ns));
     // Not every source tells its version.
     let tool = format!("{} {}", source.tool, source.tool_version);
-    line(out, &format!("{}: {events} events in {window}", tool.trim()));
+    put(&format!("{}: {events} events in {window}", tool.trim()));
     for gpu in &summary.gpus {
         let share = gpu.busy_ratio_of_window * 100.0;
         let at_work = gpu.busy_ratio_of_events_span * 100.0;
         let span = duration(precise(summary.events_span_ns));
         let busy = duration(precise(gpu.busy_ns));
         let name = format!("GPU {} {}", gpu.device, gpu.name);
-        line(
-            out,
-            &format!(
-                "{}: busy {busy}, {share:.1} % of the window, {at_work:.1} % of the {span} that hold events",
-                name.trim_end()
-            ),
-        );
+        put(&format!(
+            "{}: busy {busy}, {share:.1} % of the window, {at_work:.1} % of the {span} that hold events",
+            name.trim_end()
+        ));
     }
     let launches = summary.launches;
     if launches.unmatched > 0 {
         let all = launches.matched + launches.unmatched;
-        line(
-            out,
-            &format!(
-                "Launches found for {} of {all} kernels, graphs, copies and sets",
-                launches.matched
-            ),
-        );
+        put(&format!(
+            "Launches found for {} of {all} kernels, graphs, copies and sets",
+            launches.matched
+        ));
     }
 }
 
-fn section(out: &mut String, title: &str, table: &Table, top: usize) {
+/// Whether anything of the table has no room.
+fn section(out: &mut String, title: &str, table: &Table, top: usize, layout: Layout) -> bool {
     let format = if table.unit == Measure::Bytes { size } else { duration };
     let heads = ["share", "total", "calls", "avg", "median", "min", "max", "stddev"];
-    let rows: Vec<[String; 8]> = table.rows.iter().take(top).map(|row| cells(row, format)).collect();
-    let widths: Vec<usize> = (0..heads.len())
-        .map(|at| {
-            let cells = rows.iter().filter_map(|row| row.get(at)).map(String::len);
-            cells.chain(heads.get(at).map(|head| head.len())).max().unwrap_or(0)
-        })
-        .collect();
-    line(out, &format!("\n{title}"));
-    let mut put = |cells: &[&str], name: &str| {
-        for (cell, width) in cells.iter().zip(&widths) {
-            let cell = format!("{cell:>width$}  ");
-            out.push_str(&cell);
-        }
-        line(out, name);
+    let column = |head: &str, is_number| GridColumn {
+        head: head.to_owned(),
+        is_number,
     };
-    put(&heads, "name");
-    for (row, cells) in table.rows.iter().zip(&rows) {
+    let columns = heads.into_iter().map(|head| column(head, true));
+    let rows = table.rows.iter().take(top).map(|row| {
         let style = row.style.as_ref().map_or(String::new(), |style| format!(" [{style}]"));
-        put(
-            &cells.each_ref().map(String::as_str),
-            &format!("{}{style}", shorten(&row.name)),
-        );
-    }
+        let name = format!("{}{style}", row.name);
+        cells(row, format).into_iter().chain([name]).collect()
+    });
+    let grid = Grid {
+        columns: columns.chain([column("name", false)]).collect(),
+        rows: rows.collect(),
+    };
+    out.push('\n');
+    line(out, &layout.paint(Tone::Heading, title));
+    let is_cut = grid.write(out, layout);
     if let Some(rest) = table.rows.len().checked_sub(top).filter(|rest| *rest > 0) {
         line(out, &format!("... and {rest} more"));
     }
     if table.unknown > 0 {
         line(out, &format!("{} of unknown size", table.unknown));
     }
+    is_cut
 }
 
 fn cells(row: &TableRow, format: fn(f64) -> String) -> [String; 8] {
@@ -132,20 +131,9 @@ fn cells(row: &TableRow, format: fn(f64) -> String) -> [String; 8] {
     ]
 }
 
-/// Control characters must not reach a terminal: a range's name is the program's choice.
+/// Control characters must not reach whoever opens a table: a range's name is the program's choice.
 fn printable(c: char) -> char {
     if c.is_control() { '\u{fffd}' } else { c }
-}
-
-fn shorten(name: &str) -> String {
-    let name: Vec<char> = name.chars().map(printable).collect();
-    if name.len() <= NAME_WIDTH {
-        return name.into_iter().collect();
-    }
-    let half = (NAME_WIDTH - 1) / 2;
-    let head = name.iter().take(half);
-    let tail = name.iter().skip(name.len() - half);
-    head.chain(['…'].iter()).chain(tail).collect()
 }
 
 fn duration(ns: f64) -> String {

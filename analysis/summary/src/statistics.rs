@@ -47,8 +47,9 @@ impl Statistics {
     }
 }
 
-/// Sample standard deviation: the root of (n Σx² - (Σx)²) / (n (n - 1)). In integers, so that nothing is lost where deviations
-/// are small beside the values, as far as the numbers fit 128 bits.
+/// Sample standard deviation: the root of (n Σx² - (Σx)²) / (n (n - 1)). In integers, so that
+/// nothing is lost where deviations are small beside the values, as far as the numbers fit 128
+/// bits.
 fn deviation(figures: &Figures) -> f64 {
     if figures.count < 2 {
         return 0.0;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, ColumnId, Events, Figures, Timeline, figures_by_key, listed, ratio};
+use flopwatch_model::{Category, ColumnId, Events, Figures, NameId, Timeline, figures_by_key, listed, ratio};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -33,7 +33,8 @@ impl Measure {
 /// A table, the largest total first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
-    /// Whether the source recorded this at all. `false` means "not captured", which is not the same as no rows.
+    /// Whether the source recorded this at all. `false` means "not captured", which is not the same
+    /// as no rows.
     pub captured: bool,
     /// Unit of the figures.
     pub unit: Measure,
@@ -70,7 +71,7 @@ impl Table {
         let mut groups: BTreeMap<Key<'_>, Vec<(Category, Figures)>> = BTreeMap::new();
         let mut unknown = 0;
         for category in categories {
-            unknown += unsaid(timeline, *category, measure);
+            unknown += count_unknown(timeline, *category, measure);
             for (key, figures) in of_category(timeline, *category, measure) {
                 groups.entry(key).or_default().push((*category, figures));
             }
@@ -79,7 +80,8 @@ impl Table {
             let figures = if let [(_, figures)] = parts.as_slice() {
                 *figures
             } else {
-                // Medians cannot be added: a name that several categories share is computed from its events.
+                // Medians cannot be added: a name that several categories share is computed from
+                // its events.
                 let parts = parts.iter().filter_map(|(category, _)| capture.events.get(category));
                 let mut values: Vec<u64> = parts.flat_map(|events| values_of(events, key.1, measure)).collect();
                 Figures::of(&mut values)
@@ -139,19 +141,19 @@ fn value(events: &Events, at: usize, measure: Measure) -> Option<u64> {
 }
 
 /// Events of a category whose value the source does not say.
-fn unsaid(timeline: &Timeline, category: Category, measure: Measure) -> u64 {
+fn count_unknown(timeline: &Timeline, category: Category, measure: Measure) -> u64 {
     let events = timeline.capture.events.get(&category);
     let Some(events) = events.filter(|_| measure == Measure::Bytes) else {
         return 0;
     };
-    let unsaid = (0..events.len()).filter(|at| value(events, *at, measure).is_none());
-    u64::try_from(unsaid.count()).unwrap_or(u64::MAX)
+    let unknown = (0..events.len()).filter(|at| value(events, *at, measure).is_none());
+    u64::try_from(unknown.count()).unwrap_or(u64::MAX)
 }
 
 /// The values of the events of that name. No category with styles shares names with another.
 fn values_of<'a>(events: &'a Events, name: &str, measure: Measure) -> impl Iterator<Item = u64> + use<'a> {
     let named = events.names.iter().position(|known| known == name);
-    let named = named.and_then(|at| u32::try_from(at).ok());
+    let named = named.and_then(NameId::from_index);
     let at = events
         .name
         .iter()
@@ -169,7 +171,9 @@ fn of_category(timeline: &Timeline, category: Category, measure: Measure) -> Vec
     if let Some(styles) = events.column(ColumnId::RangeStyle) {
         let style_of = |at: usize| u32::from(styles.get(at).unwrap_or(0) != 0);
         let pairs = events.name.iter().enumerate();
-        let keys: Vec<u32> = pairs.map(|(at, name)| name.saturating_mul(2) + style_of(at)).collect();
+        let keys: Vec<u32> = pairs
+            .map(|(at, name)| name.number().saturating_mul(2) + style_of(at))
+            .collect();
         let count = u32::try_from(events.names.len() * 2).unwrap_or(u32::MAX);
         let figures = figures_by_key(count, &keys, |at| value(events, at, measure).unwrap_or(0));
         let keys = names.flat_map(|name| [(Some("PushPop"), name), (Some("StartEnd"), name)]);
@@ -179,12 +183,12 @@ fn of_category(timeline: &Timeline, category: Category, measure: Measure) -> Vec
     let known = known.filter(|known| measure == Measure::Duration && known.len() == events.names.len());
     let count = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
     let figures = known.cloned().unwrap_or_else(|| {
-        if unsaid(timeline, category, measure) == 0 {
+        if count_unknown(timeline, category, measure) == 0 {
             return figures_by_key(count, &events.name, |at| value(events, at, measure).unwrap_or(0));
         }
-        let said = events.name.iter().enumerate();
-        let said = said.filter_map(|(at, name)| Some((*name, value(events, at, measure)?)));
-        let (keys, values): (Vec<u32>, Vec<u64>) = said.unzip();
+        let measured = events.name.iter().enumerate();
+        let measured = measured.filter_map(|(at, name)| Some((*name, value(events, at, measure)?)));
+        let (keys, values): (Vec<NameId>, Vec<u64>) = measured.unzip();
         figures_by_key(count, &keys, listed(&values))
     });
     names.map(|name| (None, name)).zip(figures).collect()

@@ -1,4 +1,5 @@
-//! The tables of a summary, a definition each: what `summarise` fills, what is printed, and what the viewer lists.
+//! The tables of a summary, a definition each: what `summarise` fills, what is printed, and what
+//! the viewer lists.
 
 use flopwatch_model::{Category, Timeline};
 
@@ -13,7 +14,7 @@ pub struct TableDefinition {
     pub title: &'static str,
     /// Categories whose events its rows count; none where they count no events.
     pub categories: &'static [Category],
-    /// What its figures measure.
+    /// Unit of the table's figures.
     pub unit: Measure,
 }
 

@@ -1,4 +1,17 @@
-//! Traces made by hand, of which every figure can be counted: for tests of measures and analyses.
+//! Timelines made by hand, whose every figure can be counted: for tests of measures and analyses.
+//!
+//! A [`Trace`] takes rows and events in any order; [`Trace::build`] sorts the events as the
+//! transform does and joins GPU work to its launches. An [`EventHandle`] refers to an event before
+//! it has its final index. [`mixed`] generates random GPU work for property tests.
+//!
+//! ```
+//! use flopwatch_analysis_testing::Trace;
+//!
+//! let mut trace = Trace::new();
+//! let stream = trace.stream(1, 0, 7);
+//! trace.kernel(stream, "gemm", 10, 30);
+//! assert_eq!(trace.build().total_events(), 1);
+//! ```
 
 #![allow(
     clippy::unwrap_used,
@@ -10,27 +23,29 @@ pub mod mixed;
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Allocation, Category, ColumnId, Device, Event, Events, MemoryKind, Row, Timeline, Track};
+use flopwatch_model::{
+    Allocation, Category, ColumnId, Device, Event, Events, MemoryKind, NameId, Row, RowId, Timeline, Track,
+};
 
 /// An event that was added, so that others can refer to it before all are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Added {
+pub struct EventHandle {
     category: Category,
-    place: usize,
+    position: usize,
 }
 
 struct Pending {
     start_ns: u64,
     end_ns: u64,
-    row: u32,
+    row: RowId,
     name: String,
     numbers: Vec<(ColumnId, u64)>,
     texts: Vec<(ColumnId, String)>,
     launch: Option<usize>,
 }
 
-/// Builds a [`Timeline`]: rows and events in any order. [`Trace::build`] sorts the events as the transform does, by start and then the
-/// longest first, and joins GPU work to its launches.
+/// Builds a [`Timeline`]: rows and events in any order. [`Trace::build`] sorts the events as the
+/// transform does, by start and then the longest first, and joins GPU work to its launches.
 #[derive(Default)]
 pub struct Trace {
     rows: Vec<Row>,
@@ -47,13 +62,13 @@ impl Trace {
     }
 
     /// A row of any kind.
-    pub fn row(&mut self, row: Row) -> u32 {
+    pub fn row(&mut self, row: Row) -> RowId {
         self.rows.push(row);
-        u32::try_from(self.rows.len() - 1).unwrap()
+        RowId::from_index(self.rows.len() - 1).unwrap()
     }
 
     /// A stream of a device, of work that `process` launched.
-    pub fn stream(&mut self, process: u32, device: u32, stream: u64) -> u32 {
+    pub fn stream(&mut self, process: u32, device: u32, stream: u64) -> RowId {
         self.row(Row {
             device: Some(device),
             context: Some(1),
@@ -63,7 +78,7 @@ impl Trace {
     }
 
     /// What a thread does on `track`.
-    pub fn thread(&mut self, process: u32, thread: u64, track: Track) -> u32 {
+    pub fn thread(&mut self, process: u32, thread: u64, track: Track) -> RowId {
         self.row(Row {
             thread: Some(thread),
             ..row(process, track)
@@ -75,13 +90,14 @@ impl Trace {
         self.devices.push(device);
     }
 
-    /// Says that `category` was recorded, with events or without. Categories of events are recorded anyway.
+    /// Says that `category` was recorded, with events or without. Categories of events are recorded
+    /// anyway.
     pub fn captured(&mut self, category: Category) {
         self.captured.push(category);
     }
 
     /// An event from `start_ns` to `end_ns`.
-    pub fn event(&mut self, category: Category, row: u32, name: &str, start_ns: u64, end_ns: u64) -> Added {
+    pub fn event(&mut self, category: Category, row: RowId, name: &str, start_ns: u64, end_ns: u64) -> EventHandle {
         let list = self.events.entry(category).or_default();
         list.push(Pending {
             start_ns,
@@ -92,24 +108,29 @@ impl Trace {
             texts: Vec::new(),
             launch: None,
         });
-        Added {
+        EventHandle {
             category,
-            place: list.len() - 1,
+            position: list.len() - 1,
         }
     }
 
     /// A kernel whose launch was not recorded.
-    pub fn kernel(&mut self, stream: u32, name: &str, start_ns: u64, end_ns: u64) -> Added {
+    pub fn kernel(&mut self, stream: RowId, name: &str, start_ns: u64, end_ns: u64) -> EventHandle {
         self.event(Category::CudaKernel, stream, name, start_ns, end_ns)
     }
 
     /// A call of the CUDA API.
-    pub fn call(&mut self, thread: u32, name: &str, start_ns: u64, end_ns: u64) -> Added {
+    pub fn call(&mut self, thread: RowId, name: &str, start_ns: u64, end_ns: u64) -> EventHandle {
         self.event(Category::CudaApi, thread, name, start_ns, end_ns)
     }
 
     /// A call of the CUDA API, and GPU work of `category` that it launches.
-    pub fn launch(&mut self, call: (u32, u64, u64), category: Category, work: (u32, &str, u64, u64)) -> Added {
+    pub fn launch(
+        &mut self,
+        call: (RowId, u64, u64),
+        category: Category,
+        work: (RowId, &str, u64, u64),
+    ) -> EventHandle {
         let call = self.call(call.0, "cudaLaunchKernel", call.1, call.2);
         let work = self.event(category, work.0, work.1, work.2, work.3);
         self.launched_by(work, call);
@@ -141,23 +162,23 @@ impl Trace {
     }
 
     /// Says which call launched `work`.
-    pub fn launched_by(&mut self, work: Added, call: Added) {
+    pub fn launched_by(&mut self, work: EventHandle, call: EventHandle) {
         assert_eq!(call.category, Category::CudaApi);
-        self.pending(work).launch = Some(call.place);
+        self.pending(work).launch = Some(call.position);
     }
 
     /// Says a number of an event.
-    pub fn number(&mut self, of: Added, column: ColumnId, value: u64) {
+    pub fn number(&mut self, of: EventHandle, column: ColumnId, value: u64) {
         self.pending(of).numbers.push((column, value));
     }
 
     /// Says a text of an event.
-    pub fn text(&mut self, of: Added, column: ColumnId, value: &str) {
+    pub fn text(&mut self, of: EventHandle, column: ColumnId, value: &str) {
         self.pending(of).texts.push((column, value.to_owned()));
     }
 
-    fn pending(&mut self, added: Added) -> &mut Pending {
-        &mut self.events.get_mut(&added.category).unwrap()[added.place]
+    fn pending(&mut self, added: EventHandle) -> &mut Pending {
+        &mut self.events.get_mut(&added.category).unwrap()[added.position]
     }
 
     /// The timeline of all that was added.
@@ -204,12 +225,12 @@ fn row(process: u32, track: Track) -> Row {
 fn sort(events: &mut Vec<Pending>) -> Vec<u32> {
     let mut sorted: Vec<(usize, Pending)> = std::mem::take(events).into_iter().enumerate().collect();
     sorted.sort_by_key(|(_, event)| (event.start_ns, std::cmp::Reverse(event.end_ns)));
-    let mut places = vec![0; sorted.len()];
+    let mut new_positions = vec![0; sorted.len()];
     for (new, (old, _)) in (0_u32..).zip(&sorted) {
-        places[*old] = new;
+        new_positions[*old] = new;
     }
     events.extend(sorted.into_iter().map(|(_, event)| event));
-    places
+    new_positions
 }
 
 fn columns(category: Category, pending: &[Pending], api: &[u32]) -> Events {
@@ -223,7 +244,7 @@ fn columns(category: Category, pending: &[Pending], api: &[u32]) -> Events {
             start_ns: event.start_ns,
             duration_ns: event.end_ns - event.start_ns,
             row: event.row,
-            name: u32::try_from(name).unwrap(),
+            name: NameId::from_index(name).unwrap(),
             correlation: event.launch.map_or(0, |call| api[call] + 1),
         };
         events.push(common, &[]);
@@ -237,11 +258,11 @@ fn columns(category: Category, pending: &[Pending], api: &[u32]) -> Events {
             let column = events.add_column(*id);
             let column = &mut events.columns[column];
             let known = column.texts.iter().position(|known| known == text);
-            let place = known.unwrap_or_else(|| {
+            let position = known.unwrap_or_else(|| {
                 column.texts.push(text.clone());
                 column.texts.len() - 1
             });
-            column.values.set(at, u64::try_from(place).unwrap());
+            column.values.set(at, u64::try_from(position).unwrap());
         }
     }
     if category == Category::CudaApi {
@@ -253,8 +274,6 @@ fn columns(category: Category, pending: &[Pending], api: &[u32]) -> Events {
 
 #[cfg(test)]
 mod tests {
-    use flopwatch_model::index;
-
     use super::*;
 
     #[test]
@@ -274,7 +293,7 @@ mod tests {
             .filter_map(|at| kernels.column(ColumnId::Launch)?.get(at))
             .collect();
         assert_eq!(launches, [0, 1]);
-        assert_eq!(index(kernels.row[0]), index(stream));
+        assert_eq!(kernels.row[0], stream);
         assert_eq!(timeline.capture.duration_ns, 80);
     }
 }

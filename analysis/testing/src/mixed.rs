@@ -6,12 +6,14 @@ use proptest::prelude::*;
 
 use crate::Trace;
 
-/// Kernels, collectives and copies on three streams: nested, touching, of no length, overlapping on one stream.
+/// Kernels, collectives and copies on three streams: nested, touching, of no length, overlapping on
+/// one stream.
 pub fn work() -> impl Strategy<Value = Vec<(u64, u64, u32, usize)>> {
     vec((0_u64..120, 0_u64..30, 0_u32..3, 0_usize..3), 0..25)
 }
 
-/// The timeline of such pieces: each a start, a length, the place of its stream and that of its kind.
+/// The timeline of such pieces: each a start, a length, the place of its stream and that of its
+/// kind.
 pub fn timeline(pieces: &[(u64, u64, u32, usize)]) -> Timeline {
     let mut trace = Trace::new();
     let streams = [7, 8, 9].map(|stream| trace.stream(1, 0, stream));

@@ -6,7 +6,7 @@
 )]
 
 use flopwatch_analysis::{AnalysisError, Input, Request};
-use flopwatch_model::{Capture, Category, Event, Events, Row, Timeline, Track};
+use flopwatch_model::{Capture, Category, Event, Events, NameId, Row, RowId, Timeline, Track};
 use serde_json::{Value, json};
 
 /// Kernels as a timeline holds them: name, row, start and length, in the order of their starts.
@@ -20,8 +20,8 @@ fn kernels(list: &[(&str, u32, u64, u64)]) -> Timeline {
         let event = Event {
             start_ns: *start_ns,
             duration_ns: *duration_ns,
-            row: *row,
-            name: u32::try_from(at).unwrap(),
+            row: RowId::new(*row),
+            name: NameId::from_index(at).unwrap(),
             ..Event::default()
         };
         events.push(event, &[]);

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use flopwatch_analysis::catalogue::{CATALOGUE, artifact, artifacts, find};
-use flopwatch_analysis::{Definition, Request, RequestError};
+use flopwatch_analysis::{Definition, Group, Input, Request, RequestError, ResultType};
+use flopwatch_model::Timeline;
 use flopwatch_report::{CellType, Format};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -22,6 +23,47 @@ fn names_are_short_unique_and_kebab_case_unless_they_are_those_of_nsys() {
             .all(|word| !word.is_empty() && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit()));
         assert!(is_kebab && name.len() <= Definition::LONGEST_NAME, "{name}");
         assert_eq!(find(name).map(|definition| definition.name), Some(name));
+    }
+}
+
+#[test]
+fn every_analysis_has_a_title_of_its_own_and_tables_of_nsys_are_called_as_there() {
+    let titles: BTreeSet<&str> = CATALOGUE.iter().map(|definition| definition.title).collect();
+    assert_eq!(titles.len(), CATALOGUE.len());
+    for definition in CATALOGUE {
+        let is_nsys_table = definition.group == Group::NsysTables;
+        assert_eq!(
+            definition.title == definition.name,
+            is_nsys_table,
+            "{}",
+            definition.name
+        );
+        let is_file = matches!(definition.result, ResultType::File { .. });
+        assert_eq!(definition.group == Group::Exports, is_file, "{}", definition.name);
+    }
+    for group in Group::ALL {
+        assert!(
+            CATALOGUE.iter().any(|definition| definition.group == *group),
+            "{group:?}"
+        );
+    }
+}
+
+#[test]
+fn a_page_is_headed_by_the_title_of_its_analysis() {
+    let nothing = Timeline::default();
+    let inputs = [Input::whole(&nothing)];
+    for definition in CATALOGUE {
+        let is_json = matches!(definition.result, ResultType::Json { .. });
+        // That of a profile of operations is the dashboard of `operations`.
+        if !is_json || !definition.inputs.accepts(inputs.len()) || definition.name == "operations-profile" {
+            continue;
+        }
+        let asked = request(definition.name, &Value::Null).unwrap();
+        let mut made = Vec::new();
+        asked.written_as(Format::Page).unwrap().run(&inputs, &mut made).unwrap();
+        let document: Value = serde_json::from_slice(&made).unwrap();
+        assert_eq!(document["page"]["title"], definition.title, "{}", definition.name);
     }
 }
 
@@ -176,7 +218,7 @@ fn a_format_is_part_of_a_request_and_of_its_key() {
     ];
     for (format, media_type, file_name) in expected {
         let request = asked(format).unwrap();
-        assert_eq!(request.key(), format!("{}+{format}2", plain.key()));
+        assert_eq!(request.key(), format!("{}+{format}3", plain.key()));
         assert_eq!(
             (request.media_type(), request.file_name().as_str()),
             (media_type, file_name)

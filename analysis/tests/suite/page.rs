@@ -1,14 +1,15 @@
-//! Pages that the viewer's tests show in a browser: one with every block, as JSON and as HTML, and the dashboard of a profile of operations.
+//! Pages that the viewer's tests show in a browser: one with every block, as JSON and as HTML, and
+//! the dashboard of a profile of operations.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, in its helpers too")]
 
 use flopwatch_analysis::analyses::operations::profile;
-use flopwatch_model::{Loss, LossReason};
+use flopwatch_model::{Loss, LossReason, RowId};
 use flopwatch_report::page::{
-    Bars, Cell, Document, Heading, Lines, Page, Place, Roof, Roofline, RooflineArrow, RooflinePoint, Series, Setting,
-    Table, Unit, html,
+    Bars, Cell, Document, Heading, Lines, Page, Roof, Roofline, RooflineArrow, RooflinePoint, Series, Setting, Table,
+    Tile, TimelineLocation, Unit, html,
 };
-use flopwatch_report::{Format, NotCaptured};
+use flopwatch_report::{Format, Layout, NotCaptured};
 
 /// Where the viewer's tests find them. `UPDATE_PAGES=1` writes them anew.
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/data");
@@ -55,9 +56,9 @@ fn sample() -> Document {
     page.not_captured
         .push(NotCaptured::new("Launch delays", "the profiler recorded no API calls"));
     page.tiles([
-        ("Window", 2_500_000_u64.into(), Unit::Ns),
-        ("Busy", 0.4.into(), Unit::Ratio),
-        ("Overlap", Cell::Nothing, Unit::Ratio),
+        Tile::figure("Window", Unit::Ns, 2_500_000_u64),
+        Tile::figure("Busy", Unit::Ratio, 0.4),
+        Tile::figure("Overlap", Unit::Ratio, Cell::Nothing),
     ]);
     let columns = [
         ("Kernel", Unit::None),
@@ -66,18 +67,13 @@ fn sample() -> Document {
         ("Size", Unit::Bytes),
     ];
     let mut table = Table::new("Kernels", &columns);
-    let place = |start_ns, row| Place {
-        input: 0,
-        start_ns,
-        end_ns: start_ns + 20_000,
-        row,
-    };
+    let location = |start_ns, row: Option<u32>| TimelineLocation::new(start_ns, start_ns + 20_000, row.map(RowId::new));
     table.push_at(
-        place(100_000, Some(0)),
+        location(100_000, Some(0)),
         ["gemm".into(), 900_000_u64.into(), 3_u64.into(), 4096_u64.into()],
     );
     table.push_at(
-        place(300_000, None),
+        location(300_000, None),
         [HOSTILE.into(), 90_000_u64.into(), 40_u64.into(), Cell::Nothing],
     );
     for name in ["add", "copy", "fill", "gather", "norm", "relu", "softmax"] {
@@ -156,7 +152,7 @@ fn the_dashboard_of_the_viewers_tests_is_what_is_made_of_the_profile_beside_it()
         (Format::Html, "operations.html"),
     ] {
         let mut made = Vec::new();
-        profile::write(&profile, format, &mut made).unwrap();
+        profile::write(&profile, format, Layout::default(), &mut made).unwrap();
         let made = String::from_utf8(made).unwrap();
         kept(
             name,

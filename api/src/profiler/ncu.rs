@@ -4,6 +4,7 @@ mod arguments;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::schema::KubeSchema;
 
@@ -11,7 +12,7 @@ use crate::schema::KubeSchema;
 pub const MAX_LAUNCHES: i32 = 1000;
 
 /// What is collected of each launch: the section sets of Nsight Compute that every version since 2022 has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum NcuSet {
     /// Speed of light, launch statistics, occupancy: some 9 passes a launch.
     #[default]
@@ -29,13 +30,8 @@ impl NcuSet {
     pub const ALL: [Self; 4] = [Self::Basic, Self::Detailed, Self::Full, Self::Roofline];
 
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Basic => "Basic",
-            Self::Detailed => "Detailed",
-            Self::Full => "Full",
-            Self::Roofline => "Roofline",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The set of that name, if there is one.
@@ -45,7 +41,7 @@ impl NcuSet {
 }
 
 /// How a launch is run again for the passes of its metrics.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum ReplayMode {
     /// Each launch in place, its memory saved before and restored after. Kernels that wait for each other, as those of NCCL,
     /// hang in it, so a program with NCCL needs a filter.
@@ -62,12 +58,8 @@ impl ReplayMode {
     pub const ALL: [Self; 3] = [Self::Kernel, Self::Application, Self::Range];
 
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Kernel => "Kernel",
-            Self::Application => "Application",
-            Self::Range => "Range",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The mode of that name, if there is one.

@@ -1,13 +1,18 @@
-//! Nsight Systems: its words for what it traces, and the categories of the timeline that come of each.
+//! Nsight Systems: its words for what it traces, and the categories of the timeline that come of
+//! each.
 
 use flopwatch_model::Category;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::schema::KubeSchema;
 
 /// A category that Nsight Systems can trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr,
+)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "lowercase")]
 pub enum TraceCategory {
     /// Kernels, copies, memory operations and the CUDA API.
@@ -29,15 +34,8 @@ impl TraceCategory {
     pub const ALL: [Self; 6] = [Self::Cuda, Self::Nvtx, Self::Osrt, Self::Cublas, Self::Cudnn, Self::Mpi];
 
     /// The name as Nsight Systems' `--trace` and our manifests write it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Cuda => "cuda",
-            Self::Nvtx => "nvtx",
-            Self::Osrt => "osrt",
-            Self::Cublas => "cublas",
-            Self::Cudnn => "cudnn",
-            Self::Mpi => "mpi",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The category of that name, if there is one.
@@ -92,7 +90,7 @@ impl CudaGraphTrace {
 }
 
 /// What of the program begins and ends a range that is recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum RangeTrigger {
     /// `cudaProfilerStart` and `cudaProfilerStop`.
     CudaProfilerApi,
@@ -105,11 +103,8 @@ impl RangeTrigger {
     pub const ALL: [Self; 2] = [Self::CudaProfilerApi, Self::Nvtx];
 
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::CudaProfilerApi => "CudaProfilerApi",
-            Self::Nvtx => "Nvtx",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 
     /// The category that must be traced for it to be seen.
@@ -239,7 +234,7 @@ mod tests {
 
     #[test]
     fn every_category_is_recorded_by_one_word_at_most() {
-        for category in Category::ALL {
+        for category in Category::ALL.iter().copied() {
             let words: Vec<_> = TraceCategory::ALL
                 .into_iter()
                 .filter(|word| word.records().contains(&category))

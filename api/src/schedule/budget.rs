@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::overhead::{DURING_BASIS_POINTS, SignalSpec};
 use crate::schema::KubeSchema;
@@ -52,7 +53,7 @@ impl Default for BudgetSpec {
 }
 
 /// What to do where nothing tells how fast a pod is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum UnknownOverhead {
     /// Go by what is seen from outside, such as processor time, and say what that cannot see.
     #[default]
@@ -63,11 +64,8 @@ pub enum UnknownOverhead {
 
 impl UnknownOverhead {
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Proxy => "Proxy",
-            Self::Refuse => "Refuse",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

@@ -3,6 +3,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::IntoStaticStr;
 
 use crate::schema::KubeSchema;
 
@@ -40,7 +41,7 @@ const fn default_min_pod_age_seconds() -> i32 {
 }
 
 /// What pods of a stratum have in common.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum Stratum {
     /// The image, by its digest.
     ImageDigest,
@@ -52,12 +53,8 @@ pub enum Stratum {
 
 impl Stratum {
     /// The name as it stands in manifests.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ImageDigest => "ImageDigest",
-            Self::Node => "Node",
-            Self::Workload => "Workload",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 

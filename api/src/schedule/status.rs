@@ -3,15 +3,16 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::overhead::OverheadReason;
 use crate::schema::KubeSchema;
 
 /// Most strata that a status lists.
-pub const MOST_STRATA: usize = 50;
+pub const MAX_STRATA: usize = 50;
 
 /// Most active sessions that a status names.
-pub const MOST_ACTIVE: usize = 100;
+pub const MAX_ACTIVE: usize = 100;
 
 /// What became of the schedule. Written by the operator alone.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, KubeSchema)]
@@ -73,7 +74,21 @@ pub struct SkippedCount {
 }
 
 /// Why a pod was left out of a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+    IntoStaticStr,
+    VariantArray,
+)]
 pub enum SkipReason {
     /// Nobody made the session before `startingDeadlineSeconds`: the controller was not running, or a later slot of the pod had come.
     Missed,
@@ -105,39 +120,11 @@ pub enum SkipReason {
 
 impl SkipReason {
     /// Every reason, in the order of its documentation.
-    pub const ALL: [Self; 13] = [
-        Self::Missed,
-        Self::Blackout,
-        Self::TooYoung,
-        Self::Terminating,
-        Self::Restarting,
-        Self::Resting,
-        Self::DailyLimit,
-        Self::StillRunning,
-        Self::BackedOff,
-        Self::ClassSuspended,
-        Self::OverBudget,
-        Self::RateHalved,
-        Self::NoSensor,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The word that stands in statuses and labels.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Missed => "Missed",
-            Self::Blackout => "Blackout",
-            Self::TooYoung => "TooYoung",
-            Self::Terminating => "Terminating",
-            Self::Restarting => "Restarting",
-            Self::Resting => "Resting",
-            Self::DailyLimit => "DailyLimit",
-            Self::StillRunning => "StillRunning",
-            Self::BackedOff => "BackedOff",
-            Self::ClassSuspended => "ClassSuspended",
-            Self::OverBudget => "OverBudget",
-            Self::RateHalved => "RateHalved",
-            Self::NoSensor => "NoSensor",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -183,7 +170,7 @@ pub struct BudgetStatus {
 }
 
 /// What pods were measured to lose, against the budget.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, IntoStaticStr)]
 pub enum BudgetState {
     /// All of the interval is within the budget.
     Within,
@@ -200,13 +187,7 @@ pub enum BudgetState {
 
 impl BudgetState {
     /// The word that stands in statuses and labels.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Within => "Within",
-            Self::Learning => "Learning",
-            Self::Exceeded => "Exceeded",
-            Self::Inconclusive => "Inconclusive",
-            Self::Blind => "Blind",
-        }
+    pub fn as_str(self) -> &'static str {
+        self.into()
     }
 }

@@ -181,8 +181,10 @@ fn a_wrong_schedule_is_refused_with_a_sentence() {
 
 #[test]
 fn a_status_is_read_as_it_was_written_and_its_reasons_are_a_closed_set() {
+    let skipped = SkipReason::ALL.iter().copied();
+    let skipped = skipped.map(|reason| SkippedCount { reason, count: 1 });
     let status = ProfilingScheduleStatus {
-        skipped: SkipReason::ALL.map(|reason| SkippedCount { reason, count: 1 }).to_vec(),
+        skipped: skipped.collect(),
         ..ProfilingScheduleStatus::default()
     };
     let written = serde_json::to_value(&status).unwrap();

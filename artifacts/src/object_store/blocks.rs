@@ -5,11 +5,12 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// Bytes of a block: what a short range reads at least, and what is held in memory until it is checked.
+/// Bytes of a block: what a short range reads at least, and what is held in memory until it is
+/// checked.
 pub(crate) const BLOCK_BYTES: u64 = 1 << 20;
 
 /// Bytes of a digest.
-const DIGEST: usize = 32;
+const DIGEST_BYTES: usize = 32;
 
 /// The digests of an object's blocks, in order. The last block may be shorter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,9 +24,9 @@ pub(crate) struct Blocks {
 
 impl Blocks {
     /// The digests, when they fit an object of `bytes`.
-    pub(crate) fn digests(&self, bytes: u64) -> Option<Vec<[u8; DIGEST]>> {
+    pub(crate) fn digests(&self, bytes: u64) -> Option<Vec<[u8; DIGEST_BYTES]>> {
         let all = STANDARD_NO_PAD.decode(&self.sha256).ok()?;
-        let (digests, rest) = all.as_chunks::<DIGEST>();
+        let (digests, rest) = all.as_chunks::<DIGEST_BYTES>();
         let blocks = (self.block_bytes > 0).then(|| bytes.div_ceil(self.block_bytes))?;
         let fits = rest.is_empty() && u64::try_from(digests.len()) == Ok(blocks) && self.block_bytes <= BLOCK_BYTES;
         fits.then(|| digests.to_vec())

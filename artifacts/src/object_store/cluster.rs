@@ -1,4 +1,4 @@
-//! The cluster's own name in a bucket.
+//! The name of the cluster in the object store, which separates clusters that share a bucket.
 
 use std::time::Duration;
 
@@ -6,28 +6,28 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt as _};
 use tokio::time::timeout;
 
-/// Namespace that every cluster has, once: its UID is the nearest that a cluster has to a name.
+/// The namespace whose UID is the cluster's name: every cluster has it, and it is never recreated.
 const NAMESPACE: &str = "kube-system";
 
-/// Longest question for it.
-const LIMIT: Duration = Duration::from_secs(15);
+/// Longest call of the API server for the name.
+const CALL_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Why the cluster's name is not known.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// The API server refuses, or cannot be reached.
+    /// The API server refused the call, or could not be reached.
     #[error("namespace {NAMESPACE}, whose UID is the cluster's name in the object store, cannot be read")]
     Api(#[source] Box<kube::Error>),
-    /// It did not answer in time, or without a UID.
-    #[error("the API server did not tell the UID of namespace {NAMESPACE} within {LIMIT:?}")]
+    /// The API server did not answer within 15 s, or answered without a UID.
+    #[error("the API server did not tell the UID of namespace {NAMESPACE} within {CALL_TIMEOUT:?}")]
     Unknown,
 }
 
-/// The UID of the namespace that every cluster has: clusters that share a bucket stay out of each other's way. Needs `get` on
-/// that one namespace.
+/// Reads the cluster's name, which is the UID of the namespace `kube-system`. The caller needs the
+/// right to `get` that namespace.
 pub async fn cluster_name(client: &Client) -> Result<String, ClusterError> {
-    let asked = timeout(LIMIT, Api::<Namespace>::all(client.clone()).get(NAMESPACE)).await;
-    let namespace = asked.map_err(|_elapsed| ClusterError::Unknown)?;
+    let answer = timeout(CALL_TIMEOUT, Api::<Namespace>::all(client.clone()).get(NAMESPACE)).await;
+    let namespace = answer.map_err(|_elapsed| ClusterError::Unknown)?;
     let namespace = namespace.map_err(|error| ClusterError::Api(Box::new(error)))?;
     namespace
         .uid()

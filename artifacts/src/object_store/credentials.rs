@@ -1,4 +1,5 @@
-//! Credentials of the object store, out of the environment alone: never out of URLs, flags or custom resources.
+//! Credentials of the object store, out of the environment alone: never out of URLs, flags or
+//! custom resources.
 
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 

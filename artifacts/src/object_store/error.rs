@@ -1,73 +1,74 @@
-//! Why the object store did not do what it was asked for.
+//! The errors of the object store.
 
 use std::error::Error as _;
 use std::time::Duration;
 
 use crate::manifest::ManifestError;
 
-/// Why the object store did not do what it was asked for. No text of it holds a credential: of an answer's body only the
-/// code is kept.
+/// Why a request to the object store failed. No message holds a credential: only the code is taken
+/// from the body of an answer.
 #[derive(Debug, thiserror::Error)]
-pub enum BucketError {
-    /// It refuses the credentials, or they may not do this.
+pub enum ObjectStoreError {
+    /// The store refuses the credentials, or they lack the right for the request.
     #[error("the object store refuses {what} ({message}): check the credentials of the store and what they may do")]
     Refused {
-        /// What was asked of it.
+        /// The kind of the request, as in "reading".
         what: &'static str,
-        /// The code that it gave.
+        /// The code in the answer, or its HTTP status.
         message: String,
     },
-    /// It has no such bucket.
+    /// The store has no bucket of this name.
     #[error("the object store has no bucket {0:?}: make it, or correct the URL of the store")]
     NoBucket(String),
-    /// It cannot be reached, or fails.
+    /// The store cannot be reached, or answers with an error.
     #[error("the object store fails {what}: {message}")]
     Unavailable {
-        /// What was asked of it.
+        /// The kind of the request, as in "reading".
         what: &'static str,
-        /// What is known of the reason.
+        /// The code in the answer, or the error of the connection.
         message: String,
     },
-    /// It did not answer in time.
+    /// The store did not answer in time.
     #[error("{what} in the object store took longer than {limit:?}")]
     Slow {
-        /// What was asked of it.
+        /// The kind of the request, as in "reading".
         what: &'static str,
-        /// How long it had.
+        /// The time that the request had.
         limit: Duration,
     },
-    /// An object is not there.
+    /// The store does not hold the object with this key, or the folder of this URL.
     #[error("the object store does not hold {0}")]
     Missing(String),
-    /// An object is not what was stored.
+    /// An object has another content than the one that was stored.
     #[error("object {key} in the store is corrupt: {reason}")]
     Corrupt {
         /// Key of the object.
         key: String,
-        /// What was found.
+        /// What differs.
         reason: String,
     },
-    /// Nothing says what a capture's objects must be, so that none of them is believed.
+    /// The status of the capture at this URL has no digest of its objects, so that none of them is
+    /// trusted.
     #[error(
         "nothing says what belongs at {0}: the capture's status has no storeSha256, which its node's agent writes with the next copy of it"
     )]
     Unverified(String),
-    /// What was to be stored is not what its manifest says, or cannot be read.
+    /// The content to upload differs from its manifest, or cannot be read.
     #[error("{name} cannot be stored: {reason}")]
     Source {
         /// Name of the artifact.
         name: String,
-        /// What differs, or what reading it said.
+        /// What differs, or the error of reading the content.
         reason: String,
     },
-    /// A manifest does not hold together.
+    /// A manifest cannot be used.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
 }
 
-impl BucketError {
+impl ObjectStoreError {
     /// Whether trying again later may help without anybody changing anything.
-    pub const fn is_passing(&self) -> bool {
+    pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Unavailable { .. } | Self::Slow { .. })
     }
 
@@ -111,7 +112,7 @@ impl BucketError {
     }
 }
 
-/// What is asked of the store, for people.
+/// The kinds of requests, for messages.
 pub(crate) const READING: &str = "reading";
 pub(crate) const WRITING: &str = "writing";
 pub(crate) const LISTING: &str = "listing";
@@ -136,7 +137,8 @@ fn code(text: &str) -> Option<String> {
     plain.then(|| code.to_owned())
 }
 
-/// What lies at the bottom of an error, which is the operating system's or the library's own word; never an answer's body.
+/// What lies at the bottom of an error, which is the operating system's or the library's own word;
+/// never an answer's body.
 fn innermost(error: &object_store::Error) -> String {
     let mut last = error.source();
     while let Some(deeper) = last.and_then(|cause| cause.source()) {
@@ -159,10 +161,10 @@ mod tests {
             store: "S3",
             source: body.into(),
         };
-        let told = BucketError::of(WRITING, "profiles", &error);
-        assert!(matches!(told, BucketError::Refused { .. }) && !told.is_passing());
+        let error = ObjectStoreError::of(WRITING, "profiles", &error);
+        assert!(matches!(error, ObjectStoreError::Refused { .. }) && !error.is_transient());
         assert_eq!(
-            told.to_string(),
+            error.to_string(),
             "the object store refuses writing (SignatureDoesNotMatch): check the credentials of the store and what they may do"
         );
         let odd = body.replace("SignatureDoesNotMatch", "AKIA/SECRET");
@@ -170,7 +172,7 @@ mod tests {
             store: "S3",
             source: odd.into(),
         };
-        let told = BucketError::of(WRITING, "profiles", &error);
-        assert!(told.is_passing() && !told.to_string().contains("AKIA"), "{told}");
+        let error = ObjectStoreError::of(WRITING, "profiles", &error);
+        assert!(error.is_transient() && !error.to_string().contains("AKIA"), "{error}");
     }
 }

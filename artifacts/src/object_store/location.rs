@@ -12,22 +12,23 @@ use url::Url;
 use super::credentials::from_environment;
 use super::{Bucket, Limits};
 
-/// Until there is a connection.
-const CONNECT: Duration = Duration::from_secs(5);
-/// Longest request, its body included: a part of an upload, or a download of one artifact, which is read on where it broke.
-const REQUEST: Duration = Duration::from_mins(5);
-/// Between two pieces of an answer.
-const STALL: Duration = Duration::from_secs(30);
+/// Longest time until a connection is open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest request, its body included: a part of an upload, or a download of one artifact, which is
+/// read on where it broke.
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(5);
+/// Longest pause between two pieces of an answer.
+const STALL_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often one request is tried again, and for how long.
-const RETRIES: usize = 3;
-const RETRY: Duration = Duration::from_secs(20);
+const MAX_RETRIES: usize = 3;
+const RETRY_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Flags that say where the object store is; the same for agents, controller and gateway. Credentials come from the
-/// environment, under the names that AWS's own tools read.
+/// Flags that say where the object store is; the same for agents, controller and gateway.
+/// Credentials come from the environment, under the names that AWS's own tools read.
 #[derive(Clone, Debug, Default, Args)]
 pub struct StoreArguments {
-    /// Object store for artifacts that are to outlive their node, such as s3://BUCKET/PREFIX. The environment holds the
-    /// credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ...).
+    /// Object store for artifacts that are to outlive their node, such as s3://BUCKET/PREFIX. The
+    /// environment holds the credentials (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, ...).
     #[arg(long, value_name = "URL", value_parser = store_url)]
     pub store_url: Option<Location>,
     /// Its server, where that is not Amazon's, such as `https://minio.example:9000`.
@@ -36,7 +37,8 @@ pub struct StoreArguments {
     /// Region of the bucket.
     #[arg(long, value_name = "NAME", requires = "store_url", default_value = "us-east-1")]
     pub store_region: String,
-    /// Name the bucket in the host, as Amazon's servers want it, also where --store-endpoint names another.
+    /// Name the bucket in the host, as Amazon's servers want it, also where --store-endpoint names
+    /// another.
     #[arg(long, requires = "store_endpoint")]
     pub store_virtual_hosts: bool,
     /// PEM file with the authority of its certificate, where the system's do not have it.
@@ -110,8 +112,8 @@ impl std::fmt::Display for Location {
 }
 
 impl StoreArguments {
-    /// The bucket, with the credentials of this process's environment; None where no store is named. `cluster` is this
-    /// cluster's own name in it. Nothing is asked of the store yet.
+    /// The bucket, with the credentials of this process's environment; None where no store is
+    /// named. `cluster` is this cluster's own name in it. Nothing is asked of the store yet.
     pub fn open(&self, cluster: &str, limits: Limits) -> Result<Option<Bucket>, LocationError> {
         self.open_with(cluster, limits, |name| std::env::var(name).ok())
     }
@@ -127,9 +129,9 @@ impl StoreArguments {
             return Ok(None);
         };
         let mut client = ClientOptions::new()
-            .with_connect_timeout(CONNECT)
-            .with_timeout(REQUEST)
-            .with_read_timeout(STALL);
+            .with_connect_timeout(CONNECT_TIMEOUT)
+            .with_timeout(REQUEST_TIMEOUT)
+            .with_read_timeout(STALL_TIMEOUT);
         if let Some(path) = &self.store_authority {
             let failed = |reason: String| LocationError::Authority {
                 path: path.clone(),
@@ -143,8 +145,8 @@ impl StoreArguments {
         }
         let retry = RetryConfig {
             backoff: BackoffConfig::default(),
-            max_retries: RETRIES,
-            retry_timeout: RETRY,
+            max_retries: MAX_RETRIES,
+            retry_timeout: RETRY_TIMEOUT,
         };
         let mut builder = AmazonS3Builder::new()
             .with_bucket_name(&location.bucket)
@@ -157,7 +159,8 @@ impl StoreArguments {
         }
         let builder = from_environment(builder, variable);
         let build = |client| builder.clone().with_client_options(client).build();
-        // A client needs an authority, even one that will speak without TLS; images have none of a system.
+        // A client needs an authority, even one that will speak without TLS; images have none of a
+        // system.
         let objects = build(client.clone())
             .or_else(|_| build(with_public_authorities(client)))
             .map_err(|error| LocationError::Client(error.to_string()))?;

@@ -15,18 +15,18 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
 use super::blocks::Blocks;
-use super::error::{BucketError, READING};
+use super::error::{ObjectStoreError, READING};
 use super::{Bucket, Inner, MANIFEST};
 use crate::manifest::{CaptureId, MAX_MANIFEST_BYTES, Manifest};
 
-/// Content of an object, in order; every piece has been checked.
-pub type Content = BoxStream<'static, Result<Bytes, BucketError>>;
+/// The content of an object as a stream of pieces, in order; every piece was checked against its
+/// digest.
+pub type Content = BoxStream<'static, Result<Bytes, ObjectStoreError>>;
 
-/// What the bucket holds of a capture, as the manifest describes it that the capture's status
-/// names.
+/// A capture in the bucket, as described by the manifest whose SHA-256 the capture's status has.
 #[derive(Clone, Debug)]
 pub struct Stored {
-    /// What belongs to the capture.
+    /// The manifest of the capture.
     pub manifest: Manifest,
     /// SHA-256 of the manifest's text.
     pub sha256: String,
@@ -39,19 +39,19 @@ struct WithBlocks {
 }
 
 impl Bucket {
-    /// What is stored of a capture; None before its upload was complete, and after its removal.
-    /// `sha256` is that of its manifest, as the capture's status says: every node may write to the
-    /// bucket, and only the capture's own node writes that status. Another manifest in its place is
-    /// [`BucketError::Corrupt`].
-    pub async fn find(&self, capture: &CaptureId, sha256: &str) -> Result<Option<Stored>, BucketError> {
+    /// Reads the manifest of a capture; None before its upload was complete, and after its removal.
+    /// `sha256` is the digest of the manifest in the capture's status: every node may write to the
+    /// bucket, and only the capture's own node writes that status. A manifest with another digest
+    /// is [`ObjectStoreError::Corrupt`].
+    pub async fn find(&self, capture: &CaptureId, sha256: &str) -> Result<Option<Stored>, ObjectStoreError> {
         let inner = &self.inner;
         let key = inner.folder(capture).join(MANIFEST);
         let found = match inner.within(READING, inner.objects.get(&key)).await {
             Ok(found) => found,
-            Err(BucketError::Missing(_)) => return Ok(None),
+            Err(ObjectStoreError::Missing(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let corrupt = |reason: String| BucketError::Corrupt {
+        let corrupt = |reason: String| ObjectStoreError::Corrupt {
             key: key.to_string(),
             reason,
         };
@@ -84,24 +84,30 @@ impl Bucket {
         }))
     }
 
-    /// Whether a manifest of the capture is there, whoever wrote it.
-    pub async fn has_manifest(&self, capture: &CaptureId) -> Result<bool, BucketError> {
+    /// Whether the bucket has a manifest of the capture, whoever wrote it.
+    pub async fn has_manifest(&self, capture: &CaptureId) -> Result<bool, ObjectStoreError> {
         let inner = &self.inner;
         let key = inner.folder(capture).join(MANIFEST);
         match inner.within(READING, inner.objects.head(&key)).await {
             Ok(_there) => Ok(true),
-            Err(BucketError::Missing(_)) => Ok(false),
+            Err(ObjectStoreError::Missing(_)) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
-    /// The bytes `range` of an artifact of `stored`, which must lie within it. The first block is checked before this returns;
-    /// what is found damaged later ends the content with an error before its end, and is remembered.
-    pub async fn read(&self, stored: &Stored, artifact: &Artifact, range: Range<u64>) -> Result<Content, BucketError> {
+    /// Reads the bytes `range` of an artifact of `stored`; the range must lie within it. The first
+    /// block is checked before this returns. A block that is found damaged later ends the stream
+    /// with an error, and the object is remembered as damaged.
+    pub async fn read(
+        &self,
+        stored: &Stored,
+        artifact: &Artifact,
+        range: Range<u64>,
+    ) -> Result<Content, ObjectStoreError> {
         let inner = &self.inner;
         let key = inner.folder(&stored.manifest.capture).join(artifact.sha256.as_str());
         let result = inner.open(&key, stored, artifact, range).await;
-        if let Err(error @ BucketError::Corrupt { .. }) = &result {
+        if let Err(error @ ObjectStoreError::Corrupt { .. }) = &result {
             tracing::error!(%error, "an object of the store is not served");
         }
         result
@@ -115,8 +121,8 @@ impl Inner {
         stored: &Stored,
         artifact: &Artifact,
         range: Range<u64>,
-    ) -> Result<Content, BucketError> {
-        let corrupt = |reason: String| BucketError::Corrupt {
+    ) -> Result<Content, ObjectStoreError> {
+        let corrupt = |reason: String| ObjectStoreError::Corrupt {
             key: key.to_string(),
             reason,
         };
@@ -137,14 +143,14 @@ impl Inner {
         };
         let found = match self.within(READING, self.objects.get_opts(key, options)).await {
             Ok(found) => found,
-            Err(BucketError::Missing(_)) => return Err(corrupt("it is missing".to_owned())),
-            Err(BucketError::Unavailable { message, .. }) if message == "InvalidRange" => {
+            Err(ObjectStoreError::Missing(_)) => return Err(corrupt("it is missing".to_owned())),
+            Err(ObjectStoreError::Unavailable { message, .. }) if message == "InvalidRange" => {
                 return Err(corrupt(format!("it is shorter than {bytes} bytes")));
             }
             Err(error) => return Err(error),
         };
         let tag = found.meta.e_tag.clone();
-        if self.knows_as_damaged(key, tag.as_deref()) {
+        if self.is_damaged(key, tag.as_deref()) {
             return Err(corrupt("it was found damaged before".to_owned()));
         }
         if found.meta.size != bytes || found.range != (start..end) {
@@ -178,7 +184,7 @@ impl Inner {
     }
 }
 
-/// An object on its way in, checked block by block.
+/// An object that is being read, checked block by block.
 struct Reader {
     bucket: Arc<Inner>,
     key: Path,
@@ -187,18 +193,18 @@ struct Reader {
     buffer: BytesMut,
     digests: std::vec::IntoIter<[u8; 32]>,
     block_bytes: u64,
-    /// Where the next block begins.
+    /// Offset of the next block.
     at: u64,
-    /// Where the last block that is read ends.
+    /// Offset behind the last block that is read.
     end: u64,
-    /// What the whole must have, where the whole is read.
+    /// Digest so far and expected SHA-256, where the whole object is read.
     whole: Option<(Sha256, String)>,
     wanted: Range<u64>,
 }
 
 impl Reader {
-    /// The next block, cut to what is wanted of it.
-    async fn next(&mut self) -> Result<Option<Bytes>, BucketError> {
+    /// The next block, cut to the part of it that was requested.
+    async fn next(&mut self) -> Result<Option<Bytes>, ObjectStoreError> {
         if self.at >= self.end {
             return Ok(None);
         }
@@ -207,8 +213,8 @@ impl Reader {
         let limit = self.bucket.limits.answer;
         while self.buffer.len() < needed {
             let piece = timeout(limit, self.pieces.try_next()).await;
-            let piece = piece.map_err(|_elapsed| BucketError::Slow { what: READING, limit })?;
-            match piece.map_err(|error| BucketError::of(READING, &self.bucket.name, &error))? {
+            let piece = piece.map_err(|_elapsed| ObjectStoreError::Slow { what: READING, limit })?;
+            match piece.map_err(|error| ObjectStoreError::of(READING, &self.bucket.name, &error))? {
                 Some(piece) => self.buffer.extend_from_slice(&piece),
                 None => return Err(self.damaged("it ends early".to_owned())),
             }
@@ -240,9 +246,9 @@ impl Reader {
         Ok(Some(block.slice(cut(self.wanted.start)..cut(self.wanted.end))))
     }
 
-    fn damaged(&self, reason: String) -> BucketError {
-        self.bucket.remember(&self.key, self.tag.clone());
-        BucketError::Corrupt {
+    fn damaged(&self, reason: String) -> ObjectStoreError {
+        self.bucket.record_damaged(&self.key, self.tag.clone());
+        ObjectStoreError::Corrupt {
             key: self.key.to_string(),
             reason,
         }

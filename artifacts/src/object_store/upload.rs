@@ -1,4 +1,4 @@
-//! Uploads artifacts: contents first, the manifest last.
+//! Uploads the artifacts of a capture: the contents first, and the manifest last.
 
 use std::collections::BTreeMap;
 
@@ -14,54 +14,56 @@ use sha2::{Digest as _, Sha256};
 use tokio::time::timeout;
 
 use super::blocks::{Blocks, Digester};
-use super::error::{BucketError, READING, REMOVING, WRITING};
+use super::error::{ObjectStoreError, READING, REMOVING, WRITING};
 use super::{Bucket, Inner, MANIFEST};
 use crate::manifest::{MAX_MANIFEST_BYTES, Manifest, ManifestError};
 
-/// Bytes of one part; S3 takes no part below 5 MiB but the last.
+/// Size of one part of an upload; S3 accepts no part below 5 MiB but the last.
 const PART_BYTES: usize = 8 << 20;
 
-/// Where the contents of artifacts come from.
+/// The source of the contents that [`Bucket::publish`] uploads, such as a node's store.
 pub trait Contents: Send + Sync {
-    /// The content of an artifact from its first byte; fails with what to tell people.
+    /// Opens the content of an artifact, as a stream from the first byte on. An error, also within
+    /// the stream, is a sentence for people.
     fn open<'a>(
         &'a self,
         artifact: &'a Artifact,
     ) -> BoxFuture<'a, Result<BoxStream<'static, Result<Bytes, String>>, String>>;
 }
 
-/// The manifest as it stands in the bucket.
+/// The manifest as JSON in the bucket: that of the capture, with the digests of blocks.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Written<'a> {
+struct StoredManifest<'a> {
     #[serde(flatten)]
     manifest: &'a Manifest,
-    /// By SHA-256 of the content.
+    /// Digests of the blocks of each content, by the content's SHA-256.
     blocks: &'a BTreeMap<String, Blocks>,
 }
 
 impl Bucket {
-    /// Uploads the artifacts of a capture and then the manifest that names them: until it stands
-    /// nobody sees anything of it. What an earlier try has brought there already is not sent again.
-    /// Safe to repeat. Gives the SHA-256 of the manifest's text, by which readers know it: it
-    /// belongs into the capture's status, which no other node can write.
-    pub async fn publish(&self, manifest: &Manifest, contents: &dyn Contents) -> Result<String, BucketError> {
+    /// Uploads the artifacts of a capture and then the manifest that names them: readers see
+    /// nothing of the capture before the manifest is written. Contents that an earlier attempt
+    /// uploaded are not sent again, so that the call can be repeated. Gives the SHA-256 of the
+    /// manifest's text, by which readers recognise it: the caller writes it to the capture's
+    /// status, which no other node can write.
+    pub async fn publish(&self, manifest: &Manifest, contents: &dyn Contents) -> Result<String, ObjectStoreError> {
         let inner = &self.inner;
         manifest.validate()?;
-        let _turn = inner.uploads.acquire().await;
+        let _permit = inner.uploads.acquire().await;
         let folder = inner.folder(&manifest.capture);
         let mut blocks = BTreeMap::new();
         for artifact in &manifest.artifacts {
             if !blocks.contains_key(&artifact.sha256) {
-                let digests = inner.bring(&folder, artifact, contents).await?;
+                let digests = inner.ensure_uploaded(&folder, artifact, contents).await?;
                 blocks.insert(artifact.sha256.clone(), digests);
             }
         }
-        let written = Written {
+        let stored_manifest = StoredManifest {
             manifest,
             blocks: &blocks,
         };
-        let text = serde_json::to_vec(&written).map_err(ManifestError::from)?;
+        let text = serde_json::to_vec(&stored_manifest).map_err(ManifestError::from)?;
         if u64::try_from(text.len()).map_or(true, |bytes| bytes > MAX_MANIFEST_BYTES) {
             return Err(ManifestError::TooLarge.into());
         }
@@ -73,17 +75,23 @@ impl Bucket {
 }
 
 impl Inner {
-    /// Sees to it that the content of an artifact is in the bucket, and returns the digests of its blocks.
-    async fn bring(&self, folder: &Path, artifact: &Artifact, contents: &dyn Contents) -> Result<Blocks, BucketError> {
+    /// Uploads the content of an artifact unless it is in the bucket, and gives the digests of its
+    /// blocks.
+    async fn ensure_uploaded(
+        &self,
+        folder: &Path,
+        artifact: &Artifact,
+        contents: &dyn Contents,
+    ) -> Result<Blocks, ObjectStoreError> {
         let key = folder.clone().join(artifact.sha256.as_str());
-        let there = match self.objects.head(&key).await {
+        let is_stored = match self.objects.head(&key).await {
             Ok(meta) => i64::try_from(meta.size) == Ok(artifact.bytes),
-            // A credential that may only write is not told what is there: it is sent again. One
-            // that may not even write hears so then.
+            // A credential that may only write cannot see what is stored: the content is sent
+            // again. One that may not even write fails then.
             Err(object_store::Error::NotFound { .. } | object_store::Error::PermissionDenied { .. }) => false,
-            Err(error) => return Err(BucketError::of(READING, &self.name, &error)),
+            Err(error) => return Err(ObjectStoreError::of(READING, &self.name, &error)),
         };
-        let mut source = Source {
+        let mut source = UploadSource {
             artifact,
             pieces: contents
                 .open(artifact)
@@ -92,8 +100,8 @@ impl Inner {
             digester: Digester::default(),
         };
         let limit = self.limits.upload;
-        let slow = |_elapsed| BucketError::Slow { what: WRITING, limit };
-        if there {
+        let slow = |_elapsed| ObjectStoreError::Slow { what: WRITING, limit };
+        if is_stored {
             while timeout(limit, source.next()).await.map_err(slow)??.is_some() {}
             return source.finish();
         }
@@ -108,17 +116,17 @@ impl Inner {
                 .map_err(slow)??;
             return Ok(blocks);
         }
-        let failed = |error: object_store::Error| BucketError::of(WRITING, &self.name, &error);
+        let failed = |error: object_store::Error| ObjectStoreError::of(WRITING, &self.name, &error);
         let upload = self.within(WRITING, self.objects.put_multipart(&key)).await?;
         let mut upload = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
-        let poured = timeout(limit, async {
+        let transferred = timeout(limit, async {
             while let Some(piece) = source.next().await? {
                 upload.wait_for_capacity(self.limits.parts).await.map_err(failed)?;
                 upload.put(piece);
             }
             source.finish()
         });
-        let blocks = match poured.await.map_err(slow).flatten() {
+        let blocks = match transferred.await.map_err(slow).flatten() {
             Ok(blocks) => blocks,
             Err(error) => {
                 // Parts that stay all the same cost space until the bucket's own rule removes them.
@@ -132,29 +140,29 @@ impl Inner {
         Ok(blocks)
     }
 
-    /// One request, with its deadline.
+    /// Waits for a request, for `limits.answer` at most; `what` is its kind in the error.
     pub(super) async fn within<T>(
         &self,
         what: &'static str,
         request: impl Future<Output = object_store::Result<T>>,
-    ) -> Result<T, BucketError> {
+    ) -> Result<T, ObjectStoreError> {
         let limit = self.limits.answer;
         let answer = timeout(limit, request).await;
         answer
-            .map_err(|_elapsed| BucketError::Slow { what, limit })?
-            .map_err(|error| BucketError::of(what, &self.name, &error))
+            .map_err(|_elapsed| ObjectStoreError::Slow { what, limit })?
+            .map_err(|error| ObjectStoreError::of(what, &self.name, &error))
     }
 }
 
-/// The content of an artifact on its way out, digested as it passes.
-struct Source<'a> {
+/// The content of an artifact that is being uploaded, digested as it is read.
+struct UploadSource<'a> {
     artifact: &'a Artifact,
     pieces: BoxStream<'static, Result<Bytes, String>>,
     digester: Digester,
 }
 
-impl Source<'_> {
-    async fn next(&mut self) -> Result<Option<Bytes>, BucketError> {
+impl UploadSource<'_> {
+    async fn next(&mut self) -> Result<Option<Bytes>, ObjectStoreError> {
         let piece = self
             .pieces
             .try_next()
@@ -166,8 +174,8 @@ impl Source<'_> {
         Ok(piece)
     }
 
-    /// The digests of the blocks, when what passed is what the manifest says.
-    fn finish(&mut self) -> Result<Blocks, BucketError> {
+    /// The digests of the blocks, if the content that was read is the one in the manifest.
+    fn finish(&mut self) -> Result<Blocks, ObjectStoreError> {
         let (bytes, sha256, blocks) = std::mem::take(&mut self.digester).finish();
         if i64::try_from(bytes) != Ok(self.artifact.bytes) || sha256 != self.artifact.sha256 {
             let reason = format!("its {bytes} bytes have the SHA-256 {sha256}, not that of its manifest");
@@ -177,8 +185,8 @@ impl Source<'_> {
     }
 }
 
-fn refuse(artifact: &Artifact, reason: String) -> BucketError {
-    BucketError::Source {
+fn refuse(artifact: &Artifact, reason: String) -> ObjectStoreError {
+    ObjectStoreError::Source {
         name: artifact.name.clone(),
         reason,
     }

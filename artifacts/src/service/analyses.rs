@@ -1,4 +1,5 @@
-//! Results of analyses: of the capture of the path, and of further ones that the query names.
+//! The handler for results of analyses: of the capture in the path, and of further ones that the
+//! query names.
 
 use std::sync::Arc;
 
@@ -10,35 +11,39 @@ use flopwatch_analysis::Request;
 use flopwatch_api::artifact::TIMELINE;
 
 use super::{Inner, Wanted, find_anywhere, find_named, input, open, serve_result};
+use crate::access::Access;
 use crate::input::Inputs;
 use crate::manifest::{CaptureId, ManifestError};
 use crate::problem::Problem;
 
-/// What a query asks for.
+/// Longest part of a wrong name that an answer repeats, in characters.
+const MAX_NAME_CHARS: usize = 256;
+
+/// The query of a request for an analysis.
 #[derive(Debug, Default)]
-struct Asked {
+struct AnalysisQuery {
     /// UID of the first capture.
     uid: Option<String>,
     /// SHA-256 of its manifest in the object store.
     stored: Option<String>,
-    /// Further captures, in order, each with that of its own.
-    with: Vec<(CaptureId, Option<String>)>,
+    /// Further captures, in order, as [`capture_of`] reads them.
+    with: Vec<String>,
     /// Everything else is a parameter of the analysis.
     parameters: Vec<(String, String)>,
 }
 
-impl Asked {
-    fn read(query: Vec<(String, String)>) -> Result<Self, ManifestError> {
-        let mut asked = Self::default();
+impl AnalysisQuery {
+    fn read(query: Vec<(String, String)>) -> Self {
+        let mut parsed = Self::default();
         for (name, value) in query {
             match name.as_str() {
-                "uid" => asked.uid = Some(value),
-                "stored" => asked.stored = Some(value),
-                "with" => asked.with.push(capture_of(&value)?),
-                _ => asked.parameters.push((name, value)),
+                "uid" => parsed.uid = Some(value),
+                "stored" => parsed.stored = Some(value),
+                "with" => parsed.with.push(value),
+                _ => parsed.parameters.push((name, value)),
             }
         }
-        Ok(asked)
+        parsed
     }
 }
 
@@ -52,7 +57,7 @@ fn capture_of(text: &str) -> Result<(CaptureId, Option<String>), ManifestError> 
         _ => {
             return Err(ManifestError::Name {
                 what: "capture NAMESPACE/NAME/UID",
-                value: text.chars().take(256).collect(),
+                value: text.chars().take(MAX_NAME_CHARS).collect(),
             });
         }
     };
@@ -68,12 +73,19 @@ pub(super) async fn analyse(
 ) -> Result<Response, Problem> {
     let Path((namespace, capture, name)) = path.map_err(Problem::BadPath)?;
     let Query(query) = query.map_err(Problem::BadQuery)?;
-    let Asked {
+    let AnalysisQuery {
         uid,
         stored,
         with,
         parameters,
-    } = Asked::read(query).map_err(Problem::BadName)?;
+    } = AnalysisQuery::read(query);
+    let mut named = Vec::with_capacity(with.len());
+    for text in &with {
+        match capture_of(text) {
+            Ok((other, stored)) => named.push((text, other, stored)),
+            Err(error) => return Err(unknown_input(&inner, text, Problem::BadName(error)).await),
+        }
+    }
     let found = find_named(&inner, &namespace, capture, uid, stored.as_deref()).await;
     let timeline = Wanted::Artifact(TIMELINE);
     let (manifest, source, _) = open(&inner, &headers, &namespace, found, timeline).await?;
@@ -85,11 +97,14 @@ pub(super) async fn analyse(
     }
     let first = input(manifest, source)?;
     let (mut others, mut missing) = (Vec::new(), Vec::new());
-    for (other, stored) in with {
+    for (text, other, stored) in named {
         let found = find_anywhere(&inner, &other, stored.as_deref()).await;
-        let is_absent = matches!(found, Ok(None));
+        let (is_absent, is_here) = (matches!(found, Ok(None)), matches!(found, Ok(Some(_))));
         match open(&inner, &headers, &other.namespace, found, timeline).await {
             Ok((manifest, source, _)) => others.push(input(manifest, source)?),
+            Err(problem @ (Problem::NotFound(_) | Problem::BadName(_))) if !is_here && is_of_one_machine(&inner) => {
+                return Err(unknown_input(&inner, text, problem).await);
+            }
             Err(Problem::NotFound(_)) if is_absent => missing.push(other),
             Err(problem) => return Err(problem),
         }
@@ -98,6 +113,26 @@ pub(super) async fn analyse(
         return Err(Problem::MissingInputs(missing));
     }
     serve_result(&inner, &headers, Some(request), Inputs { first, others }).await
+}
+
+/// Whether everybody who asks may read every capture that is here, and no gateway brings others.
+fn is_of_one_machine(inner: &Inner) -> bool {
+    matches!(inner.access, Access::LoopbackOnly)
+}
+
+/// Why the capture that is called `text` cannot be a further input: on one machine it is said which
+/// captures can, elsewhere it is `otherwise`.
+async fn unknown_input(inner: &Inner, text: &str, otherwise: Problem) -> Problem {
+    if !is_of_one_machine(inner) {
+        return otherwise;
+    }
+    match inner.store.list().await {
+        Ok(listing) => Problem::UnknownInput {
+            asked: text.chars().take(MAX_NAME_CHARS).collect(),
+            held: listing.manifests.into_iter().map(|manifest| manifest.capture).collect(),
+        },
+        Err(error) => Problem::of_store(&error, "the list of captures"),
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Takes timelines of other nodes' captures from the gateway; `store/received.rs` says why that is sound.
+//! The handler that receives timelines of other nodes' captures from the gateway;
+//! `store/received.rs` explains why that is safe.
 
 use std::sync::Arc;
 
@@ -19,9 +20,9 @@ use crate::access::Access;
 use crate::manifest::{CaptureId, MANIFEST_VERSION, Manifest};
 use crate::problem::Problem;
 
-/// What is handed over, as the status of its capture says it.
+/// The query of an upload: the timeline's session, size and digest, from the status of its capture.
 #[derive(Debug, Deserialize)]
-pub(super) struct Named {
+pub(super) struct ReceivedInput {
     session: String,
     session_id: String,
     bytes: i64,
@@ -30,10 +31,10 @@ pub(super) struct Named {
     sensitive: bool,
 }
 
-pub(super) async fn take(
+pub(super) async fn receive_input(
     State(inner): State<Arc<Inner>>,
     path: Result<Path<(String, String, String)>, PathRejection>,
-    named: Result<Query<Named>, QueryRejection>,
+    input: Result<Query<ReceivedInput>, QueryRejection>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<StatusCode, Problem> {
@@ -53,22 +54,22 @@ pub(super) async fn take(
         ),
         Denied::Unavailable => Problem::Reviews,
     })?;
-    let Query(named) = named.map_err(Problem::BadQuery)?;
+    let Query(input) = input.map_err(Problem::BadQuery)?;
     let manifest = Manifest {
         version: MANIFEST_VERSION,
         capture: CaptureId { namespace, name, uid },
         session: SessionReference {
-            name: named.session,
-            id: named.session_id,
+            name: input.session,
+            id: input.session_id,
         },
         created: Timestamp::now(),
         artifacts: vec![Artifact {
             name: TIMELINE.to_owned(),
             type_: Output::Timeline,
-            bytes: named.bytes,
-            sha256: named.sha256,
+            bytes: input.bytes,
+            sha256: input.sha256,
             media_type: TIMELINE_TYPE.to_owned(),
-            sensitive: named.sensitive,
+            sensitive: input.sensitive,
         }],
         captured: Vec::new(),
     };

@@ -1,11 +1,13 @@
-//! Results of analyses: kept beside the (first) capture that they were made of, within bounds, and gone with it.
+//! Results of analyses: kept beside the (first) capture that they were made of, within bounds, and
+//! gone with it.
 //!
 //! ```text
 //! derived/<namespace>/<capture>.json   the results of a capture: of which analysis and timelines, when, and which objects they are
 //! ```
 //!
-//! A result is found by the digests of what it was made of, in their order, and [`Derivation::key`], which names the analysis with its version and
-//! its parameters: one that an older version made is never served, and goes like any other.
+//! A result is found by the digests of what it was made of, in their order, and
+//! [`Derivation::key`], which names the analysis with its version and its parameters: one that an
+//! older version made is never served, and goes like any other.
 //!
 //! Everything here can be made again, so what cannot be read is removed.
 
@@ -29,7 +31,7 @@ use crate::input::Inputs;
 use crate::manifest::{CaptureId, MAX_MANIFEST_BYTES, ManifestError, check_name, is_sha256};
 
 /// Version of the layout. Results of another version are made again.
-const VERSION: u32 = 2;
+const RECORD_VERSION: u32 = 2;
 
 /// The results of one capture.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,44 +43,45 @@ pub(super) struct Derived {
     #[serde(default)]
     #[serde(rename = "guest")]
     remote: bool,
-    kept: Vec<Kept>,
+    kept: Vec<ResultRecord>,
 }
 
-/// A result that was made.
+/// The record of one result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Kept {
+struct ResultRecord {
     /// [`Derivation::key`].
     key: String,
     /// SHA-256 of each artifact that it was made of, in order.
     of: Vec<String>,
-    /// When it was made.
+    /// When the result was made.
     made: Timestamp,
-    /// Its content, as that of an artifact.
+    /// Name, size and digest of the result's content.
     artifact: Artifact,
 }
 
 impl Derived {
     fn read(text: &[u8], key: &(String, String)) -> Option<Self> {
         let derived: Self = serde_json::from_slice(text).ok()?;
-        let whole = |kept: &Kept| {
+        let whole = |kept: &ResultRecord| {
             let artifact = &kept.artifact;
             is_sha256(&artifact.sha256) && artifact.bytes >= 0
         };
-        let fits = derived.version == VERSION
+        let fits = derived.version == RECORD_VERSION
             && (&derived.capture.namespace, &derived.capture.name) == (&key.0, &key.1)
             && derived.kept.iter().all(whole);
         fits.then_some(derived)
     }
 }
 
-impl Kept {
-    /// Tells the results of a capture apart.
+impl ResultRecord {
+    /// Identifies the result among those of its capture.
     fn id(&self) -> String {
         format!("{} {}", self.key, self.of.join(" "))
     }
 
-    /// Whether the result of `derivation` on the same captures replaces this one: the first may have been published anew.
+    /// Whether the result of `derivation` on the same captures replaces this one: the first may
+    /// have been published anew.
     fn is_replaced_by(&self, derivation: &Derivation, of: &[String]) -> bool {
         self.key == derivation.key() && self.of.get(1..) == of.get(1..)
     }
@@ -93,7 +96,8 @@ struct Candidate {
     bytes: u64,
 }
 
-/// Which results go: those that are too old, and then the oldest until the rest fit into `bytes`. The one at `kept` stays.
+/// Which results go: those that are too old, and then the oldest until the rest fit into `bytes`.
+/// The one at `kept` stays.
 fn outlived(
     mut all: Vec<Candidate>,
     oldest: Timestamp,
@@ -114,7 +118,7 @@ fn outlived(
 }
 
 impl Store {
-    /// What `derivation` makes of captures, where it was made before and may still be used.
+    /// The result of `derivation` on these inputs, where it was made before and is not too old.
     pub(crate) async fn derived(
         &self,
         derivation: &Derivation,
@@ -122,15 +126,16 @@ impl Store {
     ) -> Result<Option<Artifact>, StoreError> {
         let key = derivation.key();
         let (oldest, capture, of) = (self.oldest_result(), inputs.first.capture(), inputs.digests());
-        let Some(derived) = self.record(&place_of(capture)).await? else {
+        let Some(derived) = self.record(&record_key(capture)).await? else {
             return Ok(None);
         };
-        let fits = |kept: &&Kept| kept.key == key && kept.of == of && kept.made >= oldest;
+        let fits = |kept: &&ResultRecord| kept.key == key && kept.of == of && kept.made >= oldest;
         let found = derived.kept.iter().find(fits).map(|kept| kept.artifact.clone());
         Ok(found.filter(|_| derived.capture == *capture))
     }
 
-    /// Keeps a copy of `file` as what `derivation` makes of captures, and removes others where the bounds ask for it.
+    /// Stores a copy of `file` as the result of `derivation` on these inputs, and removes the
+    /// oldest results beyond the limits.
     pub(crate) async fn keep_derived(
         &self,
         derivation: &Derivation,
@@ -138,10 +143,10 @@ impl Store {
         file: &SourceFile,
     ) -> Result<Artifact, StoreError> {
         let bytes = file.bytes()?;
-        if bytes > self.options.form_bytes {
+        if bytes > self.options.derived_bytes {
             return Err(StoreError::DerivedTooLarge {
                 bytes,
-                limit: self.options.form_bytes,
+                limit: self.options.derived_bytes,
             });
         }
         self.refuse_below_floor(bytes)?;
@@ -167,18 +172,18 @@ impl Store {
             sensitive: inputs.are_sensitive(),
         };
         let (capture, of) = (inputs.first.capture(), inputs.digests());
-        let key = place_of(capture);
+        let key = record_key(capture);
         let found = self.record(&key).await?;
         let mut derived = found
             .filter(|derived| derived.capture == *capture)
             .unwrap_or_else(|| Derived {
-                version: VERSION,
+                version: RECORD_VERSION,
                 capture: capture.clone(),
                 remote: inputs.are_of_another_node(),
                 kept: Vec::new(),
             });
         derived.kept.retain(|kept| !kept.is_replaced_by(derivation, &of));
-        let kept = Kept {
+        let kept = ResultRecord {
             key: derivation.key(),
             of,
             made: Timestamp::now(),
@@ -195,11 +200,11 @@ impl Store {
         Ok(artifact)
     }
 
-    /// Forgets a result whose content turned out to be damaged. Safe to repeat.
+    /// Removes a result whose content turned out to be damaged. The call can be repeated.
     pub(crate) async fn forget_derived(&self, derivation: &Derivation, inputs: &Inputs) -> Result<(), StoreError> {
         let contents = self.contents.write().await;
         let changing = self.derived_change.lock().await;
-        let (key, of) = (place_of(inputs.first.capture()), inputs.digests());
+        let (key, of) = (record_key(inputs.first.capture()), inputs.digests());
         if let Some(mut derived) = self.record(&key).await? {
             derived.kept.retain(|kept| !kept.is_replaced_by(derivation, &of));
             self.write_record(&key, &derived).await?;
@@ -221,11 +226,11 @@ impl Store {
         self.refuse_below_floor(bytes)?;
         let mut content = match source {
             Source::Node => self.read(artifact, 0..bytes).await?,
-            Source::Bucket(bucket, stored) => {
+            Source::ObjectStore(bucket, stored) => {
                 let content = bucket.read(stored, artifact, 0..bytes).await?;
                 content.map_err(StoreError::from).boxed()
             }
-            // It was checked when it came.
+            // Its digest was checked when it was received.
             Source::Received(Some(file)) => return copy(Arc::clone(file), bytes, path).await,
             Source::Received(None) => return Err(StoreError::InputBroken("its content is gone".to_owned())),
         };
@@ -245,7 +250,8 @@ impl Store {
         self.usage().await.map(drop)
     }
 
-    /// Takes results that are too old or too many out of the records; whoever has `contents` alone removes their objects.
+    /// Takes results that are too old or too many out of the records; whoever has `contents` alone
+    /// removes their objects.
     pub(super) async fn trim_records(&self, kept: Option<(&(String, String), &str)>) -> Result<(), StoreError> {
         let changing = self.derived_change.lock().await;
         let mut records = self.all_derived().await?;
@@ -257,7 +263,7 @@ impl Store {
                 bytes: u64::try_from(kept.artifact.bytes).unwrap_or_default(),
             })
         });
-        let gone = outlived(all.collect(), self.oldest_result(), self.options.form_bytes, kept);
+        let gone = outlived(all.collect(), self.oldest_result(), self.options.derived_bytes, kept);
         let changed: BTreeSet<_> = gone.iter().map(|candidate| candidate.key.clone()).collect();
         for candidate in gone {
             if let Some(derived) = records.get_mut(&candidate.key) {
@@ -273,7 +279,7 @@ impl Store {
         Ok(())
     }
 
-    /// Captures of other nodes of which results are kept here.
+    /// Captures of other nodes whose results this store keeps.
     pub async fn remote_captures(&self) -> Result<Vec<CaptureId>, StoreError> {
         let records = self.all_derived().await?.into_values();
         Ok(records
@@ -285,7 +291,7 @@ impl Store {
     /// Removes the results of a capture of another node. Safe to repeat.
     pub async fn forget_remote_capture(&self, capture: &CaptureId) -> Result<(), StoreError> {
         let contents = self.contents.write().await;
-        let key = place_of(capture);
+        let key = record_key(capture);
         if self
             .record(&key)
             .await?
@@ -298,7 +304,7 @@ impl Store {
         self.usage().await.map(drop)
     }
 
-    /// The places of records of this node's captures that are not among `captures`.
+    /// Keys of the records of this node's captures that are not among `captures`.
     pub(super) async fn derived_of_others(
         &self,
         captures: &BTreeSet<&CaptureId>,
@@ -313,20 +319,21 @@ impl Store {
         self.remove(&record_path(key)).await
     }
 
-    /// The objects that kept results are.
+    /// SHA-256 of the objects that are the contents of results.
     pub(super) async fn derived_objects(&self) -> Result<BTreeSet<String>, StoreError> {
         let records = self.all_derived().await?;
         let kept = records.into_values().flat_map(|derived| derived.kept);
         Ok(kept.map(|kept| kept.artifact.sha256).collect())
     }
 
-    /// Made before this, a result is too old. Clocks that stand at the beginning of time make none so.
+    /// The time before which a result that was made is too old; no result is where the clock stands
+    /// at the beginning of time.
     fn oldest_result(&self) -> Timestamp {
         let oldest = Timestamp::now().saturating_sub(self.options.derived_age);
         oldest.unwrap_or(Timestamp::MIN)
     }
 
-    /// The record at a place; one that cannot be read is none.
+    /// Reads the record with this key; None where it is missing or cannot be read.
     async fn record(&self, key: &(String, String)) -> Result<Option<Derived>, StoreError> {
         let found = match self.objects.get_opts(&record_path(key), GetOptions::default()).await {
             Ok(found) => found,
@@ -343,7 +350,7 @@ impl Store {
     pub(super) async fn all_derived(&self) -> Result<BTreeMap<(String, String), Derived>, StoreError> {
         let metas: Vec<_> = self.objects.list(Some(&Path::from("derived"))).try_collect().await?;
         let mut records = BTreeMap::new();
-        for key in metas.iter().filter_map(|meta| place_at(&meta.location)) {
+        for key in metas.iter().filter_map(|meta| key_of_path(&meta.location)) {
             match self.record(&key).await? {
                 Some(derived) => drop(records.insert(key, derived)),
                 None => {
@@ -387,7 +394,7 @@ async fn copy(file: Arc<File>, bytes: u64, path: &std::path::Path) -> Result<(),
     copied.await?
 }
 
-fn place_of(capture: &CaptureId) -> (String, String) {
+fn record_key(capture: &CaptureId) -> (String, String) {
     (capture.namespace.clone(), capture.name.clone())
 }
 
@@ -395,7 +402,7 @@ fn record_path((namespace, capture): &(String, String)) -> Path {
     Path::from(format!("derived/{namespace}/{capture}.json"))
 }
 
-fn place_at(path: &Path) -> Option<(String, String)> {
+fn key_of_path(path: &Path) -> Option<(String, String)> {
     let parts: Vec<_> = path.parts().collect();
     let [_, namespace, file] = parts.as_slice() else {
         return None;
@@ -451,9 +458,9 @@ mod tests {
             };
             serde_json::to_vec(&derived).unwrap()
         };
-        assert!(Derived::read(&record(VERSION, "train"), &key).is_some());
-        assert!(Derived::read(&record(VERSION, "other"), &key).is_none());
-        assert!(Derived::read(&record(VERSION + 1, "train"), &key).is_none());
+        assert!(Derived::read(&record(RECORD_VERSION, "train"), &key).is_some());
+        assert!(Derived::read(&record(RECORD_VERSION, "other"), &key).is_none());
+        assert!(Derived::read(&record(RECORD_VERSION + 1, "train"), &key).is_none());
         assert!(Derived::read(b"{", &key).is_none());
     }
 }

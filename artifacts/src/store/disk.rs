@@ -70,17 +70,18 @@ impl Disk {
         self.root.join("incoming")
     }
 
-    /// Removes unfinished copies: everything in `incoming`, and `object_store`'s own staging files (`NAME#NUMBER`) that a
-    /// crash left elsewhere. Only while nothing is being published. Says of each whether it was there and could be removed.
+    /// Removes unfinished copies: everything in `incoming`, and `object_store`'s own staging files
+    /// (`NAME#NUMBER`) that a crash left elsewhere. Only while nothing is being published. Says of
+    /// each whether it was there and could be removed.
     pub(super) fn remove_temporary(&self) -> Result<Vec<Result<bool, StoreError>>, StoreError> {
         let mut found = files(&self.incoming())?;
-        let mut places = vec![self.root.join("objects")];
+        let mut folders = vec![self.root.join("objects")];
         for folder in ["captures", "derived"] {
             let namespaces = entries(&self.root.join(folder))?;
-            places.extend(namespaces.into_iter().filter(|path| path.is_dir()));
+            folders.extend(namespaces.into_iter().filter(|path| path.is_dir()));
         }
-        for place in places {
-            found.extend(files(&place)?.into_iter().filter(|file| is_staging(file)));
+        for folder in folders {
+            found.extend(files(&folder)?.into_iter().filter(|file| is_staging(file)));
         }
         Ok(found.iter().map(|file| remove(file)).collect())
     }

@@ -16,8 +16,8 @@ pub struct EvictionLimits {
     pub oldest: Option<Timestamp>,
 }
 
-/// Which captures go: those that are too old, and then the oldest until the rest fit, first those that have replicas elsewhere.
-/// What is `busy` stays whatever the limits say.
+/// Which captures go: those that are too old, and then the oldest until the rest fit, first those
+/// that have replicas elsewhere. What is `busy` stays whatever the limits say.
 fn outlived<'a>(
     manifests: &'a [Manifest],
     limits: EvictionLimits,
@@ -45,7 +45,7 @@ fn outlived<'a>(
         .partition(|manifest| limits.oldest.is_some_and(|oldest| manifest.created < oldest));
     let too_old = old.len();
     for (at, manifest) in old.into_iter().chain(young).enumerate() {
-        if at >= too_old && limits.bytes.is_none_or(|most| total <= most) {
+        if at >= too_old && limits.bytes.is_none_or(|max_bytes| total <= max_bytes) {
             break;
         }
         for artifact in &manifest.artifacts {
@@ -62,8 +62,8 @@ fn outlived<'a>(
 }
 
 impl Store {
-    /// Removes captures until the limits hold, the oldest first, and returns them. `copied` have replicas elsewhere and go before
-    /// others; `busy` stay.
+    /// Removes captures until the limits hold, the oldest first, and returns them. `copied` have
+    /// replicas elsewhere and go before others; `busy` stay.
     pub async fn evict_captures(
         &self,
         limits: EvictionLimits,

@@ -22,13 +22,14 @@ use super::{CHUNK_BYTES, Store, StoreError, io_error, object_path};
 /// Objects that may be hashed at once; more would take the node's disk from the workloads.
 const CONCURRENT_CHECKS: usize = 2;
 
-/// Objects whose check is remembered.
-const REMEMBERED: usize = 8192;
+/// Most objects whose check is remembered.
+const MAX_VERIFIED_REMEMBERED: usize = 8192;
 
 /// Content of an object, in order.
 pub(crate) type Content = BoxStream<'static, Result<Bytes, StoreError>>;
 
-/// Objects that this process has hashed, with the store's own tag (file, size and time of change) at that moment.
+/// Objects that this process has hashed, with the store's own tag (file, size and time of change)
+/// at that moment.
 #[derive(Debug)]
 pub(super) struct Verified {
     tags: Mutex<HashMap<String, String>>,
@@ -45,14 +46,14 @@ impl Default for Verified {
 }
 
 impl Verified {
-    fn knows(&self, sha256: &str, tag: Option<&str>) -> bool {
+    fn is_verified(&self, sha256: &str, tag: Option<&str>) -> bool {
         let tags = self.tags.lock().unwrap_or_else(PoisonError::into_inner);
         tag.is_some() && tags.get(sha256).map(String::as_str) == tag
     }
 
-    fn remember(&self, sha256: &str, tag: Option<String>) {
+    fn record_tag(&self, sha256: &str, tag: Option<String>) {
         let mut tags = self.tags.lock().unwrap_or_else(PoisonError::into_inner);
-        if tags.len() >= REMEMBERED {
+        if tags.len() >= MAX_VERIFIED_REMEMBERED {
             tags.clear();
         }
         if let Some(tag) = tag {
@@ -62,8 +63,8 @@ impl Verified {
 }
 
 impl Store {
-    /// The bytes `range` of an artifact. The whole object is checked against its SHA-256 first, once for each version of
-    /// the file that this process meets.
+    /// The bytes `range` of an artifact. The whole object is checked against its SHA-256 first,
+    /// once for each version of the file that this process meets.
     pub(crate) async fn read(&self, artifact: &Artifact, range: Range<u64>) -> Result<Content, StoreError> {
         let result = self.open_checked(artifact, range).await;
         if let Err(StoreError::Corrupt { sha256, reason }) = &result {
@@ -73,7 +74,8 @@ impl Store {
         result
     }
 
-    /// What is checked is the file that is read: one that is replaced meanwhile, by the same content, disturbs neither.
+    /// What is checked is the file that is read: one that is replaced meanwhile, by the same
+    /// content, disturbs neither.
     async fn open_checked(&self, artifact: &Artifact, range: Range<u64>) -> Result<Content, StoreError> {
         let object = self.open_object(&artifact.sha256).await?;
         let object = self.check(artifact, object).await?;
@@ -92,19 +94,19 @@ impl Store {
                 format!("{} bytes instead of {}", object.bytes, artifact.bytes),
             ));
         }
-        if self.verified.knows(sha256, object.tag.as_deref()) {
+        if self.verified.is_verified(sha256, object.tag.as_deref()) {
             return Ok(object);
         }
         let _permit = self.verified.checks.acquire().await;
-        // Another request did it while this one waited for its turn.
-        if self.verified.knows(sha256, object.tag.as_deref()) {
+        // Another request may have checked the object while this one waited for its permit.
+        if self.verified.is_verified(sha256, object.tag.as_deref()) {
             return Ok(object);
         }
         let (object, digest) = object.hash().await?;
         if digest != sha256 {
             return Err(corrupt(sha256, format!("its content has the SHA-256 {digest}")));
         }
-        self.verified.remember(sha256, object.tag.clone());
+        self.verified.record_tag(sha256, object.tag.clone());
         Ok(object)
     }
 
@@ -130,7 +132,7 @@ impl Store {
     }
 }
 
-/// An object's file that was opened, and what the store says of it.
+/// The open file of an object, with its path, entity tag and size.
 struct Object {
     file: File,
     path: PathBuf,

@@ -1,17 +1,21 @@
 //! Timelines of other nodes' captures, which the gateway hands over for an analysis of several.
 //!
-//! An analysis runs on one node. What that node lacks the gateway brings: it reviewed the caller's right to every capture, reads the
-//! timeline from the agent of its node or from the object store, and puts it here over the connection by which it asks for everything.
-//! So an agent never holds a credential for another node's captures, and there is nothing to steal or to replay.
+//! An analysis runs on one node. What that node lacks the gateway brings: it reviewed the caller's
+//! right to every capture, reads the timeline from the agent of its node or from the object store,
+//! and puts it here over the connection by which it asks for everything. So an agent never holds a
+//! credential for another node's captures, and there is nothing to steal or to replay.
 //!
-//! - A compromised agent sees the timelines that somebody with the right to both captures had compared on it, and no others.
-//! - Only who has `put` on the nonResourceURL `/v1/inputs` hands anything over: the gateway. Readers cannot fill the disk or claim
-//!   that a file is somebody's capture.
-//! - A content is taken whole or not at all: its size is known before, its SHA-256 is computed while it comes, and the floor of free
-//!   space and the bound of derived artifacts hold.
-//! - Whoever asks for an analysis of a capture that was handed over needs the right to its session, as for any other.
-//! - The file has no name: it goes with the last conversion that reads it, ten minutes after it came, or with the process. What
-//!   the capture is called stays known for a time, so that a kept result needs no content.
+//! - A compromised agent sees the timelines that somebody with the right to both captures had
+//!   compared on it, and no others.
+//! - Only who has `put` on the nonResourceURL `/v1/inputs` hands anything over: the gateway.
+//!   Readers cannot fill the disk or claim that a file is somebody's capture.
+//! - A content is taken whole or not at all: its size is known before, its SHA-256 is computed
+//!   while it comes, and the floor of free space and the bound of derived artifacts hold.
+//! - Whoever asks for an analysis of a capture that was handed over needs the right to its session,
+//!   as for any other.
+//! - The file has no name: it goes with the last conversion that reads it, ten minutes after it
+//!   came, or with the process. What the capture is called stays known for a time, so that a kept
+//!   result needs no content.
 
 use std::collections::BTreeMap;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -31,24 +35,24 @@ use tokio::time::timeout;
 use super::{Store, StoreError, io_error};
 use crate::manifest::{CaptureId, Manifest, ManifestError};
 
-/// How long a content stays for conversions that begin.
-const LIFETIME: Duration = Duration::from_mins(10);
-/// Longest transfer of one.
-const DEADLINE: Duration = Duration::from_mins(10);
-/// Longest pause within one.
-const STALL: Duration = Duration::from_mins(1);
-/// Captures that are remembered.
-const REMEMBERED: usize = 256;
+/// How long the content of a timeline is kept for conversions that begin.
+const CONTENT_TTL: Duration = Duration::from_mins(10);
+/// Longest transfer of a timeline.
+const TRANSFER_TIMEOUT: Duration = Duration::from_mins(10);
+/// Longest pause within a transfer.
+const STALL_TIMEOUT: Duration = Duration::from_mins(1);
+/// Most captures whose manifests are remembered.
+const MAX_RECEIVED_CAPTURES: usize = 256;
 
-/// What was handed over.
+/// The timelines that the gateway uploaded.
 #[derive(Debug, Default)]
 pub(super) struct Received(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
     captures: BTreeMap<CaptureId, Entry>,
-    /// Bytes of what is on its way.
-    coming: u64,
+    /// Bytes of transfers that are under way.
+    incoming_bytes: u64,
 }
 
 #[derive(Debug)]
@@ -65,25 +69,25 @@ impl Entry {
 }
 
 impl State {
-    /// Releases what came too long ago.
+    /// Releases contents that are older than [`CONTENT_TTL`].
     fn expire(&mut self, now: Instant) {
         for entry in self.captures.values_mut() {
-            if now.saturating_duration_since(entry.since) >= LIFETIME {
+            if now.saturating_duration_since(entry.since) >= CONTENT_TTL {
                 entry.content = None;
             }
         }
     }
 
-    /// Bytes of what is here and on its way.
+    /// Bytes of contents that are kept and of transfers that are under way.
     fn bytes(&self) -> u64 {
         let here = self.captures.values().filter(|entry| entry.content.is_some());
         here.filter_map(Entry::timeline)
             .map(bytes_of)
-            .fold(self.coming, u64::saturating_add)
+            .fold(self.incoming_bytes, u64::saturating_add)
     }
 
     fn keep(&mut self, manifest: Manifest, file: File, now: Instant) {
-        if self.captures.len() >= REMEMBERED {
+        if self.captures.len() >= MAX_RECEIVED_CAPTURES {
             let oldest = self.captures.iter().min_by_key(|(_, entry)| entry.since);
             if let Some(oldest) = oldest.map(|(capture, _)| capture.clone()) {
                 self.captures.remove(&oldest);
@@ -104,7 +108,7 @@ impl Received {
     }
 }
 
-/// Room for what is on its way, given free however it ends.
+/// The bytes that a transfer reserves; dropping it releases them.
 struct Reservation<'a> {
     received: &'a Received,
     bytes: u64,
@@ -113,12 +117,12 @@ struct Reservation<'a> {
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         let mut state = self.received.locked();
-        state.coming = state.coming.saturating_sub(self.bytes);
+        state.incoming_bytes = state.incoming_bytes.saturating_sub(self.bytes);
     }
 }
 
 impl Store {
-    /// A capture that was handed over, and its timeline unless that is gone again.
+    /// The manifest of a capture that was received, and its timeline while that is kept.
     pub(crate) fn received(&self, capture: &CaptureId) -> Option<(Manifest, Option<Arc<File>>)> {
         let mut state = self.received.locked();
         state.expire(Instant::now());
@@ -126,7 +130,8 @@ impl Store {
         Some((entry.manifest.clone(), entry.content.clone()))
     }
 
-    /// Takes the timeline that `manifest` names, and that alone. Nothing is kept of one that is not what the manifest says.
+    /// Receives the timeline that `manifest` names. Nothing is kept of a content whose size or
+    /// digest is another.
     pub(crate) async fn receive<E: std::fmt::Display>(
         &self,
         manifest: Manifest,
@@ -135,15 +140,15 @@ impl Store {
         manifest.validate()?;
         let no_timeline = || ManifestError::Artifact(TIMELINE.to_owned());
         let timeline = manifest.artifact(TIMELINE).ok_or_else(no_timeline)?.clone();
-        let _room = self.reserve(bytes_of(&timeline))?;
+        let _reservation = self.reserve(bytes_of(&timeline))?;
         let file = self.unnamed_file().await?;
-        let received = timeout(DEADLINE, take(&timeline, file, content)).await;
-        let slow = |_elapsed| StoreError::InputBroken(format!("it took longer than {DEADLINE:?}"));
+        let received = timeout(TRANSFER_TIMEOUT, write_checked(&timeline, file, content)).await;
+        let slow = |_elapsed| StoreError::InputBroken(format!("it took longer than {TRANSFER_TIMEOUT:?}"));
         let file = received.map_err(slow)??;
         let state = Arc::clone(&self.received.0);
         self.received.locked().keep(manifest, file, Instant::now());
         tokio::spawn(async move {
-            tokio::time::sleep(LIFETIME).await;
+            tokio::time::sleep(CONTENT_TTL).await;
             state
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
@@ -155,12 +160,12 @@ impl Store {
     fn reserve(&self, bytes: u64) -> Result<Reservation<'_>, StoreError> {
         let mut state = self.received.locked();
         state.expire(Instant::now());
-        let limit = self.options.form_bytes;
+        let limit = self.options.derived_bytes;
         if state.bytes().saturating_add(bytes) > limit {
             return Err(StoreError::InputTooLarge { bytes, limit });
         }
-        self.refuse_below_floor(bytes.saturating_add(state.coming))?;
-        state.coming = state.coming.saturating_add(bytes);
+        self.refuse_below_floor(bytes.saturating_add(state.incoming_bytes))?;
+        state.incoming_bytes = state.incoming_bytes.saturating_add(bytes);
         drop(state);
         Ok(Reservation {
             received: &self.received,
@@ -193,7 +198,7 @@ fn unnamed(path: &Path) -> std::io::Result<File> {
 }
 
 /// Writes the content to `file` if it is the artifact.
-async fn take<E: std::fmt::Display>(
+async fn write_checked<E: std::fmt::Display>(
     artifact: &Artifact,
     file: File,
     mut content: impl Stream<Item = Result<Bytes, E>> + Unpin,
@@ -208,8 +213,8 @@ async fn take<E: std::fmt::Display>(
     let (mut sha256, mut found) = (Sha256::new(), 0_u64);
     let write = async {
         loop {
-            let stalled = |_elapsed| StoreError::InputBroken(format!("nothing came for {STALL:?}"));
-            let Some(piece) = timeout(STALL, content.next()).await.map_err(stalled)? else {
+            let stalled = |_elapsed| StoreError::InputBroken(format!("nothing came for {STALL_TIMEOUT:?}"));
+            let Some(piece) = timeout(STALL_TIMEOUT, content.next()).await.map_err(stalled)? else {
                 break;
             };
             let piece = piece.map_err(|error| StoreError::InputBroken(error.to_string()))?;
@@ -273,9 +278,9 @@ mod tests {
     fn a_content_ends_with_its_lifetime_and_its_name_stays() {
         let (mut state, now) = (State::default(), Instant::now());
         state.keep(manifest("a"), tempfile::tempfile().unwrap(), now);
-        state.expire(now + LIFETIME.saturating_sub(Duration::from_secs(1)));
+        state.expire(now + CONTENT_TTL.saturating_sub(Duration::from_secs(1)));
         assert_eq!(state.bytes(), 3);
-        state.expire(now + LIFETIME);
+        state.expire(now + CONTENT_TTL);
         assert_eq!((state.bytes(), state.captures.len()), (0, 1));
         assert!(state.captures.values().all(|entry| entry.content.is_none()));
     }
@@ -283,11 +288,11 @@ mod tests {
     #[test]
     fn the_oldest_name_is_forgotten_first() {
         let (mut state, now) = (State::default(), Instant::now());
-        for at in 0..=REMEMBERED {
+        for at in 0..=MAX_RECEIVED_CAPTURES {
             let since = now + Duration::from_secs(u64::try_from(at).unwrap());
             state.keep(manifest(&format!("c{at}")), tempfile::tempfile().unwrap(), since);
         }
-        assert_eq!(state.captures.len(), REMEMBERED);
+        assert_eq!(state.captures.len(), MAX_RECEIVED_CAPTURES);
         assert!(!state.captures.contains_key(&manifest("c0").capture));
     }
 }

@@ -20,9 +20,10 @@ pub struct Swept {
 }
 
 impl Store {
-    /// Removes what belongs to none of the `live` captures, objects that nothing refers to, and unfinished copies. While a
-    /// live capture has a manifest that this version cannot read, no object is removed. What cannot be removed stops nothing:
-    /// it is logged and counted, and left to the next sweep. Safe to repeat.
+    /// Removes what belongs to none of the `live` captures, objects that nothing refers to, and
+    /// unfinished copies. While a live capture has a manifest that this version cannot read, no
+    /// object is removed. What cannot be removed stops nothing: it is logged and counted, and left
+    /// to the next sweep. Safe to repeat.
     pub async fn sweep(&self, live: &HashSet<CaptureId>) -> Result<Swept, StoreError> {
         let contents = self.contents.write().await;
         let mut swept = Swept {
@@ -58,8 +59,8 @@ impl Store {
             tracing::warn!(%namespace, capture = %name, %reason, "manifest cannot be read; no object is removed");
         }
         let captures = listing.manifests.iter().map(|manifest| &manifest.capture).collect();
-        for place in self.derived_of_others(&captures).await? {
-            self.succeeded(self.remove_derived(&place).await);
+        for key in self.derived_of_others(&captures).await? {
+            self.succeeded(self.remove_derived(&key).await);
         }
         self.succeeded(self.trim_records(None).await);
         // A manifest that stays keeps its objects: they are asked for anew.
@@ -117,7 +118,8 @@ mod tests {
     use crate::metrics::ArtifactMetrics;
     use crate::store::{Publication, SourceFile, StoreOptions};
 
-    /// An object store in which what `stays` names cannot be removed, and what `fails` names cannot be read.
+    /// An object store in which what `stays` names cannot be removed, and what `fails` names cannot
+    /// be read.
     #[derive(Debug)]
     struct Stubborn {
         inner: Arc<dyn ObjectStore>,

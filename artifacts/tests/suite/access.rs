@@ -167,7 +167,7 @@ async fn a_permission_is_remembered_for_its_lifetime_and_a_refusal_for_a_moment(
 }
 
 #[tokio::test]
-async fn n9_a_right_that_is_missing_costs_one_review_and_then_none_for_a_moment() {
+async fn a_right_that_is_missing_costs_one_review_and_then_none_for_a_moment() {
     let captures = Captures::new().await;
     let api = api_server(&USERS, &rights());
     let options = ReviewerOptions {
@@ -255,7 +255,7 @@ async fn a_token_for_this_service_is_known_beside_those_of_the_api_server() {
 }
 
 #[tokio::test]
-async fn h5_a_token_of_the_gateway_for_one_node_is_refused_by_another() {
+async fn a_token_of_the_gateway_for_one_node_is_refused_by_another() {
     let captures = Captures::new().await;
     let api = api_server(&["gateway"], &[("gateway", sessions()), ("gateway", raw())]);
     let agent_of = |node: &str| {

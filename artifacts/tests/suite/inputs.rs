@@ -1,4 +1,5 @@
-//! Timelines of other nodes' captures that the gateway hands over, over real HTTP: each way in which they could be had or forged.
+//! Timelines of other nodes' captures that the gateway hands over, over real HTTP: each way in
+//! which they could be had or forged.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ impl Rig {
         let root = captures.root.path();
         let options = StoreOptions {
             free_bytes_floor: 0,
-            form_bytes: 200,
+            derived_bytes: 200,
             ..StoreOptions::default()
         };
         let store = Store::open(&root.join("small"), options, captures.metrics.clone())
@@ -98,7 +99,8 @@ impl Rig {
         Self { captures, listening }
     }
 
-    /// Hands a content over as `user`, as the capture `far/away` of that UID and of the session `far/session`.
+    /// Hands a content over as `user`, as the capture `far/away` of that UID and of the session
+    /// `far/session`.
     async fn put(&self, user: &str, uid: &str, bytes: usize, sha256: &str, content: &str) -> Answer {
         let request = format!(
             "PUT /v1/inputs/far/away/{uid}?session=session&session_id=01234567&bytes={bytes}&sha256={sha256} HTTP/1.1\r\n\
@@ -140,7 +142,8 @@ async fn a_capture_that_is_handed_over_is_compared_by_those_alone_who_may_read_i
     assert_eq!((rig.inputs("taken"), rig.left()), (1, 0), "no path leads to it");
     let answer = rig.compare("gateway", "uid").await;
     assert_eq!((answer.status, answer.text()), (200, format!("{TIMELINE}+{CONTENT}")));
-    // Who may read the first session alone hears the same of a capture that is there and of one that is not.
+    // Who may read the first session alone hears the same of a capture that is there and of one
+    // that is not.
     for uid in ["uid", "another"] {
         let answer = rig.compare("reader", uid).await;
         assert_eq!((answer.status, answer.reason().as_str()), (403, "Forbidden"), "{uid}");

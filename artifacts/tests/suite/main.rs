@@ -13,7 +13,7 @@
 #[cfg(feature = "node")]
 mod access;
 #[cfg(feature = "node")]
-mod forms;
+mod derived;
 #[cfg(feature = "node")]
 mod http;
 #[cfg(feature = "node")]

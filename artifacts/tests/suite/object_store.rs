@@ -1,4 +1,5 @@
-//! Publishing to a real server of S3, reading back, removing and sweeping; and what becomes of all that when the server fails.
+//! Publishing to a real server of S3, reading back, removing and sweeping; and what becomes of all
+//! that when the server fails.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -7,7 +8,7 @@ use bytes::Bytes;
 use clap::Parser;
 use flopwatch_api::artifact::{Artifact, Output};
 use flopwatch_api::capture::SessionReference;
-use flopwatch_artifacts::object_store::{Bucket, BucketError, Contents, Limits, StoreArguments, Stored};
+use flopwatch_artifacts::object_store::{Bucket, Contents, Limits, ObjectStoreError, StoreArguments, Stored};
 use flopwatch_artifacts::{CaptureId, MANIFEST_VERSION, Manifest};
 use flopwatch_bucket_rig::{BUCKET, S3Server};
 use futures::future::BoxFuture;
@@ -122,7 +123,11 @@ fn capture(name: &str) -> (Manifest, Files) {
     (manifest, Files(files.into()))
 }
 
-async fn read(bucket: &Bucket, stored: &Stored, range: std::ops::Range<u64>) -> (Vec<u8>, Result<(), BucketError>) {
+async fn read(
+    bucket: &Bucket,
+    stored: &Stored,
+    range: std::ops::Range<u64>,
+) -> (Vec<u8>, Result<(), ObjectStoreError>) {
     let mut content = match bucket.read(stored, &stored.manifest.artifacts[0], range).await {
         Ok(content) => content,
         Err(error) => return (Vec::new(), Err(error)),
@@ -174,7 +179,7 @@ async fn what_was_published_is_read_back_whole_and_in_parts() {
         "{keys:?}"
     );
     assert_eq!(
-        bucket.place(&id("a")),
+        bucket.url(&id("a")),
         "s3://profiles/team/a/cluster/captures/team/a/uid-of-a/"
     );
 }
@@ -187,7 +192,7 @@ async fn nobody_sees_a_capture_whose_upload_broke_off_and_the_next_try_goes_on_w
     // The head of the first object, the beginning of its upload, and one part.
     server.fail_after(3);
     let broken = bucket.publish(&manifest, &files).await.unwrap_err();
-    assert!(broken.is_passing(), "{broken}");
+    assert!(broken.is_transient(), "{broken}");
     server.recover();
     assert!(!bucket.has_manifest(&id("a")).await.unwrap());
     // The timeline arrives, the manifest does not.
@@ -197,7 +202,7 @@ async fn nobody_sees_a_capture_whose_upload_broke_off_and_the_next_try_goes_on_w
     assert!(!bucket.has_manifest(&id("a")).await.unwrap());
     server.stop();
     let down = bucket.publish(&manifest, &files).await.unwrap_err();
-    assert!(down.is_passing(), "{down}");
+    assert!(down.is_transient(), "{down}");
     server.start_again().await;
     let before = server.writes();
     let sha256 = bucket.publish(&manifest, &files).await.unwrap();
@@ -229,13 +234,13 @@ async fn a_corrupt_object_is_told_and_never_handed_on_as_good() {
     assert!(read(&bucket, &stored, 0..1000).await.1.is_ok());
     let (found, ended) = read(&bucket, &stored, 10_000_000..10_000_001).await;
     assert!(
-        found.is_empty() && matches!(ended, Err(BucketError::Corrupt { .. })),
+        found.is_empty() && matches!(ended, Err(ObjectStoreError::Corrupt { .. })),
         "{ended:?}"
     );
     // What is known as damaged is not begun again.
     let (found, ended) = read(&bucket, &stored, 0..bytes).await;
     assert!(
-        found.is_empty() && matches!(ended, Err(BucketError::Corrupt { .. })),
+        found.is_empty() && matches!(ended, Err(ObjectStoreError::Corrupt { .. })),
         "{ended:?}"
     );
     // A client that has not met it yet gets an end before the end.
@@ -246,28 +251,28 @@ async fn a_corrupt_object_is_told_and_never_handed_on_as_good() {
         "{} bytes",
         found.len()
     );
-    assert!(matches!(ended, Err(BucketError::Corrupt { .. })), "{ended:?}");
+    assert!(matches!(ended, Err(ObjectStoreError::Corrupt { .. })), "{ended:?}");
 
     for wrong in [&whole[..1000], b""] {
         std::fs::write(&file, wrong).unwrap();
         let (found, ended) = read(&bucket, &stored, 0..bytes).await;
         assert!(
-            found.is_empty() && matches!(ended, Err(BucketError::Corrupt { .. })),
+            found.is_empty() && matches!(ended, Err(ObjectStoreError::Corrupt { .. })),
             "{ended:?}"
         );
         let (_, ended) = read(&bucket, &stored, 5_000_000..5_000_010).await;
-        assert!(matches!(ended, Err(BucketError::Corrupt { .. })), "{ended:?}");
+        assert!(matches!(ended, Err(ObjectStoreError::Corrupt { .. })), "{ended:?}");
     }
     std::fs::remove_file(&file).unwrap();
     let (_, ended) = read(&bucket, &stored, 0..bytes).await;
     assert!(
-        matches!(&ended, Err(BucketError::Corrupt { reason, .. }) if reason == "it is missing"),
+        matches!(&ended, Err(ObjectStoreError::Corrupt { reason, .. }) if reason == "it is missing"),
         "{ended:?}"
     );
     std::fs::write(server.object("manifest.json"), "{").unwrap();
     assert!(matches!(
         bucket.find(&id("a"), &sha256).await,
-        Err(BucketError::Corrupt { .. })
+        Err(ObjectStoreError::Corrupt { .. })
     ));
 }
 
@@ -299,7 +304,7 @@ async fn forge(server: &S3Server, bucket: &Bucket, victim: &Manifest, content: &
 }
 
 #[tokio::test]
-async fn n6_objects_and_a_manifest_that_fits_them_are_refused_where_another_wrote_them() {
+async fn objects_and_a_manifest_that_fits_them_are_refused_where_another_wrote_them() {
     for also_artifacts in [false, true] {
         let server = S3Server::start().await;
         let bucket = bucket(&server);
@@ -310,8 +315,8 @@ async fn n6_objects_and_a_manifest_that_fits_them_are_refused_where_another_wrot
         forge(&server, &bucket, &manifest, &content, also_artifacts).await;
         let refused = bucket.find(&id("a"), &sha256).await.unwrap_err();
         assert!(
-            matches!(&refused, BucketError::Corrupt { reason, .. } if reason.contains("status"))
-                && !refused.is_passing(),
+            matches!(&refused, ObjectStoreError::Corrupt { reason, .. } if reason.contains("status"))
+                && !refused.is_transient(),
             "{refused}"
         );
         // It holds together: by itself it cannot be told from a right one.
@@ -326,7 +331,7 @@ async fn n6_objects_and_a_manifest_that_fits_them_are_refused_where_another_wrot
             assert_eq!(found, files.0["timeline.h5"][..1]);
         } else {
             assert!(
-                found.is_empty() && matches!(ended, Err(BucketError::Corrupt { .. })),
+                found.is_empty() && matches!(ended, Err(ObjectStoreError::Corrupt { .. })),
                 "{ended:?}"
             );
         }
@@ -334,7 +339,7 @@ async fn n6_objects_and_a_manifest_that_fits_them_are_refused_where_another_wrot
 }
 
 #[tokio::test]
-async fn n6_a_nodes_credential_may_be_one_that_can_only_write() {
+async fn a_nodes_credential_may_be_one_that_can_only_write() {
     let server = S3Server::start().await;
     let node = arguments(&server).open_with("cluster", limits(), S3Server::writer_credentials);
     let node = node.unwrap().unwrap();
@@ -353,7 +358,7 @@ async fn n6_a_nodes_credential_may_be_one_that_can_only_write() {
         ("list_fleet_files", listed.map(drop)),
     ] {
         assert!(
-            matches!(refused, Err(BucketError::Refused { .. })),
+            matches!(refused, Err(ObjectStoreError::Refused { .. })),
             "{what}: {refused:?}"
         );
     }
@@ -374,7 +379,7 @@ async fn what_is_not_what_its_manifest_says_is_not_stored() {
         files.0.insert("timeline.h5".to_owned(), vec![1; bytes]);
         let refused = bucket.publish(&manifest, &files).await.unwrap_err();
         assert!(
-            matches!(refused, BucketError::Source { .. }) && !refused.is_passing(),
+            matches!(refused, ObjectStoreError::Source { .. }) && !refused.is_transient(),
             "{refused}"
         );
         assert!(!bucket.has_manifest(&id("a")).await.unwrap());
@@ -401,7 +406,7 @@ async fn credentials_that_are_refused_and_a_bucket_that_is_missing_have_reasons_
         let Ok(Some(bucket)) = refused else { continue };
         let refused = bucket.publish(&manifest, &files).await.unwrap_err();
         assert!(
-            matches!(refused, BucketError::Refused { .. }) && !refused.is_passing(),
+            matches!(refused, ObjectStoreError::Refused { .. }) && !refused.is_transient(),
             "{refused}"
         );
         let message = format!("{refused} {refused:?}");
@@ -410,12 +415,12 @@ async fn credentials_that_are_refused_and_a_bucket_that_is_missing_have_reasons_
             "{message}"
         );
         let unread = bucket.find(&id("a"), &"0".repeat(64)).await.unwrap_err();
-        assert!(matches!(unread, BucketError::Refused { .. }), "{unread}");
+        assert!(matches!(unread, ObjectStoreError::Refused { .. }), "{unread}");
     }
     server.remove_bucket();
     let missing = bucket(&server).publish(&manifest, &files).await.unwrap_err();
     assert!(
-        matches!(&missing, BucketError::NoBucket(name) if name == BUCKET),
+        matches!(&missing, ObjectStoreError::NoBucket(name) if name == BUCKET),
         "{missing}"
     );
 }
@@ -432,17 +437,18 @@ async fn files_of_the_fleet_lie_beside_captures_and_no_sweep_removes_them() {
     bucket.put_fleet_file(other, Bytes::new()).await.unwrap();
     let keys: Vec<String> = server.objects().into_iter().map(|(key, _)| key).collect();
     assert_eq!(keys, [path, other].map(|path| format!("team/a/cluster/{path}")));
-    let listed =
-        async |folder: &str| -> Result<Vec<_>, BucketError> { bucket.list_fleet_files(folder).try_collect().await };
+    let listed = async |folder: &str| -> Result<Vec<_>, ObjectStoreError> {
+        bucket.list_fleet_files(folder).try_collect().await
+    };
     let day = listed("fleet/v1/table=rows/date=2026-11-25/").await.unwrap();
     let told: Vec<_> = day.iter().map(|file| (file.path.as_str(), file.bytes)).collect();
     assert_eq!(told, [(path, 4)]);
     assert!(listed("fleet/v1/table=rows/date=2026-11-2/").await.unwrap().is_empty());
     assert_eq!(bucket.get_fleet_file(path, 4).await.unwrap(), "rows");
     let large = bucket.get_fleet_file(path, 3).await.unwrap_err();
-    assert!(matches!(large, BucketError::Corrupt { .. }), "{large}");
+    assert!(matches!(large, ObjectStoreError::Corrupt { .. }), "{large}");
     let missing = bucket.get_fleet_file("fleet/v1/x", 3).await.unwrap_err();
-    assert!(matches!(missing, BucketError::Missing(_)), "{missing}");
+    assert!(matches!(missing, ObjectStoreError::Missing(_)), "{missing}");
     // Nothing else of the bucket is reached by it.
     for foreign in ["captures/team/a/uid/manifest.json", "../x", "", "/"] {
         assert!(bucket.put_fleet_file(foreign, Bytes::new()).await.is_err(), "{foreign}");
@@ -452,13 +458,13 @@ async fn files_of_the_fleet_lie_beside_captures_and_no_sweep_removes_them() {
     bucket.sweep(&HashSet::new(), later).await.unwrap();
     assert_eq!(server.objects().len(), 2);
     server.stop();
-    assert!(listed("fleet/v1/table=rows/").await.unwrap_err().is_passing());
+    assert!(listed("fleet/v1/table=rows/").await.unwrap_err().is_transient());
     assert!(
         bucket
             .put_fleet_file(path, Bytes::new())
             .await
             .unwrap_err()
-            .is_passing()
+            .is_transient()
     );
     server.start_again().await;
     assert_eq!(bucket.get_fleet_file(path, 4).await.unwrap(), "rows");
@@ -482,7 +488,7 @@ async fn a_capture_that_is_removed_leaves_nothing() {
         "{keys:?}"
     );
     server.stop();
-    assert!(bucket.remove(&id("b")).await.unwrap_err().is_passing());
+    assert!(bucket.remove(&id("b")).await.unwrap_err().is_transient());
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! What the tests of the service share: a store with captures, a service that listens, a client of bare sockets, and who may
-//! read what.
+//! What the tests of the service share: a store with captures, a service that listens, a client of
+//! bare sockets, and who may read what.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

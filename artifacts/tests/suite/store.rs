@@ -167,7 +167,8 @@ async fn a_crash_at_any_point_leaves_nothing_after_the_sweep() {
         .into_iter()
         .filter(|path| path.contains("live") || path.contains(HELLO))
         .collect::<Vec<_>>();
-    // While a copy is under way; between object and manifest; while object or manifest are renamed into their place.
+    // While a copy is under way; between object and manifest; while object or manifest are renamed
+    // into their place.
     fs::create_dir_all(rig.root.path().join("incoming")).unwrap();
     fs::write(rig.root.path().join("incoming/0#1"), "half").unwrap();
     fs::write(rig.root.path().join("incoming/7"), "whole").unwrap();

@@ -1,4 +1,5 @@
-//! Timelines of raw captures on demand, over real HTTP. What makes them here writes what it was given; the agent's own tests have the real one.
+//! Timelines of raw captures on demand, over real HTTP. What makes them here writes what it was
+//! given; the agent's own tests have the real one.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -206,11 +207,11 @@ async fn who_asks_for_the_timeline_of_a_raw_capture_gets_it_and_it_is_made_once(
     // The list says that it can be had, with everything that is made of it.
     let list = listening.get(&artifacts_path("team", "train"), &[]).await.json();
     assert_eq!(
-        list["forms"].as_array().unwrap().len(),
+        list["derived"].as_array().unwrap().len(),
         catalogue::artifacts().count() + 1
     );
     assert_eq!(
-        (&list["forms"][0]["name"], &list["forms"][0]["path"]),
+        (&list["derived"][0]["name"], &list["derived"][0]["path"]),
         (&"timeline.h5".into(), &path.into())
     );
 }
@@ -292,7 +293,7 @@ async fn no_timeline_is_made_where_the_disk_or_the_bounds_have_no_room_for_it() 
     assert!(answer.text().contains("free"), "{}", answer.text());
     assert_eq!(rig.transforms(), 0, "what would not fit is not begun");
     let small = StoreOptions {
-        form_bytes: 10,
+        derived_bytes: 10,
         ..options()
     };
     let rig = rig.again(small).await;
@@ -321,5 +322,5 @@ async fn what_is_made_of_a_raw_capture_needs_the_right_to_it() {
     }
     let base = artifacts_path("team", "train");
     let list = listening.get(&base, &[("Authorization", "Bearer reader")]).await.json();
-    assert_eq!(list["forms"], serde_json::json!([]));
+    assert_eq!(list["derived"], serde_json::json!([]));
 }

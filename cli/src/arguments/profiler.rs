@@ -1,13 +1,14 @@
-//! Which profiler a session asks for, and the options of Nsight Compute.
+//! Arguments of `kubectl flopwatch` that choose the profiler of a session, and the options of
+//! Nsight Compute.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use flopwatch_api::profiler::{MAX_LAUNCHES, NcuOptions, NcuSet, ProfilerType};
 
-/// Reads which profiler a session asks for: a word of the table of profilers.
+/// Parser of the argument `--profiler`: one of the words of [`ProfilerType::ALL`].
 pub(super) fn profiler() -> impl TypedValueParser<Value = ProfilerType> {
-    let words = ProfilerType::ALL.map(|profiler| PossibleValue::new(profiler.word()).help(profiler.about()));
-    PossibleValuesParser::new(words).try_map(|word| ProfilerType::from_word(&word).ok_or("there is no such profiler"))
+    let values = ProfilerType::ALL.map(|profiler| PossibleValue::new(profiler.word()).help(profiler.about()));
+    PossibleValuesParser::new(values).try_map(|word| ProfilerType::from_word(&word).ok_or("there is no such profiler"))
 }
 
 /// What Nsight Compute collects of each launch.
@@ -34,7 +35,8 @@ impl From<Set> for NcuSet {
     }
 }
 
-/// Options of Nsight Compute; one that is given needs `--profiler ncu`, which the API server checks.
+/// Options of Nsight Compute; one that is given needs `--profiler ncu`, which the API server
+/// checks.
 #[derive(Debug, Default, Args)]
 pub struct NcuArguments {
     /// What Nsight Compute collects of each launch; default: basic
@@ -52,12 +54,12 @@ pub struct NcuArguments {
 }
 
 impl NcuArguments {
-    /// The options, where any is given.
+    /// The options with their defaults; none where no argument is given.
     pub fn options(&self) -> Option<NcuOptions> {
-        let given =
+        let is_any_given =
             self.set.is_some() || self.kernel.is_some() || self.top_kernels_of.is_some() || self.launches.is_some();
         let default = NcuOptions::default();
-        given.then(|| NcuOptions {
+        is_any_given.then(|| NcuOptions {
             set: self.set.map_or(default.set, NcuSet::from),
             kernel_regex: self.kernel.clone(),
             top_kernels_of: self.top_kernels_of.clone(),

@@ -41,6 +41,7 @@ impl From<RecentArguments> for ProfileArguments {
             pod: Some(recent.pod),
             template: None,
             replica: false,
+            wait_for_pod: false,
             start: None,
             containers: recent.containers,
             duration: Window(recent.seconds),

@@ -1,4 +1,4 @@
-//! Arguments as programs give them that are no shell: the same words, with the same checks.
+//! Parses arguments that a program gives instead of a shell: the same words, with the same checks.
 
 use clap::{ArgMatches, Args, Command, FromArgMatches as _};
 
@@ -17,14 +17,15 @@ pub struct ReachArguments {
 }
 
 impl ReachArguments {
-    /// Those that the words give, and the environment beside.
+    /// Parses the words; options that they lack come from the environment. The error is `Usage`
+    /// with clap's sentence.
     pub fn of_words(words: Vec<String>) -> Result<Self, Error> {
         Self::from_arg_matches(&matches::<Self>(words)?).map_err(|error| refused(&error))
     }
 }
 
 impl ProfileArguments {
-    /// Those that the words behind `profile` give.
+    /// Parses the words that follow `profile`. The error is `Usage` with clap's sentence.
     pub fn of_words(words: Vec<String>) -> Result<Self, Error> {
         Self::from_arg_matches(&matches::<Self>(words)?).map_err(|error| refused(&error))
     }
@@ -36,7 +37,7 @@ fn matches<A: Args>(words: Vec<String>) -> Result<ArgMatches, Error> {
     matches.map_err(|error| refused(&error))
 }
 
-/// The sentence of a message that goes on with the usage of a command line.
+/// The error with the first sentence of clap's message, without the usage of a command line.
 fn refused(error: &clap::Error) -> Error {
     let text = error.to_string();
     let sentence = text.split("\n\n").next().unwrap_or_default();
@@ -64,12 +65,12 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_said_in_a_sentence() {
-        let said = |text: &str| ProfileArguments::of_words(words(text)).unwrap_err().to_string();
+        let refusal = |text: &str| ProfileArguments::of_words(words(text)).unwrap_err().to_string();
         assert_eq!(
-            said("--duration=0 trainer"),
+            refusal("--duration=0 trainer"),
             "invalid value '0' for '--duration <TIME>': a window is 1 to 300 seconds long"
         );
-        assert!(said("Trainer").contains("a name has lower-case letters"));
-        assert!(said("--nothing=1 trainer").starts_with("unexpected argument '--nothing'"));
+        assert!(refusal("Trainer").contains("a name has lower-case letters"));
+        assert!(refusal("--nothing=1 trainer").starts_with("unexpected argument '--nothing'"));
     }
 }

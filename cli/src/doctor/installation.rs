@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 
-use crate::doctor::{Finding, Level, Seen, World};
+use crate::doctor::{Finding, Level, Lookup, World};
 use crate::gateway::is_ready;
 
 /// Label that tells Flopwatch's pods apart.
@@ -13,18 +13,18 @@ pub(super) fn examine(world: &World) -> Vec<Finding> {
     let namespace = &world.flopwatch_namespace;
     let mut findings = Vec::new();
     match &world.installation {
-        Seen::Hidden => findings.push(Finding::new(
+        Lookup::Hidden => findings.push(Finding::new(
             Level::Unchecked,
             format!("whether Flopwatch runs: you may not list pods in namespace {namespace}"),
         )),
-        Seen::Absent => findings.push(
+        Lookup::Absent => findings.push(
             Finding::new(
                 Level::BlocksAll,
                 format!("nothing of Flopwatch runs in namespace {namespace}"),
             )
             .remedy("name the namespace that it is installed in (--flopwatch-namespace), or install it"),
         ),
-        Seen::Found(pods) => {
+        Lookup::Found(pods) => {
             findings.push(component(
                 pods,
                 "controller",
@@ -43,7 +43,7 @@ pub(super) fn examine(world: &World) -> Vec<Finding> {
             }
         }
     }
-    if let Seen::Found(settings) = &world.settings {
+    if let Lookup::Found(settings) = &world.settings {
         let data = settings.data.as_ref();
         if data
             .and_then(|data| data.get("capturesSuspended"))

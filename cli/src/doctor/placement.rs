@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Node, Pod};
 use kube::ResourceExt as _;
 
 use crate::doctor::installation::{is_component, see};
-use crate::doctor::{Finding, Level, Seen, World};
+use crate::doctor::{Finding, Level, Lookup, World};
 use crate::gateway::is_ready;
 
 pub(super) fn examine(world: &World) -> Vec<Finding> {
@@ -17,17 +17,17 @@ pub(super) fn examine(world: &World) -> Vec<Finding> {
         return findings;
     };
     match &world.node {
-        Seen::Found(object) => findings.extend(unready_node(object)),
-        Seen::Absent => findings.push(Finding::new(
+        Lookup::Found(object) => findings.extend(unready_node(object)),
+        Lookup::Absent => findings.push(Finding::new(
             Level::BlocksAll,
             format!("node {node} is not in the cluster any more"),
         )),
-        Seen::Hidden => findings.push(Finding::new(
+        Lookup::Hidden => findings.push(Finding::new(
             Level::Unchecked,
             format!("whether node {node} is ready: you may not read nodes"),
         )),
     }
-    if let Seen::Found(pods) = &world.installation {
+    if let Lookup::Found(pods) = &world.installation {
         findings.push(agent(pods, node, &world.flopwatch_namespace));
     }
     findings
@@ -59,7 +59,8 @@ fn phase(pod: &Pod) -> Finding {
     }
 }
 
-/// An init container of ours that keeps the pod from starting, or an image of ours that a container waits for.
+/// An init container of ours that keeps the pod from starting, or an image of ours that a container
+/// waits for.
 fn held_up(pod: &Pod) -> Option<Finding> {
     copied(pod).or_else(|| mounted(pod))
 }

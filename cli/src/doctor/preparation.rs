@@ -1,4 +1,5 @@
-//! What the pod was prepared for, and what it takes to prepare it for Nsight Systems where it was not.
+//! What the pod was prepared for, and what it takes to prepare it for Nsight Systems where it was
+//! not.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +15,13 @@ use kube::ResourceExt as _;
 use kube::core::{Selector, SelectorExt as _};
 
 use crate::doctor::installation::{see, serves};
-use crate::doctor::{Finding, Level, Seen, World, last_probed};
+use crate::doctor::{Finding, Level, Lookup, World, last_probed};
 
 /// The webhook that prepares pods.
 const PODS_WEBHOOK: &str = "pods.flopwatch.dev";
 
-/// Whether admission wrote down that it prepared the container, and did: a user may copy the annotation alone.
+/// Whether admission wrote down that it prepared the container, and did: a user may copy the
+/// annotation alone.
 pub(super) fn is_prepared(pod: &Pod, container: &str) -> bool {
     pod::has_launcher(pod) && pod::is_prepared(pod, container)
 }
@@ -32,7 +34,8 @@ pub(super) fn examine(world: &World, containers: &[&Container]) -> Vec<Finding> 
         .collect();
     let others = containers.iter().filter_map(|container| others(pod, container));
     let others: Vec<Finding> = others.collect();
-    if !findings.iter().all(|finding| finding.level == Level::Good) {
+    let is_settled = |finding: &Finding| matches!(finding.level, Level::Good | Level::LacksNsys);
+    if !findings.iter().all(is_settled) {
         findings.extend(admission(world));
         findings.extend(obstacles(pod, containers));
     }
@@ -68,7 +71,12 @@ fn of_container(pod: &Pod, container: &Container) -> Finding {
         Err(unknown) => return Finding::new(Level::BlocksNsys, unknown.to_string()).remedy(opt_in(pod)),
         Ok(words) if !words.contains(PreparationWord::Nsys) => {
             let what = format!("label {PREPARE_LABEL} is {label}, which leaves Nsight Systems out");
-            return Finding::new(Level::BlocksNsys, what).remedy(opt_in(pod));
+            let level = if pod::prepared_for(pod, name).is_empty() {
+                Level::BlocksNsys
+            } else {
+                Level::LacksNsys
+            };
+            return Finding::new(level, what).remedy(opt_in(pod));
         }
         Ok(_) => {}
     }
@@ -119,18 +127,18 @@ fn refusal<'a>(pod: &'a Pod, container: &str) -> Option<&'a str> {
 fn admission(world: &World) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &world.webhooks {
-        Seen::Hidden => findings.push(Finding::new(
+        Lookup::Hidden => findings.push(Finding::new(
             Level::Unchecked,
             "whether admission sees pods of this namespace: you may not read the webhook configuration",
         )),
-        Seen::Absent => findings.push(
+        Lookup::Absent => findings.push(
             Finding::new(
                 Level::BlocksNsys,
                 "Flopwatch's admission is not installed: no pod is prepared",
             )
             .remedy("install the chart with admission.enabled=true"),
         ),
-        Seen::Found(webhooks) if !sees(webhooks, world) => findings.push(
+        Lookup::Found(webhooks) if !sees(webhooks, world) => findings.push(
             Finding::new(
                 Level::BlocksNsys,
                 format!(
@@ -140,10 +148,10 @@ fn admission(world: &World) -> Vec<Finding> {
             )
             .remedy("run the pod in another namespace, or change admission.excludedNamespaces of the chart"),
         ),
-        Seen::Found(_) => {}
+        Lookup::Found(_) => {}
     }
-    if let Seen::Found(pods) = &world.installation
-        && matches!(world.webhooks, Seen::Found(_))
+    if let Lookup::Found(pods) = &world.installation
+        && matches!(world.webhooks, Lookup::Found(_))
         && !serves(pods, "admission")
     {
         findings.push(
@@ -170,7 +178,7 @@ fn sees(webhooks: &MutatingWebhookConfiguration, world: &World) -> bool {
         return true;
     };
     let labels: BTreeMap<String, String> = match &world.namespace {
-        Seen::Found(namespace) => namespace.labels().clone(),
+        Lookup::Found(namespace) => namespace.labels().clone(),
         // Every namespace has this one.
         _ => BTreeMap::from([(
             "kubernetes.io/metadata.name".to_owned(),
@@ -180,7 +188,8 @@ fn sees(webhooks: &MutatingWebhookConfiguration, world: &World) -> bool {
     Selector::try_from(selector).is_ok_and(|selector| selector.matches(&labels))
 }
 
-/// What would keep a container from being prepared though the pod opted in; told before the user tries.
+/// What would keep a container from being prepared though the pod opted in; told before the user
+/// tries.
 fn obstacles(pod: &Pod, containers: &[&Container]) -> Vec<Finding> {
     let spec = pod.spec.as_ref();
     let mut findings = Vec::new();

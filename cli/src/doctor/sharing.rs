@@ -1,10 +1,11 @@
-//! How the pod's node and the pod's last captures say that its GPUs are had: whole, as MIG devices, or with others.
+//! How the pod's node and the pod's last captures say that its GPUs are had: whole, as MIG devices,
+//! or with others.
 
 use flopwatch_api::capture::{Capture, GpuShare};
 use k8s_openapi::api::core::v1::{Container, Node};
 use kube::ResourceExt as _;
 
-use crate::doctor::{Finding, Level, Seen, World, last_probed};
+use crate::doctor::{Finding, Level, Lookup, World, last_probed};
 
 /// Labels that NVIDIA's GPU feature discovery puts on nodes.
 const STRATEGY: &str = "nvidia.com/gpu.sharing-strategy";
@@ -14,7 +15,7 @@ const MIG: &str = "nvidia.com/mig-";
 
 pub(super) fn examine(world: &World, containers: &[&Container]) -> Vec<Finding> {
     let mut findings = Vec::new();
-    if let Seen::Found(node) = &world.node {
+    if let Lookup::Found(node) = &world.node {
         findings.extend(strategy(node));
     }
     for container in containers {
@@ -57,16 +58,16 @@ fn mig(container: &Container) -> Option<Finding> {
 /// What the agent found when the container was profiled last.
 fn shared(last: &Capture) -> Option<Finding> {
     let gpus = last.status.iter().flat_map(|status| &status.gpus);
-    let told: Vec<_> = gpus
+    let shared: Vec<_> = gpus
         .filter(|gpu| gpu.share != GpuShare::Container)
         .map(|gpu| format!("{} ({})", gpu.uuid, gpu.share.as_str()))
         .collect();
-    (!told.is_empty()).then(|| {
+    (!shared.is_empty()).then(|| {
         let what = format!(
             "capture {} found for container {}: {}",
             last.name_any(),
             last.spec.container_name,
-            told.join(", ")
+            shared.join(", ")
         );
         Finding::new(Level::Note, what)
     })

@@ -54,11 +54,11 @@ fn healthy() -> Value {
 
 /// The world that a document describes: null is absent, "hidden" may not be read.
 fn world(document: &Value) -> World {
-    fn seen<T: serde::de::DeserializeOwned>(value: &Value) -> Seen<T> {
+    fn seen<T: serde::de::DeserializeOwned>(value: &Value) -> Lookup<T> {
         match value {
-            Value::Null => Seen::Absent,
-            Value::String(_) => Seen::Hidden,
-            value => Seen::Found(serde_json::from_value(value.clone()).unwrap()),
+            Value::Null => Lookup::Absent,
+            Value::String(_) => Lookup::Hidden,
+            value => Lookup::Found(serde_json::from_value(value.clone()).unwrap()),
         }
     }
     World {
@@ -367,6 +367,50 @@ fn what_is_in_the_way_is_found_with_what_helps() {
             assert!(!report.nsys, "{what}");
         }
     }
+}
+
+#[test]
+fn a_pod_is_judged_by_every_profiler_that_it_is_prepared_for() {
+    let prepared = |label: &str, launched: &str, words: &str| {
+        let changes = [
+            ("/pod/metadata/labels", json!({"flopwatch.dev/prepare": label})),
+            (
+                "/pod/metadata/annotations",
+                json!({"flopwatch.dev/prepared": launched, "flopwatch.dev/prepared-for": words}),
+            ),
+        ];
+        let report = examine(&with(&changes), None);
+        let judged = report
+            .profilers
+            .iter()
+            .map(|judged| (judged.profiler.as_str(), judged.open));
+        (judged.collect::<Vec<_>>(), render(&report, Paint::new(false)))
+    };
+    let (judged, text) = prepared("kineto", "", "main: kineto");
+    assert_eq!(judged, [("Kineto", true)]);
+    assert!(
+        text.contains("note  label flopwatch.dev/prepare is kineto, which leaves Nsight Systems out"),
+        "{text}"
+    );
+    assert!(
+        text.ends_with("\nNsight Systems: closed\nKineto:         open\nNVML metrics:   open\n"),
+        "{text}"
+    );
+    let (judged, _) = prepared("nsys.kineto", "main", "main: nsys.kineto");
+    assert_eq!(judged, [("Nsys", true), ("Kineto", true)]);
+    // Admission prepared it for one of the two that were asked for.
+    let (judged, _) = prepared("nsys.kineto", "", "main: kineto");
+    assert_eq!(judged, [("Nsys", false), ("Kineto", true)]);
+    let gone = [
+        ("/pod/metadata/labels", json!({"flopwatch.dev/prepare": "kineto"})),
+        (
+            "/pod/metadata/annotations",
+            json!({"flopwatch.dev/prepared-for": "main: kineto"}),
+        ),
+        ("/installation/1/status", json!({})),
+    ];
+    let report = examine(&with(&gone), None);
+    assert!(report.profilers.iter().all(|judged| !judged.open), "{report:?}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub struct Wanted {
     pub session: String,
     /// Name of its capture.
     pub capture: String,
-    /// Its own name.
+    /// Name of the artifact.
     pub name: String,
     /// Size of the artifact, in bytes.
     pub bytes: u64,
@@ -37,7 +37,7 @@ pub struct Wanted {
     pub sha256: String,
     /// Whether it holds unredacted data of the node, and is to be readable to its owner alone.
     pub sensitive: bool,
-    /// Where it goes.
+    /// Path of the file that the artifact is written to.
     pub to: PathBuf,
 }
 
@@ -164,7 +164,8 @@ pub(super) fn published(capture: &Capture) -> &[Artifact] {
         .map_or(&[], |status| status.artifacts.as_slice())
 }
 
-/// An artifact whose name is a plain file name and whose checksum is one: both go into paths here and at the gateway.
+/// An artifact whose name is a plain file name and whose checksum is one: both go into paths here
+/// and at the gateway.
 fn checked(session: &ProfilingSession, capture: &Capture, artifact: &Artifact) -> Result<Wanted, FetchError> {
     let odd = |what: &str| FetchError::Odd {
         capture: capture.name_any(),

@@ -1,4 +1,5 @@
-//! A file at the gateway of which parts are read. All of them are of one content, by its entity tag.
+//! Reads byte ranges of a file at the gateway. All of them are of the same content, by its entity
+//! tag.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -14,30 +15,30 @@ use kube::ResourceExt as _;
 use tokio::time::{sleep, timeout};
 
 use super::plan::{checked_name, id, one, published, why_nothing};
-use super::{ATTEMPTS, FetchError, STALL};
+use super::{FetchError, MAX_FAILED_ATTEMPTS, STALL_TIMEOUT};
 use crate::analysis;
 use crate::cluster::with_causes;
 use crate::gateway::Gateway;
 use crate::print::line;
 
-/// Which file.
+/// The address of a file at the gateway, with the session and capture that it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// Name of its session.
+pub struct FileAddress {
+    /// Name of the file's session.
     session: String,
-    /// Its capture as the gateway knows it.
-    capture: analysis::Place,
-    /// Path at the gateway.
+    /// The file's capture, by its names in the gateway's URLs.
+    capture: analysis::CaptureAddress,
+    /// URL path and query of the file.
     path: String,
     /// Name of the file.
     name: String,
-    /// Checksum of a file that was published; others are made when they are asked for.
+    /// SHA-256 of a file that was published; None for one that is made on demand.
     sha256: Option<String>,
 }
 
-impl Place {
-    /// The file `name` of a capture: one that it published, or one that the gateway makes of its timeline. The capture needs no name where the
-    /// session has one alone.
+impl FileAddress {
+    /// The address of the file `name` of a capture: an artifact, or a file that is made of the
+    /// timeline on demand. `capture` may be None where the session has one capture alone.
     pub fn of(
         session: &ProfilingSession,
         captures: &[Capture],
@@ -59,7 +60,7 @@ impl Place {
         Ok(Self {
             path: format!("/api/profiling/session/{id}/artifacts/{of}?capture={capture}"),
             session: session_name,
-            capture: analysis::Place {
+            capture: analysis::CaptureAddress {
                 session: id.to_owned(),
                 capture: Some(capture),
             },
@@ -73,48 +74,49 @@ impl Place {
         &self.name
     }
 
-    /// Its capture.
-    pub fn capture(&self) -> analysis::Place {
+    /// The file's capture, by its names in the gateway's URLs.
+    pub fn capture(&self) -> analysis::CaptureAddress {
         self.capture.clone()
     }
 
-    /// Name of its session.
+    /// Name of the file's session.
     pub fn session(&self) -> &str {
         &self.session
     }
 }
 
-/// A file that was found.
+/// A file at the gateway whose size and entity tag are known.
 #[derive(Clone, Debug)]
 pub struct Remote {
-    place: Place,
+    address: FileAddress,
     tag: HeaderValue,
     size: u64,
 }
 
 impl Remote {
-    /// Finds the file and gives its first bytes, at most `first`. One that has to be made first is waited for.
-    pub async fn find(gateway: &Gateway, place: Place, first: u64) -> Result<(Self, Bytes), FetchError> {
-        let odd = |place: &Place| FetchError::NoParts(line(&place.name));
+    /// Requests the first bytes of a file, at most `first`, and gives them with the file. A file
+    /// that has to be made first is waited for.
+    pub async fn find(gateway: &Gateway, address: FileAddress, first: u64) -> Result<(Self, Bytes), FetchError> {
+        let no_ranges = |address: &FileAddress| FetchError::NoParts(line(&address.name));
         let mut headers = HeaderMap::new();
         let range = HeaderValue::try_from(format!("bytes=0-{}", first.saturating_sub(1)));
-        headers.insert(RANGE, range.map_err(|_odd| odd(&place))?);
-        let answer = gateway.get_when_made(&place.path, &headers).await?;
+        headers.insert(RANGE, range.map_err(|_odd| no_ranges(&address))?);
+        let answer = gateway.get_when_ready(&address.path, &headers).await?;
         let tag = answer.headers().get(ETAG).filter(|tag| is_strong(tag)).cloned();
-        let tag = tag.ok_or_else(|| odd(&place))?;
-        if let Some(expected) = &place.sha256
+        let tag = tag.ok_or_else(|| no_ranges(&address))?;
+        if let Some(expected) = &address.sha256
             && tag.as_bytes() != format!("\"{expected}\"").as_bytes()
         {
             return Err(FetchError::Corrupt {
-                name: place.name.clone(),
+                name: address.name.clone(),
                 expected: expected.clone(),
                 found: line(&String::from_utf8_lossy(tag.as_bytes())),
             });
         }
         let (got, size) = part(&answer)
             .filter(|(got, _)| got.start == 0)
-            .ok_or_else(|| odd(&place))?;
-        let remote = Self { place, tag, size };
+            .ok_or_else(|| no_ranges(&address))?;
+        let remote = Self { address, tag, size };
         let bytes = match body(answer, &got).await {
             Ok(bytes) => bytes,
             Err(_broke) => remote.read(gateway, got).await?,
@@ -127,37 +129,38 @@ impl Remote {
         self.size
     }
 
-    /// Which file it is.
-    pub const fn place(&self) -> &Place {
-        &self.place
+    /// The address of the file.
+    pub const fn address(&self) -> &FileAddress {
+        &self.address
     }
 
-    /// The bytes of a range, which is within the file and not empty.
+    /// Requests the bytes of a range, which is within the file and not empty. The error is `Changed`
+    /// where the file has another content than when it was found.
     pub async fn read(&self, gateway: &Gateway, range: Range<u64>) -> Result<Bytes, FetchError> {
         let mut headers = HeaderMap::new();
         let asked = HeaderValue::try_from(format!("bytes={}-{}", range.start, range.end.saturating_sub(1)));
         headers.insert(
             RANGE,
-            asked.map_err(|_odd| FetchError::NoParts(line(&self.place.name)))?,
+            asked.map_err(|_odd| FetchError::NoParts(line(&self.address.name)))?,
         );
         headers.insert(IF_RANGE, self.tag.clone());
         let mut failed = 0;
         loop {
-            let reason = match gateway.get(&self.place.path, headers.clone()).await {
+            let reason = match gateway.get(&self.address.path, headers.clone()).await {
                 Ok(answer) => {
-                    self.same(&answer, &range)?;
+                    self.check_same_content(&answer, &range)?;
                     match body(answer, &range).await {
                         Ok(bytes) => return Ok(bytes),
                         Err(reason) => reason,
                     }
                 }
-                Err(error) if error.may_pass() => error.to_string(),
+                Err(error) if error.is_transient() => error.to_string(),
                 Err(error) => return Err(error.into()),
             };
             failed += 1;
-            if failed > ATTEMPTS {
+            if failed > MAX_FAILED_ATTEMPTS {
                 return Err(FetchError::BrokenOff {
-                    name: self.place.name.clone(),
+                    name: self.address.name.clone(),
                     received: 0,
                     size: range.end.saturating_sub(range.start),
                     reason,
@@ -167,27 +170,27 @@ impl Remote {
         }
     }
 
-    /// Whether the answer is that part of the content that the first one was of.
-    fn same(&self, answer: &Response<Incoming>, range: &Range<u64>) -> Result<(), FetchError> {
+    /// Checks that the answer holds that range of the content which was found.
+    fn check_same_content(&self, answer: &Response<Incoming>, range: &Range<u64>) -> Result<(), FetchError> {
         let same = answer.headers().get(ETAG) == Some(&self.tag);
         if same && part(answer) == Some((range.clone(), self.size)) {
             return Ok(());
         }
         Err(if same {
-            FetchError::NoParts(line(&self.place.name))
+            FetchError::NoParts(line(&self.address.name))
         } else {
-            FetchError::Changed(line(&self.place.name))
+            FetchError::Changed(line(&self.address.name))
         })
     }
 }
 
-/// A weak tag does not say that the bytes are the same.
+/// Whether an entity tag is strong: a weak one does not say that the bytes are the same.
 fn is_strong(tag: &HeaderValue) -> bool {
     let tag = tag.as_bytes();
     tag.len() > 2 && tag.starts_with(b"\"") && tag.ends_with(b"\"")
 }
 
-/// Which part of a file the answer holds, and the size of the file.
+/// The range of a file that the answer holds, and the size of the file.
 fn part(answer: &Response<Incoming>) -> Option<(Range<u64>, u64)> {
     if answer.status() != StatusCode::PARTIAL_CONTENT {
         return None;
@@ -202,11 +205,11 @@ fn content_range(text: &str) -> Option<(Range<u64>, u64)> {
     (first <= last && last < size).then_some((first..last + 1, size))
 }
 
-/// The body, which has as many bytes as the range; or what broke.
+/// Reads the body, which has as many bytes as the range; the error says what broke.
 async fn body(answer: Response<Incoming>, range: &Range<u64>) -> Result<Bytes, String> {
     let length = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(usize::MAX);
-    let body = timeout(STALL, Limited::new(answer.into_body(), length).collect()).await;
-    let body = body.map_err(|_elapsed| format!("it was not there within {} s", STALL.as_secs()))?;
+    let body = timeout(STALL_TIMEOUT, Limited::new(answer.into_body(), length).collect()).await;
+    let body = body.map_err(|_elapsed| format!("it was not there within {} s", STALL_TIMEOUT.as_secs()))?;
     let bytes = body.map_err(|error| with_causes(error.as_ref()))?.to_bytes();
     if bytes.len() == length {
         Ok(bytes)

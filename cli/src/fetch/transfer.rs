@@ -1,4 +1,4 @@
-//! One artifact on its way: into a file beside its place, from where the last attempt broke off.
+//! Transfers one artifact into a file beside its destination, from where the last attempt ended.
 
 use std::io::Read as _;
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -15,26 +15,32 @@ use tokio::fs::File;
 use tokio::io::AsyncWriteExt as _;
 use tokio::time::{sleep, timeout};
 
-use crate::fetch::{ATTEMPTS, FetchError, STALL, Wanted};
+use crate::fetch::{FetchError, MAX_FAILED_ATTEMPTS, STALL_TIMEOUT, Wanted};
 use crate::gateway::{Gateway, GatewayError};
 
-/// Digits of the checksum in the name of an unfinished file.
-const DIGITS: usize = 16;
+/// Digits of the SHA-256 in the name of an unfinished file.
+const NAME_DIGEST_DIGITS: usize = 16;
 
-/// What came of it.
+/// The result of fetching an artifact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It is here.
+    /// The artifact was transferred.
     Fetched,
-    /// It was here before.
+    /// The destination had the artifact's content before.
     AlreadyThere,
 }
 
-/// Who is told how many bytes of an artifact are here.
-pub type Told<'a> = &'a (dyn Fn(u64) + Send + Sync);
+/// Called with the number of bytes of an artifact that were received so far.
+pub type ProgressCallback<'a> = &'a (dyn Fn(u64) + Send + Sync);
 
-/// Fetches an artifact to its place.
-pub async fn fetch(gateway: &Gateway, wanted: &Wanted, force: bool, told: Told<'_>) -> Result<Outcome, FetchError> {
+/// Fetches an artifact to its destination, and checks its SHA-256 before the file gets its name.
+/// `force` replaces another file at the destination.
+pub async fn fetch(
+    gateway: &Gateway,
+    wanted: &Wanted,
+    force: bool,
+    on_progress: ProgressCallback<'_>,
+) -> Result<Outcome, FetchError> {
     let folder = match wanted.to.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -53,9 +59,9 @@ pub async fn fetch(gateway: &Gateway, wanted: &Wanted, force: bool, told: Told<'
             return Err(FetchError::Exists(wanted.to.clone()));
         }
     }
-    let digits = wanted.sha256.get(..DIGITS).unwrap_or(&wanted.sha256);
+    let digits = wanted.sha256.get(..NAME_DIGEST_DIGITS).unwrap_or(&wanted.sha256);
     let part = folder.join(format!(".{}.{digits}.part", wanted.name));
-    receive(gateway, wanted, &part, told).await?;
+    receive(gateway, wanted, &part, on_progress).await?;
     let found = checksum(&part).await?;
     if found != wanted.sha256 {
         tokio::fs::remove_file(&part)
@@ -73,8 +79,14 @@ pub async fn fetch(gateway: &Gateway, wanted: &Wanted, force: bool, told: Told<'
     Ok(Outcome::Fetched)
 }
 
-/// Brings the file up to its size, however often it breaks off in between.
-async fn receive(gateway: &Gateway, wanted: &Wanted, part: &Path, told: Told<'_>) -> Result<(), FetchError> {
+/// Continues the unfinished file until it has the artifact's size. The error is `BrokenOff` after
+/// too many attempts in a row that received nothing.
+async fn receive(
+    gateway: &Gateway,
+    wanted: &Wanted,
+    part: &Path,
+    on_progress: ProgressCallback<'_>,
+) -> Result<(), FetchError> {
     let mut file = open(part, wanted.sensitive).await?;
     let mut received = file.metadata().await.map_err(|source| io(part, source))?.len();
     if received > wanted.bytes {
@@ -82,19 +94,19 @@ async fn receive(gateway: &Gateway, wanted: &Wanted, part: &Path, told: Told<'_>
     }
     let mut fruitless = 0;
     while received < wanted.bytes {
-        told(received);
+        on_progress(received);
         let before = received;
-        let reason = match attempt(gateway, wanted, (&mut file, part), &mut received, told).await {
+        let reason = match attempt(gateway, wanted, (&mut file, part), &mut received, on_progress).await {
             Ok(()) => "the connection ended".to_owned(),
-            Err(Broken::For(error)) => return Err(error),
-            Err(Broken::Now(reason)) => reason,
+            Err(AttemptError::Permanent(error)) => return Err(error),
+            Err(AttemptError::Transient(reason)) => reason,
         };
         file.flush().await.map_err(|source| io(part, source))?;
         if received >= wanted.bytes {
             break;
         }
         fruitless = if received > before { 1 } else { fruitless + 1 };
-        if fruitless > ATTEMPTS {
+        if fruitless > MAX_FAILED_ATTEMPTS {
             return Err(FetchError::BrokenOff {
                 name: wanted.name.clone(),
                 received,
@@ -108,16 +120,16 @@ async fn receive(gateway: &Gateway, wanted: &Wanted, part: &Path, told: Told<'_>
 }
 
 /// Why an attempt ended.
-enum Broken {
+enum AttemptError {
     /// Trying again does not help.
-    For(FetchError),
-    /// Trying again may help; the text says what broke.
-    Now(String),
+    Permanent(FetchError),
+    /// Trying again may help; the text is the reason.
+    Transient(String),
 }
 
-impl From<FetchError> for Broken {
+impl From<FetchError> for AttemptError {
     fn from(error: FetchError) -> Self {
-        Self::For(error)
+        Self::Permanent(error)
     }
 }
 
@@ -126,8 +138,8 @@ async fn attempt(
     wanted: &Wanted,
     (file, part): (&mut File, &Path),
     received: &mut u64,
-    told: Told<'_>,
-) -> Result<(), Broken> {
+    on_progress: ProgressCallback<'_>,
+) -> Result<(), AttemptError> {
     let path = format!(
         "/api/profiling/session/{}/artifacts/{}?capture={}",
         wanted.session, wanted.name, wanted.capture
@@ -146,26 +158,31 @@ async fn attempt(
         Ok(answer) => answer,
         Err(GatewayError::Refused { status, .. }) if status == StatusCode::RANGE_NOT_SATISFIABLE => {
             *received = restart(file, part).await?;
-            return Err(Broken::Now("what was here did not fit to it".to_owned()));
+            return Err(AttemptError::Transient("what was here did not fit to it".to_owned()));
         }
-        Err(error) if error.may_pass() => return Err(Broken::Now(error.to_string())),
-        Err(error) => return Err(Broken::For(error.into())),
+        Err(error) if error.is_transient() => return Err(AttemptError::Transient(error.to_string())),
+        Err(error) => return Err(AttemptError::Permanent(error.into())),
     };
     if *received > 0 && !continues(&answer, *received) {
         *received = restart(file, part).await?;
-        told(0);
+        on_progress(0);
         if answer.status() != StatusCode::OK {
-            return Err(Broken::Now(
+            return Err(AttemptError::Transient(
                 "the gateway sent another part than was asked for".to_owned(),
             ));
         }
     }
     let mut body = answer.into_body();
     loop {
-        let frame = match timeout(STALL, body.frame()).await {
-            Err(_elapsed) => return Err(Broken::Now(format!("nothing came for {} s", STALL.as_secs()))),
+        let frame = match timeout(STALL_TIMEOUT, body.frame()).await {
+            Err(_elapsed) => {
+                return Err(AttemptError::Transient(format!(
+                    "nothing came for {} s",
+                    STALL_TIMEOUT.as_secs()
+                )));
+            }
             Ok(None) => return Ok(()),
-            Ok(Some(Err(error))) => return Err(Broken::Now(crate::cluster::with_causes(&error))),
+            Ok(Some(Err(error))) => return Err(AttemptError::Transient(crate::cluster::with_causes(&error))),
             Ok(Some(Ok(frame))) => frame,
         };
         let Ok(piece) = frame.into_data() else {
@@ -175,15 +192,15 @@ async fn attempt(
         let length = u64::try_from(piece.len()).unwrap_or(u64::MAX);
         if received.saturating_add(length) > wanted.bytes {
             *received = restart(file, part).await?;
-            return Err(Broken::Now("more came than was published".to_owned()));
+            return Err(AttemptError::Transient("more came than was published".to_owned()));
         }
         file.write_all(&piece).await.map_err(|source| io(part, source))?;
         *received += length;
-        told(*received);
+        on_progress(*received);
     }
 }
 
-/// Whether the answer goes on where the file ends.
+/// Whether the answer continues where the file ends.
 fn continues(answer: &Response<Incoming>, received: u64) -> bool {
     let range = answer
         .headers()
@@ -200,7 +217,7 @@ fn begins_at(range: &str, received: u64) -> bool {
     first.and_then(|first| first.parse().ok()) == Some(received)
 }
 
-/// The unfinished file, for this program alone.
+/// Opens the unfinished file, locked for this program alone.
 async fn open(part: &Path, sensitive: bool) -> Result<File, FetchError> {
     let mut options = std::fs::OpenOptions::new();
     options.create(true).append(true);

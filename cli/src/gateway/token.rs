@@ -1,4 +1,5 @@
-//! The token that the gateway is shown: the one that was given, else the one that the kubeconfig's user shows to the API server.
+//! The token that the gateway is shown: the one from the command line, or otherwise the one that
+//! the kubeconfig's user shows to the API server.
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
@@ -12,7 +13,9 @@ use tower::{BoxError, Layer as _, ServiceExt as _, service_fn};
 use crate::cluster::{Cluster, ClusterError};
 use crate::gateway::GatewayError;
 
-/// The value of `Authorization`: `Bearer TOKEN`.
+/// The value of the header `Authorization`, `Bearer TOKEN`, with the token `given` on the command
+/// line or that of the kubeconfig's user. The error is `NoToken` where there is none, and `Cluster`
+/// where the kubeconfig's credentials cannot be used.
 pub(super) async fn bearer(cluster: &Cluster, given: Option<&str>) -> Result<HeaderValue, GatewayError> {
     let value = match given.map(str::trim) {
         Some("") => {
@@ -21,16 +24,17 @@ pub(super) async fn bearer(cluster: &Cluster, given: Option<&str>) -> Result<Hea
             });
         }
         Some(token) => HeaderValue::try_from(format!("Bearer {token}")).ok(),
-        None => own(cluster).await?,
+        None => kubeconfig_bearer(cluster).await?,
     };
-    let how = how(&cluster.config.auth_info);
+    let how = authentication_method(&cluster.config.auth_info);
     let mut value = value.ok_or(GatewayError::NoToken { how })?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-/// What the kubeconfig's user shows to the API server, if it is a token. Files are read and programs of credentials run for it.
-async fn own(cluster: &Cluster) -> Result<Option<HeaderValue>, GatewayError> {
+/// The value of `Authorization` that the kubeconfig's user shows to the API server, if it is a
+/// token. The files and credential programs that the kubeconfig names are read and run.
+async fn kubeconfig_bearer(cluster: &Cluster) -> Result<Option<HeaderValue>, GatewayError> {
     let refused = |error: kube::Error| GatewayError::Cluster(ClusterError::Client(Box::new(error)));
     let Some(layer) = cluster.config.auth_layer().map_err(refused)? else {
         return Ok(None);
@@ -51,8 +55,8 @@ async fn own(cluster: &Cluster) -> Result<Option<HeaderValue>, GatewayError> {
     Ok(header.filter(|value| value.as_bytes().starts_with(b"Bearer ")))
 }
 
-/// How a user without a token authenticates.
-fn how(user: &AuthInfo) -> &'static str {
+/// How a user without a token authenticates, as a part of a sentence.
+fn authentication_method(user: &AuthInfo) -> &'static str {
     if user.client_certificate.is_some() || user.client_certificate_data.is_some() {
         "it authenticates with a certificate"
     } else if user.username.is_some() {
@@ -109,6 +113,9 @@ mod tests {
             assert!(message.contains("kubectl create token"), "{message}");
         }
         let certificate: AuthInfo = serde_json::from_value(json!({"client-certificate": "c.pem"})).unwrap();
-        assert_eq!(how(&certificate), "it authenticates with a certificate");
+        assert_eq!(
+            authentication_method(&certificate),
+            "it authenticates with a certificate"
+        );
     }
 }

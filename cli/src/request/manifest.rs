@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::error::Error;
 
 /// Longest manifest, in bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 
 /// What of a manifest is a template: a Pod's, or that of whatever makes pods.
 #[derive(Debug, Deserialize)]
@@ -45,7 +45,8 @@ pub struct Template {
 }
 
 impl Template {
-    /// Reads the manifest of a Pod, in YAML or JSON; of its metadata the labels and annotations are kept.
+    /// Reads the manifest of a Pod, in YAML or JSON; of its metadata the labels and annotations are
+    /// kept.
     pub fn read(path: &Path) -> Result<Self, Error> {
         of_file(path, Self::parse)
     }
@@ -108,10 +109,10 @@ fn of_file<T>(path: &Path, parse: impl FnOnce(&str) -> Result<T, String>) -> Res
     let wrong = |reason: String| Error::Usage(format!("{}: {reason}", path.display()));
     let mut text = String::new();
     let read = if path == Path::new("-") {
-        io::stdin().take(LONGEST).read_to_string(&mut text)
+        io::stdin().take(MAX_MANIFEST_BYTES).read_to_string(&mut text)
     } else {
         let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
-        file.take(LONGEST).read_to_string(&mut text)
+        file.take(MAX_MANIFEST_BYTES).read_to_string(&mut text)
     };
     read.map_err(|error| wrong(error.to_string()))?;
     parse(&text).map_err(wrong)

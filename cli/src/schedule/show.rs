@@ -15,7 +15,7 @@ use crate::schedule::Outlook;
 use crate::sessions::{Columns, seconds_since, tone};
 
 /// Most pods that are told of one by one.
-const MOST_PODS: usize = 200;
+const MAX_PODS: usize = 200;
 
 /// The schedules as a table, in the order given.
 pub(super) fn list(schedules: &[ProfilingSchedule], columns: Columns, now: Timestamp, paint: Paint) -> String {
@@ -207,7 +207,7 @@ fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, paint
     let pods: Vec<Vec<Cell>> = explanation
         .pods
         .iter()
-        .take(MOST_PODS)
+        .take(MAX_PODS)
         .map(|pod| {
             let (verdict, tone, why) = verdict(pod.verdict);
             vec![
@@ -224,10 +224,10 @@ fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, paint
     }
     text.push_str("\nPods, at their next time\n");
     text.push_str(&table(&["POD", "AT", "VERDICT", "WHY"], &pods, paint));
-    if explanation.pods.len() > MOST_PODS {
+    if explanation.pods.len() > MAX_PODS {
         add(
             text,
-            format_args!("and {} more: -o json has all\n", explanation.pods.len() - MOST_PODS),
+            format_args!("and {} more: -o json has all\n", explanation.pods.len() - MAX_PODS),
         );
     }
 }
@@ -294,7 +294,7 @@ pub(super) fn data(outlook: &Outlook) -> Value {
         "podsWithoutContainer": outlook.without_container,
         "note": outlook.unread,
     });
-    let told = match &outlook.explanation {
+    let reported = match &outlook.explanation {
         Err(error) => json!({"error": error.to_string()}),
         Ok(explanation) => json!({
             "suspended": explanation.suspended,
@@ -313,8 +313,8 @@ pub(super) fn data(outlook: &Outlook) -> Value {
             })).collect::<Vec<Value>>(),
         }),
     };
-    if let (Some(data), Value::Object(told)) = (data.as_object_mut(), told) {
-        data.extend(told);
+    if let (Some(data), Value::Object(reported)) = (data.as_object_mut(), reported) {
+        data.extend(reported);
     }
     data
 }
@@ -376,8 +376,11 @@ mod tests {
              always   every 900 s   false     5m       5m       2        Within     True      10m\n\
              always   every 900 s   false     <none>   <none>   0        <none>     Unknown   10m\n"
         );
-        let told = overhead(&schedules[0], schedules[0].status.as_ref().unwrap());
-        assert_eq!(told.unwrap(), "Within: 0.12 % (0.05 % to 0.20 %) of 1.00 %, 40 windows");
+        let reported = overhead(&schedules[0], schedules[0].status.as_ref().unwrap());
+        assert_eq!(
+            reported.unwrap(),
+            "Within: 0.12 % (0.05 % to 0.20 %) of 1.00 %, 40 windows"
+        );
     }
 
     #[test]
@@ -414,7 +417,7 @@ mod tests {
 
     #[test]
     fn every_reason_has_its_why() {
-        for reason in SkipReason::ALL {
+        for reason in SkipReason::ALL.iter().copied() {
             assert!(why(reason).len() > 20, "{reason:?}");
         }
     }

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use flopwatch_test_harness::{ApiServer, Identity, Right};
 use serde_json::{Value, json};
 
-/// A cluster whose API server is on loopback. Its user `ada` has the token `of-ada` and may do everything.
+/// A cluster whose API server is on loopback. Its user `ada` has the token `of-ada` and may do
+/// everything.
 pub(crate) struct Cluster {
     pub(crate) api: ApiServer,
     address: SocketAddr,

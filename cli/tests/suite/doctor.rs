@@ -63,6 +63,12 @@ NVML metrics:   open
     let ran = run(&kubeconfig, folder.path(), "doctor trainer -o json").await;
     let report: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&report["nsys"], &report["metrics"]), (&json!(false), &json!(true)));
+    let mut kineto = pod();
+    kineto["metadata"]["labels"] = json!({"flopwatch.dev/prepare": "kineto"});
+    kineto["metadata"]["annotations"] = json!({"flopwatch.dev/prepared-for": "main: kineto"});
+    cluster.api.put(&kineto);
+    let ran = run(&kubeconfig, folder.path(), "doctor trainer").await;
+    assert_eq!(ran.code, 0, "{ran:?}");
     let ran = run(&kubeconfig, folder.path(), "doctor gone").await;
     assert_eq!(
         (ran.code, ran.err.as_str()),

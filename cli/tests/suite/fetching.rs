@@ -42,7 +42,8 @@ pub(crate) fn capture(name: &str, status: &Value) -> Value {
     })
 }
 
-/// A cluster with one session that published a timeline, a gateway that serves it, and a folder to fetch to.
+/// A cluster with one session that published a timeline, a gateway that serves it, and a folder to
+/// fetch to.
 struct Rig {
     cluster: Cluster,
     gateway: FakeGateway,

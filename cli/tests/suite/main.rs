@@ -10,6 +10,7 @@ mod fetching;
 mod gateway;
 mod krew;
 mod parts;
+mod pipe;
 mod schedules;
 mod sessions;
 mod top;

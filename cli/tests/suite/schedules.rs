@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::cluster::Cluster;
 use crate::{Ran, run};
 
-/// A cluster with a schedule of every ten seconds, a pod that it profiles, one that is too young and one without a GPU.
+/// A cluster with a schedule of every ten seconds, a pod that it profiles, one that is too young
+/// and one without a GPU.
 async fn cluster() -> Cluster {
     let cluster = Cluster::start().await;
     let pod = |name: &str, started: &str, limits: Value| {

@@ -13,9 +13,14 @@ struct Rig {
 }
 
 impl Rig {
+    /// With a pod to profile.
     async fn new() -> Self {
+        let cluster = Cluster::start().await;
+        cluster.api.put(&json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trainer", "namespace": "team"}
+        }));
         Self {
-            cluster: Cluster::start().await,
+            cluster,
             folder: tempfile::tempdir().unwrap(),
         }
     }
@@ -43,7 +48,8 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str) -> Value {
     })
 }
 
-/// What controller and agent do next once the program has told `line` of the only session: a capture comes, works, and ends so.
+/// What controller and agent do next once the program has told `line` of the only session: a
+/// capture comes, works, and ends so.
 fn carry_on(api: &ApiServer, line: &str, succeeded: &str, reason: &str) {
     let Some(session) = api.all("profilingsessions").pop() else {
         return;
@@ -95,6 +101,21 @@ async fn a_profile_that_is_waited_for_tells_its_stages_and_its_end() {
     let made = rig.session("trainer-0").unwrap();
     assert_eq!(made["spec"]["target"]["containerNames"], json!(["main"]));
     assert_eq!(made["spec"]["durationSeconds"], 5);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pod_that_does_not_exist_is_told_at_once_unless_it_is_waited_for() {
+    let rig = Rig::new().await;
+    let ran = rig.run("profile pod/gone --name mine --wait").await;
+    assert_eq!(ran.code, 1, "{ran:?}");
+    let told = "error: there is no pod gone in namespace team; --wait-for-pod makes the session";
+    assert!(ran.err.starts_with(told), "{ran:?}");
+    let ran = rig.run("recent gone").await;
+    assert!(ran.code == 1 && ran.err.contains("no pod gone"), "{ran:?}");
+    assert_eq!(rig.session("mine"), None);
+    let ran = rig.run("profile pod/gone --name mine --wait-for-pod").await;
+    assert_eq!(ran.code, 0, "{ran:?}");
+    assert!(rig.session("mine").is_some());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -194,9 +215,6 @@ async fn what_the_cluster_refuses_is_told_with_what_helps() {
 async fn kubectls_completion_is_given_the_names_of_the_cluster() {
     let rig = Rig::new().await;
     rig.run("profile trainer --name mine").await;
-    rig.cluster.api.put(&json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trainer", "namespace": "team"}
-    }));
     let ran = rig.run("__complete describe m").await;
     assert_eq!(ran.out, "mine\n:4\n", "{ran:?}");
     let ran = rig.run("__complete doctor pod/").await;

@@ -1,4 +1,5 @@
-//! Files that somebody else made. Pages are not compressed here, so that what is changed reaches the decoders and not a checksum.
+//! Files that somebody else made. Pages are not compressed here, so that what is changed reaches
+//! the decoders and not a checksum.
 
 use std::sync::LazyLock;
 
@@ -12,39 +13,39 @@ use super::write::{WriteError, encode};
 use super::{write_captures, write_rows};
 use crate::{CaptureRow, Limits, Row, Sketch, name_hash};
 
-fn capture(place: i64) -> CaptureRow {
+fn capture(number: i64) -> CaptureRow {
     CaptureRow {
-        capture_uid: format!("uid-{place}"),
+        capture_uid: format!("uid-{number}"),
         namespace: "ml".to_owned(),
-        image: format!("registry.example/train:{}", place % 3),
-        version: (place % 2 == 0).then(|| place.to_string()),
+        image: format!("registry.example/train:{}", number % 3),
+        version: (number % 2 == 0).then(|| number.to_string()),
         categories: ["cuda_kernel", "nvtx_range"]
             .into_iter()
-            .take(usize::try_from(place % 3).unwrap())
+            .take(usize::try_from(number % 3).unwrap())
             .map(str::to_owned)
             .collect(),
-        window_ns: place,
+        window_ns: number,
         ..CaptureRow::default()
     }
 }
 
-fn row(place: i64) -> Row {
+fn row(number: i64) -> Row {
     let mut sketch = Sketch::default();
-    let duration = place.unsigned_abs() * 37;
+    let duration = number.unsigned_abs() * 37;
     sketch.add(duration);
     sketch.add(duration);
     Row {
         capture_uid: "uid".to_owned(),
-        name: format!("gemm_{place}"),
-        name_hash: name_hash(&format!("gemm_{place}")),
-        probability_per_billion: 1 + place,
+        name: format!("gemm_{number}"),
+        name_hash: name_hash(&format!("gemm_{number}")),
+        probability_per_billion: 1 + number,
         calls: 2,
         total_ns: duration.cast_signed() * 2,
         min_ns: duration.cast_signed(),
         median_ns: duration.cast_signed(),
         max_ns: duration.cast_signed(),
-        device: (place % 4 > 0).then_some(place % 4),
-        sketch: (place % 5 > 0).then_some(sketch),
+        device: (number % 4 > 0).then_some(number % 4),
+        sketch: (number % 5 > 0).then_some(sketch),
         ..Row::default()
     }
 }
@@ -94,7 +95,8 @@ fn change() -> impl Strategy<Value = Change> {
         1 => at().prop_map(Change::Cut),
         1 => (at(), prop::collection::vec(any::<u8>(), 1..9)).prop_map(|(at, bytes)| Change::Insert(at, bytes)),
         1 => (at(), at(), 1_u8..40).prop_map(|(from, to, length)| Change::Copy(from, to, length)),
-        // A number of as many bytes as Parquet's numbers have, all set: counts and sizes that nothing has.
+        // A number of as many bytes as Parquet's numbers have, all set: counts and sizes that
+        // nothing has.
         2 => at().prop_map(Change::Huge),
     ]
 }
@@ -185,9 +187,9 @@ fn a_file_that_holds_more_than_is_read_is_refused() {
 #[test]
 fn pages_that_inflate_to_more_than_is_read_are_refused() {
     let bomb: Vec<CaptureRow> = (0..1_000)
-        .map(|place| CaptureRow {
-            cluster: format!("{}{place}", "a".repeat(4_000)),
-            ..capture(place)
+        .map(|number| CaptureRow {
+            cluster: format!("{}{number}", "a".repeat(4_000)),
+            ..capture(number)
         })
         .collect();
     let bytes = Bytes::from(encode(&bomb, compression(false)).unwrap());
@@ -218,49 +220,26 @@ fn a_file_of_another_table_or_version_is_refused() {
 
 #[test]
 fn records_that_make_no_sense_are_neither_written_nor_read() {
-    let good = row(3);
+    let changed = |change: fn(&mut Row)| {
+        let mut row = row(3);
+        change(&mut row);
+        row
+    };
     let wrong = [
-        Row {
-            calls: 0,
-            ..good.clone()
-        },
-        Row {
-            min_ns: -1,
-            ..good.clone()
-        },
-        Row {
-            median_ns: good.max_ns + 1,
-            ..good.clone()
-        },
-        Row {
-            total_ns: good.max_ns - 1,
-            ..good.clone()
-        },
-        Row {
-            calls: 3,
-            ..good.clone()
-        },
-        Row {
-            name: "gemm".to_owned(),
-            ..good.clone()
-        },
-        Row {
-            probability_per_billion: 0,
-            ..good.clone()
-        },
-        Row {
-            probability_per_billion: 1_000_000_001,
-            ..good.clone()
-        },
-        Row {
-            device: Some(-1),
-            ..good.clone()
-        },
+        changed(|row| row.calls = 0),
+        changed(|row| row.min_ns = -1),
+        changed(|row| row.median_ns = row.max_ns + 1),
+        changed(|row| row.total_ns = row.max_ns - 1),
+        changed(|row| row.calls = 3),
+        changed(|row| row.name = "gemm".to_owned()),
+        changed(|row| row.probability_per_billion = 0),
+        changed(|row| row.probability_per_billion = 1_000_000_001),
+        changed(|row| row.device = Some(-1)),
     ];
     for row in wrong {
         let bytes = Bytes::from(encode(std::slice::from_ref(&row), compression(false)).unwrap());
         let refused = read::<Row>(&bytes, &Limits::default());
-        assert!(matches!(refused, Err(ReadError::Record { place: 0, .. })), "{row:?}");
+        assert!(matches!(refused, Err(ReadError::Record { position: 0, .. })), "{row:?}");
         assert!(matches!(write_rows(&[row]), Err(WriteError::Refused(_))));
     }
     let long = CaptureRow {

@@ -1,4 +1,5 @@
-//! What reading a file takes, in a process of its own: the most memory that it had, less what it had before.
+//! What reading a file takes, in a process of its own: the most memory that it had, less what it
+//! had before.
 
 use std::fs;
 use std::path::Path;
@@ -38,10 +39,10 @@ fn a_child_reads_one_file() {
     let before = peak();
     let rows = read::<Row>(&bytes, &LIMITS).map(|rows| rows.len());
     let captures = read::<CaptureRow>(&bytes, &LIMITS).map(|captures| captures.len());
-    println!("read {} KiB: {} {}", peak() - before, said(rows), said(captures));
+    println!("read {} KiB: {} {}", peak() - before, outcome(rows), outcome(captures));
 }
 
-fn said(found: Result<usize, super::ReadError>) -> String {
+fn outcome(found: Result<usize, super::ReadError>) -> String {
     found.map_or_else(|refused| format!("[{refused}]"), |count| count.to_string())
 }
 
@@ -60,8 +61,8 @@ fn child(folder: &Path, bytes: &[u8]) -> (u64, String) {
         .find_map(|line| line.split_once("read "))
         .unwrap_or_else(|| panic!("{text}"))
         .1;
-    let (kib, said) = line.split_once(" KiB: ").unwrap();
-    (kib.parse().unwrap(), said.to_owned())
+    let (kib, outcome) = line.split_once(" KiB: ").unwrap();
+    (kib.parse().unwrap(), outcome.to_owned())
 }
 
 fn packed<T: Record>(records: &[T]) -> Vec<u8> {
@@ -73,8 +74,8 @@ fn no_file_takes_more_memory_than_the_limits_allow() {
     let folder = tempfile::tempdir().unwrap();
     let long = "n".repeat(4_000);
     let distinct: Vec<CaptureRow> = (0..4_000)
-        .map(|place| CaptureRow {
-            cluster: format!("{long}{place}"),
+        .map(|number| CaptureRow {
+            cluster: format!("{long}{number}"),
             ..CaptureRow::default()
         })
         .collect();
@@ -103,7 +104,7 @@ fn no_file_takes_more_memory_than_the_limits_allow() {
     };
     let buckets = sketch.buckets().count();
     let wide = vec![row(&sketch); LIMITS.elements / buckets + 1];
-    let most = (LIMITS.elements / buckets).to_string();
+    let max = (LIMITS.elements / buckets).to_string();
     let files = [
         ("texts that inflate", packed(&distinct), "the size of its pages"),
         (
@@ -116,13 +117,13 @@ fn no_file_takes_more_memory_than_the_limits_allow() {
         (
             "as much as may be",
             packed(&vec![row(&sketch); LIMITS.elements / buckets]),
-            most.as_str(),
+            max.as_str(),
         ),
     ];
     for (what, bytes, says) in files {
-        let (kib, said) = child(folder.path(), &bytes);
-        println!("{what}: {} bytes, {} MiB, {said}", bytes.len(), kib / 1_024);
-        assert!(said.contains(says), "{what}: {said}");
+        let (kib, outcome) = child(folder.path(), &bytes);
+        println!("{what}: {} bytes, {} MiB, {outcome}", bytes.len(), kib / 1_024);
+        assert!(outcome.contains(says), "{what}: {outcome}");
         assert!(kib < 40 << 10, "{what}: {kib} KiB");
     }
 }

@@ -1,4 +1,5 @@
-//! Pages of a column, inflated within a bound. Parquet's own reader inflates a page before it compares its size with what was said.
+//! Pages of a column, inflated within a bound. Parquet's own reader inflates a page before it
+//! compares its size with what was said.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -12,19 +13,20 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-/// Pages of a column of a group. Written are a few; each takes more memory than it takes to say that it is there.
-const MOST_PAGES: usize = 1_024;
+/// Pages of a column of a group. Written are a few; each takes more memory than it takes to say
+/// that it is there.
+const MAX_PAGES: usize = 1_024;
 
 /// The pages of one column of a group, all of them inflated.
 pub(super) struct Pages(VecDeque<Page>);
 
 impl Pages {
-    /// Takes what inflates from `budget`; a page may say to hold at most `most` values.
+    /// Takes what inflates from `budget`; a page may say to hold at most `max` values.
     pub(super) fn new(
         file: &Bytes,
         chunk: &ColumnChunkMetaData,
         rows: usize,
-        most: u64,
+        max: u64,
         budget: &mut usize,
     ) -> Result<Self> {
         let stored = chunk.compression();
@@ -50,7 +52,7 @@ impl Pages {
         let mut pages = VecDeque::new();
         while let Some(page) = reader.get_next_page()? {
             let page = inflated(page, stored, budget)?;
-            if pages.len() == MOST_PAGES || !is_ours(&page, chunk.column_type(), most) {
+            if pages.len() == MAX_PAGES || !is_ours(&page, chunk.column_type(), max) {
                 return Err(refused("a page"));
             }
             pages.push_back(page);
@@ -68,11 +70,9 @@ fn inflated(page: Page, stored: Compression, budget: &mut usize) -> Result<Page>
         let buf = if stored == Compression::UNCOMPRESSED {
             buf
         } else {
-            let most = u64::try_from(*budget).unwrap_or(u64::MAX).saturating_add(1);
+            let max = u64::try_from(*budget).unwrap_or(u64::MAX).saturating_add(1);
             let mut inflated = Vec::new();
-            MultiGzDecoder::new(buf.as_ref())
-                .take(most)
-                .read_to_end(&mut inflated)?;
+            MultiGzDecoder::new(buf.as_ref()).take(max).read_to_end(&mut inflated)?;
             Bytes::from(inflated)
         };
         *budget = budget
@@ -112,9 +112,9 @@ fn inflated(page: Page, stored: Compression, budget: &mut usize) -> Result<Page>
 }
 
 /// Whether a page is encoded in a way that we use, and can hold as many values as it says.
-fn is_ours(page: &Page, type_: Type, most: u64) -> bool {
+fn is_ours(page: &Page, type_: Type, max: u64) -> bool {
     let values = u64::from(page.num_values());
-    if values > most {
+    if values > max {
         return false;
     }
     match page {
@@ -132,13 +132,13 @@ fn is_ours(page: &Page, type_: Type, most: u64) -> bool {
         }
         Page::DictionaryPage { buf, encoding, .. } => {
             // A text has its length before it.
-            let least = match type_ {
+            let min = match type_ {
                 Type::INT64 => 8,
                 Type::BYTE_ARRAY => 4,
                 _ => return false,
             };
             let plain = matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY);
-            plain && u64::try_from(buf.len()).is_ok_and(|bytes| values.saturating_mul(least) <= bytes)
+            plain && u64::try_from(buf.len()).is_ok_and(|bytes| values.saturating_mul(min) <= bytes)
         }
         Page::DataPageV2 { .. } => false,
     }

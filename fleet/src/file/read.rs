@@ -22,22 +22,22 @@ use crate::row::Row;
 use crate::table::{Record, SCHEMA_VERSION, schema};
 
 /// Rows that are read at once.
-const BATCH: usize = 4_096;
+const BATCH_ROWS: usize = 4_096;
 
-/// Bytes of what a file says of itself, at its end. Written are some ten thousand; each group takes more memory than it takes to say that it is
-/// there.
-const MOST_FOOTER: usize = 256 << 10;
+/// Bytes of what a file says of itself, at its end. Written are some ten thousand; each group takes
+/// more memory than it takes to say that it is there.
+const MAX_FOOTER: usize = 256 << 10;
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file is larger than is read.
-    #[error("the file has {bytes} bytes; at most {most} are read")]
+    #[error("the file has {bytes} bytes; at most {max} are read")]
     File {
         /// How many it has.
         bytes: usize,
         /// [`Limits::file_bytes`].
-        most: usize,
+        max: usize,
     },
     /// The file is no table of the fleet, or another one.
     #[error("the file is no table {table} of the fleet's version {SCHEMA_VERSION}")]
@@ -46,25 +46,25 @@ pub enum ReadError {
         table: &'static str,
     },
     /// The file holds more than is read.
-    #[error("the file has more {what} than the {most} that are read")]
-    Most {
+    #[error("the file has more {what} than the {max} that are read")]
+    TooMany {
         /// Of what.
         what: &'static str,
         /// How many are read.
-        most: usize,
+        max: usize,
     },
     /// A column is not as it is written.
     #[error("the column {column} is not as Flopwatch writes it")]
     Column {
-        /// Which.
+        /// Name of the column.
         column: &'static str,
     },
-    /// A record makes no sense.
-    #[error("record {place}: {fault}")]
+    /// A record that contradicts itself or the table.
+    #[error("record {position}: {fault}")]
     Record {
-        /// Its place.
-        place: usize,
-        /// What makes no sense about it.
+        /// Position of the record in the file, counted from 0.
+        position: usize,
+        /// What is wrong with the record.
         fault: &'static str,
     },
     /// The file is not Parquet, or damaged.
@@ -87,15 +87,16 @@ pub fn read_rows(bytes: impl Into<Bytes>, limits: &Limits) -> Result<Vec<Row>, R
 
 pub(super) fn read<T: Record>(bytes: &Bytes, limits: &Limits) -> Result<Vec<T>, ReadError> {
     if bytes.len() > limits.file_bytes {
-        let (bytes, most) = (bytes.len(), limits.file_bytes);
-        return Err(ReadError::File { bytes, most });
+        let (bytes, max) = (bytes.len(), limits.file_bytes);
+        return Err(ReadError::File { bytes, max });
     }
-    // The library asserts some of what a file says. What it leaves behind is dropped with the reader.
+    // The library asserts some of what a file says. What it leaves behind is dropped with the
+    // reader.
     catch_unwind(AssertUnwindSafe(|| Reader::new(bytes, limits).records())).unwrap_or(Err(ReadError::GaveUp))
 }
 
-fn most(what: &'static str, most: usize) -> ReadError {
-    ReadError::Most { what, most }
+fn too_many(what: &'static str, max: usize) -> ReadError {
+    ReadError::TooMany { what, max }
 }
 
 struct Reader<'a> {
@@ -123,7 +124,7 @@ impl<'a> Reader<'a> {
             let rows = usize::try_from(group.num_rows()).unwrap_or(usize::MAX);
             let first = records.len();
             if rows > self.limits.rows.saturating_sub(first) {
-                return Err(most("rows", self.limits.rows));
+                return Err(too_many("rows", self.limits.rows));
             }
             records.resize(first + rows, T::default());
             let added = records.get_mut(first..).unwrap_or_default();
@@ -141,9 +142,9 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        let fault = |(place, record): (usize, &T)| record.fault().map(|fault| (place, fault));
+        let fault = |(position, record): (usize, &T)| record.fault().map(|fault| (position, fault));
         match records.iter().enumerate().find_map(fault) {
-            Some((place, fault)) => Err(ReadError::Record { place, fault }),
+            Some((position, fault)) => Err(ReadError::Record { position, fault }),
             None => Ok(records),
         }
     }
@@ -223,10 +224,10 @@ impl<'a> Reader<'a> {
             let text: &ByteArray = text;
             let bytes = text.data();
             if bytes.len() > self.limits.text_bytes {
-                return Err(most("bytes in a text", self.limits.text_bytes));
+                return Err(too_many("bytes in a text", self.limits.text_bytes));
             }
             let Some(left) = self.texts.checked_sub(bytes.len()) else {
-                return Err(most("bytes of text", self.limits.inflated_bytes));
+                return Err(too_many("bytes of text", self.limits.inflated_bytes));
             };
             self.texts = left;
             let text = std::str::from_utf8(bytes).map_err(|_not_utf8| ReadError::Column { column })?;
@@ -251,8 +252,8 @@ impl<'a> Reader<'a> {
         } else {
             rows
         };
-        let said = u64::try_from(bound).unwrap_or(u64::MAX);
-        let pages = Pages::new(self.file, chunk, rows, said, &mut self.pages)?;
+        let max_elements = u64::try_from(bound).unwrap_or(u64::MAX);
+        let pages = Pages::new(self.file, chunk, rows, max_elements, &mut self.pages)?;
         let mut reader: ColumnReaderImpl<D> =
             get_typed_column_reader(get_column_reader(descriptor.clone(), Box::new(pages)));
         let mut found = Leaf {
@@ -265,21 +266,22 @@ impl<'a> Reader<'a> {
             let definitions = (descriptor.max_def_level() > 0).then_some(&mut found.definitions);
             let repetitions = (descriptor.max_rep_level() > 0).then_some(&mut found.repetitions);
             let (records, _, _) =
-                reader.read_records(BATCH.min(rows - read), definitions, repetitions, &mut found.values)?;
+                reader.read_records(BATCH_ROWS.min(rows - read), definitions, repetitions, &mut found.values)?;
             if records == 0 {
                 break;
             }
             read += records;
             if found.values.len().max(found.definitions.len()) > bound {
-                return Err(most("elements of lists", bound));
+                return Err(too_many("elements of lists", bound));
             }
         }
         Ok(found)
     }
 }
 
-/// What the file says of itself, where it says that it is such a table. Its columns are taken to be those of the table: what they are said to be
-/// is not read, as a foreign schema has no bound to its depth.
+/// What the file says of itself, where it says that it is such a table. Its columns are taken to be
+/// those of the table: what they are said to be is not read, as a foreign schema has no bound to
+/// its depth.
 fn metadata<T: Record>(file: &Bytes) -> Result<ParquetMetaData, ReadError> {
     let schema = Arc::new(parse_message_type(&schema::<T>())?);
     let options = ParquetMetaDataOptions::new()
@@ -288,16 +290,17 @@ fn metadata<T: Record>(file: &Bytes) -> Result<ParquetMetaData, ReadError> {
         .with_encoding_stats_policy(ParquetStatisticsPolicy::SkipAll)
         .with_size_stats_policy(ParquetStatisticsPolicy::SkipAll);
     let table = T::TABLE.as_str();
-    if footer(file).is_some_and(|length| length > MOST_FOOTER) {
-        return Err(most("bytes at its end", MOST_FOOTER));
+    if footer(file).is_some_and(|length| length > MAX_FOOTER) {
+        return Err(too_many("bytes at its end", MAX_FOOTER));
     }
     let reader = ParquetMetaDataReader::new().with_metadata_options(Some(options));
     let metadata = reader.parse_and_finish(file)?;
-    let said = |key: &str| {
+    let key_value = |key: &str| {
         let pairs = metadata.file_metadata().key_value_metadata()?;
         pairs.iter().find(|pair| pair.key == key)?.value.as_deref()
     };
-    let ours = said(TABLE_KEY) == Some(table) && said(VERSION_KEY) == Some(SCHEMA_VERSION.to_string().as_str());
+    let ours =
+        key_value(TABLE_KEY) == Some(table) && key_value(VERSION_KEY) == Some(SCHEMA_VERSION.to_string().as_str());
     if ours {
         Ok(metadata)
     } else {
@@ -330,7 +333,8 @@ impl<V> Leaf<V> {
         self.definitions.into_iter().map(row).collect()
     }
 
-    /// A list or none for each row; the lists' own definition is at `level`: 1 where they may be missing, else 0.
+    /// A list or none for each row; the lists' own definition is at `level`: 1 where they may be
+    /// missing, else 0.
     fn lists(self, level: i16) -> Option<Vec<Option<Vec<V>>>> {
         let mut values = self.values.into_iter();
         let mut lists: Vec<Option<Vec<V>>> = Vec::new();

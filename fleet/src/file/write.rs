@@ -149,9 +149,9 @@ impl<V> Leaf<V> {
                 definitions.push(if missing { 0 } else { level });
                 repetitions.push(0);
             }
-            for (place, value) in list.into_iter().enumerate() {
+            for (position, value) in list.into_iter().enumerate() {
                 definitions.push(level + 1);
-                repetitions.push(i16::from(place > 0));
+                repetitions.push(i16::from(position > 0));
                 values.push(value);
             }
         }

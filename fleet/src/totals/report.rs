@@ -5,7 +5,8 @@ use flopwatch_model::ratio;
 use super::Totals;
 use super::group::Sums;
 
-/// Fewest captures that an interval is given of. Resamples of fewer hardly differ, and their interval is too short.
+/// Fewest captures that an interval is given of. Resamples of fewer hardly differ, and their
+/// interval is too short.
 const FEWEST_CAPTURES: u64 = 8;
 
 /// The largest groups of a fleet.
@@ -17,14 +18,16 @@ pub struct Report {
     pub failed: u64,
     /// Captures in which none of the categories was captured. The sums hold nothing of them.
     pub not_captured: u64,
-    /// The share of all windows, each by its weight, in which a category was captured. Where it is below 1, sums are too low: divided by it
-    /// they are right if what is missing is like what is there. Shares of sums need no such division. `None` without captures.
+    /// The share of all windows, each by its weight, in which a category was captured. Where it is
+    /// below 1, sums are too low: divided by it they are right if what is missing is like what is
+    /// there. Shares of sums need no such division. `None` without captures.
     pub captured_share: Option<f64>,
     /// Captures that were there more than once in a call.
     pub repeated: u64,
     /// Rows whose capture was not given.
     pub rows_without_capture: u64,
-    /// Windows in which a category was captured, added up as the sums are: time of pods in the fleet.
+    /// Windows in which a category was captured, added up as the sums are: time of pods in the
+    /// fleet.
     pub window_ns: f64,
     /// The largest groups, the largest first.
     pub groups: Vec<Figures>,
@@ -50,14 +53,15 @@ pub struct Figures {
     /// Its time as a share of that of all groups, 0 to 1.
     pub share: Estimate,
     /// The same without weights: of the captures alone, and biased where they were not drawn alike.
-    pub observed: Observed,
-    /// How much of `total_ns` may be missing, because the group was let go of before it came back. 0 of most.
+    pub observed: ObservedSums,
+    /// How much of `total_ns` may be missing, because the group was let go of before it came back.
+    /// 0 of most.
     pub may_miss_ns: f64,
 }
 
-/// Sums of captures as they are.
+/// Sums over the captures themselves, without weights.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Observed {
+pub struct ObservedSums {
     /// Time in ns.
     pub total_ns: u128,
     /// Calls.
@@ -71,7 +75,8 @@ pub struct Observed {
 pub struct Estimate {
     /// The estimate; `None` of a share of nothing.
     pub value: Option<f64>,
-    /// The 95 % interval, lower and upper end; `None` where there are fewer than eight captures to tell it from.
+    /// The 95 % interval, lower and upper end; `None` where there are fewer than eight captures to
+    /// tell it from.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -120,7 +125,7 @@ fn figures(key: &str, sums: &Sums, all: &Sums) -> Figures {
             value: (all.total_ns > 0.0).then(|| sums.total_ns / all.total_ns),
             interval: enough.then(|| interval(shares.collect())).flatten(),
         },
-        observed: Observed {
+        observed: ObservedSums {
             total_ns: sums.observed_ns,
             calls: sums.observed_calls,
             share: ratio(sums.observed_ns, all.observed_ns),
@@ -137,7 +142,7 @@ fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
     let high = values
         .len()
         .checked_sub(beyond + 1)
-        .and_then(|place| values.get(place))?;
+        .and_then(|position| values.get(position))?;
     Some((*low, *high))
 }
 

@@ -3,7 +3,8 @@
 use flopwatch_model::approximate;
 use twox_hash::XxHash64;
 
-/// Cumulative probabilities of 0, 1, 2, ... of the Poisson distribution of mean 1, times 2^64. Beyond the last one it is less than 1e-14.
+/// Cumulative probabilities of 0, 1, 2, ... of the Poisson distribution of mean 1, times 2^64.
+/// Beyond the last one it is less than 1e-14.
 const BELOW: [u64; 17] = [
     0x5e2d_58d8_b3bc_df1a,
     0xbc5a_b1b1_6779_be35,

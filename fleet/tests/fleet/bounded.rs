@@ -58,8 +58,9 @@ fn of_twenty_thousand_names_the_largest_are_kept_and_nothing_is_lost() {
             group.key
         );
     }
-    // What came early and stayed is whole. What came late says what it may lack: little beside what it has, and about as much as a group
-    // would have if the light ones were one for each group that is kept.
+    // What came early and stayed is whole. What came late says what it may lack: little beside what
+    // it has, and about as much as a group would have if the light ones were one for each group
+    // that is kept.
     let early = report.groups.iter().filter(|group| group.may_miss_ns == 0.0).count();
     assert!(early >= 5, "{early}");
     let light: u128 = exact

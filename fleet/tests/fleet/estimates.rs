@@ -25,7 +25,8 @@ struct Window {
     rest_ns: i64,
 }
 
-/// Many windows of an image that is seldom drawn and full of the planted kernel, and few of images that are drawn often and hardly have it.
+/// Many windows of an image that is seldom drawn and full of the planted kernel, and few of images
+/// that are drawn often and hardly have it.
 fn fleet() -> Vec<Window> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut windows = Vec::new();

@@ -1,6 +1,7 @@
 //! The files against other programs that read Parquet: pyarrow, DuckDB and polars.
 //!
-//! `FLOPWATCH_PYTHON` names a Python that has them, and has to when it is set; without it the one on the PATH is asked.
+//! `FLOPWATCH_PYTHON` names a Python that has them, and has to when it is set; without it the one
+//! on the PATH is asked.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -148,7 +149,8 @@ fn pyarrow_duckdb_and_polars_read_the_same() {
     the_document_asks_for_what_totals_say(&found["document"], &fleet);
 }
 
-/// The queries of `docs/fleet.md` as DuckDB answers them: most GPU time until the 25th, what is missing, a percentile.
+/// The queries of `docs/fleet.md` as DuckDB answers them: most GPU time until the 25th, what is
+/// missing, a percentile.
 fn the_document_asks_for_what_totals_say(answers: &Value, fleet: &[(CaptureRow, Vec<Row>)]) {
     let query = Query {
         group_by: GroupBy::Name,

@@ -2,7 +2,8 @@
 
 use flopwatch_fleet::{CaptureRow, PROFILED_KERNEL, Row, rows, write_captures, write_rows};
 use flopwatch_model::{
-    Capture, Category, Device, Event, Events, KernelProfile, LossReason, Metric, Row as TimelineRow, Timeline, Track,
+    Capture, Category, Device, Event, Events, KernelProfile, LossReason, Metric, NameId, Row as TimelineRow, RowId,
+    Timeline, Track,
 };
 use flopwatch_summary::{Overhead, summarise};
 
@@ -29,8 +30,8 @@ fn events(category: Category, names: &[&str], events: &[(u32, u32, u64, u64)]) -
         let event = Event {
             start_ns: *start_ns,
             duration_ns: *duration_ns,
-            row: *row,
-            name: *name,
+            row: RowId::new(*row),
+            name: NameId::new(*name),
             correlation: 0,
         };
         found.push(event, &[]);
@@ -86,7 +87,7 @@ fn timeline() -> Timeline {
         profiles: vec![profile],
         ..Capture::default()
     };
-    capture.drops.add(LossReason::Dropped, "buffers", 3);
+    capture.losses.add(LossReason::Dropped, "buffers", 3);
     Timeline {
         capture,
         ..Timeline::default()

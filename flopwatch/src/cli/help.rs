@@ -1,4 +1,4 @@
-//! What `--help` says after the options of a command: exit codes and examples.
+//! The texts that `--help` prints after the options of a command: exit codes and examples.
 
 pub(super) const RECORD_HELP: &str = "\
 The command keeps its standard streams and signals and is never killed: when the window ends before it does, it runs on and \
@@ -31,6 +31,15 @@ Examples:
   flopwatch diagnose timeline.h5
   flopwatch diagnose trace.json.gz -o advice.html
   flopwatch diagnose report.nsys-rep --format json --fail-on high";
+
+pub(super) const OPEN_HELP: &str = "\
+Captures are files that `convert` reads; of a folder each one in it. A file that cannot be read is refused before anything is served. \
+Several are listed in the viewer, which compares any two of them.
+
+Examples:
+  flopwatch open trace.json.gz
+  flopwatch open before.nsys-rep after.nsys-rep
+  flopwatch open --no-browser captures/";
 
 pub(super) const ANALYZE_HELP: &str = "\
 Captures are files that `convert` reads; of a timeline file only what the analysis needs is read. `--list` tells the analyses and their \

@@ -1,8 +1,8 @@
 //! The signals that a command finds ignored: those that it would find so without us.
 //!
-//! Rust's runtime ignores SIGPIPE before `main`, and sets it to its default in what it starts; a signal that is listened to has its
-//! default in what is started from then on. A command that was to ignore a hangup (`nohup`), or a broken pipe (as systemd's
-//! services do), would no longer.
+//! Rust's runtime ignores SIGPIPE before `main`, and sets it to its default in what it starts; a
+//! signal that is listened to has its default in what is started from then on. A command that was
+//! to ignore a hangup (`nohup`), or a broken pipe (as systemd's services do), would no longer.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,8 +35,8 @@ mod before_main {
         ignored.store(super::is_ignored(libc::SIGPIPE), Ordering::Relaxed);
     }
 
-    // SAFETY: the loader calls each entry of this section once, on the only thread, with C's calling convention; the function
-    // takes nothing and asks the kernel one question.
+    // SAFETY: the loader calls each entry of this section once, on the only thread, with C's
+    // calling convention; the function takes nothing and asks the kernel one question.
     #[used]
     #[unsafe(link_section = ".init_array")]
     static REMEMBER: extern "C" fn() = remember;
@@ -78,7 +78,8 @@ impl Ignored {
             }
             Ok(())
         };
-        // SAFETY: between fork and exec it makes system calls alone and allocates nothing: what it reads was there before.
+        // SAFETY: between fork and exec it makes system calls alone and allocates nothing: what it
+        // reads was there before.
         unsafe { command.pre_exec(ignore) };
     }
 }

@@ -1,8 +1,9 @@
 //! The library that starts a program without the profiler where its session is gone.
 //!
-//! A session ends with its window, and the command may run on: each program that it starts then would be ended by the
-//! profiler's own library. So the launcher's fallback library is preloaded before that one, as in a prepared pod. It lies in a
-//! folder of its own, which stays for as long as the command may start programs.
+//! A session ends with its window, and the command may run on: each program that it starts then
+//! would be ended by the profiler's own library. So the launcher's fallback library is preloaded
+//! before that one, as in a prepared pod. It lies in a folder of its own, which stays for as long
+//! as the command may start programs.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;

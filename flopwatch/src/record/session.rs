@@ -1,7 +1,8 @@
 //! The profiler's session around a local command: the same graft as in a pod, on this machine.
 //!
-//! A supervisor (the launcher's) holds the session in a process group of its own, so that a Ctrl-C of the terminal ends the
-//! command and not the recording. The command becomes our own child with the session's environment added to its own.
+//! A supervisor (the launcher's) holds the session in a process group of its own, so that a Ctrl-C
+//! of the terminal ends the command and not the recording. The command becomes our own child with
+//! the session's environment added to its own.
 
 use std::ffi::{CString, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flopwatch_api::artifact::MOST_REPORTS;
+use flopwatch_api::artifact::MAX_REPORTS;
 use flopwatch_api::profiler::{NsysOptions, TraceCategory};
 use flopwatch_attach::nsys::{self, Collection, HostTools, LaunchOptions, StartOptions};
 use flopwatch_launcher::environment::{merge, parse};
@@ -36,7 +37,7 @@ const STOP_TIMEOUT: Duration = Duration::from_mins(5);
 /// Beyond the window's end, the supervisor ends the collection by itself.
 const GUARD_GRACE: Duration = Duration::from_secs(30);
 /// Pause between two looks for a file.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Why there is no session, or no capture.
 #[derive(Debug, thiserror::Error)]
@@ -79,7 +80,8 @@ pub enum Captured {
     Reports(Vec<PathBuf>),
 }
 
-/// The files of that extension which a collection called `capture` left in a folder, one for each range, in their order.
+/// The files of that extension which a collection called `capture` left in a folder, one for each
+/// range, in their order.
 fn captures(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut found: Vec<_> = entries
@@ -91,7 +93,7 @@ fn captures(folder: &Path, extension: &str) -> Vec<PathBuf> {
         })
         .collect();
     found.sort_unstable();
-    found.into_iter().map(|(_, path)| path).take(MOST_REPORTS).collect()
+    found.into_iter().map(|(_, path)| path).take(MAX_REPORTS).collect()
 }
 
 /// A profiler's session.
@@ -104,7 +106,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Starts a session of that name with its files under `folder`. It ends by itself `lifetime` after its start.
+    /// Starts a session of that name with its files under `folder`. It ends by itself `lifetime`
+    /// after its start.
     pub async fn start(
         tools: &HostTools,
         name: &str,
@@ -187,13 +190,13 @@ impl Session {
             if Instant::now() >= deadline {
                 return Err(Error::NoSession(format!("no answer within {SESSION_TIMEOUT:?}")));
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
 
-    /// The environment for the command: this process's own, with the session's added, the `fallback` library before the
-    /// profiler's, and nothing replaced.
+    /// The environment for the command: this process's own, with the session's added, the
+    /// `fallback` library before the profiler's, and nothing replaced.
     pub fn environment(&self, fallback: &Path) -> Result<Vec<(OsString, OsString)>, Error> {
         let bytes = self.run_dir.read(run_dir::ENV, run_dir::ENV_LIMIT);
         let bytes = bytes.map_err(io_error("the environment of the profiler's session cannot be read"))?;
@@ -266,11 +269,13 @@ impl Session {
         Ok(captured)
     }
 
-    /// Ends the session and everything of it; the command stays as it is. Safe to call at any moment.
+    /// Ends the session and everything of it; the command stays as it is. Safe to call at any
+    /// moment.
     pub async fn end(&mut self) {
         // A session that is gone already is as good as ended.
         if self.run_dir.has(run_dir::COLLECTING) {
-            // Not every version that has `cancel` implements it; what the stop writes goes with the folder.
+            // Not every version that has `cancel` implements it; what the stop writes goes with the
+            // folder.
             let stop = nsys::stop(&self.nsys, &self.name);
             drop(self.control("stopping the collection", stop, CONTROL_TIMEOUT).await);
         }
@@ -296,8 +301,8 @@ impl Session {
     }
 }
 
-/// Has the session change the machine's list of sessions in turn with all others. Without it a session starts all the same: the
-/// supervisor looks after a list that was spoilt.
+/// Has the session change the machine's list of sessions in turn with all others. Without it a
+/// session starts all the same: the supervisor looks after a list that was spoilt.
 async fn share_lock(tools: &HostTools, run_dir: &RunDir) {
     let mut command = std::process::Command::new(&tools.nsys);
     command

@@ -1,5 +1,5 @@
 use axum::http::StatusCode;
-use flopwatch_artifacts::{ArtifactMetrics, StoreOptions};
+use flopwatch_artifacts::{ArtifactMetrics, Store, StoreOptions};
 use prometheus::Registry;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -26,16 +26,16 @@ impl Rig {
         let store = Store::open(&folder.path().join("store"), options, metrics)
             .await
             .unwrap();
-        let uploads = Uploads::new(
-            Arc::new(store),
-            incoming,
-            "local",
-            Err(tools::Error::NoNsys(None)),
-            limits,
-        );
+        let captures = Arc::new(Captures::new(Arc::new(store)));
+        let reading = SourceArguments {
+            quiet: true,
+            ..SourceArguments::default()
+        };
+        let uploads = Uploads::new(Arc::clone(&captures), incoming, reading, limits);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        tokio::spawn(async move { axum::serve(listener, uploads.router()).await.unwrap() });
+        let router = captures.router().merge(uploads.router());
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { address, folder }
     }
 
@@ -83,6 +83,21 @@ async fn what_is_taken_is_told() {
         (status, &message["most_bytes"]),
         (StatusCode::OK, &Value::from(8_u64 << 30))
     );
+}
+
+#[tokio::test]
+async fn the_list_of_captures_is_for_this_machine_s_own_pages_alone() {
+    let rig = Rig::new(UploadLimits::default()).await;
+    let (status, list) = rig.send("GET /v1/captures HTTP/1.1\r\nHost: 127.0.0.1\r\n", b"").await;
+    assert_eq!((status, &list["captures"]), (StatusCode::OK, &serde_json::json!([])));
+    for headers in [
+        "Host: evil.example\r\n",
+        "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n",
+    ] {
+        let (status, message) = rig.send(&format!("GET /v1/captures HTTP/1.1\r\n{headers}"), b"").await;
+        let refused = (StatusCode::FORBIDDEN, &Value::from("Foreign"));
+        assert_eq!((status, &message["reason"]), refused, "{headers}");
+    }
 }
 
 #[tokio::test]

@@ -12,10 +12,7 @@ use serde::Serialize;
 /// Why a file was not taken. Each variant is one closed reason.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refusal {
-    /// The request came for another host, or from a page of another site.
-    #[error("This service takes files from its own page alone.")]
-    Foreign,
-    /// It was not sent as bytes.
+    /// The file was not sent as `application/octet-stream`.
     #[error("Send the file as application/octet-stream.")]
     MediaType,
     /// Another file is being converted.
@@ -23,11 +20,11 @@ pub(super) enum Refusal {
     Busy,
     /// The file is too large.
     #[error(
-        "The file is larger than {most} bytes, which is the most that is taken here: convert it with `flopwatch convert`."
+        "The file is larger than {max_bytes} bytes, which is the most that is taken here: convert it with `flopwatch convert`."
     )]
     TooLarge {
-        /// The most that is taken.
-        most: u64,
+        /// Largest file that is accepted, in bytes.
+        max_bytes: u64,
     },
     /// No bytes came for too long.
     #[error("No bytes of the file came for {0:?}.")]
@@ -64,7 +61,6 @@ struct Details {
 impl Refusal {
     const fn kind(&self) -> (StatusCode, &'static str) {
         match self {
-            Self::Foreign => (StatusCode::FORBIDDEN, "Foreign"),
             Self::MediaType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "MediaType"),
             Self::Busy => (StatusCode::SERVICE_UNAVAILABLE, "Busy"),
             Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "TooLarge"),

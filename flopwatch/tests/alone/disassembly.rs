@@ -1,4 +1,5 @@
-//! Text of machine code in reports of Nsight Compute: by NVIDIA's own disassembler, and by ones that do not do their work.
+//! Text of machine code in reports of Nsight Compute: by NVIDIA's own disassembler, and by ones
+//! that do not do their work.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -6,7 +7,7 @@ use std::process::{Command, Output};
 use flopwatch_test_harness::script;
 use serde_json::Value;
 
-use crate::TURN;
+use crate::ONE_AT_A_TIME;
 
 fn corpus(name: &str) -> Option<PathBuf> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -80,7 +81,8 @@ fn oracle(python: &Path, report: &Path, bytes: &[u64]) -> Vec<Value> {
     serde_json::from_slice(&told.stdout).expect("JSON")
 }
 
-/// Text without what the two disassemblers write each in its way: hints of reuse, blanks, commas, where a branch to itself leads.
+/// Text without what the two disassemblers write each in its way: hints of reuse, blanks, commas,
+/// where a branch to itself leads.
 fn plain(text: &str) -> String {
     let text = text.replace(".reuse", "").replace("`(.L_x_0) ", " ").replace(',', " ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -105,7 +107,7 @@ fn from_zero(text: &str, entry: u64) -> String {
 
 #[test]
 fn every_instruction_of_the_corpus_has_the_text_that_nvidias_reader_gives_it() {
-    let _turn = TURN.blocking_lock();
+    let _turn = ONE_AT_A_TIME.blocking_lock();
     let (Some(disassembler), Some(python)) = (tool("FLOPWATCH_NVDISASM"), tool("FLOPWATCH_PYTHON")) else {
         return;
     };
@@ -153,7 +155,7 @@ fn every_instruction_of_the_corpus_has_the_text_that_nvidias_reader_gives_it() {
 
 #[test]
 fn a_disassembler_that_does_not_do_its_work_costs_the_text_alone() {
-    let _turn = TURN.blocking_lock();
+    let _turn = ONE_AT_A_TIME.blocking_lock();
     let Some(report) = corpus("indexspaces/indexspaces_profile_a.ncu-rep") else {
         return;
     };

@@ -1,8 +1,9 @@
-//! Many records side by side, and in every second one a process of the profiler is killed at some moment: the others work, the
-//! next ones too, and nothing stays behind.
+//! Many records side by side, and in every second one a process of the profiler is killed at some
+//! moment: the others work, the next ones too, and nothing stays behind.
 //!
-//! Thirty records, or as many as `FLOPWATCH_RECORDS` says (`cargo xtask soak --records 1000`); `FLOPWATCH_SEED` draws the kills.
-//! Needs Nsight Systems as the tests of `record` do. It holds against what lies in `/dev/shm`.
+//! Thirty records, or as many as `FLOPWATCH_RECORDS` says (`cargo xtask soak --records 1000`);
+//! `FLOPWATCH_SEED` draws the kills. Needs Nsight Systems as the tests of `record` do. It holds
+//! against what lies in `/dev/shm`.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -17,17 +18,17 @@ use flopwatch_test_harness::workload;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::TURN;
+use crate::ONE_AT_A_TIME;
 
 /// Records at a time.
 const LANES: u64 = 6;
 /// Within this time a record that nobody strikes has begun its command.
-const BEGIN: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest time that a record may take, a struck one too.
-const LONGEST: Duration = Duration::from_mins(2);
+const RUN_TIMEOUT: Duration = Duration::from_mins(2);
 /// The latest moment of a kill.
-const STRIKE: Duration = Duration::from_millis(3500);
-const LOOK: Duration = Duration::from_millis(10);
+const MAX_STRIKE_DELAY: Duration = Duration::from_millis(3500);
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// How one record went.
 struct Outcome {
@@ -44,7 +45,7 @@ struct Outcome {
 
 #[test]
 fn whatever_process_of_the_profiler_is_killed_the_next_record_works() {
-    let _turn = TURN.blocking_lock();
+    let _turn = ONE_AT_A_TIME.blocking_lock();
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let path = std::env::var_os("PATH");
     let found = tools::find(
@@ -88,7 +89,7 @@ fn whatever_process_of_the_profiler_is_killed_the_next_record_works() {
     for outcome in outcomes.iter().filter(|outcome| outcome.struck.is_none()) {
         assert_eq!(outcome.code, Some(0), "record {}: {}", outcome.number, outcome.message);
         let begun = outcome.begun.unwrap();
-        assert!(begun < BEGIN, "record {} began after {begun:?}", outcome.number);
+        assert!(begun < START_TIMEOUT, "record {} began after {begun:?}", outcome.number);
     }
     let hung: Vec<u64> = outcomes
         .iter()
@@ -113,7 +114,8 @@ fn whatever_process_of_the_profiler_is_killed_the_next_record_works() {
     assert!(spools.is_empty(), "{spools:?}");
 }
 
-/// One record of a second of the sample workload; where it is struck, one process of the profiler's is killed.
+/// One record of a second of the sample workload; where it is struck, one process of the profiler's
+/// is killed.
 fn record(tools: &HostTools, workload: &Path, folder: &Path, number: u64, seed: u64, strike: bool) -> Outcome {
     let own = folder.join(number.to_string());
     fs::create_dir(&own).unwrap();
@@ -132,13 +134,13 @@ fn record(tools: &HostTools, workload: &Path, folder: &Path, number: u64, seed: 
         .spawn()
         .unwrap();
     let drawn = fastrand::Rng::with_seed(seed.wrapping_add(number)).u64(..);
-    let at = Duration::from_millis(drawn % u64::try_from(STRIKE.as_millis()).unwrap());
+    let at = Duration::from_millis(drawn % u64::try_from(MAX_STRIKE_DELAY.as_millis()).unwrap());
     let (mut struck, mut begun) = (None, None);
     let code = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status.code();
         }
-        if start.elapsed() > LONGEST {
+        if start.elapsed() > RUN_TIMEOUT {
             child.kill().unwrap();
             child.wait().unwrap();
             break None;
@@ -149,7 +151,7 @@ fn record(tools: &HostTools, workload: &Path, folder: &Path, number: u64, seed: 
         if strike && struck.is_none() && start.elapsed() >= at {
             struck = kill_one(tools, i32::try_from(child.id()).unwrap(), drawn);
         }
-        pause(LOOK);
+        pause(POLL_INTERVAL);
     };
     if begun.is_none() && fs::metadata(&out).unwrap().len() > 0 {
         begun = Some(start.elapsed());
@@ -159,7 +161,8 @@ fn record(tools: &HostTools, workload: &Path, folder: &Path, number: u64, seed: 
     fs::remove_dir_all(&own).unwrap();
     Outcome {
         number,
-        // One that came to its end before its moment is held against the same as one that was spared.
+        // One that came to its end before its moment is held against the same as one that was
+        // spared.
         struck,
         code,
         begun,

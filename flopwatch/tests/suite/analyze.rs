@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use flopwatch_analysis::catalogue::{self, CATALOGUE};
-use flopwatch_model::{Capture, Category, Event, Events, Row, Track};
+use flopwatch_model::{Capture, Category, Event, Events, NameId, Row, RowId, Track};
 use flopwatch_trace::timeline_file;
 use flopwatch_trace::transform::{TransformOptions, transform};
 
@@ -38,8 +38,8 @@ fn timeline(folder: &Path, name: &str, kernels: &[(&str, u64, u64, u64)]) -> Pat
         let event = Event {
             start_ns: *start_ns,
             duration_ns: *duration_ns,
-            name: u32::try_from(at).expect("a few names"),
-            row: u32::try_from(*stream).expect("a few streams"),
+            name: NameId::from_index(at).expect("a few names"),
+            row: RowId::new(u32::try_from(*stream).expect("a few streams")),
             ..Event::default()
         };
         events.push(event, &[]);
@@ -211,7 +211,7 @@ fn what_is_no_analysis_or_no_parameter_is_refused_with_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
     timeline(folder.path(), "a.h5", &[("gemm", 0, 0, 100)]);
     let cases = [
-        (vec!["kernel-per-stream", "a.h5"], "kernels-per-stream"),
+        (vec!["kernel-per-stream", "a.h5"], "did you mean kernels-per-stream?"),
         (vec!["kernels-per-stream", "a.h5", "--param", "limit=1"], "it has none"),
         (
             vec!["kernel-changes", "a.h5", "a.h5", "--param", "limit=0"],

@@ -1,5 +1,5 @@
-//! `convert` and `summary` as a person runs them, on files of our own making and, where they are there, on captures of other
-//! people and with the real Nsight Systems.
+//! `convert` and `summary` as a person runs them, on files of our own making and, where they are
+//! there, on captures of other people and with the real Nsight Systems.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -96,6 +96,47 @@ fn listing(folder: &Path) -> Vec<String> {
         .collect();
     names.sort();
     names
+}
+
+#[test]
+fn an_error_of_the_system_is_told_once_and_without_temporary_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = timeline(folder.path());
+    let output = folder.path().join("missing/out.h5");
+    let output = flopwatch(&["convert", "--quiet"], &[&capture, &output]);
+    assert!(!output.status.success());
+    let missing = folder.path().join("missing");
+    let expected = format!(
+        "flopwatch: {}: No such file or directory (os error 2)\n",
+        missing.display()
+    );
+    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+}
+
+#[test]
+fn a_summary_goes_to_a_file_as_its_name_says_and_replaces_nothing_unless_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let capture = timeline(folder.path());
+    let written = |name: &str, more: &[&str]| {
+        let path = folder.path().join(name);
+        let to = path.to_str().unwrap();
+        let output = flopwatch(&[&["summary", "--quiet", "-o", to], more].concat(), &[&capture]);
+        let file = std::fs::read_to_string(&path).unwrap_or_default();
+        (output.status.success(), text(&output), file)
+    };
+    let (_, said, csv) = written("a.csv", &[]);
+    assert!(
+        said.starts_with(&folder.path().join("a.csv").display().to_string()),
+        "{said}"
+    );
+    assert!(csv.starts_with("table,status,"), "{csv}");
+    assert!(written("a.txt", &[]).2.contains("NVTX ranges"));
+    assert!(written("a.html", &[]).2.starts_with("<!doctype html>"));
+    let json: serde_json::Value = serde_json::from_str(&written("a", &[]).2).unwrap();
+    assert_eq!(json["session_id"], "c0ffee00");
+    let (again, said, _) = written("a.txt", &[]);
+    assert!(!again && said.contains("--force"), "{said}");
+    assert!(written("a.txt", &["--force"]).0);
 }
 
 #[test]

@@ -5,7 +5,8 @@ use std::process::{Command, Output};
 
 use serde_json::{Value, json};
 
-/// A Kineto trace of kernels of 70 us, each launched 30 us after the host waited for the one before.
+/// A Kineto trace of kernels of 70 us, each launched 30 us after the host waited for the one
+/// before.
 fn trace(folder: &Path, kernels: u64) {
     let mut events = Vec::new();
     for number in 0..kernels {

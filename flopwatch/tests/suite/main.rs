@@ -10,5 +10,8 @@ mod analyze;
 mod compare;
 mod convert;
 mod diagnose;
+mod open;
+mod pipe;
 mod record;
 mod serve;
+mod terminal;

@@ -1,7 +1,7 @@
 //! Records the sample workload with the real Nsight Systems, as a person would.
 //!
-//! Needs `FLOPWATCH_NSYS` (and `FLOPWATCH_NSYS_HOST` where the host half is elsewhere), or nsys on PATH; says that it was
-//! skipped otherwise.
+//! Needs `FLOPWATCH_NSYS` (and `FLOPWATCH_NSYS_HOST` where the host half is elsewhere), or nsys on
+//! PATH; says that it was skipped otherwise.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -105,7 +105,8 @@ fn a_launch_that_fails_after_its_session_began_costs_nothing() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    // Beside the tools: a child sees the folder of the program that it is given, and nothing else of the machine.
+    // Beside the tools: a child sees the folder of the program that it is given, and nothing else
+    // of the machine.
     let copied = folder.path().join(tools::TARGET_DIR);
     let copy = Command::new("cp")
         .arg("-a")
@@ -113,7 +114,8 @@ fn a_launch_that_fails_after_its_session_began_costs_nothing() {
         .arg(&copied)
         .status();
     assert!(copy.unwrap().success());
-    // As the launch of a busy machine does now and then: the session is there, and the launch ends over its semaphore.
+    // As the launch of a busy machine does now and then: the session is there, and the launch ends
+    // over its semaphore.
     let stumbling = copied.join("nsys-that-stumbles");
     let script = format!(
         "[ \"$1\" = launch ] || exec {0} \"$@\"\n\
@@ -197,6 +199,7 @@ fn a_program_without_events_fails_and_names_the_empty_category() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("holds no events of nvtx"), "{}", text(&output));
+    assert!(text(&output).contains("--require"), "{}", text(&output));
 }
 
 #[test]
@@ -222,6 +225,36 @@ fn without_nsight_systems_it_says_what_to_install() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output).contains("nsight-systems-target"), "{}", text(&output));
+}
+
+#[test]
+fn an_earlier_recording_is_kept_unless_told_and_the_program_does_not_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: &str| folder.path().join(path);
+    // Found, and never run: what is there already is seen before a session is begun.
+    let tools = [at("target-linux-x64/nsys"), at("host-linux-x64/QdstrmImporter")];
+    for tool in &tools {
+        std::fs::create_dir_all(tool.parent().unwrap()).unwrap();
+        script::write(tool, "exit 1");
+    }
+    std::fs::create_dir(at("out")).unwrap();
+    std::fs::write(at("out/timeline.h5"), "kept").unwrap();
+    let output = flopwatch(&["record", "--no-serve", "--nsys"])
+        .arg(&tools[0])
+        .arg("--output")
+        .arg(at("out"))
+        .arg("touch")
+        .arg(at("ran"))
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let message = text(&output);
+    assert!(
+        message.contains("holds timeline.h5 of an earlier recording: --force"),
+        "{message}"
+    );
+    assert!(!at("ran").exists());
+    assert_eq!(std::fs::read_to_string(at("out/timeline.h5")).unwrap(), "kept");
 }
 
 #[test]
@@ -260,8 +293,8 @@ fn the_example_session_is_a_manifest_that_record_reads() {
 const SIGNALS: [&str; 3] = ["sh", "-c", "grep -E '^Sig(Blk|Ign):' /proc/self/status"];
 
 #[test]
-fn h2_a_command_finds_the_signals_as_without_record() {
-    if !nsys_is_there("h2_a_command_finds_the_signals_as_without_record") {
+fn a_command_finds_the_signals_as_without_record() {
+    if !nsys_is_there("a_command_finds_the_signals_as_without_record") {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -274,7 +307,7 @@ fn h2_a_command_finds_the_signals_as_without_record() {
         let recorded = Command::new("env")
             .args(&given)
             .arg(env!("CARGO_BIN_EXE_flopwatch"))
-            .args(["record", "--duration", "10", "--no-serve", "--output"])
+            .args(["record", "--duration", "10", "--no-serve", "--force", "--output"])
             .arg(folder.path())
             .arg("--")
             .args(SIGNALS)
@@ -297,9 +330,10 @@ fn masks(output: &Output) -> Vec<u64> {
         .collect()
 }
 
-/// Runs a record of a second of the sample workload in a `/dev/shm` of its own, with a lock of its own (whoever waits in the dead
-/// list holds it, and the lists of other tests are not dead), after `prepare` has put a list there for which every
-/// process of the profiler waits for ever; `$LIST` is its path. The last line of its output is what lies in `/dev/shm` then.
+/// Runs a record of a second of the sample workload in a `/dev/shm` of its own, with a lock of its
+/// own (whoever waits in the dead list holds it, and the lists of other tests are not dead), after
+/// `prepare` has put a list there for which every process of the profiler waits for ever; `$LIST`
+/// is its path. The last line of its output is what lies in `/dev/shm` then.
 fn record_over_a_dead_list(test: &str, prepare: &str) -> Option<Output> {
     let tools = nsys(test)?;
     if !nix::unistd::geteuid().is_root() {

@@ -1,4 +1,5 @@
-//! Serves a timeline as a person would, and opens what it printed in a browser; and the viewer alone, onto which captures are dropped.
+//! Serves a timeline as a person would, and opens what it printed in a browser; and the viewer
+//! alone, onto which captures are dropped.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,12 +10,12 @@ use std::time::{Duration, Instant};
 use flopwatch_test_harness::BrowserTurn;
 
 /// A timeline of 7000 events, made by `flopwatch-trace-bench`.
-const TIMELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/data/synthetic.h5");
+pub(crate) const TIMELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../web/tests/data/synthetic.h5");
 
 /// `flopwatch serve`, and what it printed; it ends with this.
-struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    urls: Vec<String>,
+    pub(crate) urls: Vec<String>,
 }
 
 impl Serving {
@@ -28,11 +29,11 @@ impl Serving {
     /// The viewer alone, with its temporary files in a folder.
     fn bare(folder: &Path) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flopwatch"));
-        Self::start(command.arg("serve").env("TMPDIR", folder), "/artifacts")
+        Self::start(command.arg("serve").env("TMPDIR", folder), "/v1/captures")
     }
 
     /// Reads what is printed until a line, not that of the viewer, ends so.
-    fn start(command: &mut Command, last: &str) -> Self {
+    pub(crate) fn start(command: &mut Command, last: &str) -> Self {
         let mut child = command
             .args(["--listen", "127.0.0.1:0"])
             .stdout(Stdio::piped())
@@ -69,7 +70,7 @@ impl Drop for Serving {
 }
 
 /// The status and the body of what is at an address.
-fn get(url: &str) -> (u16, Vec<u8>) {
+pub(crate) fn get(url: &str) -> (u16, Vec<u8>) {
     let (address, path) = url.strip_prefix("http://").unwrap().split_once('/').unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     let request = format!("GET /{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -167,7 +168,7 @@ fn exported(nsys: &Path, report: &Path, folder: &Path) -> PathBuf {
 
 /// What is at an address, once it is made.
 #[expect(clippy::disallowed_methods, reason = "there is no runtime")]
-fn made(url: &str) -> (u16, Vec<u8>) {
+pub(crate) fn made(url: &str) -> (u16, Vec<u8>) {
     let until = Instant::now() + Duration::from_mins(1);
     loop {
         match get(url) {
@@ -219,24 +220,6 @@ fn the_timeline_of_metrics_that_were_kept_alone_is_made_by_a_child() {
     );
     let detail = problem["detail"].as_str().unwrap();
     assert!(detail.contains("the samples cannot be read"), "{detail}");
-}
-
-#[test]
-fn a_report_that_is_none_says_what_the_reader_said() {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("capture.nsys-rep"), "no report").unwrap();
-    let serving = serve_folder(folder.path(), "capture.nsys-rep");
-    let (timeline, events) = timeline_of(&serving, "capture.nsys-rep");
-    for url in [timeline, events] {
-        let (status, body) = made(&url);
-        let problem: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(
-            (status, &problem["reason"]),
-            (500, &serde_json::json!("ConversionFailed"))
-        );
-        let detail = problem["detail"].as_str().unwrap();
-        assert!(detail.contains("no format that is read"), "{detail}");
-    }
 }
 
 #[test]
@@ -354,7 +337,7 @@ fn captures_that_are_dropped_onto_the_viewer_are_converted_and_shown() {
 }
 
 #[test]
-fn h1_a_file_of_a_served_folder_that_leads_elsewhere_is_refused() {
+fn a_file_of_a_served_folder_that_leads_elsewhere_is_refused() {
     let (folder, secret) = (tempfile::tempdir().unwrap(), tempfile::NamedTempFile::new().unwrap());
     std::fs::write(secret.path(), "secret").unwrap();
     let timeline = folder.path().join("timeline.h5");
@@ -414,7 +397,7 @@ fn the_printed_address_shows_the_timeline_in_a_browser() {
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{message}\n{complaints}");
     for line in [
-        "local - Flopwatch, kernels: 6000, drawn: true",
+        "synthetic – Timeline – Flopwatch, kernels: 6000, drawn: true",
         "dropped file: open",
         "demo, kernels: 6000",
     ] {

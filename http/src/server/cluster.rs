@@ -13,7 +13,7 @@ use crate::tls::Certificates;
 
 /// Other routes on an address of their own.
 #[derive(Debug)]
-pub(super) struct Beside {
+pub(super) struct SecondListener {
     listener: std::net::TcpListener,
     address: SocketAddr,
     routes: Router,
@@ -21,7 +21,7 @@ pub(super) struct Beside {
 }
 
 /// Most connections to other routes.
-const BESIDE: usize = 32;
+const MAX_SECOND_CONNECTIONS: usize = 32;
 
 impl Server {
     /// Whether `tls.crt` and `tls.key` of `directory` can be served with.
@@ -29,7 +29,8 @@ impl Server {
         Certificates::load(directory).await.is_ok()
     }
 
-    /// Listens with TLS, with `tls.crt` and `tls.key` of `directory`, which are read again when they change.
+    /// Listens with TLS, with `tls.crt` and `tls.key` of `directory`, which are read again when
+    /// they change.
     pub async fn bind_tls(
         service: &impl Service,
         address: SocketAddr,
@@ -45,11 +46,16 @@ impl Server {
         Ok(server)
     }
 
-    /// Serves other routes on an address of their own, with the same certificate; that address is given back. They bring their own checks.
-    pub fn beside(mut self, address: SocketAddr, routes: Router) -> Result<(Self, SocketAddr), ServeError> {
+    /// Serves other routes on an address of their own, with the same certificate; that address is
+    /// given back. They bring their own checks.
+    pub fn with_second_address(
+        mut self,
+        address: SocketAddr,
+        routes: Router,
+    ) -> Result<(Self, SocketAddr), ServeError> {
         let (listener, address) = listen(address)?;
-        let limit = self.limit.of_its_own(BESIDE);
-        self.beside = Some(Beside {
+        let limit = self.limit.of_its_own(MAX_SECOND_CONNECTIONS);
+        self.second = Some(SecondListener {
             listener,
             address,
             routes,
@@ -68,7 +74,7 @@ impl Server {
             router,
             limit,
             limits,
-            beside,
+            second,
             address,
             ..
         } = self;
@@ -81,10 +87,10 @@ impl Server {
         };
         let reload = certificates.keep_current(shutdown.clone());
         let others = async {
-            let Some(beside) = beside else { return Ok(()) };
-            tracing::info!(address = %beside.address, "serving beside");
-            let acceptor = acceptor(beside.limit);
-            serve(beside.listener, beside.routes, acceptor, &limits, shutdown.clone()).await
+            let Some(second) = second else { return Ok(()) };
+            tracing::info!(address = %second.address, "serving beside");
+            let acceptor = acceptor(second.limit);
+            serve(second.listener, second.routes, acceptor, &limits, shutdown.clone()).await
         };
         let served = serve(listener, router, acceptor(limit), &limits, shutdown.clone());
         let reload = async {

@@ -1,12 +1,13 @@
-//! How much a message may become: a field of two bytes must not become an instruction of hundreds without end.
+//! Bounds the memory that a parsed HLO module takes: a field of two bytes in a message becomes an
+//! instruction of hundreds of bytes, so that the size of the message is no bound.
 
 use super::ReadError;
 use crate::wire::{Message, Value};
 
-/// Bytes that a module may take in memory.
-const LIMIT: usize = 512 << 20;
+/// Maximum size of a parsed module in memory, in bytes: 512 MiB.
+const MAX_MODULE_BYTES: usize = 512 << 20;
 
-/// What is left of that.
+/// Number of bytes of [`MAX_MODULE_BYTES`] that a module may still take.
 #[derive(Debug)]
 pub(super) struct Budget {
     left: usize,
@@ -14,29 +15,33 @@ pub(super) struct Budget {
 
 impl Budget {
     pub(super) fn new() -> Self {
-        Self { left: LIMIT }
+        Self { left: MAX_MODULE_BYTES }
     }
 
-    /// Takes so many bytes.
+    /// Takes `bytes` from the budget. Fails where less is left.
     pub(super) fn take(&mut self, bytes: usize) -> Result<(), ReadError> {
         let left = self.left.checked_sub(bytes);
-        self.left = left.ok_or(ReadError::TooLarge { limit: LIMIT })?;
+        self.left = left.ok_or(ReadError::TooLarge {
+            limit: MAX_MODULE_BYTES,
+        })?;
         Ok(())
     }
 
-    /// Takes room for a `T`.
+    /// Takes the size of a `T` from the budget. Fails where less is left.
     pub(super) fn one<T>(&mut self) -> Result<(), ReadError> {
         self.take(size_of::<T>())
     }
 
-    /// A field of text; empty of another type of field.
+    /// The text of a field, with its bytes taken from the budget; empty where the field is of
+    /// another type.
     pub(super) fn text(&mut self, value: Value<'_>) -> Result<String, ReadError> {
         let bytes = value.bytes().unwrap_or_default();
         self.take(bytes.len())?;
         Ok(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Integers of a repeated field, packed or one by one, behind those that are there.
+    /// Appends the integers of a repeated field, packed or not, to `numbers`, with their bytes
+    /// taken from the budget.
     pub(super) fn numbers(&mut self, value: Value<'_>, numbers: &mut Vec<u64>) -> Result<(), ReadError> {
         if let Some(number) = value.number() {
             self.one::<u64>()?;

@@ -18,9 +18,9 @@ pub struct Buffers {
 /// A value that needs memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogicalBuffer {
-    /// Its number.
+    /// Number of the buffer.
     pub id: u64,
-    /// Its size.
+    /// Size of the buffer, in bytes.
     pub bytes: u64,
     /// Number of the instruction whose value it is; 0 where older versions name it only.
     pub instruction: u64,
@@ -36,9 +36,9 @@ pub struct LogicalBuffer {
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own in the message")]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allocation {
-    /// Its number.
+    /// Number of the allocation.
     pub index: u64,
-    /// Its size.
+    /// Size of the allocation, in bytes.
     pub bytes: u64,
     /// Whether it is on a thread's stack, and so no memory of the program.
     pub is_thread_local: bool,
@@ -53,17 +53,17 @@ pub struct Allocation {
     /// Memory in which it is, as the compiler numbers them.
     pub color: u64,
     /// What is in it, at times.
-    pub assigned: Vec<Assigned>,
+    pub assigned: Vec<BufferAssignment>,
 }
 
 /// A buffer in a piece of memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Assigned {
+pub struct BufferAssignment {
     /// Number of the logical buffer.
     pub buffer: u64,
-    /// Where it begins in the allocation.
+    /// Offset in the allocation at which the buffer begins, in bytes.
     pub offset: u64,
-    /// Its size.
+    /// Size of the buffer, in bytes.
     pub bytes: u64,
 }
 
@@ -92,12 +92,12 @@ pub struct HeapEvent {
 /// What happened to a buffer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum HeapEventKind {
-    /// It was placed.
+    /// The buffer was placed.
     #[default]
     Allocate,
-    /// Its last use is over.
+    /// The buffer's last use is over.
     Free,
-    /// It took the memory of another one, which then lives as long as both.
+    /// The buffer took the memory of another one, which then lives as long as both.
     Share,
 }
 
@@ -164,8 +164,8 @@ impl Allocation {
                 (7, _) => found.is_live_out = is,
                 (8, _) => found.color = value.number().unwrap_or(0),
                 (9, Some(message)) => {
-                    budget.one::<Assigned>()?;
-                    let mut assigned = Assigned::default();
+                    budget.one::<BufferAssignment>()?;
+                    let mut assigned = BufferAssignment::default();
                     for field in message.fields() {
                         match field? {
                             (1, value) => assigned.buffer = value.number().unwrap_or(0),
@@ -202,7 +202,8 @@ impl HeapTrace {
 }
 
 impl HeapEvent {
-    /// `HeapSimulatorTrace.Event`: kind 1, buffer 2, name of the instruction 4, buffer that it shares 5.
+    /// `HeapSimulatorTrace.Event`: kind 1, buffer 2, name of the instruction 4, buffer that it
+    /// shares 5.
     fn read(message: Message<'_>, budget: &mut Budget) -> Result<Self, ReadError> {
         budget.one::<Self>()?;
         let mut found = Self::default();

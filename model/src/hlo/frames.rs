@@ -5,7 +5,7 @@ use super::budget::Budget;
 use crate::wire::Message;
 
 /// Frames of a stack that are followed; a damaged message may name a frame as its own caller.
-const DEEPEST: usize = 64;
+const MAX_FRAMES: usize = 64;
 
 /// Stack frames of a module: texts and lines, each once.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ struct Location {
 /// A line of source that was running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// Its file.
+    /// Source file of the frame.
     pub file: &'a str,
     /// The function in it; may be empty.
     pub function: &'a str,
@@ -36,8 +36,8 @@ pub struct Frame<'a> {
 }
 
 impl Frames {
-    /// `StackFrameIndexProto`: files 1, functions 2, locations 3 (file 1, function 2, line 3), frames 4 (location 1, caller 2). All
-    /// count from 1, and 0 is none.
+    /// `StackFrameIndexProto`: files 1, functions 2, locations 3 (file 1, function 2, line 3),
+    /// frames 4 (location 1, caller 2). All count from 1, and 0 is none.
     pub(super) fn read(message: Message<'_>, budget: &mut Budget) -> Result<Self, ReadError> {
         let mut frames = Self::default();
         for field in message.fields() {
@@ -115,7 +115,7 @@ impl Frames {
             (*caller != *frame && *caller != 0).then_some(*caller)
         };
         let frames = std::iter::successors((frame != 0).then_some(frame), caller);
-        frames.take(DEEPEST).filter_map(|frame| {
+        frames.take(MAX_FRAMES).filter_map(|frame| {
             let (location, _) = nth(&self.calls, frame)?;
             let location = nth(&self.locations, *location)?;
             Some(Frame {
@@ -128,8 +128,8 @@ impl Frames {
 }
 
 /// The item at a place that counts from 1.
-fn nth<T>(list: &[T], place: u64) -> Option<&T> {
-    list.get(usize::try_from(place).ok()?.checked_sub(1)?)
+fn nth<T>(list: &[T], number: u64) -> Option<&T> {
+    list.get(usize::try_from(number).ok()?.checked_sub(1)?)
 }
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
         };
         assert_eq!(lines(2), ["model.py:7forward", "train.py:3"]);
         assert_eq!(lines(0), Vec::<String>::new());
-        assert_eq!(lines(3).len(), DEEPEST);
+        assert_eq!(lines(3).len(), MAX_FRAMES);
         assert_eq!(lines(5), ["train.py:3"]);
     }
 }

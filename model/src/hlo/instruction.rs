@@ -8,13 +8,13 @@ use crate::wire::Message;
 /// An instruction. What only some have is empty, or 0, in the others.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Instruction {
-    /// Its name, unique in its module.
+    /// Name of the instruction, unique in its module.
     pub name: String,
     /// What it does: an opcode of HLO, e.g. `dot` or `fusion`.
     pub opcode: String,
     /// Shape of its value.
     pub shape: Shape,
-    /// Its number.
+    /// Number of the instruction.
     pub id: u64,
     /// Numbers of the instructions whose values it takes.
     pub operands: Vec<u64>,
@@ -164,7 +164,8 @@ impl Instruction {
 }
 
 impl WindowDimension {
-    /// `WindowDimension`: size 1, stride 2, padding in front 3, dilation of the window 5 and of the base 6.
+    /// `WindowDimension`: size 1, stride 2, padding in front 3, dilation of the window 5 and of the
+    /// base 6.
     fn read(message: Message<'_>) -> Result<Self, ReadError> {
         let mut found = Self::default();
         for field in message.fields() {

@@ -4,26 +4,27 @@ use std::collections::HashMap;
 
 use super::Computation;
 
-/// `computations` with those that are called before their callers: as they are met from the instructions of number `entry` on, then those that it
-/// does not reach, by their names. Of those that call each other in a circle any is first.
+/// `computations` with those that are called before their callers: as they are met from the
+/// instructions of number `entry` on, then those that it does not reach, by their names. Of those
+/// that call each other in a circle any is first.
 pub(super) fn callees_first(computations: Vec<Computation>, entry: u64) -> Vec<Computation> {
-    let mut places: HashMap<u64, usize> = HashMap::new();
-    for (place, computation) in computations.iter().enumerate() {
-        places.entry(computation.id).or_insert(place);
+    let mut positions: HashMap<u64, usize> = HashMap::new();
+    for (position, computation) in computations.iter().enumerate() {
+        positions.entry(computation.id).or_insert(position);
     }
     let called = |of: &Computation| -> Vec<usize> {
         let ids = of.instructions.iter().flat_map(|instruction| &instruction.called);
-        ids.filter_map(|id| places.get(id).copied()).collect()
+        ids.filter_map(|id| positions.get(id).copied()).collect()
     };
     let callees: Vec<Vec<usize>> = computations.iter().map(called).collect();
-    let name = |place: &usize| computations.get(*place).map(|computation| computation.name.as_str());
+    let name = |position: &usize| computations.get(*position).map(|computation| computation.name.as_str());
     let mut starts: Vec<usize> = (0..computations.len()).collect();
-    starts.sort_by_key(|place| (places.get(&entry) != Some(place), name(place)));
+    starts.sort_by_key(|position| (positions.get(&entry) != Some(position), name(position)));
     let mut order = Vec::with_capacity(computations.len());
     let mut is_seen = vec![false; computations.len()];
-    let mut is_new = |place: usize| {
+    let mut is_new = |position: usize| {
         is_seen
-            .get_mut(place)
+            .get_mut(position)
             .is_some_and(|seen| !std::mem::replace(seen, true))
     };
     // The computations that are on the way, and how many of each one's callees were looked at.
@@ -32,12 +33,12 @@ pub(super) fn callees_first(computations: Vec<Computation>, entry: u64) -> Vec<C
         if is_new(first) {
             way.push((first, 0));
         }
-        while let Some((place, looked)) = way.pop() {
-            let Some(next) = callees.get(place).and_then(|callees| callees.get(looked)) else {
-                order.push(place);
+        while let Some((position, looked)) = way.pop() {
+            let Some(next) = callees.get(position).and_then(|callees| callees.get(looked)) else {
+                order.push(position);
                 continue;
             };
-            way.push((place, looked + 1));
+            way.push((position, looked + 1));
             if is_new(*next) {
                 way.push((*next, 0));
             }
@@ -46,7 +47,7 @@ pub(super) fn callees_first(computations: Vec<Computation>, entry: u64) -> Vec<C
     let mut computations: Vec<Option<Computation>> = computations.into_iter().map(Some).collect();
     let ordered = order
         .into_iter()
-        .filter_map(|place| computations.get_mut(place)?.take());
+        .filter_map(|position| computations.get_mut(position)?.take());
     ordered.collect()
 }
 

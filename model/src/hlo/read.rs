@@ -27,8 +27,8 @@ pub fn read(bytes: &[u8]) -> Result<Module, ReadError> {
     Ok(module)
 }
 
-/// Whether `bytes`, of which there may be more, begin as such a message does: with a module that has a name, the name of its entry,
-/// and computations.
+/// Whether `bytes`, of which there may be more, begin as such a message does: with a module that
+/// has a name, the name of its entry, and computations.
 pub fn begins_like_a_program(bytes: &[u8]) -> bool {
     let Some((&[0x0a], rest)) = bytes.split_first_chunk::<1>() else {
         return false;
@@ -72,7 +72,8 @@ fn inside_of(bytes: &[u8]) -> usize {
 }
 
 impl Module {
-    /// `HloModuleProto`: name 1, computations 3, id 5, number of the entry 6, schedule 7, stack frames 17.
+    /// `HloModuleProto`: name 1, computations 3, id 5, number of the entry 6, schedule 7, stack
+    /// frames 17.
     fn read(message: Message<'_>, budget: &mut Budget) -> Result<Self, ReadError> {
         let mut module = Self::default();
         let mut entry = 0;
@@ -94,9 +95,9 @@ impl Module {
         }
         for computation in &mut module.computations {
             if let Some(sequence) = schedule.get(&computation.id) {
-                let places: HashMap<u64, usize> = sequence.iter().copied().zip(0..).collect();
-                let place = |of: &Instruction| places.get(&of.id).copied().unwrap_or(usize::MAX);
-                computation.instructions.sort_by_key(place);
+                let positions: HashMap<u64, usize> = sequence.iter().copied().zip(0..).collect();
+                let position = |of: &Instruction| positions.get(&of.id).copied().unwrap_or(usize::MAX);
+                computation.instructions.sort_by_key(position);
             }
         }
         // What finds an instruction by its number.
@@ -112,7 +113,8 @@ impl Module {
     }
 }
 
-/// `HloScheduleProto`: sequences 1, a map (key 1, value 2) of computations to the numbers 1 of their instructions.
+/// `HloScheduleProto`: sequences 1, a map (key 1, value 2) of computations to the numbers 1 of
+/// their instructions.
 fn read_schedule(
     message: Message<'_>,
     budget: &mut Budget,
@@ -142,7 +144,8 @@ fn read_schedule(
 }
 
 impl Computation {
-    /// `HloComputationProto`: name 1, instructions 2, id 5, number of the root 6, whether it is in a fusion 7.
+    /// `HloComputationProto`: name 1, instructions 2, id 5, number of the root 6, whether it is in
+    /// a fusion 7.
     fn read(message: Message<'_>, budget: &mut Budget) -> Result<Self, ReadError> {
         budget.one::<Self>()?;
         let mut found = Self::default();

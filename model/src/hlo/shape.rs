@@ -7,7 +7,7 @@ use super::budget::Budget;
 use crate::wire::Message;
 
 /// Levels of tuples in tuples.
-pub(super) const DEEPEST: usize = 32;
+pub(super) const MAX_TUPLE_DEPTH: usize = 32;
 
 /// Type of a value's elements.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -21,8 +21,8 @@ enum Elements {
     Other,
 }
 
-/// `PrimitiveType`: number, name, bits of an element in memory, what it is. Values of less than a byte take one, unless their layout
-/// packs them.
+/// `PrimitiveType`: number, name, bits of an element in memory, what it is. Values of less than a
+/// byte take one, unless their layout packs them.
 const TYPES: &[(u64, &str, u64, Elements)] = &[
     (1, "pred", 8, Elements::Other),
     (2, "s8", 8, Elements::Other),
@@ -114,14 +114,15 @@ impl Shape {
         }
     }
 
-    /// `ShapeProto`: type 2, dimensions 3, shapes of a tuple 4, layout 5 (packed bits 7, memory space 8).
+    /// `ShapeProto`: type 2, dimensions 3, shapes of a tuple 4, layout 5 (packed bits 7, memory
+    /// space 8).
     pub(super) fn read(message: Message<'_>, budget: &mut Budget) -> Result<Self, ReadError> {
         Self::nested(message, budget, 0)
     }
 
     fn nested(message: Message<'_>, budget: &mut Budget, depth: usize) -> Result<Self, ReadError> {
-        if depth >= DEEPEST {
-            return Err(ReadError::TooDeep { limit: DEEPEST });
+        if depth >= MAX_TUPLE_DEPTH {
+            return Err(ReadError::TooDeep { limit: MAX_TUPLE_DEPTH });
         }
         let mut shape = Self::default();
         for field in message.fields() {
@@ -163,8 +164,8 @@ impl Shape {
             .fold(1, |product: u64, length| product.saturating_mul(*length))
     }
 
-    /// Bytes of its elements, of all arrays of a tuple together. Padding of tiled layouts and tables of a tuple's pointers are not
-    /// among them.
+    /// Bytes of its elements, of all arrays of a tuple together. Padding of tiled layouts and
+    /// tables of a tuple's pointers are not among them.
     pub fn bytes(&self) -> u64 {
         if self.is_tuple() {
             let parts = self.tuple.iter().map(Self::bytes);
@@ -198,15 +199,15 @@ impl Shape {
 /// `f32[128,256]` or `(f32[2], s32[])`, a tuple of many shapes cut.
 impl fmt::Display for Shape {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const SHOWN: usize = 8;
+        const MAX_SHOWN_ELEMENTS: usize = 8;
         if self.is_tuple() {
             out.write_str("(")?;
-            for (at, part) in self.tuple.iter().take(SHOWN).enumerate() {
+            for (at, part) in self.tuple.iter().take(MAX_SHOWN_ELEMENTS).enumerate() {
                 let comma = if at == 0 { "" } else { ", " };
                 write!(out, "{comma}{part}")?;
             }
-            if self.tuple.len() > SHOWN {
-                write!(out, ", and {} more", self.tuple.len() - SHOWN)?;
+            if self.tuple.len() > MAX_SHOWN_ELEMENTS {
+                write!(out, ", and {} more", self.tuple.len() - MAX_SHOWN_ELEMENTS)?;
             }
             return out.write_str(")");
         }

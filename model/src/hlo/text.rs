@@ -1,7 +1,9 @@
-//! A module out of its text, as XLA writes it with `--xla_dump_to`: `HloModule jit_f, is_scheduled=true, ...` and computations behind it.
+//! A module out of its text, as XLA writes it with `--xla_dump_to`:
+//! `HloModule jit_f, is_scheduled=true, ...` and computations behind it.
 //!
-//! The text has no numbers of computations and instructions: they are numbered in its order, from 1. Behind the module there may be the
-//! text of its plan of memory (`BufferAssignment:`), which XLA writes into a file of its own.
+//! The text has no numbers of computations and instructions: they are numbered in its order,
+//! from 1. Behind the module there may be the text of its plan of memory (`BufferAssignment:`),
+//! which XLA writes into a file of its own.
 
 mod attributes;
 mod buffers;
@@ -15,14 +17,15 @@ use std::collections::HashMap;
 use super::budget::Budget;
 use super::{Computation, Module, ReadError, order};
 use cursor::Cursor;
-use instruction::Written;
+use instruction::ParsedInstruction;
 
 pub use buffers::TOTAL as PLAN_TOTAL;
 
 /// What such a text begins with.
 pub const TEXT: &[u8] = b"HloModule ";
 
-/// What the plan of memory begins with. Behind it may stand the sum of its allocations, `Total bytes used: 64`, which tells that it is whole.
+/// What the plan of memory begins with. Behind it may stand the sum of its allocations,
+/// `Total bytes used: 64`, which tells that it is whole.
 pub const PLAN: &str = "BufferAssignment:";
 
 /// Reads a module.
@@ -60,7 +63,8 @@ struct Reader<'a, 'b> {
     cursor: Cursor<'a>,
     budget: &'b mut Budget,
     module: Module,
-    /// Names of the computations that instructions call: place of the computation, of the instruction in it, and the names.
+    /// Names of the computations that instructions call: place of the computation, of the
+    /// instruction in it, and the names.
     calls: Vec<(usize, usize, Vec<&'a str>)>,
     /// Number of the computation that runs; 0 for none.
     entry: u64,
@@ -89,7 +93,8 @@ impl<'a> Reader<'a, '_> {
         Ok(())
     }
 
-    /// `%f (x: f32[2]) -> f32[2] { ... }`, the one that runs behind `ENTRY`; parameters and result may be left out.
+    /// `%f (x: f32[2]) -> f32[2] { ... }`, the one that runs behind `ENTRY`; parameters and result
+    /// may be left out.
     fn computation(&mut self) -> Result<(), ReadError> {
         let is_entry = self.cursor.takes("ENTRY ");
         let name = self.cursor.name();
@@ -106,16 +111,16 @@ impl<'a> Reader<'a, '_> {
         self.cursor.wants("{", "a computation has no instructions")?;
         self.budget.one::<Computation>()?;
         self.budget.take(name.len())?;
-        let place = self.module.computations.len();
+        let position = self.module.computations.len();
         let mut computation = Computation {
             name: name.to_owned(),
-            id: u64::try_from(place).unwrap_or(u64::MAX).saturating_add(1),
+            id: u64::try_from(position).unwrap_or(u64::MAX).saturating_add(1),
             ..Computation::default()
         };
         let mut ids: HashMap<&'a str, u64> = HashMap::new();
         let mut operands: Vec<Vec<&'a str>> = Vec::new();
         while !self.cursor.takes("}") {
-            let mut written = Written::read(&mut self.cursor, self.budget)?;
+            let mut written = ParsedInstruction::read(&mut self.cursor, self.budget)?;
             self.instructions += 1;
             written.instruction.id = self.instructions;
             // What finds an instruction by its number and its name.
@@ -127,7 +132,8 @@ impl<'a> Reader<'a, '_> {
                 computation.root = self.instructions;
             }
             if !written.called.is_empty() {
-                self.calls.push((place, computation.instructions.len(), written.called));
+                self.calls
+                    .push((position, computation.instructions.len(), written.called));
             }
             operands.push(written.operands);
             computation.instructions.push(written.instruction);
@@ -186,8 +192,8 @@ impl<'a> Reader<'a, '_> {
             }
         }
         for id in fused {
-            let place = usize::try_from(id).unwrap_or(usize::MAX).saturating_sub(1);
-            if let Some(computation) = self.module.computations.get_mut(place) {
+            let position = usize::try_from(id).unwrap_or(usize::MAX).saturating_sub(1);
+            if let Some(computation) = self.module.computations.get_mut(position) {
                 computation.is_fusion = true;
             }
         }

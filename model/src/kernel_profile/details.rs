@@ -66,7 +66,7 @@ pub enum Scope {
 /// A metric that a rule points at.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FocusMetric {
-    /// Its name.
+    /// Name of the metric.
     pub name: String,
     /// Its value, where the profiler says it.
     pub value: Option<f64>,
@@ -90,7 +90,7 @@ pub struct KernelCode {
 /// A source file as a report holds it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceFile {
-    /// Its path, as tables of lines have it.
+    /// Path of the file, as tables of lines have it.
     pub path: String,
     /// What was in it.
     pub text: String,
@@ -101,7 +101,7 @@ pub struct SourceFile {
 pub struct OpenRange {
     /// Its domain; empty for the default one.
     pub domain: String,
-    /// Its name.
+    /// Name of the range.
     pub name: String,
     /// The thread on whose stack it is; null for a range that no thread owns.
     pub thread: Option<u32>,
@@ -110,7 +110,8 @@ pub struct OpenRange {
 /// Values of a metric for parts of a launch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Instances {
-    /// What each value is of: an address, an opcode. As many as there are values, or none where the profiler does not say it.
+    /// What each value is of: an address, an opcode. As many as there are values, or none where the
+    /// profiler does not say it.
     pub keys: ValueList,
     /// The value of each part, in the order of `keys`.
     pub values: ValueList,

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Machine code of a kernel: where it lies, the lines that it was made of, and its text where a disassembler was at hand.
+/// Machine code of a kernel: where it lies, the lines that it was made of, and its text where a
+/// disassembler was at hand.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelFunction {
@@ -34,15 +35,16 @@ pub struct LineStart {
     /// Bytes behind the function's first instruction.
     pub offset_bytes: u64,
     /// The place; null for instructions that no line is known of.
-    pub place: Option<SourcePlace>,
-    /// Where code was inlined: the innermost place first, then the place of each call. Empty where nothing was.
+    pub place: Option<SourceLocation>,
+    /// Where code was inlined: the innermost place first, then the place of each call. Empty where
+    /// nothing was.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub inlined: Vec<SourcePlace>,
+    pub inlined: Vec<SourceLocation>,
 }
 
 /// A line of a source file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct SourcePlace {
+pub struct SourceLocation {
     /// Place of the file among [`KernelFunction::files`].
     pub file: u32,
     /// The line, counted from 1.
@@ -83,9 +85,9 @@ impl KernelFunction {
 
     /// The text of the instruction at an offset.
     pub fn text_at(&self, offset_bytes: u64) -> Option<&str> {
-        let place = self
+        let position = self
             .instructions
             .binary_search_by_key(&offset_bytes, |of| of.offset_bytes);
-        self.instructions.get(place.ok()?).map(|of| of.text.as_str())
+        self.instructions.get(position.ok()?).map(|of| of.text.as_str())
     }
 }

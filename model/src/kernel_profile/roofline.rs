@@ -30,11 +30,11 @@ pub struct RooflineSide {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RooflineValue {
-    /// It is this number.
+    /// A fixed number.
     Constant(f64),
-    /// It is this metric.
+    /// The metric of this name.
     Metric(String),
-    /// It is the sum of metrics that count per cycle, times one that counts cycles per second.
+    /// The sum of metrics that count per cycle, times one that counts cycles per second.
     PerCycle {
         /// What is summed.
         metrics: Vec<String>,

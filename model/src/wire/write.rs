@@ -79,12 +79,12 @@ impl Message {
         self.bytes(field, &message.0)
     }
 
-    /// Its bytes.
+    /// The encoded message.
     pub fn encoded(&self) -> &[u8] {
         &self.0
     }
 
-    /// Its bytes, without a copy.
+    /// The encoded message, without a copy.
     pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }

@@ -19,8 +19,9 @@ impl Blackouts {
         blackouts.iter().map(read).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Whether a window that opens then, and is open for that many seconds, would be open in a blackout. A blackout ends before the instant
-    /// that is its length after its start. Those of one clock are all of one length, so the last to start is the last to end.
+    /// Whether a window that opens then, and is open for that many seconds, would be open in a
+    /// blackout. A blackout ends before the instant that is its length after its start. Those of
+    /// one clock are all of one length, so the last to start is the last to end.
     pub(crate) fn hold(&self, opens: Timestamp, window_seconds: i64) -> bool {
         let closes = seconds_later(opens, window_seconds.max(0));
         self.0.iter().any(|(clock, length)| {

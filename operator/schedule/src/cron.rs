@@ -10,12 +10,13 @@ use crate::slot::seconds_later;
 /// Why times of the clock cannot be followed.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum CronError {
-    /// The expression does not have five fields of minute, hour, day, month and weekday, or a value is out of its range.
+    /// The expression does not have five fields of minute, hour, day, month and weekday, or a value
+    /// is out of its range.
     #[error(
         "the cron expression \"{expression}\" cannot be read: {problem}; write minute, hour, day, month and weekday, such as \"0 8 * * 1-5\""
     )]
     Expression {
-        /// The expression.
+        /// Cron expression that was given.
         expression: String,
         /// What is wrong with it.
         problem: String,
@@ -25,7 +26,7 @@ pub enum CronError {
         "the cron expression \"{expression}\" names no day that there is: correct its day of the month or its month"
     )]
     Never {
-        /// The expression.
+        /// Cron expression that was given.
         expression: String,
     },
     /// The time zone is not in IANA's database.
@@ -44,7 +45,8 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Reads both. The time zones are those that the program was built with, so that two controllers agree.
+    /// Reads both. The time zones are those that the program was built with, so that two
+    /// controllers agree.
     pub(crate) fn new(expression: &str, time_zone: &str) -> Result<Self, CronError> {
         let refuse = |problem: String| CronError::Expression {
             expression: expression.to_owned(),

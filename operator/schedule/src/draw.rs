@@ -1,34 +1,34 @@
 //! The draw of a slot: which pods have a window in it, and why the others have none.
 //!
-//! Whether a pod can be drawn is judged as of its own time in the slot and by the sessions of other slots, so that a slot that is drawn again,
-//! while its windows open one after the other, has the same answer. A pod that was made a session for has its place, whatever became of it
-//! since.
+//! Whether a pod can be drawn is judged as of its own time in the slot and by the sessions of other
+//! slots, so that a slot that is drawn again, while its windows open one after the other, has the
+//! same answer. A pod that was made a session for has its place, whatever became of it since.
 
 use std::collections::BTreeMap;
 
 use flopwatch_api::schedule::{SkipReason, StratumStatus};
 use jiff::Timestamp;
 
+use crate::eligibility::{Eligibility, eligibility};
 use crate::index::Index;
 use crate::quota::{Pace, quota};
 use crate::slot::{Slot, seconds_later};
-use crate::standing::{Standing, standing};
 use crate::strata::Key;
 use crate::world::{Target, World};
 
 /// What a slot holds for a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Its session was made.
+    /// The pod's session was made.
     Made,
-    /// It was drawn.
+    /// The pod was drawn.
     Drawn {
         /// How probable it is at any time of the period that it is in a window, in billionths.
         probability_per_billion: i32,
     },
-    /// It could have been drawn, and others of its stratum were.
+    /// The pod could have been drawn, and others of its stratum were.
     NotDrawn,
-    /// It was left out.
+    /// The pod was left out, for this reason.
     Skipped(SkipReason),
 }
 
@@ -105,8 +105,9 @@ impl World<'_> {
         }
     }
 
-    /// Draws those of the lowest ranks, until the stratum has as many windows as it should. Probabilities count pods that rest from an earlier
-    /// window too: it was chance that they had one, and before it was known each pod of the stratum was as likely as any other.
+    /// Draws those of the lowest ranks, until the stratum has as many windows as it should.
+    /// Probabilities count pods that rest from an earlier window too: it was chance that they had
+    /// one, and before it was known each pod of the stratum was as likely as any other.
     fn choose(&self, key: &Key<'_>, mut group: Group<'_, '_>, period: i64) -> StratumStatus {
         let wanted = quota(&self.spec.select.per_run, group.frame);
         let pace = Pace {
@@ -144,13 +145,13 @@ impl World<'_> {
         let uid = target.pod.uid.as_str();
         let ticket = self.draws.ticket(slot, uid);
         let opens = self.timing.opens(slot, period, target.phase, ticket);
-        let stands = standing(self.spec, target.account, opens);
+        let eligibility = eligibility(self.spec, target.account, opens);
         let verdict = if index.has(slot, uid) {
             Verdict::Made
         } else if target.pod.started > opens {
             return None;
         } else {
-            let barred = self.barred(slot, target, opens, stands, index);
+            let barred = self.barred(slot, target, opens, eligibility, index);
             barred.map_or(Verdict::NotDrawn, Verdict::Skipped)
         };
         Some(Candidate {
@@ -158,7 +159,7 @@ impl World<'_> {
             opens,
             verdict,
             rank: ticket.rank,
-            halved: stands == Standing::Halved,
+            halved: eligibility == Eligibility::Halved,
         })
     }
 
@@ -168,7 +169,7 @@ impl World<'_> {
         slot: Slot,
         target: &Target<'_>,
         opens: Timestamp,
-        stands: Standing,
+        eligibility: Eligibility,
         index: &Index<'_>,
     ) -> Option<SkipReason> {
         let pod = target.pod;
@@ -184,13 +185,13 @@ impl World<'_> {
             return Some(SkipReason::Restarting);
         }
         let class = [pod.class.image_digest.as_str(), pod.class.hardware.as_str()];
-        match stands {
-            Standing::BackedOff { .. } => return Some(SkipReason::BackedOff),
-            Standing::Suspended => return Some(SkipReason::ClassSuspended),
-            Standing::OverBudget => return Some(SkipReason::OverBudget),
-            Standing::NoSensor => return Some(SkipReason::NoSensor),
-            Standing::Halved if !self.draws.keeps(slot, &class) => return Some(SkipReason::RateHalved),
-            Standing::Halved | Standing::Open => {}
+        match eligibility {
+            Eligibility::BackedOff { .. } => return Some(SkipReason::BackedOff),
+            Eligibility::Suspended => return Some(SkipReason::ClassSuspended),
+            Eligibility::OverBudget => return Some(SkipReason::OverBudget),
+            Eligibility::NoSensor => return Some(SkipReason::NoSensor),
+            Eligibility::Halved if !self.draws.keeps(slot, &class) => return Some(SkipReason::RateHalved),
+            Eligibility::Halved | Eligibility::Open => {}
         }
         let rest = i64::from(select.rest_seconds);
         if rest > 0
@@ -208,8 +209,8 @@ impl World<'_> {
     }
 }
 
-/// Whether a pod counts among those that are drawn from. Left out are those whose state, or whose class, keeps them out, which no draw
-/// brought about.
+/// Whether a pod counts among those that are drawn from. Left out are those whose state, or whose
+/// class, keeps them out, which no draw brought about.
 const fn in_frame(verdict: Verdict) -> bool {
     match verdict {
         Verdict::Made | Verdict::Drawn { .. } | Verdict::NotDrawn => true,

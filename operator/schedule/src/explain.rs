@@ -14,7 +14,7 @@ use crate::trigger::{TriggerHistory, histories};
 use crate::world::{ScheduleError, World};
 
 /// Most slots that are looked at for runs to come.
-const MOST_SLOTS_AHEAD: usize = 200;
+const MAX_SLOTS_AHEAD: usize = 200;
 
 /// What a schedule will do next, as far as it can be known: pods come and go, and windows fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,22 +23,22 @@ pub struct Explanation {
     pub suspended: bool,
     /// The next runs, soonest first.
     pub runs: Vec<Run>,
-    /// What its next slot holds for each pod, in the order of their names.
+    /// Verdicts on the pods of the schedule's next slot, in the order of the pods' names.
     pub pods: Vec<PodVerdict>,
-    /// What its triggers did.
+    /// Histories of the schedule's triggers.
     pub triggers: Vec<TriggerHistory>,
 }
 
-/// What its next slot holds for a pod.
+/// Whether, and when, a slot of a schedule opens a window of one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodVerdict {
     /// Name of the pod.
     pub pod_name: String,
     /// UID of the pod.
     pub pod_uid: String,
-    /// The slot.
+    /// Slot that the verdict is of.
     pub slot: Slot,
-    /// Its time in the slot.
+    /// When the pod's window opens in the slot.
     pub opens: Timestamp,
     /// Whether it is drawn or, if not, why.
     pub verdict: Verdict,
@@ -58,7 +58,7 @@ pub fn explain(facts: &Facts<'_>, count: usize) -> Result<Explanation, ScheduleE
     let ahead = std::iter::successors(last.and_then(|slot| world.timing.after(slot)), |slot| {
         world.timing.after(*slot)
     });
-    for slot in slots.into_iter().chain(ahead.take(MOST_SLOTS_AHEAD)) {
+    for slot in slots.into_iter().chain(ahead.take(MAX_SLOTS_AHEAD)) {
         // A later slot has no run before its start.
         let known = runs.iter().filter(|run| run.opens <= slot.start()).count();
         if known >= count && verdicts.len() == world.targets.len() {
@@ -99,7 +99,8 @@ pub fn explain(facts: &Facts<'_>, count: usize) -> Result<Explanation, ScheduleE
 }
 
 impl World<'_> {
-    /// What will be decided for a pod when its time comes, if its open windows close by then as they should.
+    /// What will be decided for a pod when its time comes, if its open windows close by then as
+    /// they should.
     fn foreseen(&self, slot: Slot, candidate: &Candidate<'_>, index: &Index<'_>) -> Verdict {
         if !matches!(candidate.verdict, Verdict::Drawn { .. }) {
             return candidate.verdict;

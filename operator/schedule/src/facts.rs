@@ -1,4 +1,4 @@
-//! What a plan is made of.
+//! The facts that a plan is made from.
 
 use flopwatch_api::schedule::ProfilingScheduleSpec;
 use jiff::Timestamp;
@@ -8,19 +8,19 @@ use crate::identity::Identity;
 use crate::ledger::Ledger;
 use crate::pod::Pod;
 
-/// All that decides what a schedule does.
+/// Everything that a schedule's decisions depend on.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// What is asked for.
+    /// The schedule's spec.
     pub spec: &'a ProfilingScheduleSpec,
-    /// Which schedule it is.
+    /// The schedule's name, UID and time of creation.
     pub identity: &'a Identity,
-    /// The pods that run and that its selector matches.
+    /// The pods that run and that the schedule's selector matches.
     pub pods: &'a [Pod],
-    /// What it did so far.
+    /// The sessions of the schedule, and until when its slots were decided.
     pub history: &'a History,
-    /// What that cost.
+    /// The measured overhead of the schedule's windows, by class of pods.
     pub ledger: &'a Ledger,
-    /// The time.
+    /// The time at which is decided.
     pub now: Timestamp,
 }

@@ -20,7 +20,7 @@ use crate::facts::Facts;
 use crate::history::History;
 use crate::identity::Identity;
 use crate::ledger::Ledger;
-use crate::name::of_trigger;
+use crate::name::triggered_session_name;
 use crate::pod::Pod;
 use crate::random::Draws;
 use crate::slot::seconds_later;
@@ -28,10 +28,11 @@ use crate::world::ScheduleError;
 
 pub use pods::hardware;
 
-/// What the API server has of a schedule and its surroundings. Objects of other namespaces, and of other schedules, are left out.
+/// What the API server has of a schedule and its surroundings. Objects of other namespaces, and of
+/// other schedules, are left out.
 #[derive(Clone, Copy)]
 pub struct Objects<'a> {
-    /// The schedule.
+    /// Schedule that is planned.
     pub schedule: &'a ProfilingSchedule,
     /// Pods of its namespace.
     pub pods: &'a [Arc<RunningPod>],
@@ -50,7 +51,8 @@ pub struct Gathered {
     pub identity: Identity,
     /// The pods that can be profiled.
     pub pods: Vec<Pod>,
-    /// How many more pods run that the selector matches, and have no container to profile: none asks for a GPU, and none was prepared.
+    /// How many more pods run that the selector matches, and have no container to profile: none
+    /// asks for a GPU, and none was prepared.
     pub without_container: usize,
     /// What the schedule did so far.
     pub history: History,
@@ -92,7 +94,7 @@ impl Gathered {
         })
     }
 
-    /// The same, as a plan takes it.
+    /// The facts that a plan is made from, with this spec and time.
     pub fn facts<'a>(&'a self, spec: &'a ProfilingScheduleSpec, now: Timestamp) -> Facts<'a> {
         Facts {
             spec,
@@ -114,7 +116,8 @@ fn identity(schedule: &ProfilingSchedule, now: Timestamp) -> Identity {
     }
 }
 
-/// Until when slots are decided. While no sessions are made nobody writes it, and what passes then is not caught up.
+/// Until when slots are decided. While no sessions are made nobody writes it, and what passes then
+/// is not caught up.
 fn planned_until(schedule: &ProfilingSchedule, now: Timestamp) -> Option<Timestamp> {
     let status = schedule.status.as_ref()?;
     let ready = status.condition(ScheduleCondition::Ready);
@@ -146,8 +149,9 @@ pub fn trigger_of_session<'a>(schedule: &'a ProfilingSchedule, session: &Profili
     let identity = identity(schedule, now);
     let draws = Draws::of(&identity.uid);
     let name = session.name_any();
-    let made =
-        |trigger: &&Trigger| trigger.alert.name == alert && of_trigger(&identity, &draws, trigger, number) == name;
+    let made = |trigger: &&Trigger| {
+        trigger.alert.name == alert && triggered_session_name(&identity, &draws, trigger, number) == name
+    };
     schedule
         .spec
         .triggers
@@ -156,7 +160,8 @@ pub fn trigger_of_session<'a>(schedule: &'a ProfilingSchedule, session: &Profili
         .filter(|_| is_of(schedule, session))
 }
 
-/// Whether that very schedule made a session; one of the same name that was deleted had another UID.
+/// Whether that very schedule made a session; one of the same name that was deleted had another
+/// UID.
 pub fn is_of(schedule: &ProfilingSchedule, session: &ProfilingSession) -> bool {
     let named = session.labels().get(SCHEDULE_LABEL) == schedule.metadata.name.as_ref();
     let uid = schedule.metadata.uid.as_deref();

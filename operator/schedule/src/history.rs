@@ -13,11 +13,12 @@ use crate::slot::{Slot, seconds_later};
 /// Seconds over which a pod's time in windows is limited.
 pub(crate) const DAY_SECONDS: i64 = 86_400;
 
-/// What a schedule did so far.
+/// The decisions of a schedule so far, from its status and its sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct History {
-    /// `status.plannedUntil`: until when slots have been decided. It is written only after the sessions of the plan were made and with its
-    /// counts, in one write, so that a controller that dies before leaves all of it to the next one.
+    /// `status.plannedUntil`: until when slots have been decided. It is written only after the
+    /// sessions of the plan were made and with its counts, in one write, so that a controller that
+    /// dies before leaves all of it to the next one.
     pub planned_until: Option<Timestamp>,
     /// The sessions of the schedule that the API server has, those of triggers included.
     pub sessions: Vec<Session>,
@@ -36,18 +37,19 @@ pub struct Session {
     pub pod_uid: String,
     /// The class whose account its window is in; None where it ended without one, or has not ended.
     pub class: Option<Class>,
-    /// When its window opened; where it has not, when the session was made, and where it never did, when the session ended.
+    /// When its window opened; where it has not, when the session was made, and where it never did,
+    /// when the session ended.
     pub opened: Timestamp,
-    /// How it stands.
+    /// State of the session.
     pub state: SessionState,
 }
 
 /// The alert that made a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Triggered {
-    /// Its fingerprint: a hash of its labels.
+    /// Alertmanager's hash of the alert's labels.
     pub fingerprint: String,
-    /// Since when it fires.
+    /// When the alert began to fire.
     pub started: Timestamp,
     /// How many sessions the trigger had made before.
     pub number: u64,
@@ -55,17 +57,17 @@ pub struct Triggered {
     pub made: Timestamp,
 }
 
-/// How a session stands.
+/// The state of a session of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionState {
-    /// It has not ended.
+    /// The session has not ended.
     Active,
-    /// It ended with what was asked for.
+    /// The session ended with success.
     Succeeded {
         /// When its window closed.
         closed: Timestamp,
     },
-    /// It ended without.
+    /// The session ended without success.
     Failed {
         /// When its window closed, or when it failed where none had opened.
         closed: Timestamp,
@@ -92,8 +94,9 @@ impl Session {
     }
 }
 
-/// Names of the sessions that `spec.history` no longer keeps, oldest first. None of them could change a plan: a session is kept while it has not
-/// ended, while its slot may be decided again, for as long as its pod rests from it or has it counted against its day, for as long as a trigger
+/// Names of the sessions that `spec.history` no longer keeps, oldest first. None of them could
+/// change a plan: a session is kept while it has not ended, while its slot may be decided again,
+/// for as long as its pod rests from it or has it counted against its day, for as long as a trigger
 /// counts it, and while its window is among the last of a class that pods run of.
 pub fn surplus(facts: &Facts<'_>) -> Vec<String> {
     let Facts { spec, history, now, .. } = *facts;
@@ -104,7 +107,8 @@ pub fn surplus(facts: &Facts<'_>) -> Vec<String> {
     }
     let cooldowns = spec.triggers.iter().map(|trigger| i64::from(trigger.cooldown_seconds));
     let counted = cooldowns.max().map(|longest| longest.max(DAY_SECONDS));
-    // Slots are drawn anew until the last pod had its time in them: two intervals, since a time is in the first and may be delayed by the second.
+    // Slots are drawn anew until the last pod had its time in them: two intervals, since a time is
+    // in the first and may be delayed by the second.
     let interval = spec
         .when
         .interval

@@ -45,7 +45,8 @@ impl<'a> Index<'a> {
         index
     }
 
-    /// Takes account of a window to come, so that later slots are drawn as they will be when it has been. Its slot is drawn already.
+    /// Takes account of a window to come, so that later slots are drawn as they will be when it has
+    /// been. Its slot is drawn already.
     pub(crate) fn foresee(&mut self, pod_uid: &'a str, slot: Slot, opens: Timestamp) {
         self.by_pod.entry(pod_uid).or_default().push(Window {
             session: None,
@@ -79,7 +80,8 @@ impl<'a> Index<'a> {
         active.map(|session| session.name.as_str()).collect()
     }
 
-    /// Whether a window of the pod is open at `at`, but for that of the slot, if each closes when it should.
+    /// Whether a window of the pod is open at `at`, but for that of the slot, if each closes when
+    /// it should.
     pub(crate) fn is_open(&self, pod_uid: &str, slot: Slot, at: Timestamp) -> bool {
         let mut others = self.others(pod_uid, Some(slot));
         others.any(|window| window.opened <= at && window.closes > at)

@@ -6,16 +6,18 @@ use flopwatch_api::overhead::OverheadReason;
 use jiff::Timestamp;
 
 use crate::pod::{Class, Pod};
-use crate::pool::pooled;
+use crate::pool::pool;
 use crate::window::{Measured, Window};
 
 /// Windows of a class that count: its last ones.
 pub(crate) const COUNTED_WINDOWS: usize = 20;
-/// Windows of a class that are kept: one more, whose end is when the time of those that count begins.
+/// Windows of a class that are kept: one more, whose end is when the time of those that count
+/// begins.
 pub(crate) const KEPT_WINDOWS: usize = COUNTED_WINDOWS + 1;
 
-/// What the windows of a schedule cost. Made anew by whoever asks for a plan, out of the last captures of each class that ended since the
-/// schedule's spec was last changed: so a change gives every class another chance.
+/// What the windows of a schedule cost. Made anew by whoever asks for a plan, out of the last
+/// captures of each class that ended since the schedule's spec was last changed: so a change gives
+/// every class another chance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// The account of each class that had a window.
@@ -36,18 +38,21 @@ pub struct Account {
     pub slowdown: Option<Slowdown>,
     /// Seconds in windows, of all pods of the class.
     pub window_seconds: i64,
-    /// Milliseconds in which pods stood still while windows were opened and closed: lost in full, whatever the slowdown in a window is.
+    /// Milliseconds in which pods stood still while windows were opened and closed: lost in full,
+    /// whatever the slowdown in a window is.
     pub stalled_milliseconds: i64,
-    /// Seconds that pods of the class ran in the time that the ledger is about, in windows and outside of them.
+    /// Seconds that pods of the class ran in the time that the ledger is about, in windows and
+    /// outside of them.
     pub pod_seconds: i64,
     /// How its last windows ended, oldest first. Ten are enough.
     pub outcomes: Vec<Outcome>,
 }
 
-/// How much slower pods are while a window is open, in basis points of their speed, with a 95 % interval.
+/// How much slower pods are while a window is open, in basis points of their speed, with a 95 %
+/// interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slowdown {
-    /// The estimate.
+    /// Estimated slowdown, in basis points.
     pub basis_points: i32,
     /// Lower end of the interval.
     pub low: i32,
@@ -60,15 +65,17 @@ pub struct Slowdown {
 pub struct Outcome {
     /// When it ended.
     pub at: Timestamp,
-    /// Whether it speaks against the class: it exceeded the budget (`OverBudget`), did not record what it should (`RequiredEventsMissing`), or
-    /// its profiler was gone (`SessionGone`). A lost node or a full disk does not.
+    /// Whether it speaks against the class: it exceeded the budget (`OverBudget`), did not record
+    /// what it should (`RequiredEventsMissing`), or its profiler was gone (`SessionGone`). A lost
+    /// node or a full disk does not.
     pub failed: bool,
 }
 
 impl Ledger {
-    /// The accounts of the classes that `pods` are of, out of windows that ended after `since`: of each class the last twenty, and the time from
-    /// the end of the one before them. Time in windows and time without them is that of the pods that are there, so that both are of the same
-    /// pods over the same time.
+    /// The accounts of the classes that `pods` are of, out of windows that ended after `since`: of
+    /// each class the last twenty, and the time from the end of the one before them. Time in
+    /// windows and time without them is that of the pods that are there, so that both are of the
+    /// same pods over the same time.
     pub fn new<'w>(
         windows: impl IntoIterator<Item = &'w Window>,
         pods: &[Pod],
@@ -112,7 +119,7 @@ impl Account {
                 .rev()
                 .filter(|window| window.seconds > 0)
                 .find_map(|window| window.measured.inconclusive()),
-            slowdown: pooled(opened().filter_map(|window| window.measured.slowdown())),
+            slowdown: pool(opened().filter_map(|window| window.measured.slowdown())),
             window_seconds: on_running().map(|window| window.seconds).sum(),
             stalled_milliseconds: on_running().map(|window| window.stalled_milliseconds).sum(),
             pod_seconds: pods.iter().map(seconds).sum(),

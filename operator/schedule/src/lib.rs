@@ -1,30 +1,51 @@
-//! Which sessions a ProfilingSchedule makes: a pure function of its spec, the pods there are, the sessions it made, what those were
-//! measured to cost, and the time.
+//! Decides which sessions a ProfilingSchedule makes: a pure function of its spec, the pods that
+//! run, the sessions that it made, the measured overhead of those, and the time.
 //!
 //! ```text
-//! Facts (spec, identity, pods, history, ledger, now) -> Plan: sessions to make, sessions to stop, what was left out and why, when to look again
+//! API objects -> Gathered -> Facts
+//! Facts         -> plan()    -> Plan: sessions to make and to stop, what was left out, next time
+//! Facts         -> explain() -> Explanation: the same for slots to come, pod by pod
+//! Facts + alert -> decide()  -> Decision: a session at once, or why none
 //! ```
 //!
-//! * [`plan()`] decides. It holds no state: whoever calls it a second time with the same facts gets the same answer, on whichever node.
-//! * [`explain()`] says what it would decide next, and why it leaves pods out.
-//! * A [`Slot`] is a stretch of time in which each drawn pod has one window. The name of a session is a hash of schedule, slot and pod, so
-//!   that the API server itself refuses to make one twice.
-//! * [`History`] is the sessions that the API server has, and until when slots have been decided. What was decided is never decided again,
-//!   and what was missed is counted, never caught up.
-//! * Pods are drawn by keyed hashes: at random for whoever does not know the schedule's UID, and the same each time.
-//!   Each run carries the probability with which it came about, by which sums over captures are divided.
-//! * [`Ledger`] is what windows cost, by class of pods. A class that costs too much, or fails, is left alone for a while.
+//! # Parts
 //!
-//! * [`decide()`] says whether an alert makes a session. Its name has how many its trigger made before, so that of several who decide at once
-//!   one is let through, and the others decide anew.
+//! 1. [`Gathered`] reads pods, sessions and captures, whether from the controller's watches or from
+//!    the plugin's lists, into the [`Facts`]: spec, [`Identity`], [`Pod`]s, [`History`], [`Ledger`]
+//!    and time.
+//! 2. A [`Slot`] is a stretch of time in which each drawn pod has one window. Pods are drawn by
+//!    hashes that are keyed by the schedule's UID: unpredictable for anyone who does not know it,
+//!    and the same each time. Each [`Run`] carries the probability with which its pod is in a
+//!    window, by which sums over captures are divided.
+//! 3. The [`Ledger`] is the measured overhead of windows by [`Class`] of pods, from the last 20
+//!    windows of each. [`eligibility()`] decides from it whether windows may be opened: a class
+//!    that exceeds its budget or fails is not profiled for a while.
+//! 4. [`plan()`] decides the current slot, [`explain()`] the slots to come, and [`decide()`]
+//!    whether an alert makes a session outside of all slots.
 //!
-//! * [`Gathered`] is all of that as the API server's objects tell it: the controller's watches and the plugin's lists alike.
+//! # Invariants
 //!
-//! Times are instants of jiff, lengths are whole seconds where nothing else is said. The crate does no I/O.
+//! * The crate has no state, does no I/O and reads no clock: the same facts give the same plan, in
+//!   whichever process.
+//! * A session's name is a hash of schedule, slot and pod, of at most 52 characters
+//!   ([`MAX_SESSION_NAME`]): the API server itself refuses to create one twice. The name of an
+//!   alert's session has the number of sessions that its trigger made before instead.
+//! * A slot that was decided is never decided again. Missed slots are counted, up to 10,000 at a
+//!   time, and never caught up.
+//! * Times are instants of jiff; lengths are whole seconds where nothing else is said; shares are
+//!   basis points, and probabilities are billionths.
+//!
+//! ```
+//! use flopwatch_schedule::Slot;
+//!
+//! let slot: Slot = "1767225600".parse().unwrap();
+//! assert_eq!(slot.start().to_string(), "2026-01-01T00:00:00Z");
+//! ```
 
 mod blackout;
 mod cron;
 mod draw;
+mod eligibility;
 mod explain;
 mod facts;
 mod gather;
@@ -41,7 +62,6 @@ mod quota;
 mod random;
 mod skipped;
 mod slot;
-mod standing;
 mod strata;
 mod timing;
 mod trigger;
@@ -50,6 +70,7 @@ mod world;
 
 pub use cron::CronError;
 pub use draw::Verdict;
+pub use eligibility::{Eligibility, budget_status, eligibility};
 pub use explain::{Explanation, PodVerdict, explain};
 pub use facts::Facts;
 pub use gather::{Gathered, Objects, hardware, is_of, trigger_of_session};
@@ -61,7 +82,6 @@ pub use plan::{Plan, Run, plan};
 pub use pod::{Class, Pod};
 pub use skipped::Skipped;
 pub use slot::Slot;
-pub use standing::{Standing, budget_status, standing};
 pub use timing::TimingError;
 pub use trigger::{
     Alert, Alerted, AlertedPod, Decision, TriggerHistory, TriggerSkip, TriggeredRun, decide, is_pod_name, trigger_of,

@@ -14,9 +14,10 @@ use crate::strata::Key;
 use crate::world::World;
 
 /// Most slots that are looked at one by one. A schedule of every minute has them in a week.
-pub(crate) const MOST_SLOTS: usize = 10_000;
+pub(crate) const MAX_SLOTS: usize = 10_000;
 
-/// How many pods could be drawn from at some time in the past: those that are there now, and were old enough then.
+/// How many pods could be drawn from at some time in the past: those that are there now, and were
+/// old enough then.
 #[derive(Debug)]
 struct Frames(Vec<Vec<Timestamp>>);
 
@@ -44,12 +45,13 @@ impl Frames {
 }
 
 impl World<'_> {
-    /// Counts the windows that nobody opened in the slots before `first`, back to the instant up to which slots were decided. Who would have had
-    /// them is drawn only in the slot that was decided in part: of the others it counts how many there would have been.
+    /// Counts the windows that nobody opened in the slots before `first`, back to the instant up to
+    /// which slots were decided. Who would have had them is drawn only in the slot that was decided
+    /// in part: of the others it counts how many there would have been.
     pub(crate) fn count_missed(&self, first: Slot, decided: Timestamp, index: &Index<'_>, skipped: &mut Skipped) {
         let mut frames = None;
         let mut slot = first;
-        for _ in 0..MOST_SLOTS {
+        for _ in 0..MAX_SLOTS {
             let Some(earlier) = self.timing.before(slot).filter(|slot| self.timing.end(*slot) > decided) else {
                 return;
             };

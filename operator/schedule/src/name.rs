@@ -10,10 +10,11 @@ use crate::slot::Slot;
 pub const MAX_SESSION_NAME: usize = 52;
 
 /// Characters of the hash and the hyphen before it.
-const TAIL: usize = 17;
+const NAME_SUFFIX_CHARS: usize = 17;
 
-/// Name of the session of a pod in a slot: the schedule's name, cut where it is too long, and a hash of schedule, slot and pod. It is a label of
-/// DNS, and two sessions of one slot and pod have the same one, so that the API server refuses the second.
+/// Name of the session of a pod in a slot: the schedule's name, cut where it is too long, and a
+/// hash of schedule, slot and pod. It is a label of DNS, and two sessions of one slot and pod have
+/// the same one, so that the API server refuses the second.
 pub fn session_name(identity: &Identity, slot: Slot, pod_uid: &str) -> String {
     named(identity, &Draws::of(&identity.uid), slot, pod_uid)
 }
@@ -22,9 +23,10 @@ pub(crate) fn named(identity: &Identity, draws: &Draws, slot: Slot, pod_uid: &st
     with_hash(identity, draws.name(slot, pod_uid))
 }
 
-/// Name of the session that a trigger makes after `number` others: whoever makes it has decided from all that were made before, and of several
-/// who decide at once the API server lets one through.
-pub(crate) fn of_trigger(identity: &Identity, draws: &Draws, trigger: &Trigger, number: u64) -> String {
+/// Name of the session that a trigger makes after `number` others: whoever makes it has decided
+/// from all that were made before, and of several who decide at once the API server lets one
+/// through.
+pub(crate) fn triggered_session_name(identity: &Identity, draws: &Draws, trigger: &Trigger, number: u64) -> String {
     let number = number.to_string();
     let labels = trigger.alert.match_labels.iter();
     let labels = labels.flat_map(|(name, value)| [name.as_str(), value.as_str()]);
@@ -45,7 +47,7 @@ fn with_hash(identity: &Identity, hash: u64) -> String {
         .name
         .chars()
         .map(allowed)
-        .take(MAX_SESSION_NAME - TAIL)
+        .take(MAX_SESSION_NAME - NAME_SUFFIX_CHARS)
         .collect();
     let start = start.trim_matches('-');
     let start = if start.is_empty() { "schedule" } else { start };

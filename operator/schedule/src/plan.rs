@@ -1,20 +1,20 @@
-//! What a schedule does now.
+//! Decides what a schedule does now.
 
 use std::collections::HashSet;
 
-use flopwatch_api::schedule::{BudgetStatus, ConcurrencyPolicy, MOST_STRATA, SkipReason, StratumStatus};
+use flopwatch_api::schedule::{BudgetStatus, ConcurrencyPolicy, MAX_STRATA, SkipReason, StratumStatus};
 use jiff::Timestamp;
 
 use crate::draw::{Candidate, Verdict};
+use crate::eligibility::budget_status;
 use crate::facts::Facts;
 use crate::index::Index;
 use crate::name::named;
 use crate::skipped::Skipped;
 use crate::slot::{Slot, seconds_later};
-use crate::standing::budget_status;
 use crate::world::{ScheduleError, World};
 
-/// What a schedule does now.
+/// The actions of a schedule at one time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     /// Sessions to make, in the order of their times.
@@ -23,32 +23,34 @@ pub struct Plan {
     pub stops: Vec<String>,
     /// What was left out since [`History::planned_until`](crate::History::planned_until).
     pub skipped: Skipped,
-    /// Until when slots are decided now. It is to be written to the status once the sessions were made, with the counts. Nothing is lost where it
-    /// is written later than that, or by the next controller: the same windows are decided again, and those made already are known.
+    /// Until when slots are decided now. It is to be written to the status once the sessions were
+    /// made, with the counts. Nothing is lost where it is written later than that, or by the next
+    /// controller: the same windows are decided again, and those made already are known.
     pub planned_until: Timestamp,
-    /// When there may be something to do next: a window of a pod that was drawn, or the next slot. None while the schedule is suspended. Whoever
-    /// sees pods come and go asks again then too.
+    /// When there may be something to do next: a window of a pod that was drawn, or the next slot.
+    /// None while the schedule is suspended. Whoever sees pods come and go asks again then too.
     pub next: Option<Timestamp>,
-    /// The strata as the current slot draws from them, largest first, at most [`MOST_STRATA`].
+    /// The strata as the current slot draws from them, largest first, at most [`MAX_STRATA`].
     pub strata: Vec<StratumStatus>,
-    /// What the pods were measured to lose.
+    /// The measured loss of the schedule's pods, for its status.
     pub budget: BudgetStatus,
 }
 
 /// A session to make.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Its name. Where the API server has it already, another controller made it, and nothing is left to do.
+    /// Its name. Where the API server has it already, another controller made it, and nothing is
+    /// left to do.
     pub session_name: String,
-    /// The slot.
+    /// The slot that the session is for.
     pub slot: Slot,
-    /// Name of its pod.
+    /// Name of the pod that is profiled.
     pub pod_name: String,
-    /// UID of its pod.
+    /// UID of the pod that is profiled.
     pub pod_uid: String,
-    /// When its window is to open.
+    /// When the window is to open.
     pub opens: Timestamp,
-    /// When it is too late to open it.
+    /// When it is too late to open the window.
     pub deadline: Timestamp,
     /// How probable it is at any time of the period that the pod is in a window, in billionths.
     pub probability_per_billion: i32,
@@ -112,7 +114,7 @@ pub fn plan(facts: &Facts<'_>) -> Result<Plan, ScheduleError> {
     plan.strata
         .sort_by(|one, other| other.pods.cmp(&one.pods).then_with(|| one.key.cmp(&other.key)));
     plan.strata.dedup_by(|one, other| one.key == other.key);
-    plan.strata.truncate(MOST_STRATA);
+    plan.strata.truncate(MAX_STRATA);
     Ok(plan)
 }
 
@@ -156,8 +158,8 @@ impl Plan {
 }
 
 impl World<'_> {
-    /// The current slot and those before it in which a pod's latest time may be, newest first: down to the first whose times have all come, and
-    /// without those that were decided altogether.
+    /// The current slot and those before it in which a pod's latest time may be, newest first: down
+    /// to the first whose times have all come, and without those that were decided altogether.
     pub(crate) fn open_slots(&self, current: Slot, now: Timestamp, decided: Timestamp) -> Vec<Slot> {
         let mut slots = vec![current];
         let mut slot = current;

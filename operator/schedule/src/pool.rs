@@ -1,12 +1,15 @@
-//! Several windows as one estimate.
+//! Pools the slowdowns of several windows into one estimate with a 95 % interval.
 //!
-//! Each window says how much longer a unit of work took in it, with a 95 % interval. The windows of a class are on several pods at several
-//! times, so they differ by more than each one's own uncertainty. That is a random-effects meta-analysis:
+//! Each window says how much longer a unit of work took in it, with a 95 % interval. The windows of
+//! a class are on several pods at several times, so they differ by more than each one's own
+//! uncertainty. That is a random-effects meta-analysis:
 //!
-//! * on the scale on which windows are measured, the logarithm of the ratio, where intervals are about symmetric;
+//! * on the scale on which windows are measured, the logarithm of the ratio, where intervals are
+//!   about symmetric;
 //! * the variance between windows by DerSimonian and Laird (1986, their moment estimator);
-//! * the interval by Hartung, Knapp, Sidik and Jonkman: a quantile of Student's t in place of the normal one, because the variance is itself
-//!   estimated, from few windows at first; and never narrower than the interval without that (Rover, Knapp and Friede 2015).
+//! * the interval by Hartung, Knapp, Sidik and Jonkman: a quantile of Student's t in place of the
+//!   normal one, because the variance is itself estimated, from few windows at first; and never
+//!   narrower than the interval without that (Rover, Knapp and Friede 2015).
 //!
 //! One window alone has its own interval: how windows differ cannot be told from it.
 
@@ -14,12 +17,12 @@ use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 use crate::ledger::Slowdown;
 
-/// Half of a 95 % interval of the normal distribution, in standard deviations.
-const NORMAL: f64 = 1.959_963_984_540_054;
+/// Half of the width of a 95 % interval of the normal distribution, in standard deviations.
+const NORMAL_QUANTILE_975: f64 = 1.959_963_984_540_054;
 /// Basis points in the whole.
-const WHOLE: f64 = 10_000.0;
-/// Least standard error of a window: estimates are rounded to basis points.
-const LEAST_ERROR: f64 = 0.5 / WHOLE;
+const BASIS_POINTS: f64 = 10_000.0;
+/// Least standard error of a window's estimate, since estimates are rounded to basis points.
+const MIN_STANDARD_ERROR: f64 = 0.5 / BASIS_POINTS;
 
 /// A window's effect and its variance, as logarithms of ratios.
 #[derive(Clone, Copy, Debug)]
@@ -30,16 +33,17 @@ struct Effect {
 
 impl Effect {
     fn of(slowdown: Slowdown) -> Self {
-        let error = (logarithm(slowdown.high) - logarithm(slowdown.low)) / (2.0 * NORMAL);
+        let error = (logarithm(slowdown.high) - logarithm(slowdown.low)) / (2.0 * NORMAL_QUANTILE_975);
         Self {
             log: logarithm(slowdown.basis_points),
-            variance: error.max(LEAST_ERROR).powi(2),
+            variance: error.max(MIN_STANDARD_ERROR).powi(2),
         }
     }
 }
 
-/// The windows as one estimate; None where there are none.
-pub(crate) fn pooled(windows: impl Iterator<Item = Slowdown>) -> Option<Slowdown> {
+/// Pools the slowdowns of a class's windows into one, in basis points with a 95 % interval; None
+/// where there are no windows.
+pub(crate) fn pool(windows: impl Iterator<Item = Slowdown>) -> Option<Slowdown> {
     let windows: Vec<Slowdown> = windows.collect();
     if let [one] = windows.as_slice() {
         return Some(*one);
@@ -63,7 +67,8 @@ pub(crate) fn pooled(windows: impl Iterator<Item = Slowdown>) -> Option<Slowdown
     })
 }
 
-/// Effects weighted by the inverse of their variances, to each of which that between windows is added.
+/// Effects weighted by the inverse of their variances, to each of which that between windows is
+/// added.
 struct Weighted {
     weight: f64,
     mean: f64,
@@ -88,7 +93,7 @@ impl Weighted {
 /// The logarithm of how many times as long a unit of work took.
 fn logarithm(basis_points: i32) -> f64 {
     // Nothing is quicker than at once.
-    (f64::from(basis_points.max(-9_999)) / WHOLE).ln_1p()
+    (f64::from(basis_points.max(-9_999)) / BASIS_POINTS).ln_1p()
 }
 
 #[allow(
@@ -97,7 +102,7 @@ fn logarithm(basis_points: i32) -> f64 {
     reason = "there is no TryFrom for it; the cast saturates"
 )]
 fn basis_points(log: f64) -> i32 {
-    (log.exp_m1() * WHOLE).round() as i32
+    (log.exp_m1() * BASIS_POINTS).round() as i32
 }
 
 #[cfg(test)]
@@ -116,8 +121,8 @@ mod tests {
     }
 
     fn of(windows: &[Row]) -> Option<Row> {
-        let pooled = pooled(windows.iter().copied().map(slowdown))?;
-        Some((pooled.low, pooled.basis_points, pooled.high))
+        let pool = pool(windows.iter().copied().map(slowdown))?;
+        Some((pool.low, pool.basis_points, pool.high))
     }
 
     #[test]

@@ -4,7 +4,8 @@ use flopwatch_api::schedule::PerRun;
 
 use crate::history::DAY_SECONDS;
 
-/// How many of `pods` pods are drawn in a slot: the share that is asked for, rounded up and within its bounds.
+/// How many of `pods` pods are drawn in a slot: the share that is asked for, rounded up and within
+/// its bounds.
 pub(crate) fn quota(per_run: &PerRun, pods: i64) -> i64 {
     let share = pods.saturating_mul(i64::from(per_run.percent)).saturating_add(99) / 100;
     let bounded = share.max(i64::from(per_run.minimum)).min(i64::from(per_run.maximum));
@@ -25,8 +26,9 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// How probable it is at any time of a period that a pod is in a window, in billionths: `drawn` of `pods` pods have one window in each
-    /// period, or in every second one. Where pods rest for so long that there are not enough to draw, each has a window as soon as it may.
+    /// How probable it is at any time of a period that a pod is in a window, in billionths: `drawn`
+    /// of `pods` pods have one window in each period, or in every second one. Where pods rest for
+    /// so long that there are not enough to draw, each has a window as soon as it may.
     pub(crate) fn probability_per_billion(self, drawn: i64, pods: i64, halved: bool) -> i32 {
         let period = self.period_seconds.max(1);
         let window = self.window_seconds.clamp(0, period);

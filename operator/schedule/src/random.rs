@@ -1,4 +1,5 @@
-//! Draws that look random to who does not know the schedule's UID, and are the same each time: HMAC-SHA256 with the UID as its key.
+//! Draws that look random to who does not know the schedule's UID, and are the same each time:
+//! HMAC-SHA256 with the UID as its key.
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
@@ -36,9 +37,9 @@ pub(crate) struct Draws {
 /// What a pod drew in a slot: those of the lowest ranks are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Ticket {
-    /// Its place among the pods of its stratum.
+    /// Rank of the pod among those of its stratum.
     pub(crate) rank: u128,
-    /// Its delay, before it is brought into bounds.
+    /// Random delay of the pod's window, before it is reduced to the jitter.
     pub(crate) jitter: u64,
 }
 
@@ -80,7 +81,8 @@ impl Draws {
         high_u64(self.hash(Purpose::Trigger, None, parts))
     }
 
-    /// Each part is preceded by its length, so that no two lists of parts are hashed as the same bytes.
+    /// Each part is preceded by its length, so that no two lists of parts are hashed as the same
+    /// bytes.
     fn hash(&self, purpose: Purpose, slot: Option<Slot>, parts: &[&str]) -> [u8; 32] {
         let Some(keyed) = &self.keyed else {
             return [0; 32];

@@ -5,7 +5,8 @@ use std::str::FromStr;
 
 use jiff::{SignedDuration, Timestamp};
 
-/// A slot, by its start in seconds since 1970. Two slots of a schedule never have the same start, not even after its interval was changed.
+/// A slot, by its start in seconds since 1970. Two slots of a schedule never have the same start,
+/// not even after its interval was changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Slot(i64);
 
@@ -15,12 +16,12 @@ impl Slot {
         Self(at.as_second())
     }
 
-    /// Its start, in seconds since 1970: what sessions have in their annotation.
+    /// Start of the slot in seconds since 1970, as in the annotation of its sessions.
     pub const fn seconds(self) -> i64 {
         self.0
     }
 
-    /// Its start.
+    /// Start of the slot.
     pub fn start(self) -> Timestamp {
         let start = Timestamp::from_second(self.0);
         start.unwrap_or(if self.0 < 0 { Timestamp::MIN } else { Timestamp::MAX })

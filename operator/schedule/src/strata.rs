@@ -12,7 +12,7 @@ const MAX_VALUE: usize = 160;
 pub(crate) struct Key<'a>(Vec<(Stratum, &'a str)>);
 
 impl<'a> Key<'a> {
-    /// That of a pod.
+    /// Key of the stratum that a pod belongs to.
     pub(crate) fn of(pod: &'a Pod, stratify_by: &[Stratum]) -> Self {
         let value = |stratum: &Stratum| {
             let value = match stratum {
@@ -25,7 +25,8 @@ impl<'a> Key<'a> {
         Self(stratify_by.iter().map(value).collect())
     }
 
-    /// As it stands in statuses: `ImageDigest=sha256:...,Node=gpu-1`, or `All` where nothing is asked for.
+    /// As it stands in statuses: `ImageDigest=sha256:...,Node=gpu-1`, or `All` where nothing is
+    /// asked for.
     pub(crate) fn text(&self) -> String {
         if self.0.is_empty() {
             return "All".to_owned();

@@ -31,7 +31,8 @@ pub(crate) struct Timing {
 
 #[derive(Clone, Debug)]
 enum Slots {
-    /// Of equal length in seconds, the first at the start of 1970. Each pod has a time of its own in them.
+    /// Of equal length in seconds, the first at the start of 1970. Each pod has a time of its own
+    /// in them.
     Every(i64),
     /// At times of the clock, each until the next one.
     At(Box<Clock>),
@@ -78,7 +79,8 @@ impl Timing {
         }
     }
 
-    /// How many slots start after the first one and not after the second, where that can be told without looking at each.
+    /// How many slots start after the first one and not after the second, where that can be told
+    /// without looking at each.
     pub(crate) fn count_between(&self, first: Slot, second: Slot) -> Option<i64> {
         match &self.slots {
             Slots::Every(seconds) => Some(((second.seconds() - first.seconds()) / seconds).max(0)),
@@ -112,8 +114,8 @@ impl Timing {
         slot.plus_milliseconds(phase + self.jitter_milliseconds(period))
     }
 
-    /// When the window of a pod opens in a slot whose period is given: at its own time of slots of equal length, or at the slot's start, and
-    /// after its delay.
+    /// When the window of a pod opens in a slot whose period is given: at its own time of slots of
+    /// equal length, or at the slot's start, and after its delay.
     pub(crate) fn opens(&self, slot: Slot, period_seconds: i64, phase: u64, ticket: Ticket) -> Timestamp {
         let phase = match self.slots {
             Slots::Every(_) => below(1000 * period_seconds, phase),

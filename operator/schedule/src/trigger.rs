@@ -1,8 +1,10 @@
-//! Whether an alert makes a session, and which.
+//! Decides whether an alert makes a session.
 //!
-//! The sessions of a trigger are numbered, and the number is in the name. Whoever makes the n-th has decided from the n before it. Where the API
-//! server has one of that name already, somebody else decided at the same time: it is added to the history, and the alert is decided anew.
-//! So cooldown and daily limit hold however many decide at once.
+//! The sessions of a trigger are numbered from 0, and the number is in the name. A gateway that
+//! creates session n has decided from the n sessions before it. Where the API server has a session
+//! of that name already, another gateway decided at the same time: its session is added to the
+//! history, and the alert is decided anew. So cooldown and daily limit hold however many gateways
+//! decide at once.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +12,14 @@ use flopwatch_api::schedule::{ConcurrencyPolicy, ProfilingScheduleSpec, Trigger}
 use jiff::Timestamp;
 
 use crate::blackout::Blackouts;
+use crate::eligibility::{Eligibility, eligibility};
 use crate::facts::Facts;
 use crate::history::{DAY_SECONDS, Session, Triggered};
 use crate::index::Index;
-use crate::name::of_trigger;
+use crate::name::triggered_session_name;
 use crate::pod::Pod;
 use crate::random::Draws;
 use crate::slot::seconds_later;
-use crate::standing::{Standing, standing};
 use crate::world::ScheduleError;
 
 /// Label of an alert with its name.
@@ -26,65 +28,65 @@ const NAME_LABEL: &str = "alertname";
 /// An alert that fires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Alert {
-    /// Its labels.
+    /// Labels of the alert, by name.
     pub labels: BTreeMap<String, String>,
-    /// A hash of them, which tells it from every other.
+    /// Alertmanager's hash of the labels, which identifies the alert.
     pub fingerprint: String,
-    /// Since when it fires: with the fingerprint that tells one firing from the next.
+    /// When the alert began to fire; together with the fingerprint this identifies one firing.
     pub started: Timestamp,
 }
 
 impl Alert {
-    /// Its name.
+    /// Name of the alert, from its label `alertname`; empty where that label is missing.
     pub fn name(&self) -> &str {
         self.labels.get(NAME_LABEL).map_or("", String::as_str)
     }
 }
 
-/// What the pod turned out to be that an alert names.
+/// The pod that an alert names, as it was looked up.
 #[derive(Clone, Copy, Debug)]
 pub enum AlertedPod<'a> {
     /// No pod of that name runs in the schedule's namespace, or it is being deleted.
     Absent,
-    /// The schedule's selector does not match it.
+    /// The schedule's selector does not match the pod.
     NotSelected,
-    /// A session would find no container in it.
+    /// The pod has no container that a session would profile.
     WithoutContainer,
-    /// It can be profiled.
+    /// The pod runs and can be profiled.
     Running(&'a Pod),
 }
 
-/// An alert, with the trigger that it matches and what it names.
+/// An alert, with the trigger that it matches and the pod that it names.
 #[derive(Clone, Copy, Debug)]
 pub struct Alerted<'a> {
-    /// The alert.
+    /// The alert that fires.
     pub alert: &'a Alert,
-    /// One of the spec's triggers, as [`trigger_of`] finds it.
+    /// The trigger of the schedule's spec that [`trigger_of`] found for the alert.
     pub trigger: &'a Trigger,
-    /// The pod.
+    /// The pod that the alert names.
     pub pod: AlertedPod<'a>,
-    /// Whether the schedule's pods lose more than the amortised budget, as its status says. The facts may have the alert's pod alone, and
-    /// then say it of that pod.
+    /// Whether the schedule's pods lose more than the amortised budget, from the schedule's status:
+    /// the facts may hold the alert's pod alone, and then show only that pod's loss.
     pub over_budget: bool,
 }
 
-/// What an alert makes.
+/// The decision about an alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision<'a> {
-    /// A session.
+    /// The alert makes a session.
     Make(TriggeredRun<'a>),
-    /// None, and why.
+    /// The alert makes no session, for this reason.
     Skip(TriggerSkip),
 }
 
 /// A session to make for an alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggeredRun<'a> {
-    /// Its name.
+    /// Name of the session.
     pub session_name: String,
-    /// How many sessions the trigger had made before.
+    /// Number of the session among those of its trigger, from 0 on.
     pub number: u64,
-    /// The pod.
+    /// The pod that the session profiles.
     pub pod: &'a Pod,
 }
 
@@ -93,15 +95,15 @@ pub struct TriggeredRun<'a> {
 pub enum TriggerSkip {
     /// The schedule is suspended.
     Suspended,
-    /// No such pod runs.
+    /// No pod of the alert's name runs in the schedule's namespace.
     NoSuchPod,
     /// The schedule's selector does not match the pod.
     NotSelected,
     /// The pod has no container to profile.
     NoContainer,
-    /// The alert has its session since it began to fire.
+    /// The alert has made a session of the pod since it began to fire.
     AlreadyMade,
-    /// The window would be open in one of `blackouts`.
+    /// The window would be open in one of the schedule's `blackouts`.
     Blackout,
     /// The trigger made a session of the pod within `cooldownSeconds`.
     Cooldown,
@@ -111,17 +113,20 @@ pub enum TriggerSkip {
     StillRunning,
     /// The pod was in windows for `captureSecondsPerPodPerDay` in the last 24 hours, or would be.
     PodDailyLimit,
-    /// A window on a pod of its class failed or exceeded the budget: see `backoff`.
+    /// A window on a pod of the same class failed or exceeded the budget, and the time that
+    /// `backoff` sets is not over.
     BackedOff,
-    /// More than two of the last ten windows on pods of its class failed.
+    /// More than two of the last ten windows on pods of the same class failed.
     ClassSuspended,
-    /// The pods lose more than the amortised budget.
+    /// The pods of the class, or of the schedule, lose more than the amortised budget.
     OverBudget,
-    /// Nothing tells how fast pods of its class are, and `unknown` is Refuse.
+    /// No window of the class had a signal of how fast its pods are, and `unknown` is Refuse.
     NoSensor,
 }
 
-/// Whether a pod can have that name. Labels of alerts are foreign words, and this one becomes a part of a path.
+/// Whether a pod can have the name `name`: at most 253 characters, in parts of lower-case letters,
+/// digits and hyphens, divided by dots. Labels of alerts are untrusted text, and this one becomes a
+/// part of a URL path.
 pub fn is_pod_name(name: &str) -> bool {
     let part = |part: &str| {
         let inside = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
@@ -130,7 +135,8 @@ pub fn is_pod_name(name: &str) -> bool {
     name.len() <= 253 && name.split('.').all(part)
 }
 
-/// The first trigger of a schedule in `namespace` that an alert matches. Alerts of other namespaces match none.
+/// The first trigger of a schedule in `namespace` that an alert matches; None for alerts of other
+/// namespaces.
 pub fn trigger_of<'a>(spec: &'a ProfilingScheduleSpec, namespace: &str, alert: &Alert) -> Option<&'a Trigger> {
     let has = |label: &str, value: &str| alert.labels.get(label).is_some_and(|found| found == value);
     spec.triggers.iter().find(|trigger| {
@@ -141,8 +147,10 @@ pub fn trigger_of<'a>(spec: &'a ProfilingScheduleSpec, namespace: &str, alert: &
     })
 }
 
-/// Decides about an alert. Suspended schedules, blackouts, limits and the standing of the pod's class hold for alerts too. What spreads windows
-/// over pods and time does not: neither the age of the pod nor its rest, nor a rate that is halved.
+/// Decides whether an alert makes a session. Suspended schedules, blackouts, limits and the
+/// [`Eligibility`] of the pod's class hold for alerts too. The rules that spread windows over pods
+/// and time do not: the least age of a pod, its rest after a window, and a rate that is halved. The
+/// error is that of a blackout that cannot be read.
 pub fn decide<'a>(facts: &Facts<'_>, alerted: &Alerted<'a>) -> Result<Decision<'a>, ScheduleError> {
     let Facts { spec, identity, .. } = *facts;
     if spec.suspend {
@@ -155,33 +163,33 @@ pub fn decide<'a>(facts: &Facts<'_>, alerted: &Alerted<'a>) -> Result<Decision<'
         AlertedPod::Running(pod) => pod,
     };
     let made = made_by(facts, alerted.trigger);
-    if let Some(skip) = of_trigger_itself(facts, alerted, pod, &made)? {
+    if let Some(skip) = skip_by_trigger(facts, alerted, pod, &made)? {
         return Ok(Decision::Skip(skip));
     }
-    if let Some(skip) = of_pod(facts, alerted.over_budget, pod) {
+    if let Some(skip) = skip_by_pod(facts, alerted.over_budget, pod) {
         return Ok(Decision::Skip(skip));
     }
     let last = made.iter().map(|(_, triggered)| triggered.number).max();
     let number = last.map_or(0, |last| last.saturating_add(1));
     Ok(Decision::Make(TriggeredRun {
-        session_name: of_trigger(identity, &Draws::of(&identity.uid), alerted.trigger, number),
+        session_name: triggered_session_name(identity, &Draws::of(&identity.uid), alerted.trigger, number),
         number,
         pod,
     }))
 }
 
-/// What a trigger has done, as far as sessions that are still there tell.
+/// The sessions that a trigger made, counted from those that still exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TriggerHistory {
-    /// The trigger.
+    /// The trigger, from the schedule's spec.
     pub trigger: Trigger,
-    /// Sessions that it made in the last 24 hours.
+    /// Number of sessions that the trigger made in the last 24 hours.
     pub of_day: usize,
-    /// When it made the last one.
+    /// When the trigger made its latest session; None where it made none.
     pub last: Option<Timestamp>,
 }
 
-/// What each trigger of the spec has done, in its order.
+/// The history of each trigger, in the order of the spec.
 pub(crate) fn histories(facts: &Facts<'_>) -> Vec<TriggerHistory> {
     let triggers = facts.spec.triggers.iter();
     triggers
@@ -189,20 +197,20 @@ pub(crate) fn histories(facts: &Facts<'_>) -> Vec<TriggerHistory> {
             let made = made_by(facts, trigger);
             TriggerHistory {
                 trigger: trigger.clone(),
-                of_day: of_day(&made, facts.now),
+                of_day: count_of_day(&made, facts.now),
                 last: made.iter().map(|(_, of)| of.made).max(),
             }
         })
         .collect()
 }
 
-/// The sessions that a trigger made.
+/// The sessions that a trigger made, of those in the history.
 fn made_by<'a>(facts: &Facts<'a>, trigger: &Trigger) -> Vec<(&'a Session, &'a Triggered)> {
     let draws = Draws::of(&facts.identity.uid);
     let sessions = facts.history.sessions.iter();
     sessions
         .filter_map(|session| Some((session, session.trigger.as_ref()?)))
-        .filter(|(session, of)| session.name == of_trigger(facts.identity, &draws, trigger, of.number))
+        .filter(|(session, of)| session.name == triggered_session_name(facts.identity, &draws, trigger, of.number))
         .collect()
 }
 
@@ -210,12 +218,12 @@ fn is_within(triggered: &Triggered, seconds: i64, now: Timestamp) -> bool {
     seconds_later(triggered.made, seconds) > now
 }
 
-fn of_day(made: &[(&Session, &Triggered)], now: Timestamp) -> usize {
+fn count_of_day(made: &[(&Session, &Triggered)], now: Timestamp) -> usize {
     made.iter().filter(|(_, of)| is_within(of, DAY_SECONDS, now)).count()
 }
 
-/// What the trigger itself says against a session, of what it `made`.
-fn of_trigger_itself(
+/// Why the trigger's own rules make no session, given the sessions that it `made`.
+fn skip_by_trigger(
     facts: &Facts<'_>,
     alerted: &Alerted<'_>,
     pod: &Pod,
@@ -235,11 +243,11 @@ fn of_trigger_itself(
         return Ok(Some(TriggerSkip::Cooldown));
     }
     let limit = usize::try_from(trigger.maximum_per_day).unwrap_or_default();
-    Ok((of_day(made, facts.now) >= limit).then_some(TriggerSkip::DailyLimit))
+    Ok((count_of_day(made, facts.now) >= limit).then_some(TriggerSkip::DailyLimit))
 }
 
-/// What the pod and its class say against a session.
-fn of_pod(facts: &Facts<'_>, over_budget: bool, pod: &Pod) -> Option<TriggerSkip> {
+/// Why the rules for the pod and its class make no session.
+fn skip_by_pod(facts: &Facts<'_>, over_budget: bool, pod: &Pod) -> Option<TriggerSkip> {
     let Facts { spec, now, .. } = *facts;
     let window = i64::from(spec.session.duration_seconds);
     let index = Index::new(&facts.history.sessions, window);
@@ -253,12 +261,12 @@ fn of_pod(facts: &Facts<'_>, over_budget: bool, pod: &Pod) -> Option<TriggerSkip
             return Some(TriggerSkip::PodDailyLimit);
         }
     }
-    match standing(spec, facts.ledger.classes.get(&pod.class), now) {
-        Standing::Suspended => Some(TriggerSkip::ClassSuspended),
-        Standing::BackedOff { .. } => Some(TriggerSkip::BackedOff),
-        Standing::NoSensor => Some(TriggerSkip::NoSensor),
-        Standing::OverBudget => Some(TriggerSkip::OverBudget),
-        Standing::Open | Standing::Halved => over_budget.then_some(TriggerSkip::OverBudget),
+    match eligibility(spec, facts.ledger.classes.get(&pod.class), now) {
+        Eligibility::Suspended => Some(TriggerSkip::ClassSuspended),
+        Eligibility::BackedOff { .. } => Some(TriggerSkip::BackedOff),
+        Eligibility::NoSensor => Some(TriggerSkip::NoSensor),
+        Eligibility::OverBudget => Some(TriggerSkip::OverBudget),
+        Eligibility::Open | Eligibility::Halved => over_budget.then_some(TriggerSkip::OverBudget),
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Window {
     pub stalled_milliseconds: i64,
     /// Whether it speaks against the class: see [`Outcome::failed`](crate::Outcome::failed).
     pub failed: bool,
-    /// What it told of the pod's speed.
+    /// Effect of the window on the pod's speed, as far as it was measured.
     pub measured: Measured,
 }
 

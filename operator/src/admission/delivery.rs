@@ -1,8 +1,10 @@
-//! How launcher and tools come into a pod: copied by init containers, or, where the whole cluster mounts images, as volumes.
+//! How launcher and tools come into a pod: copied by init containers, or, where the whole cluster
+//! mounts images, as volumes.
 //!
-//! A pod whose node cannot mount an image does not start, and one that an API server without them is asked for is not even
-//! created. So images are mounted only where both are known: the API server by what it answers to a dry run, the nodes by the
-//! versions that they tell. Nothing of it is asked while a pod is reviewed.
+//! A pod whose node cannot mount an image does not start, and one that an API server without them
+//! is asked for is not even created. So images are mounted only where both are known: the API
+//! server by what it answers to a dry run, the nodes by the versions that they tell. Nothing of it
+//! is asked while a pod is reviewed.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -26,13 +28,15 @@ use crate::deadline::bounded;
 use crate::metrics::Metrics;
 use crate::watch::follow;
 
-/// How long what the API server answered is believed, and how soon it is asked again where it did not answer.
-const BELIEVED: Duration = Duration::from_mins(10);
-const AGAIN: Duration = Duration::from_secs(30);
+/// How long what the API server answered is believed, and how soon it is asked again where it did
+/// not answer.
+const ANSWER_TTL: Duration = Duration::from_mins(10);
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Oldest kubelet that mounts images unless it is told otherwise.
 const KUBELET: (u32, u32) = (1, 35);
-/// Oldest containerd that mounts a folder of an image; older ones mount all of it in the folder's place, or nothing.
+/// Oldest containerd that mounts a folder of an image; older ones mount all of it in the folder's
+/// place, or nothing.
 const CONTAINERD: (u32, u32) = (2, 2);
 
 /// What decides.
@@ -58,7 +62,8 @@ pub(crate) struct Delivering {
 /// What never ends by itself.
 type Discovery = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// What is known of the cluster, and the task that keeps it so. Before that has seen the cluster, pods are copied into.
+/// What is known of the cluster, and the task that keeps it so. Before that has seen the cluster,
+/// pods are copied into.
 pub(crate) fn start(
     client: &Client,
     namespace: &str,
@@ -95,7 +100,7 @@ pub(crate) fn start(
                 if kept.swap(keeps, Ordering::Relaxed) != keeps {
                     tracing::info!(keeps, "the API server keeps volumes of images");
                 }
-                tokio::time::sleep(if answer.is_ok() { BELIEVED } else { AGAIN }).await;
+                tokio::time::sleep(if answer.is_ok() { ANSWER_TTL } else { RETRY_INTERVAL }).await;
             }
         };
         tokio::select! {
@@ -106,8 +111,8 @@ pub(crate) fn start(
     (delivering, Box::pin(discovery))
 }
 
-/// Whether the API server keeps a volume that is an image: one that does not know them, or is told not to, drops it. A template runs
-/// nothing, and a dry run stores none.
+/// Whether the API server keeps a volume that is an image: one that does not know them, or is told
+/// not to, drops it. A template runs nothing, and a dry run stores none.
 async fn keeps_images(templates: &Api<PodTemplate>) -> Result<bool, crate::deadline::CallError> {
     let template = json!({
         "metadata": {"generateName": "flopwatch-images-"},
@@ -165,8 +170,8 @@ impl Delivering {
     }
 }
 
-/// Whether the pod's containers are like the node's others: agents do not trust what one with users of its own shows as mounted,
-/// and a sandbox of another kind may mount images otherwise.
+/// Whether the pod's containers are like the node's others: agents do not trust what one with users
+/// of its own shows as mounted, and a sandbox of another kind may mount images otherwise.
 fn is_plain(pod: &Pod) -> bool {
     pod.spec.as_ref().is_some_and(|spec| {
         let class = spec.runtime_class_name.as_deref().unwrap_or_default();
@@ -174,7 +179,8 @@ fn is_plain(pod: &Pod) -> bool {
     })
 }
 
-/// Whether the pod may run on a node that is there: where none is, one will be made for it, and nobody knows with what.
+/// Whether the pod may run on a node that is there: where none is, one will be made for it, and
+/// nobody knows with what.
 fn nodes_take(nodes: &[Arc<Node>], pod: &Pod) -> bool {
     let Some(spec) = pod.spec.as_ref() else {
         return false;
@@ -198,7 +204,8 @@ fn nodes_take(nodes: &[Arc<Node>], pod: &Pod) -> bool {
     })
 }
 
-/// Whether labels are as a term of a node selector wants them. What compares numbers counts as not fulfilled, which has tools copied.
+/// Whether labels are as a term of a node selector wants them. What compares numbers counts as not
+/// fulfilled, which has tools copied.
 fn fulfils(labels: &BTreeMap<String, String>, term: &NodeSelectorTerm) -> bool {
     term.match_expressions.iter().flatten().all(|wanted| {
         let value = labels.get(&wanted.key);
@@ -213,7 +220,8 @@ fn fulfils(labels: &BTreeMap<String, String>, term: &NodeSelectorTerm) -> bool {
     })
 }
 
-/// Whether a node mounts folders of images, by what it says of itself. Nodes of Windows get no prepared pod.
+/// Whether a node mounts folders of images, by what it says of itself. Nodes of Windows get no
+/// prepared pod.
 fn mounts_folders(node: &Node) -> bool {
     let info = node.status.as_ref().and_then(|status| status.node_info.as_ref());
     info.is_some_and(|info| {

@@ -22,16 +22,17 @@ use crate::lru::lru;
 use crate::metrics::Metrics;
 
 /// Longest time that the look-ups of one pod may take: admission answers within two seconds.
-const DEADLINE: Duration = Duration::from_millis(1500);
-/// How long an answer is kept: for ever as good as it was for an image named by digest, shortly for a tag.
-const KEPT_DIGEST: Duration = Duration::from_hours(24);
-const KEPT_TAG: Duration = Duration::from_mins(1);
-/// Most answers that are kept of either kind.
-const MOST_KEPT: u64 = 2048;
+const LOOKUP_TIMEOUT: Duration = Duration::from_millis(1500);
+/// How long the command of an image that is named by digest is cached; it never changes.
+const DIGEST_TTL: Duration = Duration::from_hours(24);
+/// How long the command of an image that is named by tag is cached.
+const TAG_TTL: Duration = Duration::from_mins(1);
+/// Most commands that are cached of either kind.
+const MAX_CACHED_COMMANDS: u64 = 2048;
 /// Largest image configuration that is read.
-const MOST_BYTES: usize = 1 << 20;
+const MAX_CONFIG_BYTES: usize = 1 << 20;
 /// Most pull secrets of a pod that are read.
-const MOST_SECRETS: usize = 8;
+const MAX_SECRETS: usize = 8;
 
 /// For which containers without a command the entrypoint is looked up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -41,7 +42,8 @@ pub enum EntrypointMode {
     Off,
     /// For those whose node surely runs what the registry shows: named by digest, or pulled always.
     Pinned,
-    /// For all; a node that has an older image under the same tag then runs the newer one's entrypoint.
+    /// For all; a node that has an older image under the same tag then runs the newer one's
+    /// entrypoint.
     All,
 }
 
@@ -82,7 +84,7 @@ pub enum LookupError {
     #[error("the image's name cannot be read")]
     Name,
     /// The registry did not answer in time.
-    #[error("its registry did not answer within {} s", DEADLINE.as_secs_f64())]
+    #[error("its registry did not answer within {} s", LOOKUP_TIMEOUT.as_secs_f64())]
     Deadline,
     /// The registry does not give the image out, to nobody or not with the pod's pull secrets.
     #[error("its registry does not give it out with the pod's imagePullSecrets")]
@@ -102,7 +104,7 @@ pub struct EntrypointLookup {
     of_digests: Cache<String, ImageCommand>,
     /// Answers for tags.
     of_tags: Cache<String, ImageCommand>,
-    /// [`DEADLINE`]; tests on a busy machine wait longer.
+    /// [`LOOKUP_TIMEOUT`]; tests on a busy machine wait longer.
     deadline: Duration,
     metrics: Metrics,
 }
@@ -112,9 +114,9 @@ impl EntrypointLookup {
     pub fn new(insecure_registries: Vec<String>, metrics: Metrics) -> Self {
         Self {
             insecure_registries,
-            of_digests: lru(MOST_KEPT).time_to_live(KEPT_DIGEST).build(),
-            of_tags: lru(MOST_KEPT).time_to_live(KEPT_TAG).build(),
-            deadline: DEADLINE,
+            of_digests: lru(MAX_CACHED_COMMANDS).time_to_live(DIGEST_TTL).build(),
+            of_tags: lru(MAX_CACHED_COMMANDS).time_to_live(TAG_TTL).build(),
+            deadline: LOOKUP_TIMEOUT,
             metrics,
         }
     }
@@ -175,8 +177,8 @@ impl EntrypointLookup {
     }
 
     async fn fetch(&self, reference: &Reference, auth: &RegistryAuth) -> Result<ImageCommand, LookupError> {
-        // A client of its own for each look-up: a client remembers credentials by registry, and so would lend them to
-        // the next pod.
+        // A client of its own for each look-up: a client remembers credentials by registry, and so
+        // would lend them to the next pod.
         let config = ClientConfig {
             protocol: ClientProtocol::HttpsExcept(self.insecure_registries.clone()),
             platform_resolver: Some(Box::new(linux_amd64_resolver)),
@@ -245,7 +247,7 @@ async fn pull_secrets(client: &Client, namespace: &str, pod: &Pod) -> Vec<Secret
         .and_then(|spec| spec.image_pull_secrets.as_deref())
         .unwrap_or_default();
     let api: Api<Secret> = Api::namespaced(client.clone(), namespace);
-    let reads = names.iter().take(MOST_SECRETS).map(|secret| {
+    let reads = names.iter().take(MAX_SECRETS).map(|secret| {
         let api = &api;
         async move {
             match api.get_opt(&secret.name).await {
@@ -260,7 +262,7 @@ async fn pull_secrets(client: &Client, namespace: &str, pod: &Pod) -> Vec<Secret
     join_all(reads).await.into_iter().flatten().collect()
 }
 
-/// A sink that refuses more than [`MOST_BYTES`].
+/// A sink that refuses more than [`MAX_CONFIG_BYTES`].
 struct Bounded(Vec<u8>);
 
 impl AsyncWrite for Bounded {
@@ -269,7 +271,7 @@ impl AsyncWrite for Bounded {
         _: &mut std::task::Context<'_>,
         bytes: &[u8],
     ) -> std::task::Poll<std::io::Result<usize>> {
-        if self.0.len() + bytes.len() > MOST_BYTES {
+        if self.0.len() + bytes.len() > MAX_CONFIG_BYTES {
             let error = std::io::Error::new(std::io::ErrorKind::FileTooLarge, "the image configuration is too large");
             return std::task::Poll::Ready(Err(error));
         }

@@ -1,7 +1,8 @@
 //! Prepares a pod: a function of the pod, the options and what was looked up, to a JSON patch.
 //!
-//! The pod stays what it was: its commands run as they did, in the same order of arguments; its quality of service, its
-//! share of quotas and its Pod Security level do not change. Preparing a prepared pod changes nothing.
+//! The pod stays what it was: its commands run as they did, in the same order of arguments; its
+//! quality of service, its share of quotas and its Pod Security level do not change. Preparing a
+//! prepared pod changes nothing.
 
 mod candidates;
 mod capture_bytes;
@@ -40,7 +41,8 @@ use volumes::Volumes;
 pub enum Delivery {
     /// Init containers copy them into a volume of the pod.
     Copy,
-    /// The folders of their images are mounted: nothing is copied, and nothing has to end before the pod starts.
+    /// The folders of their images are mounted: nothing is copied, and nothing has to end before
+    /// the pod starts.
     Mount,
 }
 
@@ -61,8 +63,8 @@ pub struct PrepareOptions {
     pub ncu: Option<NcuTools>,
     /// Bytes that the tools take in the pod's ephemeral storage.
     pub tools_bytes: u64,
-    /// `sizeLimit` of the volume in which launcher, profiler and agent meet; None: no limit. Captures are kept below it: a pod
-    /// that exceeds it is evicted.
+    /// `sizeLimit` of the volume in which launcher, profiler and agent meet; None: no limit.
+    /// Captures are kept below it: a pod that exceeds it is evicted.
     pub run_size_limit: Option<String>,
     /// Memory limit in bytes below which the tools are not copied.
     pub min_memory_bytes: u64,
@@ -73,7 +75,7 @@ pub struct PrepareOptions {
 }
 
 impl PrepareOptions {
-    /// The same, delivered so.
+    /// The options with another delivery.
     #[must_use]
     pub fn delivered(&self, delivery: Delivery) -> Self {
         let tools_bytes = match delivery {
@@ -92,7 +94,7 @@ impl PrepareOptions {
 /// Entrypoints that were looked up, by container.
 pub type Entrypoints = BTreeMap<String, Result<ImageCommand, LookupError>>;
 
-/// What came of it.
+/// The result of preparing a pod.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Preparation {
     /// Changes to the pod; empty when it stays as it is.
@@ -250,8 +252,8 @@ fn command(
     };
     let own_args = container.args.as_ref().is_some_and(|args| !args.is_empty());
     let escape = |words: &[String]| words.iter().map(|word| word.replace('$', "$$")).collect::<Vec<_>>();
-    // What kubelet would run: the container's arguments replace those of the image. Kubelet expands $(VAR) in the
-    // container's words and not in the image's, so the image's are escaped.
+    // What kubelet would run: the container's arguments replace those of the image. Kubelet expands
+    // $(VAR) in the container's words and not in the image's, so the image's are escaped.
     let args = (!own_args && !found.cmd.is_empty()).then(|| escape(&found.cmd));
     if found.entrypoint.is_empty() && args.is_none() && !own_args {
         return Err(Refusal::EmptyEntrypoint);

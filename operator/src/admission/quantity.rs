@@ -1,6 +1,7 @@
 //! Kubernetes quantities, as far as storage and memory need them.
 
-/// Reads a quantity such as `512Mi`, `1.5G` or `2e9` as whole bytes, rounded down. None when it is not one.
+/// Reads a quantity such as `512Mi`, `1.5G` or `2e9` as whole bytes, rounded down. None when it is
+/// not one.
 pub(super) fn bytes(quantity: &str) -> Option<u128> {
     let split = quantity
         .find(|c: char| !c.is_ascii_digit() && c != '.')

@@ -5,24 +5,27 @@ use flopwatch_api::preparation::{
     NSYS_NVTX_CAPTURE_ANNOTATION, NSYS_TRACE_ANNOTATION, PREPARE_LABEL, RECORDER_BYTES_ANNOTATION, UnknownWord,
 };
 use flopwatch_api::profiler::TraceCategory;
+use strum::IntoStaticStr;
 
 use crate::admission::entrypoint::LookupError;
 
 /// Why a container is not prepared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Refusal {
     /// The label names a profiler that pods are not prepared for.
     UnknownProfiler(UnknownWord),
     /// The container sets a variable itself that preparation would set otherwise.
     VariableKept {
-        /// Its name.
+        /// Name of the variable.
         name: &'static str,
         /// The value that preparation would set.
         value: &'static str,
     },
     /// The label names two profilers of CUDA, of which a process takes one.
     TwoProfilers,
-    /// The label names Nsight Compute in a pod that no session made: it starts the program itself, and slows it by far.
+    /// The label names Nsight Compute in a pod that no session made: it starts the program itself,
+    /// and slows it by far.
     NotASessionsPod,
     /// The label names Nsight Compute, and the cluster has no image of it.
     NoNcuImage,
@@ -32,7 +35,8 @@ pub enum Refusal {
     Windows,
     /// The pod asks for nodes of another architecture than that of the tools.
     Architecture(String),
-    /// The pod shares the node's process namespace: a profile would hold the environments of the node's processes.
+    /// The pod shares the node's process namespace: a profile would hold the environments of the
+    /// node's processes.
     HostPid,
     /// The annotation with the categories names one that does not exist.
     UnknownCategory(String),
@@ -73,10 +77,11 @@ pub enum Refusal {
     PathTaken(String),
     /// The container has no command of its own, and entrypoints are not looked up.
     NoCommand,
-    /// The container has no command of its own, and its image is not pinned: what the node runs may be another than
-    /// what the registry shows.
+    /// The container has no command of its own, and its image is not pinned: what the node runs may
+    /// be another than what the registry shows.
     NotPinned,
-    /// The container has no command of its own, and the entrypoint of its image could not be looked up.
+    /// The container has no command of its own, and the entrypoint of its image could not be looked
+    /// up.
     Lookup(LookupError),
     /// The image has neither entrypoint nor command.
     EmptyEntrypoint,
@@ -98,36 +103,8 @@ pub enum Refusal {
 
 impl Refusal {
     /// Label value for metrics.
-    pub const fn as_str(&self) -> &'static str {
-        match self {
-            Self::UnknownProfiler(_) => "unknown_profiler",
-            Self::VariableKept { .. } => "variable_kept",
-            Self::TwoProfilers => "two_profilers",
-            Self::NotASessionsPod => "not_a_sessions_pod",
-            Self::NoNcuImage => "no_ncu_image",
-            Self::NcuOptions(_) => "ncu_options",
-            Self::Windows => "windows",
-            Self::Architecture(_) => "architecture",
-            Self::HostPid => "host_pid",
-            Self::UnknownCategory(_) => "unknown_category",
-            Self::UnknownGraphMode(_) => "unknown_graph_mode",
-            Self::GpuMetrics(_) => "gpu_metrics",
-            Self::RangeName(_) => "range_name",
-            Self::JaxDumps(_) => "jax_dumps",
-            Self::JaxStorage { .. } => "jax_storage",
-            Self::RecorderBytes(_) => "recorder_bytes",
-            Self::RecorderMemory { .. } => "recorder_memory",
-            Self::NameTaken(_) => "name_taken",
-            Self::NoSuchContainer { .. } => "no_such_container",
-            Self::InitContainer => "init_container",
-            Self::PathTaken(_) => "path_taken",
-            Self::NoCommand => "no_command",
-            Self::NotPinned => "not_pinned",
-            Self::Lookup(_) => "lookup",
-            Self::EmptyEntrypoint => "empty_entrypoint",
-            Self::EphemeralStorage { .. } => "ephemeral_storage",
-            Self::Memory { .. } => "memory",
-        }
+    pub fn as_str(&self) -> &'static str {
+        self.into()
     }
 }
 

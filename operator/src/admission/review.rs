@@ -22,7 +22,7 @@ use crate::admission::Reviewer;
 use crate::admission::prepare::{needed_entrypoints, prepare};
 
 /// Most characters of a warning; the API server cuts longer ones.
-const MOST_CHARACTERS: usize = 240;
+const MAX_CHARACTERS: usize = 240;
 
 pub(super) async fn mutate_pods(State(reviewer): State<Arc<Reviewer>>, body: Bytes) -> Response {
     answer(
@@ -63,7 +63,7 @@ pub(super) async fn mutate_pods(State(reviewer): State<Arc<Reviewer>>, body: Byt
             }
             let warnings = preparation.unprepared.iter().map(|(container, refusal)| {
                 let warning = format!("flopwatch: container {container} is not prepared: {refusal}");
-                warning.chars().take(MOST_CHARACTERS).collect()
+                warning.chars().take(MAX_CHARACTERS).collect()
             });
             (preparation.operations, warnings.collect())
         },
@@ -71,7 +71,8 @@ pub(super) async fn mutate_pods(State(reviewer): State<Arc<Reviewer>>, body: Byt
     .await
 }
 
-/// Refuses a new pod that says of itself that it was prepared. It is asked before [`mutate_pods`], and only about such pods.
+/// Refuses a new pod that says of itself that it was prepared. It is asked before [`mutate_pods`],
+/// and only about such pods.
 pub(super) async fn guard_pods(State(reviewer): State<Arc<Reviewer>>, body: Bytes) -> Response {
     const PATH: &str = "guard_pods";
     let count = |outcome| {
@@ -117,10 +118,10 @@ fn claimed_preparation(pod: &Pod) -> Option<&str> {
 }
 
 /// Who told of the alert that a session is for, as the gateway says: it has reviewed their token.
-fn told_by(session: &DynamicObject) -> Option<&str> {
+fn announced_requester(session: &DynamicObject) -> Option<&str> {
     let annotations = session.annotations();
-    let told_by = annotations.get(REQUESTED_BY_ANNOTATION).map(String::as_str);
-    told_by.filter(|user| !user.is_empty() && annotations.contains_key(TRIGGER_ANNOTATION))
+    let announced_requester = annotations.get(REQUESTED_BY_ANNOTATION).map(String::as_str);
+    announced_requester.filter(|user| !user.is_empty() && annotations.contains_key(TRIGGER_ANNOTATION))
 }
 
 pub(super) async fn mutate_sessions(State(reviewer): State<Arc<Reviewer>>, body: Bytes) -> Response {
@@ -134,7 +135,7 @@ pub(super) async fn mutate_sessions(State(reviewer): State<Arc<Reviewer>>, body:
             };
             let requester = match request.operation {
                 Operation::Create if request.user_info.username.as_ref() == Some(&reviewer.gateway) => {
-                    told_by(session).or(request.user_info.username.as_deref())
+                    announced_requester(session).or(request.user_info.username.as_deref())
                 }
                 Operation::Create => request.user_info.username.as_deref().filter(|user| !user.is_empty()),
                 Operation::Update => request

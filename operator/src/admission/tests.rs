@@ -85,7 +85,7 @@ async fn admit(path: &str, review: Value) -> (Value, Value) {
 }
 
 #[tokio::test]
-async fn c1_a_pod_that_says_of_itself_that_it_was_prepared_is_refused() {
+async fn a_pod_that_says_of_itself_that_it_was_prepared_is_refused() {
     let pod = |annotations: Value| {
         json!({
             "apiVersion": "v1", "kind": "Pod",

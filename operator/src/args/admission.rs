@@ -39,8 +39,9 @@ pub struct AdmissionArgs {
     /// Mebibytes that Nsight Compute takes.
     #[arg(long, env = "FLOPWATCH_NCU_SIZE_MEBIBYTES", default_value_t = 400)]
     ncu_size_mebibytes: u32,
-    /// How launcher and tools come into pods: `copy` has init containers copy them, `mount` mounts their images, `auto` mounts
-    /// where the API server and every node are known to and copies elsewhere.
+    /// How launcher and tools come into pods: `copy` has init containers copy them, `mount` mounts
+    /// their images, `auto` mounts where the API server and every node are known to and copies
+    /// elsewhere.
     #[arg(long, env = "FLOPWATCH_DELIVERY", value_enum, default_value_t = DeliveryMode::Auto)]
     delivery: DeliveryMode,
     /// Pull policy of the images. Default: the API server's.
@@ -49,21 +50,22 @@ pub struct AdmissionArgs {
     /// Version to write down on prepared pods.
     #[arg(long, env = "FLOPWATCH_VERSION", default_value = env!("CARGO_PKG_VERSION"))]
     version: String,
-    /// Look up the entrypoint of images whose containers have no command: `pinned` where the node surely runs what the
-    /// registry shows, `all` for every image.
+    /// Look up the entrypoint of images whose containers have no command: `pinned` where the node
+    /// surely runs what the registry shows, `all` for every image.
     #[arg(long, env = "FLOPWATCH_ENTRYPOINT_LOOKUP", value_enum, default_value_t = EntrypointMode::Off, num_args = 0..=1, require_equals = true, default_missing_value = "pinned")]
     entrypoint_lookup: EntrypointMode,
     /// Registries (host:port) that are asked over plain HTTP, comma-separated.
     #[arg(long, env = "FLOPWATCH_INSECURE_REGISTRIES", value_delimiter = ',')]
     insecure_registries: Vec<String>,
-    /// Mebibytes that the tools take; a pod whose ephemeral-storage limit does not hold them and a capture is not
-    /// prepared.
+    /// Mebibytes that the tools take; a pod whose ephemeral-storage limit does not hold them and a
+    /// capture is not prepared.
     #[arg(long, env = "FLOPWATCH_TOOLS_SIZE_MEBIBYTES", default_value_t = 200)]
     tools_size_mebibytes: u32,
     /// Memory limit in mebibytes below which a pod is not prepared.
     #[arg(long, env = "FLOPWATCH_MIN_MEMORY_MEBIBYTES", default_value_t = 64)]
     min_memory_mebibytes: u32,
-    /// sizeLimit of the volume that a capture grows in. A pod that exceeds it is evicted, so captures are kept below it.
+    /// sizeLimit of the volume that a capture grows in. A pod that exceeds it is evicted, so
+    /// captures are kept below it.
     #[arg(long, env = "FLOPWATCH_RUN_SIZE_LIMIT")]
     run_size_limit: Option<String>,
 }

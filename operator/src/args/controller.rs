@@ -9,7 +9,7 @@ use flopwatch_artifacts::object_store::StoreArguments;
 use super::{CommonArgs, LogArgs};
 use crate::certificates::{AgentNames, CertificateOptions, Names};
 use crate::controller::ControllerOptions;
-use crate::controller::pace::STATUS_WRITES;
+use crate::controller::pace::DEFAULT_STATUS_WRITES_PER_SECOND;
 
 /// Flags of `controller`.
 #[derive(Debug, Args)]
@@ -54,7 +54,8 @@ pub struct ControllerArgs {
     /// Secret with the authority and its key; only the controller needs it.
     #[arg(long, env = "FLOPWATCH_AUTHORITY_SECRET", default_value = "flopwatch-authority")]
     authority_secret: String,
-    /// Service of the gateway, in the operator's namespace. Without one, the gateway gets no certificate.
+    /// Service of the gateway, in the operator's namespace. Without one, the gateway gets no
+    /// certificate.
     #[arg(long, env = "FLOPWATCH_GATEWAY_SERVICE")]
     gateway_service: Option<String>,
     /// Secret that the gateway serves with.
@@ -70,7 +71,8 @@ pub struct ControllerArgs {
         default_value = "flopwatch-controller-tls"
     )]
     controller_secret: String,
-    /// DNS names that readers of the controller's metrics ask for are of a Service of this name, which need not exist.
+    /// DNS names that readers of the controller's metrics ask for are of a Service of this name,
+    /// which need not exist.
     #[arg(long, env = "FLOPWATCH_CONTROLLER_SERVICE", default_value = "flopwatch-controller")]
     controller_service: String,
     /// DNS name that clients ask agents for. Default: flopwatch-agent.NAMESPACE.svc.
@@ -85,15 +87,17 @@ pub struct ControllerArgs {
     /// Most captures at once in one namespace; 0: no limit. Sessions beyond it wait.
     #[arg(long, env = "FLOPWATCH_MAX_CAPTURES_PER_NAMESPACE", default_value_t = 10)]
     max_captures_per_namespace: u16,
-    /// Most writes of captures' statuses per second by all agents together, averaged over a minute; the first and the last write
-    /// of each capture are not counted. The more captures run, the less often a new one is written (every 2 s to every 60 s).
-    #[arg(long, env = "FLOPWATCH_MAX_STATUS_WRITES_PER_SECOND", default_value_t = STATUS_WRITES, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    /// Most writes of captures' statuses per second by all agents together, averaged over a minute;
+    /// the first and the last write of each capture are not counted. The more captures run, the
+    /// less often a new one is written (every 2 s to every 60 s).
+    #[arg(long, env = "FLOPWATCH_MAX_STATUS_WRITES_PER_SECOND", default_value_t = DEFAULT_STATUS_WRITES_PER_SECOND, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_status_writes_per_second: u32,
-    /// Suspends new captures. The same can be switched without a restart: key `capturesSuspended: "true"` in the
-    /// ConfigMap of --config-map.
+    /// Suspends new captures. The same can be switched without a restart: key
+    /// `capturesSuspended: "true"` in the ConfigMap of --config-map.
     #[arg(long, env = "FLOPWATCH_CAPTURES_SUSPENDED")]
     captures_suspended: bool,
-    /// ConfigMap in the operator's namespace that is watched for `capturesSuspended`; it need not exist.
+    /// ConfigMap in the operator's namespace that is watched for `capturesSuspended`; it need not
+    /// exist.
     #[arg(long, env = "FLOPWATCH_CONFIG_MAP", default_value = "flopwatch-controller")]
     config_map: String,
     #[command(flatten)]

@@ -8,21 +8,22 @@ use moka::sync::Cache;
 use crate::lru::lru;
 
 /// Most captures that are remembered. Beyond it the oldest begin anew, and wait longer.
-const MAX_REMEMBERED: u64 = 100_000;
+const MAX_CAPTURES_TRACKED: u64 = 100_000;
 
-/// When this process first saw each capture being deleted, by its own clock and own eyes: the API server's clock, which dates
-/// the deletion, may be another.
+/// When this process first saw each capture being deleted, by its own clock and own eyes: the API
+/// server's clock, which dates the deletion, may be another.
 #[derive(Debug)]
 pub struct Deletions(Cache<String, Timestamp>);
 
 impl Default for Deletions {
     fn default() -> Self {
-        Self(lru(MAX_REMEMBERED).build())
+        Self(lru(MAX_CAPTURES_TRACKED).build())
     }
 }
 
 impl Deletions {
-    /// Notes that the capture of that UID is being deleted now and answers for how long it has been.
+    /// Notes that the capture of that UID is being deleted now and answers for how long it has
+    /// been.
     pub fn observe(&self, uid: &str, now: Timestamp) -> Duration {
         let first = self.0.get_with_by_ref(uid, || now);
         // Nothing where the clock was set back.
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m6_a_deletion_is_timed_from_when_it_was_first_seen_until_it_is_forgotten() {
+    fn a_deletion_is_timed_from_when_it_was_first_seen_until_it_is_forgotten() {
         let deletions = Deletions::default();
         let at = |second| Timestamp::from_second(second).unwrap();
         assert_eq!(deletions.observe("a", at(100)).as_secs(), 0);

@@ -12,7 +12,8 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 pub enum NodeHealth {
     /// The node is Ready and its agent runs.
     Healthy,
-    /// The node is Ready, and its agent's pod is there but not Ready: it starts, is upgraded, or crashes.
+    /// The node is Ready, and its agent's pod is there but not Ready: it starts, is upgraded, or
+    /// crashes.
     AgentNotReady,
     /// There is no Node object of that name.
     NodeMissing,
@@ -78,16 +79,18 @@ impl NodeHealth {
     }
 }
 
-/// Since when each node has been in its present state, by this process's own clock and own eyes: it begins anew with
-/// every leader, so that no clock but ours and no state but what we saw ourselves declares a node lost.
+/// Since when each node has been in its present state, by this process's own clock and own eyes: it
+/// begins anew with every leader, so that no clock but ours and no state but what we saw ourselves
+/// declares a node lost.
 #[derive(Debug, Default)]
 pub struct NodeHistory {
     since: BTreeMap<String, (NodeHealth, Timestamp)>,
 }
 
 impl NodeHistory {
-    /// Notes what is seen of `node` now and answers for how long captures have had nobody to carry them out. The clock
-    /// runs on when one trouble becomes another, unless the node recovered in between.
+    /// Notes what is seen of `node` now and answers for how long captures have had nobody to carry
+    /// them out. The clock runs on when one trouble becomes another, unless the node recovered in
+    /// between.
     pub fn observe(&mut self, node: &str, health: NodeHealth, now: Timestamp) -> Duration {
         if health == NodeHealth::Healthy {
             self.since.remove(node);

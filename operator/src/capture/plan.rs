@@ -7,11 +7,11 @@ use flopwatch_api::capture::{Capture, CaptureStatus};
 
 use crate::capture::node::NodeHealth;
 
-/// A capture that is being deleted waits for an agent that is there for this many times the patience with a lost node: longer
-/// than for any agent that is not.
+/// A capture that is being deleted waits for an agent that is there for this many times the
+/// patience with a lost node: longer than for any agent that is not.
 const DELETION_PATIENCE: u32 = 10;
 /// Artifacts that the Event names.
-const NAMED: usize = 8;
+const MAX_ARTIFACTS_NAMED: usize = 8;
 
 /// What is seen of the capture's node.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +33,8 @@ pub struct CapturePlan {
     pub declare_lost: Option<String>,
     /// Take the finalizer off.
     pub release: bool,
-    /// What is left of the capture, where its agent was there and did not remove it in time; said in an Event.
+    /// What is left of the capture, where its agent was there and did not remove it in time; said
+    /// in an Event.
     pub left: Option<String>,
     /// Look again after this long even if nothing changes.
     pub again: Option<Duration>,
@@ -107,8 +108,16 @@ fn left(capture: &Capture, agent_ended: bool, deleting: Duration) -> String {
         "what it recorded".to_owned()
     } else {
         let bytes = artifacts.iter().fold(0_i64, |sum, one| sum.saturating_add(one.bytes));
-        let named: Vec<&str> = artifacts.iter().take(NAMED).map(|one| one.name.as_str()).collect();
-        let more = if artifacts.len() > NAMED { ", ..." } else { "" };
+        let named: Vec<&str> = artifacts
+            .iter()
+            .take(MAX_ARTIFACTS_NAMED)
+            .map(|one| one.name.as_str())
+            .collect();
+        let more = if artifacts.len() > MAX_ARTIFACTS_NAMED {
+            ", ..."
+        } else {
+            ""
+        };
         format!(
             "{} artifacts of {bytes} bytes ({}{more})",
             artifacts.len(),
@@ -224,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn m6_a_deletion_ends_though_the_agent_is_there_and_cannot_delete() {
+    fn a_deletion_ends_though_the_agent_is_there_and_cannot_delete() {
         let artifact =
             |name: &str| json!({"name": name, "type": "Summary", "bytes": 21, "sha256": "0", "mediaType": "x"});
         let kept = json!({"conditions": [condition("Succeeded", "True")], "artifacts": [artifact("a"), artifact("b")]});

@@ -1,4 +1,5 @@
-//! Carries out a capture's plan.
+//! Carries out a capture's plan: a capture whose node is lost is declared lost, and the finalizer
+//! of one that is deleted is removed once its agent cannot do that.
 
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::capture::plan::{Surroundings, plan};
 use crate::controller::context::Context;
 use crate::deadline::{CallError, bounded};
 
-/// One pass over a capture.
+/// Runs one pass over a capture, and answers when the next one is due.
 pub async fn reconcile(capture: Arc<Capture>, context: Arc<Context>) -> Action {
     let pass = Box::pin(pass(&capture, &context));
     context.pass("capture", capture.as_ref(), pass).await
@@ -38,7 +39,7 @@ async fn pass(capture: &Capture, context: &Context) -> Result<Action, CallError>
         context.metrics.finalizers_removed.inc();
         if let Some(left) = step.left {
             context.metrics.deletions_overdue.inc();
-            say_what_is_left(capture, left, context).await;
+            publish_artifacts_left(capture, left, context).await;
         }
     }
     Ok(step.again.map_or_else(Action::await_change, Action::requeue))
@@ -75,8 +76,9 @@ pub(crate) fn is_being_released(capture: &Capture) -> bool {
     held && capture.metadata.deletion_timestamp.is_some()
 }
 
-/// The capture is gone or going: what it left is said in an Event, as far as its namespace takes one.
-async fn say_what_is_left(capture: &Capture, left: String, context: &Context) {
+/// Publishes an Event that names the artifacts that a deleted capture left behind; its namespace
+/// may refuse the Event.
+async fn publish_artifacts_left(capture: &Capture, left: String, context: &Context) {
     tracing::warn!(
         capture = capture.name_any(),
         node = capture.spec.node_name,
@@ -122,7 +124,7 @@ async fn declare_lost(capture: &Capture, message: String, api: &Api<Capture>) ->
     });
     let params = PatchParams::apply(OPERATOR_FIELD_MANAGER).force();
     let name = capture.name_any();
-    settled(
+    ignore_not_found(
         bounded(
             "declaring a capture lost",
             api.patch_status(&name, &params, &Patch::Apply(&patch)),
@@ -131,7 +133,7 @@ async fn declare_lost(capture: &Capture, message: String, api: &Api<Capture>) ->
     )
 }
 
-/// Takes the finalizer off.
+/// Removes the capture's finalizer, and leaves other finalizers as they are.
 async fn release(capture: &Capture, api: &Api<Capture>) -> Result<(), CallError> {
     let kept: Vec<&String> = capture
         .finalizers()
@@ -146,7 +148,7 @@ async fn release(capture: &Capture, api: &Api<Capture>) -> Result<(), CallError>
         ..PatchParams::default()
     };
     let name = capture.name_any();
-    settled(
+    ignore_not_found(
         bounded(
             "taking a capture's finalizer off",
             api.patch(&name, &params, &Patch::Merge(&patch)),
@@ -155,8 +157,8 @@ async fn release(capture: &Capture, api: &Api<Capture>) -> Result<(), CallError>
     )
 }
 
-/// A capture that is gone needs nothing more.
-fn settled(result: Result<Capture, CallError>) -> Result<(), CallError> {
+/// Treats the error that the capture is gone as success.
+fn ignore_not_found(result: Result<Capture, CallError>) -> Result<(), CallError> {
     match result {
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),

@@ -1,7 +1,7 @@
 //! Signs the agents' certificates: one for each node, whose key never leaves it.
 //!
-//! An agent asks by a CertificateSigningRequest. The API server writes into it who asked, and for a token that is bound to a pod the
-//! pod's node: only that node's name is signed.
+//! An agent asks by a CertificateSigningRequest. The API server writes into it who asked, and for a
+//! token that is bound to a pod the pod's node: only that node's name is signed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -26,9 +26,9 @@ use crate::watch::events;
 /// What the API server says of a token that is bound to a pod.
 const NODE_OF_TOKEN: &str = "authentication.kubernetes.io/node-name";
 /// Time until a request is tried again that could not be signed.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Most requests that wait to be tried again.
-const WAITING: usize = 4096;
+const MAX_QUEUED_REQUESTS: usize = 4096;
 
 /// For whom is signed.
 #[derive(Clone, Debug)]
@@ -43,9 +43,9 @@ pub struct AgentNames {
 enum Verdict {
     /// Nothing more: it is signed, or refused.
     Settled,
-    /// It is signed for these names.
+    /// The request is signed for these names.
     Sign { key: PublicKey, names: Vec<String> },
-    /// It is refused.
+    /// The request is refused, for this reason.
     Refuse(String),
 }
 
@@ -124,7 +124,7 @@ pub async fn keep(client: &Client, options: &CertificateOptions, metrics: &Metri
                 }
                 Some(Event::Init | Event::InitDone) => continue,
             },
-            () = tokio::time::sleep(RETRY), if !again.is_empty() => {
+            () = tokio::time::sleep(RETRY_INTERVAL), if !again.is_empty() => {
                 let mut found = Vec::new();
                 for name in std::mem::take(&mut again) {
                     match bounded("reading a request for a certificate", api.get_opt(&name)).await {
@@ -141,7 +141,7 @@ pub async fn keep(client: &Client, options: &CertificateOptions, metrics: &Metri
                 Ok(Some(outcome)) => outcome,
                 Err(error) => {
                     tracing::warn!(request = request.name_any(), %error, "a request for a certificate is tried again");
-                    if again.len() < WAITING {
+                    if again.len() < MAX_QUEUED_REQUESTS {
                         again.insert(request.name_any());
                     }
                     error.outcome()
@@ -252,7 +252,7 @@ mod tests {
     const SERVES: [&str; 2] = ["digital signature", "server auth"];
 
     #[test]
-    fn h5_a_node_is_signed_for_its_own_name_and_for_no_other() {
+    fn a_node_is_signed_for_its_own_name_and_for_no_other() {
         let cases = [
             (request(USER, Some("a"), &SERVES, &[ANY, OWN]), "signed for"),
             (

@@ -6,8 +6,9 @@ use rcgen::{KeyPair, PublicKeyData as _};
 use crate::certificates::issue::BACKDATE;
 use crate::certificates::material::{Authority, Facts, Leaf, Material, Names};
 
-/// How long a new authority is known before it signs: trust reaches API servers and mounted secrets first.
-const SETTLE: SignedDuration = SignedDuration::from_mins(15);
+/// How long a new authority is known before it signs: trust reaches API servers and mounted secrets
+/// first.
+const TRUST_DELAY: SignedDuration = SignedDuration::from_mins(15);
 
 /// What must be made anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,8 @@ pub fn decide(material: &Material, names: &Names, now: Timestamp) -> Decision {
         };
     };
     if !facts.is_fresh(now) {
-        // The old authority goes on to be trusted; only if it has run out must everything be replaced at once.
+        // The old authority goes on to be trusted; only if it has run out must everything be
+        // replaced at once.
         let ended = facts.not_after <= now || facts.not_before > now;
         let stale = |leaf: Option<&Leaf>, names: &[String]| ended || !is_good(leaf, names, authority, &facts, now);
         return Decision {
@@ -68,7 +70,7 @@ fn is_good(leaf: Option<&Leaf>, names: &[String], authority: &Authority, by: &Fa
     // Of when it was made: it begins a little before that.
     let settling = by
         .not_before
-        .saturating_add(BACKDATE + SETTLE)
+        .saturating_add(BACKDATE + TRUST_DELAY)
         .is_ok_and(|settled| now < settled);
     let signed = facts.issuer == by.subject
         || previous.is_some_and(|previous| settling && facts.issuer == previous.subject && previous.not_after > now);

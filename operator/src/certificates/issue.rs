@@ -10,9 +10,10 @@ use time::OffsetDateTime;
 use crate::certificates::decide::Decision;
 use crate::certificates::material::{Authority, Facts, Leaf, Material, Names};
 
-const AUTHORITY_LIFE: SignedDuration = SignedDuration::from_hours(5 * 365 * 24);
-const LEAF_LIFE: SignedDuration = SignedDuration::from_hours(90 * 24);
-/// How long before it is made a certificate begins: whoever checks it may have a clock that is behind ours by as much.
+const AUTHORITY_VALIDITY: SignedDuration = SignedDuration::from_hours(5 * 365 * 24);
+const LEAF_VALIDITY: SignedDuration = SignedDuration::from_hours(90 * 24);
+/// How long before it is made a certificate begins: whoever checks it may have a clock that is
+/// behind ours by as much.
 pub(super) const BACKDATE: SignedDuration = SignedDuration::from_mins(5);
 
 /// Why a certificate could not be made.
@@ -69,7 +70,8 @@ pub fn carry_out(
 fn new_authority(previous: Option<String>, now: Timestamp) -> Result<Authority, IssueError> {
     let key = KeyPair::generate()?;
     let mut params = CertificateParams::new(Vec::new())?;
-    // A name of its own for each authority: by it a certificate is known to be of this one and not of another.
+    // A name of its own for each authority: by it a certificate is known to be of this one and not
+    // of another.
     params.distinguished_name = named(&format!("flopwatch authority {:08x}", fastrand::u32(..)));
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![
@@ -77,7 +79,7 @@ fn new_authority(previous: Option<String>, now: Timestamp) -> Result<Authority, 
         KeyUsagePurpose::CrlSign,
         KeyUsagePurpose::DigitalSignature,
     ];
-    (params.not_before, params.not_after) = validity(now, AUTHORITY_LIFE)?;
+    (params.not_before, params.not_after) = validity(now, AUTHORITY_VALIDITY)?;
     let certificate = params.self_signed(&key)?.pem();
     Ok(Authority {
         certificate,
@@ -89,7 +91,7 @@ fn new_authority(previous: Option<String>, now: Timestamp) -> Result<Authority, 
 fn new_leaf(authority: &Authority, names: &[String], now: Timestamp) -> Result<Leaf, IssueError> {
     let key = KeyPair::generate()?;
     Ok(Leaf {
-        certificate: certify(authority, &key, names, LEAF_LIFE, now)?,
+        certificate: certify(authority, &key, names, LEAF_VALIDITY, now)?,
         key: key.serialize_pem(),
         bundle: String::new(),
     })
@@ -103,12 +105,12 @@ pub(super) fn sign(
     seconds: Option<i32>,
     now: Timestamp,
 ) -> Result<String, IssueError> {
-    let asked = seconds.map_or(LEAF_LIFE, |seconds| SignedDuration::from_secs(seconds.into()));
+    let asked = seconds.map_or(LEAF_VALIDITY, |seconds| SignedDuration::from_secs(seconds.into()));
     certify(
         authority.ok_or(IssueError::NoAuthority)?,
         key,
         names,
-        asked.min(LEAF_LIFE),
+        asked.min(LEAF_VALIDITY),
         now,
     )
 }
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn low_a_certificate_is_valid_by_a_clock_that_is_minutes_behind() {
+    fn a_certificate_is_valid_by_a_clock_that_is_minutes_behind() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let names = Names {
             webhook: vec!["admission.ns.svc".to_owned()],

@@ -108,11 +108,11 @@ pub struct Material {
 /// DNS names that certificates are good for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Names {
-    /// Of the admission Service.
+    /// DNS names of the admission Service.
     pub webhook: Vec<String>,
-    /// That readers of the controller's metrics ask for.
+    /// DNS names under which the controller's metrics are scraped.
     pub controller: Vec<String>,
-    /// Of the gateway's Service; none where there is no gateway, which then gets no certificate.
+    /// DNS names of the gateway's Service; empty where there is no gateway.
     pub gateway: Vec<String>,
 }
 
@@ -125,9 +125,9 @@ fn text(data: &SecretData, key: &str) -> Option<String> {
 /// What a certificate says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Facts {
-    /// Who it is about.
+    /// Subject of the certificate.
     pub(super) subject: String,
-    /// Who signed it.
+    /// Issuer of the certificate.
     pub(super) issuer: String,
     /// Start of its validity.
     pub(super) not_before: Timestamp,
@@ -135,7 +135,7 @@ pub(super) struct Facts {
     pub(super) not_after: Timestamp,
     /// DNS names it is good for.
     pub(super) names: Vec<String>,
-    /// Its public key (SubjectPublicKeyInfo, DER).
+    /// Public key of the certificate (SubjectPublicKeyInfo, DER).
     pub(super) public_key: Vec<u8>,
 }
 

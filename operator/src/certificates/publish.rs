@@ -1,4 +1,5 @@
-//! Reads and writes the secrets, the webhook configuration, and what clients of the gateway trust.
+//! Reads and writes the certificates: the Secrets, the CA bundle in the webhook configuration, and
+//! the ConfigMap with the authority that clients of the gateway trust.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, TestOperation};
@@ -14,7 +15,8 @@ use crate::certificates::CertificateOptions;
 use crate::certificates::material::{Authority, BUNDLE, Leaf, Material, SecretData};
 use crate::deadline::{CallError, bounded};
 
-/// Reads what the secrets hold.
+/// Reads the authority and the certificates from their Secrets; one that is missing or unreadable
+/// is None. The error is that of the first call that failed.
 pub(super) async fn read(client: &Client, options: &CertificateOptions) -> Result<Material, CallError> {
     let secrets: Api<Secret> = Api::namespaced(client.clone(), &options.namespace);
     let data = async |name: &str| -> Result<SecretData, CallError> {
@@ -33,7 +35,7 @@ pub(super) async fn read(client: &Client, options: &CertificateOptions) -> Resul
     })
 }
 
-/// Reads the authority alone.
+/// Reads the authority alone; None where its Secret is missing or unreadable.
 pub(super) async fn read_authority(
     client: &Client,
     options: &CertificateOptions,
@@ -45,7 +47,8 @@ pub(super) async fn read_authority(
     Ok(Authority::of_secret(&data))
 }
 
-/// Writes what changed. The authority goes first, then the trust in it, then what it signed.
+/// Writes the parts of `desired` that differ from `current`: the authority first, then the bundles
+/// by which clients trust it, then the certificates that it signed.
 pub(super) async fn write(
     client: &Client,
     options: &CertificateOptions,
@@ -60,10 +63,10 @@ pub(super) async fn write(
         write_secret(client, options, &options.authority_secret, authority.to_secret()).await?;
     }
     if let Some(webhook) = &desired.webhook {
-        trust(client, options, &webhook.bundle).await?;
+        trust_authority(client, options, &webhook.bundle).await?;
     }
     if let Some(gateway) = &desired.gateway {
-        tell_clients(client, options, &gateway.bundle).await?;
+        publish_authority(client, options, &gateway.bundle).await?;
     }
     for (name, current, desired) in [
         (&options.webhook_secret, &current.webhook, &desired.webhook),
@@ -103,8 +106,9 @@ async fn write_secret(
     Ok(())
 }
 
-/// Writes the bundle where those may read it who reach the gateway; the secret beside it has the key as well.
-async fn tell_clients(client: &Client, options: &CertificateOptions, bundle: &str) -> Result<(), CallError> {
+/// Writes the bundle to the ConfigMap that clients of the gateway may read; the Secret holds the
+/// key as well.
+async fn publish_authority(client: &Client, options: &CertificateOptions, bundle: &str) -> Result<(), CallError> {
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), &options.namespace);
     let name = options.gateway_authority.as_str();
     let current = bounded("reading the gateway's authority", api.get_opt(name)).await?;
@@ -132,7 +136,7 @@ async fn tell_clients(client: &Client, options: &CertificateOptions, bundle: &st
 }
 
 /// Puts the bundle into every webhook of the configuration that calls our Service.
-async fn trust(client: &Client, options: &CertificateOptions, bundle: &str) -> Result<(), CallError> {
+async fn trust_authority(client: &Client, options: &CertificateOptions, bundle: &str) -> Result<(), CallError> {
     let api: Api<MutatingWebhookConfiguration> = Api::all(client.clone());
     let name = options.webhook_configuration.as_str();
     let Some(configuration) = bounded("reading the webhook configuration", api.get_opt(name)).await? else {

@@ -1,4 +1,5 @@
-//! What the controllers share: the client, what the watches hold, and how passes are counted and retried.
+//! What the controllers share: the client, what the watches hold, and how passes are counted and
+//! retried.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,12 +18,12 @@ use moka::sync::Cache;
 
 use crate::capture::deletions::Deletions;
 use crate::capture::node::NodeHistory;
+use crate::controller::namespace_queues::NamespaceQueues;
 use crate::controller::pace::Pace;
-use crate::controller::turns::Turns;
 use crate::deadline::CallError;
 use crate::lru::lru;
 use crate::metrics::Metrics;
-use crate::schedule::standings::Standings;
+use crate::schedule::announced_classes::AnnouncedClasses;
 
 /// Shortest and longest wait before a pass that failed is tried again.
 const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(4));
@@ -30,7 +31,7 @@ const BACKOFF: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mi
 /// Most objects whose failures are remembered. Those that were deleted meanwhile go as the oldest.
 const MAX_FAILING: u64 = 10_000;
 
-/// What the watches hold.
+/// The objects that the watches hold.
 #[derive(Clone, Debug)]
 pub struct Stores {
     /// Every schedule of the cluster.
@@ -74,17 +75,17 @@ impl Suspension {
     }
 }
 
-/// What every pass has at hand.
+/// The state that the passes of every controller share.
 pub struct Context {
     /// Connection to the API server.
     pub client: Client,
-    /// What the watches hold.
+    /// The objects that the watches hold.
     pub stores: Stores,
     /// Counters and gauges of the controller.
     pub metrics: Metrics,
     /// Publishes Events.
     pub events: EventRecorder,
-    /// Who publishes them.
+    /// Name of this controller and process in the Events that it publishes.
     pub reporter: Reporter,
     /// The switch that stops new captures.
     pub suspension: Suspension,
@@ -92,12 +93,12 @@ pub struct Context {
     pub node_lost: Duration,
     /// Most captures at once in one namespace; None: no limit.
     pub namespace_limit: Option<NonZeroUsize>,
-    /// Whose turn it is to take places of a namespace with a limit.
-    pub turns: Turns,
+    /// Locks of namespaces with a limit on captures.
+    pub namespace_queues: NamespaceQueues,
     /// How often statuses are written.
     pub pace: Pace,
-    /// Classes of pods that schedules leave alone, as far as that was told.
-    pub standings: Standings,
+    /// Classes of pods that schedules do not profile, as far as that was announced.
+    pub announced_classes: AnnouncedClasses,
     /// Since when nodes have been in trouble.
     pub history: Mutex<NodeHistory>,
     /// Since when captures have been seen being deleted.
@@ -107,7 +108,8 @@ pub struct Context {
 }
 
 impl Context {
-    /// A context with nothing seen yet, no limit on namespaces and the default bound on writes of statuses.
+    /// A context with nothing seen yet, no limit on namespaces and the default bound on writes of
+    /// statuses.
     pub fn new(
         client: Client,
         stores: Stores,
@@ -125,17 +127,17 @@ impl Context {
             suspension,
             node_lost,
             namespace_limit: None,
-            turns: Turns::default(),
+            namespace_queues: NamespaceQueues::default(),
             pace: Pace::default(),
-            standings: Standings::default(),
+            announced_classes: AnnouncedClasses::default(),
             deletions: Deletions::default(),
             history: Mutex::default(),
             failures: lru(MAX_FAILING).build(),
         }
     }
 
-    /// Runs one pass: times and counts it, and turns an error into a wait that doubles with each failure in a row,
-    /// with up to half of it jitter.
+    /// Runs one pass: times and counts it, and turns an error into a wait that doubles with each
+    /// failure in a row, with up to half of it jitter.
     pub async fn pass<K>(
         &self,
         controller: &'static str,

@@ -1,4 +1,5 @@
-//! The whole controller against an API server in memory, which holds no object of its until a pod comes by the watch.
+//! The whole controller against an API server in memory, which holds no object of its until a pod
+//! comes by the watch.
 
 use std::net::SocketAddr;
 
@@ -11,7 +12,7 @@ use crate::preparation_failure::tests::{exited, prepared, waiting};
 
 const LEASE: &str = "/apis/coordination.k8s.io/v1/namespaces/flopwatch/leases/controller";
 /// Longest wait for something that is to happen.
-const PATIENCE: Duration = Duration::from_secs(20);
+const STATE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// An API server whose lease another process holds, and where a pod appears once pods were listed.
 fn server() -> ApiServer {
@@ -75,11 +76,14 @@ async fn run_on(server: &ApiServer, lease: Option<&str>, done: impl Fn(&[Call], 
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         // Long enough for the next round, were there one.
-        tokio::time::sleep(announce::PACE + Duration::from_millis(500)).await;
+        tokio::time::sleep(announce::MIN_ROUND_INTERVAL + Duration::from_millis(500)).await;
         stop.cancel();
     };
     let both = async { tokio::join!(running, watched).0 };
-    tokio::time::timeout(PATIENCE, Box::pin(both)).await.unwrap().unwrap();
+    tokio::time::timeout(STATE_TIMEOUT, Box::pin(both))
+        .await
+        .unwrap()
+        .unwrap();
     server.calls()
 }
 

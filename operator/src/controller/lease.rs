@@ -1,8 +1,9 @@
 //! Takes over the lease of a leader that is gone.
 //!
-//! A leader that ends gives its lease back; one whose rights go first (an uninstall) cannot, and whoever comes next would
-//! wait for the lease to run out, in which time no pod is prepared after a new install. A holder whose pod is gone from
-//! the API has ended, or its node is cut off, and then it cannot write anything either.
+//! A leader that ends gives its lease back; one whose rights go first (an uninstall) cannot, and
+//! whoever comes next would wait for the lease to run out, in which time no pod is prepared after a
+//! new install. A holder whose pod is gone from the API has ended, or its node is cut off, and then
+//! it cannot write anything either.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
@@ -11,8 +12,8 @@ use kube::api::{Api, ListParams, PostParams};
 
 use crate::deadline::{CallError, bounded};
 
-/// Takes the lease from a holder whose pod is gone. Does nothing where this process is no pod of the namespace itself: then
-/// other candidates need not be pods either.
+/// Takes the lease from a holder whose pod is gone. Does nothing where this process is no pod of
+/// the namespace itself: then other candidates need not be pods either.
 pub(super) async fn free(client: &Client, namespace: &str, name: &str, identity: &str) -> Result<bool, CallError> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let Some(mut lease) = bounded("reading the lease", leases.get_opt(name)).await? else {
@@ -29,7 +30,8 @@ pub(super) async fn free(client: &Client, namespace: &str, name: &str, identity:
         return Ok(false);
     }
     spec.holder_identity = Some(String::new());
-    // Only the version that was read: a holder that is there after all has renewed it meanwhile, and keeps it.
+    // Only the version that was read: a holder that is there after all has renewed it meanwhile,
+    // and keeps it.
     match bounded(
         "freeing the lease",
         leases.replace(name, &PostParams::default(), &lease),
@@ -59,7 +61,8 @@ mod tests {
 
     use super::*;
 
-    /// What was written to the lease, where `holder` holds it and these pods are there; and the lease before that.
+    /// What was written to the lease, where `holder` holds it and these pods are there; and the
+    /// lease before that.
     async fn written(holder: &str, pods: &[&str]) -> Option<(Value, Value)> {
         let server = ApiServer::new();
         for pod in pods {

@@ -1,4 +1,5 @@
-//! How often statuses are written: those of captures by their agents, those of sessions by this controller.
+//! Limits on how often statuses are written: those of captures by their agents, and those of
+//! sessions and schedules by this controller.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,69 +13,72 @@ use tokio::time::Instant;
 use crate::session::budget::Budget;
 use crate::session::plan::Plan;
 
-/// Writes of captures' statuses per second in the whole cluster, where nothing else is said.
-pub const STATUS_WRITES: u32 = 50;
+/// Writes of captures' statuses per second in the whole cluster, where no flag sets another number.
+pub const DEFAULT_STATUS_WRITES_PER_SECOND: u32 = 50;
 
-/// How long captures count that were to be made and that no watch has shown: those that could not be made count no longer.
-const UNSEEN: Duration = Duration::from_mins(1);
+/// How long a planned capture that no watch has shown counts towards the bound: one that could not
+/// be created counts no longer.
+const UNSEEN_TTL: Duration = Duration::from_mins(1);
 
-/// What was promised and written.
+/// The captures that were planned, and the times at which statuses may be written again.
 #[derive(Debug)]
 pub struct Pace {
     bound: u32,
-    /// What was made last for each session, by UID.
-    made: Mutex<BTreeMap<String, Made>>,
-    /// When sessions may be written again whose captures merely go on, by UID.
+    /// The captures that the last pass over each session planned, by the session's UID.
+    planned: Mutex<BTreeMap<String, PlannedCaptures>>,
+    /// The time at which the status of each object may be written again, by UID.
     due: Mutex<BTreeMap<String, Instant>>,
 }
 
-/// Captures that were made in one pass, with their intervals.
+/// Captures that one pass planned, with their status intervals in seconds.
 #[derive(Debug)]
-struct Made {
+struct PlannedCaptures {
     at: Instant,
     captures: Vec<(ObjectRef<Capture>, i32)>,
 }
 
 impl Pace {
-    /// Lets agents write captures' statuses so often per second in the whole cluster.
+    /// Limits agents to `bound` writes of captures' statuses per second in the whole cluster.
     pub fn new(bound: u32) -> Self {
         Self {
             bound,
-            made: Mutex::default(),
+            planned: Mutex::default(),
             due: Mutex::default(),
         }
     }
 
-    /// What captures leave of the bound that nobody has made yet.
-    pub fn whole(&self) -> Budget {
+    /// The budget of a cluster without captures.
+    pub fn full_budget(&self) -> Budget {
         Budget::new(self.bound, [])
     }
 
-    /// Plans with what the captures of the cluster leave of the bound. What the plan of that session makes counts from here on,
-    /// for all passes, though no watch has shown it: plans that are made side by side would each take what is left.
+    /// Runs `plan` with the part of the bound that the cluster's captures leave. The captures that
+    /// it plans for the session with the UID `session` count from here on, for all passes, though
+    /// no watch has shown them: passes that plan at the same time would each take what is left.
     pub fn plan(&self, session: &str, captures: &Store<Capture>, plan: impl FnOnce(Budget) -> Plan) -> Plan {
-        let mut made = self.made();
+        let mut planned = self.planned();
         let now = Instant::now();
         // What an earlier pass over the session could not make is planned anew.
-        made.remove(session);
-        made.retain(|_, made| {
-            made.captures.retain(|(capture, _)| captures.get(capture).is_none());
-            !made.captures.is_empty() && now.duration_since(made.at) < UNSEEN
+        planned.remove(session);
+        planned.retain(|_, planned| {
+            planned.captures.retain(|(capture, _)| captures.get(capture).is_none());
+            !planned.captures.is_empty() && now.duration_since(planned.at) < UNSEEN_TTL
         });
         let seen = captures.state_filter(|capture| !Phase::of(capture).has_ended());
         let seen = seen.iter().map(|capture| capture.spec.status_interval_seconds);
-        let unseen = made.values().flat_map(|made| &made.captures);
+        let unseen = planned.values().flat_map(|planned| &planned.captures);
         let budget = Budget::new(self.bound, seen.chain(unseen.map(|(_, interval)| *interval)));
         let plan = plan(budget);
         if !plan.create.is_empty() {
             let interval = |capture: &Capture| (ObjectRef::from_obj(capture), capture.spec.status_interval_seconds);
             let captures = plan.create.iter().map(interval).collect();
-            made.insert(session.to_owned(), Made { at: now, captures });
+            planned.insert(session.to_owned(), PlannedCaptures { at: now, captures });
         }
         plan
     }
 
-    /// How long the session's status is not to be written yet. None: it may be now, and is taken to be.
+    /// Time until the status of the object with the UID `session` may be written. None: it may be
+    /// written now, and the next write may follow after `interval`.
     pub fn wait(&self, session: &str, interval: Duration) -> Option<Duration> {
         let mut due = self.due.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
@@ -86,15 +90,15 @@ impl Pace {
         None
     }
 
-    fn made(&self) -> MutexGuard<'_, BTreeMap<String, Made>> {
+    fn planned(&self) -> MutexGuard<'_, BTreeMap<String, PlannedCaptures>> {
         // A plan that was not noted is one that was not carried out either.
-        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+        self.planned.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self::new(STATUS_WRITES)
+        Self::new(DEFAULT_STATUS_WRITES_PER_SECOND)
     }
 }
 
@@ -133,7 +137,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn m5_captures_count_from_when_they_are_planned_until_they_end_and_once() {
+    async fn captures_count_from_when_they_are_planned_until_they_end_and_once() {
         let (seen, mut watch) = reflector::store();
         let pace = Pace::new(1);
         let taken = |pace: &Pace| {
@@ -152,12 +156,15 @@ mod tests {
         assert_eq!(taken(&pace), 16, "what is seen counts once");
         watch.apply_watcher_event(&WatchEvent::Apply(capture("a", 3, "True")));
         assert_eq!(taken(&pace), 4, "what ended makes room");
-        sleep(UNSEEN).await;
-        assert!(taken(&pace) == 3 && pace.made().is_empty(), "what never came does too");
+        sleep(UNSEEN_TTL).await;
+        assert!(
+            taken(&pace) == 3 && pace.planned().is_empty(),
+            "what never came does too"
+        );
     }
 
     #[tokio::test(start_paused = true)]
-    async fn m5_a_session_may_be_written_once_in_its_interval() {
+    async fn a_session_may_be_written_once_in_its_interval() {
         let (pace, interval) = (Pace::default(), Duration::from_secs(20));
         assert_eq!(pace.wait("a", interval), None);
         sleep(Duration::from_secs(5)).await;

@@ -1,4 +1,5 @@
-//! What the watches keep of an object: only what somebody reads, so that a cluster of 150,000 pods fits into memory.
+//! What the watches keep of an object: only what somebody reads, so that a cluster of 150,000 pods
+//! fits into memory.
 
 use flopwatch_api::pod::image_digest;
 use k8s_openapi::api::core::v1::{
@@ -7,9 +8,10 @@ use k8s_openapi::api::core::v1::{
 };
 use kube::{Resource, ResourceExt as _};
 
-use crate::preparation_failure::Part;
+use crate::preparation_failure::InjectedComponent;
 
-/// Longest of what the kubelet says of a container, in characters: the image that it names comes first.
+/// Longest of what the kubelet says of a container, in characters: the image that it names comes
+/// first.
 const MAX_MESSAGE: usize = 512;
 
 /// Drops who manages which field.
@@ -18,21 +20,24 @@ pub(super) fn unmanaged<K: Resource>(mut object: K) -> K {
     object
 }
 
-/// Keeps identity, labels, our annotations, containers' names and resources, phase, readiness, when it started and why there is no node for it;
-/// of containers the digest of the image and when they started and ended; and of what admission adds the image and what holds it up: an init
-/// container, or a container that waits for a volume of ours.
+/// Keeps identity, labels, our annotations, containers' names and resources, phase, readiness, when
+/// it started and why there is no node for it; of containers the digest of the image and when they
+/// started and ended; and of what admission adds the image and what holds it up: an init container,
+/// or a container that waits for a volume of ours.
 pub(super) fn pod(pod: Pod) -> Pod {
     let mut pod = unmanaged(pod);
     pod.annotations_mut().retain(|key, _| key.starts_with("flopwatch.dev/"));
     let container = |container: Container| Container {
-        image: container.image.filter(|_| Part::named(&container.name).is_some()),
+        image: container
+            .image
+            .filter(|_| InjectedComponent::named(&container.name).is_some()),
         name: container.name,
         resources: container.resources,
         restart_policy: container.restart_policy,
         ..Container::default()
     };
     let volumes = pod.spec.iter_mut().filter_map(|spec| spec.volumes.take()).flatten();
-    let images = |volume: &Volume| volume.image.is_some() && Part::is_volume(&volume.name);
+    let images = |volume: &Volume| volume.image.is_some() && InjectedComponent::is_volume(&volume.name);
     let volumes: Vec<Volume> = volumes.filter(images).collect();
     let mounts = !volumes.is_empty();
     let spec = pod.spec.map(|spec| PodSpec {
@@ -57,7 +62,7 @@ pub(super) fn pod(pod: Pod) -> Pod {
         init_container_statuses: status.init_container_statuses.map(|statuses| {
             statuses
                 .into_iter()
-                .filter(|status| Part::named(&status.name).is_some())
+                .filter(|status| InjectedComponent::named(&status.name).is_some())
                 .map(init_container)
                 .collect()
         }),

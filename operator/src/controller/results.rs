@@ -1,5 +1,6 @@
-//! What captures found, as series: computed from the captures' status when they are read, so a capture's series stay as long as the
-//! capture does, whatever process or node is gone meanwhile.
+//! The results of captures as metrics series, computed from the captures' status when the metrics
+//! are scraped: a capture's series stay as long as the capture does, whatever process or node is
+//! gone meanwhile.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,16 +13,16 @@ use prometheus::core::{Collector, Desc};
 use prometheus::proto::MetricFamily;
 use prometheus::{GaugeVec, IntGauge, Opts};
 
-/// Most captures that have series: the newest.
-const MOST: usize = 200;
-/// Labels of every series: which capture it is of.
-const WHICH: [&str; 6] = ["namespace", "session", "id", "capture", "pod", "container"];
-/// The kernel that stands for all beside those with a name.
+/// Most captures that have series: the newest ones.
+const MAX_CAPTURES: usize = 200;
+/// Labels of every series, which identify its capture.
+const CAPTURE_LABELS: [&str; 6] = ["namespace", "session", "id", "capture", "pod", "container"];
+/// Value of the label `kernel` for all kernels together that have no series of their own.
 const OTHER: &str = "other";
-/// Nanoseconds of a second.
-const SECOND: f64 = 1e9;
+/// Nanoseconds in a second.
+const NANOSECONDS_PER_SECOND: f64 = 1e9;
 
-/// The series of one reading.
+/// The series of one scrape.
 struct Series {
     window: GaugeVec,
     busy: GaugeVec,
@@ -33,28 +34,28 @@ struct Series {
 
 impl Series {
     fn new() -> Result<Self, prometheus::Error> {
-        let of = |name: &str, help: &str, more: &[&str]| {
-            let labels: Vec<&str> = WHICH.iter().chain(more).copied().collect();
+        let gauge = |name: &str, help: &str, more: &[&str]| {
+            let labels: Vec<&str> = CAPTURE_LABELS.iter().chain(more).copied().collect();
             GaugeVec::new(Opts::new(name, help), &labels)
         };
         Ok(Self {
-            window: of("flopwatch_capture_window_seconds", "Length of a capture's window.", &[])?,
-            busy: of(
+            window: gauge("flopwatch_capture_window_seconds", "Length of a capture's window.", &[])?,
+            busy: gauge(
                 "flopwatch_capture_gpu_busy_ratio",
                 "Share of a capture's window in which a kernel or copy ran, averaged over its devices.",
                 &[],
             )?,
-            kernels: of(
+            kernels: gauge(
                 "flopwatch_capture_kernel_seconds",
                 "Total time of a capture's longest kernels, and of all others together.",
                 &["kernel"],
             )?,
-            copies: of(
+            copies: gauge(
                 "flopwatch_capture_copy_bytes",
                 "Bytes that were copied within a capture's window, by kind of copy.",
                 &["kind"],
             )?,
-            dropped: of(
+            dropped: gauge(
                 "flopwatch_capture_dropped_events",
                 "Events that are not in a capture's artifacts.",
                 &[],
@@ -86,7 +87,7 @@ impl Series {
         let with = |more: &'static str| -> Vec<&str> { which.iter().copied().chain([more]).collect() };
         self.window
             .with_label_values(&which)
-            .set(number(summary.window_nanoseconds) / SECOND);
+            .set(number(summary.window_nanoseconds) / NANOSECONDS_PER_SECOND);
         self.dropped.with_label_values(&which).set(number(summary.dropped));
         if let Some(percent) = summary.gpu_busy_percent {
             self.busy.with_label_values(&which).set(f64::from(percent) / 100.0);
@@ -97,11 +98,13 @@ impl Series {
             let labels: Vec<&str> = which.iter().copied().chain([kernel.name.as_str()]).collect();
             // Names are shortened: two may have become one.
             let series = self.kernels.with_label_values(&labels);
-            series.add(number(kernel.total_nanoseconds) / SECOND);
+            series.add(number(kernel.total_nanoseconds) / NANOSECONDS_PER_SECOND);
         }
         if let Some(all) = summary.kernel_nanoseconds {
             let rest = number(all.saturating_sub(named).max(0));
-            self.kernels.with_label_values(&with(OTHER)).add(rest / SECOND);
+            self.kernels
+                .with_label_values(&with(OTHER))
+                .add(rest / NANOSECONDS_PER_SECOND);
         }
         for copied in &summary.copies {
             let series = self.copies.with_label_values(&with(copied.kind.label()));
@@ -110,7 +113,7 @@ impl Series {
     }
 }
 
-/// Collects the series from the captures that are known, in the process that leads.
+/// Collects the series from the captures in the watch's store, in the process that leads.
 pub(super) struct Results {
     captures: Store<Capture>,
     leads: IntGauge,
@@ -118,7 +121,7 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// `leads` is 1 while this process does.
+    /// A collector over `captures`; `leads` is 1 while this process leads.
     pub(super) fn new(captures: Store<Capture>, leads: IntGauge) -> Result<Self, prometheus::Error> {
         Ok(Self {
             captures,
@@ -134,11 +137,11 @@ impl Collector for Results {
     }
 
     fn collect(&self) -> Vec<MetricFamily> {
-        // A candidate knows the captures as well: its series would be the same once more.
+        // A process that does not lead has the same captures: its series would be duplicates.
         if self.leads.get() == 0 {
             return Vec::new();
         }
-        match of(self.captures.state()) {
+        match series_of(self.captures.state()) {
             Ok(series) => series.parts().into_iter().flat_map(Collector::collect).collect(),
             Err(error) => {
                 tracing::warn!(%error, "results of captures cannot be told as series");
@@ -149,13 +152,13 @@ impl Collector for Results {
 }
 
 /// The series of the newest captures that have results.
-fn of(mut captures: Vec<Arc<Capture>>) -> Result<Series, prometheus::Error> {
+fn series_of(mut captures: Vec<Arc<Capture>>) -> Result<Series, prometheus::Error> {
     let series = Series::new()?;
     captures.retain(|capture| summary_of(capture).is_some());
     captures.sort_by_cached_key(|capture| Reverse((capture.creation_timestamp().map(|time| time.0), capture.uid())));
-    let left_out = captures.len().saturating_sub(MOST);
+    let left_out = captures.len().saturating_sub(MAX_CAPTURES);
     series.left_out.set(i64::try_from(left_out).unwrap_or(i64::MAX));
-    for capture in captures.iter().take(MOST) {
+    for capture in captures.iter().take(MAX_CAPTURES) {
         if let Some(summary) = summary_of(capture) {
             series.add(capture, summary);
         }
@@ -167,7 +170,7 @@ fn summary_of(capture: &Capture) -> Option<&CaptureSummary> {
     capture.status.as_ref()?.summary.as_ref()
 }
 
-/// As near as series can tell: above 2^53 every second number.
+/// `value` as a floating-point number, rounded above 2^53.
 fn number(value: i64) -> f64 {
     let high = i32::try_from(value >> 32).unwrap_or(i32::MAX);
     let low = u32::try_from(value & i64::from(u32::MAX)).unwrap_or(u32::MAX);
@@ -227,7 +230,7 @@ mod tests {
         leads.set(1);
         let which = r#"capture="a",container="c",id="0badcafe""#;
         let rest = r#"namespace="team",pod="p",session="train""#;
-        let told = text();
+        let exposition = text();
         for line in [
             format!("flopwatch_capture_window_seconds{{{which},{rest}}} 2.5"),
             format!("flopwatch_capture_gpu_busy_ratio{{{which},{rest}}} 0.87"),
@@ -239,9 +242,9 @@ mod tests {
             format!("flopwatch_capture_copy_bytes{{{which},kind=\"other\",{rest}}} 1"),
             "flopwatch_capture_results_left_out 0".to_owned(),
         ] {
-            assert!(told.contains(&line), "{line} is not in\n{told}");
+            assert!(exposition.contains(&line), "{line} is not in\n{exposition}");
         }
-        assert!(!told.contains("running"), "{told}");
+        assert!(!exposition.contains("running"), "{exposition}");
         writer.apply_watcher_event(&Event::Delete(capture("a", 0, Some(summary()))));
         assert!(!text().contains("capture=\"a\""));
     }
@@ -249,25 +252,25 @@ mod tests {
     #[test]
     fn a_capture_without_gpu_work_says_nothing_of_it() {
         let summary = json!({"windowNanoseconds": 1, "events": 0, "dropped": 0});
-        let series = of(vec![Arc::new(capture("a", 0, Some(summary)))]).unwrap();
-        let told: usize = [&series.busy, &series.kernels, &series.copies]
+        let series = series_of(vec![Arc::new(capture("a", 0, Some(summary)))]).unwrap();
+        let exposition: usize = [&series.busy, &series.kernels, &series.copies]
             .into_iter()
             .flat_map(Collector::collect)
             .map(|family| family.get_metric().len())
             .sum();
-        assert_eq!(told, 0);
+        assert_eq!(exposition, 0);
         assert_eq!(series.window.collect()[0].get_metric().len(), 1);
     }
 
     #[test]
     fn the_newest_captures_have_series_and_the_others_are_counted() {
-        let names: Vec<String> = (0..MOST + 5).map(|at| format!("c{at}")).collect();
+        let names: Vec<String> = (0..MAX_CAPTURES + 5).map(|at| format!("c{at}")).collect();
         let captures = names.iter().enumerate();
         let captures = captures.map(|(at, name)| Arc::new(capture(name, at, Some(summary()))));
-        let series = of(captures.collect()).unwrap();
+        let series = series_of(captures.collect()).unwrap();
         assert_eq!(series.left_out.get(), 5);
         let text = TextEncoder::new().encode_to_string(&series.busy.collect()).unwrap();
-        assert_eq!(text.matches("pod=\"p\"").count(), MOST);
+        assert_eq!(text.matches("pod=\"p\"").count(), MAX_CAPTURES);
         assert!(text.contains("capture=\"c5\"") && !text.contains("capture=\"c4\""));
     }
 

@@ -1,4 +1,5 @@
-//! What tests of passes share: caches that hold what a test says, and a context whose calls go to a test's API server.
+//! What tests of passes share: caches that hold what a test says, and a context whose calls go to a
+//! test's API server.
 
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use crate::metrics::Metrics;
 /// The controller's account; its token in tests, too.
 pub(crate) const CONTROLLER: &str = "system:serviceaccount:flopwatch-system:flopwatch-controller";
 
-/// What passes may do, as the chart's ClusterRole `flopwatch-controller` says: API group, resource, verbs.
+/// What passes may do, as the chart's ClusterRole `flopwatch-controller` says: API group, resource,
+/// verbs.
 const RIGHTS: [(&str, &str, &[&str]); 8] = [
     ("flopwatch.dev", "profilingschedules", &["get", "list", "watch"]),
     ("flopwatch.dev", "profilingschedules/status", &["patch"]),

@@ -1,5 +1,5 @@
-//! Removes what captures that are gone left in the object store: after crashes, lost nodes, and a store that was down when they
-//! were deleted.
+//! Removes what captures that are gone left in the object store: after crashes, lost nodes, and a
+//! store that was down when they were deleted.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,16 +16,16 @@ use crate::deadline::{CallError, bounded};
 use crate::metrics::Metrics;
 
 /// Time between two sweeps.
-const SWEEP: Duration = Duration::from_mins(15);
+const SWEEP_INTERVAL: Duration = Duration::from_mins(15);
 /// Captures in one answer of the API server.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 
 /// Sweeps from time to time, for ever; without an object store it only waits.
 pub(super) async fn keep(client: &Client, store: &StoreArguments, metrics: &Metrics) {
     if store.store_url.is_none() {
         return std::future::pending().await;
     }
-    let mut ticks = interval(SWEEP);
+    let mut ticks = interval(SWEEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut opened: Option<Bucket> = None;
     loop {
@@ -83,7 +83,7 @@ async fn sweep(client: &Client, bucket: &Bucket, metrics: &Metrics) -> bool {
 async fn captures(client: &Client) -> Result<HashSet<CaptureId>, CallError> {
     let api = Api::<Capture>::all(client.clone());
     let mut live = HashSet::new();
-    let mut page = ListParams::default().limit(PAGE);
+    let mut page = ListParams::default().limit(PAGE_SIZE);
     loop {
         let list = bounded("listing captures", api.list_metadata(&page)).await?;
         live.extend(list.items.iter().map(|capture| CaptureId {
@@ -92,7 +92,7 @@ async fn captures(client: &Client) -> Result<HashSet<CaptureId>, CallError> {
             uid: capture.uid().unwrap_or_default(),
         }));
         match list.metadata.continue_.filter(|token| !token.is_empty()) {
-            Some(token) => page = ListParams::default().limit(PAGE).continue_token(&token),
+            Some(token) => page = ListParams::default().limit(PAGE_SIZE).continue_token(&token),
             None => return Ok(live),
         }
     }

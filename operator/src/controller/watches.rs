@@ -26,10 +26,10 @@ use crate::session::plan::is_choosing;
 use crate::watch::{Change, follow};
 
 /// Objects to look at that may wait for a controller; more wait in the watches.
-const QUEUE: usize = 1024;
+const MAX_QUEUED_OBJECTS: usize = 1024;
 
-/// Where the watches put what is to be looked at. While this process does not lead nobody looks, and nothing is put: the
-/// first thing that a leader does is to look at everything.
+/// Where the watches put what is to be looked at. While this process does not lead nobody looks,
+/// and nothing is put: the first thing that a leader does is to look at everything.
 pub(super) struct Queues {
     leading: AtomicBool,
     schedules: mpsc::Sender<ObjectRef<ProfilingSchedule>>,
@@ -54,9 +54,9 @@ pub(super) struct Receivers {
 
 impl Queues {
     pub(super) fn new() -> (Self, Receivers) {
-        let (schedules, schedule_queue) = mpsc::channel(QUEUE);
-        let (sessions, session_queue) = mpsc::channel(QUEUE);
-        let (captures, capture_queue) = mpsc::channel(QUEUE);
+        let (schedules, schedule_queue) = mpsc::channel(MAX_QUEUED_OBJECTS);
+        let (sessions, session_queue) = mpsc::channel(MAX_QUEUED_OBJECTS);
+        let (captures, capture_queue) = mpsc::channel(MAX_QUEUED_OBJECTS);
         let queues = Self {
             leading: AtomicBool::new(false),
             schedules,
@@ -149,7 +149,8 @@ pub(super) fn stores() -> (Stores, Writers) {
     )
 }
 
-/// Waits for what sessions and captures need. Schedules wait for their own: where their definition was not installed, sessions work all the same.
+/// Waits for what sessions and captures need. Schedules wait for their own: where their definition
+/// was not installed, sessions work all the same.
 pub(super) async fn synced(stores: &Stores) {
     let ready = tokio::join!(
         stores.sessions.wait_until_ready(),
@@ -190,7 +191,8 @@ pub(super) async fn watch(
     tokio::join!(Box::pin(requests), Box::pin(surroundings));
 }
 
-/// Lists from the API server's cache. Pages would be read from etcd while that cache is being filled.
+/// Lists from the API server's cache. Pages would be read from etcd while that cache is being
+/// filled.
 fn config() -> watcher::Config {
     watcher::Config {
         page_size: None,
@@ -218,7 +220,7 @@ async fn watch_schedules(client: &Client, writer: Writer<ProfilingSchedule>, con
 /// Drops what is remembered of a schedule that is gone.
 fn forget_schedule(schedule: &ProfilingSchedule, context: &Context) {
     context
-        .standings
+        .announced_classes
         .forget(schedule.metadata.uid.as_deref().unwrap_or_default());
     let namespace = schedule.namespace().unwrap_or_default();
     context.metrics.schedules.forget(&namespace, &schedule.name_any());

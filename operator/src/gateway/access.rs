@@ -19,7 +19,8 @@ pub(crate) struct SessionAccess {
 }
 
 impl SessionAccess {
-    /// Lets through who may, and says who they are; whoever may not hears the same whatever there is.
+    /// Lets through who may, and says who they are; whoever may not hears the same whatever there
+    /// is.
     pub(crate) async fn allow(
         &self,
         token: &Token,
@@ -37,12 +38,13 @@ impl SessionAccess {
         Ok(self.reviewer.review(&Credentials::new(&token.0), &grant).await?)
     }
 
-    /// The session of that id, if the caller may get it. That there is none is told to those who may get every session.
+    /// The session of that id, if the caller may get it. That there is none is told to those who
+    /// may get every session.
     pub(crate) async fn session(&self, token: &Token, id: &str) -> Result<Arc<ProfilingSession>, Problem> {
         Ok(self.session_as(token, id).await?.1)
     }
 
-    /// Likewise, with the name of the caller.
+    /// The caller's name and the session of that id, under the terms of [`SessionAccess::session`].
     pub(crate) async fn session_as(
         &self,
         token: &Token,

@@ -1,4 +1,5 @@
-//! Reads artifacts from the agents, over TLS, with tokens that are good for nothing else, each for one node's agent.
+//! The client of the agents: reads artifacts over TLS, with tokens that are valid for one node's
+//! agent and for nothing else.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -33,29 +34,31 @@ use crate::gateway::directory::{AgentAddress, Directory};
 use crate::gateway::node_tokens::{GatewayIdentity, NodeTokens};
 use crate::lru::lru;
 
-/// Until there is a connection.
-const CONNECT: Duration = Duration::from_secs(5);
-/// Until the answer's head is there.
-const HEAD: Duration = Duration::from_secs(30);
-/// Between two pieces of a body.
-const STALL: Duration = Duration::from_mins(1);
-/// Longest hand-over of a timeline; an agent that waits for one gives up as late.
-const GIVE: Duration = Duration::from_mins(10);
-/// Longest wait for a free transfer.
-const TURN: Duration = Duration::from_secs(10);
+/// Longest time until a connection is open.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Longest wait for the head of an answer.
+const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
+/// Longest pause between two pieces of a body.
+const STALL_TIMEOUT: Duration = Duration::from_mins(1);
+/// Longest upload of a timeline; the agent that receives it gives up after the same time.
+const UPLOAD_TIMEOUT: Duration = Duration::from_mins(10);
+/// Longest wait for a transfer permit.
+const PERMIT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// How agents are reached.
 #[derive(Clone, Debug)]
 pub struct AgentOptions {
-    /// Name in every agent's certificate; that of a node's own is below it.
+    /// DNS name in every agent's certificate; the name of one node's agent is a subdomain of it.
     pub server_name: String,
-    /// PEM file with the authorities that signed them; read anew for each connection, so that it may be rotated.
+    /// PEM file with the authorities that signed the agents' certificates; it is read for each
+    /// connection, so that it may be rotated.
     pub authority: PathBuf,
-    /// Who the gateway is: the tokens for the agents are its own.
+    /// The gateway's service account, which the tokens for the agents are of.
     pub identity: GatewayIdentity,
     /// Most transfers at once.
     pub transfers: usize,
-    /// The agents' Service, in the gateway's namespace: any of them runs analyses of replicas in the object store.
+    /// Name of the agents' Service, in the gateway's namespace; its endpoints are the agents that
+    /// may run an analysis of a copy in the object store.
     pub service: String,
 }
 
@@ -70,39 +73,39 @@ pub(crate) enum AgentError {
     Unreachable {
         /// Address of the agent.
         address: SocketAddr,
-        /// What the connection said.
+        /// Error of the connection.
         reason: String,
     },
     /// No agent can be reached.
     #[error("no node's agent can be reached to make it of the copy in the object store: {0}")]
     Nobody(String),
-    /// It did not answer in time.
+    /// The agent did not answer in time.
     #[error("the node's agent at {0} did not answer in time")]
     Slow(SocketAddr),
-    /// It holds no such artifact any more.
+    /// The agent holds the artifact no longer.
     #[error("the node's agent holds this artifact no longer")]
     Gone,
     /// The capture holds nothing of what was asked for.
     #[error("{0}")]
     NotCaptured(String),
-    /// It answers with an error.
+    /// The agent answers with an error.
     #[error("the node's agent answers {status}: {}", reason.map_or("no reason", ArtifactReason::as_str))]
     Failed {
-        /// HTTP status of its answer.
+        /// HTTP status of the answer.
         status: StatusCode,
-        /// The reason in its problem details, where it is one that this version knows.
+        /// Reason in the problem details, where this version knows it.
         reason: Option<ArtifactReason>,
     },
-    /// It lacks these captures of other nodes, by their UIDs.
+    /// The agent lacks these captures of other nodes, by their UIDs.
     #[error("captures of other nodes are on their way; ask again")]
     MissingInputs(Vec<String>),
-    /// A capture of another node could not be handed to it.
+    /// A capture of another node could not be transferred to the agent.
     #[error("a capture of another node cannot be brought to the one that runs the analysis: {0}")]
-    NotBrought(String),
-    /// It is making the result that was asked for.
+    NotTransferred(String),
+    /// The agent is making the requested result.
     #[error("it is being made; ask again")]
     Converting,
-    /// As many conversions as may be are waiting there.
+    /// As many conversions as may be are waiting at the agent.
     #[error("as many conversions as may be are waiting on the node; try again")]
     Conversions,
     /// The result that was asked for cannot be made.
@@ -134,7 +137,7 @@ impl AgentError {
             | Self::MissingInputs(_) => StatusCode::SERVICE_UNAVAILABLE,
             Self::Slow(_) => StatusCode::GATEWAY_TIMEOUT,
             Self::Gone | Self::NotCaptured(_) => StatusCode::NOT_FOUND,
-            Self::Failed { .. } | Self::Unconvertible(_) | Self::NotBrought(_) => StatusCode::BAD_GATEWAY,
+            Self::Failed { .. } | Self::Unconvertible(_) | Self::NotTransferred(_) => StatusCode::BAD_GATEWAY,
         }
     }
 
@@ -148,31 +151,31 @@ impl AgentError {
             Self::Failed { .. } => "Agent",
             Self::Busy | Self::Conversions => "Busy",
             Self::Converting | Self::MissingInputs(_) => "Converting",
-            Self::NotBrought(_) => "NotBrought",
+            Self::NotTransferred(_) => "NotBrought",
             Self::Unconvertible(_) => "ConversionFailed",
         }
     }
 }
 
-/// The way to the agents.
+/// The client of all agents.
 #[derive(Debug)]
 pub(crate) struct Agents {
     options: AgentOptions,
     tokens: NodeTokens,
     directory: Directory,
     transfers: Arc<Semaphore>,
-    /// Agents that could not be reached a moment ago.
-    missed: Cache<SocketAddr, ()>,
+    /// Agents that could not be reached within the last [`UNREACHABLE_TTL`].
+    unreachable: Cache<SocketAddr, ()>,
 }
 
-/// How long an agent that could not be reached is passed by, where another way leads to the same.
-const MISSED: Duration = Duration::from_secs(30);
-/// Agents that are remembered so.
-const REMEMBERED: u64 = 1024;
+/// How long an agent that could not be reached is skipped where another source has the same.
+const UNREACHABLE_TTL: Duration = Duration::from_secs(30);
+/// Most agents that are remembered as unreachable.
+const MAX_UNREACHABLE_AGENTS: u64 = 1024;
 /// Longest look-up of the agents' addresses.
-const LOOK_UP: Duration = Duration::from_secs(5);
-/// Agents that are tried for one result.
-const TRIED: usize = 3;
+const DIRECTORY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most agents that are asked for one result.
+const MAX_AGENTS_TRIED: usize = 3;
 
 /// Headers of a request that the agent decides on.
 const REQUEST_HEADERS: [HeaderName; 3] = [RANGE, IF_RANGE, IF_NONE_MATCH];
@@ -191,7 +194,7 @@ const RESPONSE_HEADERS: [HeaderName; 8] = [
 ];
 
 impl Agents {
-    /// `client` is the gateway's own.
+    /// A client of the agents; `client` is the gateway's own connection to the API server.
     pub(crate) fn new(client: Client, options: AgentOptions) -> Self {
         let transfers = Arc::new(Semaphore::new(options.transfers));
         let identity = options.identity.clone();
@@ -200,123 +203,132 @@ impl Agents {
             tokens: NodeTokens::new(client, identity),
             options,
             transfers,
-            missed: lru(REMEMBERED).time_to_live(MISSED).build(),
+            unreachable: lru(MAX_UNREACHABLE_AGENTS).time_to_live(UNREACHABLE_TTL).build(),
         }
     }
 
-    /// Asks the agent at `place` for `path`; its answer is passed on with its headers, the body as it comes.
+    /// Requests `path` from an agent. The answer has the agent's headers in [`RESPONSE_HEADERS`],
+    /// and its body is streamed; `asked` are the headers of the caller's own request.
     pub(crate) async fn fetch(
         &self,
-        place: &AgentAddress,
+        agent: &AgentAddress,
         method: Method,
         path: &str,
         asked: &HeaderMap,
     ) -> Result<Response<Body>, AgentError> {
-        let address = place.address;
-        let turn = self.turn().await?;
-        let answer = self.ask(place, method, path, asked, turn).await;
+        let address = agent.address;
+        let permit = self.permit().await?;
+        let answer = self.ask(agent, method, path, asked, permit).await;
         if matches!(answer, Err(AgentError::Unreachable { .. } | AgentError::Slow(_))) {
-            self.missed.insert(address, ());
+            self.unreachable.insert(address, ());
         } else {
-            self.missed.invalidate(&address);
+            self.unreachable.invalidate(&address);
         }
         answer
     }
 
-    /// Whether an agent could not be reached a moment ago.
-    pub(crate) fn is_missed(&self, address: SocketAddr) -> bool {
-        self.missed.contains_key(&address)
+    /// Whether an agent could not be reached within the last [`UNREACHABLE_TTL`].
+    pub(crate) fn is_unreachable(&self, address: SocketAddr) -> bool {
+        self.unreachable.contains_key(&address)
     }
 
-    /// A place among the transfers; it is given back when it is dropped.
-    pub(crate) async fn turn(&self) -> Result<OwnedSemaphorePermit, AgentError> {
-        match timeout(TURN, Arc::clone(&self.transfers).acquire_owned()).await {
-            Ok(Ok(turn)) => Ok(turn),
+    /// A permit for one transfer, which is released when it is dropped. The error is `Busy` after
+    /// [`PERMIT_TIMEOUT`].
+    pub(crate) async fn permit(&self) -> Result<OwnedSemaphorePermit, AgentError> {
+        match timeout(PERMIT_TIMEOUT, Arc::clone(&self.transfers).acquire_owned()).await {
+            Ok(Ok(permit)) => Ok(permit),
             _ => Err(AgentError::Busy),
         }
     }
 
-    /// Other agents that may run an analysis of the capture of that UID, but for the one that is known not to answer, a few at most.
-    /// Whoever asks again comes to the same agent first, which has the result by then.
-    pub(crate) async fn others(&self, uid: &str, but: Option<&AgentAddress>) -> Result<Vec<AgentAddress>, AgentError> {
+    /// At most [`MAX_AGENTS_TRIED`] agents that may run an analysis of the capture of that UID, `but`
+    /// not among them. The order is the same for every request for a capture, so that a request
+    /// that is repeated reaches the agent that has the result by then.
+    pub(crate) async fn other_agents(
+        &self,
+        uid: &str,
+        but: Option<&AgentAddress>,
+    ) -> Result<Vec<AgentAddress>, AgentError> {
         let nobody = |reason: String| AgentError::Nobody(reason);
-        let found = timeout(LOOK_UP, self.directory.agents()).await;
+        let found = timeout(DIRECTORY_TIMEOUT, self.directory.agents()).await;
         let found = found.map_err(|_elapsed| nobody("their addresses cannot be looked up in time".to_owned()))?;
         let mut agents = found.map_err(|error| nobody(format!("their addresses cannot be looked up: {error}")))?;
         agents.retain(|agent| but.is_none_or(|but| agent.address != but.address));
         agents.sort_by_cached_key(|AgentAddress { node, address }| {
             (
-                self.is_missed(*address),
+                self.is_unreachable(*address),
                 Sha256::digest(format!("{uid} {node} {address}")).to_vec(),
             )
         });
         agents.dedup();
-        agents.truncate(TRIED);
+        agents.truncate(MAX_AGENTS_TRIED);
         Ok(agents)
     }
 
-    /// Hands the agent at `place` a timeline of so many bytes, which must come within [`GIVE`].
-    pub(crate) async fn give(
+    /// Uploads a timeline of `bytes` bytes to an agent, within [`UPLOAD_TIMEOUT`].
+    pub(crate) async fn upload_timeline(
         &self,
-        place: &AgentAddress,
+        agent: &AgentAddress,
         path: &str,
         bytes: u64,
         content: Body,
     ) -> Result<(), AgentError> {
         let sending = async {
-            let mut request = self.request(place, Method::PUT, path, content).await?;
+            let mut request = self.request(agent, Method::PUT, path, content).await?;
             request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(bytes));
-            let mut sender = self.connect(place).await?;
-            let failed = |error: hyper::Error| AgentError::NotBrought(error.to_string());
+            let mut sender = self.connect(agent).await?;
+            let failed = |error: hyper::Error| AgentError::NotTransferred(error.to_string());
             sender.send_request(request).await.map_err(failed)
         };
-        let answer = timeout(GIVE, sending)
+        let answer = timeout(UPLOAD_TIMEOUT, sending)
             .await
-            .map_err(|_elapsed| AgentError::Slow(place.address))??;
+            .map_err(|_elapsed| AgentError::Slow(agent.address))??;
         if answer.status().is_success() {
             return Ok(());
         }
         let status = answer.status();
         let details = details_of(answer).await;
         let message = details["detail"].as_str().unwrap_or("no reason");
-        Err(AgentError::NotBrought(format!("the agent answers {status}: {message}")))
+        Err(AgentError::NotTransferred(format!(
+            "the agent answers {status}: {message}"
+        )))
     }
 
     async fn ask(
         &self,
-        place: &AgentAddress,
+        agent: &AgentAddress,
         method: Method,
         path: &str,
         asked: &HeaderMap,
-        turn: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Result<Response<Body>, AgentError> {
-        let address = place.address;
-        let mut request = self.request(place, method, path, Body::empty()).await?;
+        let address = agent.address;
+        let mut request = self.request(agent, method, path, Body::empty()).await?;
         for name in REQUEST_HEADERS {
             for value in asked.get_all(&name) {
                 request.headers_mut().append(name.clone(), value.clone());
             }
         }
-        let mut sender = self.connect(place).await?;
-        let answer = timeout(HEAD, sender.send_request(request))
+        let mut sender = self.connect(agent).await?;
+        let answer = timeout(HEAD_TIMEOUT, sender.send_request(request))
             .await
             .map_err(|_elapsed| AgentError::Slow(address))?
             .map_err(|error| AgentError::Unreachable {
                 address,
                 reason: error.to_string(),
             })?;
-        judge(answer, turn).await
+        judge(answer, permit).await
     }
 
-    /// A request that shows the agent a token of its node.
+    /// A request with the token for the agent's node.
     async fn request(
         &self,
-        place: &AgentAddress,
+        agent: &AgentAddress,
         method: Method,
         path: &str,
         body: Body,
     ) -> Result<Request<Body>, AgentError> {
-        let bearer = self.tokens.of(&place.node).await?;
+        let bearer = self.tokens.bearer_for(&agent.node).await?;
         let mut request = Request::builder()
             .method(method)
             .uri(path)
@@ -327,16 +339,17 @@ impl Agents {
         Ok(request)
     }
 
-    /// A connection to an agent that has the certificate of its node. It ends with the answer's body, or with whoever reads it.
-    async fn connect(&self, place: &AgentAddress) -> Result<SendRequest<Body>, AgentError> {
-        let (name, connector) = self.identity(&place.node).await?;
-        let address = place.address;
+    /// Opens a connection to an agent that proves to hold its node's certificate. The connection
+    /// ends with the answer's body, or when that is dropped.
+    async fn connect(&self, agent: &AgentAddress) -> Result<SendRequest<Body>, AgentError> {
+        let (name, connector) = self.identity(&agent.node).await?;
+        let address = agent.address;
         let unreachable = |reason: String| AgentError::Unreachable { address, reason };
         let connect = async {
             let stream = TcpStream::connect(address).await?;
             connector.connect(name, stream).await
         };
-        let stream = timeout(CONNECT, connect)
+        let stream = timeout(CONNECT_TIMEOUT, connect)
             .await
             .map_err(|_elapsed| AgentError::Slow(address))?
             .map_err(|error| unreachable(error.to_string()))?;
@@ -351,7 +364,8 @@ impl Agents {
         Ok(sender)
     }
 
-    /// What the agent of a node must show, and who says so.
+    /// The name in the certificate that the agent of a node must show, and a connector that trusts
+    /// the agents' authorities alone.
     async fn identity(&self, node: &str) -> Result<(ServerName<'static>, TlsConnector), AgentError> {
         let own = |what: String| AgentError::Own(what);
         let pem = tokio::fs::read(&self.options.authority)
@@ -379,7 +393,7 @@ impl Agents {
 /// The problem details of an answer; null where there are none.
 async fn details_of(answer: Response<Incoming>) -> serde_json::Value {
     let body = http_body_util::Limited::new(answer.into_body(), 16 << 10);
-    let message = timeout(HEAD, http_body_util::BodyExt::collect(body)).await;
+    let message = timeout(HEAD_TIMEOUT, http_body_util::BodyExt::collect(body)).await;
     let message = message
         .ok()
         .and_then(Result::ok)
@@ -394,8 +408,9 @@ fn texts(list: &serde_json::Value) -> Vec<String> {
     texts.filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 
-/// Passes on what a client may see of an agent's answer; the transfer's turn ends with its body.
-async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result<Response<Body>, AgentError> {
+/// The part of an agent's answer that a client may see, or the error that it stands for; `permit`
+/// is held until the body ends.
+async fn judge(answer: Response<Incoming>, permit: OwnedSemaphorePermit) -> Result<Response<Body>, AgentError> {
     let status = answer.status();
     let fine = [
         StatusCode::OK,
@@ -426,13 +441,16 @@ async fn judge(answer: Response<Incoming>, turn: OwnedSemaphorePermit) -> Result
     let given = given.filter_map(|name| head.headers.remove(&name).map(|value| (name, value)));
     let headers: HeaderMap = given.collect();
     let pieces = BodyDataStream::new(body).map_err(std::io::Error::other);
-    let pieces = futures::stream::try_unfold((Box::pin(pieces), turn), async |(mut pieces, turn)| {
-        match timeout(STALL, pieces.try_next()).await {
-            Ok(Ok(Some(piece))) => Ok(Some((piece, (pieces, turn)))),
-            Ok(Ok(None)) => Ok(None),
-            Ok(Err(error)) => Err(error),
-            Err(_elapsed) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),
-        }
+    let pieces = futures::stream::try_unfold((Box::pin(pieces), permit), async |(mut pieces, permit)| match timeout(
+        STALL_TIMEOUT,
+        pieces.try_next(),
+    )
+    .await
+    {
+        Ok(Ok(Some(piece))) => Ok(Some((piece, (pieces, permit)))),
+        Ok(Ok(None)) => Ok(None),
+        Ok(Err(error)) => Err(error),
+        Err(_elapsed) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut)),
     });
     let mut passed = Response::new(Body::from_stream(pieces));
     *passed.status_mut() = status;

@@ -1,14 +1,16 @@
-//! Alerts: Alertmanager tells of them, and schedules with a trigger for one make a session of its pod at once.
+//! Alerts: Alertmanager sends them, and every schedule with a trigger for one makes a session of
+//! the alert's pod at once.
 //!
-//! The token must have a right of its own, `create` on `profilingschedules/alerts`, in the schedule's namespace. What is in a namespace without
-//! that right is not told: the answer depends on the alert's own labels alone.
+//! The token must have a right of its own, `create` on `profilingschedules/alerts`, in the
+//! schedule's namespace. The answer shows nothing of a namespace without that right: it depends on
+//! the alert's own labels alone.
 //!
-//! Whoever has any token may send a body. What that costs the API server is bounded by what there
-//! is to trigger, not by what the body names.
+//! Whoever has any token may send a body. The number of calls of the API server that a body causes
+//! is bounded by the triggers that exist, not by the namespaces that the body names.
 
-mod desk;
-mod known;
+mod decider;
 mod outcome;
+mod schedule_state;
 mod webhook;
 
 use std::collections::BTreeSet;
@@ -23,11 +25,11 @@ use flopwatch_schedule::{Alert, trigger_of};
 use futures::{StreamExt as _, stream};
 use kube::ResourceExt as _;
 
-pub(crate) use desk::Desk;
+pub(crate) use decider::AlertDecider;
 pub(crate) use webhook::Webhook;
 
 use crate::gateway::alerts::outcome::{AlertAnswer, AlertResult, Outcome};
-use crate::gateway::alerts::webhook::Told;
+use crate::gateway::alerts::webhook::ReceivedAlert;
 use crate::gateway::extract::body;
 use crate::gateway::problem::{Guarded, Problem, ProblemDetails};
 use crate::gateway::request::is_namespace;
@@ -35,45 +37,50 @@ use crate::gateway::slots::{Full, Slots};
 use crate::gateway::token::Token;
 
 /// Largest body.
-pub(crate) const MOST_BYTES: usize = 1 << 20;
-/// Most namespaces that the alerts of a body name, and most of them that are asked about whether or
-/// not a schedule there has a trigger.
+pub(crate) const MAX_BODY_BYTES: usize = 1 << 20;
+/// Most namespaces that the alerts of a body name.
 const MAX_NAMESPACES: usize = 256;
+/// Number of named namespaces up to which the caller's right is reviewed in each, whether or not a
+/// schedule there has a trigger.
 const MAX_REVIEWED_NAMESPACES: usize = 8;
-/// Bodies that are answered at once, and those of one user: each may cost a review for every
-/// namespace with a trigger.
-const MAX_BODIES: usize = 32;
-const MAX_BODIES_PER_USER: usize = 8;
-/// Reviews at once, and schedules at once.
-const AT_ONCE: usize = 8;
+/// Most bodies that are answered at once: each may cost a review for every namespace with a
+/// trigger.
+const MAX_CONCURRENT_BODIES: usize = 32;
+/// Most bodies of one user that are answered at once.
+const MAX_CONCURRENT_BODIES_PER_USER: usize = 8;
+/// Most reviews, and most schedules, that one body has under way at once.
+const MAX_CONCURRENT_CALLS: usize = 8;
 /// Label with an alert's namespace where no trigger says otherwise.
 const NAMESPACE_LABEL: &str = "namespace";
 
 /// Stands for every namespace, as the API server has it.
-const EVERYWHERE: &str = "";
+const ALL_NAMESPACES: &str = "";
 
-/// Where a token may tell of alerts.
+/// The namespaces in which a token may send alerts.
 struct Rights {
-    /// Whose it is.
+    /// User name of the token's holder.
     user: Arc<str>,
-    /// [`EVERYWHERE`] may be among them.
+    /// The namespaces with the right; [`ALL_NAMESPACES`] may be among them.
     namespaces: BTreeSet<String>,
 }
 
 impl Rights {
     fn has(&self, namespace: &str) -> bool {
-        [namespace, EVERYWHERE].iter().any(|one| self.namespaces.contains(*one))
+        [namespace, ALL_NAMESPACES]
+            .iter()
+            .any(|one| self.namespaces.contains(*one))
     }
 }
 
-/// Places for bodies that are answered.
-pub(crate) fn places() -> Slots {
-    Slots::new(MAX_BODIES, MAX_BODIES_PER_USER)
+/// The slots for bodies that are being answered, by user.
+pub(crate) fn request_slots() -> Slots {
+    Slots::new(MAX_CONCURRENT_BODIES, MAX_CONCURRENT_BODIES_PER_USER)
 }
 
-/// Takes Alertmanager's webhook: each alert that fires makes at most one session for each schedule with a trigger for it. Needs `create` on
-/// `profilingschedules/alerts` (flopwatch.dev) in the namespaces that the alerts name; alerts of others are left out, and whoever has the
-/// right in none hears 403. Sent again it makes nothing anew, so a 503 is to be tried again.
+/// Takes Alertmanager's webhook: each alert that fires makes at most one session for each schedule
+/// with a trigger for it. Needs `create` on `profilingschedules/alerts` (flopwatch.dev) in the
+/// namespaces that the alerts name; alerts of others are left out, and whoever has the right in
+/// none hears 403. Sent again it makes nothing anew, so a 503 is to be tried again.
 #[utoipa::path(post, path = "/api/alerts", tag = "schedules", request_body = Webhook,
     responses(
         (status = 200, body = AlertAnswer, description = "What became of each alert."),
@@ -81,31 +88,33 @@ pub(crate) fn places() -> Slots {
         (status = 413, body = ProblemDetails, content_type = "application/problem+json"),
         (status = 415, body = ProblemDetails, content_type = "application/problem+json")))]
 pub(crate) async fn alerts(
-    State(desk): State<Arc<Desk>>,
+    State(decider): State<Arc<AlertDecider>>,
     State(reviewer): State<Arc<Reviewer>>,
     token: Token,
-    told: Result<Json<Webhook>, JsonRejection>,
+    received: Result<Json<Webhook>, JsonRejection>,
 ) -> Result<Json<AlertAnswer>, Problem> {
     let credentials = Credentials::new(&token.0);
     let user = reviewer.identify(&credentials).await?;
-    let _place = desk.places.take(&user).map_err(|full| match full {
+    let _slot = decider.request_slots.take(&user).map_err(|full| match full {
         Full::All => Problem::AlertsBusy,
         Full::Own => Problem::AlertsBusyCaller,
     })?;
-    let told = body(told)?.alerts();
-    let told = told.map_err(|error| Problem::BadRequest(error.to_string()))?;
-    let schedules = desk.schedules();
+    let received = body(received)?.alerts();
+    let received = received.map_err(|error| Problem::BadRequest(error.to_string()))?;
+    let schedules = decider.schedules();
     let labels = labels_of_namespaces(&schedules);
-    let named = namespaces_of(&told, &labels);
+    let named = namespaces_of(&received, &labels);
     if named.len() > MAX_NAMESPACES {
         let words = format!(
             "the alerts of a body name at most {MAX_NAMESPACES} namespaces: let Alertmanager group by {NAMESPACE_LABEL}"
         );
         return Err(Problem::BadRequest(words));
     }
-    let asked = asked_about(named, &namespaces_with_triggers(&schedules));
-    let rights = rights(&reviewer, &credentials, asked).await?;
-    answer(&desk, &schedules, &labels, &told, &rights).await.map(Json)
+    let namespaces = namespaces_to_review(named, &namespaces_with_triggers(&schedules));
+    let rights = review_rights(&reviewer, &credentials, namespaces).await?;
+    answer(&decider, &schedules, &labels, &received, &rights)
+        .await
+        .map(Json)
 }
 
 /// Labels of alerts that name a namespace.
@@ -121,10 +130,10 @@ fn namespaces_of_alert<'a>(alert: &'a Alert, labels: &'a BTreeSet<String>) -> im
     values.filter(|namespace| is_namespace(namespace))
 }
 
-fn namespaces_of(told: &[Told], labels: &BTreeSet<String>) -> BTreeSet<String> {
-    let alerts = told.iter();
+fn namespaces_of(received: &[ReceivedAlert], labels: &BTreeSet<String>) -> BTreeSet<String> {
+    let alerts = received.iter();
     alerts
-        .flat_map(|told| namespaces_of_alert(&told.alert, labels))
+        .flat_map(|received| namespaces_of_alert(&received.alert, labels))
         .cloned()
         .collect()
 }
@@ -133,14 +142,14 @@ fn namespaces_with_triggers(schedules: &[Arc<ProfilingSchedule>]) -> BTreeSet<St
     schedules.iter().filter_map(|schedule| schedule.namespace()).collect()
 }
 
-/// The namespaces about which the API server is asked: of few that are named all, of many those
-/// with something to trigger and one question more, which is about all namespaces.
+/// The namespaces in which the caller's right is reviewed: every named one where there are at most
+/// [`MAX_REVIEWED_NAMESPACES`]; otherwise the named ones with a trigger, and [`ALL_NAMESPACES`].
 ///
 /// A right where nothing is triggered makes no session: it decides only whether an alert hears that
 /// it is not allowed or that there is no trigger. Which of the named namespaces have triggers shows
 /// in no answer to who lacks the right there: such alerts are not allowed either way.
-fn asked_about(named: BTreeSet<String>, with_triggers: &BTreeSet<String>) -> BTreeSet<String> {
-    let everywhere = || EVERYWHERE.to_owned();
+fn namespaces_to_review(named: BTreeSet<String>, with_triggers: &BTreeSet<String>) -> BTreeSet<String> {
+    let everywhere = || ALL_NAMESPACES.to_owned();
     match named.len() {
         // So that an alert without a namespace tells nobody more than one with a namespace.
         0 => BTreeSet::from([everywhere()]),
@@ -153,20 +162,21 @@ fn asked_about(named: BTreeSet<String>, with_triggers: &BTreeSet<String>) -> BTr
     }
 }
 
-/// Those of the namespaces for which the token has the right.
-async fn rights(
+/// Reviews the token's right in each of the namespaces; the problem is `AlertsForbidden` where it
+/// has the right in none.
+async fn review_rights(
     reviewer: &Reviewer,
     credentials: &Credentials<'_>,
-    asked: BTreeSet<String>,
+    namespaces: BTreeSet<String>,
 ) -> Result<Rights, Problem> {
     let mut reviews = Vec::new();
-    for namespace in asked {
+    for namespace in namespaces {
         reviews.push(async move {
             let review = reviewer.review_alerts(credentials, &namespace).await;
             (namespace, review)
         });
     }
-    let mut reviews = stream::iter(reviews).buffer_unordered(AT_ONCE);
+    let mut reviews = stream::iter(reviews).buffer_unordered(MAX_CONCURRENT_CALLS);
     let (mut user, mut namespaces) = (None, BTreeSet::new());
     while let Some((namespace, review)) = reviews.next().await {
         match review {
@@ -182,15 +192,17 @@ async fn rights(
     Ok(Rights { user, namespaces })
 }
 
-/// An alert and its place in the body.
-type Place<'a> = (usize, &'a Alert);
+/// An alert, behind its index in the body.
+type IndexedAlert<'a> = (usize, &'a Alert);
 
-/// Gives each alert to the schedules that it is for. Where the API server cannot be asked, all of it is to be sent again.
+/// Gives each alert to the schedules that have a trigger for it, and collects the outcomes in the
+/// order of the alerts. The problem is `ApiServer` where a call failed: the client sends the whole
+/// body again.
 async fn answer(
-    desk: &Desk,
+    decider: &AlertDecider,
     schedules: &[Arc<ProfilingSchedule>],
     labels: &BTreeSet<String>,
-    told: &[Told],
+    received: &[ReceivedAlert],
     rights: &Rights,
 ) -> Result<AlertAnswer, Problem> {
     let mut tasks = Vec::new();
@@ -199,28 +211,28 @@ async fn answer(
         if !rights.namespaces.contains(&namespace) {
             continue;
         }
-        let firing = told.iter().enumerate().filter(|(_, told)| told.is_firing);
-        let places: Vec<Place<'_>> = firing
-            .map(|(at, told)| (at, &told.alert))
+        let firing = received.iter().enumerate().filter(|(_, received)| received.is_firing);
+        let matching: Vec<IndexedAlert<'_>> = firing
+            .map(|(index, received)| (index, &received.alert))
             .filter(|(_, alert)| trigger_of(&schedule.spec, &namespace, alert).is_some())
             .collect();
-        if !places.is_empty() {
+        if !matching.is_empty() {
             tasks.push(async move {
-                let alerts: Vec<&Alert> = places.iter().map(|(_, alert)| *alert).collect();
-                let outcomes = desk.take(schedule, &alerts, &rights.user).await;
-                let at = places.into_iter().map(|(at, _)| at);
-                outcomes.map(|outcomes| (schedule, at.zip(outcomes).collect::<Vec<_>>()))
+                let alerts: Vec<&Alert> = matching.iter().map(|(_, alert)| *alert).collect();
+                let outcomes = decider.decide_for_schedule(schedule, &alerts, &rights.user).await;
+                let indices = matching.into_iter().map(|(index, _)| index);
+                outcomes.map(|outcomes| (schedule, indices.zip(outcomes).collect::<Vec<_>>()))
             });
         }
     }
-    let mut rows: Vec<Vec<((String, String), Outcome)>> = told.iter().map(|_| Vec::new()).collect();
-    let mut tasks = stream::iter(tasks).buffer_unordered(AT_ONCE);
+    let mut rows: Vec<Vec<((String, String), Outcome)>> = received.iter().map(|_| Vec::new()).collect();
+    let mut tasks = stream::iter(tasks).buffer_unordered(MAX_CONCURRENT_CALLS);
     let mut failed = None;
     while let Some(result) = tasks.next().await {
         match result {
             Ok((schedule, outcomes)) => {
-                for (at, outcome) in outcomes {
-                    if let Some(rows) = rows.get_mut(at) {
+                for (index, outcome) in outcomes {
+                    if let Some(rows) = rows.get_mut(index) {
                         rows.push(((schedule.namespace().unwrap_or_default(), schedule.name_any()), outcome));
                     }
                 }
@@ -233,26 +245,26 @@ async fn answer(
         return Err(Problem::ApiServer);
     }
     let mut answer = AlertAnswer::default();
-    for (told, mut rows) in told.iter().zip(rows) {
+    for (received, mut rows) in received.iter().zip(rows) {
         rows.sort_by(|(one, _), (other, _)| one.cmp(other));
         if rows.is_empty() {
-            let result = without_schedule(told, labels, rights);
-            answer.add(told, None, Outcome::of(result), &desk.results);
+            let result = without_schedule(received, labels, rights);
+            answer.add(received, None, Outcome::of(result), &decider.results);
         }
         for (schedule, outcome) in rows {
-            answer.add(told, Some(schedule), outcome, &desk.results);
+            answer.add(received, Some(schedule), outcome, &decider.results);
         }
     }
     Ok(answer)
 }
 
-/// What became of an alert that no schedule was given.
-fn without_schedule(told: &Told, labels: &BTreeSet<String>, rights: &Rights) -> AlertResult {
-    let mut namespaces = namespaces_of_alert(&told.alert, labels).peekable();
+/// The result of an alert that no schedule has a trigger for.
+fn without_schedule(received: &ReceivedAlert, labels: &BTreeSet<String>, rights: &Rights) -> AlertResult {
+    let mut namespaces = namespaces_of_alert(&received.alert, labels).peekable();
     let names_any = namespaces.peek().is_some();
     if names_any && !namespaces.any(|namespace| rights.has(namespace)) {
         AlertResult::NotAllowed
-    } else if told.is_firing {
+    } else if received.is_firing {
         AlertResult::NoTrigger
     } else {
         AlertResult::Resolved

@@ -16,7 +16,7 @@ use serde::Serialize;
 use url::form_urlencoded::Serializer;
 use utoipa::ToSchema;
 
-use crate::gateway::deliver::{Chosen, Delivery, ResultPath, saved_as};
+use crate::gateway::deliver::{AuthorizedArtifact, Delivery, ResultPath, with_file_name};
 use crate::gateway::extract::{path, query};
 use crate::gateway::messages::{CaptureQuery, SessionPath, TransferHeaders};
 use crate::gateway::problem::{OfCapture, Problem, Transfer};
@@ -31,7 +31,7 @@ pub(crate) struct AnalysisList {
 /// An analysis.
 #[derive(Debug, Serialize, ToSchema)]
 struct AnalysisItem {
-    /// Its name, for paths.
+    /// Name of the analysis, as paths have it.
     name: &'static str,
     /// Raised whenever the same captures may give another result.
     version: u32,
@@ -47,7 +47,8 @@ struct AnalysisItem {
     media_type: &'static str,
     /// What a file of the result is called.
     file_name: String,
-    /// What `format` may be: `json` is the result itself; `page`, `html`, `csv` and `text` are its page.
+    /// What `format` may be: `json` is the result itself; `page`, `html`, `csv` and `text` are its
+    /// page.
     #[schema(value_type = Vec<String>)]
     formats: &'static [flopwatch_report::Format],
     /// JSON schema of its parameters; each is a parameter of the query.
@@ -83,9 +84,9 @@ pub(crate) async fn analyses() -> Json<AnalysisList> {
     })
 }
 
-/// What a query asks for.
+/// The query of a request for an analysis.
 #[derive(Debug, Default)]
-struct Asked {
+struct AnalysisQuery {
     /// The first capture, where its session has several.
     capture: Option<String>,
     /// Further ones: each a session's id and the name of a capture, where it has several.
@@ -94,26 +95,26 @@ struct Asked {
     parameters: Vec<(String, String)>,
 }
 
-impl Asked {
+impl AnalysisQuery {
     fn read(query: Vec<(String, String)>) -> Result<Self, Problem> {
-        let mut asked = Self::default();
+        let mut parsed = Self::default();
         for (name, value) in query {
             match name.as_str() {
-                "capture" if asked.capture.is_some() => {
+                "capture" if parsed.capture.is_some() => {
                     return Err(Problem::BadRequest(
                         "capture is given more than once; further captures are named by with=SESSION_ID/CAPTURE"
                             .to_owned(),
                     ));
                 }
-                "capture" => asked.capture = Some(value),
-                "with" => asked.with.push(match value.split_once('/') {
+                "capture" => parsed.capture = Some(value),
+                "with" => parsed.with.push(match value.split_once('/') {
                     Some((session, capture)) => (session.to_owned(), Some(capture.to_owned())),
                     None => (value, None),
                 }),
-                _ => asked.parameters.push((name, value)),
+                _ => parsed.parameters.push((name, value)),
             }
         }
-        Ok(asked)
+        Ok(parsed)
     }
 
     /// The analysis with the parameters, if it is made of as many captures.
@@ -135,16 +136,17 @@ impl Asked {
     }
 }
 
-/// The analysis of that name. The catalogue is public, so whoever asks for one that it lacks learns that before any right is asked for.
-fn known(name: &str) -> Result<&'static Definition, Problem> {
+/// The analysis of that name. The catalogue is public, so whoever asks for one that it lacks learns
+/// that before any right is asked for.
+fn find_definition(name: &str) -> Result<&'static Definition, Problem> {
     catalogue::find(name).ok_or_else(|| {
         let names: Vec<&str> = catalogue::CATALOGUE.iter().map(|definition| definition.name).collect();
         Problem::NotFound(format!("analysis {name:?}; there are {}", names.join(", ")))
     })
 }
 
-/// The result of an analysis. It is made on the first request and kept for a time; one that takes long answers 503 with the reason
-/// `Converting`: ask again after `Retry-After`.
+/// The result of an analysis. It is made on the first request and kept for a time; one that takes
+/// long answers 503 with the reason `Converting`: ask again after `Retry-After`.
 #[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/analyses/{name}", tag = "analyses",
     params(SessionPath, CaptureQuery, TransferHeaders),
     responses(
@@ -156,41 +158,42 @@ pub(crate) async fn analysis(
     State(delivery): State<Delivery>,
     token: Token,
     method: Method,
-    place: Result<Path<(String, String)>, PathRejection>,
+    path_parts: Result<Path<(String, String)>, PathRejection>,
     asked_for: Result<Query<Vec<(String, String)>>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
-    let ((id, name), asked) = (path(place)?, Asked::read(query(asked_for)?)?);
-    let definition = known(&name)?;
-    let found = delivery.access.capture(&token, &id, asked.capture.as_deref()).await?;
-    let request = asked.request(definition)?;
-    let inputs = delivery.inputs(&token, found, &asked).await?;
-    let target = target(&request, &inputs, &asked.parameters);
+    let ((id, name), parsed) = (path(path_parts)?, AnalysisQuery::read(query(asked_for)?)?);
+    let definition = find_definition(&name)?;
+    let found = delivery.access.capture(&token, &id, parsed.capture.as_deref()).await?;
+    let request = parsed.request(definition)?;
+    let inputs = delivery.inputs(&token, found, &parsed).await?;
+    let target = target(&request, &inputs, &parsed.parameters);
     let paths = ResultPath {
         at_home: target.clone(),
         elsewhere: target,
     };
     let answer = delivery.result(&inputs, &paths, &method, &headers).await?;
-    Ok(saved_as(answer, &request.file_name()))
+    Ok(with_file_name(answer, &request.file_name()))
 }
 
 impl Delivery {
-    /// The captures that are asked for, `found` the first.
+    /// The timelines of the captures that the query names, after that of `found`.
     async fn inputs(
         &self,
         token: &Token,
         found: (Arc<ProfilingSession>, Arc<Capture>),
-        asked: &Asked,
-    ) -> Result<Vec<Chosen>, Problem> {
-        let mut inputs = vec![self.choose(token, found, TIMELINE).await?];
-        for (session, capture) in &asked.with {
+        query: &AnalysisQuery,
+    ) -> Result<Vec<AuthorizedArtifact>, Problem> {
+        let mut inputs = vec![self.authorize(token, found, TIMELINE).await?];
+        for (session, capture) in &query.with {
             let found = self.access.capture(token, session, capture.as_deref()).await?;
-            inputs.push(self.choose(token, found, TIMELINE).await?);
+            inputs.push(self.authorize(token, found, TIMELINE).await?);
         }
         Ok(inputs)
     }
 
-    /// The result of an analysis of the capture `found`, and of those that `pairs` name with `with`, for paths that stand for it.
+    /// The result of an analysis of the capture `found`, and of those that `pairs` name with
+    /// `with`, for paths that stand for it.
     pub(crate) async fn analyze(
         &self,
         token: &Token,
@@ -200,10 +203,10 @@ impl Delivery {
         method: &Method,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Problem> {
-        let asked = Asked::read(pairs)?;
-        let request = asked.request(known(name)?)?;
-        let inputs = self.inputs(token, found, &asked).await?;
-        let target = target(&request, &inputs, &asked.parameters);
+        let query = AnalysisQuery::read(pairs)?;
+        let request = query.request(find_definition(name)?)?;
+        let inputs = self.inputs(token, found, &query).await?;
+        let target = target(&request, &inputs, &query.parameters);
         let paths = ResultPath {
             at_home: target.clone(),
             elsewhere: target,
@@ -212,19 +215,19 @@ impl Delivery {
     }
 }
 
-/// Where agents have the result.
-fn target(request: &Request, inputs: &[Chosen], parameters: &[(String, String)]) -> String {
+/// The URL path and query of the result in the agents' API.
+fn target(request: &Request, inputs: &[AuthorizedArtifact], parameters: &[(String, String)]) -> String {
     let mut query = Serializer::new(String::new());
     let mut path = String::new();
-    for (at, chosen) in inputs.iter().enumerate() {
-        let (namespace, capture) = (chosen.namespace(), chosen.capture.name_any());
+    for (at, input) in inputs.iter().enumerate() {
+        let (namespace, capture) = (input.namespace(), input.capture.name_any());
         if at == 0 {
             path = analysis_path(&namespace, &capture, request.definition().name);
-            query.append_pair("uid", &chosen.uid());
-            query.extend_pairs(chosen.stored().map(|stored| ("stored", stored)));
+            query.append_pair("uid", &input.uid());
+            query.extend_pairs(input.stored().map(|stored| ("stored", stored)));
         } else {
-            let stored = chosen.stored().map(|stored| format!("/{stored}")).unwrap_or_default();
-            query.append_pair("with", &format!("{namespace}/{capture}/{}{stored}", chosen.uid()));
+            let stored = input.stored().map(|stored| format!("/{stored}")).unwrap_or_default();
+            query.append_pair("with", &format!("{namespace}/{capture}/{}{stored}", input.uid()));
         }
     }
     query.extend_pairs(parameters);
@@ -235,29 +238,29 @@ fn target(request: &Request, inputs: &[Chosen], parameters: &[(String, String)])
 mod tests {
     use super::*;
 
-    fn asked(pairs: &[(&str, &str)]) -> Result<Asked, Problem> {
+    fn parse(pairs: &[(&str, &str)]) -> Result<AnalysisQuery, Problem> {
         let pairs = pairs
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-        Asked::read(pairs.collect())
+        AnalysisQuery::read(pairs.collect())
     }
 
     #[test]
     fn captures_and_parameters_are_told_apart() {
-        let asked = asked(&[
+        let parsed = parse(&[
             ("with", "0badcafe/b"),
             ("limit", "3"),
             ("capture", "a"),
             ("with", "00000bad"),
         ])
         .unwrap();
-        assert_eq!(asked.capture.as_deref(), Some("a"));
+        assert_eq!(parsed.capture.as_deref(), Some("a"));
         let with = [
             ("0badcafe".to_owned(), Some("b".to_owned())),
             ("00000bad".to_owned(), None),
         ];
-        assert_eq!(asked.with, with);
-        assert_eq!(asked.parameters, [("limit".to_owned(), "3".to_owned())]);
-        assert!(self::asked(&[("capture", "a"), ("capture", "b")]).is_err());
+        assert_eq!(parsed.with, with);
+        assert_eq!(parsed.parameters, [("limit".to_owned(), "3".to_owned())]);
+        assert!(parse(&[("capture", "a"), ("capture", "b")]).is_err());
     }
 }

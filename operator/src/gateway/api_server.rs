@@ -1,4 +1,4 @@
-//! The API server, asked in a caller's own name: what it allows is what the caller may.
+//! Calls of the API server in a caller's own name: they may do what the caller may.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::gateway::problem::Problem;
 
 /// Longest wait for one answer.
-const DEADLINE: Duration = Duration::from_secs(10);
+const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes clients with callers' tokens.
 #[derive(Clone)]
@@ -19,13 +19,13 @@ pub(crate) struct ApiServer {
 }
 
 impl ApiServer {
-    /// `config` is the gateway's own: of it the address is kept, not the credentials.
+    /// Keeps the address in `config`, which is the gateway's own, and drops its credentials.
     pub(crate) fn new(mut config: Config) -> Self {
         config.auth_info = AuthInfo::default();
         Self { config }
     }
 
-    /// A client that shows `token` and nothing else.
+    /// A client that authenticates with `token` and nothing else.
     pub(crate) fn client(&self, token: &str) -> Result<Client, Problem> {
         let mut config = self.config.clone();
         config.auth_info = serde_json::from_value(serde_json::json!({ "token": token })).map_err(|error| {
@@ -39,9 +39,10 @@ impl ApiServer {
     }
 }
 
-/// Waits for an answer; a refusal is the caller's to see.
-pub(crate) async fn asked<T>(question: impl Future<Output = kube::Result<T>>) -> Result<T, Problem> {
-    match timeout(DEADLINE, question).await {
+/// Waits for the answer to a call, for [`CALL_TIMEOUT`] at most. The problem is `Unauthenticated`
+/// or `Refused` where the API server refuses the call, and `ApiServer` where it fails.
+pub(crate) async fn call_api_server<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, Problem> {
+    match timeout(CALL_TIMEOUT, call).await {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(kube::Error::Api(status))) => match StatusCode::from_u16(status.code) {
             Ok(StatusCode::UNAUTHORIZED) => Err(Problem::Unauthenticated),

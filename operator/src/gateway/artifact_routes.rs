@@ -1,4 +1,5 @@
-//! What captures published, over HTTP.
+//! HTTP handlers for artifacts: the list of a capture's artifacts, an artifact, and the timeline
+//! with its status. The doc comment of a handler is its description in the OpenAPI document.
 
 use axum::Json;
 use axum::body::Body;
@@ -20,9 +21,9 @@ use crate::gateway::messages::{
 use crate::gateway::problem::{OfCapture, Problem, ProblemDetails, Transfer};
 use crate::gateway::token::Token;
 
-/// File name of the earliest events.
+/// Name of the derived artifact with the earliest 100,000 events of the timeline.
 const EVENTS: &str = "events.json";
-/// File name of the counters of kernels.
+/// Name of the derived artifact with the kernels that Nsight Compute measured.
 const KERNELS: &str = "kernels.json";
 
 /// What a capture published, and what is made of its timeline on demand.
@@ -41,7 +42,7 @@ pub(crate) async fn artifacts(
     let (id, which) = (path(id)?, query(which)?);
     let (_, capture) = access.capture(&token, &id, which.capture.as_deref()).await?;
     let status = capture.status.clone().unwrap_or_default();
-    let forms = source_of_timeline(&capture).map(|source| {
+    let derived = source_of_timeline(&capture).map(|source| {
         let timeline = (source.name != TIMELINE).then(DerivedItem::timeline);
         let exports = catalogue::artifacts().map(|(name, definition)| DerivedItem::of(name, definition));
         timeline.into_iter().chain(exports).collect()
@@ -49,15 +50,18 @@ pub(crate) async fn artifacts(
     Ok(Json(ArtifactList {
         session_id: id,
         capture: capture.name_any(),
-        forms: forms.unwrap_or_default(),
+        derived: derived.unwrap_or_default(),
         artifacts: status.artifacts.iter().map(ArtifactItem::of).collect(),
     }))
 }
 
-/// An artifact of a capture, or a derived artifact of its timeline: a single range, `If-Range` and `If-None-Match` are understood.
+/// An artifact of a capture, or a derived artifact of its timeline: a single range, `If-Range` and
+/// `If-None-Match` are understood.
 ///
-/// Derived artifacts (`timeline.h5` of a capture of which only the raw one is kept, `timeline.csv`, `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`, `events.json`, `kernels.json`) are made on the
-/// first request and kept for a time. One that takes long answers 503 with the reason `Converting`: ask again after `Retry-After`.
+/// Derived artifacts (`timeline.h5` of a capture of which only the raw one is kept, `timeline.csv`,
+/// `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`,
+/// `events.json`, `kernels.json`) are made on the first request and kept for a time. One that takes
+/// long answers 503 with the reason `Converting`: ask again after `Retry-After`.
 #[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/artifacts/{name}", tag = "artifacts",
     params(
         SessionPath,
@@ -79,19 +83,21 @@ pub(crate) async fn artifact(
     State(delivery): State<Delivery>,
     token: Token,
     method: Method,
-    place: Result<Path<(String, String)>, PathRejection>,
+    path_parts: Result<Path<(String, String)>, PathRejection>,
     which: Result<Query<CaptureQuery>, QueryRejection>,
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
-    let ((id, name), which) = (path(place)?, query(which)?);
+    let ((id, name), which) = (path(path_parts)?, query(which)?);
     let found = delivery.access.capture(&token, &id, which.capture.as_deref()).await?;
     delivery.stream(&token, found, &name, method, &headers).await
 }
 
-/// The timeline file (HDF5) of a capture, at `ID.h5`, of one of which only the raw capture is kept made of that on the first request; at `ID` its earliest 100,000 events as JSON (`{session_id, total_duration_ns,
-/// total_events, events}`), made like any form of it. With any of `from`, `to`, `category`, `after` and `limit` the events that are
-/// asked for, in pages: the result of the analysis `events`, whose `next` is the next page's `after`; the file is always whole. A single range, `If-Range` and
-/// `If-None-Match` are understood.
+/// The timeline file (HDF5) of a capture, at `ID.h5`, of one of which only the raw capture is kept
+/// made of that on the first request; at `ID` its earliest 100,000 events as JSON
+/// (`{session_id, total_duration_ns, total_events, events}`), made like any form of it. With any of
+/// `from`, `to`, `category`, `after` and `limit` the events that are asked for, in pages: the
+/// result of the analysis `events`, whose `next` is the next page's `after`; the file is always
+/// whole. A single range, `If-Range` and `If-None-Match` are understood.
 #[utoipa::path(method(get, head), path = "/api/profiling/timeline/{file}", tag = "artifacts",
     params(
         ("file" = String, Path, description = "The session's `session_id`, followed by `.h5` for the file.",
@@ -131,8 +137,8 @@ pub(crate) async fn timeline(
         .await
 }
 
-/// The launches that Nsight Compute measured: the result of the analysis `profiled-kernels`, also under the name `kernels.json`. A capture without
-/// any answers 404 with the reason `NotCaptured`.
+/// The launches that Nsight Compute measured: the result of the analysis `profiled-kernels`, also
+/// under the name `kernels.json`. A capture without any answers 404 with the reason `NotCaptured`.
 #[utoipa::path(method(get, head), path = "/api/profiling/kernels/{id}", tag = "artifacts",
     params(SessionPath, CaptureQuery, TransferHeaders), extensions(("x-result" = json!("profiled-kernels"))),
     responses(
@@ -153,7 +159,8 @@ pub(crate) async fn kernels(
     delivery.stream(&token, found, KERNELS, method, &headers).await
 }
 
-/// Whether the timeline file can be fetched; without `artifact` it is made of the raw capture on the first request.
+/// Whether the timeline file can be fetched; without `artifact` it is made of the raw capture on
+/// the first request.
 #[utoipa::path(get, path = "/api/profiling/timeline/{id}/status", tag = "artifacts",
     params(SessionPath, CaptureQuery),
     responses(

@@ -1,38 +1,43 @@
-//! What a namespace profiles when a request does not say: the ConfigMap `flopwatch-run`, which whoever runs the namespace writes.
+//! What a namespace profiles when a request does not say: the ConfigMap `flopwatch-run`, which
+//! whoever runs the namespace writes.
 //!
-//! A client of an earlier service sends a mode and texts for its program, and knows neither pods nor namespaces. The ConfigMap is read with
-//! the caller's own token, and the session is made with it, so that a default gives nobody a right.
+//! A client of an earlier service sends a mode and texts for its program, and knows neither pods
+//! nor namespaces. The ConfigMap is read with the caller's own token, and the session is made with
+//! it, so that a default gives nobody a right.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
 use serde::Deserialize;
 
-use crate::gateway::api_server::{ApiServer, asked};
+use crate::gateway::api_server::{ApiServer, call_api_server};
 use crate::gateway::messages::{RunRequest, RunTarget};
 use crate::gateway::options::RunOptions;
 use crate::gateway::problem::Problem;
 use crate::gateway::token::Token;
 
-/// Name of the ConfigMap, and the key in it.
-const NAME: &str = "flopwatch-run";
-const KEY: &str = "request.yaml";
+/// Name of the ConfigMap with a namespace's defaults.
+const CONFIG_MAP_NAME: &str = "flopwatch-run";
+/// Key of the text in the ConfigMap.
+const CONFIG_MAP_KEY: &str = "request.yaml";
 /// Longest text that is read, in bytes.
-const LONGEST: usize = 64 << 10;
+const MAX_TEXT_BYTES: usize = 64 << 10;
 
 /// Why a default cannot be used.
 #[derive(Debug, thiserror::Error)]
 enum DefaultError {
     /// The ConfigMap has no such key.
-    #[error("the ConfigMap {NAME} of this namespace has no key {KEY}")]
+    #[error("the ConfigMap {CONFIG_MAP_NAME} of this namespace has no key {CONFIG_MAP_KEY}")]
     NoKey,
     /// The text is longer than any request.
-    #[error("{KEY} of the ConfigMap {NAME} is longer than {LONGEST} bytes")]
+    #[error("{CONFIG_MAP_KEY} of the ConfigMap {CONFIG_MAP_NAME} is longer than {MAX_TEXT_BYTES} bytes")]
     Long,
     /// The text is no target with options.
-    #[error("{KEY} of the ConfigMap {NAME} cannot be read: {0}")]
+    #[error("{CONFIG_MAP_KEY} of the ConfigMap {CONFIG_MAP_NAME} cannot be read: {0}")]
     Text(String),
     /// The target is none either.
-    #[error("{KEY} of the ConfigMap {NAME} names no pods: give target one of pod, selector and template")]
+    #[error(
+        "{CONFIG_MAP_KEY} of the ConfigMap {CONFIG_MAP_NAME} names no pods: give target one of pod, selector and template"
+    )]
     NoPods,
 }
 
@@ -46,7 +51,8 @@ struct Defaults {
 }
 
 impl ApiServer {
-    /// The request with the namespace's default for its target, and for options that it does not give.
+    /// The request with the namespace's default for its target, and for options that it does not
+    /// give.
     pub(super) async fn with_defaults(
         &self,
         token: &Token,
@@ -54,11 +60,11 @@ impl ApiServer {
         request: RunRequest,
     ) -> Result<RunRequest, Problem> {
         let api: Api<ConfigMap> = Api::namespaced(self.client(&token.0)?, namespace);
-        let Some(map) = asked(api.get_opt(NAME)).await? else {
+        let Some(map) = call_api_server(api.get_opt(CONFIG_MAP_NAME)).await? else {
             // The request alone makes no session; its refusal says what to do.
             return Ok(request);
         };
-        let text = map.data.unwrap_or_default().remove(KEY);
+        let text = map.data.unwrap_or_default().remove(CONFIG_MAP_KEY);
         let completed = text
             .ok_or(DefaultError::NoKey)
             .and_then(|text| complete(request, &text));
@@ -67,7 +73,7 @@ impl ApiServer {
 }
 
 fn complete(request: RunRequest, text: &str) -> Result<RunRequest, DefaultError> {
-    if text.len() > LONGEST {
+    if text.len() > MAX_TEXT_BYTES {
         return Err(DefaultError::Long);
     }
     let defaults: Defaults = serde_saphyr::from_str(text).map_err(|error| DefaultError::Text(error.to_string()))?;
@@ -146,7 +152,7 @@ options: {start: ContainerStart, duration_seconds: 60}
             let error = made(json!({"mode": "auto"}), text).unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
-        let long = "#".repeat(LONGEST + 1);
+        let long = "#".repeat(MAX_TEXT_BYTES + 1);
         assert!(made(json!({"mode": "auto"}), &long).unwrap_err().contains("longer"));
     }
 }

@@ -1,4 +1,5 @@
-//! How an artifact reaches its reader: from the node's agent, or from the object store when that cannot give it.
+//! Delivery of artifacts and results to callers: from the agent of the capture's node, or from the
+//! object store where that agent cannot give them.
 
 use std::sync::Arc;
 
@@ -16,22 +17,23 @@ use url::form_urlencoded::Serializer;
 
 use crate::gateway::access::SessionAccess;
 use crate::gateway::agents::{AgentError, Agents};
-use crate::gateway::bring::Bringing;
 use crate::gateway::directory::AgentAddress;
 use crate::gateway::problem::Problem;
 use crate::gateway::store::{ObjectStore, stored_sha256};
 use crate::gateway::token::Token;
+use crate::gateway::transfers::Transfers;
 
-/// A capture that an answer is made of: the caller may read its session, and its raw captures where its timeline is as sensitive.
+/// An artifact that the caller may read, with its capture and session: their right to get the
+/// session was reviewed, and their right to raw captures where the artifact is as sensitive.
 #[derive(Clone, Debug)]
-pub(crate) struct Chosen {
+pub(crate) struct AuthorizedArtifact {
     pub(crate) session: Arc<ProfilingSession>,
     pub(crate) capture: Arc<Capture>,
     /// The artifact that is read; the raw capture where its timeline is to be made first.
     pub(crate) artifact: Artifact,
 }
 
-impl Chosen {
+impl AuthorizedArtifact {
     pub(crate) fn namespace(&self) -> String {
         self.session.namespace().unwrap_or_default()
     }
@@ -45,28 +47,30 @@ impl Chosen {
         status.is_some_and(|status| status.store_url.is_some())
     }
 
-    /// By what an agent of another node knows its copy in the object store: the SHA-256 of the
-    /// manifest.
+    /// SHA-256 of the manifest of the capture's copy in the object store, by which an agent of
+    /// another node recognises that copy; None where there is no copy.
     pub(crate) fn stored(&self) -> Option<&str> {
         stored_sha256(&self.capture)
     }
 }
 
-/// Where a result is, at the agent of its first capture's node and at any other.
+/// The URL path and query of a result in the agents' API.
 pub(crate) struct ResultPath {
+    /// Path at the agent of the first capture's node.
     pub(crate) at_home: String,
+    /// Path at an agent of any other node.
     pub(crate) elsewhere: String,
 }
 
-/// Reads artifacts and results for callers who may read them; clones share it.
+/// Reads artifacts and results for callers who may read them; clones share its parts.
 #[derive(Clone)]
 pub(crate) struct Delivery {
     pub(crate) access: SessionAccess,
     pub(crate) agents: Arc<Agents>,
-    /// Where copies of artifacts are, where there is an object store.
+    /// The object store with copies of artifacts, where there is one.
     pub(crate) store: Option<Arc<ObjectStore>>,
-    /// Timelines that are being handed over.
-    pub(crate) bringing: Bringing,
+    /// Timelines that are being transferred to an agent.
+    pub(crate) transfers: Transfers,
 }
 
 /// The artifact of that name that the capture published.
@@ -75,22 +79,25 @@ pub(crate) fn published<'a>(capture: &'a Capture, name: &str) -> Option<&'a Arti
     artifacts.iter().find(|artifact| artifact.name == name)
 }
 
-/// What the timeline of a capture is read from: the published one, or the raw capture that one can be made of.
+/// The artifact that the timeline of a capture is read from: the published timeline, or the raw
+/// capture that one can be made of.
 pub(crate) fn source_of_timeline(capture: &Capture) -> Option<&Artifact> {
     timeline_source(&capture.status.as_ref()?.artifacts)
 }
 
 impl Delivery {
-    /// An artifact of a capture, or what its timeline is made of, whose session the caller may read, if they may read the artifact too.
-    pub(crate) async fn choose(
+    /// The artifact `name` of a capture whose session the caller may read, or the raw capture that
+    /// its timeline is made of. The problem is `RawForbidden` where the artifact needs the right to
+    /// raw captures and the caller lacks it.
+    pub(crate) async fn authorize(
         &self,
         token: &Token,
         (session, capture): (Arc<ProfilingSession>, Arc<Capture>),
         name: &str,
-    ) -> Result<Chosen, Problem> {
+    ) -> Result<AuthorizedArtifact, Problem> {
         let source = || source_of_timeline(&capture).filter(|_| name == TIMELINE);
         let artifact = published(&capture, name).or_else(source);
-        let artifact = artifact.ok_or_else(|| nothing_of_that_name(&capture))?.clone();
+        let artifact = artifact.ok_or_else(|| no_such_artifact(&capture))?.clone();
         if artifact.type_ == Output::Raw || artifact.sensitive {
             let namespace = session.namespace().unwrap_or_default();
             let allowed = self
@@ -102,14 +109,14 @@ impl Delivery {
                 other => other,
             })?;
         }
-        Ok(Chosen {
+        Ok(AuthorizedArtifact {
             session,
             capture,
             artifact,
         })
     }
 
-    /// Passes on an artifact, or a file that is made of the timeline, from whoever holds it.
+    /// Answers with an artifact, or with a file that is made of the timeline, under a file name.
     pub(crate) async fn stream(
         &self,
         token: &Token,
@@ -121,67 +128,68 @@ impl Delivery {
         let is_known = name == TIMELINE || catalogue::artifact(name).is_some();
         let is_made = is_known && published(&capture, name).is_none();
         let source = if is_made { TIMELINE } else { name };
-        let chosen = self.choose(token, (session, capture), source).await?;
+        let authorized = self.authorize(token, (session, capture), source).await?;
         let path = format!(
             "{}/{name}",
-            artifacts_path(&chosen.namespace(), &chosen.capture.name_any())
+            artifacts_path(&authorized.namespace(), &authorized.capture.name_any())
         );
         let answer = if is_made {
             let copy = Serializer::new(String::new())
-                .append_pair("uid", &chosen.uid())
-                .extend_pairs(chosen.stored().map(|stored| ("stored", stored)))
+                .append_pair("uid", &authorized.uid())
+                .extend_pairs(authorized.stored().map(|stored| ("stored", stored)))
                 .finish();
             let paths = ResultPath {
                 elsewhere: format!("{path}?{copy}"),
                 at_home: path,
             };
-            self.result(&[chosen], &paths, &method, headers).await?
+            self.result(&[authorized], &paths, &method, headers).await?
         } else {
-            self.read(&chosen, &path, &method, headers).await?
+            self.read(&authorized, &path, &method, headers).await?
         };
-        Ok(saved_as(answer, name))
+        Ok(with_file_name(answer, name))
     }
 
-    /// An artifact that was published, from the agent of its node or from the object store.
+    /// Answers with a published artifact, from the agent of its node or from the object store.
     pub(crate) async fn read(
         &self,
-        chosen: &Chosen,
+        authorized: &AuthorizedArtifact,
         path: &str,
         method: &Method,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Problem> {
-        let place = agent_of(&chosen.capture);
-        match (&place, self.store.as_ref().filter(|_| chosen.has_copy())) {
-            (None, None) => Err(nobody_has_it()),
-            (Some(place), None) => Ok(self.agents.fetch(place, method.clone(), path, headers).await?),
-            (place, Some(store)) => {
-                if let Some(answer) = self.ask_agent(place.as_ref(), method, path, headers).await {
+        let agent = agent_of(&authorized.capture);
+        match (&agent, self.store.as_ref().filter(|_| authorized.has_copy())) {
+            (None, None) => Err(no_source()),
+            (Some(agent), None) => Ok(self.agents.fetch(agent, method.clone(), path, headers).await?),
+            (agent, Some(store)) => {
+                if let Some(answer) = self.ask_agent(agent.as_ref(), method, path, headers).await {
                     return Ok(answer?);
                 }
-                let turn = self.agents.turn().await?;
+                let permit = self.agents.permit().await?;
                 store
-                    .fetch(&chosen.capture, &chosen.artifact, method, headers, turn)
+                    .fetch(&authorized.capture, &authorized.artifact, method, headers, permit)
                     .await
             }
         }
     }
 
-    /// The result of an analysis, from the agent that holds the first capture, or from any that can read its copy.
+    /// Answers with the result of an analysis, from the agent of the first capture's node, or from
+    /// another agent that can read the capture's copy in the object store.
     pub(crate) async fn result(
         &self,
-        inputs: &[Chosen],
+        inputs: &[AuthorizedArtifact],
         paths: &ResultPath,
         method: &Method,
         headers: &HeaderMap,
     ) -> Result<Response<Body>, Problem> {
-        let first = inputs.first().ok_or_else(nobody_has_it)?;
-        let place = agent_of(&first.capture);
+        let first = inputs.first().ok_or_else(no_source)?;
+        let agent = agent_of(&first.capture);
         let has_copy = self.store.is_some() && first.has_copy();
-        match &place {
-            None if !has_copy => return Err(nobody_has_it()),
-            Some(place) if !has_copy || !self.agents.is_missed(place.address) => {
+        match &agent {
+            None if !has_copy => return Err(no_source()),
+            Some(agent) if !has_copy || !self.agents.is_unreachable(agent.address) => {
                 match self
-                    .ask_for_result(place, inputs, &paths.at_home, method, headers)
+                    .ask_for_result(agent, inputs, &paths.at_home, method, headers)
                     .await
                 {
                     Err(error) if has_copy && error.is_absence() => {
@@ -196,9 +204,9 @@ impl Delivery {
             store.manifest_of(&first.capture)?;
         }
         let mut last = AgentError::Nobody("there is no other".to_owned());
-        for agent in self.agents.others(&first.uid(), place.as_ref()).await? {
+        for other in self.agents.other_agents(&first.uid(), agent.as_ref()).await? {
             match self
-                .ask_for_result(&agent, inputs, &paths.elsewhere, method, headers)
+                .ask_for_result(&other, inputs, &paths.elsewhere, method, headers)
                 .await
             {
                 Err(error @ (AgentError::Unreachable { .. } | AgentError::Slow(_))) => {
@@ -210,16 +218,17 @@ impl Delivery {
         Err(last.into())
     }
 
-    /// The agent's answer; None where it has none and the object store may have.
+    /// The agent's answer; None where the agent lacks the artifact and the object store may have
+    /// it.
     async fn ask_agent(
         &self,
-        place: Option<&AgentAddress>,
+        agent: Option<&AgentAddress>,
         method: &Method,
         path: &str,
         headers: &HeaderMap,
     ) -> Option<Result<Response<Body>, AgentError>> {
-        let place = place.filter(|place| !self.agents.is_missed(place.address))?;
-        match self.agents.fetch(place, method.clone(), path, headers).await {
+        let agent = agent.filter(|agent| !self.agents.is_unreachable(agent.address))?;
+        match self.agents.fetch(agent, method.clone(), path, headers).await {
             Err(error) if error.is_absence() => {
                 tracing::info!(%error, "an artifact comes from the object store instead");
                 None
@@ -229,8 +238,8 @@ impl Delivery {
     }
 }
 
-/// Says under which name a browser saves it.
-pub(crate) fn saved_as(mut answer: Response<Body>, name: &str) -> Response<Body> {
+/// Sets the file name under which a browser saves the answer.
+pub(crate) fn with_file_name(mut answer: Response<Body>, name: &str) -> Response<Body> {
     if answer.status() != StatusCode::NOT_MODIFIED
         && let Ok(value) = HeaderValue::try_from(format!("attachment; filename=\"{name}\""))
     {
@@ -239,12 +248,12 @@ pub(crate) fn saved_as(mut answer: Response<Body>, name: &str) -> Response<Body>
     answer
 }
 
-fn nobody_has_it() -> Problem {
+fn no_source() -> Problem {
     let words = "The capture does not say which agent holds it, and there is no copy in an object store.";
     Problem::NotReady(words.to_owned())
 }
 
-fn nothing_of_that_name(capture: &Capture) -> Problem {
+fn no_such_artifact(capture: &Capture) -> Problem {
     if Phase::of(capture).has_ended() {
         Problem::NotFound("artifact of that name in this capture".to_owned())
     } else {
@@ -252,8 +261,10 @@ fn nothing_of_that_name(capture: &Capture) -> Problem {
     }
 }
 
-/// The agent that serves a capture's artifacts: of the node that the controller chose, at the address that it says itself. Nothing else
-/// of its URL counts: the path is known, only a holder of that node's certificate is talked to, and what is shown is good at that node alone.
+/// The agent that serves a capture's artifacts: on the node that the controller chose, at the
+/// address in the capture's status, which the agent wrote. Nothing else of that URL is used: the
+/// path is fixed, the agent must hold that node's certificate, and the token is valid at that node
+/// alone.
 pub(crate) fn agent_of(capture: &Capture) -> Option<AgentAddress> {
     let url = capture.status.as_ref()?.url.as_deref()?;
     let authority = url.strip_prefix("https://")?.split('/').next()?;

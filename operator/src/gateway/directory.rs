@@ -1,4 +1,4 @@
-//! Which agents there are: the endpoints of their Service, with the node of each.
+//! The directory of agents: the ready endpoints of their Service, with the node of each.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,23 +6,23 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::Client;
 use kube::api::{Api, ListParams};
 
-/// An agent, and the node that it must be of.
+/// The address of an agent, with the node whose certificate it must hold.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct AgentAddress {
-    /// Node that the agent runs on.
+    /// Name of the node that the agent runs on.
     pub(crate) node: String,
-    /// Where it listens.
+    /// IP address and port that the agent listens on.
     pub(crate) address: SocketAddr,
 }
 
-/// Looks agents up.
+/// Looks up the agents in the EndpointSlices of their Service.
 pub(crate) struct Directory {
     slices: Api<EndpointSlice>,
     service: String,
 }
 
 impl Directory {
-    /// Of the agents behind a Service.
+    /// A directory of the agents behind the Service `service` in `namespace`.
     pub(crate) fn new(client: Client, namespace: &str, service: String) -> Self {
         Self {
             slices: Api::namespaced(client, namespace),
@@ -30,7 +30,7 @@ impl Directory {
         }
     }
 
-    /// The agents that are ready now.
+    /// Lists the agents that are ready now. The error is that of the call of the API server.
     pub(crate) async fn agents(&self) -> kube::Result<Vec<AgentAddress>> {
         let of_service = ListParams::default().labels(&format!("kubernetes.io/service-name={}", self.service));
         let slices = self.slices.list(&of_service).await?;
@@ -48,14 +48,14 @@ fn agents_of(slice: &EndpointSlice) -> Vec<AgentAddress> {
         let conditions = endpoint.conditions.as_ref();
         conditions.and_then(|conditions| conditions.ready) != Some(false)
     });
-    let places = ready.filter_map(|endpoint| {
+    let addresses = ready.filter_map(|endpoint| {
         let address: IpAddr = endpoint.addresses.first()?.parse().ok()?;
         Some(AgentAddress {
             node: endpoint.node_name.clone()?,
             address: SocketAddr::new(address, port),
         })
     });
-    places.collect()
+    addresses.collect()
 }
 
 impl std::fmt::Debug for Directory {

@@ -20,17 +20,18 @@ use crate::gateway::progress::Notice;
 /// The path that stands for those of all analyses.
 const TEMPLATE: &str = "/api/profiling/session/{id}/analyses/{name}";
 
-/// Where an operation names the analysis that it runs: it takes the parameters of that and answers with its result in each of its forms.
-const RUNS: &str = "x-analysis";
+/// Where an operation names the analysis that it runs: it takes the parameters of that and answers
+/// with its result in each of its forms.
+const ANALYSIS_EXTENSION: &str = "x-analysis";
 
 /// Where an operation names the analysis whose result it answers with, as JSON.
-const ANSWERS: &str = "x-result";
+const RESULT_EXTENSION: &str = "x-result";
 
-/// The name of a page among the components.
-const PAGE: &str = "AnalysisPage";
+/// Name of the component with the schema of a page.
+const PAGE_COMPONENT: &str = "AnalysisPage";
 
-/// What the names of the types begin with that several analyses share.
-const SHARED: &str = "AnalysisType";
+/// Prefix of the names of types that several analyses share.
+const SHARED_COMPONENT_PREFIX: &str = "AnalysisType";
 
 #[derive(OpenApi)]
 #[openapi(
@@ -54,7 +55,7 @@ impl Modify for Schemes {
         let components = document.components.get_or_insert_default();
         components.add_security_scheme("bearer", SecurityScheme::Http(http));
         let words = "A browser that signed in at /api/sign-in; counts only with `Sec-Fetch-Site: same-origin`.";
-        let cookie = ApiKey::Cookie(ApiKeyValue::with_description(cookie::NAME, words));
+        let cookie = ApiKey::Cookie(ApiKeyValue::with_description(cookie::COOKIE_NAME, words));
         components.add_security_scheme("browser", SecurityScheme::ApiKey(cookie));
     }
 }
@@ -64,8 +65,8 @@ pub(super) fn declared() -> utoipa::openapi::OpenApi {
     Document::openapi()
 }
 
-/// Says of every answer that has no words of its own what its status is, and gives `HEAD` an id beside that of `GET`: the standard asks
-/// for both.
+/// Says of every answer that has no words of its own what its status is, and gives `HEAD` an id
+/// beside that of `GET`: the standard asks for both.
 pub(super) fn describe(document: &mut utoipa::openapi::OpenApi) {
     for item in document.paths.paths.values_mut() {
         if let Some(id) = item.head.as_mut().and_then(|head| head.operation_id.as_mut()) {
@@ -104,8 +105,8 @@ pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, se
         }
         security_schemes = serde_json::to_value(&components.security_schemes)?;
     }
-    let page = hoist(PAGE, Page::json_schema(), &mut schemas);
-    schemas.named.insert(PAGE.to_owned(), page);
+    let page = hoist(PAGE_COMPONENT, Page::json_schema(), &mut schemas);
+    schemas.named.insert(PAGE_COMPONENT.to_owned(), page);
     let mut paths = Map::new();
     for (path, item) in &declared.paths.paths {
         let mut item = serde_json::to_value(item)?;
@@ -120,7 +121,7 @@ pub(super) fn complete(declared: &utoipa::openapi::OpenApi) -> Result<String, se
             paths.insert(path.replace("{name}", definition.name), item);
         }
     }
-    let (responses, parameters) = components::take(&mut paths);
+    let (responses, parameters) = components::extract_shared(&mut paths);
     Ok(lines::text(&json!({
         "openapi": &declared.openapi,
         "info": &declared.info,
@@ -141,7 +142,7 @@ fn resolve(operation: &mut Value, schemas: &mut Schemas) {
         return;
     };
     let mut of = |member| catalogue::find(operation.remove(member)?.as_str()?);
-    let (runs, answers) = (of(RUNS), of(ANSWERS));
+    let (runs, answers) = (of(ANALYSIS_EXTENSION), of(RESULT_EXTENSION));
     if let (Some(definition), Some(Value::Array(parameters))) = (runs, operation.get_mut("parameters")) {
         parameters.extend(parameters_of(definition, schemas));
     }
@@ -197,7 +198,7 @@ fn result_of(definition: &Definition, schemas: &mut Schemas) -> Value {
     content.insert(definition.media_type().to_owned(), json!({"schema": schema}));
     for media_type in definition.formats().iter().filter_map(|format| format.media_type()) {
         let schema = if media_type.ends_with("json") {
-            json!({"$ref": format!("#/components/schemas/{PAGE}")})
+            json!({"$ref": format!("#/components/schemas/{PAGE_COMPONENT}")})
         } else {
             json!({"type": "string"})
         };
@@ -212,15 +213,15 @@ fn parameters_of(definition: &Definition, schemas: &mut Schemas) -> Vec<Value> {
     let others = match definition.inputs {
         InputCount::One => None,
         InputCount::Two => Some((1, 1)),
-        InputCount::Many => Some((0, InputCount::MOST.saturating_sub(1))),
+        InputCount::Many => Some((0, InputCount::MAX_INPUTS.saturating_sub(1))),
     };
-    if let Some((least, most)) = others {
+    if let Some((min, max)) = others {
         all.push(json!({
-            "name": "with", "in": "query", "required": least > 0, "style": "form", "explode": true,
+            "name": "with", "in": "query", "required": min > 0, "style": "form", "explode": true,
             "description": "A further capture, as its session's `session_id` and, where that has several, `/` and the capture's name; \
                             once for each.",
             "schema": {
-                "type": "array", "minItems": least, "maxItems": most,
+                "type": "array", "minItems": min, "maxItems": max,
                 "items": {"type": "string", "pattern": r"^[0-9a-f]{8}(/[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)?$"}
             }
         }));
@@ -257,8 +258,9 @@ fn component(name: &str) -> String {
     format!("Analysis{}", words.collect::<String>())
 }
 
-/// Moves the definitions of a schema among the components, and turns its references to them. Analyses share what they define alike; one that
-/// means something else by a name of another has all of its definitions under names of its own.
+/// Moves the definitions of a schema among the components, and turns its references to them.
+/// Analyses share what they define alike; one that means something else by a name of another has
+/// all of its definitions under names of its own.
 fn hoist(name: &str, mut schema: Value, schemas: &mut Schemas) -> Value {
     let definitions = schema.as_object_mut().and_then(|schema| {
         schema.remove("$schema");
@@ -268,9 +270,13 @@ fn hoist(name: &str, mut schema: Value, schemas: &mut Schemas) -> Value {
         return schema;
     };
     let is_alike = |(inner, definition)| schemas.shared.get(inner).is_none_or(|known| known == definition);
-    let prefix = if definitions.iter().all(is_alike) { SHARED } else { name };
+    let prefix = if definitions.iter().all(is_alike) {
+        SHARED_COMPONENT_PREFIX
+    } else {
+        name
+    };
     for (inner, mut definition) in definitions {
-        if prefix == SHARED {
+        if prefix == SHARED_COMPONENT_PREFIX {
             schemas.shared.insert(inner.clone(), definition.clone());
         }
         turn(prefix, &mut definition);
@@ -348,6 +354,13 @@ mod tests {
     }
 
     #[test]
+    fn a_request_may_require_as_many_categories_as_a_session_may() {
+        let document = document();
+        let schema = &document["components"]["schemas"]["RunOptions"]["properties"]["require"];
+        assert_eq!(schema["maxItems"], flopwatch_api::session::MAX_REQUIREMENTS);
+    }
+
+    #[test]
     fn every_answer_to_get_names_its_body() {
         let document = document();
         for (path, item) in document["paths"].as_object().unwrap() {
@@ -357,7 +370,7 @@ mod tests {
             assert!(is_named, "{path}");
         }
         let text = document.to_string();
-        assert!(!text.contains(RUNS) && !text.contains(ANSWERS));
+        assert!(!text.contains(ANALYSIS_EXTENSION) && !text.contains(RESULT_EXTENSION));
     }
 
     #[test]
@@ -377,7 +390,7 @@ mod tests {
         references(&document, &mut found);
         let repeated = found.iter().filter(|target| target.contains("/AnalysisType")).count();
         let types = document["components"]["schemas"].as_object().unwrap().keys();
-        let types = types.filter(|name| name.starts_with(SHARED)).count();
+        let types = types.filter(|name| name.starts_with(SHARED_COMPONENT_PREFIX)).count();
         assert!(
             repeated > types,
             "analyses share what they define alike: {repeated} references to {types}"

@@ -1,4 +1,5 @@
-//! The parts of a request as handlers take them: what cannot be read of one is a problem for its sender.
+//! The parts of a request as handlers take them: what cannot be read of one is a problem for its
+//! sender.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};

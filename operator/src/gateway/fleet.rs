@@ -1,4 +1,5 @@
-//! What a fleet spends its time on: the rows that agents left in the object store, added up for whoever may list the sessions that they came of.
+//! The kernels and operations that a fleet spends its time on: the rows that agents wrote to the
+//! object store, added up for callers who may list the sessions that the rows came from.
 
 mod answer;
 mod problem;
@@ -11,7 +12,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, State};
-use flopwatch_fleet::{Bounds, Query as Sums, Totals};
+use flopwatch_fleet::{Bounds, Query as FleetQuery, Totals};
 use flopwatch_http::Verb;
 use jiff::{SignedDuration, Timestamp};
 use tokio::sync::Semaphore;
@@ -21,66 +22,68 @@ use crate::gateway::access::SessionAccess;
 use crate::gateway::extract::query;
 use crate::gateway::fleet::answer::FleetTop;
 use crate::gateway::fleet::question::TopQuery;
-use crate::gateway::fleet::read::{Asked, read};
+use crate::gateway::fleet::read::{FleetSelection, read};
 use crate::gateway::problem::{Guarded, Problem, ProblemDetails};
 use crate::gateway::request::is_namespace;
 use crate::gateway::slots::Slots;
 use crate::gateway::store::ObjectStore;
 use crate::gateway::token::Token;
 
-/// Requests whose files are read at once, and those of one user.
-const AT_ONCE: usize = 4;
-const AT_ONCE_EACH: usize = 1;
+/// Most requests whose files are read at once.
+const MAX_CONCURRENT_REQUESTS: usize = 4;
+/// Most requests of one user whose files are read at once.
+const MAX_CONCURRENT_REQUESTS_PER_USER: usize = 1;
 /// Longest reading of the files of one request: clients wait a minute for an answer to begin.
-const LONGEST: Duration = Duration::from_secs(50);
-/// Longest time that is asked for, in days.
-const MOST_DAYS: i64 = 92;
-/// Time that is asked for where nobody says, in hours.
-const USUAL_HOURS: i64 = 24;
-/// Most groups that are told, and as many as are told where nobody says.
-const MOST_GROUPS: u16 = 500;
-const USUAL_GROUPS: u16 = 20;
+const READ_TIMEOUT: Duration = Duration::from_secs(50);
+/// Longest time that a request may cover, in days.
+const MAX_DAYS: i64 = 92;
+/// Time that a request covers where it gives no `since`, in hours.
+const DEFAULT_HOURS: i64 = 24;
+/// Most groups in an answer.
+const MAX_GROUPS: u16 = 500;
+/// Most groups in an answer where the request gives no `limit`.
+const DEFAULT_GROUPS: u16 = 20;
 
 pub(crate) use problem::FleetProblem;
 
-/// The fleet's rows, and the turns of those who have them read; clones share them.
+/// The fleet's rows, with the limits on reading them; clones share them.
 #[derive(Clone, Debug)]
 pub(crate) struct FleetRows {
-    /// Where they are, where there is an object store.
+    /// The object store that holds the rows, where there is one.
     store: Option<Arc<ObjectStore>>,
-    turns: Slots,
-    /// The turn of whoever reads a large file: one at a time, as each may take as much memory as
-    /// the small ones of all.
+    request_slots: Slots,
+    /// The permit to read a large file: one at a time, as each may take as much memory as the small
+    /// files of all requests together.
     large: Arc<Semaphore>,
 }
 
 impl FleetRows {
-    /// Reads rows from `store`.
+    /// The rows in `store`, where there is one.
     pub(crate) fn new(store: Option<Arc<ObjectStore>>) -> Self {
         Self {
             store,
-            turns: Slots::new(AT_ONCE, AT_ONCE_EACH),
+            request_slots: Slots::new(MAX_CONCURRENT_REQUESTS, MAX_CONCURRENT_REQUESTS_PER_USER),
             large: Arc::new(Semaphore::new(1)),
         }
     }
 }
 
-/// The time that is asked for: from the first of them on, and before the second.
+/// The requested time: from the first instant on, and before the second.
 fn period(since: Option<&str>, until: Option<&str>, now: Timestamp) -> Result<(Timestamp, Timestamp), Problem> {
     let parse = |name: &str, text: &str| {
         let parsed = text.parse::<Timestamp>();
         parsed.map_err(|_other| Problem::BadRequest(format!("{name} must be a time as in RFC 3339")))
     };
     let until = until.map_or(Ok(now), |text| parse("until", text))?;
-    let usual = SignedDuration::from_hours(USUAL_HOURS);
+    let usual = SignedDuration::from_hours(DEFAULT_HOURS);
     let since = match since {
         Some(text) => parse("since", text)?,
         None => until.saturating_sub(usual).unwrap_or(Timestamp::MIN),
     };
     let length = until.duration_since(since);
-    if !length.is_positive() || length > SignedDuration::from_hours(24 * MOST_DAYS) {
+    if !length.is_positive() || length > SignedDuration::from_hours(24 * MAX_DAYS) {
         return Err(Problem::BadRequest(format!(
-            "since must be before until, and at most {MOST_DAYS} days"
+            "since must be before until, and at most {MAX_DAYS} days"
         )));
     }
     Ok((since, until))
@@ -91,9 +94,10 @@ fn nanoseconds(time: Timestamp) -> i64 {
     i64::try_from(time.as_nanosecond()).unwrap_or(end)
 }
 
-/// What the fleet spends most time on, over captures of the object store's rows: each counts as often as its schedule's probability says, and every
-/// estimate has its 95 % interval. It needs the right to `list` profilingsessions in the namespace, or in all. Captures that failed, that did not
-/// record it, and files that could not be read are told beside the sums.
+/// What the fleet spends most time on, over captures of the object store's rows: each counts as
+/// often as its schedule's probability says, and every estimate has its 95 % interval. It needs the
+/// right to `list` profilingsessions in the namespace, or in all. Captures that failed, that did
+/// not record it, and files that could not be read are told beside the sums.
 #[utoipa::path(get, path = "/api/fleet/top", tag = "fleet", params(TopQuery),
     responses(
         (status = 200, body = FleetTop),
@@ -114,9 +118,9 @@ pub(crate) async fn top(
         limit,
         drawn_only,
     } = query(asked_for)?;
-    let limit = limit.unwrap_or(USUAL_GROUPS);
-    if !(1..=MOST_GROUPS).contains(&limit) {
-        return Err(Problem::BadRequest(format!("limit must be 1 to {MOST_GROUPS}")));
+    let limit = limit.unwrap_or(DEFAULT_GROUPS);
+    if !(1..=MAX_GROUPS).contains(&limit) {
+        return Err(Problem::BadRequest(format!("limit must be 1 to {MAX_GROUPS}")));
     }
     if namespace.as_deref().is_some_and(|name| !is_namespace(name)) {
         return Err(Problem::BadRequest("namespace must be the name of one".to_owned()));
@@ -125,21 +129,21 @@ pub(crate) async fn top(
     let asked_namespace = namespace.as_deref().unwrap_or_default();
     let user = access.allow(&token, Verb::List, asked_namespace, None, false).await?;
     let store = rows.store.as_ref().ok_or(FleetProblem::NoObjectStore)?;
-    let _turn = rows.turns.take(&user).map_err(FleetProblem::from)?;
-    let sums = Sums {
+    let _slot = rows.request_slots.take(&user).map_err(FleetProblem::from)?;
+    let fleet_query = FleetQuery {
         group_by: by.group(),
         categories: [by.category().name().to_owned()].into(),
         from_ns: nanoseconds(since),
         until_ns: nanoseconds(until),
         drawn_only,
     };
-    let asked = Asked {
+    let selection = FleetSelection {
         namespace: namespace.clone(),
-        sums: sums.clone(),
+        query: fleet_query.clone(),
     };
-    let totals = Totals::new(sums, Bounds::default());
-    let reading = read(store.bucket(), asked, totals, &rows.large);
-    let found = timeout(LONGEST, reading).await;
+    let totals = Totals::new(fleet_query, Bounds::default());
+    let reading = read(store.bucket(), selection, totals, &rows.large);
+    let found = timeout(READ_TIMEOUT, reading).await;
     let found = found.map_err(|_elapsed| FleetProblem::Slow)??;
     let about = answer::About {
         by,
@@ -148,8 +152,9 @@ pub(crate) async fn top(
         until: until.to_string(),
         drawn_only,
     };
-    let told = tokio::task::spawn_blocking(move || FleetTop::of(about, &found, usize::from(limit))).await;
-    told.map(Json)
+    let summarized = tokio::task::spawn_blocking(move || FleetTop::of(about, &found, usize::from(limit))).await;
+    summarized
+        .map(Json)
         .map_err(|error| Problem::Own(format!("the sums of the fleet ended early: {error}")))
 }
 
@@ -160,15 +165,15 @@ mod tests {
     #[test]
     fn a_time_is_asked_for_by_its_ends_and_is_a_day_where_nobody_says() {
         let now: Timestamp = "2026-11-25T12:00:00Z".parse().unwrap();
-        let told = |since, until| {
+        let parsed = |since, until| {
             let (since, until) = period(since, until, now).ok()?;
             Some((since.to_string(), until.to_string()))
         };
         let pair = |since: &str, until: &str| Some((since.to_owned(), until.to_owned()));
-        assert_eq!(told(None, None), pair("2026-11-24T12:00:00Z", "2026-11-25T12:00:00Z"));
-        let week = told(Some("2026-11-18T00:00:00+01:00"), None);
+        assert_eq!(parsed(None, None), pair("2026-11-24T12:00:00Z", "2026-11-25T12:00:00Z"));
+        let week = parsed(Some("2026-11-18T00:00:00+01:00"), None);
         assert_eq!(week, pair("2026-11-17T23:00:00Z", "2026-11-25T12:00:00Z"));
-        let day = told(None, Some("2026-11-02T00:00:00Z"));
+        let day = parsed(None, Some("2026-11-02T00:00:00Z"));
         assert_eq!(day, pair("2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z"));
         for (since, until) in [
             (Some("yesterday"), None),
@@ -177,7 +182,7 @@ mod tests {
             (Some("2026-08-01T00:00:00Z"), None),
             (Some("2026-11-26T00:00:00Z"), None),
         ] {
-            assert_eq!(told(since, until), None, "{since:?} {until:?}");
+            assert_eq!(parsed(since, until), None, "{since:?} {until:?}");
         }
     }
 }

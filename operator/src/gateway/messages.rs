@@ -28,14 +28,15 @@ pub(crate) use timeline::{TimelineEvents, TimelineQuery, TimelineState, Timeline
 pub(crate) struct RunRequest {
     /// What to profile with.
     pub(crate) mode: Mode,
-    /// Which pods. Without pods, selector or template the namespace's own default counts: its ConfigMap `flopwatch-run`.
+    /// Which pods. Without pods, selector or template the namespace's own default counts: its
+    /// ConfigMap `flopwatch-run`.
     #[serde(default)]
     pub(crate) target: RunTarget,
     /// How to profile them.
     #[serde(default)]
     pub(crate) options: RunOptions,
-    /// Further fields of text, such as `solver`: kept with the session and given back. At most 16, of at most 1024 bytes; names of
-    /// letters, digits, `-`, `_` and `.`.
+    /// Further fields of text, such as `solver`: kept with the session and given back. At most 16,
+    /// of at most 1024 bytes; names of letters, digits, `-`, `_` and `.`.
     #[serde(flatten)]
     pub(crate) further: BTreeMap<String, String>,
 }
@@ -44,7 +45,8 @@ pub(crate) struct RunRequest {
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RunTarget {
-    /// Their namespace; default: the one that the cluster's administrator chose for requests that name none.
+    /// Their namespace; default: the one that the cluster's administrator chose for requests that
+    /// name none.
     #[schema(max_length = 63, pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$")]
     pub(crate) namespace: Option<String>,
     /// Name of one pod.
@@ -52,13 +54,14 @@ pub(crate) struct RunTarget {
     pub(crate) pod: Option<String>,
     /// Labels of pods.
     pub(crate) selector: Option<BTreeMap<String, String>>,
-    /// A pod to make, prepared, run once and deleted with the session: `metadata` (labels and annotations) and `spec` as in a Pod. The
-    /// further fields of the request are among its annotations as `request.flopwatch.dev/NAME`, where its program can read them by the
-    /// downward API. The caller must be allowed to create pods there.
+    /// A pod to make, prepared, run once and deleted with the session: `metadata` (labels and
+    /// annotations) and `spec` as in a Pod. The further fields of the request are among its
+    /// annotations as `request.flopwatch.dev/NAME`, where its program can read them by the downward
+    /// API. The caller must be allowed to create pods there.
     #[schema(value_type = Option<Object>)]
     pub(crate) template: Option<PodTemplate>,
-    /// Name of a pod to copy: the copy is made prepared, run once, and deleted when its captures have ended. The caller must be allowed to
-    /// create pods there.
+    /// Name of a pod to copy: the copy is made prepared, run once, and deleted when its captures
+    /// have ended. The caller must be allowed to create pods there.
     #[schema(max_length = 253)]
     pub(crate) replica_of: Option<String>,
     /// Most pods to take of those with the labels.
@@ -73,14 +76,14 @@ pub(crate) struct RunTarget {
 /// A session that was made.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunAccepted {
-    /// Its id in paths.
+    /// ID of the session, as paths have it.
     #[schema(pattern = "^[0-9a-f]{8}$")]
     pub(crate) session_id: String,
     /// Always `pending`.
     pub(crate) status: SessionState,
     /// Its namespace in the cluster.
     pub(crate) namespace: String,
-    /// Its name there.
+    /// Name of the session in its namespace.
     pub(crate) name: String,
 }
 
@@ -92,7 +95,8 @@ pub(crate) enum SessionState {
     Pending,
     /// At least one is.
     Running,
-    /// It ended with results: every capture succeeded, or, with the reason `PartiallySucceeded`, some did.
+    /// It ended with results: every capture succeeded, or, with the reason `PartiallySucceeded`,
+    /// some did.
     Completed,
     /// It ended without any; `reason` says how.
     Failed,
@@ -130,11 +134,11 @@ pub(crate) fn reason_of(session: &ProfilingSession) -> Option<(&str, &str)> {
 /// A session.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SessionItem {
-    /// Its id in paths.
+    /// ID of the session, as paths have it.
     pub(crate) session_id: String,
     /// Its namespace in the cluster.
     namespace: String,
-    /// Its name there.
+    /// Name of the session in its namespace.
     name: String,
     /// What it profiles with.
     mode: String,
@@ -197,7 +201,8 @@ pub(crate) struct ListQuery {
     pub(crate) status: Option<SessionState>,
     /// Sessions of this mode.
     pub(crate) mode: Option<Mode>,
-    /// Most sessions on the page, 1 to 1000. Without it a list has all sessions, up to 1000; where there are more it has `next`.
+    /// Most sessions on the page, 1 to 1000. Without it a list has all sessions, up to 1000; where
+    /// there are more it has `next`.
     #[param(minimum = 1, maximum = 1000, default = 1000)]
     pub(crate) limit: Option<u16>,
     /// What the page before gave as `next`.
@@ -210,7 +215,7 @@ pub(crate) struct ListQuery {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct TargetQuery {
-    /// Their namespace.
+    /// Namespace of the pods.
     #[param(max_length = 63, pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", example = "team")]
     pub(crate) namespace: String,
 }
@@ -303,7 +308,7 @@ impl CaptureItem {
 /// An artifact of a capture.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ArtifactItem {
-    /// Its name, for paths.
+    /// Name of the artifact, as paths have it.
     name: String,
     /// Which output it is: Timeline, Summary, Raw.
     r#type: &'static str,
@@ -337,17 +342,17 @@ pub(crate) struct ArtifactList {
     pub(crate) capture: String,
     pub(crate) artifacts: Vec<ArtifactItem>,
     /// What is made of the timeline on demand.
-    pub(crate) forms: Vec<DerivedItem>,
+    pub(crate) derived: Vec<DerivedItem>,
 }
 
 /// A derived artifact of a timeline.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct DerivedItem {
-    /// Its name, for paths.
+    /// Name of the artifact, as paths have it.
     name: &'static str,
     /// Media type.
     media_type: &'static str,
-    /// What it is.
+    /// What the artifact holds.
     about: &'static str,
 }
 

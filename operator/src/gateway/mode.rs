@@ -49,7 +49,7 @@ impl ToSchema for Mode {}
 /// A mode and what it is.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModeItem {
-    /// Its name in requests.
+    /// Name of the mode, as requests have it.
     id: Mode,
     /// What it gives.
     description: &'static str,

@@ -1,4 +1,4 @@
-//! What the gateway shows to the agents: a token for each node, which no other node's agent takes.
+//! The gateway's tokens for the agents: one for each node, which no other node's agent accepts.
 
 use std::time::Duration;
 
@@ -14,54 +14,54 @@ use tokio::time::timeout;
 use crate::gateway::agents::AgentError;
 use crate::lru::lru;
 
-/// Validity that is asked for, in seconds: the least that the API server gives.
-const LIFE: i64 = 600;
+/// Requested validity of a token, in seconds: the least that the API server grants.
+const TOKEN_LIFETIME_SECONDS: i64 = 600;
 /// How long a token is used, so that one that is shown stays valid while its answer is under way.
-const USED: Duration = Duration::from_mins(5);
-/// Longest wait for one.
-const DEADLINE: Duration = Duration::from_secs(5);
-/// Nodes whose tokens are kept.
-const KEPT: u64 = 1024;
+const TOKEN_TTL: Duration = Duration::from_mins(5);
+/// Longest wait for a token.
+const TOKEN_TIMEOUT: Duration = Duration::from_secs(5);
+/// Most nodes whose tokens are cached.
+const MAX_CACHED_TOKENS: u64 = 1024;
 
-/// Who the gateway is among the service accounts.
+/// The service account and pod that the gateway runs as.
 #[derive(Clone, Debug)]
 pub struct GatewayIdentity {
     /// Namespace of its service account and of its pod.
     pub namespace: String,
-    /// The service account.
+    /// Name of the service account.
     pub account: String,
     /// Name and UID of its pod: tokens are bound to it and end with it. None outside of a pod.
     pub pod: Option<(String, String)>,
 }
 
-/// Makes and keeps the tokens.
+/// Requests and caches the tokens.
 pub(crate) struct NodeTokens {
     accounts: Api<ServiceAccount>,
     identity: GatewayIdentity,
-    kept: Cache<String, HeaderValue>,
+    cached: Cache<String, HeaderValue>,
 }
 
 impl NodeTokens {
-    /// `client` is the gateway's own.
+    /// Requests tokens of `identity` with `client`, the gateway's own.
     pub(crate) fn new(client: Client, identity: GatewayIdentity) -> Self {
         Self {
             accounts: Api::namespaced(client, &identity.namespace),
             identity,
-            kept: lru(KEPT).time_to_live(USED).build(),
+            cached: lru(MAX_CACHED_TOKENS).time_to_live(TOKEN_TTL).build(),
         }
     }
 
     /// The value of `Authorization` for the agent of a node.
-    pub(crate) async fn of(&self, node: &str) -> Result<HeaderValue, AgentError> {
-        if let Some(token) = self.kept.get(node) {
+    pub(crate) async fn bearer_for(&self, node: &str) -> Result<HeaderValue, AgentError> {
+        if let Some(token) = self.cached.get(node) {
             return Ok(token);
         }
-        let token = self.ask(node).await?;
-        self.kept.insert(node.to_owned(), token.clone());
+        let token = self.request_token(node).await?;
+        self.cached.insert(node.to_owned(), token.clone());
         Ok(token)
     }
 
-    async fn ask(&self, node: &str) -> Result<HeaderValue, AgentError> {
+    async fn request_token(&self, node: &str) -> Result<HeaderValue, AgentError> {
         let failed = |what: String| AgentError::Own(format!("a token for the agent of node {node}: {what}"));
         let pod = self.identity.pod.as_ref().map(|(name, uid)| BoundObjectReference {
             api_version: Some("v1".to_owned()),
@@ -73,7 +73,7 @@ impl NodeTokens {
             spec: TokenRequestSpec {
                 audiences: vec![agent_audience(node)],
                 bound_object_ref: pod,
-                expiration_seconds: Some(LIFE),
+                expiration_seconds: Some(TOKEN_LIFETIME_SECONDS),
             },
             ..TokenRequest::default()
         };
@@ -81,7 +81,7 @@ impl NodeTokens {
         let made = self
             .accounts
             .create_token_request(&self.identity.account, &params, &request);
-        let made = timeout(DEADLINE, made)
+        let made = timeout(TOKEN_TIMEOUT, made)
             .await
             .map_err(|_elapsed| failed("the API server did not answer in time".to_owned()))?
             .map_err(|error| failed(error.to_string()))?;

@@ -19,8 +19,9 @@ pub(crate) struct RunOptions {
     /// How long to wait for targets and a turn, in seconds.
     #[schema(minimum = 1, maximum = 86_400)]
     pub(crate) start_deadline_seconds: Option<i32>,
-    /// Categories of the timeline that must hold events for success, such as `cuda_kernel` and `nvtx_range`.
-    #[schema(value_type = Option<Vec<String>>, max_items = 20)]
+    /// Categories of the timeline that must hold events for success, such as `cuda_kernel` and
+    /// `nvtx_range`.
+    #[schema(value_type = Option<Vec<String>>, max_items = 23)]
     pub(crate) require: Option<Vec<Category>>,
     /// What to publish: Timeline, Summary, Raw.
     #[schema(value_type = Option<Vec<String>>, max_items = 3)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use axum::http::header::ALLOW;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use flopwatch_artifacts::object_store::BucketError;
+use flopwatch_artifacts::object_store::ObjectStoreError;
 use flopwatch_http::{Denied, Unsatisfiable, problem};
 use serde::Serialize;
 use utoipa::openapi::{ContentBuilder, Ref, RefOr, ResponseBuilder, ResponsesBuilder};
@@ -41,7 +41,7 @@ pub(crate) enum Problem {
     Refused {
         /// Its status: 400, 403, 404, 409, 422 or 429.
         status: StatusCode,
-        /// What it says.
+        /// Message of the API server.
         message: String,
     },
     /// The API server did not answer.
@@ -64,7 +64,7 @@ pub(crate) enum Problem {
     /// The node's agent did not answer as it should.
     Agent(AgentError),
     /// The object store did not.
-    Store(BucketError),
+    Store(ObjectStoreError),
     /// There are no sums of the fleet.
     Fleet(FleetProblem),
     /// No byte of the range is in the artifact.
@@ -199,9 +199,9 @@ impl Problem {
             Self::Fleet(problem) => problem.describe(),
             Self::Store(error) => {
                 let (status, reason) = match error {
-                    BucketError::Corrupt { .. } | BucketError::Unverified(_) => (StatusCode::BAD_GATEWAY, "Corrupt"),
-                    BucketError::Missing(_) => (StatusCode::NOT_FOUND, "NotFound"),
-                    BucketError::Slow { .. } => (StatusCode::GATEWAY_TIMEOUT, "ObjectStoreSlow"),
+                    ObjectStoreError::Corrupt { .. } | ObjectStoreError::Unverified(_) => (StatusCode::BAD_GATEWAY, "Corrupt"),
+                    ObjectStoreError::Missing(_) => (StatusCode::NOT_FOUND, "NotFound"),
+                    ObjectStoreError::Slow { .. } => (StatusCode::GATEWAY_TIMEOUT, "ObjectStoreSlow"),
                     _ => (StatusCode::SERVICE_UNAVAILABLE, "ObjectStore"),
                 };
                 (status, reason, format!("The node cannot give it, and {error}."))
@@ -249,10 +249,11 @@ impl IntoResponse for Problem {
 /// What the document says of a path that asks for a token, beside success.
 pub(crate) enum Guarded {}
 
-/// Likewise, of a path of one session.
+/// What the document says of a path of one session that asks for a token, beside success.
 pub(crate) enum OfSession {}
 
-/// Likewise, of a path of one capture: there may be none yet, or several and none named.
+/// What the document says of a path of one capture, beside success: there may be none yet, or
+/// several and none named.
 pub(crate) enum OfCapture {}
 
 /// What may come of an artifact on its way from the agent, beside the whole or a part.

@@ -1,4 +1,4 @@
-//! Results under the paths that clients of an earlier PyTorch profiling suite know.
+//! Results of analyses under the paths that clients of an earlier PyTorch profiling suite use.
 
 #![allow(
     unused_qualifications,
@@ -27,8 +27,9 @@ use crate::gateway::problem::{OfCapture, Problem, Transfer};
 use crate::gateway::sessions::{Filter, id_of};
 use crate::gateway::token::Token;
 
-/// Newest sessions among which the latest that the caller may read is looked for: each may cost a review of its rights.
-const LOOKED_AT: usize = 64;
+/// Most of the newest sessions that are searched for the latest one that the caller may read: each
+/// may cost a review of the caller's right.
+const MAX_SESSIONS_SEARCHED: usize = 64;
 
 /// What is asked for; everything else is a parameter of the analysis.
 #[derive(Debug, Default, IntoParams)]
@@ -46,13 +47,13 @@ pub(crate) struct ProfilerQuery {
 
 impl ProfilerQuery {
     fn read(pairs: Vec<(String, String)>) -> Result<Self, Problem> {
-        let mut asked = Self::default();
+        let mut request = Self::default();
         for (name, value) in pairs {
             let slot = match name.as_str() {
-                "session" => &mut asked.session,
-                "capture" => &mut asked.capture,
+                "session" => &mut request.session,
+                "capture" => &mut request.capture,
                 _ => {
-                    asked.parameters.push((name, value));
+                    request.parameters.push((name, value));
                     continue;
                 }
             };
@@ -60,7 +61,7 @@ impl ProfilerQuery {
                 return Err(Problem::BadRequest(format!("{name} is given more than once")));
             }
         }
-        Ok(asked)
+        Ok(request)
     }
 }
 
@@ -71,7 +72,7 @@ async fn latest(access: &SessionAccess, token: &Token) -> Result<(Arc<ProfilingS
         ..Filter::default()
     };
     let mut refused = None;
-    for session in access.sessions.page(&filter, None, LOOKED_AT).sessions {
+    for session in access.sessions.page(&filter, None, MAX_SESSIONS_SEARCHED).sessions {
         let captures = access.sessions.captures_of(&session);
         let with_timeline = captures
             .into_iter()
@@ -96,8 +97,8 @@ async fn latest(access: &SessionAccess, token: &Token) -> Result<(Arc<ProfilingS
     Err(Problem::NotFound("session with a timeline".to_owned()))
 }
 
-/// A request for one of these results.
-pub(crate) struct Asked {
+/// A request for a result under one of these paths.
+pub(crate) struct ProfilerRequest {
     delivery: Delivery,
     token: Token,
     method: Method,
@@ -105,7 +106,7 @@ pub(crate) struct Asked {
     headers: HeaderMap,
 }
 
-impl<S> FromRequestParts<S> for Asked
+impl<S> FromRequestParts<S> for ProfilerRequest
 where
     S: Send + Sync,
     Arc<Cookies>: FromRef<S>,
@@ -126,8 +127,8 @@ where
     }
 }
 
-impl Asked {
-    /// The result of `analysis`.
+impl ProfilerRequest {
+    /// Answers with the result of `analysis`.
     async fn answer(self, analysis: &str) -> Result<Response<Body>, Problem> {
         let Self {
             delivery,
@@ -149,52 +150,59 @@ impl Asked {
     }
 }
 
-/// `total_time_us`, `cpu_active_time_us`, `gpu_active_time_us` and `overlap_time_us`: the analysis `profiler-timeline`, with its parameters.
+/// `total_time_us`, `cpu_active_time_us`, `gpu_active_time_us` and `overlap_time_us`: the analysis
+/// `profiler-timeline`, with its parameters.
 #[utoipa::path(method(get, head), path = "/api/profiler/timeline", tag = "analyses",
     params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-timeline"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
-pub(crate) async fn profiler_timeline(asked: Asked) -> Result<Response<Body>, Problem> {
-    asked.answer("profiler-timeline").await
+pub(crate) async fn profiler_timeline(request: ProfilerRequest) -> Result<Response<Body>, Problem> {
+    request.answer("profiler-timeline").await
 }
 
-/// `kernels`, each with `name` and `cuda_time_us`: the analysis `profiler-kernels`, with its parameters.
+/// `kernels`, each with `name` and `cuda_time_us`: the analysis `profiler-kernels`, with its
+/// parameters.
 #[utoipa::path(method(get, head), path = "/api/profiler/kernels", tag = "analyses",
     params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-kernels"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
-pub(crate) async fn profiler_kernels(asked: Asked) -> Result<Response<Body>, Problem> {
-    asked.answer("profiler-kernels").await
+pub(crate) async fn profiler_kernels(request: ProfilerRequest) -> Result<Response<Body>, Problem> {
+    request.answer("profiler-kernels").await
 }
 
-/// `gpu_idle_time_pct`, `compute_time_pct`, `communication_time_pct`, `top_kernels`, `recommendations` and `bottlenecks`: the analysis `profiler-hta`.
+/// `gpu_idle_time_pct`, `compute_time_pct`, `communication_time_pct`, `top_kernels`,
+/// `recommendations` and `bottlenecks`: the analysis `profiler-hta`.
 #[utoipa::path(method(get, head), path = "/api/profiler/hta", tag = "analyses",
     params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-hta"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
-pub(crate) async fn profiler_hta(asked: Asked) -> Result<Response<Body>, Problem> {
-    asked.answer("profiler-hta").await
+pub(crate) async fn profiler_hta(request: ProfilerRequest) -> Result<Response<Body>, Problem> {
+    request.answer("profiler-hta").await
 }
 
-/// `speedup` (null without an eager capture beside), `compile_time_ms`, `graph_breaks`, `total_graph_breaks`, `fusion_ratio`, `ops_before_fusion`,
-/// `ops_after_fusion` and `recommendations`: the analysis `profiler-compile`. `with=SESSION_ID/CAPTURE` names a capture of the eager program.
+/// `speedup` (null without an eager capture beside), `compile_time_ms`, `graph_breaks`,
+/// `total_graph_breaks`, `fusion_ratio`, `ops_before_fusion`, `ops_after_fusion` and
+/// `recommendations`: the analysis `profiler-compile`. `with=SESSION_ID/CAPTURE` names a capture of
+/// the eager program.
 #[utoipa::path(method(get, head), path = "/api/profiler/compile", tag = "analyses",
     params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-compile"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
-pub(crate) async fn profiler_compile(asked: Asked) -> Result<Response<Body>, Problem> {
-    asked.answer("profiler-compile").await
+pub(crate) async fn profiler_compile(request: ProfilerRequest) -> Result<Response<Body>, Problem> {
+    request.answer("profiler-compile").await
 }
 
-/// `points`, each with `time_ms` and `allocated_mb`, `peak_allocated_mb` and `peak_time_ms`: the analysis `profiler-memory`, with its parameters.
+/// `points`, each with `time_ms` and `allocated_mb`, `peak_allocated_mb` and `peak_time_ms`: the
+/// analysis `profiler-memory`, with its parameters.
 #[utoipa::path(method(get, head), path = "/api/profiler/memory", tag = "analyses",
     params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("profiler-memory"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
-pub(crate) async fn profiler_memory(asked: Asked) -> Result<Response<Body>, Problem> {
-    asked.answer("profiler-memory").await
+pub(crate) async fn profiler_memory(request: ProfilerRequest) -> Result<Response<Body>, Problem> {
+    request.answer("profiler-memory").await
 }
 
-/// The flame graph of GPU time, or of CPU time with `weight=cpu`: the analysis `flame-graph`, with its parameters, of which clients know
-/// `min_duration_us`, `max_depth` and `group_small_kernels`. As JSON it is what d3-flame-graph draws; `format=html` is a page of its own.
+/// The flame graph of GPU time, or of CPU time with `weight=cpu`: the analysis `flame-graph`, with
+/// its parameters, of which clients know `min_duration_us`, `max_depth` and `group_small_kernels`.
+/// As JSON it is what d3-flame-graph draws; `format=html` is a page of its own.
 #[utoipa::path(method(get, head), path = "/api/profiler/flame", tag = "analyses",
     params(ProfilerQuery, TransferHeaders), extensions(("x-analysis" = json!("flame-graph"))),
     responses((status = 200), (status = 206, description = "A part of it."), OfCapture, Transfer))]
-pub(crate) async fn profiler_flame(asked: Asked) -> Result<Response<Body>, Problem> {
-    asked.answer("flame-graph").await
+pub(crate) async fn profiler_flame(request: ProfilerRequest) -> Result<Response<Body>, Problem> {
+    request.answer("flame-graph").await
 }

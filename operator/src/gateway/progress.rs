@@ -1,7 +1,8 @@
-//! Where a session stands, told as it changes: notices of sessions, and the server-sent events of one, fed from the watches.
+//! The progress of a session: notices of its state, made as the watches report changes, and the
+//! stream of server-sent events of one session.
 //!
-//! What is told is the session's present state and not a history, so a client that comes back hears what is so now, and nothing
-//! when that is what it heard last (`Last-Event-ID`).
+//! A notice is the session's present state and not a history: a client that comes back is sent the
+//! state of now, and nothing when that is the one it was sent last (`Last-Event-ID`).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -25,10 +26,10 @@ use crate::gateway::mode::Mode;
 use crate::gateway::sessions::id_of;
 use crate::gateway::slots::{Slot, Slots};
 
-/// How long one stream lasts: a client that comes back has its rights looked at again.
-pub(super) const LIFE: Duration = Duration::from_mins(5);
-/// Changes that come together are told together.
-pub(super) const COALESCE: Duration = Duration::from_millis(100);
+/// How long one stream lasts: a client that comes back has its rights reviewed again.
+pub(super) const STREAM_LIFETIME: Duration = Duration::from_mins(5);
+/// How long changes are collected before the state of then is sent.
+pub(super) const COALESCE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// What is told of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -115,7 +116,7 @@ impl Notice {
 }
 
 /// What was asked for.
-fn started(session: &ProfilingSession) -> Notice {
+fn started_notice(session: &ProfilingSession) -> Notice {
     let field = |name: &str| {
         let annotations = session.annotations();
         annotations.get(&format!("{REQUEST_ANNOTATION_PREFIX}{name}")).cloned()
@@ -129,7 +130,7 @@ fn started(session: &ProfilingSession) -> Notice {
 }
 
 /// What is so now.
-fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
+fn current_notice(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
     let session_id = id_of(session).unwrap_or_default().to_owned();
     let status = state_of(session);
     let (reason, reply) = reason_of(session).unwrap_or_default();
@@ -171,46 +172,47 @@ fn present(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Notice {
 }
 
 /// The end of a session that was deleted.
-fn gone(id: &str) -> Notice {
+fn deleted_notice(id: &str) -> Notice {
     Notice::Error {
         session_id: id.to_owned(),
         error: "Deleted: the session is gone".to_owned(),
     }
 }
 
-/// What is to be told of a session: made with each change, once, and shared by all who listen.
+/// The state of a session as its listeners are notified of it: made once with each change, and
+/// shared by all listeners.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// The session's id.
     pub(crate) id: String,
     /// Namespace of the session.
     pub(crate) namespace: String,
-    /// What was asked for.
+    /// The notice `profiling_started`.
     pub(crate) started: Notice,
-    /// Where it stands.
+    /// The notice of the present state.
     pub(crate) now: Notice,
-    /// Tells states apart.
+    /// Hash of `now`, in 16 hexadecimal digits: two states with the same digest are the same.
     pub(crate) digest: String,
-    /// Whether it was deleted.
+    /// Whether the session was deleted.
     pub(crate) is_gone: bool,
 }
 
 impl Snapshot {
-    /// As session and captures say.
+    /// The snapshot of a session with its captures.
     pub(crate) fn of(session: &ProfilingSession, captures: &[Arc<Capture>]) -> Self {
-        let now = present(session, captures);
+        let now = current_notice(session, captures);
         Self {
             id: id_of(session).unwrap_or_default().to_owned(),
             namespace: session.namespace().unwrap_or_default(),
-            started: started(session),
+            started: started_notice(session),
             digest: digest(&now),
             now,
             is_gone: false,
         }
     }
 
-    /// Once it was deleted.
-    pub(crate) fn gone(before: &Self) -> Self {
+    /// The snapshot of a session that was deleted, after `before`.
+    pub(crate) fn deleted(before: &Self) -> Self {
         Self {
             namespace: before.namespace.clone(),
             started: before.started.clone(),
@@ -218,9 +220,9 @@ impl Snapshot {
         }
     }
 
-    /// Of a session that was there and is no more, whatever it was.
+    /// The snapshot of a session that is gone and of which only the id is known.
     pub(crate) fn lost(id: &str) -> Self {
-        let now = gone(id);
+        let now = deleted_notice(id);
         Self {
             id: id.to_owned(),
             namespace: String::new(),
@@ -233,74 +235,78 @@ impl Snapshot {
     }
 }
 
-/// What clients that listen to sessions are served with; clones share it.
+/// The parts that a client which listens to sessions is served with; clones share them.
 #[derive(Clone)]
 pub(crate) struct Subscriptions {
     pub(crate) access: SessionAccess,
-    /// Places for clients that listen, by their users' names.
+    /// Slots for clients that listen, by their users' names.
     pub(crate) listeners: Slots,
 }
 
 /// One client that listens.
 pub(crate) struct Listener {
-    /// Where its session stands.
+    /// The present state of the session.
     pub(crate) snapshot: watch::Receiver<Arc<Snapshot>>,
-    /// What it heard last, if it was here before.
-    pub(crate) heard: Option<String>,
-    /// Its place among those who may listen at once.
+    /// `Last-Event-ID` of a client that comes back: the digest of the state that it was sent last.
+    pub(crate) last_event_id: Option<String>,
+    /// The slot that the client holds while it listens.
     pub(crate) slot: Slot,
 }
 
-struct Listening {
+struct EventStreamState {
     snapshot: watch::Receiver<Arc<Snapshot>>,
-    heard: Option<String>,
-    greets: bool,
+    last_event_id: Option<String>,
+    send_started: bool,
     until: Instant,
-    over: bool,
+    ended: bool,
 }
 
 impl Listener {
-    /// What it is told, until the session ended or its time is over.
+    /// The events for the client, until the session has ended or [`STREAM_LIFETIME`] is over.
     pub(crate) fn listen(self) -> impl Stream<Item = Result<Event, Infallible>> + Send {
-        let Self { snapshot, heard, slot } = self;
-        let listening = Listening {
+        let Self {
             snapshot,
-            greets: heard.is_none(),
-            heard,
-            until: Instant::now() + LIFE,
-            over: false,
+            last_event_id,
+            slot,
+        } = self;
+        let stream_state = EventStreamState {
+            snapshot,
+            send_started: last_event_id.is_none(),
+            last_event_id,
+            until: Instant::now() + STREAM_LIFETIME,
+            ended: false,
         };
-        futures::stream::unfold((listening, slot), async |(mut listening, slot)| {
-            let event = listening.next().await?;
-            Some((Ok(event), (listening, slot)))
+        futures::stream::unfold((stream_state, slot), async |(mut stream_state, slot)| {
+            let event = stream_state.next().await?;
+            Some((Ok(event), (stream_state, slot)))
         })
     }
 }
 
-impl Listening {
+impl EventStreamState {
     async fn next(&mut self) -> Option<Event> {
-        if std::mem::take(&mut self.greets) {
+        if std::mem::take(&mut self.send_started) {
             let snapshot = Arc::clone(&self.snapshot.borrow());
             return event(&snapshot.started, None);
         }
-        while !self.over {
+        while !self.ended {
             let snapshot = Arc::clone(&self.snapshot.borrow_and_update());
-            self.over = snapshot.now.is_last();
-            if self.heard.as_ref() != Some(&snapshot.digest) {
-                self.heard = Some(snapshot.digest.clone());
+            self.ended = snapshot.now.is_last();
+            if self.last_event_id.as_ref() != Some(&snapshot.digest) {
+                self.last_event_id = Some(snapshot.digest.clone());
                 return event(&snapshot.now, Some(&snapshot.digest));
             }
-            if self.over {
+            if self.ended {
                 break;
             }
             timeout_at(self.until, self.snapshot.changed()).await.ok()?.ok()?;
-            sleep(COALESCE).await;
+            sleep(COALESCE_INTERVAL).await;
         }
         None
     }
 }
 
-/// Tells states apart.
+/// The first 16 hexadecimal digits of the SHA-256 of a notice.
 fn digest(notice: &Notice) -> String {
     // A notice is JSON: there is none that is not.
     let text = serde_json::to_vec(notice).unwrap_or_default();
@@ -351,22 +357,22 @@ mod tests {
     fn names_and_keys_are_those_of_the_design() {
         let cases = [
             (
-                started(&session("Unknown")),
+                started_notice(&session("Unknown")),
                 "profiling_started",
                 json!({"session_id": "0badcafe", "solver": null, "mesh": "wing.msh", "mode": "auto"}),
             ),
             (
-                present(&session("True"), &[]),
+                current_notice(&session("True"), &[]),
                 "profiling_complete",
                 json!({"session_id": "0badcafe", "status": "completed"}),
             ),
             (
-                present(&session("False"), &[]),
+                current_notice(&session("False"), &[]),
                 "profiling_error",
                 json!({"session_id": "0badcafe", "error": "Why: because"}),
             ),
             (
-                present(&session("Unknown"), &[]),
+                current_notice(&session("Unknown"), &[]),
                 "profiling_progress",
                 json!({"session_id": "0badcafe", "status": "pending", "stage": "Queued", "percent": 0, "message": "because"}),
             ),
@@ -382,7 +388,7 @@ mod tests {
         let mut part = serde_json::to_value(session("False")).unwrap();
         part["status"]["conditions"][0]["reason"] = json!("PartiallySucceeded");
         part["status"]["counts"] = json!({"captures": 3, "active": 0, "succeeded": 2, "failed": 1});
-        let notice = present(&serde_json::from_value(part).unwrap(), &[]);
+        let notice = current_notice(&serde_json::from_value(part).unwrap(), &[]);
         assert_eq!(notice.name(), "profiling_complete");
         assert_eq!(
             serde_json::to_value(&notice).unwrap(),
@@ -397,7 +403,7 @@ mod tests {
             capture("Collecting", 30),
             capture("Done", 100),
         ];
-        match present(&session("Unknown"), &captures) {
+        match current_notice(&session("Unknown"), &captures) {
             Notice::Progress {
                 stage,
                 percent,

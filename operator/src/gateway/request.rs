@@ -1,4 +1,5 @@
-//! Makes a ProfilingSession of a request over HTTP. What a session may say is checked by the API server, which knows the schema.
+//! Makes a ProfilingSession of a request over HTTP. What a session may say is checked by the API
+//! server, which knows the schema.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +11,11 @@ use crate::gateway::messages::{RunRequest, RunTarget};
 use crate::gateway::options::set;
 
 /// Most further fields of a request.
-const MOST_FIELDS: usize = 16;
+const MAX_FIELDS: usize = 16;
 /// Longest value of one, in bytes.
-const LONGEST_VALUE: usize = 1024;
+const MAX_VALUE_CHARS: usize = 1024;
 /// Longest name of one, as annotations have it.
-const LONGEST_NAME: usize = 63;
+const MAX_NAME_CHARS: usize = 63;
 
 /// Why a request makes no session.
 #[derive(Debug, thiserror::Error)]
@@ -35,11 +36,11 @@ pub(crate) enum RequestError {
     )]
     NoNamespace,
     /// There are too many further fields.
-    #[error("at most {MOST_FIELDS} further fields are kept")]
+    #[error("at most {MAX_FIELDS} further fields are kept")]
     Fields,
     /// A further field cannot be kept.
     #[error(
-        "the field {0:?} cannot be kept: names have letters, digits, `-`, `_` and `.` (at most {LONGEST_NAME}), values at most {LONGEST_VALUE} bytes"
+        "the field {0:?} cannot be kept: names have letters, digits, `-`, `_` and `.` (at most {MAX_NAME_CHARS}), values at most {MAX_VALUE_CHARS} bytes"
     )]
     Field(String),
 }
@@ -126,13 +127,13 @@ pub(crate) fn session_of(request: RunRequest) -> Result<ProfilingSession, Reques
 }
 
 fn annotations(further: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, RequestError> {
-    if further.len() > MOST_FIELDS {
+    if further.len() > MAX_FIELDS {
         return Err(RequestError::Fields);
     }
     let kept = further.into_iter().map(|(name, value)| {
         let ends = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
-        let fits = name.len() <= LONGEST_NAME
-            && value.len() <= LONGEST_VALUE
+        let fits = name.len() <= MAX_NAME_CHARS
+            && value.len() <= MAX_VALUE_CHARS
             && ends(name.chars().next())
             && ends(name.chars().last())
             && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));

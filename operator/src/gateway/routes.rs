@@ -21,7 +21,7 @@ fn documented() -> (axum::Router<Gateway>, utoipa::openapi::OpenApi) {
         .routes(routes!(stop::stop))
         .routes(routes!(targets::targets))
         .routes(routes!(fleet::top))
-        .routes(routes!(alerts::alerts).layer(DefaultBodyLimit::max(alerts::MOST_BYTES)))
+        .routes(routes!(alerts::alerts).layer(DefaultBodyLimit::max(alerts::MAX_BODY_BYTES)))
         .routes(routes!(sign_in::signed_in, sign_in::sign_in, sign_in::sign_out))
         .routes(routes!(artifact_routes::artifacts))
         .routes(routes!(artifact_routes::artifact))

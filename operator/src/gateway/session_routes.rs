@@ -16,7 +16,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
 
 use crate::gateway::access::SessionAccess;
-use crate::gateway::api_server::{ApiServer, asked};
+use crate::gateway::api_server::{ApiServer, call_api_server};
 use crate::gateway::extract::{body, path, query};
 use crate::gateway::messages::{
     CaptureItem, Deleted, ListQuery, RunAccepted, RunRequest, SessionDetail, SessionItem, SessionList, SessionPath,
@@ -31,8 +31,9 @@ use crate::gateway::token::Token;
 
 /// Time between two looks for the id of a session that was made.
 const ID_POLL_INTERVAL: Duration = Duration::from_millis(50);
-/// Most sessions on a page, and on one whose size nobody asked for: a client that knows no pages sees all sessions up to here.
-const LARGEST_PAGE: u16 = 1000;
+/// Most sessions on a page, and on one whose size nobody asked for: a client that knows no pages
+/// sees all sessions up to here.
+const MAX_PAGE_SIZE: u16 = 1000;
 
 /// What sessions are made with.
 #[derive(Clone)]
@@ -76,7 +77,7 @@ pub(crate) async fn run(
     }
     let session = session_of(request).map_err(refused)?;
     let api: Api<ProfilingSession> = Api::namespaced(creation.api_server.client(&token.0)?, &namespace);
-    let made = asked(api.create(&PostParams::default(), &session)).await?;
+    let made = call_api_server(api.create(&PostParams::default(), &session)).await?;
     let uid = made.uid().unwrap_or_default();
     let waited = tokio::time::timeout(creation.id_timeout, async {
         loop {
@@ -115,9 +116,9 @@ pub(crate) async fn list(
         limit,
         after,
     } = query(asked_for)?;
-    let limit = limit.unwrap_or(LARGEST_PAGE);
-    if !(1..=LARGEST_PAGE).contains(&limit) {
-        return Err(Problem::BadRequest(format!("limit must be 1 to {LARGEST_PAGE}")));
+    let limit = limit.unwrap_or(MAX_PAGE_SIZE);
+    if !(1..=MAX_PAGE_SIZE).contains(&limit) {
+        return Err(Problem::BadRequest(format!("limit must be 1 to {MAX_PAGE_SIZE}")));
     }
     let after = after
         .map(|text| {
@@ -161,8 +162,9 @@ pub(crate) async fn session(
     }))
 }
 
-/// Where a session stands, as server-sent events `profiling_started`, `profiling_progress`, `profiling_complete` and
-/// `profiling_error`. The stream ends with the session, and after five minutes: come back with `Last-Event-ID`.
+/// Where a session stands, as server-sent events `profiling_started`, `profiling_progress`,
+/// `profiling_complete` and `profiling_error`. The stream ends with the session, and after five
+/// minutes: come back with `Last-Event-ID`.
 #[utoipa::path(get, path = "/api/profiling/session/{id}/events", tag = "sessions",
     params(
         SessionPath,
@@ -179,10 +181,10 @@ pub(crate) async fn events(
     let id = path(id)?;
     let (user, _) = subscriptions.access.session_as(&token, &id).await?;
     let snapshot = subscriptions.access.sessions.watch(&id);
-    let heard = headers.get("last-event-id").and_then(|value| value.to_str().ok());
+    let last_event_id = headers.get("last-event-id").and_then(|value| value.to_str().ok());
     let listener = Listener {
         snapshot: snapshot.ok_or_else(|| Problem::NotFound("session of that id".to_owned()))?,
-        heard: heard.map(str::to_owned),
+        last_event_id: last_event_id.map(str::to_owned),
         slot: subscriptions.listeners.take(&user)?,
     };
     Ok(Sse::new(listener.listen()).keep_alive(KeepAlive::default()))
@@ -211,7 +213,7 @@ pub(crate) async fn delete(
         }),
         ..DeleteParams::default()
     };
-    asked(api.delete(&session.name_any(), &exactly)).await?;
+    call_api_server(api.delete(&session.name_any(), &exactly)).await?;
     Ok(Json(Deleted {
         session_id: id_of(&session).unwrap_or_default().to_owned(),
         status: "deleted",

@@ -1,7 +1,9 @@
-//! Sessions and captures as the watches know them: found by id, listed in pages, with what is to be told of each.
+//! The gateway's index of sessions and captures, fed by watches of the API server: sessions are
+//! found by id, listed in pages, and watched by clients that listen to their progress.
 //!
-//! The watches keep the indexes. A change costs what it changes: the notice of its session is made once, however many listen, and
-//! nobody who listens looks at sessions that did not change.
+//! A change costs what it changes: the snapshot of its session is made once, however many clients
+//! listen, and no listener visits sessions that did not change. The whole index is in memory, about
+//! one object for each session and capture of the cluster.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -19,44 +21,46 @@ use crate::gateway::messages::{SessionState, state_of};
 use crate::gateway::mode::Mode;
 use crate::gateway::progress::Snapshot;
 
-/// Changes that wait for whoever listens to several sessions; one who falls behind looks at all of them anew.
-const CHANGES: usize = 1024;
+/// Most changes that are queued for a listener to several sessions; one that falls behind reads the
+/// state of all of them anew.
+const MAX_QUEUED_CHANGES: usize = 1024;
 
-/// What the watches know; clones share it.
+/// The index of sessions and captures; clones share it.
 #[derive(Clone)]
 pub(crate) struct Sessions(Arc<Shared>);
 
 struct Shared {
-    known: RwLock<Known>,
+    index: RwLock<SessionIndex>,
     changes: broadcast::Sender<Arc<Snapshot>>,
-    /// Whether the first list of sessions and that of captures is there.
-    first: watch::Sender<(bool, bool)>,
-    /// Notices that were made.
+    /// Whether the first list of sessions and the first list of captures are complete.
+    listed: watch::Sender<(bool, bool)>,
+    /// Counts the snapshots that were made.
     notices: IntCounter,
 }
 
 #[derive(Default)]
-struct Known {
-    /// Sessions that have an id, the newest first.
+struct SessionIndex {
+    /// Sessions that have an id, the newest one first.
     sessions: BTreeMap<Cursor, Entry>,
     by_id: HashMap<String, Cursor>,
     by_uid: HashMap<String, Cursor>,
-    /// Captures by name, of each session.
+    /// The captures of each session, by name.
     captures: HashMap<Owner, BTreeMap<String, Arc<Capture>>>,
-    /// The session of each capture, by its own namespace and name.
+    /// The session of each capture, by the capture's namespace and name.
     owners: HashMap<(String, String), Owner>,
-    /// What a new list holds so far.
+    /// Sessions of a list that is not complete yet.
     listed_sessions: Vec<ProfilingSession>,
+    /// Captures of a list that is not complete yet.
     listed_captures: Vec<Capture>,
 }
 
 struct Entry {
     session: Arc<ProfilingSession>,
-    /// What there is to tell of it, for whoever listens to this one.
+    /// The present state, for clients that listen to this session alone.
     snapshot: watch::Sender<Arc<Snapshot>>,
 }
 
-/// The session that a capture is of: namespace, name and id.
+/// The session that a capture belongs to: namespace, name and id.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Owner(String, String, String);
 
@@ -76,15 +80,19 @@ impl Owner {
     }
 }
 
-/// Which sessions a list holds.
+/// The conditions that a session in a list meets; a condition that is None lets every session pass.
 #[derive(Debug, Default)]
 pub(crate) struct Filter {
+    /// Namespace of the session.
     pub(crate) namespace: Option<String>,
+    /// State of the session.
     pub(crate) status: Option<SessionState>,
+    /// Profiler of the session.
     pub(crate) mode: Option<Mode>,
 }
 
-/// Where a list goes on: behind a session, the newest first.
+/// The position of a session in the list of all, ordered from the newest to the oldest. A page of
+/// the list ends at a cursor, and the next page begins behind it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Cursor {
     created: Reverse<i64>,
@@ -100,7 +108,8 @@ impl Cursor {
         }
     }
 
-    /// Reads one that was given out.
+    /// Reads a cursor from the text that [`Cursor::text`] wrote; None where no cursor has that
+    /// text.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (created, id) = text.split_once('-')?;
         let is_given_out = created.bytes().all(|digit| digit.is_ascii_digit())
@@ -113,127 +122,130 @@ impl Cursor {
         })
     }
 
+    /// The cursor as clients get it: seconds of the creation since 1970, `-`, and the session's id.
     pub(crate) fn text(&self) -> String {
         format!("{}-{}", self.created.0, self.id)
     }
 }
 
-/// A part of a list.
+/// A page of a list of sessions.
 #[derive(Debug)]
 pub(crate) struct Page {
+    /// The sessions of the page, the newest one first.
     pub(crate) sessions: Vec<Arc<ProfilingSession>>,
+    /// The cursor behind which the next page begins; None where this page is the last.
     pub(crate) next: Option<Cursor>,
-    /// How many the filter lets through in all.
+    /// Number of sessions on all pages.
     pub(crate) total: usize,
 }
 
-/// The id in paths.
+/// The session's id in URL paths; None before the controller gave it one.
 pub(crate) fn id_of(session: &ProfilingSession) -> Option<&str> {
     session.status.as_ref()?.id.as_deref()
 }
 
 impl Sessions {
-    /// Knows nothing yet; counts the notices that it makes.
+    /// An empty index that counts in `notices` the snapshots that it makes.
     pub(crate) fn new(notices: IntCounter) -> Self {
         Self(Arc::new(Shared {
-            known: RwLock::default(),
-            changes: broadcast::Sender::new(CHANGES),
-            first: watch::Sender::new((false, false)),
+            index: RwLock::default(),
+            changes: broadcast::Sender::new(MAX_QUEUED_CHANGES),
+            listed: watch::Sender::new((false, false)),
             notices,
         }))
     }
 
-    /// Waits for the first list of sessions and of captures.
-    pub(crate) async fn first(&self) {
-        let mut first = self.0.first.subscribe();
-        // The sender lives as long as this.
-        drop(first.wait_for(|first| *first == (true, true)).await);
+    /// Waits until the first lists of sessions and of captures are complete.
+    pub(crate) async fn wait_until_listed(&self) {
+        let mut listed = self.0.listed.subscribe();
+        // The sender lives as long as the index.
+        drop(listed.wait_for(|listed| *listed == (true, true)).await);
     }
 
-    /// What the watch of sessions tells.
+    /// Applies an event of the watch of sessions.
     pub(crate) fn session_event(&self, event: Event<ProfilingSession>) {
-        let mut known = self.0.write();
+        let mut index = self.0.write();
         match event {
-            Event::Apply(session) => self.0.apply_session(&mut known, session),
-            Event::Delete(session) => self.0.remove_session(&mut known, &session.uid().unwrap_or_default()),
-            Event::Init => known.listed_sessions.clear(),
-            Event::InitApply(session) => known.listed_sessions.push(session),
+            Event::Apply(session) => self.0.apply_session(&mut index, session),
+            Event::Delete(session) => self.0.remove_session(&mut index, &session.uid().unwrap_or_default()),
+            Event::Init => index.listed_sessions.clear(),
+            Event::InitApply(session) => index.listed_sessions.push(session),
             Event::InitDone => {
-                let listed = std::mem::take(&mut known.listed_sessions);
+                let listed = std::mem::take(&mut index.listed_sessions);
                 let there: HashSet<String> = listed.iter().filter_map(kube::ResourceExt::uid).collect();
-                let gone: Vec<String> = known
+                let gone: Vec<String> = index
                     .by_uid
                     .keys()
                     .filter(|uid| !there.contains(*uid))
                     .cloned()
                     .collect();
                 for uid in gone {
-                    self.0.remove_session(&mut known, &uid);
+                    self.0.remove_session(&mut index, &uid);
                 }
                 for session in listed {
-                    self.0.apply_session(&mut known, session);
+                    self.0.apply_session(&mut index, session);
                 }
-                drop(known);
-                self.0.first.send_modify(|first| first.0 = true);
+                drop(index);
+                self.0.listed.send_modify(|listed| listed.0 = true);
             }
         }
     }
 
-    /// What the watch of captures tells.
+    /// Applies an event of the watch of captures.
     pub(crate) fn capture_event(&self, event: Event<Capture>) {
-        let mut known = self.0.write();
+        let mut index = self.0.write();
         match event {
             Event::Apply(capture) => {
-                let owner = known.put_capture(capture);
-                self.0.retell(&mut known, owner);
+                let owner = index.put_capture(capture);
+                self.0.publish_changes(&mut index, owner);
             }
             Event::Delete(capture) => {
-                let owner = known.drop_capture(&place_of(&capture));
-                self.0.retell(&mut known, owner);
+                let owner = index.drop_capture(&key_of(&capture));
+                self.0.publish_changes(&mut index, owner);
             }
-            Event::Init => known.listed_captures.clear(),
-            Event::InitApply(capture) => known.listed_captures.push(capture),
+            Event::Init => index.listed_captures.clear(),
+            Event::InitApply(capture) => index.listed_captures.push(capture),
             Event::InitDone => {
-                let listed = std::mem::take(&mut known.listed_captures);
-                let there: HashSet<(String, String)> = listed.iter().map(place_of).collect();
-                let gone: Vec<(String, String)> = known
+                let listed = std::mem::take(&mut index.listed_captures);
+                let there: HashSet<(String, String)> = listed.iter().map(key_of).collect();
+                let gone: Vec<(String, String)> = index
                     .owners
                     .keys()
-                    .filter(|place| !there.contains(*place))
+                    .filter(|key| !there.contains(*key))
                     .cloned()
                     .collect();
-                let mut changed: HashSet<Owner> = gone.iter().filter_map(|place| known.drop_capture(place)).collect();
+                let mut changed: HashSet<Owner> = gone.iter().filter_map(|key| index.drop_capture(key)).collect();
                 for capture in listed {
-                    changed.extend(known.put_capture(capture));
+                    changed.extend(index.put_capture(capture));
                 }
-                self.0.retell(&mut known, changed);
-                drop(known);
-                self.0.first.send_modify(|first| first.1 = true);
+                self.0.publish_changes(&mut index, changed);
+                drop(index);
+                self.0.listed.send_modify(|listed| listed.1 = true);
             }
         }
     }
 
-    /// The session of that id.
+    /// The session with the id `id`.
     pub(crate) fn by_id(&self, id: &str) -> Option<Arc<ProfilingSession>> {
-        let known = self.0.read();
-        known.entry(id).map(|entry| Arc::clone(&entry.session))
+        let index = self.0.read();
+        index.entry(id).map(|entry| Arc::clone(&entry.session))
     }
 
-    /// What is to be told of the session of that id, now and with every change.
+    /// Subscribes to the state of the session with the id `id`: the present one and every change.
     pub(crate) fn watch(&self, id: &str) -> Option<watch::Receiver<Arc<Snapshot>>> {
-        let known = self.0.read();
-        known.entry(id).map(|entry| entry.snapshot.subscribe())
+        let index = self.0.read();
+        index.entry(id).map(|entry| entry.snapshot.subscribe())
     }
 
-    /// What is to be told of every session with its next change.
+    /// Subscribes to the changes of every session from now on.
     pub(crate) fn changes(&self) -> broadcast::Receiver<Arc<Snapshot>> {
         self.0.changes.subscribe()
     }
 
-    /// What is to be told now of the sessions of one namespace or all.
+    /// The present state of every session, of one namespace or of all.
     pub(crate) fn snapshots(&self, namespace: Option<&str>) -> Vec<Arc<Snapshot>> {
-        let known = self.0.read();
-        let snapshots = known
+        let index = self.0.read();
+        let snapshots = index
             .sessions
             .values()
             .map(|entry| Arc::clone(&entry.snapshot.borrow()));
@@ -242,25 +254,25 @@ impl Sessions {
             .collect()
     }
 
-    /// The id that the controller gave to a session, once it did.
+    /// The id of the session with the UID `uid`; None before the controller gave it one.
     pub(crate) fn id_of_uid(&self, uid: &str) -> Option<String> {
-        let known = self.0.read();
-        known.by_uid.get(uid).map(|cursor| cursor.id.clone())
+        let index = self.0.read();
+        index.by_uid.get(uid).map(|cursor| cursor.id.clone())
     }
 
-    /// The session's captures by name.
+    /// The session's captures, in the order of their names.
     pub(crate) fn captures_of(&self, session: &ProfilingSession) -> Vec<Arc<Capture>> {
         self.0.read().captures_of(&Owner::of(session))
     }
 
-    /// Sessions behind `after`, at most `limit`, the newest first. One that the controller has not taken up has no id and is not
-    /// among them.
+    /// At most `limit` sessions that match `filter`, from the newest on or from behind `after`. A
+    /// session that the controller has not given an id is not among them.
     pub(crate) fn page(&self, filter: &Filter, after: Option<&Cursor>, limit: usize) -> Page {
-        let known = self.0.read();
+        let index = self.0.read();
         let (mut taken, mut total, mut more) = (Vec::new(), 0, false);
         let mut last = None;
-        for (cursor, entry) in &known.sessions {
-            if !filter.lets_through(&entry.session) {
+        for (cursor, entry) in &index.sessions {
+            if !filter.matches(&entry.session) {
                 continue;
             }
             total += 1;
@@ -283,19 +295,19 @@ impl Sessions {
 }
 
 impl Shared {
-    fn read(&self) -> RwLockReadGuard<'_, Known> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner)
+    fn read(&self) -> RwLockReadGuard<'_, SessionIndex> {
+        self.index.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, Known> {
-        self.known.write().unwrap_or_else(PoisonError::into_inner)
+    fn write(&self) -> RwLockWriteGuard<'_, SessionIndex> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn apply_session(&self, known: &mut Known, session: ProfilingSession) {
+    fn apply_session(&self, index: &mut SessionIndex, session: ProfilingSession) {
         let uid = session.uid().unwrap_or_default();
         let cursor = Cursor::of(&session);
-        if known.by_uid.get(&uid).is_some_and(|before| *before != cursor) {
-            self.remove_session(known, &uid);
+        if index.by_uid.get(&uid).is_some_and(|before| *before != cursor) {
+            self.remove_session(index, &uid);
         }
         // Not taken up yet.
         if id_of(&session).is_none() {
@@ -303,41 +315,41 @@ impl Shared {
         }
         let owner = Owner::of(&session);
         let session = Arc::new(session);
-        if let Some(entry) = known.sessions.get_mut(&cursor) {
+        if let Some(entry) = index.sessions.get_mut(&cursor) {
             entry.session = session;
-            self.retell(known, [owner]);
+            self.publish_changes(index, [owner]);
             return;
         }
-        let snapshot = self.stand(&session, &known.captures_of(&owner));
+        let snapshot = self.make_snapshot(&session, &index.captures_of(&owner));
         let entry = Entry {
             session,
             snapshot: watch::Sender::new(Arc::clone(&snapshot)),
         };
-        known.by_id.insert(cursor.id.clone(), cursor.clone());
-        known.by_uid.insert(uid, cursor.clone());
-        known.sessions.insert(cursor, entry);
+        index.by_id.insert(cursor.id.clone(), cursor.clone());
+        index.by_uid.insert(uid, cursor.clone());
+        index.sessions.insert(cursor, entry);
         // Nobody may be there to hear it.
         drop(self.changes.send(snapshot));
     }
 
-    fn remove_session(&self, known: &mut Known, uid: &str) {
-        let Some(cursor) = known.by_uid.remove(uid) else { return };
-        known.by_id.remove(&cursor.id);
-        if let Some(entry) = known.sessions.remove(&cursor) {
-            let gone = Arc::new(Snapshot::gone(&entry.snapshot.borrow()));
+    fn remove_session(&self, index: &mut SessionIndex, uid: &str) {
+        let Some(cursor) = index.by_uid.remove(uid) else { return };
+        index.by_id.remove(&cursor.id);
+        if let Some(entry) = index.sessions.remove(&cursor) {
+            let gone = Arc::new(Snapshot::deleted(&entry.snapshot.borrow()));
             self.notices.inc();
             entry.snapshot.send_replace(Arc::clone(&gone));
             drop(self.changes.send(gone));
         }
     }
 
-    /// Tells those who listen to these sessions where they stand, unless that is what they know.
-    fn retell(&self, known: &mut Known, owners: impl IntoIterator<Item = Owner>) {
+    /// Sends the state of these sessions to their listeners, where it is another than before.
+    fn publish_changes(&self, index: &mut SessionIndex, owners: impl IntoIterator<Item = Owner>) {
         for owner in owners {
-            let Some(entry) = known.entry(&owner.2).filter(|entry| Owner::of(&entry.session) == owner) else {
+            let Some(entry) = index.entry(&owner.2).filter(|entry| Owner::of(&entry.session) == owner) else {
                 continue;
             };
-            let snapshot = self.stand(&entry.session, &known.captures_of(&owner));
+            let snapshot = self.make_snapshot(&entry.session, &index.captures_of(&owner));
             if entry.snapshot.borrow().digest != snapshot.digest {
                 entry.snapshot.send_replace(Arc::clone(&snapshot));
                 drop(self.changes.send(snapshot));
@@ -345,13 +357,13 @@ impl Shared {
         }
     }
 
-    fn stand(&self, session: &ProfilingSession, captures: &[Arc<Capture>]) -> Arc<Snapshot> {
+    fn make_snapshot(&self, session: &ProfilingSession, captures: &[Arc<Capture>]) -> Arc<Snapshot> {
         self.notices.inc();
         Arc::new(Snapshot::of(session, captures))
     }
 }
 
-impl Known {
+impl SessionIndex {
     fn entry(&self, id: &str) -> Option<&Entry> {
         self.sessions.get(self.by_id.get(id)?)
     }
@@ -363,25 +375,25 @@ impl Known {
             .unwrap_or_default()
     }
 
-    /// Adds a capture or changes it; the sessions whose captures are others now.
+    /// Adds a capture or changes it, and gives the sessions whose captures changed.
     fn put_capture(&mut self, capture: Capture) -> Vec<Owner> {
-        let (place, owner) = (place_of(&capture), Owner::of_capture(&capture));
+        let (key, owner) = (key_of(&capture), Owner::of_capture(&capture));
         let mut changed = Vec::new();
-        if self.owners.get(&place).is_some_and(|before| *before != owner) {
-            changed.extend(self.drop_capture(&place));
+        if self.owners.get(&key).is_some_and(|before| *before != owner) {
+            changed.extend(self.drop_capture(&key));
         }
         let captures = self.captures.entry(owner.clone()).or_default();
-        captures.insert(place.1.clone(), Arc::new(capture));
-        self.owners.insert(place, owner.clone());
+        captures.insert(key.1.clone(), Arc::new(capture));
+        self.owners.insert(key, owner.clone());
         changed.push(owner);
         changed
     }
 
-    /// The session whose captures are others now.
-    fn drop_capture(&mut self, place: &(String, String)) -> Option<Owner> {
-        let owner = self.owners.remove(place)?;
+    /// Removes a capture, and gives the session that it belonged to.
+    fn drop_capture(&mut self, key: &(String, String)) -> Option<Owner> {
+        let owner = self.owners.remove(key)?;
         if let Some(captures) = self.captures.get_mut(&owner) {
-            captures.remove(&place.1);
+            captures.remove(&key.1);
             if captures.is_empty() {
                 self.captures.remove(&owner);
             }
@@ -390,12 +402,12 @@ impl Known {
     }
 }
 
-fn place_of(capture: &Capture) -> (String, String) {
+fn key_of(capture: &Capture) -> (String, String) {
     (capture.namespace().unwrap_or_default(), capture.name_any())
 }
 
 impl Filter {
-    fn lets_through(&self, session: &ProfilingSession) -> bool {
+    fn matches(&self, session: &ProfilingSession) -> bool {
         let namespace = self.namespace.is_none() || self.namespace == session.namespace();
         let status = self.status.is_none_or(|status| status == state_of(session));
         let mode = self.mode.is_none_or(|mode| Mode::of(session) == mode);

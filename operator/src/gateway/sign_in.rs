@@ -1,4 +1,5 @@
-//! Sign-in of browsers: a token is shown once, and a cookie that only this gateway can open stands for it from then on.
+//! Sign-in of browsers: a token is shown once, and a cookie that only this gateway can decrypt
+//! stands for it from then on.
 
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use kube::api::{Api, PostParams};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::gateway::api_server::{ApiServer, asked};
-use crate::gateway::cookie::{CookieError, Cookies, forget};
+use crate::gateway::api_server::{ApiServer, call_api_server};
+use crate::gateway::cookie::{CookieError, Cookies, clear_cookie};
 use crate::gateway::extract::body;
 use crate::gateway::problem::{Problem, ProblemDetails};
 use crate::gateway::token::{is_of_own_page, of_browser};
@@ -45,9 +46,10 @@ pub(crate) struct SignedIn {
     user: Option<String>,
 }
 
-type Kept = [(HeaderName, HeaderValue); 2];
+/// The headers of an answer that sets a cookie.
+type CookieHeaders = [(HeaderName, HeaderValue); 2];
 
-fn kept(cookie: Result<HeaderValue, CookieError>) -> Result<Kept, Problem> {
+fn cookie_headers(cookie: Result<HeaderValue, CookieError>) -> Result<CookieHeaders, Problem> {
     let cookie = cookie.map_err(|error| match error {
         CookieError::Long(_) => Problem::BadRequest(error.to_string()),
         CookieError::Seal => Problem::Own(error.to_string()),
@@ -61,7 +63,7 @@ fn kept(cookie: Result<HeaderValue, CookieError>) -> Result<Kept, Problem> {
 /// The name of whoever has the token, as the API server says.
 async fn user_of(api_server: &ApiServer, token: &str) -> Result<String, Problem> {
     let api: Api<SelfSubjectReview> = Api::all(api_server.client(token)?);
-    let review = asked(api.create(&PostParams::default(), &SelfSubjectReview::default())).await?;
+    let review = call_api_server(api.create(&PostParams::default(), &SelfSubjectReview::default())).await?;
     let user = review.status.and_then(|status| status.user_info);
     user.and_then(|user| user.username).ok_or(Problem::Unauthenticated)
 }
@@ -89,7 +91,8 @@ pub(crate) async fn signed_in(
     Ok((fresh, Json(SignedIn { user })))
 }
 
-/// Signs a browser in: for an hour, a cookie stands for the token in requests of the viewer's own pages, and in no others.
+/// Signs a browser in: for an hour, a cookie stands for the token in requests of the viewer's own
+/// pages, and in no others.
 #[utoipa::path(post, path = "/api/sign-in", tag = "browsers", security(()), request_body = SignIn, params(OwnPage),
     responses(
         (status = 200, body = SignedIn, headers(("Set-Cookie" = String, description = "The cookie, sealed."))),
@@ -104,7 +107,7 @@ pub(crate) async fn sign_in(
     State(cookies): State<Arc<Cookies>>,
     headers: HeaderMap,
     asked_for: Result<Json<SignIn>, JsonRejection>,
-) -> Result<(Kept, Json<SignedIn>), Problem> {
+) -> Result<(CookieHeaders, Json<SignedIn>), Problem> {
     if !is_of_own_page(&headers) {
         return Err(Problem::OtherSite);
     }
@@ -115,7 +118,7 @@ pub(crate) async fn sign_in(
             "token must be one word of letters, digits and signs".to_owned(),
         ));
     }
-    let cookie = kept(cookies.seal(token, Timestamp::now()))?;
+    let cookie = cookie_headers(cookies.seal(token, Timestamp::now()))?;
     let user = user_of(&api_server, token).await?;
     Ok((cookie, Json(SignedIn { user: Some(user) })))
 }
@@ -125,9 +128,9 @@ pub(crate) async fn sign_in(
     responses(
         (status = 204, description = "The browser forgets its cookie."),
         (status = 403, body = ProblemDetails, content_type = "application/problem+json", description = "The request is of another site.")))]
-pub(crate) async fn sign_out(headers: HeaderMap) -> Result<(StatusCode, Kept), Problem> {
+pub(crate) async fn sign_out(headers: HeaderMap) -> Result<(StatusCode, CookieHeaders), Problem> {
     if !is_of_own_page(&headers) {
         return Err(Problem::OtherSite);
     }
-    Ok((StatusCode::NO_CONTENT, kept(forget())?))
+    Ok((StatusCode::NO_CONTENT, cookie_headers(clear_cookie())?))
 }

@@ -1,38 +1,38 @@
-//! Limits on what is open at once: a number in all, and a number per user.
+//! Limits on what is open at once: a number in all, and a number per owner, such as a user.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::gateway::problem::Problem;
 
-/// The slots, shared by clones.
+/// A counted set of slots; clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct Slots(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    most: usize,
-    most_each: usize,
-    taken: Mutex<Taken>,
+    max: usize,
+    max_per_owner: usize,
+    counts: Mutex<SlotCounts>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct SlotCounts {
     all: usize,
     each: HashMap<Arc<str>, usize>,
 }
 
-/// Why there is no slot.
+/// Why no slot was given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Full {
-    /// All are taken.
+    /// All slots are taken.
     All,
-    /// All that whoever asks may have are taken, by them.
+    /// The owner holds as many slots as one owner may.
     Own,
 }
 
 impl From<Full> for Problem {
-    /// Of places for clients that listen.
+    /// The problem of a client that gets no slot to listen.
     fn from(full: Full) -> Self {
         match full {
             Full::All => Self::Busy,
@@ -41,71 +41,71 @@ impl From<Full> for Problem {
     }
 }
 
-/// Whose places somebody takes: their own, and of a service account those of its namespace. Whoever
-/// may make one there can make any number.
-fn holder(whose: &str) -> &str {
-    let account = whose.starts_with("system:serviceaccount:");
-    let of_account = whose.rsplit_once(':').filter(|_| account);
-    of_account.map_or(whose, |(namespace, _name)| namespace)
+/// The name that slots are counted under: the user's own, or for a service account that of its
+/// namespace, since whoever may create one account there can create any number.
+fn owner_of(owner: &str) -> &str {
+    let account = owner.starts_with("system:serviceaccount:");
+    let of_account = owner.rsplit_once(':').filter(|_| account);
+    of_account.map_or(owner, |(namespace, _name)| namespace)
 }
 
-/// A slot; it is given free when it is dropped.
+/// One slot, which is freed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Shared>,
-    whose: Arc<str>,
+    owner: Arc<str>,
 }
 
 impl Slots {
-    /// `most` slots, of which nobody has more than `most_each`.
-    pub(crate) fn new(most: usize, most_each: usize) -> Self {
+    /// A set of `max` slots, of which no owner holds more than `max_per_owner`.
+    pub(crate) fn new(max: usize, max_per_owner: usize) -> Self {
         Self(Arc::new(Shared {
-            most,
-            most_each,
-            taken: Mutex::default(),
+            max,
+            max_per_owner,
+            counts: Mutex::default(),
         }))
     }
 
-    /// A slot for whoever it is, if there is one for them.
-    pub(crate) fn take(&self, whose: &str) -> Result<Slot, Full> {
-        let whose: Arc<str> = holder(whose).into();
-        let mut taken = self.0.taken();
-        let own = taken.each.get(&whose).copied().unwrap_or_default();
-        if own >= self.0.most_each {
+    /// Takes a slot for `owner`, without waiting.
+    pub(crate) fn take(&self, owner: &str) -> Result<Slot, Full> {
+        let owner: Arc<str> = owner_of(owner).into();
+        let mut counts = self.0.counts();
+        let own = counts.each.get(&owner).copied().unwrap_or_default();
+        if own >= self.0.max_per_owner {
             return Err(Full::Own);
         }
-        if taken.all >= self.0.most {
+        if counts.all >= self.0.max {
             return Err(Full::All);
         }
-        taken.all += 1;
-        taken.each.insert(Arc::clone(&whose), own + 1);
-        drop(taken);
+        counts.all += 1;
+        counts.each.insert(Arc::clone(&owner), own + 1);
+        drop(counts);
         Ok(Slot {
             slots: Arc::clone(&self.0),
-            whose,
+            owner,
         })
     }
 
-    /// Whether it is one of these slots, and theirs.
-    pub(crate) fn has(&self, slot: &Slot, whose: &str) -> bool {
-        Arc::ptr_eq(&self.0, &slot.slots) && *slot.whose == *holder(whose)
+    /// Whether `slot` is one of this set and is held by `owner`.
+    pub(crate) fn has(&self, slot: &Slot, owner: &str) -> bool {
+        Arc::ptr_eq(&self.0, &slot.slots) && *slot.owner == *owner_of(owner)
     }
 }
 
 impl Shared {
-    fn taken(&self) -> MutexGuard<'_, Taken> {
-        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    fn counts(&self) -> MutexGuard<'_, SlotCounts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut taken = self.slots.taken();
-        taken.all = taken.all.saturating_sub(1);
-        if let Some(own) = taken.each.get_mut(&self.whose) {
+        let mut counts = self.slots.counts();
+        counts.all = counts.all.saturating_sub(1);
+        if let Some(own) = counts.each.get_mut(&self.owner) {
             *own = own.saturating_sub(1);
             if *own == 0 {
-                taken.each.remove(&self.whose);
+                counts.each.remove(&self.owner);
             }
         }
     }
@@ -129,12 +129,12 @@ mod tests {
         let again = slots.take("bob").unwrap();
         assert_eq!(slots.take("alice").err(), Some(Full::All));
         drop((second, third, again));
-        let taken = slots.0.taken();
-        assert_eq!((taken.all, taken.each.len()), (0, 0));
+        let counts = slots.0.counts();
+        assert_eq!((counts.all, counts.each.len()), (0, 0));
     }
 
     #[test]
-    fn n9_service_accounts_of_one_namespace_take_the_places_of_one_user() {
+    fn service_accounts_of_one_namespace_take_the_places_of_one_user() {
         let slots = Slots::new(9, 1);
         let first = slots.take("system:serviceaccount:team:a").unwrap();
         assert_eq!(slots.take("system:serviceaccount:team:b").err(), Some(Full::Own));
@@ -147,7 +147,7 @@ mod tests {
             "fe80::1",
             "fe80::2",
         ];
-        let taken: Vec<Slot> = others.into_iter().map(|whose| slots.take(whose).unwrap()).collect();
-        assert_eq!(taken.len(), others.len());
+        let held: Vec<Slot> = others.into_iter().map(|owner| slots.take(owner).unwrap()).collect();
+        assert_eq!(held.len(), others.len());
     }
 }

@@ -1,9 +1,11 @@
-//! Where sessions stand, told by Socket.IO: the same notices as the server-sent events, of every session that a client asks for.
+//! The progress of sessions over Socket.IO: the same notices as the server-sent events, of every
+//! session that a client asks for.
 //!
-//! A client shows its token in `auth`, or like any other request in the header of its first one, and may name a `session_id` or a
-//! `namespace` in `auth`; without either it hears of every session,
-//! which needs the right to list them all. Whoever may not is refused with `connect_error`. What ended before a client came is not
-//! told, unless it is the one that was named.
+//! A client shows its token in `auth`, or like any other request in the header of its first one,
+//! and may name a `session_id` or a `namespace` in `auth`; without either it gets the notices of
+//! every session, which needs the right to list them all. A client without the right is refused
+//! with `connect_error`. Sessions that ended before the client connected are left out, unless one
+//! of them is the one that it named.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,24 +23,26 @@ use tokio::time::{Instant, interval, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use crate::gateway::access::SessionAccess;
+use crate::gateway::connection_permits::ConnectionPermit;
 use crate::gateway::problem::Problem;
-use crate::gateway::progress::{COALESCE, LIFE, Notice, Snapshot, Subscriptions};
-use crate::gateway::seat::Seat;
+use crate::gateway::progress::{COALESCE_INTERVAL, Notice, STREAM_LIFETIME, Snapshot, Subscriptions};
+
 use crate::gateway::sessions::Sessions;
 use crate::gateway::token::Token;
 
-/// Longest message of a client: a token, and little else.
-const MOST_BYTES: usize = 16 << 10;
-/// Messages that wait for a client that reads slowly.
-const MOST_WAITING: usize = 64;
-/// Longest time from a connection to what is shown for it.
-const SHOWN: Duration = Duration::from_secs(10);
-/// Pause before what a client had no room for is told again.
-const ROOM: Duration = Duration::from_secs(1);
-/// Time between two looks at whether a client is still there: of one that went in the moment in which it was let in, nothing else tells.
-const LOOK: Duration = Duration::from_secs(5);
+/// Largest message of a client, which holds a token and little else.
+const MAX_MESSAGE_BYTES: usize = 16 << 10;
+/// Most messages that are buffered for a client that reads slowly.
+const MAX_BUFFERED_MESSAGES: usize = 64;
+/// Longest time from a connection to its authentication.
+const AUTHENTICATION_TIMEOUT: Duration = Duration::from_secs(10);
+/// Pause before notices that did not fit into a client's buffer are sent again.
+const RESEND_INTERVAL: Duration = Duration::from_secs(1);
+/// Time between two checks that a client is still connected: nothing else reports one that
+/// disconnected in the moment in which it was admitted.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// Longest name of a namespace.
-const LONGEST_NAMESPACE: usize = 63;
+const MAX_NAMESPACE_CHARS: usize = 63;
 
 /// What a client shows when it connects.
 #[derive(Debug, Default, Deserialize)]
@@ -49,16 +53,16 @@ struct Auth {
     namespace: Option<String>,
 }
 
-/// Which sessions a client hears of.
+/// The sessions whose notices a client gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Scope {
     All,
     Namespace(String),
-    One(String),
+    Session(String),
 }
 
 impl Scope {
-    /// What `auth` asks for and whose it is, if its token allows it.
+    /// The scope that `auth` asks for and the user name of its token, if the user has the right.
     async fn of(access: &SessionAccess, auth: &Auth) -> Result<(Self, Arc<str>), Problem> {
         if auth.token.is_empty() {
             return Err(Problem::Unauthenticated);
@@ -66,10 +70,10 @@ impl Scope {
         let token = Token(auth.token.clone());
         if let Some(id) = &auth.session_id {
             let (user, _) = access.session_as(&token, id).await?;
-            return Ok((Self::One(id.clone()), user));
+            return Ok((Self::Session(id.clone()), user));
         }
         let namespace = auth.namespace.as_deref().unwrap_or_default();
-        if namespace.len() > LONGEST_NAMESPACE {
+        if namespace.len() > MAX_NAMESPACE_CHARS {
             return Err(Problem::BadRequest("namespace is longer than names are".to_owned()));
         }
         let user = access.allow(&token, Verb::List, namespace, None, false).await?;
@@ -81,12 +85,12 @@ impl Scope {
         Ok((scope, user))
     }
 
-    /// Where what is meant stands now.
+    /// The present state of the sessions in the scope.
     fn snapshots(&self, sessions: &Sessions) -> Vec<Arc<Snapshot>> {
         match self {
             Self::All => sessions.snapshots(None),
             Self::Namespace(namespace) => sessions.snapshots(Some(namespace)),
-            Self::One(id) => {
+            Self::Session(id) => {
                 let watched = sessions.watch(id);
                 watched
                     .map(|watched| Arc::clone(&watched.borrow()))
@@ -96,23 +100,23 @@ impl Scope {
         }
     }
 
-    fn means(&self, snapshot: &Snapshot) -> bool {
+    fn includes(&self, snapshot: &Snapshot) -> bool {
         match self {
             Self::All => true,
             Self::Namespace(namespace) => snapshot.namespace == *namespace,
-            Self::One(id) => snapshot.id == *id,
+            Self::Session(id) => snapshot.id == *id,
         }
     }
 }
 
-/// A client that was let in.
+/// A client that was admitted.
 #[derive(Clone)]
 struct Admitted {
     auth: Arc<Auth>,
     scope: Scope,
 }
 
-/// Why a client is not let in, as its `connect_error` says it.
+/// Why a client is refused, as its `connect_error` says it.
 struct Refused(Problem);
 
 impl fmt::Display for Refused {
@@ -121,25 +125,31 @@ impl fmt::Display for Refused {
     }
 }
 
-async fn admit(subscriptions: &Subscriptions, auth: Auth, seat: Option<&Seat>) -> Result<Admitted, Refused> {
+async fn admit(
+    subscriptions: &Subscriptions,
+    auth: Auth,
+    permit: Option<&ConnectionPermit>,
+) -> Result<Admitted, Refused> {
     let (scope, user) = Scope::of(&subscriptions.access, &auth).await.map_err(Refused)?;
-    // Every handshake was given one.
-    let seat = seat.ok_or(Refused(Problem::Busy))?;
-    seat.change(&subscriptions.listeners, &user).map_err(Refused)?;
+    // Every handshake was given a permit.
+    let permit = permit.ok_or(Refused(Problem::Busy))?;
+    permit
+        .assign_to_user(&subscriptions.listeners, &user)
+        .map_err(Refused)?;
     Ok(Admitted {
         auth: Arc::new(auth),
         scope,
     })
 }
 
-/// Serves clients at `/socket.io/`, beside what it is laid over.
+/// The layer that serves Socket.IO at `/socket.io/` and passes every other request on.
 pub(super) fn layer(subscriptions: &Subscriptions) -> SocketIoLayer {
     let (layer, io) = SocketIo::builder()
-        .connect_timeout(SHOWN)
-        .max_buffer_size(MOST_WAITING)
-        .max_payload(u64::try_from(MOST_BYTES).unwrap_or(u64::MAX))
-        .ws_max_message_size(MOST_BYTES)
-        .ws_max_frame_size(MOST_BYTES)
+        .connect_timeout(AUTHENTICATION_TIMEOUT)
+        .max_buffer_size(MAX_BUFFERED_MESSAGES)
+        .max_payload(u64::try_from(MAX_MESSAGE_BYTES).unwrap_or(u64::MAX))
+        .ws_max_message_size(MAX_MESSAGE_BYTES)
+        .ws_max_frame_size(MAX_MESSAGE_BYTES)
         .build_layer();
     let gate = {
         let subscriptions = subscriptions.clone();
@@ -153,8 +163,8 @@ pub(super) fn layer(subscriptions: &Subscriptions) -> SocketIoLayer {
                         .unwrap_or_default()
                         .clone_into(&mut auth.token);
                 }
-                let seat = socket.req_parts().extensions.get::<Seat>();
-                let admitted = admit(&subscriptions, auth, seat).await?;
+                let permit = socket.req_parts().extensions.get::<ConnectionPermit>();
+                let admitted = admit(&subscriptions, auth, permit).await?;
                 drop(socket.extensions.insert(admitted));
                 Ok::<(), Refused>(())
             }
@@ -163,46 +173,47 @@ pub(super) fn layer(subscriptions: &Subscriptions) -> SocketIoLayer {
     let access = subscriptions.access.clone();
     let listen = move |socket: SocketRef, io: SocketIo, Extension(admitted): Extension<Admitted>| {
         let access = access.clone();
-        async move { keep_telling(&access, &io, socket, admitted).await }
+        async move { stream_notices(&access, &io, socket, admitted).await }
     };
     io.ns("/", listen.with(gate));
     layer
 }
 
-/// Tells a client what is new until it goes, or may not hear it any more.
-async fn keep_telling(access: &SessionAccess, io: &SocketIo, socket: SocketRef, admitted: Admitted) {
-    let left = CancellationToken::new();
+/// Sends a client the notices of its scope, until it disconnects or loses the right.
+async fn stream_notices(access: &SessionAccess, io: &SocketIo, socket: SocketRef, admitted: Admitted) {
+    let disconnected = CancellationToken::new();
     socket.on_disconnect({
-        let left = left.clone();
+        let disconnected = disconnected.clone();
         move || {
-            left.cancel();
+            disconnected.cancel();
             std::future::ready(())
         }
     });
-    // Before the look: a change after it is not missed.
+    // Subscribed before the first refresh, so that no change after it is missed.
     let mut changes = access.sessions.changes();
-    let mut told = Told::default();
-    told.look(&admitted.scope, &access.sessions);
-    let mut review = Instant::now() + LIFE;
-    let mut looks = interval(LOOK);
-    while socket.connected() && !left.is_cancelled() {
+    let mut queue = NoticeQueue::default();
+    queue.refresh(&admitted.scope, &access.sessions);
+    let mut review = Instant::now() + STREAM_LIFETIME;
+    let mut ping = interval(PING_INTERVAL);
+    while socket.connected() && !disconnected.is_cancelled() {
         let emit = |notice: &Notice| match socket.emit(notice.name(), notice) {
-            Err(SendError::Socket(SocketError::InternalChannelFull)) => Err(Full),
+            Err(SendError::Socket(SocketError::InternalChannelFull)) => Err(ClientBufferFull),
             // Gone; or a notice that is no JSON, which there is not.
             Ok(()) | Err(_) => Ok(()),
         };
-        let has_room = told.tell(emit).is_ok();
+        let has_room = queue.send_due(emit).is_ok();
         tokio::select! {
-            () = left.cancelled() => return,
-            _ = looks.tick() => {
+            () = disconnected.cancelled() => return,
+            _ = ping.tick() => {
                 if io.get_socket(socket.id).is_none() {
                     return;
                 }
             }
             () = sleep_until(review) => {
-                review = Instant::now() + LIFE;
+                review = Instant::now() + STREAM_LIFETIME;
                 match Scope::of(access, &admitted.auth).await {
-                    // Who cannot be asked about now is asked about again; that the one session is gone is told.
+                    // Who cannot be asked about now is asked about again; that the one session is
+                    // gone is told.
                     Ok(_) | Err(Problem::ApiServer | Problem::NotFound(_)) => {}
                     Err(_) => {
                         drop(socket.disconnect());
@@ -210,61 +221,63 @@ async fn keep_telling(access: &SessionAccess, io: &SocketIo, socket: SocketRef, 
                     }
                 }
             }
-            () = sleep(ROOM), if !has_room => {}
+            () = sleep(RESEND_INTERVAL), if !has_room => {}
             next = changes.recv(), if has_room => {
-                if !told.take(next, &admitted.scope, &access.sessions) {
+                if !queue.apply_change(next, &admitted.scope, &access.sessions) {
                     return;
                 }
-                sleep(COALESCE).await;
+                sleep(COALESCE_INTERVAL).await;
                 loop {
                     let next = match changes.try_recv() {
                         Ok(snapshot) => Ok(snapshot),
                         Err(TryRecvError::Lagged(missed)) => Err(RecvError::Lagged(missed)),
-                        // What else there is comes with the next look.
+                        // Later changes are taken with the next one.
                         Err(TryRecvError::Empty | TryRecvError::Closed) => break,
                     };
-                    told.take(next, &admitted.scope, &access.sessions);
+                    queue.apply_change(next, &admitted.scope, &access.sessions);
                 }
             }
         }
     }
 }
 
-/// A client has no room for more now.
+/// The client's buffer has no room for another notice now.
 #[derive(Debug, PartialEq, Eq)]
-struct Full;
+struct ClientBufferFull;
 
-/// What a client knows of a session.
+/// The state of a session that a client was sent last.
 #[derive(Debug, PartialEq, Eq)]
-enum Heard {
-    /// Where it stood.
-    At(String),
-    /// All there will be.
-    Over,
+enum LastSent {
+    /// The digest of a state that others may follow.
+    State(String),
+    /// The last state of the session.
+    Final,
 }
 
-/// What a client was told, and what it is to be told.
+/// The notices that a client was sent, and those that are due.
 #[derive(Debug, Default)]
-struct Told {
-    heard: BTreeMap<String, Heard>,
-    /// The last word on each session of which there is news.
+struct NoticeQueue {
+    /// The last notice of each session that was sent, by session id.
+    sent: BTreeMap<String, LastSent>,
+    /// The state of each session that is to be sent, by session id.
     due: BTreeMap<String, Arc<Snapshot>>,
-    /// Whether what was there when it came was looked at.
-    begun: bool,
+    /// Whether the sessions that there were when the client connected are in the queue.
+    initialized: bool,
 }
 
-impl Told {
-    /// Looks at everything that is meant: when a client comes, and when more changed than it was told of.
-    fn look(&mut self, scope: &Scope, sessions: &Sessions) {
+impl NoticeQueue {
+    /// Queues the present state of every session in the scope: when a client connects, and when it
+    /// missed changes.
+    fn refresh(&mut self, scope: &Scope, sessions: &Sessions) {
         let there = scope.snapshots(sessions);
         for id in there.iter().map(|snapshot| &snapshot.id) {
             self.due.remove(id);
         }
-        // What is due of others is that they are gone.
+        // Of the other sessions only the notice of their deletion stays due.
         self.due.retain(|_, snapshot| snapshot.is_gone);
         let ids: BTreeSet<&str> = there.iter().map(|snapshot| snapshot.id.as_str()).collect();
         let missing: Vec<String> = self
-            .heard
+            .sent
             .keys()
             .filter(|id| !ids.contains(id.as_str()))
             .cloned()
@@ -275,63 +288,66 @@ impl Told {
                 .or_insert_with(|| Arc::new(Snapshot::lost(&id)));
         }
         for snapshot in &there {
-            if !self.begun && snapshot.now.is_last() && !matches!(scope, Scope::One(_)) {
-                self.heard.insert(snapshot.id.clone(), Heard::Over);
+            if !self.initialized && snapshot.now.is_last() && !matches!(scope, Scope::Session(_)) {
+                self.sent.insert(snapshot.id.clone(), LastSent::Final);
             } else {
-                self.hear(Arc::clone(snapshot));
+                self.enqueue(Arc::clone(snapshot));
             }
         }
-        self.begun = true;
+        self.initialized = true;
     }
 
-    /// Takes a change in; false where none will come any more.
-    fn take(&mut self, changed: Result<Arc<Snapshot>, RecvError>, scope: &Scope, sessions: &Sessions) -> bool {
+    /// Queues a change; false where no further change will come.
+    fn apply_change(&mut self, changed: Result<Arc<Snapshot>, RecvError>, scope: &Scope, sessions: &Sessions) -> bool {
         match changed {
-            Ok(snapshot) if scope.means(&snapshot) => self.hear(snapshot),
+            Ok(snapshot) if scope.includes(&snapshot) => self.enqueue(snapshot),
             Ok(_) => {}
-            Err(RecvError::Lagged(_)) => self.look(scope, sessions),
+            Err(RecvError::Lagged(_)) => self.refresh(scope, sessions),
             Err(RecvError::Closed) => return false,
         }
         true
     }
 
-    fn hear(&mut self, snapshot: Arc<Snapshot>) {
-        let known = self.heard.get(&snapshot.id);
-        let is_news = match known {
-            Some(Heard::At(digest)) => *digest != snapshot.digest,
-            // Nothing but that it is gone, which makes room.
-            Some(Heard::Over) => snapshot.is_gone,
+    fn enqueue(&mut self, snapshot: Arc<Snapshot>) {
+        let known = self.sent.get(&snapshot.id);
+        let is_new = match known {
+            Some(LastSent::State(digest)) => *digest != snapshot.digest,
+            // Nothing but its deletion, which removes its entry.
+            Some(LastSent::Final) => snapshot.is_gone,
             None => !snapshot.is_gone,
         };
-        if is_news {
+        if is_new {
             self.due.insert(snapshot.id.clone(), snapshot);
         } else {
-            // It went back to what is known already.
+            // The session went back to the state that was sent last.
             self.due.remove(&snapshot.id);
         }
     }
 
-    /// Tells what is due. What there was no room for stays so.
-    fn tell(&mut self, mut emit: impl FnMut(&Notice) -> Result<(), Full>) -> Result<(), Full> {
+    /// Sends the notices that are due. Those that do not fit into the client's buffer stay due.
+    fn send_due(
+        &mut self,
+        mut emit: impl FnMut(&Notice) -> Result<(), ClientBufferFull>,
+    ) -> Result<(), ClientBufferFull> {
         while let Some((id, snapshot)) = self.due.first_key_value() {
             let id = id.clone();
-            let known = self.heard.get(&id);
-            if known != Some(&Heard::Over) {
+            let known = self.sent.get(&id);
+            if known != Some(&LastSent::Final) {
                 if known.is_none() {
                     emit(&snapshot.started)?;
-                    self.heard.insert(id.clone(), Heard::At(String::new()));
+                    self.sent.insert(id.clone(), LastSent::State(String::new()));
                 }
                 emit(&snapshot.now)?;
             }
-            let heard = if snapshot.now.is_last() {
-                Heard::Over
+            let sent = if snapshot.now.is_last() {
+                LastSent::Final
             } else {
-                Heard::At(snapshot.digest.clone())
+                LastSent::State(snapshot.digest.clone())
             };
             if snapshot.is_gone {
-                self.heard.remove(&id);
+                self.sent.remove(&id);
             } else {
-                self.heard.insert(id.clone(), heard);
+                self.sent.insert(id.clone(), sent);
             }
             self.due.remove(&id);
         }
@@ -375,34 +391,34 @@ mod tests {
                 sessions: sessions_known,
             };
             for (id, succeeded) in sessions {
-                world.stands(id, succeeded);
+                world.set_state(id, succeeded);
             }
             world
         }
 
-        fn stands(&self, id: &str, succeeded: &str) {
+        fn set_state(&self, id: &str, succeeded: &str) {
             self.sessions.session_event(Event::Apply(session(id, succeeded)));
         }
 
-        /// What is told, as name and session, until `room` is filled.
-        fn told(&mut self, told: &mut Told, scope: &Scope, room: usize) -> Vec<(&'static str, String)> {
-            if !told.begun {
+        /// The notices that are sent, as name and session, until `room` is filled.
+        fn notices(&mut self, queue: &mut NoticeQueue, scope: &Scope, room: usize) -> Vec<(&'static str, String)> {
+            if !queue.initialized {
                 self.changes = self.sessions.changes();
-                told.look(scope, &self.sessions);
+                queue.refresh(scope, &self.sessions);
             }
             while let Ok(changed) = self.changes.try_recv() {
-                told.take(Ok(changed), scope, &self.sessions);
+                queue.apply_change(Ok(changed), scope, &self.sessions);
             }
-            let mut heard = Vec::new();
-            drop(told.tell(|notice| {
-                if heard.len() == room {
-                    return Err(Full);
+            let mut sent = Vec::new();
+            drop(queue.send_due(|notice| {
+                if sent.len() == room {
+                    return Err(ClientBufferFull);
                 }
                 let value: Value = serde_json::to_value(notice).unwrap();
-                heard.push((notice.name(), value["session_id"].as_str().unwrap().to_owned()));
+                sent.push((notice.name(), value["session_id"].as_str().unwrap().to_owned()));
                 Ok(())
             }));
-            heard
+            sent
         }
     }
 
@@ -418,28 +434,28 @@ mod tests {
             in_one_line("profiling_progress", "00000002"),
         ];
         for scope in [Scope::All, Scope::Namespace("team".to_owned())] {
-            let mut told = Told::default();
-            assert_eq!(world.told(&mut told, &scope, 9), live);
-            assert!(world.told(&mut told, &scope, 9).is_empty());
+            let mut queue = NoticeQueue::default();
+            assert_eq!(world.notices(&mut queue, &scope, 9), live);
+            assert!(world.notices(&mut queue, &scope, 9).is_empty());
         }
         let elsewhere = Scope::Namespace("other".to_owned());
-        assert!(world.told(&mut Told::default(), &elsewhere, 9).is_empty());
-        let named = Scope::One("00000001".to_owned());
+        assert!(world.notices(&mut NoticeQueue::default(), &elsewhere, 9).is_empty());
+        let named = Scope::Session("00000001".to_owned());
         let ended = [
             in_one_line("profiling_started", "00000001"),
             in_one_line("profiling_complete", "00000001"),
         ];
-        assert_eq!(world.told(&mut Told::default(), &named, 9), ended);
+        assert_eq!(world.notices(&mut NoticeQueue::default(), &named, 9), ended);
     }
 
     #[test]
     fn what_begins_ends_or_is_deleted_meanwhile_is_told_once() {
         let mut world = World::new(&[("00000001", "Unknown")]);
-        let (mut told, scope) = (Told::default(), Scope::All);
-        assert_eq!(world.told(&mut told, &scope, 9).len(), 2);
-        world.stands("00000001", "False");
-        world.stands("00000002", "True");
-        world.stands("00000003", "Unknown");
+        let (mut queue, scope) = (NoticeQueue::default(), Scope::All);
+        assert_eq!(world.notices(&mut queue, &scope, 9).len(), 2);
+        world.set_state("00000001", "False");
+        world.set_state("00000002", "True");
+        world.set_state("00000003", "Unknown");
         let expected = [
             in_one_line("profiling_complete", "00000002"),
             in_one_line("profiling_error", "00000001"),
@@ -447,31 +463,31 @@ mod tests {
             in_one_line("profiling_started", "00000002"),
             in_one_line("profiling_started", "00000003"),
         ];
-        let mut heard = world.told(&mut told, &scope, 9);
-        heard.sort();
-        assert_eq!(heard, expected);
+        let mut sent = world.notices(&mut queue, &scope, 9);
+        sent.sort();
+        assert_eq!(sent, expected);
         for id in ["00000001", "00000003"] {
             world.sessions.session_event(Event::Delete(session(id, "Unknown")));
         }
         assert_eq!(
-            world.told(&mut told, &scope, 9),
+            world.notices(&mut queue, &scope, 9),
             [in_one_line("profiling_error", "00000003")]
         );
-        assert!(world.told(&mut told, &scope, 9).is_empty());
+        assert!(world.notices(&mut queue, &scope, 9).is_empty());
     }
 
     #[test]
     fn what_a_client_has_no_room_for_is_told_later() {
         let mut world = World::new(&[("00000001", "Unknown")]);
-        let (mut told, scope) = (Told::default(), Scope::All);
-        assert!(world.told(&mut told, &scope, 0).is_empty());
+        let (mut queue, scope) = (NoticeQueue::default(), Scope::All);
+        assert!(world.notices(&mut queue, &scope, 0).is_empty());
         assert_eq!(
-            world.told(&mut told, &scope, 1),
+            world.notices(&mut queue, &scope, 1),
             [in_one_line("profiling_started", "00000001")]
         );
-        world.stands("00000001", "True");
+        world.set_state("00000001", "True");
         assert_eq!(
-            world.told(&mut told, &scope, 1),
+            world.notices(&mut queue, &scope, 1),
             [in_one_line("profiling_complete", "00000001")]
         );
     }
@@ -479,23 +495,23 @@ mod tests {
     #[test]
     fn whoever_falls_behind_looks_again_and_misses_no_end() {
         let mut world = World::new(&[("00000001", "Unknown"), ("00000002", "Unknown")]);
-        let (mut told, scope) = (Told::default(), Scope::All);
-        assert_eq!(world.told(&mut told, &scope, 9).len(), 4);
+        let (mut queue, scope) = (NoticeQueue::default(), Scope::All);
+        assert_eq!(world.notices(&mut queue, &scope, 9).len(), 4);
         // What changed meanwhile was not heard.
-        world.stands("00000001", "True");
+        world.set_state("00000001", "True");
         world
             .sessions
             .session_event(Event::Delete(session("00000002", "Unknown")));
-        world.stands("00000003", "Unknown");
+        world.set_state("00000003", "Unknown");
         world.changes = world.sessions.changes();
-        assert!(told.take(Err(RecvError::Lagged(3)), &scope, &world.sessions));
+        assert!(queue.apply_change(Err(RecvError::Lagged(3)), &scope, &world.sessions));
         let expected = [
             in_one_line("profiling_complete", "00000001"),
             in_one_line("profiling_error", "00000002"),
             in_one_line("profiling_started", "00000003"),
             in_one_line("profiling_progress", "00000003"),
         ];
-        assert_eq!(world.told(&mut told, &scope, 9), expected);
-        assert!(world.told(&mut told, &scope, 9).is_empty());
+        assert_eq!(world.notices(&mut queue, &scope, 9), expected);
+        assert!(world.notices(&mut queue, &scope, 9).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! What the gateway is made of, and what of it each part of the paths is given.
+//! The state of the gateway's router, and the parts that it is assembled from.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,58 +7,59 @@ use flopwatch_http::Reviewer;
 
 use crate::gateway::access::SessionAccess;
 use crate::gateway::agents::Agents;
-use crate::gateway::alerts::Desk;
+use crate::gateway::alerts::AlertDecider;
 use crate::gateway::api_server::ApiServer;
-use crate::gateway::bring::Bringing;
+use crate::gateway::connection_permits::ConnectionPermits;
 use crate::gateway::cookie::Cookies;
 use crate::gateway::deliver::Delivery;
 use crate::gateway::fleet::FleetRows;
 use crate::gateway::progress::Subscriptions;
-use crate::gateway::seat::Seats;
 use crate::gateway::session_routes::SessionCreation;
 use crate::gateway::sessions::Sessions;
 use crate::gateway::slots::Slots;
 use crate::gateway::store::ObjectStore;
+use crate::gateway::transfers::Transfers;
 
-/// What a gateway is made of.
-pub(crate) struct Parts {
+/// The parts that a [`Gateway`] is assembled from.
+pub(crate) struct GatewayParts {
     pub(crate) sessions: Sessions,
     pub(crate) reviewer: Reviewer,
     pub(crate) api_server: ApiServer,
     pub(crate) agents: Agents,
-    /// Where copies of artifacts are, where there is an object store.
+    /// The object store with copies of artifacts, where there is one.
     pub(crate) store: Option<ObjectStore>,
-    /// What browsers keep of whoever signed in.
+    /// Seals and opens the cookies of browsers that signed in.
     pub(crate) cookies: Cookies,
-    /// Places for clients that listen, by their users' names.
+    /// Slots for clients that listen, by their users' names.
     pub(crate) listeners: Slots,
-    /// Places for connections of Socket.IO that showed no token yet, by address.
-    pub(crate) visitors: Slots,
-    /// What alerts make.
-    pub(crate) alerts: Desk,
+    /// Slots for connections of Socket.IO whose client has shown no token yet, by IP address.
+    pub(crate) unauthenticated: Slots,
+    /// Decides which alerts make sessions.
+    pub(crate) alerts: AlertDecider,
     /// Longest wait for the controller to give a session its id.
     pub(crate) id_timeout: Duration,
     /// Namespace of requests to profile that name none.
     pub(crate) run_namespace: Option<String>,
 }
 
-/// The state of the router. A handler takes those of its fields that it needs, and knows no other; clones share them.
+/// The state of the router. A handler extracts only those of its fields that it needs; clones share
+/// them.
 #[derive(Clone, axum::extract::FromRef)]
 pub(crate) struct Gateway {
     access: SessionAccess,
-    alerts: Arc<Desk>,
+    alerts: Arc<AlertDecider>,
     api_server: ApiServer,
     cookies: Arc<Cookies>,
     creation: SessionCreation,
     delivery: Delivery,
     fleet: FleetRows,
     reviewer: Arc<Reviewer>,
-    pub(super) seats: Seats,
+    pub(super) permits: ConnectionPermits,
     pub(super) subscriptions: Subscriptions,
 }
 
-impl From<Parts> for Gateway {
-    fn from(parts: Parts) -> Self {
+impl From<GatewayParts> for Gateway {
+    fn from(parts: GatewayParts) -> Self {
         let reviewer = Arc::new(parts.reviewer);
         let store = parts.store.map(Arc::new);
         let access = SessionAccess {
@@ -79,13 +80,13 @@ impl From<Parts> for Gateway {
                 access: access.clone(),
                 agents: Arc::new(parts.agents),
                 store: store.clone(),
-                bringing: Bringing::default(),
+                transfers: Transfers::default(),
             },
             fleet: FleetRows::new(store),
-            seats: Seats {
+            permits: ConnectionPermits {
                 reviewer: Arc::clone(&reviewer),
                 listeners: parts.listeners.clone(),
-                visitors: parts.visitors,
+                unauthenticated: parts.unauthenticated,
             },
             subscriptions: Subscriptions {
                 access: access.clone(),

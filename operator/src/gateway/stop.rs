@@ -11,7 +11,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::gateway::access::SessionAccess;
-use crate::gateway::api_server::{ApiServer, asked};
+use crate::gateway::api_server::{ApiServer, call_api_server};
 use crate::gateway::extract::{body, path};
 use crate::gateway::messages::{SessionPath, SessionState, state_of};
 use crate::gateway::problem::{OfSession, Problem, ProblemDetails};
@@ -52,8 +52,8 @@ pub(crate) struct Stopping {
     stop: Stop,
 }
 
-/// Ends a session's captures now: the window is closed, and what was recorded is published or thrown away. A session that has ended
-/// stays as it is.
+/// Ends a session's captures now: the window is closed, and what was recorded is published or
+/// thrown away. A session that has ended stays as it is.
 #[utoipa::path(post, path = "/api/profiling/session/{id}/stop", tag = "sessions", request_body = StopRequest,
     params(SessionPath),
     responses(
@@ -77,7 +77,7 @@ pub(crate) async fn stop(
     // Of this very session: one of the same name may have been made since.
     let change = json!({ "metadata": { "uid": session.uid() }, "spec": { "stop": stop.mode() } });
     let params = PatchParams::default();
-    asked(api.patch(&session.name_any(), &params, &Patch::Merge(&change))).await?;
+    call_api_server(api.patch(&session.name_any(), &params, &Patch::Merge(&change))).await?;
     Ok(Json(Stopping {
         session_id: session
             .status

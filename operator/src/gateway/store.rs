@@ -1,11 +1,11 @@
-//! Reads artifacts from the object store, where the node that made them cannot give them any more.
+//! Reads artifacts from the object store, where the agent of the capture's node cannot give them.
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, Method, Response};
 use flopwatch_api::artifact::Artifact;
 use flopwatch_api::capture::Capture;
 use flopwatch_artifacts::CaptureId;
-use flopwatch_artifacts::object_store::{Bucket, BucketError, Stored};
+use flopwatch_artifacts::object_store::{Bucket, ObjectStoreError, Stored};
 use flopwatch_http::answer;
 use futures::TryStreamExt as _;
 use kube::ResourceExt as _;
@@ -16,8 +16,8 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::gateway::problem::Problem;
 use crate::lru::lru;
 
-/// Captures whose manifests are remembered.
-const REMEMBERED: u64 = 64;
+/// Most captures whose manifests are cached.
+const MAX_CACHED_MANIFESTS: u64 = 64;
 
 fn id_of(capture: &Capture) -> CaptureId {
     CaptureId {
@@ -32,7 +32,7 @@ pub(crate) fn stored_sha256(capture: &Capture) -> Option<&str> {
     capture.status.as_ref()?.store_sha256.as_deref()
 }
 
-/// The way to the object store.
+/// Artifacts in the object store, verified against the status of their captures.
 #[derive(Debug)]
 pub(crate) struct ObjectStore {
     bucket: Bucket,
@@ -43,39 +43,40 @@ pub(crate) struct ObjectStore {
 }
 
 impl ObjectStore {
-    /// Reads from `bucket`, and counts what comes of it.
+    /// Reads from `bucket`, and counts each read by result in `reads`.
     pub(crate) fn new(bucket: Bucket, reads: IntCounterVec) -> Self {
         Self {
             bucket,
-            manifests: lru(REMEMBERED).build(),
+            manifests: lru(MAX_CACHED_MANIFESTS).build(),
             reads,
         }
     }
 
-    /// What it reads from.
+    /// The bucket that is read from.
     pub(crate) const fn bucket(&self) -> &Bucket {
         &self.bucket
     }
 
-    /// SHA-256 of the manifest of a capture's replicas, without which none of them is believed.
+    /// SHA-256 of the manifest of a capture's replicas. The problem is `Store` with `Unverified`
+    /// where the capture's status names none: a replica is not trusted without it.
     pub(crate) fn manifest_of<'a>(&self, capture: &'a Capture) -> Result<&'a str, Problem> {
         stored_sha256(capture)
-            .ok_or_else(|| Problem::Store(BucketError::Unverified(self.bucket.place(&id_of(capture)))))
+            .ok_or_else(|| Problem::Store(ObjectStoreError::Unverified(self.bucket.url(&id_of(capture)))))
     }
 
-    /// Answers a request for an artifact as an agent does; `turn` ends with the body.
+    /// Answers a request for an artifact as an agent does; `permit` is held until the body ends.
     pub(crate) async fn fetch(
         &self,
         capture: &Capture,
         artifact: &Artifact,
         method: &Method,
         asked: &HeaderMap,
-        turn: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Result<Response<Body>, Problem> {
-        let answered = self.answer(capture, artifact, method, asked, turn).await;
+        let answered = self.answer(capture, artifact, method, asked, permit).await;
         let result = match &answered {
             Ok(_) | Err(Problem::Range(_)) => "served",
-            Err(Problem::Store(BucketError::Corrupt { .. } | BucketError::Unverified(_))) => "corrupt",
+            Err(Problem::Store(ObjectStoreError::Corrupt { .. } | ObjectStoreError::Unverified(_))) => "corrupt",
             Err(_) => "failed",
         };
         self.reads.with_label_values(&[result]).inc();
@@ -88,7 +89,7 @@ impl ObjectStore {
         artifact: &Artifact,
         method: &Method,
         asked: &HeaderMap,
-        turn: OwnedSemaphorePermit,
+        permit: OwnedSemaphorePermit,
     ) -> Result<Response<Body>, Problem> {
         let stored = self.find(capture, artifact).await?;
         let head = answer(asked, artifact, &artifact.name).map_err(Problem::Range)?;
@@ -104,16 +105,16 @@ impl ObjectStore {
             .map_err(Problem::Store)?;
         let reads = self.reads.clone();
         let pieces = content.inspect_err(move |error| {
-            let result = if matches!(error, BucketError::Corrupt { .. }) {
+            let result = if matches!(error, ObjectStoreError::Corrupt { .. }) {
                 "corrupt"
             } else {
                 "failed"
             };
             reads.with_label_values(&[result]).inc();
         });
-        let pieces = futures::stream::try_unfold((pieces, turn), async |(mut pieces, turn)| {
+        let pieces = futures::stream::try_unfold((pieces, permit), async |(mut pieces, permit)| {
             let piece: Option<Bytes> = pieces.try_next().await?;
-            Ok::<_, BucketError>(piece.map(|piece| (piece, (pieces, turn))))
+            Ok::<_, ObjectStoreError>(piece.map(|piece| (piece, (pieces, permit))))
         });
         *response.body_mut() = Body::from_stream(pieces);
         Ok(response)
@@ -134,10 +135,10 @@ impl ObjectStore {
             return Ok(stored);
         }
         let stored = self.bucket.find(&id, sha256).await.map_err(Problem::Store)?;
-        let stored = stored.ok_or_else(|| Problem::Store(BucketError::Missing(self.bucket.place(&id))))?;
+        let stored = stored.ok_or_else(|| Problem::Store(ObjectStoreError::Missing(self.bucket.url(&id))))?;
         if !holds(&stored) {
-            let other = BucketError::Corrupt {
-                key: self.bucket.place(&id),
+            let other = ObjectStoreError::Corrupt {
+                key: self.bucket.url(&id),
                 reason: format!("its manifest has another {} than the capture's status", artifact.name),
             };
             return Err(Problem::Store(other));

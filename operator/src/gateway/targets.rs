@@ -10,15 +10,15 @@ use kube::api::{Api, ListParams};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::gateway::api_server::{ApiServer, asked};
+use crate::gateway::api_server::{ApiServer, call_api_server};
 use crate::gateway::extract::query;
 use crate::gateway::messages::TargetQuery;
 use crate::gateway::problem::{Guarded, Problem};
 use crate::gateway::request::is_namespace;
 use crate::gateway::token::Token;
 
-/// Most pods that are looked at.
-const MOST: u32 = 500;
+/// Most pods in an answer.
+const MAX_PODS: u32 = 500;
 
 /// Pods that may be profiled.
 #[derive(Debug, Serialize, ToSchema)]
@@ -67,7 +67,8 @@ impl TargetItem {
     }
 }
 
-/// Pods of a namespace that run, listed with the caller's own token: it needs the right to `list` pods there.
+/// Pods of a namespace that run, listed with the caller's own token: it needs the right to `list`
+/// pods there.
 #[utoipa::path(get, path = "/api/profiling/targets", tag = "sessions", params(TargetQuery),
     responses((status = 200, body = TargetList), Guarded))]
 pub(crate) async fn targets(
@@ -80,7 +81,7 @@ pub(crate) async fn targets(
         return Err(Problem::BadRequest("namespace must be the name of one".to_owned()));
     }
     let api: Api<Pod> = Api::namespaced(api_server.client(&token.0)?, &namespace);
-    let pods = asked(api.list(&ListParams::default().limit(MOST))).await?;
+    let pods = call_api_server(api.list(&ListParams::default().limit(MAX_PODS))).await?;
     Ok(Json(TargetList {
         targets: pods.items.iter().filter_map(TargetItem::of).collect(),
         more: pods.metadata.continue_.is_some_and(|more| !more.is_empty()),

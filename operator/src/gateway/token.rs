@@ -41,8 +41,9 @@ pub(crate) fn of_browser(cookies: &Cookies, headers: &HeaderMap) -> Option<Strin
     }
 }
 
-/// Whether a page of this very origin sent the request. Browsers say so themselves and let no script do it; a browser too old to say it
-/// counts as none, so a page of another site, or of another port of the host, can have nothing done in the name of whoever signed in.
+/// Whether a page of this very origin sent the request. Browsers say so themselves and let no
+/// script do it; a browser too old to say it counts as none, so a page of another site, or of
+/// another port of the host, can have nothing done in the name of whoever signed in.
 pub(crate) fn is_of_own_page(headers: &HeaderMap) -> bool {
     let mut sites = headers.get_all("sec-fetch-site").iter();
     sites.next().is_some_and(|site| site == "same-origin") && sites.next().is_none()

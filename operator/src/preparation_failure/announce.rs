@@ -1,4 +1,5 @@
-//! Says on each pod that is held up why, and what to do.
+//! Publishes an Event on each pod that the preparation keeps from starting: the reason, and the
+//! remedy.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,30 +17,31 @@ use tokio::time::Instant;
 use crate::controller::context::Context;
 use crate::deadline::bounded;
 use crate::preparation_failure::unprepared::{self, unprepared};
-use crate::preparation_failure::{Part, preparation_failure};
+use crate::preparation_failure::{InjectedComponent, preparation_failure};
 
 /// Shortest time between two Events about one pod and one cause.
-pub const RESEND: Duration = Duration::from_mins(10);
+pub const MIN_RESEND_INTERVAL: Duration = Duration::from_mins(10);
 /// Wait after a round that the API server cut short.
-const RETRY: Duration = Duration::from_secs(30);
+const RETRY_INTERVAL: Duration = Duration::from_secs(30);
 /// Shortest time between two rounds: a roll-out that goes wrong changes many pods at once.
-pub(crate) const PACE: Duration = Duration::from_secs(1);
-/// Age from which a pod that was created unprepared is no news. It is told once.
-const NEWS: Duration = Duration::from_hours(1);
+pub(crate) const MIN_ROUND_INTERVAL: Duration = Duration::from_secs(1);
+/// Age up to which a pod that was created unprepared gets its one Event.
+const MAX_NEWS_AGE: Duration = Duration::from_hours(1);
 /// Most Events that are remembered.
-const MAX_TOLD: usize = 10_000;
+const MAX_SENT_EVENTS: usize = 10_000;
 
-/// Who was told what, and until when that is remembered.
+/// The Events that were sent, and until when each is remembered.
 #[derive(Debug, Default)]
-pub struct Told(HashMap<Subject, Instant>);
+pub struct SentEvents(HashMap<Subject, Instant>);
 
-/// UID of a pod, what holds it up if something of ours does, and the reason of the Event.
-type Subject = (String, Option<Part>, &'static str);
+/// The UID of a pod, the injected component that holds the pod up if one does, and the reason of
+/// the Event.
+type Subject = (String, Option<InjectedComponent>, &'static str);
 
-impl Told {
-    /// Whether an Event is due now; it then counts as sent.
-    fn due(&mut self, subject: &Subject, now: Instant, remembered: Duration) -> bool {
-        if self.0.contains_key(subject) || self.0.len() >= MAX_TOLD {
+impl SentEvents {
+    /// Whether an Event is due now; if so, it is recorded as sent until `now + remembered`.
+    fn record_if_due(&mut self, subject: &Subject, now: Instant, remembered: Duration) -> bool {
+        if self.0.contains_key(subject) || self.0.len() >= MAX_SENT_EVENTS {
             return false;
         }
         self.0.insert(subject.clone(), now + remembered);
@@ -51,22 +53,27 @@ impl Told {
     }
 }
 
-/// Looks at every pod that is held up when `changed` says that there may be another, and from time to time. Runs for
-/// ever; the leader's work.
+/// Sends the Events that are due whenever `changed` is notified, and every 10 minutes. Runs for
+/// ever, in the process that leads.
 pub async fn keep(context: &Context, changed: &Notify) {
-    let mut told = Told::default();
+    let mut sent = SentEvents::default();
     loop {
-        let wait = if round(context, &mut told).await { RESEND } else { RETRY };
-        tokio::time::sleep(PACE).await;
+        let wait = if round(context, &mut sent).await {
+            MIN_RESEND_INTERVAL
+        } else {
+            RETRY_INTERVAL
+        };
+        tokio::time::sleep(MIN_ROUND_INTERVAL).await;
         // A change ends the wait early.
         drop(tokio::time::timeout(wait, changed.notified()).await);
     }
 }
 
-/// Tells whoever is due; false if the API server did not answer, and the rest was left for later.
-pub async fn round(context: &Context, told: &mut Told) -> bool {
+/// Sends every Event that is due; false if the API server did not answer, and the rest was left for
+/// later.
+pub async fn round(context: &Context, sent: &mut SentEvents) -> bool {
     let now = Instant::now();
-    told.forget_old(now);
+    sent.forget_old(now);
     for pod in context
         .stores
         .pods
@@ -75,13 +82,15 @@ pub async fn round(context: &Context, told: &mut Told) -> bool {
         let (Some(failure), Some(uid)) = (preparation_failure(&pod), pod.uid()) else {
             continue;
         };
-        if failure.ended.is_some_and(|ended| is_older(ended, RESEND)) {
+        if failure.ended.is_some_and(|ended| is_older(ended, MIN_RESEND_INTERVAL)) {
             continue;
         }
         let reason = failure.reason().as_str();
-        let subject = (uid, Some(failure.part), reason);
-        if told.due(&subject, now, RESEND) && !tell(context, &pod, reason, failure.note()).await {
-            told.0.remove(&subject);
+        let subject = (uid, Some(failure.component), reason);
+        if sent.record_if_due(&subject, now, MIN_RESEND_INTERVAL)
+            && !publish_warning(context, &pod, reason, failure.note()).await
+        {
+            sent.0.remove(&subject);
             return false;
         }
     }
@@ -92,23 +101,24 @@ pub async fn round(context: &Context, told: &mut Told) -> bool {
         // Without a time of creation it is no pod of an API server, and old.
         if pod
             .creation_timestamp()
-            .is_none_or(|Time(created)| is_older(created, NEWS))
+            .is_none_or(|Time(created)| is_older(created, MAX_NEWS_AGE))
         {
             continue;
         }
         let subject = (uid, None, reason.as_str());
-        if told.due(&subject, now, NEWS)
-            && !tell_once(context, &pod, reason.as_str(), unprepared::note(&pod, reason)).await
+        if sent.record_if_due(&subject, now, MAX_NEWS_AGE)
+            && !publish_once(context, &pod, reason.as_str(), unprepared::note(&pod, reason)).await
         {
-            told.0.remove(&subject);
+            sent.0.remove(&subject);
             return false;
         }
     }
     true
 }
 
-/// Warns on a pod; false if the API server did not answer. What it refuses it refuses again: that counts as told.
-async fn tell(context: &Context, pod: &Pod, reason: &str, note: String) -> bool {
+/// Publishes a warning on a pod; false if the API server did not answer. A refusal counts as sent:
+/// the API server would refuse the same Event again.
+async fn publish_warning(context: &Context, pod: &Pod, reason: &str, note: String) -> bool {
     let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
     tracing::warn!(namespace, pod = name, reason, note, "the preparation of a pod");
     let event = Event {
@@ -126,9 +136,9 @@ async fn tell(context: &Context, pod: &Pod, reason: &str, note: String) -> bool 
     matches!(error, PublishError::Kube(kube::Error::Api(_)))
 }
 
-/// Warns on a pod for good: the Event is named after the pod and the reason, so that whoever leads after this process finds it told. False
-/// if the API server did not answer.
-async fn tell_once(context: &Context, pod: &Pod, reason: &str, note: String) -> bool {
+/// Publishes a warning on a pod once: the Event is named after the pod and the reason, so that the
+/// process that leads next does not send another. False if the API server did not answer.
+async fn publish_once(context: &Context, pod: &Pod, reason: &str, note: String) -> bool {
     let (namespace, name) = (pod.namespace().unwrap_or_default(), pod.name_any());
     let event = KubeEvent {
         metadata: ObjectMeta {
@@ -164,9 +174,9 @@ async fn tell_once(context: &Context, pod: &Pod, reason: &str, note: String) -> 
     error.refusal().is_some()
 }
 
-/// Whether something was so long ago that it is no news.
-fn is_older(then: Timestamp, news: Duration) -> bool {
-    Duration::try_from(Timestamp::now().duration_since(then)).is_ok_and(|age| age >= news)
+/// Whether `then` is at least `limit` ago.
+fn is_older(then: Timestamp, limit: Duration) -> bool {
+    Duration::try_from(Timestamp::now().duration_since(then)).is_ok_and(|age| age >= limit)
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub enum UnpreparedReason {
 }
 
 impl UnpreparedReason {
-    /// All of them.
+    /// Every reason, in the order of declaration.
     pub const ALL: [Self; 2] = [Self::AdmissionMissed, Self::Refused];
 
     /// Reason of the Event.
@@ -34,8 +34,8 @@ impl UnpreparedReason {
     }
 }
 
-/// Why a pod that asked for it is not prepared, or not in every container; None for one that is or did not ask, and for
-/// one that has ended.
+/// Why a pod that asked for it is not prepared, or not in every container; None for one that is or
+/// did not ask, and for one that has ended.
 pub fn unprepared(pod: &Pod) -> Option<UnpreparedReason> {
     if !pod::asks_for_preparation(pod) || pod.metadata.deletion_timestamp.is_some() || pod::has_ended(pod) {
         return None;

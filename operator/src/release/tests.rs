@@ -1,4 +1,5 @@
-//! Against an API server in this process, with an agent and a controller that do what a test tells them to.
+//! Against an API server in this process, with an agent and a controller that do what a test tells
+//! them to.
 
 use std::collections::BTreeSet;
 
@@ -174,7 +175,13 @@ async fn a_capture_that_a_pass_in_flight_creates_is_released_too() {
 async fn a_conflict_is_read_again_and_tried_again() {
     let server = world(&[capture("busy", &ended())]);
     // Somebody else goes first at all tries but the last.
-    server.fail_for(TRIES - 1, Verb::Patch, "captures", "busy", Fault::Code(409));
+    server.fail_for(
+        MAX_RELEASE_ATTEMPTS - 1,
+        Verb::Patch,
+        "captures",
+        "busy",
+        Fault::Code(409),
+    );
     server.after(|server, call| {
         if call.verb == Verb::Patch && name(call) == "busy" {
             let version = call.body["metadata"]["resourceVersion"].clone();
@@ -185,13 +192,13 @@ async fn a_conflict_is_read_again_and_tried_again() {
     });
     let begin = Instant::now();
     assert_eq!(released(&server).await.unwrap().released, 1);
-    assert!(begin.elapsed() < SETTLE * 2, "within one round");
+    assert!(begin.elapsed() < SETTLE_INTERVAL * 2, "within one round");
     let versions: BTreeSet<String> = writes(&server)
         .iter()
         .filter(|call| name(call) == "busy")
         .map(|call| call.body["metadata"]["resourceVersion"].to_string())
         .collect();
-    assert_eq!(versions.len(), TRIES, "each try with what was read last");
+    assert_eq!(versions.len(), MAX_RELEASE_ATTEMPTS, "each try with what was read last");
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,4 +1,4 @@
-//! What a schedule's pass asks of the API server.
+//! The calls of the API server that a schedule's pass makes.
 
 use flopwatch_api::OPERATOR_FIELD_MANAGER;
 use flopwatch_api::schedule::{ProfilingSchedule, ProfilingScheduleStatus};
@@ -9,11 +9,11 @@ use kube::{Resource as _, ResourceExt as _};
 use crate::deadline::{CallError, bounded};
 use crate::schedule::series::RunResult;
 
-/// How often a status is written that was changed meanwhile.
-const TRIES: usize = 3;
+/// Most attempts to write a status that is changed meanwhile.
+const MAX_WRITE_ATTEMPTS: usize = 3;
 
-/// Ends a session, and keeps what it recorded. One that has ended or gone needs nothing, and one that its user discards meanwhile is not to be
-/// kept: the API server refuses that.
+/// Ends a session, and keeps what it recorded. One that has ended or gone needs nothing, and one
+/// that its user discards meanwhile is not to be kept: the API server refuses that.
 pub(super) async fn stop(name: &str, sessions: &Api<ProfilingSession>) -> Result<(), CallError> {
     let patch = serde_json::json!({"spec": {"stop": StopMode::Keep}});
     let params = PatchParams {
@@ -48,8 +48,8 @@ pub(super) async fn create(
     }
 }
 
-/// Writes the status by server-side apply, and only onto the version that it was planned from or one that differs in nothing that was planned
-/// from. Anything else is planned anew.
+/// Writes the status by server-side apply, and only onto the version that it was planned from or
+/// one that differs in nothing that was planned from. Anything else is planned anew.
 pub(super) async fn write(
     schedule: &ProfilingSchedule,
     status: &ProfilingScheduleStatus,
@@ -57,7 +57,7 @@ pub(super) async fn write(
 ) -> Result<(), CallError> {
     let params = PatchParams::apply(OPERATOR_FIELD_MANAGER).force();
     let mut version = schedule.resource_version();
-    for left in (0..TRIES).rev() {
+    for left in (0..MAX_WRITE_ATTEMPTS).rev() {
         let patch = serde_json::json!({
             "apiVersion": ProfilingSchedule::api_version(&()),
             "kind": ProfilingSchedule::kind(&()),
@@ -83,7 +83,8 @@ pub(super) async fn write(
     Ok(())
 }
 
-/// Whether what was planned from one version holds for another one: only labels, annotations or finalizers differ.
+/// Whether what was planned from one version holds for another one: only labels, annotations or
+/// finalizers differ.
 fn is_as_planned(planned: &ProfilingSchedule, fresh: &ProfilingSchedule) -> bool {
     planned.metadata.uid == fresh.metadata.uid
         && planned.metadata.generation == fresh.metadata.generation

@@ -1,4 +1,5 @@
-//! Carries out a schedule's plan: sessions are told to stop, made, counted in one write of the status, and given up.
+//! Carries out a schedule's plan: sessions are stopped, created, counted in one write of the
+//! status, and deleted once the schedule keeps them no more.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,15 +26,15 @@ use crate::schedule::session::session;
 use crate::schedule::status::{self, Outcome, Urgency};
 
 /// Longest time between two looks at a schedule: heals an event that a watch missed.
-const RESYNC: Duration = Duration::from_mins(1);
-/// Shortest time between two writes of a status that only say what is seen.
+const RESYNC_INTERVAL: Duration = Duration::from_mins(1);
+/// Shortest time between two writes of a status that change only what was observed.
 const STATUS_INTERVAL: Duration = Duration::from_secs(10);
-/// When a pass that had more to do than one may do is followed by the next.
-const AGAIN: Duration = Duration::from_millis(200);
-/// Most sessions that one pass makes; as many are told to stop or given up.
-const MOST: usize = 500;
-/// Calls at once.
-const CALLS: usize = 8;
+/// Time after which a pass that had more to do than one may do is followed by the next.
+const NEXT_PASS_DELAY: Duration = Duration::from_millis(200);
+/// Most sessions that one pass creates; also the most that it stops, and the most that it deletes.
+const MAX_SESSIONS_PER_PASS: usize = 500;
+/// Most calls of the API server that one pass has under way at once.
+const MAX_CONCURRENT_CALLS: usize = 8;
 
 /// One pass over a schedule.
 pub async fn reconcile(schedule: Arc<ProfilingSchedule>, context: Arc<Context>) -> Action {
@@ -46,15 +47,15 @@ pub async fn reconcile(schedule: Arc<ProfilingSchedule>, context: Arc<Context>) 
     context.pass("schedule", schedule.as_ref(), pass).await
 }
 
-/// What a pass has to do.
-struct Step {
+/// The plan of a pass, with the facts that it was made from.
+struct PlannedPass {
     /// The spec that was planned by: suspended where the cluster's captures are.
     spec: ProfilingScheduleSpec,
     gathered: Gathered,
     plan: Plan,
 }
 
-impl Step {
+impl PlannedPass {
     /// Plans from what the watches hold.
     fn new(schedule: &ProfilingSchedule, context: &Context, now: Timestamp) -> Result<Self, ScheduleError> {
         let stores = &context.stores;
@@ -91,7 +92,7 @@ impl Step {
         Ok(Self { spec, gathered, plan })
     }
 
-    /// Whether something is done or counted that is done or counted once.
+    /// Whether the plan does or counts something that must be done or counted once.
     fn decides(&self) -> bool {
         !self.plan.runs.is_empty() || !self.plan.stops.is_empty() || !self.plan.skipped.is_empty()
     }
@@ -106,8 +107,8 @@ impl Step {
 async fn pass(cached: &ProfilingSchedule, context: &Context, now: Timestamp) -> Result<Action, CallError> {
     let namespace = cached.namespace().unwrap_or_default();
     let schedules: Api<ProfilingSchedule> = Api::namespaced(context.client.clone(), &namespace);
-    match Step::new(cached, context, now) {
-        Ok(step) if !step.decides() => return carry_out(cached, &step, &schedules, context, now).await,
+    match PlannedPass::new(cached, context, now) {
+        Ok(planned) if !planned.decides() => return carry_out(cached, &planned, &schedules, context, now).await,
         Ok(_) => {}
         Err(error) => return refuse(cached, &error, &schedules, context, now).await,
     }
@@ -119,43 +120,43 @@ async fn pass(cached: &ProfilingSchedule, context: &Context, now: Timestamp) -> 
     if fresh.metadata.deletion_timestamp.is_some() {
         return Ok(Action::await_change());
     }
-    match Step::new(&fresh, context, now) {
-        Ok(step) => carry_out(&fresh, &step, &schedules, context, now).await,
+    match PlannedPass::new(&fresh, context, now) {
+        Ok(planned) => carry_out(&fresh, &planned, &schedules, context, now).await,
         Err(error) => refuse(&fresh, &error, &schedules, context, now).await,
     }
 }
 
 async fn carry_out(
     schedule: &ProfilingSchedule,
-    step: &Step,
+    planned: &PlannedPass,
     schedules: &Api<ProfilingSchedule>,
     context: &Context,
     now: Timestamp,
 ) -> Result<Action, CallError> {
     let (namespace, name) = (schedule.namespace().unwrap_or_default(), schedule.name_any());
     let sessions: Api<ProfilingSession> = Api::namespaced(context.client.clone(), &namespace);
-    for session in step.plan.stops.iter().take(MOST) {
+    for session in planned.plan.stops.iter().take(MAX_SESSIONS_PER_PASS) {
         stop(session, &sessions).await?;
     }
-    let (made, failed) = make(schedule, step, &sessions, context, now).await;
+    let (made, failed) = create_sessions(schedule, planned, &sessions, context, now).await;
     let refused = failed
         .as_ref()
         .and_then(CallError::refusal)
         .map(|(_, message)| message.to_owned());
-    if step.plan.runs.len() > MOST || (failed.is_some() && refused.is_none()) {
+    if planned.plan.runs.len() > MAX_SESSIONS_PER_PASS || (failed.is_some() && refused.is_none()) {
         // Nothing is decided: the next pass knows what this one made.
-        return failed.map_or_else(|| Ok(Action::requeue(AGAIN)), Err);
+        return failed.map_or_else(|| Ok(Action::requeue(NEXT_PASS_DELAY)), Err);
     }
     let outcome = Outcome {
-        gathered: &step.gathered,
-        plan: &step.plan,
+        gathered: &planned.gathered,
+        plan: &planned.plan,
         made: &made,
         refused: refused.as_deref(),
         captures_suspended: context.suspension.get(),
         now,
     };
     let status = status::followed(schedule, &outcome);
-    let wait = match status::urgency(schedule.status.as_ref(), &status, step.decides(), now) {
+    let wait = match status::urgency(schedule.status.as_ref(), &status, planned.decides(), now) {
         Urgency::Never => None,
         Urgency::Soon => {
             let wait = context.pace.wait(&schedule.uid().unwrap_or_default(), STATUS_INTERVAL);
@@ -177,13 +178,16 @@ async fn carry_out(
     context
         .metrics
         .schedules
-        .count_skipped(&namespace, &name, &step.plan.skipped);
+        .count_skipped(&namespace, &name, &planned.plan.skipped);
     let uid = schedule.uid().unwrap_or_default();
-    for news in context.standings.news(&uid, &step.spec, &step.gathered.ledger, now) {
+    for news in context
+        .announced_classes
+        .news(&uid, &planned.spec, &planned.gathered.ledger, now)
+    {
         publish(schedule, EventType::Warning, news.reason.as_str(), news.note, context).await;
     }
-    let more = give_up(schedule, step, &sessions, context, now).await?;
-    Ok(again(step.plan.next, wait, more))
+    let more = delete_surplus(schedule, planned, &sessions, context, now).await?;
+    Ok(requeue(planned.plan.next, wait, more))
 }
 
 /// Says that a schedule cannot be followed, and waits until it is changed.
@@ -202,19 +206,21 @@ async fn refuse(
     Ok(Action::await_change())
 }
 
-/// Makes the sessions: the names of those that there are now, and what kept another one from being made. One that is there already was made by
-/// another controller, or by a pass that was cut off: nothing is left to do, since its name is that of this slot and pod alone.
-async fn make(
+/// Creates the planned sessions, and gives the names of those that exist now and the first error. A
+/// session that exists already was created by another controller, or by a pass that was cut off:
+/// nothing is left to do, since its name is that of this slot and pod alone.
+async fn create_sessions(
     schedule: &ProfilingSchedule,
-    step: &Step,
+    planned: &PlannedPass,
     sessions: &Api<ProfilingSession>,
     context: &Context,
     now: Timestamp,
 ) -> (Vec<String>, Option<CallError>) {
-    let classes = step.classes();
-    // Each call owns what it sends: the pass is spawned, and borrows in a stream of calls would not live long enough for that.
+    let classes = planned.classes();
+    // Each call owns what it sends: the pass is spawned, and borrows in a stream of calls would not
+    // live long enough for that.
     let mut calls = Vec::new();
-    for run in step.plan.runs.iter().take(MOST) {
+    for run in planned.plan.runs.iter().take(MAX_SESSIONS_PER_PASS) {
         if let Some(class) = classes.get(run.pod_uid.as_str()) {
             calls.push((run.clone(), session(schedule, run, class, now), sessions.clone()));
         }
@@ -222,7 +228,8 @@ async fn make(
     let calls = calls
         .into_iter()
         .map(|(run, session, sessions)| async move { (run, create(&session, &sessions).await) });
-    let results: Vec<(Run, Result<RunResult, CallError>)> = stream::iter(calls).buffered(CALLS).collect().await;
+    let results: Vec<(Run, Result<RunResult, CallError>)> =
+        stream::iter(calls).buffered(MAX_CONCURRENT_CALLS).collect().await;
     let (namespace, name) = (schedule.namespace().unwrap_or_default(), schedule.name_any());
     let mut made = Vec::new();
     let mut failed = None;
@@ -241,18 +248,18 @@ async fn make(
     (made, failed)
 }
 
-/// Deletes sessions that the schedule keeps no more; whether there are more of them.
-async fn give_up(
+/// Deletes sessions that the schedule keeps no more, and answers whether there are more of them.
+async fn delete_surplus(
     schedule: &ProfilingSchedule,
-    step: &Step,
+    planned: &PlannedPass,
     sessions: &Api<ProfilingSession>,
     context: &Context,
     now: Timestamp,
 ) -> Result<bool, CallError> {
-    let names = surplus(&step.gathered.facts(&step.spec, now));
+    let names = surplus(&planned.gathered.facts(&planned.spec, now));
     let namespace = schedule.namespace().unwrap_or_default();
     let mut calls = Vec::new();
-    for name in names.iter().take(MOST) {
+    for name in names.iter().take(MAX_SESSIONS_PER_PASS) {
         let key = ObjectRef::<ProfilingSession>::new(name).within(&namespace);
         // Only the one that was seen to have ended.
         let seen = context.stores.sessions.get(&key).and_then(|session| session.uid());
@@ -261,9 +268,9 @@ async fn give_up(
     let calls = calls
         .into_iter()
         .map(|(name, uid, sessions)| async move { delete(&name, uid, &sessions).await });
-    let results: Vec<Result<(), CallError>> = stream::iter(calls).buffered(CALLS).collect().await;
+    let results: Vec<Result<(), CallError>> = stream::iter(calls).buffered(MAX_CONCURRENT_CALLS).collect().await;
     results.into_iter().collect::<Result<(), CallError>>()?;
-    Ok(names.len() > MOST)
+    Ok(names.len() > MAX_SESSIONS_PER_PASS)
 }
 
 /// Says on the schedule that it cannot be followed any more.
@@ -293,17 +300,18 @@ async fn publish(schedule: &ProfilingSchedule, type_: EventType, reason: &str, n
     }
 }
 
-/// When to look again: when there may be something to do, when the status may be written, and from time to time.
-fn again(next: Option<Timestamp>, status: Option<Duration>, more: bool) -> Action {
+/// When the next pass runs: when there may be something to do, when the status may be written, and
+/// after [`RESYNC_INTERVAL`] at the latest.
+fn requeue(next: Option<Timestamp>, status: Option<Duration>, more: bool) -> Action {
     if more {
-        return Action::requeue(AGAIN);
+        return Action::requeue(NEXT_PASS_DELAY);
     }
     // The first whole second that is not before it.
     let next = next.map(|next| {
         let until = next.duration_since(Timestamp::now());
         Duration::try_from(until).unwrap_or_default() + Duration::from_secs(1)
     });
-    let waits = next.into_iter().chain(status).chain([RESYNC]);
+    let waits = next.into_iter().chain(status).chain([RESYNC_INTERVAL]);
     waits.min().map_or_else(Action::await_change, Action::requeue)
 }
 

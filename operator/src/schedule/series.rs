@@ -1,4 +1,5 @@
-//! What schedules do, as series. Their names are labels, so there is a bound on how many have any.
+//! Metrics series of schedules. The names of schedules are label values, so at most 1,000 schedules
+//! have series of their own.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,27 +10,28 @@ use prometheus::{GaugeVec, IntCounterVec, Opts, Registry};
 
 use crate::metrics::register;
 
-/// Most schedules that have series of their own; the others are counted together, under [`OTHER`], and have no gauges.
-const MOST: usize = 1_000;
-/// Namespace and name of those.
+/// Most schedules that have series of their own; the others are counted together, under [`OTHER`],
+/// and have no gauges.
+const MAX_SCHEDULES: usize = 1_000;
+/// Namespace and name in the labels of schedules without series of their own.
 const OTHER: &str = "other";
 
-/// What came of making a session.
+/// The result of creating a session for a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunResult {
-    /// It was made.
+    /// The session was created.
     Created,
-    /// It was there: another controller, or a pass that was cut off, had made it.
+    /// The session existed: another controller, or a pass that was cut off, had created it.
     Existed,
-    /// The API server refused it, or could not be asked.
+    /// The API server refused the session, or could not be reached.
     Failed,
 }
 
 impl RunResult {
-    /// Every result.
+    /// Every result, in the order of declaration.
     pub const ALL: [Self; 3] = [Self::Created, Self::Existed, Self::Failed];
 
-    /// Label value.
+    /// Value of the metrics label `result`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Created => "created",
@@ -105,7 +107,7 @@ impl ScheduleSeries {
     /// Counts what was left out.
     pub(crate) fn count_skipped(&self, namespace: &str, schedule: &str, skipped: &Skipped) {
         let [namespace, schedule] = self.labels(namespace, schedule).unwrap_or([OTHER; 2]);
-        for reason in SkipReason::ALL {
+        for reason in SkipReason::ALL.iter().copied() {
             if let Ok(count @ 1..) = u64::try_from(skipped.of(reason)) {
                 let labels = [namespace, schedule, reason.as_str()];
                 self.skipped.with_label_values(&labels).inc_by(count);
@@ -113,7 +115,7 @@ impl ScheduleSeries {
         }
     }
 
-    /// Shows how a schedule stands. What is not known has no series.
+    /// Sets the gauges of a schedule from its status. A value that is not known has no series.
     pub(crate) fn show(&self, namespace: &str, schedule: &str, status: &ProfilingScheduleStatus) {
         let Some(labels) = self.labels(namespace, schedule) else {
             return;
@@ -156,7 +158,7 @@ impl ScheduleSeries {
     fn labels<'a>(&self, namespace: &'a str, schedule: &'a str) -> Option<[&'a str; 2]> {
         let mut named = self.named.lock().unwrap_or_else(PoisonError::into_inner);
         let name = (namespace.to_owned(), schedule.to_owned());
-        if !named.contains(&name) && named.len() >= MOST {
+        if !named.contains(&name) && named.len() >= MAX_SCHEDULES {
             return None;
         }
         named.insert(name);
@@ -204,14 +206,14 @@ mod tests {
         series.count_run("team", "always", RunResult::Created);
         series.count_skipped("team", "always", &skipped);
         series.show("team", "always", &status.unwrap());
-        let told = text(&registry);
+        let exposition = text(&registry);
         for line in [
             r#"flopwatch_schedule_runs_total{namespace="team",result="created",schedule="always"} 1"#,
             r#"flopwatch_schedule_skipped_total{namespace="team",reason="Missed",schedule="always"} 3"#,
             r#"flopwatch_schedule_overhead_ratio{namespace="team",schedule="always"} 0.0025"#,
             r#"flopwatch_schedule_coverage_ratio{namespace="team",schedule="always"} 0.5"#,
         ] {
-            assert!(told.contains(line), "{line} is not in\n{told}");
+            assert!(exposition.contains(line), "{line} is not in\n{exposition}");
         }
         series.forget("team", "always");
         assert!(!text(&registry).contains("always"), "{}", text(&registry));
@@ -221,12 +223,15 @@ mod tests {
     fn schedules_beyond_the_bound_are_counted_together() {
         let registry = Registry::new();
         let series = ScheduleSeries::register(&registry).unwrap();
-        for number in 0..MOST + 3 {
+        for number in 0..MAX_SCHEDULES + 3 {
             series.count_run("team", &format!("s{number}"), RunResult::Created);
         }
-        let told = text(&registry);
-        assert_eq!(told.lines().filter(|line| !line.starts_with('#')).count(), MOST + 1);
+        let exposition = text(&registry);
+        assert_eq!(
+            exposition.lines().filter(|line| !line.starts_with('#')).count(),
+            MAX_SCHEDULES + 1
+        );
         let other = r#"flopwatch_schedule_runs_total{namespace="other",result="created",schedule="other"} 3"#;
-        assert!(told.contains(other), "{told}");
+        assert!(exposition.contains(other), "{exposition}");
     }
 }

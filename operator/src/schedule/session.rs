@@ -12,17 +12,17 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{Resource as _, ResourceExt as _};
 
-/// How long the target is measured once the profiler is gone: nobody waits for these captures, and a change of load is not to be held
-/// against a class of pods.
+/// How long the target is measured once the profiler is gone: nobody waits for these captures, and
+/// a change of load is not to be held against a class of pods.
 const AFTER_SECONDS: i32 = 10;
 
 /// Longest that a session may wait for its turn, as its schema has it.
-const LONGEST_WAIT: i64 = 86_400;
+const MAX_WAIT_SECONDS: i64 = 86_400;
 
 /// The session of a run on a pod of that class.
 pub(super) fn session(schedule: &ProfilingSchedule, run: &Run, class: &Class, now: Timestamp) -> ProfilingSession {
     // A window that opens later than that would be one of another time.
-    let patience = run.deadline.duration_since(now).as_secs().clamp(1, LONGEST_WAIT);
+    let patience = run.deadline.duration_since(now).as_secs().clamp(1, MAX_WAIT_SECONDS);
     let patience = i32::try_from(patience).unwrap_or(i32::MAX);
     let annotations = [
         (SLOT_ANNOTATION, run.slot.to_string()),
@@ -53,7 +53,8 @@ pub(crate) fn triggered(
         (HARDWARE_ANNOTATION, pod.class.hardware.clone()),
         (REQUESTED_BY_ANNOTATION, user.to_owned()),
     ];
-    // Holding up the deletion of a schedule takes a right over its finalizers, which the gateway does not have.
+    // Holding up the deletion of a schedule takes a right over its finalizers, which the gateway
+    // does not have.
     let owner = schedule.controller_owner_ref(&()).map(|owner| OwnerReference {
         block_owner_deletion: None,
         ..owner

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use flopwatch_api::reason::{ScheduleCondition, ScheduleReason};
-use flopwatch_api::schedule::{MOST_ACTIVE, ProfilingSchedule, ProfilingScheduleStatus};
+use flopwatch_api::schedule::{MAX_ACTIVE, ProfilingSchedule, ProfilingScheduleStatus};
 use flopwatch_schedule::{Gathered, Plan, ScheduleError, Session};
 use jiff::Timestamp;
 use k8s_controller::conditions::{self, ConditionStatus, DesiredCondition};
@@ -11,12 +11,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 
 use crate::session::summary::shorten;
 
-/// What came of carrying out a plan.
+/// The result of carrying out a plan.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome<'a> {
     /// What the plan was made of.
     pub(super) gathered: &'a Gathered,
-    /// The plan.
     pub(super) plan: &'a Plan,
     /// Names of its sessions that there are now.
     pub(super) made: &'a [String],
@@ -31,11 +30,11 @@ pub(super) struct Outcome<'a> {
 /// How soon a status is to be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Urgency {
-    /// It says nothing new.
+    /// The status says nothing new.
     Never,
-    /// It may wait and be merged with what comes meanwhile: only what is seen has changed.
+    /// The write may wait and be merged with later changes: only observations changed.
     Soon,
-    /// At once: something was decided.
+    /// The write is due at once: something was decided.
     Now,
 }
 
@@ -72,7 +71,7 @@ pub(super) fn followed(schedule: &ProfilingSchedule, outcome: &Outcome<'_>) -> P
     let new = made.iter().map(String::as_str).filter(|name| !known.contains(name));
     let active: BTreeSet<&str> = active.chain(new).collect();
     status.active_count = i32::try_from(active.len()).unwrap_or(i32::MAX);
-    status.active = active.into_iter().take(MOST_ACTIVE).map(str::to_owned).collect();
+    status.active = active.into_iter().take(MAX_ACTIVE).map(str::to_owned).collect();
     status.strata.clone_from(&plan.strata);
     status.budget = Some(plan.budget.clone());
     let (ready, reason, message) = verdict(schedule, outcome);
@@ -150,8 +149,9 @@ fn set(
     let _change = conditions::set(&mut status.conditions, desired);
 }
 
-/// How soon a status is to be written, of a pass in which something was decided or not. Until when slots are decided is no news by itself: the same
-/// stretch is decided again, with the same answer. It is written when the time that was waited for has come.
+/// How soon a status is to be written, of a pass in which something was decided or not. Until when
+/// slots are decided is no news by itself: the same stretch is decided again, with the same answer.
+/// The status is written when the time that was waited for has come.
 pub(super) fn urgency(
     before: Option<&ProfilingScheduleStatus>,
     after: &ProfilingScheduleStatus,

@@ -1,25 +1,26 @@
-//! How often the statuses of captures may be written: a function of the captures that have not ended and of a bound.
+//! How often the statuses of captures may be written: a function of the captures that have not
+//! ended and of a bound.
 
 use flopwatch_api::capture::{MAX_STATUS_INTERVAL_SECONDS, MIN_STATUS_INTERVAL_SECONDS};
 
-/// Rates are counted in writes per million seconds: whole numbers add up to the same in any order.
-const UNIT: u64 = 1_000_000;
+/// Seconds that rates are counted in writes per: whole numbers add up to the same in any order.
+const RATE_SCALE_SECONDS: u64 = 1_000_000;
 
 /// Writes of captures' statuses that the cluster allows, and those that captures may make already.
 #[derive(Clone, Copy, Debug)]
 pub struct Budget {
-    /// The rate that is allowed.
+    /// The rate that is allowed, in writes per [`RATE_SCALE_SECONDS`].
     bound: u64,
-    /// The rate that captures have been allowed.
+    /// The rate that captures use already, in writes per [`RATE_SCALE_SECONDS`].
     taken: u64,
 }
 
 impl Budget {
-    /// What `running` captures leave of `bound` writes per second. `running` are the intervals of all captures that have not
-    /// ended, in seconds.
+    /// What `running` captures leave of `bound` writes per second. `running` are the intervals of
+    /// all captures that have not ended, in seconds.
     pub fn new(bound: u32, running: impl IntoIterator<Item = i32>) -> Self {
         Self {
-            bound: UNIT * u64::from(bound),
+            bound: RATE_SCALE_SECONDS * u64::from(bound),
             taken: running.into_iter().map(rate).sum(),
         }
     }
@@ -33,9 +34,10 @@ impl Budget {
         interval
     }
 
-    /// The rate up to which captures may be made with that interval: a third of the bound with the shortest, all of it with the
-    /// longest. A capture keeps its interval for life, so those that come first must leave room for those that come
-    /// next. Shares of equal size, `running / bound`, would add up to three times the bound where a thousand captures are made
+    /// The rate up to which captures may be made with that interval: a third of the bound with the
+    /// shortest, all of it with the longest. A capture keeps its interval for life, so those that
+    /// come first must leave room for those that come next. Shares of equal size,
+    /// `running / bound`, would add up to three times the bound where a thousand captures are made
     /// one after another.
     fn room(&self, interval: i32) -> u64 {
         let longest = seconds(MAX_STATUS_INTERVAL_SECONDS);
@@ -45,7 +47,7 @@ impl Budget {
 
 /// The rate of a capture with that interval.
 fn rate(interval: i32) -> u64 {
-    UNIT.div_ceil(seconds(interval))
+    RATE_SCALE_SECONDS.div_ceil(seconds(interval))
 }
 
 fn seconds(interval: i32) -> u64 {
@@ -71,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn m5_few_captures_are_written_every_two_seconds_and_many_less_often() {
+    fn few_captures_are_written_every_two_seconds_and_many_less_often() {
         for (running, interval) in [(0, 2), (34, 2), (50, 8), (100, 15), (300, 31), (1000, 59), (5000, 60)] {
             assert_eq!(made(BOUND, running + 1)[running], interval, "{running} run");
         }
     }
 
     #[test]
-    fn m5_captures_that_are_made_one_after_another_stay_within_the_bound() {
+    fn captures_that_are_made_one_after_another_stay_within_the_bound() {
         let all = made(BOUND, 1000);
         assert!(all.is_sorted(), "each counts those before it");
         assert!(writes(&all) <= 50.0, "{} a second", writes(&all));
@@ -90,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn m5_beyond_what_the_bound_holds_each_capture_adds_no_more_than_a_write_a_minute() {
+    fn beyond_what_the_bound_holds_each_capture_adds_no_more_than_a_write_a_minute() {
         let over = made(BOUND, 2000);
         assert!(over[1100..].iter().all(|interval| *interval == 60));
         assert!(writes(&over) < 50.0 + 1000.0 / 60.0);
     }
 
     #[test]
-    fn m5_captures_that_replace_others_share_the_bound_evenly_after_a_while() {
+    fn captures_that_replace_others_share_the_bound_evenly_after_a_while() {
         let mut running = made(BOUND, 1000);
         let mut random = fastrand::Rng::with_seed(5);
         for _ in 0..10_000 {
@@ -118,8 +120,9 @@ mod tests {
         interval: usize,
     }
 
-    /// Writes in each second of half an hour in which a thousand captures run, come as fast as a hundred a second, and last
-    /// half a minute to five and a half. The first and the last write of each are not counted: no interval holds them back.
+    /// Writes in each second of half an hour in which a thousand captures run, come as fast as a
+    /// hundred a second, and last half a minute to five and a half. The first and the last write of
+    /// each are not counted: no interval holds them back.
     fn simulate(seed: u64) -> Vec<usize> {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut live: Vec<Simulated> = Vec::new();
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn m5_a_thousand_captures_write_no_more_in_any_minute_than_the_bound_allows() {
+    fn a_thousand_captures_write_no_more_in_any_minute_than_the_bound_allows() {
         for seed in 0..4 {
             let written = simulate(seed);
             let busiest = written.windows(60).map(|minute| minute.iter().sum::<usize>()).max();

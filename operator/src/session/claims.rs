@@ -1,5 +1,5 @@
-//! Claims that a pod mounts, and whether pods on several nodes may have them at once: what a copy of
-//! the pod holds, the pod itself cannot take along to another node.
+//! Claims that a pod mounts, and whether pods on several nodes may have them at once: what a copy
+//! of the pod holds, the pod itself cannot take along to another node.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const OF_MANY: [&str; 2] = ["ReadWriteMany", "ReadOnlyMany"];
 /// Access mode of a claim that one pod may have.
 const OF_ONE_POD: &str = "ReadWriteOncePod";
 
-/// Who may have a claim at once.
+/// The nodes whose pods may mount a claim at the same time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     /// Pods on several nodes.
@@ -38,7 +38,8 @@ pub type Claims = BTreeMap<String, Access>;
 pub async fn read(names: &[String], namespace: &str, context: &Context) -> Result<Claims, CallError> {
     let api: Api<PersistentVolumeClaim> = Api::namespaced(context.client.clone(), namespace);
     let mut claims = Claims::new();
-    // Claims are named as pods are. The name of any other is foreign text, and would become part of a path.
+    // Claims are named as pods are. The name of any other is foreign text, and would become part of
+    // a path.
     for name in names.iter().take(MAX_CLAIMS).filter(|name| is_pod_name(name)) {
         let access = match bounded("reading a claim of the pod to copy", api.get_opt(name)).await {
             Ok(None) => continue,
@@ -81,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn n12_a_claim_is_for_many_nodes_only_where_its_volume_is() {
+    fn a_claim_is_for_many_nodes_only_where_its_volume_is() {
         let one = |modes: &str| Access::OneNode {
             modes: modes.to_owned(),
         };

@@ -1,4 +1,5 @@
-//! The pod that a session makes from `spec.target.podTemplate` or `replicaOf`: what it is, and making it.
+//! The pod that a session makes from `spec.target.podTemplate` or `replicaOf`: what it is, and
+//! making it.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,15 +27,16 @@ use crate::controller::context::Context;
 use crate::deadline::{CallError, bounded};
 use crate::session::targets::{Selection, choose_among};
 
-/// ClusterRole of the chart that lets the controller make pods where it is bound to it, and nowhere else.
+/// ClusterRole of the chart that lets the controller make pods where it is bound to it, and nowhere
+/// else.
 pub const POD_TEMPLATES_ROLE: &str = "flopwatch-pod-templates";
 /// ServiceAccount of the chart that the controller runs as.
 const CONTROLLER_ACCOUNT: &str = "flopwatch-controller";
 
-/// What came of making a pod.
+/// The result of creating a session's own pod.
 #[derive(Clone, Debug)]
 pub enum Attempt {
-    /// It is there.
+    /// The pod exists.
     Made(Arc<Pod>),
     /// Not now; trying again may help.
     Waits {
@@ -52,7 +54,8 @@ pub enum Attempt {
     },
 }
 
-/// Name of the session's pod, the same in every try: the session's name and ten hexadecimal digits of its UID.
+/// Name of the session's pod, the same in every try: the session's name and ten hexadecimal digits
+/// of its UID.
 pub fn name(session: &ProfilingSession) -> String {
     let mut digits = hex::encode(Sha256::digest(session.uid().unwrap_or_default()));
     digits.truncate(10);
@@ -74,13 +77,14 @@ pub fn is_own(session: &ProfilingSession, pod: &Pod) -> bool {
     session.metadata.uid.as_deref().is_some_and(owns)
 }
 
-/// The pod to make: the template, with what the session adds to it. `kernels` are those that another session found, where this one
-/// asks for them.
+/// The pod to make: the template, with what the session adds to it. `kernels` are those that
+/// another session found, where this one asks for them.
 pub fn manifest(session: &ProfilingSession, template: &PodTemplate, kernels: &[String]) -> DynamicObject {
     let metadata = template.metadata.clone().unwrap_or_default();
     let (mut labels, mut annotations) = (metadata.labels, metadata.annotations);
     labels.insert(SESSION_LABEL.to_owned(), session.name_any());
-    // Policies and audits see the controller create the pod; here they read for whom. A template cannot forge it.
+    // Policies and audits see the controller create the pod; here they read for whom. A template
+    // cannot forge it.
     annotations.remove(REQUESTED_BY_ANNOTATION);
     if session.spec.target.replica_of.is_none() {
         annotations.remove(REPLICA_OF_ANNOTATION);
@@ -133,7 +137,8 @@ pub fn manifest(session: &ProfilingSession, template: &PodTemplate, kernels: &[S
     pod
 }
 
-/// The annotation with what is fixed when the program starts; None where the program starts without the launcher.
+/// The annotation with what is fixed when the program starts; None where the program starts without
+/// the launcher.
 fn fixed_at_start(session: &ProfilingSession, kernels: &[String]) -> Option<(&'static str, String)> {
     let profiler = &session.spec.profiler;
     match profiler.type_.preparation_word()? {
@@ -160,7 +165,8 @@ fn traced(session: &ProfilingSession) -> String {
     all.into_iter().map(TraceCategory::as_str).collect::<Vec<_>>().join(",")
 }
 
-/// Why a pod, as admission left it, is of no use to the session: a sentence, and whether trying again may help.
+/// Why a pod, as admission left it, is of no use to the session: a sentence, and whether trying
+/// again may help.
 pub fn unprepared(session: &ProfilingSession, pod: &Pod) -> Option<(String, bool)> {
     let spec = &session.spec;
     if !spec.profiler.type_.needs_preparation() && spec.start != StartMode::ContainerStart {
@@ -183,7 +189,8 @@ pub fn unprepared(session: &ProfilingSession, pod: &Pod) -> Option<(String, bool
     })
 }
 
-/// How many captures the session makes of its pod. What cannot be told before admission has seen it counts as one.
+/// How many captures the session makes of its pod. What cannot be told before admission has seen it
+/// counts as one.
 pub fn captures(session: &ProfilingSession, pod: &Pod) -> usize {
     match choose_among(&session.spec.target, vec![pod], &BTreeSet::new()) {
         Selection::Found(targets) => targets.len(),
@@ -244,7 +251,8 @@ pub async fn make(session: &ProfilingSession, pod: &DynamicObject, context: &Con
     })
 }
 
-/// What the API server's refusal means for the session: a quota may have room later, a malformed pod stays malformed.
+/// What the API server's refusal means for the session: a quota may have room later, a malformed
+/// pod stays malformed.
 async fn refusal(error: CallError, session: &ProfilingSession, context: &Context) -> Result<Attempt, CallError> {
     let Some((code, message)) = error.refusal() else {
         return Err(error);
@@ -263,8 +271,8 @@ async fn refusal(error: CallError, session: &ProfilingSession, context: &Context
     }
 }
 
-/// Whether the controller itself may create pods there. A quota and Pod Security answer 403 as well, so the API server is
-/// asked; where it does not say, its refusal speaks for itself.
+/// Whether the controller itself may create pods there. A quota and Pod Security answer 403 as
+/// well, so the API server is asked; where it does not say, its refusal speaks for itself.
 async fn may_create_pods(namespace: &str, context: &Context) -> bool {
     let review = SelfSubjectAccessReview {
         spec: SelfSubjectAccessReviewSpec {
@@ -314,7 +322,8 @@ pub async fn find(session: &ProfilingSession, context: &Context) -> Result<Optio
     Ok(found.items.into_iter().next().map(Arc::new))
 }
 
-/// The pod that the session copies, as the API server has it now: with every field, those that this version does not know too.
+/// The pod that the session copies, as the API server has it now: with every field, those that this
+/// version does not know too.
 pub async fn original(
     session: &ProfilingSession,
     name: &str,
@@ -359,7 +368,8 @@ pub async fn remove(session: &ProfilingSession, name: &str, uid: &str, context: 
         }
         // Another pod of that name has another UID: a conflict, and nothing of ours.
         Err(error) if error.is_not_found() || error.is_conflict() => Ok(()),
-        // The binding was taken back after the pod was made: garbage collection deletes it with its session.
+        // The binding was taken back after the pod was made: garbage collection deletes it with its
+        // session.
         Err(error) if error.refusal().is_some_and(|(code, _)| code == 403) => {
             tracing::warn!(namespace, pod = name, %error, "the session's pod stays for as long as its session");
             Ok(())
@@ -441,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn m3_the_pod_says_for_whom_it_was_made_and_its_template_cannot_say_otherwise() {
+    fn the_pod_says_for_whom_it_was_made_and_its_template_cannot_say_otherwise() {
         let lie =
             json!({"metadata": {"annotations": {REQUESTED_BY_ANNOTATION: "root", REPLICA_OF_ANNOTATION: "other/uid"}}});
         let (mut session, pod) = made(&json!({"target": {"podTemplate": lie}}));

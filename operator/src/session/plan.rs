@@ -33,10 +33,11 @@ use crate::session::summary::{Summary, shorten};
 use crate::session::targets::{Lives, Selection, Target, left_out, not_prepared, select};
 use crate::session::triggered::Forged;
 
-/// Longest time between two looks at a session that has not ended: heals an event that a watch missed.
-const RESYNC: Duration = Duration::from_mins(1);
+/// Longest time between two looks at a session that has not ended: heals an event that a watch
+/// missed.
+const RESYNC_INTERVAL: Duration = Duration::from_mins(1);
 /// Longest wait for the end of a retention, so that a changed clock does no harm for longer.
-const LONGEST_WAIT: Duration = Duration::from_hours(1);
+const MAX_WAIT: Duration = Duration::from_hours(1);
 
 /// Annotations that captures have of sessions that a schedule made.
 const OF_SCHEDULE: [&str; 5] = [
@@ -62,9 +63,10 @@ pub struct World<'a> {
     pub quota: Quota,
     /// What the captures of the cluster leave of the writes of statuses that it allows.
     pub budget: Budget,
-    /// What came of making the session's own pod in this pass.
+    /// The result of creating the session's own pod in this pass.
     pub attempt: Option<&'a Attempt>,
-    /// The template of a copy, for a session that makes one; or why there is none. None where the copy is there, or none is made.
+    /// The template of a copy, for a session that makes one; or why there is none. None where the
+    /// copy is there, or none is made.
     pub replica: Option<&'a Result<PodTemplate, ReplicaError>>,
     /// The kernels that another session found, for one that asks for them; or why there are none.
     pub top_kernels: Result<&'a [String], &'a str>,
@@ -77,7 +79,8 @@ pub struct World<'a> {
 /// What to do, in this order: create, stop, write the status, delete.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
-    /// The session's own pod to make. What came of it ([`World::attempt`]) decides how the pass goes on.
+    /// The session's own pod to make. What came of it ([`World::attempt`]) decides how the pass
+    /// goes on.
     pub create_pod: Option<Box<DynamicObject>>,
     /// The session's own pod to delete: name and UID.
     pub remove_pod: Option<(String, String)>,
@@ -87,13 +90,13 @@ pub struct Plan {
     pub stop: Vec<(Arc<Capture>, StopMode)>,
     /// The status as it should be.
     pub status: ProfilingSessionStatus,
-    /// Shortest time since the last such status, where it only tells how captures go on: it may wait, and be merged with what
-    /// comes meanwhile. None: it is written at once.
+    /// Shortest time since the last such status, where it only tells how captures go on: it may
+    /// wait, and be merged with what comes meanwhile. None: it is written at once.
     pub merge: Option<Duration>,
     /// Whether the retention is over.
     pub expired: bool,
-    /// Whether this step cannot be taken back (captures are made, the session ends): it must rest on what the API
-    /// server says now, not on a cache that may lag.
+    /// Whether this step cannot be taken back (captures are made, the session ends): it must rest
+    /// on what the API server says now, not on a cache that may lag.
     pub decisive: bool,
     /// Look again after this long even if nothing changes.
     pub again: Option<Duration>,
@@ -102,7 +105,7 @@ pub struct Plan {
 /// Plans one step.
 pub fn plan(session: &ProfilingSession, world: &World<'_>) -> Plan {
     let old = session.status.clone().unwrap_or_default();
-    let mut step = Step {
+    let mut step = PlanBuilder {
         session,
         world,
         status: old,
@@ -149,13 +152,13 @@ pub fn plan(session: &ProfilingSession, world: &World<'_>) -> Plan {
     }
 }
 
-struct Step<'a> {
+struct PlanBuilder<'a> {
     session: &'a ProfilingSession,
     world: &'a World<'a>,
     status: ProfilingSessionStatus,
 }
 
-impl Step<'_> {
+impl PlanBuilder<'_> {
     /// The first step: an id, and every condition.
     fn begin(mut self) -> Plan {
         self.status.id = Some(self.world.fresh_id.to_owned());
@@ -185,7 +188,7 @@ impl Step<'_> {
         );
         Plan {
             status: self.status,
-            again: Some(RESYNC),
+            again: Some(RESYNC_INTERVAL),
             ..Plan::default()
         }
     }
@@ -290,7 +293,7 @@ impl Step<'_> {
             create,
             status: self.status,
             decisive: true,
-            again: Some(RESYNC),
+            again: Some(RESYNC_INTERVAL),
             ..Plan::default()
         }
     }
@@ -327,14 +330,14 @@ impl Step<'_> {
             merge: self.slowest().filter(|_| follows && !ended && self.has_seen_request()),
             stop: stop.unwrap_or_default(),
             decisive: ended,
-            again: Some(if ended { self.retention() } else { RESYNC }),
+            again: Some(if ended { self.retention() } else { RESYNC_INTERVAL }),
             status: self.status,
             ..Plan::default()
         }
     }
 
-    /// The longest time between two writes of the status of a capture that has not ended: so sessions are never written more
-    /// often than their captures.
+    /// The longest time between two writes of the status of a capture that has not ended: so
+    /// sessions are never written more often than their captures.
     fn slowest(&self) -> Option<Duration> {
         let live = self
             .world
@@ -367,7 +370,7 @@ impl Step<'_> {
             return self.end_without_captures(found, SessionReason::Failed, &message);
         }
         self.set(SessionCondition::TargetsFound, ConditionStatus::False, reason, message);
-        let again = patience.saturating_sub(waited).min(RESYNC) + Duration::from_secs(1);
+        let again = patience.saturating_sub(waited).min(RESYNC_INTERVAL) + Duration::from_secs(1);
         Plan {
             status: self.status,
             again: Some(again),
@@ -451,7 +454,7 @@ impl Step<'_> {
         let kept = since(completed, self.world.now);
         let retention = self.retention_seconds();
         let expired = kept >= retention;
-        let again = (!expired).then(|| (retention.saturating_sub(kept) + Duration::from_secs(1)).min(LONGEST_WAIT));
+        let again = (!expired).then(|| (retention.saturating_sub(kept) + Duration::from_secs(1)).min(MAX_WAIT));
         Plan {
             // The pass that ended the session may have been cut off before it deleted the copy.
             remove_pod: self.replica(),
@@ -463,7 +466,7 @@ impl Step<'_> {
     }
 
     fn retention(&self) -> Duration {
-        (self.retention_seconds() + Duration::from_secs(1)).min(LONGEST_WAIT)
+        (self.retention_seconds() + Duration::from_secs(1)).min(MAX_WAIT)
     }
 
     fn retention_seconds(&self) -> Duration {
@@ -546,8 +549,8 @@ fn admit(quota: Quota, wanted: usize) -> Result<(), Over> {
     Ok(())
 }
 
-/// Name of the capture of `target`: the session's name and ten hexadecimal digits of the container's identity, so that
-/// a second try to make it meets the first.
+/// Name of the capture of `target`: the session's name and ten hexadecimal digits of the
+/// container's identity, so that a second try to make it meets the first.
 fn capture_name(session: &str, target: &Target) -> String {
     let mut digits = hex::encode(Sha256::digest(format!("{}/{}", target.pod_uid, target.container)));
     digits.truncate(10);

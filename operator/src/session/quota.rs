@@ -17,8 +17,8 @@ use crate::session::plan::is_choosing;
 pub struct Quota {
     /// Most captures at once; None: no limit.
     pub limit: Option<usize>,
-    /// Captures of the namespace that have not ended, this session's included once it has any, and those that other sessions
-    /// will make of the pods that they made.
+    /// Captures of the namespace that have not ended, this session's included once it has any, and
+    /// those that other sessions will make of the pods that they made.
     pub taken: usize,
 }
 
@@ -44,8 +44,8 @@ impl Quota {
     }
 }
 
-/// Captures that a session will make of its own pod. The pod counts, not what the session's status says of it: that is written after
-/// the pod was made, and seen later still.
+/// Captures that a session will make of its own pod. The pod counts, not what the session's status
+/// says of it: that is written after the pod was made, and seen later still.
 fn promised(session: &ProfilingSession, captures: &[Arc<Capture>], pods: &[Arc<Pod>]) -> usize {
     let name = own_pod::name(session);
     let own = pods

@@ -17,7 +17,7 @@ use kube::runtime::reflector::ObjectRef;
 use kube::{Resource as _, ResourceExt as _};
 
 use crate::controller::context::Context;
-use crate::controller::turns;
+use crate::controller::namespace_queues;
 use crate::deadline::{CallError, bounded};
 use crate::session::own_pod::{self, Attempt};
 use crate::session::plan::{Plan, World, is_choosing, plan};
@@ -67,7 +67,7 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
         suspended: context.suspension.get(),
         quota,
         // Nothing is made of what is planned here.
-        budget: context.pace.whole(),
+        budget: context.pace.full_budget(),
         attempt: None,
         replica: replica.as_ref(),
         top_kernels: top_kernels.as_deref().map_err(String::as_str),
@@ -78,14 +78,15 @@ async fn pass(session: &ProfilingSession, context: &Context) -> Result<Action, C
     if !step.decisive {
         return carry_out(session, step, context).await;
     }
-    // What follows cannot be taken back, so it rests on what the API server says now. One session of a namespace at a time
-    // makes captures: two that count at once would both take its last place. Nothing is counted across namespaces, so what
-    // hangs in one holds up no other.
-    let _turn = if context.namespace_limit.is_some() && is_choosing(session) {
-        let Some(turn) = context.turns.take(&namespace).await else {
-            return Ok(Action::requeue(turns::AGAIN));
+    // The following calls cannot be undone, so they rest on what the API server has now. One
+    // session of a namespace at a time creates captures: two that count at once would both take the
+    // last place. Nothing is counted across namespaces, so a namespace that hangs holds up no
+    // other.
+    let _lock = if context.namespace_limit.is_some() && is_choosing(session) {
+        let Some(lock) = context.namespace_queues.lock(&namespace).await else {
+            return Ok(Action::requeue(namespace_queues::RETRY_INTERVAL));
         };
-        Some(turn)
+        Some(lock)
     } else {
         None
     };
@@ -182,7 +183,8 @@ fn candidates(session: &ProfilingSession, pods: &[Arc<Pod>]) -> Vec<Arc<Pod>> {
         .collect()
 }
 
-/// Captures that this very session controls; one of the same name that was deleted and made anew has another UID.
+/// Captures that this very session controls; one of the same name that was deleted and made anew
+/// has another UID.
 fn owned(session: &ProfilingSession, captures: Vec<Arc<Capture>>) -> Vec<Arc<Capture>> {
     let Some(uid) = session.metadata.uid.as_deref() else {
         return Vec::new();
@@ -266,8 +268,8 @@ async fn carry_out(session: &ProfilingSession, step: Plan, context: &Context) ->
     Ok(step.again.map_or_else(Action::await_change, Action::requeue))
 }
 
-/// Makes a capture and says so on the target pod. One that is there already was made by an earlier pass, unless
-/// somebody else made it: that one is not ours to use.
+/// Makes a capture and says so on the target pod. One that is there already was made by an earlier
+/// pass, unless somebody else made it: that one is not ours to use.
 async fn create(
     session: &ProfilingSession,
     capture: &Capture,
@@ -359,8 +361,8 @@ async fn announce(session: &ProfilingSession, status: &ProfilingSessionStatus, c
     }
 }
 
-/// What a person would act on or wait for: targets found or not, and the end. A session that ends for want of targets
-/// says so once.
+/// What a person would act on or wait for: targets found or not, and the end. A session that ends
+/// for want of targets says so once.
 fn news(before: Option<&ProfilingSessionStatus>, now: &ProfilingSessionStatus) -> Vec<Event> {
     let mut events: Vec<Event> = Vec::new();
     for (type_, action) in [

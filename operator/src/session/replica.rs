@@ -1,8 +1,10 @@
-//! A copy of a pod, for a session that profiles the copy in the original's place: a function of the original's manifest.
+//! The manifest of a copy of a pod, for a session that profiles the copy instead of the original: a
+//! pure function of the original's manifest.
 //!
-//! The copy asks for the same GPUs and runs the same program with the same configuration. It takes nothing of the original's
-//! place in the cluster: no Service, controller or disruption budget counts it, nobody is evicted for it, and what outlives the
-//! original is mounted so that it can be read alone.
+//! The copy requests the same GPUs and runs the same program with the same configuration. It does
+//! not stand in for the original in the cluster: no Service, controller or disruption budget counts
+//! it, no pod is evicted for it, and volumes that outlive the original are mounted read-only. A pod
+//! is not copied where a copy could change or block the original: see [`ReplicaError`].
 
 use flopwatch_api::preparation::{JAX_PORT_ANNOTATION, REPLICA_OF_ANNOTATION};
 use flopwatch_api::reason::SessionReason;
@@ -19,94 +21,95 @@ use crate::session::claims::{Access, Claims, MAX_CLAIMS};
 /// Why a pod is not copied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplicaError {
-    /// There is no pod of that name yet.
+    /// The namespace has no pod of that name, or not yet.
     #[error("there is no pod {name} in namespace {namespace}; a session copies pods of its own namespace only")]
     Absent {
-        /// Its name.
+        /// Name of the pod.
         name: String,
-        /// The session's namespace.
+        /// Namespace of the session.
         namespace: String,
     },
-    /// It is being deleted.
+    /// The pod of this name is being deleted.
     #[error("pod {0} is being deleted")]
     Deleted(String),
-    /// A session made it.
+    /// The pod of this name was created by a session.
     #[error("pod {0} was made by a session: copy the pod that it was made of")]
     MadeBySession(String),
-    /// It shares something of its node, which a second one of it would take hold of too.
+    /// The pod shares ports or processes with its node, which a copy would use too.
     #[error(
         "pod {name} has {field}: ports or processes of its node are its own, and a copy would meet them; profile it with spec.target.podName"
     )]
     SharesNode {
-        /// Its name.
+        /// Name of the pod.
         name: String,
-        /// The field of its specification.
+        /// The field of the pod's specification, such as `hostNetwork`.
         field: &'static str,
     },
-    /// It has a resource claim by its name, which the copy would share.
+    /// The pod of this name names a resource claim, whose device a copy would share.
     #[error(
         "pod {0} has a resource claim by name, and a copy would share its device: give the pod a resourceClaimTemplateName"
     )]
     SharedClaim(String),
-    /// It has a raw block device, which cannot be kept from writing.
+    /// A container of the pod has a raw block device, which cannot be mounted read-only.
     #[error("container {container} of pod {name} has raw block devices, which a copy could write to")]
     BlockDevice {
-        /// Its name.
+        /// Name of the pod.
         name: String,
-        /// The container.
+        /// Name of the container.
         container: String,
     },
-    /// It mounts a claim that pods of one node may have at a time.
+    /// The pod mounts a claim that only pods of one node may mount at a time.
     #[error(
         "pod {name} mounts claim {claim} ({modes}), which pods of one node may have at a time: while a copy holds it, \
          the pod cannot move to another node; profile it with spec.target.podName"
     )]
     ClaimOfOneNode {
-        /// Its name.
+        /// Name of the pod.
         name: String,
-        /// The claim.
+        /// Name of the PersistentVolumeClaim.
         claim: String,
-        /// The claim's access modes.
+        /// Access modes of the claim, joined by commas.
         modes: String,
     },
-    /// It has a disk that one node may have at a time.
+    /// The pod has a disk that only one node may attach at a time.
     #[error(
         "volume {volume} of pod {name} is a disk that one node may have at a time: while a copy holds it, the pod \
          cannot move to another node; profile it with spec.target.podName"
     )]
     DiskOfOneNode {
-        /// Its name.
+        /// Name of the pod.
         name: String,
-        /// The volume.
+        /// Name of the volume.
         volume: String,
     },
-    /// It mounts a claim that the controller may not read.
+    /// The pod mounts a claim that the controller may not read.
     #[error(
         "the controller may not read claim {claim} of pod {name}, and a claim of one node cannot be copied: the \
          namespace's administrator binds ClusterRole flopwatch-pod-templates there"
     )]
     ClaimUnread {
-        /// Its name.
+        /// Name of the pod.
         name: String,
-        /// The claim.
+        /// Name of the PersistentVolumeClaim.
         claim: String,
     },
-    /// It mounts more claims than are read.
+    /// The pod mounts more claims than the controller reads for one copy, which is 32.
     #[error("pod {name} mounts {claims} claims; a pod with more than {MAX_CLAIMS} is not copied")]
     TooManyClaims {
-        /// Its name.
+        /// Name of the pod.
         name: String,
-        /// How many it mounts.
+        /// Number of claims that the pod mounts.
         claims: usize,
     },
-    /// It has no specification that could be read.
+    /// The specification of the pod of this name cannot be read.
     #[error("the manifest of pod {0} cannot be read")]
     Unreadable(String),
 }
 
 impl ReplicaError {
-    /// What a session that may try again waits with; None where that cannot help.
-    pub const fn waits(&self) -> Option<SessionReason> {
+    /// The reason that a session waits with until it tries to copy the pod again; None where trying
+    /// again cannot help.
+    pub const fn waiting_reason(&self) -> Option<SessionReason> {
         match self {
             Self::Absent { .. } => Some(SessionReason::WaitingForTargets),
             Self::ClaimUnread { .. } => Some(SessionReason::PodsNotAllowed),
@@ -115,8 +118,9 @@ impl ReplicaError {
     }
 }
 
-/// Fields of a pod's specification that place it in the cluster, or that count on its being the only one.
-const PLACE: [&str; 13] = [
+/// Fields of a pod's specification that place it in the cluster, or that count on its being the
+/// only one.
+const PLACEMENT_FIELDS: [&str; 13] = [
     "nodeName",
     "hostname",
     "subdomain",
@@ -131,14 +135,14 @@ const PLACE: [&str; 13] = [
     "restartPolicy",
     "activeDeadlineSeconds",
 ];
-/// Fields of a container that others reach it by, or that end it when it is slow.
-const REACHED_BY: [&str; 5] = ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
+/// Fields of a container by which others reach it, or by which the kubelet ends it when it is slow.
+const PORT_AND_PROBE_FIELDS: [&str; 5] = ["ports", "livenessProbe", "readinessProbe", "startupProbe", "lifecycle"];
 /// Affinities to other pods, by labels of theirs.
 const POD_AFFINITIES: [&str; 2] = ["podAffinity", "podAntiAffinity"];
-/// What a copy would share with its original.
-const OF_NODE: [&str; 3] = ["hostNetwork", "hostPID", "hostIPC"];
-/// Volumes that are the pod's own, or that nobody writes to.
-const OWN_VOLUMES: [&str; 8] = [
+/// Fields of a pod's specification by which it uses its node's own network or processes.
+const HOST_NAMESPACE_FIELDS: [&str; 3] = ["hostNetwork", "hostPID", "hostIPC"];
+/// Kinds of volumes that belong to the pod alone, or that pods cannot write to.
+const POD_OWNED_VOLUME_KINDS: [&str; 8] = [
     "emptyDir",
     "configMap",
     "secret",
@@ -148,20 +152,21 @@ const OWN_VOLUMES: [&str; 8] = [
     "image",
     "gitRepo",
 ];
-/// Volumes that are disks, which one node may have at a time.
-const DISKS: [&str; 5] = [
+/// Kinds of volumes that are disks, which one node may attach at a time.
+const DISK_VOLUME_KINDS: [&str; 5] = [
     "awsElasticBlockStore",
     "azureDisk",
     "cinder",
     "gcePersistentDisk",
     "vsphereVolume",
 ];
-/// Prefix of the volumes with the token of the pod's service account, which admission adds to every pod.
+/// Prefix of the volumes with the token of the pod's service account, which admission adds to every
+/// pod.
 const TOKEN_VOLUME_PREFIX: &str = "kube-api-access-";
-/// Lists of containers that run, in their order.
-const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
+/// Fields of a pod's specification that list its containers, in the order in which they start.
+const CONTAINER_LISTS: [&str; 2] = ["initContainers", "containers"];
 
-/// Names of the claims that a pod mounts.
+/// Names of the PersistentVolumeClaims that a pod mounts, in the order of its volumes.
 pub fn claims_of(source: &DynamicObject) -> Vec<String> {
     let spec = source.data.get("spec").and_then(Value::as_object);
     let volumes = spec.into_iter().flat_map(|spec| list(spec, "volumes"));
@@ -169,8 +174,8 @@ pub fn claims_of(source: &DynamicObject) -> Vec<String> {
     claims.map(str::to_owned).collect()
 }
 
-/// The copy of `source`, the pod `name` of `namespace` as the API server has it now. `claims` are those
-/// that it mounts.
+/// The template of a copy of `source`, the pod `name` of `namespace` as the API server has it now.
+/// `claims` are the access modes of the claims that the pod mounts, by name.
 pub fn of(
     name: &str,
     namespace: &str,
@@ -195,10 +200,10 @@ pub fn of(
         .and_then(Value::as_object)
         .cloned()
         .ok_or_else(unreadable)?;
-    refuse(name, &spec)?;
-    refuse_held(name, &spec, &claims_of(source), claims)?;
+    refuse_shared_state(name, &spec)?;
+    refuse_exclusive_volumes(name, &spec, &claims_of(source), claims)?;
     restore::restore(&mut spec);
-    for field in PLACE {
+    for field in PLACEMENT_FIELDS {
         spec.remove(field);
     }
     if let Some(affinity) = spec.get_mut("affinity").and_then(Value::as_object_mut) {
@@ -207,7 +212,7 @@ pub fn of(
     let (tokens, outliving) = classify(&spec);
     remove_named(&mut spec, "volumes", |name| tokens.iter().any(|token| token == name));
     for container in containers(&mut spec) {
-        for field in REACHED_BY {
+        for field in PORT_AND_PROBE_FIELDS {
             container.remove(field);
         }
         remove_named(container, "volumeMounts", |name| {
@@ -231,17 +236,20 @@ pub fn of(
     })
 }
 
-/// What cannot be copied without taking something of the original's.
-fn refuse(name: &str, spec: &Map<String, Value>) -> Result<(), ReplicaError> {
+/// Refuses a pod whose copy would use ports, processes, devices or disks of the original.
+fn refuse_shared_state(name: &str, spec: &Map<String, Value>) -> Result<(), ReplicaError> {
     let name = || name.to_owned();
-    if let Some(field) = OF_NODE.into_iter().find(|field| spec.get(*field) == Some(&json!(true))) {
+    if let Some(field) = HOST_NAMESPACE_FIELDS
+        .into_iter()
+        .find(|field| spec.get(*field) == Some(&json!(true)))
+    {
         return Err(ReplicaError::SharesNode { name: name(), field });
     }
     let mut claims = list(spec, "resourceClaims");
     if claims.any(|claim| claim.contains_key("resourceClaimName")) {
         return Err(ReplicaError::SharedClaim(name()));
     }
-    for container in CONTAINERS.iter().flat_map(|key| list(spec, key)) {
+    for container in CONTAINER_LISTS.iter().flat_map(|key| list(spec, key)) {
         if list(container, "volumeDevices").next().is_some() {
             return Err(ReplicaError::BlockDevice {
                 name: name(),
@@ -252,10 +260,15 @@ fn refuse(name: &str, spec: &Map<String, Value>) -> Result<(), ReplicaError> {
     Ok(())
 }
 
-/// What a copy would hold so that the original could not have it on another node.
-fn refuse_held(name: &str, spec: &Map<String, Value>, mounted: &[String], claims: &Claims) -> Result<(), ReplicaError> {
+/// Refuses a pod with volumes that a copy would keep from being attached to another node.
+fn refuse_exclusive_volumes(
+    name: &str,
+    spec: &Map<String, Value>,
+    mounted: &[String],
+    claims: &Claims,
+) -> Result<(), ReplicaError> {
     let name = || name.to_owned();
-    let is_disk = |volume: &&Map<String, Value>| DISKS.iter().any(|kind| volume.contains_key(*kind));
+    let is_disk = |volume: &&Map<String, Value>| DISK_VOLUME_KINDS.iter().any(|kind| volume.contains_key(*kind));
     if let Some(volume) = list(spec, "volumes").find(is_disk) {
         let volume = text(volume, "name").to_owned();
         return Err(ReplicaError::DiskOfOneNode { name: name(), volume });
@@ -278,12 +291,12 @@ fn refuse_held(name: &str, spec: &Map<String, Value>, mounted: &[String], claims
     Ok(())
 }
 
-/// Names of the volumes with the account's token, and of those that outlive the pod.
+/// Names of the volumes with the service account's token, and of the volumes that outlive the pod.
 fn classify(spec: &Map<String, Value>) -> (Vec<String>, Vec<String>) {
     let (mut tokens, mut outliving) = (Vec::new(), Vec::new());
     for volume in list(spec, "volumes") {
         let name = text(volume, "name");
-        let is_own = OWN_VOLUMES.iter().any(|kind| volume.contains_key(*kind));
+        let is_own = POD_OWNED_VOLUME_KINDS.iter().any(|kind| volume.contains_key(*kind));
         if name.starts_with(TOKEN_VOLUME_PREFIX) && volume.contains_key("projected") {
             tokens.push(name.to_owned());
         } else if !is_own {
@@ -293,7 +306,7 @@ fn classify(spec: &Map<String, Value>) -> (Vec<String>, Vec<String>) {
     (tokens, outliving)
 }
 
-/// Lets a container read the volumes of those names and no more.
+/// Makes a container's mounts of the named volumes read-only.
 fn read_only(container: &mut Map<String, Value>, volumes: &[String]) {
     let mounts = container.get_mut("volumeMounts").and_then(Value::as_array_mut);
     for mount in mounts.into_iter().flatten().filter_map(Value::as_object_mut) {
@@ -308,7 +321,7 @@ fn read_only(container: &mut Map<String, Value>, volumes: &[String]) {
 fn containers(spec: &mut Map<String, Value>) -> impl Iterator<Item = &mut Map<String, Value>> {
     let lists = spec
         .iter_mut()
-        .filter(|(key, _)| CONTAINERS.contains(&key.as_str()))
+        .filter(|(key, _)| CONTAINER_LISTS.contains(&key.as_str()))
         .filter_map(|(_, list)| list.as_array_mut());
     lists.flatten().filter_map(Value::as_object_mut)
 }
@@ -322,9 +335,9 @@ fn text<'a>(of: &'a Map<String, Value>, key: &str) -> &'a str {
     of.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Takes the items with such names out of a list, and the list where none is left.
-fn remove_named(of: &mut Map<String, Value>, key: &str, goes: impl Fn(&str) -> bool) {
-    restore::retain(of, key, |item| !goes(text(item, "name")));
+/// Removes the items of a list for whose name `matches` is true, and the list where none is left.
+fn remove_named(of: &mut Map<String, Value>, key: &str, matches: impl Fn(&str) -> bool) {
+    restore::retain(of, key, |item| !matches(text(item, "name")));
 }
 
 #[cfg(test)]

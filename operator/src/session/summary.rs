@@ -101,7 +101,8 @@ impl Summary {
         self.counts.active == 0
     }
 
-    /// The session's verdict when every capture has ended: reason and message of its Succeeded condition.
+    /// The session's verdict when every capture has ended: reason and message of its Succeeded
+    /// condition.
     pub fn verdict(&self, stop: Option<StopMode>) -> (SessionReason, String) {
         let CaptureCounts {
             captures, succeeded, ..

@@ -1,4 +1,5 @@
-//! Which containers of which pods a session means. Only pods of the session's own namespace are ever looked at.
+//! Which containers of which pods a session means. Only pods of the session's own namespace are
+//! ever looked at.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +29,7 @@ pub struct Target {
     pub container: String,
 }
 
-/// What came of looking for targets.
+/// The result of selecting targets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     /// The containers to profile.
@@ -47,14 +48,14 @@ pub enum Selection {
 /// Which pods a session can have for targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lives {
-    /// Those that run.
+    /// Pods that run.
     Running,
     /// And those that have ended: what was recorded in them may be kept on the node.
     RunningOrEnded,
 }
 
 impl Lives {
-    /// Those of a session with that profiler.
+    /// The pods that a session with this profiler may select.
     pub fn of(profiler: ProfilerType) -> Self {
         if profiler.outlives_pod() {
             Self::RunningOrEnded
@@ -69,8 +70,8 @@ impl Lives {
     }
 }
 
-/// Chooses targets among `pods`, all of the session's namespace. Pods in `kept` have captures already (a pass was cut
-/// off between two of them): they keep their places.
+/// Chooses targets among `pods`, all of the session's namespace. Pods in `kept` have captures
+/// already (a pass was cut off between two of them): they keep their places.
 pub fn select(
     target: &TargetSpec,
     lives: Lives,
@@ -173,7 +174,8 @@ pub fn left_out(target: &TargetSpec, pods: &[Arc<Pod>], targets: &[Target]) -> O
         .and_then(|pods| held_up(&pods))
 }
 
-/// Which of the chosen pods asked to be prepared and are not, and why; of the first by name, in words.
+/// Which of the chosen pods asked to be prepared and are not, and why; of the first by name, in
+/// words.
 pub fn not_prepared(pods: &[Arc<Pod>], targets: &[Target]) -> Option<String> {
     let chosen: BTreeSet<&str> = targets.iter().map(|target| target.pod_uid.as_str()).collect();
     let mut found: Vec<(String, String)> = pods
@@ -192,8 +194,8 @@ fn matching<'a>(selector: &LabelSelector, pods: &'a [Arc<Pod>]) -> Result<Vec<&'
     Ok(pods.iter().map(AsRef::as_ref).filter(matches).collect())
 }
 
-/// What keeps prepared pods from starting: of the first by name, and who shares it, so that it reads the same in each
-/// pass.
+/// What keeps prepared pods from starting: of the first by name, and who shares it, so that it
+/// reads the same in each pass.
 fn held_up(pods: &[&Pod]) -> Option<String> {
     let mut held_up: Vec<(&Pod, String)> = pods
         .iter()

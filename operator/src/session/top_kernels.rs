@@ -11,8 +11,9 @@ use flopwatch_api::session::ProfilingSession;
 /// What comes before a name in no namespace that is named.
 const ANONYMOUS: &str = "(anonymous namespace)";
 
-/// Function names of the kernels that `options` ask for, by the captures of the session `of`; none where they ask for none of
-/// another session. Fails with a sentence where that session is absent, has not ended or saw no kernels.
+/// Function names of the kernels that `options` ask for, by the captures of the session `of`; none
+/// where they ask for none of another session. Fails with a sentence where that session is absent,
+/// has not ended or saw no kernels.
 pub fn resolve(
     options: &NcuOptions,
     of: Option<&ProfilingSession>,
@@ -43,8 +44,8 @@ pub fn resolve(
     }
     let mut names: Vec<(String, i64)> = times.into_iter().collect();
     names.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
-    let most = usize::try_from(options.top_kernels).unwrap_or(1);
-    let names: Vec<String> = names.into_iter().take(most).map(|(name, _)| name).collect();
+    let max_names = usize::try_from(options.top_kernels).unwrap_or(1);
+    let names: Vec<String> = names.into_iter().take(max_names).map(|(name, _)| name).collect();
     if names.is_empty() {
         return Err(format!(
             "spec.profiler.ncu.topKernelsOf: the captures of session {name} hold no kernels; name kernels yourself (kernelNames)"
@@ -60,7 +61,8 @@ fn has_ended(session: &ProfilingSession) -> bool {
         .any(|condition| condition.type_ == SessionCondition::Succeeded.as_str() && condition.status != "Unknown")
 }
 
-/// The name of a kernel's function, without result, namespaces, templates and arguments; none where it has no plain one.
+/// The name of a kernel's function, without result, namespaces, templates and arguments; none where
+/// it has no plain one.
 fn function_name(kernel: &str) -> Option<String> {
     let mut depth = 0_u32;
     let mut bare = String::new();

@@ -1,8 +1,8 @@
 //! Sessions that say that an alert made them, held against the schedule that they name.
 //!
-//! The gateway makes them with its own account, and the policy `flopwatch-triggered` sees their form
-//! alone. So whoever holds its token could name any pod and any profiler. What the schedule itself
-//! would not have asked for is refused, once, when the controller takes the session up.
+//! The gateway makes them with its own account, and the policy `flopwatch-triggered` sees their
+//! form alone. So whoever holds its token could name any pod and any profiler. What the schedule
+//! itself would not have asked for is refused, once, when the controller takes the session up.
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ pub enum Forged {
     /// The schedule makes no session of that name for an alert.
     #[error("ProfilingSchedule {0} has no trigger that makes a session of this name")]
     NoTrigger(String),
-    /// It profiles otherwise than the schedule.
+    /// The session's spec differs from what the schedule asks for.
     #[error("the session's spec is not what ProfilingSchedule {0} asks for when an alert fires")]
     OtherSpec(String),
     /// The pod that it names is not there.

@@ -7,7 +7,7 @@ import html
 from .wording import escaped
 
 #: Jupyter drops outputs of more than a million bytes in a second.
-MOST_BYTES = 800_000
+MAX_BYTES = 800_000
 
 _HEIGHT = 520
 

@@ -57,7 +57,7 @@ def view(capture: BaseCapture[Any], *, base_url: str | None = None, height: int 
         capture._served = capture._to_serve()
         serving.publish(capture._served)
     base = f"http://127.0.0.1:{serving.port}" if base_url is None else base_url.format(port=serving.port).rstrip("/")
-    return View(capture, f"{base}/{serving.token}/?file={capture._served.path}", height)
+    return View(capture, f"{base}/{serving.token}/?file={capture._served.path}#page=timeline", height)
 
 
 def written(capture: Capture) -> LocalFile:

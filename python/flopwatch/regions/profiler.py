@@ -31,9 +31,9 @@ _DEVICES = frozenset(get_args(Device))
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: Entries that are kept, the latest ones. Summaries are of all calls.
-MOST_ENTRIES = 100_000
+MAX_ENTRIES = 100_000
 #: Regions whose GPU time is waited for. Behind them a region keeps its host time alone.
-MOST_PENDING = 4096
+MAX_PENDING = 4096
 #: Regions whose GPU time is asked for at the end of a region.
 _ASKED = 2
 
@@ -270,7 +270,7 @@ class GPUProfiler:
 
     def _clear(self) -> None:
         self._lock = threading.Lock()
-        self._records: deque[_Record] = deque(maxlen=MOST_ENTRIES)
+        self._records: deque[_Record] = deque(maxlen=MAX_ENTRIES)
         self._sums: dict[str, Sums] = {}
         self._pending: deque[tuple[_Record, Mark, Mark]] = deque()
         self._calls = 0
@@ -290,7 +290,7 @@ class GPUProfiler:
             self._calls += 1
             first = region._first
             if first is not None and second is not None:
-                if len(self._pending) < MOST_PENDING:
+                if len(self._pending) < MAX_PENDING:
                     self._pending.append((record, first, second))
                 else:
                     self.gpu_times_left_out += 1
@@ -317,7 +317,7 @@ class GPUProfiler:
             self._resolve(len(self._pending))
 
     def get_entries(self) -> list[ProfileEntry]:
-        """The latest calls, :data:`MOST_ENTRIES` at most, in the order of their ends. Waits for the GPU."""
+        """The latest calls, :data:`MAX_ENTRIES` at most, in the order of their ends. Waits for the GPU."""
         with self._lock:
             self._resolve_all()
             records = list(self._records)

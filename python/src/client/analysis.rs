@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use flopwatch_analysis::{Report, Request};
-use flopwatch_cli::analysis::{Place, path, result};
+use flopwatch_cli::analysis::{CaptureAddress, path, result};
 use flopwatch_report::{Format, Tabular};
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -15,13 +15,13 @@ use crate::errors::RequestError;
 use crate::result::Outcome;
 
 /// A request whose parameters were checked.
-pub(super) struct Asked {
+pub(super) struct CheckedRequest {
     name: &'static str,
     parameters: Vec<(String, String)>,
     tabular: Option<Tabular>,
 }
 
-impl Asked {
+impl CheckedRequest {
     /// Of the analysis `name`, with a JSON object of parameters.
     pub(super) fn new(name: &str, parameters: &str, format: Option<&str>) -> PyResult<Self> {
         let request = requested(name, parameters, format)?;
@@ -43,7 +43,12 @@ impl Asked {
     }
 
     /// The result of a capture and of further ones.
-    pub(super) async fn of(self, reach: &Reach, place: &Place, further: &[Place]) -> Result<Outcome, Failure> {
+    pub(super) async fn of(
+        self,
+        reach: &Reach,
+        place: &CaptureAddress,
+        further: &[CaptureAddress],
+    ) -> Result<Outcome, Failure> {
         let pairs = self
             .parameters
             .iter()

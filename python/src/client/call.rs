@@ -1,4 +1,5 @@
-//! Something that is asked of a cluster, which whoever asked waits for in a thread or in an event loop.
+//! Something that is asked of a cluster, which whoever asked waits for in a thread or in an event
+//! loop.
 
 use std::future::Future;
 use std::io::{PipeReader, PipeWriter, Write as _, pipe};
@@ -15,12 +16,13 @@ use super::runtime;
 use crate::errors::FlopwatchError;
 
 /// How often signals are looked for.
-const LOOK: Duration = Duration::from_millis(50);
+const SIGNAL_POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// What came of it, which is made into an object of Python where the interpreter is at hand.
-type Made = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
+type PythonResult = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
 
-/// It begins at once, and ends by itself, with [`Call::cancel`], or with an exception in [`Call::wait`].
+/// It begins at once, and ends by itself, with [`Call::cancel`], or with an exception in
+/// [`Call::wait`].
 #[pyclass(frozen, module = "flopwatch._native")]
 pub(crate) struct Call {
     shared: Arc<Shared>,
@@ -36,10 +38,11 @@ struct Shared {
 
 #[derive(Default)]
 struct State {
-    told: String,
-    made: Option<Made>,
+    progress: String,
+    made: Option<PythonResult>,
     has_ended: bool,
-    /// Holds a byte once it ended, where somebody asked for it. Both ends are here: whoever writes into one that nobody can read gets a signal.
+    /// Holds a byte once it ended, where somebody asked for it. Both ends are here: whoever writes
+    /// into one that nobody can read gets a signal.
     ending: Option<(PipeReader, PipeWriter)>,
 }
 
@@ -58,9 +61,9 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it ended within [`LOOK`].
+    /// Whether it ended within [`SIGNAL_POLL_INTERVAL`].
     fn wait(&self) -> bool {
-        let until = Instant::now() + LOOK;
+        let until = Instant::now() + SIGNAL_POLL_INTERVAL;
         let mut state = self.state();
         while !state.has_ended {
             let left = until.saturating_duration_since(Instant::now());
@@ -76,18 +79,18 @@ impl Shared {
 
 /// Who is told what is being done.
 #[derive(Clone)]
-pub(super) struct Teller(Arc<Shared>);
+pub(super) struct ProgressReporter(Arc<Shared>);
 
-impl Teller {
-    pub(super) fn tell(&self, words: String) {
-        self.0.state().told = words;
+impl ProgressReporter {
+    pub(super) fn report(&self, words: String) {
+        self.0.state().progress = words;
     }
 }
 
 /// Tells of the end, however it comes: with a result, a panic, or because it was cancelled.
-struct Ending(Arc<Shared>);
+struct EndGuard(Arc<Shared>);
 
-impl Drop for Ending {
+impl Drop for EndGuard {
     fn drop(&mut self) {
         self.0.state().end();
         self.0.ended.notify_all();
@@ -96,17 +99,17 @@ impl Drop for Ending {
 
 impl Call {
     /// Begins what `work` makes, which may tell what it does.
-    pub(super) fn begin<T, W>(work: impl FnOnce(Teller) -> W) -> PyResult<Self>
+    pub(super) fn begin<T, W>(work: impl FnOnce(ProgressReporter) -> W) -> PyResult<Self>
     where
         T: for<'py> IntoPyObject<'py> + Send + 'static,
         W: Future<Output = Result<T, Failure>> + Send + 'static,
     {
         let shared = Arc::new(Shared::default());
-        let work = work(Teller(Arc::clone(&shared)));
-        let ending = Ending(Arc::clone(&shared));
+        let work = work(ProgressReporter(Arc::clone(&shared)));
+        let ending = EndGuard(Arc::clone(&shared));
         let task = runtime::handle()?.spawn(async move {
             let result = work.await;
-            let made: Made = Box::new(move |py| match result {
+            let made: PythonResult = Box::new(move |py| match result {
                 Ok(made) => made.into_py_any(py),
                 Err(failure) => Err(failure.raised(py)),
             });
@@ -123,8 +126,8 @@ impl Call {
 
 #[pymethods]
 impl Call {
-    /// Waits for the end and gives what came of it. `tick` is called some twenty times a second. What it raises, and a signal's exception, is raised, and ends
-    /// the call.
+    /// Waits for the end and gives what came of it. `tick` is called some twenty times a second.
+    /// What it raises, and a signal's exception, is raised, and ends the call.
     #[pyo3(signature = (tick = None))]
     fn wait(&self, py: Python<'_>, tick: Option<&Bound<'_, PyAny>>) -> PyResult<Py<PyAny>> {
         if self.process != std::process::id() {
@@ -152,8 +155,9 @@ impl Call {
         )
     }
 
-    /// A file descriptor that can be read once it ended, and is there as long as this is. An event loop waits for it: threads of this module never run
-    /// Python, as they would be ended within it where the interpreter ends.
+    /// A file descriptor that can be read once it ended, and is there as long as this is. An event
+    /// loop waits for it: threads of this module never run Python, as they would be ended within it
+    /// where the interpreter ends.
     fn descriptor(&self) -> PyResult<RawFd> {
         let mut state = self.shared.state();
         let (reader, mut writer) = match state.ending.take() {
@@ -176,6 +180,6 @@ impl Call {
     /// What is being done.
     #[getter]
     fn told(&self) -> String {
-        self.shared.state().told.clone()
+        self.shared.state().progress.clone()
     }
 }

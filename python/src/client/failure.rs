@@ -59,7 +59,7 @@ impl Failure {
         matches!(gateway, GatewayError::Refused { status, .. } if status.as_u16() == 401)
     }
 
-    /// The exception.
+    /// The Python exception that tells of the failure.
     pub(super) fn raised(&self, py: Python<'_>) -> PyErr {
         let (kind, reason, text) = match self {
             Self::Request(text) => return RequestError::new_err(text.clone()),

@@ -10,18 +10,20 @@ use flopwatch_cli::gateway::Gateway;
 
 use super::failure::Failure;
 
-/// For so long the gateway is shown the token that it was found with: programs give some that end soon.
-const KEPT: Duration = Duration::from_mins(5);
+/// For so long the gateway is shown the token that it was found with: programs give some that end
+/// soon.
+const TOKEN_TTL: Duration = Duration::from_mins(5);
 
 /// A cluster, and who asks.
 pub(super) struct Reach {
     arguments: ReachArguments,
-    known: Mutex<Known>,
+    known: Mutex<ProcessState>,
 }
 
-/// What is known in the process of that number; what it holds belongs to threads that a fork does not have.
+/// What is known in the process of that number; what it holds belongs to threads that a fork does
+/// not have.
 #[derive(Default)]
-struct Known {
+struct ProcessState {
     process: u32,
     cluster: Option<Cluster>,
     gateway: Option<(Instant, Arc<Gateway>)>,
@@ -35,7 +37,7 @@ impl Reach {
         }
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, ProcessState> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         if known.process != process {
@@ -58,7 +60,7 @@ impl Reach {
 
     async fn gateway(&self) -> Result<Arc<Gateway>, Failure> {
         if let Some((found, gateway)) = &self.known().gateway
-            && found.elapsed() < KEPT
+            && found.elapsed() < TOKEN_TTL
         {
             return Ok(Arc::clone(gateway));
         }

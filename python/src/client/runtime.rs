@@ -8,11 +8,12 @@ use pyo3::prelude::*;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 /// They wait, and do little else.
-const THREADS: usize = 2;
+const WORKER_THREADS: usize = 2;
 
 static RUNTIME: Mutex<Option<(u32, Runtime)>> = Mutex::new(None);
 
-/// The process's own runtime: a fork takes no threads along, and would wait for its parent's for ever.
+/// The process's own runtime: a fork takes no threads along, and would wait for its parent's for
+/// ever.
 pub(super) fn handle() -> PyResult<Handle> {
     let process = std::process::id();
     let mut known = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -25,7 +26,7 @@ pub(super) fn handle() -> PyResult<Handle> {
     drop(rustls::crypto::ring::default_provider().install_default());
     let mut runtime = Builder::new_multi_thread();
     let runtime = runtime
-        .worker_threads(THREADS)
+        .worker_threads(WORKER_THREADS)
         .thread_name("flopwatch-client")
         .enable_all();
     let runtime = runtime.build().map_err(|error| PyOSError::new_err(error.to_string()))?;

@@ -19,7 +19,7 @@ use crate::table::Table;
 use crate::{capture, events, work};
 
 /// What is read first, in which the structure of most files begins.
-pub(super) const FIRST: u64 = 128 << 10;
+pub(super) const FIRST_READ_BYTES: u64 = 128 << 10;
 
 /// A capture of which the structure and the rows are here.
 #[pyclass(frozen, module = "flopwatch._native")]
@@ -68,7 +68,7 @@ impl Source {
     /// Brings the structure, wherever it lies: what is there of it says where it is not.
     async fn layout(&self, pool: &Pool) -> Result<Layout, Failure> {
         let size = self.sparse.size();
-        let mut step = FIRST;
+        let mut step = FIRST_READ_BYTES;
         loop {
             let found = self.look(pool, |sparse| Layout::of(sparse.path())).await;
             let known = match &found {
@@ -90,7 +90,7 @@ impl Source {
 
 /// The sentence with the file that the user knows.
 fn read_failure(sparse: &Sparse, text: &str) -> Failure {
-    let place = sparse.place();
+    let place = sparse.address();
     let path = format!("{}: ", sparse.path().display());
     let text = text.strip_prefix(&path).unwrap_or(text);
     Failure::Read(format!("{} of session {}: {text}", place.name(), place.session()))
@@ -104,10 +104,7 @@ impl RemoteCapture {
         };
         let layout = source.layout(&pool).await?;
         source.bring(layout.rest(source.sparse.size())).await?;
-        let needs = Needs {
-            rows: true,
-            ..Needs::NOTHING
-        };
+        let needs = Needs::NOTHING.rows();
         let timeline = source.read(&pool, needs).await?;
         Ok(Self {
             source,
@@ -143,20 +140,20 @@ impl RemoteCapture {
     /// Name of the capture's file and of its session.
     #[getter]
     fn path(&self) -> String {
-        let place = self.source.sparse.place();
+        let place = self.source.sparse.address();
         format!("{} of session {}", place.name(), place.session())
     }
 
     /// Name of its session.
     #[getter]
     fn session(&self) -> &str {
-        self.source.sparse.place().session()
+        self.source.sparse.address().session()
     }
 
     /// Name of the capture.
     #[getter]
     fn capture(&self) -> String {
-        self.source.sparse.place().capture().capture.unwrap_or_default()
+        self.source.sparse.address().capture().capture.unwrap_or_default()
     }
 
     /// Its timeline file, of which what was read here is there.
@@ -173,7 +170,7 @@ impl RemoteCapture {
     /// How many bytes of it came so far.
     #[getter]
     fn moved(&self) -> u64 {
-        self.source.sparse.moved()
+        self.source.sparse.downloaded_bytes()
     }
 
     /// The rows that events lie on: streams and threads.
@@ -187,7 +184,7 @@ impl RemoteCapture {
         let columns = self.layout.categories.get(&known);
         let parts = columns.map(|columns| columns.bytes.clone()).unwrap_or_default();
         let (source, pool) = (self.source.clone(), work::pool()?);
-        Call::begin(|_teller| async move {
+        Call::begin(|_reporter| async move {
             source.bring(parts).await?;
             let timeline = Arc::new(source.read(&pool, needs_of(known)).await?);
             let made = events::of(&timeline, known);
@@ -198,17 +195,16 @@ impl RemoteCapture {
     /// Runs an analysis at the gateway.
     #[pyo3(signature = (name, parameters, format = None))]
     fn analyze(&self, name: &str, parameters: &str, format: Option<&str>) -> PyResult<Call> {
-        let request = super::analysis::Asked::new(name, parameters, format)?;
-        let (reach, place) = (Arc::clone(&self.source.reach), self.source.sparse.place().capture());
-        Call::begin(|_teller| async move { request.of(&reach, &place, &[]).await })
+        let request = super::analysis::CheckedRequest::new(name, parameters, format)?;
+        let (reach, place) = (Arc::clone(&self.source.reach), self.source.sparse.address().capture());
+        Call::begin(|_reporter| async move { request.of(&reach, &place, &[]).await })
     }
 }
 
 /// All that a table of the events has.
 fn needs_of(category: Category) -> Needs {
-    let all: &'static [Category] = &Category::ALL;
-    let at = all.iter().position(|known| *known == category);
-    let alone = at.and_then(|at| all.get(at..=at)).unwrap_or_default();
+    let at = Category::ALL.iter().position(|known| *known == category);
+    let alone = at.and_then(|at| Category::ALL.get(at..=at)).unwrap_or_default();
     Needs {
         categories: Selection::Only(alone),
         counters: false,

@@ -1,4 +1,5 @@
-//! What the child does: it reads the file and says what it holds; and what its caller makes of that.
+//! What the child does: it reads the file and says what it holds; and what its caller makes of
+//! that.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use flopwatch_attach::reexec;
-use flopwatch_trace::{Opened, ReadLimits};
+use flopwatch_trace::{OpenedFile, ReadLimits};
 use pyo3::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuildError, ThreadPoolBuilder};
 
@@ -19,8 +20,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Bytes that go over at once, where values are small.
 const BUFFER_BYTES: usize = 1 << 16;
 
-/// Reads a file in a sandbox and ends the process: what the package's `_reader.py` calls. `words` are
-/// those of the hidden subcommand. No thread may have been started.
+/// Reads a file in a sandbox and ends the process: what the package's `_reader.py` calls. `words`
+/// are those of the hidden subcommand. No thread may have been started.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value, reason = "it is made of a list of Python's")]
 #[expect(
@@ -35,7 +36,7 @@ pub(crate) fn read_alone(words: Vec<OsString>) {
 /// The work in the sandbox: says on standard output what the file holds whose path it is given.
 fn read(words: &[String]) -> u8 {
     let Some(path) = words.first() else { return 2 };
-    match say(Path::new(path)) {
+    match send_capture(Path::new(path)) {
         Ok(()) => 0,
         Err(error) => {
             // Whoever asked may have left.
@@ -45,7 +46,7 @@ fn read(words: &[String]) -> u8 {
     }
 }
 
-fn say(path: &Path) -> io::Result<()> {
+fn send_capture(path: &Path) -> io::Result<()> {
     let stdout = File::from(io::stdout().as_fd().try_clone_to_owned()?);
     let mut to = BufWriter::with_capacity(BUFFER_BYTES, stdout);
     VERSION.to_owned().put(&mut to)?;
@@ -63,7 +64,7 @@ fn pool() -> Result<ThreadPool, ThreadPoolBuildError> {
 }
 
 /// What a child said, in at most so many bytes: the capture, or what is wrong with the file.
-pub(super) fn receive(from: impl Read, most_bytes: u64) -> io::Result<Result<Opened, String>> {
+pub(super) fn receive(from: impl Read, most_bytes: u64) -> io::Result<Result<OpenedFile, String>> {
     let mut from = Source::new(BufReader::with_capacity(BUFFER_BYTES, from), most_bytes);
     let version = String::take(&mut from)?;
     if version != VERSION {

@@ -1,10 +1,10 @@
-//! How much memory the child may take: as much as it has, its caller has beside it while the capture
-//! comes over.
+//! How much memory the child may take: as much as it has, its caller has beside it while the
+//! capture comes over.
 
 use std::fs::read_to_string;
 
 /// Most, in bytes: what the engine's own limits want.
-const MOST_BYTES: u64 = 8 << 30;
+const MAX_BYTES: u64 = 8 << 30;
 /// Least, in bytes: the interpreter, the module and threads are there before any file is read.
 const LEAST_BYTES: u64 = 256 << 20;
 /// Where a container finds the bound of its own cgroup, in both versions of the file system.
@@ -17,7 +17,7 @@ const OWN_LIMIT: [&str; 2] = [
 pub(super) fn bytes(asked_mib: Option<u64>) -> u64 {
     match asked_mib {
         Some(mib) => mib.saturating_mul(1 << 20),
-        None => (free() / 2).clamp(LEAST_BYTES, MOST_BYTES),
+        None => (free() / 2).clamp(LEAST_BYTES, MAX_BYTES),
     }
 }
 

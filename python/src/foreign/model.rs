@@ -1,5 +1,5 @@
-//! The event model on its way. Each type is taken apart by all of its fields, so that one that is added
-//! to the model does not compile here before it goes over, too.
+//! The event model on its way. Each type is taken apart by all of its fields, so that one that is
+//! added to the model does not compile here before it goes over, too.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -9,10 +9,10 @@ use flopwatch_model::{
     Allocation, CallFrame, CallStack, CallStacks, Capture, Category, Column, ColumnId, CounterSeries, Device, Events,
     FocusMetric, Instances, InstructionText, KernelCode, KernelFunction, KernelProfile, LineStart, Loss, LossReason,
     Losses, MemoryKind, Metric, MetricValue, NameDetail, OpenRange, Program, PtxStart, RooflineChart, RooflineSide,
-    RooflineValue, Row, RuleKind, RuleResult, SampleKind, Scope, Source as Origin, SourceFile, SourcePlace, Speedup,
+    RooflineValue, Row, RuleKind, RuleResult, SampleKind, Scope, Source as Origin, SourceFile, SourceLocation, Speedup,
     StackFrame, StackLabel, StackProfile, StackSample, Track, ValueList, Values, index,
 };
-use flopwatch_trace::Opened;
+use flopwatch_trace::OpenedFile;
 
 use super::wire::{Source, Wire, put_length, take_length, wrong};
 
@@ -78,10 +78,10 @@ macro_rules! either {
 }
 
 record! {
-    Opened { session_id, capture }
+    OpenedFile { session_id, capture }
     Capture {
         source, session_start_utc_ns, duration_ns, events, captured, rows, devices, counters, allocations, programs,
-        profiles, stacks, call_stacks, drops, redactions
+        profiles, stacks, call_stacks, losses, redactions
     }
     Origin { tool, tool_version, schema_version, capture_options }
     Device {
@@ -116,7 +116,7 @@ record! {
         address, bytes, architecture, code, files, lines, ptx_lines, instructions, not_disassembled
     }
     LineStart { offset_bytes, place, inlined }
-    SourcePlace { file, line }
+    SourceLocation { file, line }
     PtxStart { offset_bytes, line }
     InstructionText { offset_bytes, text }
 }
@@ -215,7 +215,11 @@ impl Wire for ColumnId {
     fn take(from: &mut Source<impl Read>) -> io::Result<Self> {
         let name = String::take(from)?;
         let columns = |category: Category| category.columns().iter().chain(category.optional_columns());
-        let known = Category::ALL.into_iter().flat_map(columns).find(|id| id.name() == name);
+        let known = Category::ALL
+            .iter()
+            .copied()
+            .flat_map(columns)
+            .find(|id| id.name() == name);
         known.copied().ok_or_else(|| wrong("no column"))
     }
 }
@@ -242,13 +246,16 @@ impl Wire for KernelProfile {
 
     fn put_all(items: &[Self], to: &mut impl Write) -> io::Result<()> {
         let (mut codes, mut functions) = (Distinct::default(), Distinct::default());
-        let mut places = Vec::with_capacity(items.len());
+        let mut numbers = Vec::with_capacity(items.len());
         for item in items {
-            places.push((codes.place(item.code.as_ref()), functions.place(item.function.as_ref())));
+            numbers.push((
+                codes.number_of(item.code.as_ref()),
+                functions.number_of(item.function.as_ref()),
+            ));
         }
         codes.put(to)?;
         functions.put(to)?;
-        for (item, places) in items.iter().zip(places) {
+        for (item, numbers) in items.iter().zip(numbers) {
             let Self {
                 id,
                 name,
@@ -281,7 +288,7 @@ impl Wire for KernelProfile {
             ranges.put(to)?;
             sections.put(to)?;
             rooflines.put(to)?;
-            places.put(to)?;
+            numbers.put(to)?;
         }
         Ok(())
     }
@@ -310,8 +317,8 @@ impl Wire for KernelProfile {
                 function: None,
             };
             let (code, function) = Wire::take(from)?;
-            item.code = at_place(&codes, code)?;
-            item.function = at_place(&functions, function)?;
+            item.code = at_number(&codes, code)?;
+            item.function = at_number(&functions, function)?;
             items.push(item);
         }
         Ok(items)
@@ -321,19 +328,19 @@ impl Wire for KernelProfile {
 /// What launches share, each once.
 #[derive(Default)]
 struct Distinct<'a, T> {
-    places: HashMap<*const T, u32>,
+    numbers: HashMap<*const T, u32>,
     items: Vec<&'a T>,
 }
 
 impl<'a, T: Wire> Distinct<'a, T> {
-    fn place(&mut self, item: Option<&'a Arc<T>>) -> Option<u32> {
+    fn number_of(&mut self, item: Option<&'a Arc<T>>) -> Option<u32> {
         let item = item?;
         let next = u32::try_from(self.items.len()).unwrap_or(u32::MAX);
-        let place = *self.places.entry(Arc::as_ptr(item)).or_insert(next);
-        if place == next {
+        let number = *self.numbers.entry(Arc::as_ptr(item)).or_insert(next);
+        if number == next {
             self.items.push(item);
         }
-        Some(place)
+        Some(number)
     }
 
     fn put(&self, to: &mut impl Write) -> io::Result<()> {
@@ -347,9 +354,9 @@ fn take_distinct<T: Wire>(from: &mut Source<impl Read>) -> io::Result<Vec<Arc<T>
     (0..length).map(|_| T::take(from).map(Arc::new)).collect()
 }
 
-fn at_place<T>(items: &[Arc<T>], place: Option<u32>) -> io::Result<Option<Arc<T>>> {
-    let Some(place) = place else { return Ok(None) };
-    let item = items.get(index(place)).cloned();
+fn at_number<T>(items: &[Arc<T>], number: Option<u32>) -> io::Result<Option<Arc<T>>> {
+    let Some(number) = number else { return Ok(None) };
+    let item = items.get(index(number)).cloned();
     item.map(Some)
         .ok_or_else(|| wrong("a launch of a kernel that is not there"))
 }

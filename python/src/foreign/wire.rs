@@ -1,5 +1,5 @@
-//! Values on their way from the child: numbers as memory has them, texts in UTF-8, lists behind their
-//! length. Both ends are the same module on the same machine.
+//! Values on their way from the child: numbers as memory has them, texts in UTF-8, lists behind
+//! their length. Both ends are the same module on the same machine.
 //!
 //! Whoever takes them trusts nothing: all together have a bound, and memory is used only for what
 //! came.
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 
 use bytemuck::Pod;
-use flopwatch_model::count;
+use flopwatch_model::{NameId, RowId, count};
 
 /// Bytes of a list of numbers that are waited for at once.
 const PIECE_BYTES: usize = 1 << 20;
@@ -114,7 +114,7 @@ macro_rules! numbers {
     )+};
 }
 
-numbers!(u8, u32, u64, i64, f64);
+numbers!(u8, u32, u64, i64, f64, RowId, NameId);
 
 impl Wire for String {
     fn put(&self, to: &mut impl Write) -> io::Result<()> {

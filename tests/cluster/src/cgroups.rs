@@ -1,8 +1,9 @@
-//! The nodes' cgroups: a folder per node in every hierarchy, in which all that belongs to the node runs, and which the
-//! node takes for the root. Two kubelets on one root would remove each other's pods.
+//! The nodes' cgroups: a folder per node in every hierarchy, in which all that belongs to the node
+//! runs, and which the node takes for the root. Two kubelets on one root would remove each other's
+//! pods.
 
 use super::daemon::end_all;
-use super::layout::{Layout, MOST_NODES, NodeLayout};
+use super::layout::{Layout, MAX_NODES, NodeLayout};
 use anyhow::{Context as _, Result, bail};
 use flopwatch_toolchain::command::pause;
 use std::collections::BTreeMap;
@@ -15,7 +16,8 @@ use std::time::Duration;
 pub(crate) const MOUNT: &str = "/sys/fs/cgroup";
 /// Where a node's own programs run in version 2, whose cgroups hold processes or cgroups, not both.
 const PROGRAMS: &str = "system";
-/// The controllers that this machine's root handed down before the cluster, in the cluster's folder.
+/// The controllers that this machine's root handed down before the cluster, in the cluster's
+/// folder.
 const HANDED_DOWN: &str = "cgroup-controllers";
 
 /// One mounted hierarchy.
@@ -62,7 +64,8 @@ fn parse(mountinfo: &str) -> Vec<Hierarchy> {
     all.into_values().collect()
 }
 
-/// The mount options that choose a hierarchy of version 1, without those that only say how it behaves.
+/// The mount options that choose a hierarchy of version 1, without those that only say how it
+/// behaves.
 fn controllers(options: &str) -> String {
     let behaviour = ["rw", "ro", "xattr", "clone_children", "noprefix", "seclabel"];
     let chosen: Vec<&str> = options
@@ -96,7 +99,7 @@ pub(crate) fn exist() -> bool {
 }
 
 fn names() -> impl Iterator<Item = String> {
-    (1..=MOST_NODES).map(|number| name(&format!("node{number}")))
+    (1..=MAX_NODES).map(|number| name(&format!("node{number}")))
 }
 
 /// Makes the node's cgroups.
@@ -123,7 +126,8 @@ fn make(layout: &Layout, node: &NodeLayout, hierarchy: &Hierarchy) -> Result<()>
     Ok(())
 }
 
-/// Lets the cgroups below a root of version 2 use all of its controllers, and writes down which they could use before.
+/// Lets the cgroups below a root of version 2 use all of its controllers, and writes down which
+/// they could use before.
 fn hand_down(root: &Path, note: &Path) -> Result<()> {
     let before = fs::read_to_string(root.join("cgroup.subtree_control"))?;
     let all = fs::read_to_string(root.join("cgroup.controllers"))?;
@@ -169,7 +173,8 @@ pub(crate) fn entrances(node: &NodeLayout) -> Result<Vec<PathBuf>> {
     Ok(all.iter().map(|one| one.programs(node).join("cgroup.procs")).collect())
 }
 
-/// Brings those who founded the node to where its programs run, so that its root is free to have cgroups.
+/// Brings those who founded the node to where its programs run, so that its root is free to have
+/// cgroups.
 pub(crate) fn settle(node: &NodeLayout) -> Result<()> {
     for hierarchy in hierarchies()?.iter().filter(|one| one.version == Version::Two) {
         let founders = fs::read_to_string(hierarchy.folder(node).join("cgroup.procs"))?;
@@ -185,7 +190,8 @@ pub(crate) fn end(node: &NodeLayout) -> Result<()> {
     end_named(&name(&node.name))
 }
 
-/// Ends all that runs on any node, however far the cluster came, and leaves the machine's cgroups as they were.
+/// Ends all that runs on any node, however far the cluster came, and leaves the machine's cgroups
+/// as they were.
 pub(crate) fn end_all_nodes(layout: &Layout) -> Result<()> {
     names().try_for_each(|name| end_named(&name))?;
     let all = hierarchies()?;

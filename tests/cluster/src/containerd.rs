@@ -25,7 +25,7 @@ impl Containerd {
         }
     }
 
-    /// The same, with another folder for what ends with it.
+    /// Puts what ends with the containerd into another folder.
     pub(crate) fn run_in(self, run: PathBuf) -> Self {
         Self { run, ..self }
     }
@@ -70,7 +70,8 @@ impl Containerd {
         Ok(fs::write(self.imported_file(), ids.join("\n"))?)
     }
 
-    /// Writes its configuration; `programs` is its programs' folder, `networks` that of the CNI configuration.
+    /// Writes its configuration; `programs` is its programs' folder, `networks` that of the CNI
+    /// configuration.
     pub(crate) fn configure(&self, programs: &Path, networks: &Path) -> Result<()> {
         fs::create_dir_all(&self.root)?;
         fs::create_dir_all(&self.run)?;
@@ -167,7 +168,8 @@ fn quoted(path: &Path) -> String {
     Value::from(path.display().to_string()).to_string()
 }
 
-/// Without CAP_SYS_RESOURCE no process may be made less likely to be killed, and every sandbox would fail to start.
+/// Without CAP_SYS_RESOURCE no process may be made less likely to be killed, and every sandbox
+/// would fail to start.
 fn may_lower_oom_score() -> bool {
     const CAP_SYS_RESOURCE: u64 = 1 << 24;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

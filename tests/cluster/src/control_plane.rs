@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use super::reach::Reach;
 
-/// Their names, in the order they start.
+/// Names of the parts, in the order that they start.
 pub(crate) const PARTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
-/// The ports of this machine's loopback that they listen on (the API server's is on the rig's bridge).
+/// The ports of this machine's loopback that they listen on (the API server's is on the rig's
+/// bridge).
 const LOOPBACK_PORTS: [(u16, &str); 4] = [
     (ETCD_PORT, "etcd"),
     (2380, "etcd"),
@@ -136,7 +137,8 @@ fn manager_args(layout: &Layout) -> Vec<String> {
         ),
         format!("--cluster-cidr={POD_NETWORK}"),
         "--use-service-account-credentials".to_owned(),
-        // Tests lose nodes and wait until it is noticed; kubelet renews its lease four times as often.
+        // Tests lose nodes and wait until it is noticed; kubelet renews its lease four times as
+        // often.
         "--node-monitor-period=2s".to_owned(),
         "--node-monitor-grace-period=15s".to_owned(),
         "--leader-elect=false".to_owned(),

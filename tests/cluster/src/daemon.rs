@@ -92,7 +92,8 @@ impl Daemon {
         format!("--- the end of {} ---\n{}", self.log.display(), tail(&self.log, 25))
     }
 
-    /// Ends it. All that it keeps goes with the cluster, so there is nothing to wait for but its end.
+    /// Ends it. All that it keeps goes with the cluster, so there is nothing to wait for but its
+    /// end.
     pub(crate) fn stop(&self) -> Result<()> {
         if let Some(process) = self.process() {
             process.end().with_context(|| format!("cannot stop {}", self.name))?;
@@ -149,7 +150,8 @@ fn now(pid: i32) -> Option<Process> {
     .filter(|process| process.pid > 1)
 }
 
-/// State and start time of a process, from its `/proc/<pid>/stat`. The name in it may hold spaces and brackets.
+/// State and start time of a process, from its `/proc/<pid>/stat`. The name in it may hold spaces
+/// and brackets.
 fn parse_stat(stat: &str) -> Option<(char, u64)> {
     let mut fields = stat.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?.chars().next()?;
@@ -187,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Those that start processes.
+    /// Tests that start processes.
     mod crate_tests {
         use super::*;
 

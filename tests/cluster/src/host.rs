@@ -1,4 +1,5 @@
-//! What the cluster's programs change on the machine outside the cluster's folder, and how it goes back.
+//! What the cluster's programs change on the machine outside the cluster's folder, and how it goes
+//! back.
 
 use super::layout::Layout;
 use anyhow::{Context as _, Result};
@@ -17,8 +18,8 @@ const SETTINGS: [&str; 6] = [
     "vm/overcommit_memory",
 ];
 
-/// Folders whose names are fixed in those programs, and those of Flopwatch's agent and of the tests. Most are only places
-/// where each node mounts its own.
+/// Folders whose names are fixed in those programs, and those of Flopwatch's agent and of the
+/// tests. Most are only places where each node mounts its own.
 const FOLDERS: [&str; 11] = [
     "/etc/kubernetes",
     "/run/containerd",

@@ -141,7 +141,8 @@ fn tools_folder(binaries: &Binaries) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Copies of programs without their symbols, which are most of what a program of the tests' profile weighs.
+/// Copies of programs without their symbols, which are most of what a program of the tests' profile
+/// weighs.
 fn stripped(programs: Binaries, wanted: &[&str]) -> Result<Binaries> {
     let folder = project::target_directory()?.join("stripped");
     fs::create_dir_all(&folder)?;
@@ -159,7 +160,8 @@ pub(crate) fn build(cache: &Cache, images: &[Image], binaries: &Binaries) -> Res
     images.iter().map(|&image| build_one(cache, image, binaries)).collect()
 }
 
-/// Builds what images take long for and what needs no compiler: the root file systems and the profiler.
+/// Builds what images take long for and what needs no compiler: the root file systems and the
+/// profiler.
 pub(crate) fn prepare(cache: &Cache, images: &[Image]) -> Result<()> {
     if images.contains(&Image::Nsys) {
         nsys::ensure(cache)?;

@@ -1,5 +1,6 @@
-//! The images as the nodes' containerd keeps them, unpacked once and kept in the cache. A node gets a copy whose files are
-//! links to the store's, so it costs a second and no space; containerd replaces such files and never writes into them.
+//! The images as the nodes' containerd keeps them, unpacked once and kept in the cache. A node gets
+//! a copy whose files are links to the store's, so it costs a second and no space; containerd
+//! replaces such files and never writes into them.
 
 use super::containerd::{Containerd, import};
 use super::daemon::Daemon;

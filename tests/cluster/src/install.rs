@@ -15,8 +15,9 @@ const RELEASE: &str = "flopwatch";
 const NAMESPACE: &str = "flopwatch-system";
 const CHART: &str = "charts/flopwatch";
 const VALUES: &str = "charts/local-cluster.yaml";
-/// A new leader writes admission's authority into the webhook some seconds after the pods are ready.
-const ADMISSION: Duration = Duration::from_mins(2);
+/// A new leader writes admission's authority into the webhook some seconds after the pods are
+/// ready.
+const ADMISSION_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// What is installed.
 #[derive(Debug, Args)]
@@ -41,12 +42,12 @@ pub(super) fn install(reach: &Reach, options: &InstallOptions) -> Result<()> {
         reach.kubectl().args(["-n", NAMESPACE]).args(agents).quiet()
     })?;
     step("admission", || {
-        let prepares = wait_until(ADMISSION, || prepares_pods(reach))?;
+        let prepares = wait_until(ADMISSION_TIMEOUT, || prepares_pods(reach))?;
         if prepares {
             return Ok(());
         }
         bail!(
-            "a pod with the label flopwatch.dev/prepare is created as it was after {ADMISSION:?}: kubectl -n {NAMESPACE} logs deployment/flopwatch-admission"
+            "a pod with the label flopwatch.dev/prepare is created as it was after {ADMISSION_TIMEOUT:?}: kubectl -n {NAMESPACE} logs deployment/flopwatch-admission"
         )
     })?;
     say(format_args!(
@@ -62,10 +63,12 @@ fn namespace() -> String {
     )
 }
 
-/// Takes back what a helm that was killed left unfinished: until then it refuses to change the release.
+/// Takes back what a helm that was killed left unfinished: until then it refuses to change the
+/// release.
 fn take_back(reach: &Reach) -> Result<()> {
     let status = ["status", RELEASE, "--namespace", NAMESPACE, "--output", "json"];
-    // A release that is not there, and a cluster that does not answer, are met again by what follows.
+    // A release that is not there, and a cluster that does not answer, are met again by what
+    // follows.
     let Ok(status) = reach.helm().args(status).output() else {
         return Ok(());
     };
@@ -78,7 +81,8 @@ fn take_back(reach: &Reach) -> Result<()> {
     })
 }
 
-/// What ends a release that is neither there nor not: for people, and the words of helm. None where it is one of the two.
+/// What ends a release that is neither there nor not: for people, and the words of helm. None where
+/// it is one of the two.
 fn unfinished(status: &str) -> Result<Option<(&'static str, [&'static str; 2])>> {
     let status: Value = serde_json::from_str(status).context("helm's status of the release")?;
     Ok(match status.pointer("/info/status").and_then(Value::as_str) {
@@ -101,7 +105,8 @@ fn helm(reach: &Reach, options: &InstallOptions) -> Result<Run> {
         .args(&options.helm))
 }
 
-/// Whether the API server reaches admission and trusts it: until then pods are created as they are (`failurePolicy: Ignore`).
+/// Whether the API server reaches admission and trusts it: until then pods are created as they are
+/// (`failurePolicy: Ignore`).
 fn prepares_pods(reach: &Reach) -> Result<bool> {
     let pod = project::root()?.join("examples/trainer.yaml");
     let probe = ["-n", "default", "create", "--dry-run=server", "-o", "yaml", "-f"];

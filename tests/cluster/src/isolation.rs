@@ -1,7 +1,8 @@
-//! What makes a node of a group of processes: network, mounts, process ids, cgroups and host name of its own.
+//! What makes a node of a group of processes: network, mounts, process ids, cgroups and host name
+//! of its own.
 //!
-//! A node's first process does nothing but hold that together, and when it ends, the kernel ends all the others and
-//! unmounts what they mounted.
+//! A node's first process does nothing but hold that together, and when it ends, the kernel ends
+//! all the others and unmounts what they mounted.
 
 use super::cgroups::{self, Hierarchy, Version};
 use super::daemon::Daemon;
@@ -15,7 +16,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Folders whose names are fixed in the nodes' programs, in CNI plugins or in the chart; each node has its own.
+/// Folders whose names are fixed in the nodes' programs, in CNI plugins or in the chart; each node
+/// has its own.
 const FOLDERS: [&str; 6] = [
     "/run/containerd",
     "/var/lib/cni",
@@ -28,8 +30,8 @@ const FOLDERS: [&str; 6] = [
 /// Writes the shell's process id into the files before `--`, and becomes the program after it.
 const ENTER: &str = r#"while [ "$1" != -- ]; do echo $$ > "$1" || exit; shift; done; shift; exec "$@""#;
 
-/// The node's first process, as this machine sees it: the one that waits for the first in the namespaces, and is in all
-/// of them but that of process ids.
+/// The node's first process, as this machine sees it: the one that waits for the first in the
+/// namespaces, and is in all of them but that of process ids.
 fn holder(layout: &Layout, node: &NodeLayout) -> Daemon {
     Daemon::new(layout, &name(node))
 }
@@ -173,7 +175,8 @@ fn script(
             .map(|(own, at)| format!("mount --bind {} {}", word(own), word(at))),
     );
     lines.push("echo 1 > /proc/sys/net/ipv4/ip_forward".to_owned());
-    // A Service's packets leave where they came in; the sender must not be told a shorter way around the translation.
+    // A Service's packets leave where they came in; the sender must not be told a shorter way
+    // around the translation.
     for scope in ["all", "default"] {
         lines.push(format!("echo 0 > /proc/sys/net/ipv4/conf/{scope}/send_redirects"));
     }
@@ -220,7 +223,7 @@ mod tests {
         assert!(text.contains("mount -t cgroup2 cgroup '/sys/fs/cgroup'"), "{text}");
     }
 
-    /// Those that start processes.
+    /// Tests that start processes.
     mod crate_tests {
         use super::*;
 

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 const MARKER: &str = "flopwatch-cluster";
 /// Says how many nodes the cluster has.
 const NODE_COUNT: &str = "node-count";
-/// A UNIX socket's path has at most 107 bytes; the longest below the folder is the node's containerd socket for its shims.
+/// A UNIX socket's path has at most 107 bytes; the longest below the folder is the node's
+/// containerd socket for its shims.
 const LONGEST_FOLDER: usize = 60;
 
 /// The addresses of the cluster's network, all on the rig's own links.
@@ -23,7 +24,7 @@ pub(crate) const NODE_BRIDGE: &str = "flopwatch0";
 /// This machine's address on the bridge; the API server's.
 pub(crate) const CONTROL_ADDRESS: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 254);
 /// Two cores carry no more; the addresses would.
-pub(crate) const MOST_NODES: u8 = 4;
+pub(crate) const MAX_NODES: u8 = 4;
 pub(crate) const API_PORT: u16 = 6443;
 pub(crate) const ETCD_PORT: u16 = 2379;
 
@@ -65,7 +66,8 @@ impl Layout {
         Ok(())
     }
 
-    /// Removes the folder if it is a cluster's, the marker last: whatever cuts this off, the next attempt goes on.
+    /// Removes the folder if it is a cluster's, the marker last: whatever cuts this off, the next
+    /// attempt goes on.
     pub(crate) fn remove(&self) -> Result<()> {
         if !self.exists() {
             return Ok(());

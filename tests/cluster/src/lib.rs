@@ -1,9 +1,10 @@
 //! A real Kubernetes cluster on this machine, or the one that KUBECONFIG names.
 //!
-//! Control plane and node programs are built from the Go modules that `tests/rig` pins; etcd, runc and the CNI plugins
-//! come from Debian. There is no cluster DNS: Flopwatch's parts reach each other through the API server's
-//! environment variables and by Service address. The control plane runs on this machine itself, each node in namespaces
-//! and cgroups of its own: one machine carries more than one node, and a node ends with its first process.
+//! Control plane and node programs are built from the Go modules that `tests/rig` pins; etcd, runc
+//! and the CNI plugins come from Debian. There is no cluster DNS: Flopwatch's parts reach each
+//! other through the API server's environment variables and by Service address. The control plane
+//! runs on this machine itself, each node in namespaces and cgroups of its own: one machine carries
+//! more than one node, and a node ends with its first process.
 
 mod certificates;
 mod cgroups;
@@ -28,7 +29,7 @@ mod up;
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use flopwatch_toolchain::cache::Cache;
-use layout::{Layout, MOST_NODES};
+use layout::{Layout, MAX_NODES};
 
 pub use image::Image;
 pub use install::InstallOptions;
@@ -40,7 +41,8 @@ pub use reach::Reach;
 pub enum ClusterCommand {
     /// Start the cluster and import the project's images; says so when it is up already.
     Up(UpOptions),
-    /// Stop it and leave nothing: processes, mounts, links, firewall rules, cgroups, folders. Safe to run twice.
+    /// Stop it and leave nothing: processes, mounts, links, firewall rules, cgroups, folders. Safe
+    /// to run twice.
     Down,
     /// Tell what each part does.
     Status,
@@ -50,7 +52,8 @@ pub enum ClusterCommand {
     Images(ImageOptions),
     /// Build the project's images again and import those that changed into the running cluster.
     Load(ImageOptions),
-    /// Install the chart, or upgrade it, with the images that the cluster has, and wait until it is ready to profile.
+    /// Install the chart, or upgrade it, with the images that the cluster has, and wait until it is
+    /// ready to profile.
     Install(InstallOptions),
     /// End the local cluster's API server and start it anew, and wait until it answers.
     RestartApi,
@@ -69,7 +72,7 @@ pub struct UpOptions {
     #[command(flatten)]
     pub images: ImageOptions,
     /// How many nodes. Each costs about 150 MB of memory; the images are shared.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(MOST_NODES)))]
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=i64::from(MAX_NODES)))]
     pub nodes: u8,
     /// Leave a failed start as it is, to look into it; `down` cleans up.
     #[arg(long)]
@@ -85,7 +88,7 @@ pub struct ImageOptions {
 }
 
 impl ImageOptions {
-    /// Those that the tests of the system need.
+    /// Images that the tests of the system need.
     pub fn of_tests() -> Self {
         Self {
             images: Image::USUAL.into_iter().chain([Image::Ncu]).collect(),

@@ -1,8 +1,9 @@
 //! The cables between this machine and the nodes, and the ways through them.
 //!
-//! The nodes have network namespaces of their own, so what kube-proxy and the CNI plugins do to links and firewalls stays
-//! there and goes with them. This machine gets a bridge, a cable to each node, and routes to pods and Services; like the
-//! machines of a control plane without pods, it reaches Services through a node.
+//! The nodes have network namespaces of their own, so what kube-proxy and the CNI plugins do to
+//! links and firewalls stays there and goes with them. This machine gets a bridge, a cable to each
+//! node, and routes to pods and Services; like the machines of a control plane without pods, it
+//! reaches Services through a node.
 
 use super::isolation;
 use super::layout::{CONTROL_ADDRESS, Layout, NODE_BRIDGE, NodeLayout, SERVICE_NETWORK};
@@ -80,7 +81,8 @@ pub(crate) fn remove(nodes: &[NodeLayout]) -> Result<()> {
     remove_rules()
 }
 
-/// Whether this machine's firewall might stop packets between the nodes: some kernels show it bridged packets too.
+/// Whether this machine's firewall might stop packets between the nodes: some kernels show it
+/// bridged packets too.
 fn refuses_to_forward(saved: &str) -> bool {
     let mut in_filter = false;
     saved.lines().any(|line| {
@@ -188,7 +190,8 @@ fn parse(saved: &str) -> Vec<Table> {
     tables.into_values().collect()
 }
 
-/// The input of `iptables-restore --noflush` that removes them and nothing else, each table at once.
+/// The input of `iptables-restore --noflush` that removes them and nothing else, each table at
+/// once.
 fn removal(tables: &[Table]) -> String {
     let mut lines = Vec::new();
     for table in tables {

@@ -1,4 +1,5 @@
-//! A node: containerd, kubelet and kube-proxy with their configuration, in namespaces of the node's own.
+//! A node: containerd, kubelet and kube-proxy with their configuration, in namespaces of the node's
+//! own.
 
 use super::daemon::Daemon;
 use super::layout::{Layout, NodeLayout, POD_NETWORK};
@@ -149,7 +150,8 @@ fn kubelet_config(layout: &Layout, node: &NodeLayout) -> Value {
         "nodeLeaseDurationSeconds": 12,
         // Tests kill containers on purpose, and then wait for them.
         "crashLoopBackOff": {"maxContainerRestartPeriod": "2s"},
-        // The images cannot be pulled again, so none may be collected, and no pod evicted for a full disk too early.
+        // The images cannot be pulled again, so none may be collected, and no pod evicted for a
+        // full disk too early.
         "imageGCHighThresholdPercent": 100,
         "imageGCLowThresholdPercent": 99,
         "evictionHard": {
@@ -173,7 +175,8 @@ fn proxy_config(layout: &Layout, node: &NodeLayout) -> Value {
         "metricsBindAddress": "127.0.0.1:10249",
         // The machine's limits stay as they are.
         "conntrack": {"maxPerCore": 0},
-        // A pod that reaches itself or a neighbour through a Service gets its answer through it too.
+        // A pod that reaches itself or a neighbour through a Service gets its answer through it
+        // too.
         "iptables": {"masqueradeAll": true},
     })
 }

@@ -115,7 +115,7 @@ pub(crate) fn quote(word: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Those that start processes.
+    /// Tests that start processes.
     mod crate_tests {
         use super::*;
 

@@ -124,7 +124,8 @@ fn check_machine() -> Result<()> {
     control_plane::check_ports()
 }
 
-/// Refuses a disk that pods would be evicted from: their kubelet does that below a hundredth of it (`nodefs.available`).
+/// Refuses a disk that pods would be evicted from: their kubelet does that below a hundredth of it
+/// (`nodefs.available`).
 fn check_room(folder: &Path) -> Result<()> {
     let facts = statvfs(folder).with_context(|| format!("looking at the disk of {}", folder.display()))?;
     let free = facts.blocks_available().saturating_mul(facts.fragment_size());
@@ -147,7 +148,8 @@ const fn room(whole: u64) -> u64 {
     whole / 100 + (6 << 30)
 }
 
-/// Builds all that the start needs. Go, cargo and the downloads wait for different things, so they run side by side.
+/// Builds all that the start needs. Go, cargo and the downloads wait for different things, so they
+/// run side by side.
 fn prepare(cache: &Cache, images: &[Image]) -> Result<Vec<BuiltImage>> {
     std::thread::scope(|scope| {
         let programs = scope.spawn(|| build_programs(cache));

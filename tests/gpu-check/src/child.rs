@@ -1,4 +1,5 @@
-//! The transform's child: the GPU's engine inside the sandbox and the bounds that the agent gives it.
+//! The transform's child: the GPU's engine inside the sandbox and the bounds that the agent gives
+//! it.
 
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ use flopwatch_pipeline::steps::Limits;
 use serde::Serialize;
 
 /// The user that the child becomes.
-const USER: u32 = 4321;
-const DEADLINE: Duration = Duration::from_mins(1);
+const CHILD_UID: u32 = 4321;
+const CHILD_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// How the child ended.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -31,7 +32,7 @@ pub(crate) fn run(events: u64) -> Result<ChildResult> {
     let limits = Limits::default();
     let folder = tempfile::Builder::new().prefix("flopwatch-child-").tempdir()?;
     if nix::unistd::geteuid().is_root() {
-        nix::unistd::chown(folder.path(), Some(USER.into()), Some(USER.into()))?;
+        nix::unistd::chown(folder.path(), Some(CHILD_UID.into()), Some(CHILD_UID.into()))?;
     }
     let library = kernels::find()?;
     let command = [&own.to_string_lossy(), "kernels", &events.to_string()].map(str::to_owned);
@@ -41,14 +42,14 @@ pub(crate) fn run(events: u64) -> Result<ChildResult> {
         directory: folder.path().to_owned(),
         readable: vec![own, library],
         gpu: true,
-        user: USER,
+        user: CHILD_UID,
         memory_bytes: limits.memory_bytes,
         memory: MemoryBound::Data,
         cgroups: None,
         file_bytes: limits.file_bytes,
         processes: 4096,
-        cpu_seconds: 2 * DEADLINE.as_secs(),
-        deadline: DEADLINE,
+        cpu_seconds: 2 * CHILD_TIMEOUT.as_secs(),
+        deadline: CHILD_TIMEOUT,
         whole: false,
     };
     let begin = Instant::now();

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
-use flopwatch_model::{Capture, Category, Event, Events, Row, Track};
+use flopwatch_model::{Capture, Category, Event, Events, NameId, Row, RowId, Track};
 use flopwatch_trace::timeline_file;
-use flopwatch_trace::transform::choice::Wanted;
+use flopwatch_trace::transform::choice::DevicePreference;
 use flopwatch_trace::transform::device::{on_gpu, sample, transform_on};
 use flopwatch_trace::transform::engine::{Engine, Input, Output};
 use flopwatch_trace::transform::{Cpu, TransformOptions};
@@ -15,7 +15,7 @@ use flopwatch_trace::transform::{Cpu, TransformOptions};
 use crate::report::{AutoResult, Compared, FilesResult, SizeResult};
 
 /// Repetitions on the GPU after the first run, which loads the kernels.
-const ROUNDS: usize = 3;
+const REPETITIONS: usize = 3;
 
 /// Both engines on so many events; the GPU's times hold every copy to and from it.
 pub(crate) fn check(events: u64, gpu: bool) -> Result<SizeResult> {
@@ -38,7 +38,7 @@ pub(crate) fn check(events: u64, gpu: bool) -> Result<SizeResult> {
             let made = on_gpu(&input).context("the GPU's engine")?;
             let first = first.elapsed();
             compared = differs(&made, &expected).map_or(Compared::Equal, Compared::Different);
-            for _ in 0..ROUNDS {
+            for _ in 0..REPETITIONS {
                 let begin = Instant::now();
                 drop(on_gpu(&input)?);
                 gpu_times.push(begin.elapsed().as_secs_f64());
@@ -73,8 +73,8 @@ fn differs(made: &Output, expected: &Output) -> Option<String> {
     Some("categories that were not in the input".to_owned())
 }
 
-/// The sample with a third of its events in each of three categories that share rows, so that lanes cross categories and
-/// more events overlap.
+/// The sample with a third of its events in each of three categories that share rows, so that lanes
+/// cross categories and more events overlap.
 fn mixed(events: u64) -> Input {
     let mut input = sample(events / 3);
     let first = input.categories.values().next().cloned().unwrap_or_default();
@@ -101,8 +101,8 @@ fn capture(events: u64) -> Capture {
             let event = Event {
                 start_ns: *start_ns,
                 duration_ns: *duration_ns,
-                row: *row,
-                name: *name,
+                row: RowId::new(*row),
+                name: NameId::new(*name),
                 correlation: at,
             };
             table.push(event, &[u64::from(at % 1024), 1, 1, 256, 1, 1, 32]);
@@ -130,7 +130,7 @@ fn capture(events: u64) -> Capture {
 /// The timeline files of both, byte by byte.
 pub(crate) fn files(events: u64, gpu: bool) -> Result<FilesResult> {
     let folder = tempfile::tempdir()?;
-    let write = |wanted: Wanted, path: &Path| -> Result<Vec<u8>> {
+    let write = |wanted: DevicePreference, path: &Path| -> Result<Vec<u8>> {
         let options = TransformOptions {
             session_id: "gpucheck".to_owned(),
         };
@@ -138,9 +138,9 @@ pub(crate) fn files(events: u64, gpu: bool) -> Result<FilesResult> {
         timeline_file::write(&timeline, path)?;
         Ok(std::fs::read(path)?)
     };
-    let by_cpu = write(Wanted::Cpu, &folder.path().join("cpu.h5"))?;
+    let by_cpu = write(DevicePreference::Cpu, &folder.path().join("cpu.h5"))?;
     let equal = if gpu {
-        Some(write(Wanted::Gpu, &folder.path().join("gpu.h5"))? == by_cpu)
+        Some(write(DevicePreference::Gpu, &folder.path().join("gpu.h5"))? == by_cpu)
     } else {
         None
     };
@@ -156,7 +156,7 @@ pub(crate) fn auto(events: u64) -> Result<AutoResult> {
     let options = TransformOptions {
         session_id: "gpucheck".to_owned(),
     };
-    let (_, pick) = transform_on(Wanted::Auto, capture(events.min(20_000_000)), options)?;
+    let (_, pick) = transform_on(DevicePreference::Auto, capture(events.min(20_000_000)), options)?;
     Ok(AutoResult {
         events: events.min(20_000_000),
         device: format!("{:?}", pick.device),

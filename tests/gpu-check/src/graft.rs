@@ -1,5 +1,6 @@
-//! The graft with CUDA tracing, on a real GPU: programs started through the launcher, captured twice, their session killed,
-//! themselves ended, everything timed. No container takes part: the programs have the machine's own namespaces.
+//! The graft with CUDA tracing, on a real GPU: programs started through the launcher, captured
+//! twice, their session killed, themselves ended, everything timed. No container takes part: the
+//! programs have the machine's own namespaces.
 
 mod pace;
 pub(crate) mod program;
@@ -73,7 +74,7 @@ pub(crate) struct ProgramResult {
 pub(crate) struct GraftedResult {
     /// Milliseconds from the start to the first report, without the launcher.
     pub(crate) plain_first_ms: Option<u64>,
-    /// The same with it.
+    /// Milliseconds from the start to the first report, with the launcher.
     pub(crate) grafted_first_ms: Option<u64>,
     /// How long the launcher held the program back, in milliseconds.
     pub(crate) waited_ms: u64,

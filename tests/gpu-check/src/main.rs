@@ -1,4 +1,5 @@
-//! Checks the GPU's part of Flopwatch on a machine that has one. `cargo xtask gpu-check` makes the bundle that holds it.
+//! Checks the GPU's part of Flopwatch on a machine that has one. `cargo xtask gpu-check` makes the
+//! bundle that holds it.
 
 mod child;
 mod counters;
@@ -21,7 +22,8 @@ use flopwatch_attach::reexec;
 
 use report::Results;
 
-/// Compares the transform on the GPU with that of the processor, times both, and reads the driver through the agent's code.
+/// Compares the transform on the GPU with that of the processor, times both, and reads the driver
+/// through the agent's code.
 #[derive(Debug, Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -51,7 +53,8 @@ enum Command {
         #[arg(default_value_t = 1_000_000)]
         events: u64,
     },
-    /// Runs the transform on the GPU again and again and says how far it is: a small CUDA program to be captured.
+    /// Runs the transform on the GPU again and again and says how far it is: a small CUDA program
+    /// to be captured.
     Work {
         /// Size in events.
         events: u64,
@@ -59,7 +62,8 @@ enum Command {
         #[arg(long, default_value_t = 600)]
         seconds: u64,
     },
-    /// Grafts programs with CUDA tracing and captures them; in the bundle that carries Nsight Systems.
+    /// Grafts programs with CUDA tracing and captures them; in the bundle that carries Nsight
+    /// Systems.
     Graft(graft::GraftOptions),
     /// Records programs by the agent's other profilers: Kineto, JAX, Nsight Compute, and GPM.
     Profilers(profilers::ProfilersOptions),

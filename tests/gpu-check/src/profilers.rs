@@ -1,5 +1,6 @@
-//! The agent's profilers that need a GPU and no Nsight Systems: Kineto and JAX on demand, Nsight Compute, and GPM; and the regions
-//! of the Python package. The agent's own code records; programs stand where a node has containers.
+//! The agent's profilers that need a GPU and no Nsight Systems: Kineto and JAX on demand, Nsight
+//! Compute, and GPM; and the regions of the Python package. The agent's own code records; programs
+//! stand where a node has containers.
 
 mod container;
 mod gpm;
@@ -43,7 +44,7 @@ pub(crate) struct ProfilersOptions {
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct ProfilerResult {
     pub(crate) profiler: String,
-    /// What it must have found.
+    /// Key of [`Self::found`] that the profiler must have found.
     pub(crate) holds: String,
     /// Why it was not tried.
     pub(crate) not_run: Option<String>,

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, Result};
 use flopwatch_trace::transform::device::{on_gpu, sample};
 
-/// How often it says how far it is.
-const REPORT: Duration = Duration::from_millis(100);
+/// Time between two lines of progress.
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Runs for so long, or until a signal ends it; a line is `t=<Unix ns> steps=<count>`.
+/// Runs for `seconds`, or until a signal ends it; a line of its output is
+/// `t=<Unix ns> steps=<count>`.
 pub(crate) fn run(events: u64, seconds: u64) -> Result<()> {
     let input = sample(events);
     let mut output = std::io::stdout();
@@ -19,7 +20,7 @@ pub(crate) fn run(events: u64, seconds: u64) -> Result<()> {
     while begin.elapsed() < Duration::from_secs(seconds) {
         drop(on_gpu(&input)?);
         steps += 1;
-        if reported.is_none_or(|last: Instant| last.elapsed() >= REPORT) {
+        if reported.is_none_or(|last: Instant| last.elapsed() >= REPORT_INTERVAL) {
             let now = SystemTime::now()
                 .duration_since(UNIX_EPOCH)
                 .context("a clock before 1970")?;

@@ -1,4 +1,5 @@
-//! Server-side apply without managed fields: what a manager applied last is taken back where it leaves it out now.
+//! Server-side apply without managed fields: what a manager applied last is taken back where it
+//! leaves it out now.
 
 use serde_json::{Map, Value};
 

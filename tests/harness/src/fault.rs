@@ -38,13 +38,13 @@ impl fmt::Display for Verb {
 /// How a call goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is refused with this code, and nothing is done.
+    /// The call is refused with this code, and nothing is done.
     Code(u16),
-    /// The same in these words: a quota, a policy, a malformed object.
+    /// The call is refused with this code in these words: a quota, a policy, a malformed object.
     Refused(u16, &'static str),
-    /// It is done, and answered with this code.
+    /// The call is done, and answered with this code.
     DoneBut(u16),
-    /// It is never answered, and nothing is done.
+    /// The call is never answered, and nothing is done.
     Hang,
 }
 

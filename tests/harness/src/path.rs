@@ -13,7 +13,8 @@ pub(crate) struct ResourcePath {
 }
 
 impl ResourcePath {
-    /// Reads a path such as `/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE`; none of what is no resource.
+    /// Reads a path such as `/apis/GROUP/VERSION/namespaces/NAMESPACE/RESOURCE/NAME/SUBRESOURCE`;
+    /// none of what is no resource.
     pub(crate) fn parse(path: &str) -> Option<Self> {
         let mut parts = path.trim_matches('/').split('/').map(str::to_owned);
         let api = match parts.next()?.as_str() {

@@ -19,10 +19,11 @@ use crate::server::ApiServer;
 use crate::state::refused;
 
 /// Channel of a forward's bytes; the one after it is for errors.
-const DATA: u8 = 0;
+const DATA_CHANNEL: u8 = 0;
 
 impl ApiServer {
-    /// Lets port-forwards to any port of any pod lead to that port of this machine. They work by [`ApiServer::listen`] alone.
+    /// Lets port-forwards to any port of any pod lead to that port of this machine. They work by
+    /// [`ApiServer::listen`] alone.
     pub fn forward_to(&self, port: u16) {
         self.state().forwards_to = Some(port);
     }
@@ -47,12 +48,13 @@ impl ApiServer {
     }
 }
 
-/// Carries bytes between a client and the port `to` of this machine. Each message begins with the number of its channel, and each channel with the port.
+/// Carries bytes between a client and the port `to` of this machine. Each message begins with the
+/// number of its channel, and each channel with the port.
 async fn forward(upgrade: OnUpgrade, asked: u16, to: u16) {
     let stream = TokioIo::new(upgrade.await.unwrap());
     let mut socket = WebSocketStream::from_raw_socket(stream, Role::Server, None).await;
     let [low, high] = asked.to_le_bytes();
-    for channel in [DATA, DATA + 1] {
+    for channel in [DATA_CHANNEL, DATA_CHANNEL + 1] {
         socket.send(Message::binary(vec![channel, low, high])).await.unwrap();
     }
     let mut pod = TcpStream::connect(("127.0.0.1", to)).await.unwrap();
@@ -60,7 +62,7 @@ async fn forward(upgrade: OnUpgrade, asked: u16, to: u16) {
     loop {
         tokio::select! {
             message = socket.next() => match message {
-                Some(Ok(Message::Binary(bytes))) if bytes.first() == Some(&DATA) => {
+                Some(Ok(Message::Binary(bytes))) if bytes.first() == Some(&DATA_CHANNEL) => {
                     if pod.write_all(&bytes[1..]).await.is_err() {
                         break;
                     }
@@ -70,7 +72,7 @@ async fn forward(upgrade: OnUpgrade, asked: u16, to: u16) {
             },
             read = pod.read(&mut piece) => match read {
                 Ok(count) if count > 0 => {
-                    let mut message = vec![DATA];
+                    let mut message = vec![DATA_CHANNEL];
                     message.extend_from_slice(&piece[..count]);
                     if socket.send(Message::binary(message)).await.is_err() {
                         break;

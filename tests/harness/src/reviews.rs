@@ -24,7 +24,7 @@ const MASTERS: &str = "system:masters";
 /// Who shows no token, where they are somebody, and their group.
 const ANONYMOUS: (&str, &str) = ("system:anonymous", "system:unauthenticated");
 /// Seconds for which a token is given out that asks for no other time.
-const LIFETIME: i64 = 3600;
+const TOKEN_LIFETIME_SECONDS: i64 = 3600;
 
 /// Whom a token belongs to, and what it is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ impl Identity {
         }
     }
 
-    /// The same user in these groups.
+    /// Puts the user into these groups alone.
     #[must_use]
     pub fn in_groups(self, groups: &[&str]) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Identity {
         }
     }
 
-    /// The same user, whose token is for these audiences alone.
+    /// Makes the user's token good for these audiences alone.
     #[must_use]
     pub fn for_audiences(self, audiences: &[&str]) -> Self {
         Self {
@@ -207,7 +207,9 @@ impl Reviews {
         } else {
             identity.for_audiences(&audiences)
         };
-        let seconds = request["spec"]["expirationSeconds"].as_i64().unwrap_or(LIFETIME);
+        let seconds = request["spec"]["expirationSeconds"]
+            .as_i64()
+            .unwrap_or(TOKEN_LIFETIME_SECONDS);
         let end = now.saturating_add(SignedDuration::from_secs(seconds)).unwrap();
         let mut answered = request.clone();
         answered["status"] = json!({"token": self.issue(identity), "expirationTimestamp": end.to_string()});
@@ -232,7 +234,8 @@ impl ApiServer {
         self.state().reviews.identities.remove(token);
     }
 
-    /// Takes whoever shows no token for the user `system:anonymous`, who has the rights that a test gives them.
+    /// Takes whoever shows no token for the user `system:anonymous`, who has the rights that a test
+    /// gives them.
     pub fn admit_anonymous(&self) {
         self.state().reviews.anonymous = true;
     }

@@ -1,4 +1,5 @@
-//! What a user or a group may do.
+//! Rights of users and groups at the API server of the tests, as RBAC has them: what a call needs,
+//! what an access review asks about, and which right covers which.
 
 use std::fmt;
 
@@ -7,27 +8,28 @@ use serde_json::Value;
 use crate::fault::Verb;
 use crate::path::ResourcePath;
 
-/// Stands for every verb, API group or resource.
-const ALL: &str = "*";
+/// The verb, API group or resource that stands for all of them.
+const WILDCARD: &str = "*";
 
-/// Something that may be done, as RBAC gives it. `*` as verb, API group or resource stands for all.
+/// A right, as a rule of RBAC gives it. `*` as verb, API group or resource stands for all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Right {
     verb: String,
-    /// Empty for the core group, and with a path.
+    /// API group. Empty for the core group, and where the right is to a path.
     group: String,
-    /// The subresource included: `captures/status`. Empty with a path.
+    /// Resource with its subresource: `captures/status`. Empty where the right is to a path.
     resource: String,
-    /// All where there is none.
+    /// The only namespace of the right; none: it holds in all.
     namespace: Option<String>,
-    /// All where there is none.
+    /// Name of the only object of the right; none: it holds for all.
     name: Option<String>,
-    /// In place of a resource.
+    /// The path that the right is to, in place of a resource.
     path: Option<String>,
 }
 
 impl Right {
-    /// A right to a resource (`captures/status` for a subresource) of an API group, in every namespace. The core group is empty.
+    /// A right to a resource of an API group in every namespace. A subresource is written
+    /// `captures/status`, and the core group as an empty text.
     pub fn resource(verb: &str, group: &str, resource: &str) -> Self {
         Self {
             verb: verb.to_owned(),
@@ -39,7 +41,7 @@ impl Right {
         }
     }
 
-    /// A right to a path that is no resource, such as `/metrics`.
+    /// A right to a URL path that is no resource's, such as `/metrics`.
     pub fn path(verb: &str, path: &str) -> Self {
         Self {
             path: Some(path.to_owned()),
@@ -47,7 +49,7 @@ impl Right {
         }
     }
 
-    /// The same right in one namespace alone.
+    /// The right in the namespace `namespace` alone.
     #[must_use]
     pub fn in_namespace(self, namespace: &str) -> Self {
         Self {
@@ -56,7 +58,7 @@ impl Right {
         }
     }
 
-    /// The same right to the objects of one name alone.
+    /// The right to the objects `name` alone.
     #[must_use]
     pub fn named(self, name: &str) -> Self {
         Self {
@@ -65,20 +67,21 @@ impl Right {
         }
     }
 
-    /// What a call needs.
-    pub(crate) fn needed(verb: Verb, place: &ResourcePath) -> Self {
+    /// The right that a call with `verb` to `path` needs.
+    pub(crate) fn needed(verb: Verb, path: &ResourcePath) -> Self {
         let verb = match verb {
             Verb::Replace => "update".to_owned(),
             other => other.to_string(),
         };
         Self {
-            namespace: place.namespace.clone(),
-            name: place.name.clone(),
-            ..Self::resource(&verb, place.group(), &place.named())
+            namespace: path.namespace.clone(),
+            name: path.name.clone(),
+            ..Self::resource(&verb, path.group(), &path.named())
         }
     }
 
-    /// What the `spec` of an access review asks about; none when it names neither a resource nor a path, or both.
+    /// The right that an access review with this `spec` asks about; none where the spec names
+    /// neither a resource nor a path, or both.
     pub(crate) fn asked(spec: &Value) -> Option<Self> {
         let text = |value: &Value| value.as_str().filter(|text| !text.is_empty()).map(str::to_owned);
         match (&spec["resourceAttributes"], &spec["nonResourceAttributes"]) {
@@ -104,20 +107,21 @@ impl Right {
         }
     }
 
-    /// Whether who has this right has that one too.
+    /// Whether a subject with this right may do all that `wanted` allows.
     pub(crate) fn covers(&self, wanted: &Self) -> bool {
-        let is = |given: &str, wanted: &str| given == ALL || given == wanted;
-        let within = |given: &Option<String>, wanted: &Option<String>| given.is_none() || given == wanted;
+        let matches = |given: &str, wanted: &str| given == WILDCARD || given == wanted;
+        let is_within = |given: &Option<String>, wanted: &Option<String>| given.is_none() || given == wanted;
         self.path == wanted.path
-            && is(&self.verb, &wanted.verb)
-            && is(&self.group, &wanted.group)
-            && is(&self.resource, &wanted.resource)
-            && within(&self.namespace, &wanted.namespace)
-            && within(&self.name, &wanted.name)
+            && matches(&self.verb, &wanted.verb)
+            && matches(&self.group, &wanted.group)
+            && matches(&self.resource, &wanted.resource)
+            && is_within(&self.namespace, &wanted.namespace)
+            && is_within(&self.name, &wanted.name)
     }
 }
 
-/// As a refusal words it: `create resource "pods" in API group "" in the namespace "team"`.
+/// The right as the API server words it in a refusal:
+/// `create resource "pods" in API group "" in the namespace "team"`.
 impl fmt::Display for Right {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
@@ -142,19 +146,19 @@ mod tests {
 
     #[test]
     fn a_right_covers_what_is_within_it_and_nothing_beside_it() {
-        let get = Right::resource("get", "", "pods");
-        let here = get.clone().in_namespace("team");
-        let one = here.clone().named("p");
+        let everywhere = Right::resource("get", "", "pods");
+        let in_team = everywhere.clone().in_namespace("team");
+        let one_pod = in_team.clone().named("p");
         for (given, wanted, covers) in [
-            (&get, &one, true),
-            (&here, &one, true),
-            (&one, &here, false),
-            (&here, &get, false),
-            (&here, &get.clone().in_namespace("other"), false),
-            (&get, &Right::resource("list", "", "pods"), false),
-            (&get, &Right::resource("get", "", "pods/log"), false),
-            (&get, &Right::resource("get", "apps", "pods"), false),
-            (&Right::resource("*", "*", "*"), &one, true),
+            (&everywhere, &one_pod, true),
+            (&in_team, &one_pod, true),
+            (&one_pod, &in_team, false),
+            (&in_team, &everywhere, false),
+            (&in_team, &everywhere.clone().in_namespace("other"), false),
+            (&everywhere, &Right::resource("list", "", "pods"), false),
+            (&everywhere, &Right::resource("get", "", "pods/log"), false),
+            (&everywhere, &Right::resource("get", "apps", "pods"), false),
+            (&Right::resource("*", "*", "*"), &one_pod, true),
             (&Right::resource("*", "*", "*"), &Right::path("get", "/metrics"), false),
             (&Right::path("get", "/metrics"), &Right::path("get", "/metrics"), true),
             (&Right::path("get", "/metrics"), &Right::path("get", "/logs"), false),

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-/// The first number that is out of the bounds of its schema, in the words of an API server. `path` leads to `value`.
+/// The first number that is out of the bounds of its schema, in the words of an API server. `path`
+/// leads to `value`.
 pub(crate) fn out_of_bounds(schema: &Value, value: &Value, path: &str) -> Option<String> {
     match value {
         Value::Number(number) => {

@@ -23,7 +23,7 @@ use crate::reviews::ADMINISTRATOR;
 use crate::state::{Answer, Call, State, about, is_selected, refused};
 
 /// Longest body that is read.
-const BODY: usize = 4 << 20;
+const MAX_BODY_BYTES: usize = 4 << 20;
 /// What a refusal says that a test gives no words.
 const UNSAID: &str = "a test wants it so";
 
@@ -96,18 +96,20 @@ impl ApiServer {
         assert!(self.with(|state| state.edit(&key, change)), "no {resource} {name}");
     }
 
-    /// Deletes an object as somebody else would: it stays, marked, while it has finalizers. Fails when there is none.
+    /// Deletes an object as somebody else would: it stays, marked, while it has finalizers. Fails
+    /// when there is none.
     pub fn delete(&self, resource: &str, namespace: &str, name: &str) {
         let key = (resource.to_owned(), Some(namespace.to_owned()), name.to_owned());
         assert!(self.with(|state| state.end(&key)).is_some(), "no {resource} {name}");
     }
 
-    /// Lets the next `times` calls of a resource (`captures/status` for a subresource) go wrong; rules go in their order.
+    /// Lets the next `times` calls of a resource (`captures/status` for a subresource) go wrong;
+    /// rules go in their order.
     pub fn fail(&self, times: usize, verb: Verb, resource: &str, fault: Fault) {
         self.rule(times, verb, resource, None, fault);
     }
 
-    /// The same for calls that name one object.
+    /// Lets the next `times` calls that name one object go wrong, as [`Self::fail`] does.
     pub fn fail_for(&self, times: usize, verb: Verb, resource: &str, name: &str, fault: Fault) {
         self.rule(times, verb, resource, Some(name.to_owned()), fault);
     }
@@ -127,13 +129,14 @@ impl ApiServer {
         self.state().rules.clear();
     }
 
-    /// Lets others do something about every call once it was decided: an agent, a controller, a rival. What they do by the server's own
-    /// methods is no call.
+    /// Lets others do something about every call once it was decided: an agent, a controller, a
+    /// rival. What they do by the server's own methods is no call.
     pub fn after(&self, react: impl Fn(&Self, &Call) + Send + Sync + 'static) {
         self.state().reactions.push(Arc::new(react));
     }
 
-    /// Keeps the answer of every call but a watch on its way for as long as `wait` says. What the call does is done before.
+    /// Keeps the answer of every call but a watch on its way for as long as `wait` says. What the
+    /// call does is done before.
     pub fn delay(&self, wait: impl Fn(&Call) -> BoxFuture<'static, ()> + Send + Sync + 'static) {
         self.state().delays.push(Arc::new(wait));
     }
@@ -143,7 +146,8 @@ impl ApiServer {
         self.state().page = Some(objects);
     }
 
-    /// Holds what is created of a custom resource against the bounds that its schema gives to numbers.
+    /// Holds what is created of a custom resource against the bounds that its schema gives to
+    /// numbers.
     pub fn define(&self, resource: &CustomResourceDefinition) {
         let spec = &resource.spec;
         for version in &spec.versions {
@@ -182,7 +186,7 @@ impl ApiServer {
 
     pub(crate) async fn serve(&self, request: Request<Body>) -> Response<Body> {
         let (parts, body) = request.into_parts();
-        let body = to_bytes(body, BODY).await.unwrap();
+        let body = to_bytes(body, MAX_BODY_BYTES).await.unwrap();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
         let path = parts.uri.path().to_owned();
         let query = pairs(parts.uri.query().unwrap_or_default());

@@ -10,8 +10,8 @@ use tokio::net::TcpListener;
 use crate::server::ApiServer;
 
 impl ApiServer {
-    /// Serves on loopback too, in plain HTTP, until the runtime ends; returns where. Who shows no token there is nobody, or
-    /// anonymous ([`ApiServer::admit_anonymous`]).
+    /// Serves on loopback too, in plain HTTP, until the runtime ends; returns where. Who shows no
+    /// token there is nobody, or anonymous ([`ApiServer::admit_anonymous`]).
     pub async fn listen(&self) -> SocketAddr {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();

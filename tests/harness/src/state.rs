@@ -22,7 +22,7 @@ pub(crate) type Answer = (u16, Value);
 pub struct Call {
     /// The user who made it; none when no token was shown, or one that is nobody's.
     pub user: Option<String>,
-    /// What it asked for.
+    /// Action that the client asked for.
     pub verb: Verb,
     /// The path, without what follows a `?`.
     pub path: String,
@@ -421,7 +421,8 @@ impl State {
     }
 }
 
-/// Whether a call is about the status: who is not asked about it cannot change it, and who is changes nothing else.
+/// Whether a call is about the status: who is not asked about it cannot change it, and who is
+/// changes nothing else.
 fn is_about_status(place: &ResourcePath) -> bool {
     place.subresource.as_deref() == Some("status")
 }

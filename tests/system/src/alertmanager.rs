@@ -11,7 +11,8 @@ use crate::server::Server;
 pub struct Alertmanager(Server);
 
 impl Alertmanager {
-    /// Starts it. It tells the gateway at `url` (the path included) of each alert by itself, with that token, and trusts what `client` trusts.
+    /// Starts it. It tells the gateway at `url` (the path included) of each alert by itself, with
+    /// that token, and trusts what `client` trusts.
     ///
     /// # Errors
     /// When the program is absent or does not become ready.
@@ -74,7 +75,7 @@ receivers:
         Ok(firing(&metrics))
     }
 
-    /// What it wrote to its log.
+    /// Text of the server's log.
     ///
     /// # Errors
     /// When the log cannot be read.

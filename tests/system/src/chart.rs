@@ -12,8 +12,8 @@ pub const NAMESPACE: &str = "flopwatch-system";
 /// Folder on the node (this machine) that the release under test mounts into the agent.
 const FAKE_NVML_FOLDER: &str = "/var/lib/flopwatch-rig/fake-nvml";
 
-/// Puts the fake NVML library and the state that it shows where the agent finds them: one GPU, on which every process
-/// of the sample workload computes.
+/// Puts the fake NVML library and the state that it shows where the agent finds them: one GPU, on
+/// which every process of the sample workload computes.
 fn place_fake_nvml() -> Result<()> {
     let library = std::env::var_os("FLOPWATCH_FAKE_NVML_LIBRARY")
         .context("FLOPWATCH_FAKE_NVML_LIBRARY names the library: cargo xtask test builds it")?;
@@ -43,7 +43,8 @@ pub fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts/flopwatch")
 }
 
-/// Installs or upgrades the release with that chart, by the recipe that users have, and with more options of helm.
+/// Installs or upgrades the release with that chart, by the recipe that users have, and with more
+/// options of helm.
 ///
 /// # Errors
 /// When helm fails or the parts are not ready in time.

@@ -20,9 +20,9 @@ use crate::chart;
 pub use crate::turns::Group;
 use crate::turns::Turn;
 
-/// Longest wait for one state: the start of an image, garbage collection, the captures of other tests that the agent carries
-/// out first.
-pub const PATIENCE: Duration = Duration::from_mins(4);
+/// Longest wait for one state: the start of an image, garbage collection, the captures of other
+/// tests that the agent carries out first.
+pub const STATE_TIMEOUT: Duration = Duration::from_mins(4);
 
 /// A connection to the cluster with the chart installed. Other groups of tests wait until it is
 /// dropped.
@@ -34,8 +34,8 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Connects in the turn of the test's group, whose first test installs the chart, or says why the
-    /// test is skipped.
+    /// Connects in the turn of the test's group, whose first test installs the chart, or says why
+    /// the test is skipped.
     ///
     /// # Errors
     /// When the tests are asked for and the cluster or the chart is not usable.
@@ -43,7 +43,7 @@ impl Cluster {
         Self::connect_after(group, async |_| Ok(())).await
     }
 
-    /// The same, with work that comes before the chart is installed.
+    /// Connects as [`Self::connect`] does, with work that comes before the chart is installed.
     ///
     /// # Errors
     /// When the tests are asked for, and the work fails or the cluster or the chart is not usable.
@@ -115,7 +115,8 @@ impl Cluster {
     }
 }
 
-/// A namespace that its test deletes at its end; `cargo xtask cluster down` removes what a failed test left.
+/// A namespace that its test deletes at its end; `cargo xtask cluster down` removes what a failed
+/// test left.
 pub struct TestNamespace {
     /// Client with the administrator's rights.
     pub client: Client,
@@ -163,14 +164,15 @@ impl TestNamespace {
         .await
     }
 
-    /// Ends the test: deletes what Flopwatch has here and waits until that is gone, so that a finalizer that hangs fails the
-    /// test. The namespace and its pods go while the next test runs.
+    /// Ends the test: deletes what Flopwatch has here and waits until that is gone, so that a
+    /// finalizer that hangs fails the test. The namespace and its pods go while the next test runs.
     ///
-    /// Nothing of a test hangs on the namespace itself, and its controller takes its time: it looks 5 s after the deletion, and
-    /// 5 to 8 s later once more where a finalizer or a pod was in its way.
+    /// Nothing of a test hangs on the namespace itself, and its controller takes its time: it looks
+    /// 5 s after the deletion, and 5 to 8 s later once more where a finalizer or a pod was in its
+    /// way.
     ///
     /// # Errors
-    /// When a session, a schedule or a capture is still there after [`PATIENCE`].
+    /// When a session, a schedule or a capture is still there after [`STATE_TIMEOUT`].
     pub async fn delete(self) -> Result<()> {
         eventually(&format!("what Flopwatch has in {} to be gone", self.name), || async {
             let made = self.emptied::<ProfilingSchedule>().await? + self.emptied::<ProfilingSession>().await?;
@@ -195,7 +197,7 @@ impl TestNamespace {
     /// Deletes the namespace with all that is in it, as a user does, and waits until it is gone.
     ///
     /// # Errors
-    /// When it is still there after [`PATIENCE`].
+    /// When it is still there after [`STATE_TIMEOUT`].
     pub async fn delete_whole(self) -> Result<()> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         namespaces.delete(&self.name, &DeleteParams::default()).await?;
@@ -221,11 +223,11 @@ impl TestNamespace {
     }
 }
 
-/// Asks again and again, five times a second, until `probe` has an answer; errors count as "not yet" and are reported
-/// when the patience ends.
+/// Asks again and again, five times a second, until `probe` has an answer; errors count as "not
+/// yet" and are reported when the patience ends.
 ///
 /// # Errors
-/// When [`PATIENCE`] passed without an answer.
+/// When [`STATE_TIMEOUT`] passed without an answer.
 pub async fn eventually<T, F, Fut>(what: &str, probe: F) -> Result<T>
 where
     F: FnMut() -> Fut,
@@ -234,16 +236,16 @@ where
     eventually_each(Duration::from_millis(200), what, probe).await
 }
 
-/// The same with that time between two looks.
+/// Asks as [`eventually`] does, with `pause` between two looks.
 ///
 /// # Errors
-/// When [`PATIENCE`] passed without an answer.
+/// When [`STATE_TIMEOUT`] passed without an answer.
 pub async fn eventually_each<T, F, Fut>(pause: Duration, what: &str, mut probe: F) -> Result<T>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<Option<T>>>,
 {
-    let deadline = tokio::time::Instant::now() + PATIENCE;
+    let deadline = tokio::time::Instant::now() + STATE_TIMEOUT;
     loop {
         let answer = probe().await;
         if let Ok(Some(answer)) = answer {
@@ -251,8 +253,8 @@ where
         }
         if tokio::time::Instant::now() > deadline {
             match answer {
-                Err(error) => return Err(error.context(format!("waiting {PATIENCE:?} for {what}"))),
-                Ok(_) => bail!("{what}: not so after {PATIENCE:?}"),
+                Err(error) => return Err(error.context(format!("waiting {STATE_TIMEOUT:?} for {what}"))),
+                Ok(_) => bail!("{what}: not so after {STATE_TIMEOUT:?}"),
             }
         }
         tokio::time::sleep(pause).await;
@@ -265,7 +267,7 @@ where
 /// When it fails, with what it printed on both streams.
 pub async fn run(program: &str, arguments: &[&str]) -> Result<String> {
     let child = Command::new(program).args(arguments).kill_on_drop(true).output();
-    let output = tokio::time::timeout(PATIENCE * 2, child)
+    let output = tokio::time::timeout(STATE_TIMEOUT * 2, child)
         .await
         .with_context(|| format!("{program} {arguments:?} did not end"))?
         .with_context(|| format!("starting {program}"))?;

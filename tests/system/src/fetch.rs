@@ -96,7 +96,8 @@ impl ArtifactClient {
         &self.name
     }
 
-    /// Sends a request to `url`, whose host is the agent's address; `arguments` go to curl as they are.
+    /// Sends a request to `url`, whose host is the agent's address; `arguments` go to curl as they
+    /// are.
     ///
     /// # Errors
     /// When there is no answer.
@@ -165,7 +166,8 @@ pub async fn token(namespace: &str, account: &str) -> Result<String> {
     Ok(token)
 }
 
-/// Makes a service account in the namespace, binds a ClusterRole to it there, and returns a token of it.
+/// Makes a service account in the namespace, binds a ClusterRole to it there, and returns a token
+/// of it.
 ///
 /// # Errors
 /// When the API server refuses one of these.
@@ -187,8 +189,9 @@ pub async fn reader_token(namespace: &TestNamespace, account: &str, role: &str) 
     token(&namespace.name, account).await
 }
 
-/// Makes a service account in the release's namespace, or takes it where it is, binds a ClusterRole to it in the whole cluster, and returns a token of it
-/// for an hour, which is good for `audience` alone where there is one.
+/// Makes a service account in the release's namespace, or takes it where it is, binds a ClusterRole
+/// to it in the whole cluster, and returns a token of it for an hour, which is good for `audience`
+/// alone where there is one.
 ///
 /// # Errors
 /// When the API server refuses one of these.
@@ -196,7 +199,7 @@ pub async fn account_token(account: &str, role: &str, audience: Option<&str>) ->
     account_token_in(chart::NAMESPACE, account, role, audience).await
 }
 
-/// The same for an account of that namespace.
+/// Makes a token as [`account_token`] does, of an account in the namespace `namespace`.
 ///
 /// # Errors
 /// When the API server refuses it.

@@ -26,7 +26,7 @@ struct Pythons {
 }
 
 impl Pythons {
-    /// Those that the tests' environment names.
+    /// The Pythons that the tests' environment names.
     fn of_environment() -> Result<Self> {
         let torch = environment_of("FLOPWATCH_TORCH")?;
         let jax = environment_of("FLOPWATCH_PYTHON")?;
@@ -58,7 +58,8 @@ fn packages(environment: &Path) -> Result<PathBuf> {
     found.find(|path| path.is_dir()).context("no packages")
 }
 
-/// A pod of that many processes, each with a loop of PyTorch and JAX; `prepare` is the value of the label.
+/// A pod of that many processes, each with a loop of PyTorch and JAX; `prepare` is the value of the
+/// label.
 ///
 /// # Errors
 /// When the toolchain's Pythons are not there.

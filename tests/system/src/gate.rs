@@ -1,7 +1,8 @@
-//! Holds whoever opens a certain file, until told otherwise: a stage of a capture stands still at its first look at its input.
+//! Holds whoever opens a certain file, until told otherwise: a stage of a capture stands still at
+//! its first look at its input.
 //!
-//! The kernel asks the listener of a fanotify group for permission and makes the caller wait; a killed caller does not come
-//! back. When the group's descriptor closes, whoever waits goes on.
+//! The kernel asks the listener of a fanotify group for permission and makes the caller wait; a
+//! killed caller does not come back. When the group's descriptor closes, whoever waits goes on.
 
 use std::os::fd::AsRawFd as _;
 use std::path::Path;
@@ -15,11 +16,11 @@ use nix::sys::fanotify::{EventFFlags, Fanotify, FanotifyResponse, InitFlags, Mar
 use std::os::fd::AsFd as _;
 use tokio::sync::watch;
 
-use crate::cluster::PATIENCE;
+use crate::cluster::STATE_TIMEOUT;
 use crate::node::Process;
 
 /// Time between two looks at whether the gate is open, in milliseconds.
-const LOOK: u16 = 20;
+const POLL_INTERVAL_MS: u16 = 20;
 
 /// A gate before a file; it opens when the value ends.
 #[derive(Debug)]
@@ -30,7 +31,8 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// Holds the first process that opens `file` in `folder` and that `who` accepts; all others pass.
+    /// Holds the first process that opens `file` in `folder` and that `who` accepts; all others
+    /// pass.
     ///
     /// # Errors
     /// When the kernel has no such gates or the folder does not exist.
@@ -54,7 +56,7 @@ impl Gate {
         let thread = std::thread::spawn(move || {
             while !told.load(Ordering::Relaxed) {
                 let mut fds = [PollFd::new(group.as_fd(), PollFlags::POLLIN)];
-                poll(&mut fds, PollTimeout::from(LOOK)).ok();
+                poll(&mut fds, PollTimeout::from(POLL_INTERVAL_MS)).ok();
                 for event in group.read_events().unwrap_or_default() {
                     let Some(fd) = event.fd() else { continue };
                     let path = std::fs::read_link(format!("/proc/self/fd/{}", fd.as_raw_fd())).unwrap_or_default();
@@ -82,8 +84,8 @@ impl Gate {
     /// # Errors
     /// When nobody came in time.
     pub async fn reached(&mut self) -> Result<Process> {
-        let reached = tokio::time::timeout(PATIENCE, self.waiting.wait_for(Option::is_some)).await;
-        let process = reached.with_context(|| format!("nobody came to the gate within {PATIENCE:?}"))?;
+        let reached = tokio::time::timeout(STATE_TIMEOUT, self.waiting.wait_for(Option::is_some)).await;
+        let process = reached.with_context(|| format!("nobody came to the gate within {STATE_TIMEOUT:?}"))?;
         let process = *process.context("the gate's thread ended")?;
         process.context("nobody stands at the gate")
     }

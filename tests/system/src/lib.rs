@@ -1,9 +1,12 @@
-//! What the whole-system tests stand on: a real cluster, the installed chart, real pods, real clients.
+//! What the whole-system tests stand on: a real cluster, the installed chart, real pods, real
+//! clients.
 //!
-//! The tests run against the cluster of `KUBECONFIG` when `FLOPWATCH_SYSTEM_TESTS=1` is set; `cargo xtask test` sets both
-//! after it has brought the local cluster up. Without it each test prints `skipped: ...` and passes.
+//! The tests run against the cluster of `KUBECONFIG` when `FLOPWATCH_SYSTEM_TESTS=1` is set;
+//! `cargo xtask test` sets both after it has brought the local cluster up. Without it each test
+//! prints `skipped: ...` and passes.
 //!
-//! Nothing here sleeps for a fixed time: every wait is for a state, with a deadline that the failure message names.
+//! Nothing here sleeps for a fixed time: every wait is for a state, with a deadline that the
+//! failure message names.
 
 pub mod alertmanager;
 pub mod chart;

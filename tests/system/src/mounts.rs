@@ -1,5 +1,5 @@
-//! File systems over a folder that one process sees: a small one, so that its disk can be filled and
-//! the machine's stays as it is, and one for which nobody answers.
+//! File systems over a folder that one process sees: a small one, so that its disk can be filled
+//! and the machine's stays as it is, and one for which nobody answers.
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, AsRawFd as _};
@@ -21,7 +21,8 @@ pub struct SmallDisk {
 }
 
 impl SmallDisk {
-    /// Mounts a file system of `mebibytes` over `folder` as `process` sees it; it belongs to who owned the folder.
+    /// Mounts a file system of `mebibytes` over `folder` as `process` sees it; it belongs to who
+    /// owned the folder.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -130,8 +131,8 @@ impl Drop for Unanswered {
     }
 }
 
-/// Lets `work` write below a folder that is mounted read-only for a process, as that process sees it; it is read-only again
-/// afterwards.
+/// Lets `work` write below a folder that is mounted read-only for a process, as that process sees
+/// it; it is read-only again afterwards.
 ///
 /// # Errors
 /// When the kernel refuses, or `work` fails.
@@ -153,7 +154,8 @@ pub fn written(process: Process, folder: &Path, work: impl FnOnce(&Path) -> Resu
 fn within(namespace: &File, work: impl FnOnce() -> Result<()> + Send) -> Result<()> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
-            // The kernel lets nobody change mount namespaces while a folder is shared with other threads.
+            // The kernel lets nobody change mount namespaces while a folder is shared with other
+            // threads.
             unshare(CloneFlags::CLONE_FS)?;
             setns(namespace.as_fd(), CloneFlags::CLONE_NEWNS)?;
             work()

@@ -1,6 +1,8 @@
-//! The node as the root of its machine sees it: the processes of pods, their files, and signals to them.
+//! The node as the root of its machine sees it: the processes of pods, their files, and signals to
+//! them.
 //!
-//! Faults are injected from here. It works where the test runs on the machine that the node is on, as with the local cluster.
+//! Faults are injected from here. It works where the test runs on the machine that the node is on,
+//! as with the local cluster.
 
 use std::fs::File;
 use std::net::{SocketAddr, TcpListener};
@@ -18,7 +20,7 @@ use nix::unistd::Pid;
 /// A process that cannot be mistaken for a later one of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
-    /// Its number on the node.
+    /// Process id on the node.
     pub pid: i32,
     /// Clock ticks from boot to its start.
     pub start: u64,
@@ -55,7 +57,7 @@ impl Process {
         Ok(())
     }
 
-    /// Its command line.
+    /// Words of the command line of the process.
     pub fn words(self) -> Vec<String> {
         let bytes = std::fs::read(format!("/proc/{}/cmdline", self.pid)).unwrap_or_default();
         bytes
@@ -72,12 +74,13 @@ impl Process {
             .any(|word| Path::new(word).file_name().is_some_and(|file| file == name))
     }
 
-    /// Its root folder, seen from outside.
+    /// Path of the root folder of the process, seen from outside.
     pub fn root(self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/root", self.pid))
     }
 
-    /// Bytes of memory that it has for itself: pages of its program, of which more are in memory the more of it has run, do not count.
+    /// Bytes of memory that it has for itself: pages of its program, of which more are in memory
+    /// the more of it has run, do not count.
     ///
     /// # Errors
     /// When it has ended.
@@ -153,7 +156,8 @@ pub fn of_pod(pod: &Pod) -> Result<Vec<Process>> {
     in_cgroup(&format!("pod{uid}"))
 }
 
-/// What runs beside the first container of a pod on the profiler's account: its session, and control commands.
+/// What runs beside the first container of a pod on the profiler's account: its session, and
+/// control commands.
 ///
 /// # Errors
 /// When the pod has no container yet or `/proc` cannot be read.
@@ -187,8 +191,8 @@ pub fn listen_beside(process: Process, address: SocketAddr) -> Result<TcpListene
     })
 }
 
-/// Takes an abstract name of Unix sockets where a process has its network. Nothing is read from the socket, and nothing waits
-/// for it.
+/// Takes an abstract name of Unix sockets where a process has its network. Nothing is read from the
+/// socket, and nothing waits for it.
 ///
 /// # Errors
 /// When the process has ended, or the name is taken there.
@@ -201,7 +205,8 @@ pub fn bind_beside(process: Process, name: &str) -> Result<UnixDatagram> {
     })
 }
 
-/// Makes a socket where a process has its network. A thread of its own changes over; the socket stays where it was made.
+/// Makes a socket where a process has its network. A thread of its own changes over; the socket
+/// stays where it was made.
 fn beside<T: Send + 'static>(process: Process, make: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     let network = File::open(format!("/proc/{}/ns/net", process.pid))?;
     let thread = std::thread::spawn(move || {
@@ -228,7 +233,8 @@ pub fn container_id(pod: &Pod) -> Result<String> {
     Ok(id.rsplit_once('/').map_or(id.clone(), |(_, id)| id.to_owned()))
 }
 
-/// The API server of the local cluster: its process file lies beside the kubeconfig's folder. None for another cluster.
+/// The API server of the local cluster: its process file lies beside the kubeconfig's folder. None
+/// for another cluster.
 pub fn api_server() -> Option<Process> {
     let kubeconfig = PathBuf::from(std::env::var_os("KUBECONFIG")?);
     let file = kubeconfig.parent()?.parent()?.join("run/kube-apiserver.pid");
@@ -241,9 +247,9 @@ pub fn api_server() -> Option<Process> {
 
 /// A process that stands still as long as this value lives.
 #[derive(Debug)]
-pub struct Held(Process);
+pub struct StoppedProcess(Process);
 
-impl Held {
+impl StoppedProcess {
     /// Stops it.
     ///
     /// # Errors
@@ -260,7 +266,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for StoppedProcess {
     fn drop(&mut self) {
         self.0.signal(Signal::SIGCONT).ok();
     }
@@ -274,7 +280,7 @@ mod crate_tests {
     fn a_process_is_held_and_released() {
         let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
         let process = Process::find(i32::try_from(child.id()).unwrap()).unwrap();
-        let held = Held::hold(process).unwrap();
+        let held = StoppedProcess::hold(process).unwrap();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
         while !process.is_stopped() && std::time::Instant::now() < end {
             std::thread::yield_now();

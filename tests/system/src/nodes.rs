@@ -16,8 +16,9 @@ use crate::cluster::{Cluster, Group, TestNamespace, eventually, run};
 const HOSTNAME: &str = "kubernetes.io/hostname";
 
 impl Cluster {
-    /// [Connects](Self::connect) to a cluster with two nodes, whose names are given too, the one that carries the release's parts
-    /// first; says why the test is skipped where there is one node only.
+    /// [Connects](Self::connect) to a cluster with two nodes, whose names are given too, the one
+    /// that carries the release's parts first; says why the test is skipped where there is one node
+    /// only.
     ///
     /// # Errors
     /// Those of connecting, and when the API server does not answer.
@@ -125,8 +126,8 @@ pub fn on_node(mut pod: Value, node: &str) -> Value {
     pod
 }
 
-/// The cable of a node of the local cluster. While it is pulled, all on the node runs on and reaches nobody; at its end
-/// it is put back.
+/// The cable of a node of the local cluster. While it is pulled, all on the node runs on and
+/// reaches nobody; at its end it is put back.
 #[derive(Debug)]
 pub struct Cable {
     recipes: PathBuf,

@@ -21,11 +21,11 @@ pub const ARTIFACTS: &str = "/var/lib/flopwatch/artifacts";
 /// A part of the release that runs once, or once per node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// The node's agent.
+    /// The agent, which runs once per node.
     Agent,
     /// The session controller.
     Controller,
-    /// The gateway.
+    /// The gateway, which serves captures over HTTP.
     Gateway,
 }
 
@@ -54,13 +54,13 @@ impl Part {
     }
 }
 
-/// A part that runs: its pod and its process.
+/// A part of the release that runs: its pod and its process.
 #[derive(Clone, Debug)]
 pub struct Running {
     part: Part,
-    /// Pod of the component.
+    /// Pod of the part.
     pub pod: Pod,
-    /// First process of its container.
+    /// First process of the part's container.
     pub process: Process,
 }
 
@@ -96,7 +96,7 @@ impl Running {
         Self::find(client, Part::Controller, None).await
     }
 
-    /// The gateway.
+    /// The gateway of the release, once it is ready.
     ///
     /// # Errors
     /// When there is none.
@@ -121,8 +121,8 @@ impl Running {
         .await
     }
 
-    /// Kills its process as the kernel does when memory runs out, and waits until the kubelet has started another that is
-    /// ready.
+    /// Kills its process as the kernel does when memory runs out, and waits until the kubelet has
+    /// started another that is ready.
     ///
     /// # Errors
     /// When none comes.
@@ -156,12 +156,13 @@ impl Running {
         .await
     }
 
-    /// A folder or file as its process sees it.
+    /// Path on the node of a folder or file that the part's process sees at `inside`.
     pub fn path(&self, inside: &str) -> PathBuf {
         self.process.root().join(inside.trim_start_matches('/'))
     }
 
-    /// Processes of its pod beside itself, and its children in cgroups of their own: the tools that it runs on captures. Those of the pod's sandbox do not count.
+    /// Processes of its pod beside itself, and its children in cgroups of their own: the tools that
+    /// it runs on captures. Those of the pod's sandbox do not count.
     ///
     /// # Errors
     /// When `/proc` cannot be read.

@@ -8,9 +8,9 @@ use k8s_openapi::api::core::v1::Pod;
 use crate::cluster::{TestNamespace, eventually};
 use crate::workload::{counts, longest_silence};
 
-/// Longest time without a line of the workload that does not count as a pause: it writes ten a second, on a machine that the
-/// tests may keep busy.
-const SILENCE: Duration = Duration::from_secs(15);
+/// Longest time without a line of the workload that does not count as a pause: it writes ten a
+/// second, on a machine that the tests may keep busy.
+const MAX_SILENCE: Duration = Duration::from_secs(15);
 
 /// How a workload stood at one moment.
 #[derive(Clone, Debug)]
@@ -53,7 +53,8 @@ impl PodState {
         })
     }
 
-    /// Same container, same PID 1, no pause in its output, no child of ours, and it counts on from here.
+    /// Same container, same PID 1, no pause in its output, no child of ours, and it counts on from
+    /// here.
     ///
     /// # Errors
     /// When it was harmed.
@@ -69,7 +70,7 @@ impl PodState {
         ensure!(now.start_ticks == self.start_ticks, "PID 1 is another process");
         let log = namespace.logs(&self.pod).await?;
         let silence = longest_silence(&log);
-        ensure!(silence < SILENCE, "the workload said nothing for {silence:?}");
+        ensure!(silence < MAX_SILENCE, "the workload said nothing for {silence:?}");
         ensure!(
             !log.lines()
                 .any(|line| line.contains("wait=") && !line.contains("wait=ECHILD")),

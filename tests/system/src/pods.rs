@@ -11,13 +11,14 @@ use kube::api::{Api, LogParams, PostParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::cluster::{PATIENCE, TestNamespace, eventually, run};
+use crate::cluster::{STATE_TIMEOUT, TestNamespace, eventually, run};
 use crate::workload::counts;
 
 /// What kubectl says of an API server that does not answer.
 const UNREACHABLE: &str = "Unable to connect to the server";
 
-/// A sample workload that Pod Security "restricted" admits: no user of its own, no capability, read-only root.
+/// A sample workload that Pod Security "restricted" admits: no user of its own, no capability,
+/// read-only root.
 pub fn workload(name: &str, prepared: bool, arguments: &[&str]) -> Value {
     let mut labels = json!({ "app": name });
     if prepared {
@@ -55,8 +56,8 @@ pub fn prepared_for(name: &str, words: &str) -> Value {
     pod
 }
 
-/// Has admission copy the tools into a pod also where the cluster mounts images: the pod's runtime has a class of its own by name, and is the
-/// usual one. The class stays, as other tests use it.
+/// Has admission copy the tools into a pod also where the cluster mounts images: the pod's runtime
+/// has a class of its own by name, and is the usual one. The class stays, as other tests use it.
 ///
 /// # Errors
 /// When the API server does not take the class.
@@ -79,8 +80,8 @@ pub fn template(arguments: &[&str]) -> Value {
     json!({ "metadata": { "labels": { "app": "trainer" } }, "spec": pod["spec"] })
 }
 
-/// Has the test double of Nsight Compute start a pod's program in the place of the real one, which makes no report without a GPU
-/// (`tests/rig/ncu-double`).
+/// Has the test double of Nsight Compute start a pod's program in the place of the real one, which
+/// makes no report without a GPU (`tests/rig/ncu-double`).
 pub fn with_ncu_double(mut pod: Value) -> Value {
     pod["spec"]["containers"][0]["env"] = json!([{ "name": "FLOPWATCH_NCU_DOUBLE", "value": "1" }]);
     pod
@@ -212,7 +213,7 @@ impl TestNamespace {
     /// # Errors
     /// When the command fails.
     pub async fn shell(&self, name: &str, command: &str) -> Result<String> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + STATE_TIMEOUT;
         loop {
             let arguments = [
                 "-n", &self.name, "exec", name, "-c", "main", "--", "/bin/sh", "-c", command,
@@ -227,7 +228,8 @@ impl TestNamespace {
         }
     }
 
-    /// Waits until the container of a prepared pod says in its run folder that its start was grafted, or why not.
+    /// Waits until the container of a prepared pod says in its run folder that its start was
+    /// grafted, or why not.
     ///
     /// # Errors
     /// When the launcher wrote nothing in time.
@@ -241,7 +243,8 @@ impl TestNamespace {
     }
 }
 
-/// Whether two listings of a container differ only in lines that `allowed` accepts; returns the others.
+/// Whether two listings of a container differ only in lines that `allowed` accepts; returns the
+/// others.
 pub fn differences<'a>(before: &'a str, after: &'a str, allowed: impl Fn(&str) -> bool) -> Vec<&'a str> {
     let before: std::collections::BTreeSet<&str> = before.lines().collect();
     let after: std::collections::BTreeSet<&str> = after.lines().collect();

@@ -1,6 +1,8 @@
-//! A real Prometheus that scrapes the cluster's pods as their annotations say, with a token of an account that may.
+//! A real Prometheus that scrapes the cluster's pods as their annotations say, with a token of an
+//! account that may.
 //!
-//! Debian's build has no discovery by the API server, so the targets are read here and handed over as a file.
+//! Debian's build has no discovery by the API server, so the targets are read here and handed over
+//! as a file.
 
 use anyhow::{Context as _, Result};
 use k8s_openapi::api::core::v1::Pod;
@@ -36,10 +38,10 @@ impl Prometheus {
         Self::with(client, tempfile::tempdir()?, "").await
     }
 
-    /// The same, with rules whose alerts go to the Alertmanager at that address.
+    /// Starts the server with rules whose alerts go to the Alertmanager at that address.
     ///
     /// # Errors
-    /// Likewise.
+    /// When the program is absent or does not become ready.
     pub async fn alerting(client: &Client, alertmanager: &str, rules: &Value) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("rules.yml");
@@ -81,7 +83,8 @@ alerting: {{ alertmanagers: [{{ static_configs: [{{ targets: ['{alertmanager}'] 
         )?;
         let more = [
             format!("--storage.tsdb.path={}", folder.path().join("data").display()),
-            // It tells of an alert before it has found the Alertmanager, and by default once more a minute later.
+            // It tells of an alert before it has found the Alertmanager, and by default once more a
+            // minute later.
             "--rules.alert.resend-delay=1s".to_owned(),
         ];
         Ok(Self(Server::start("prometheus", folder, &configuration, &more).await?))

@@ -36,7 +36,8 @@ pub fn heartbeat<'a>(capture: &'a Events, name: &str) -> Result<&'a [f64]> {
     Ok(&found.with_context(|| format!("no heartbeat of {name}"))?.value)
 }
 
-/// Begin and end of the NVTX ranges of a timeline, in ns since the Unix epoch, and how many there are.
+/// Begin and end of the NVTX ranges of a timeline, in ns since the Unix epoch, and how many there
+/// are.
 ///
 /// # Errors
 /// When there are no ranges.
@@ -61,7 +62,8 @@ pub fn begins(capture: &Events) -> Result<Vec<u64>> {
     Ok(begins)
 }
 
-/// Reads what was kept of the pod `trainer`: all its ranges, and the last one ends when its program says so.
+/// Reads what was kept of the pod `trainer`: all its ranges, and the last one ends when its program
+/// says so.
 ///
 /// # Errors
 /// When nothing is kept, or something else.

@@ -1,5 +1,5 @@
-//! What a capture could leave with a container beside the run folder: folders of traces, the endpoint for PyTorch, connections to
-//! JAX.
+//! What a capture could leave with a container beside the run folder: folders of traces, the
+//! endpoint for PyTorch, connections to JAX.
 
 use anyhow::{Context as _, Result};
 
@@ -7,7 +7,7 @@ use crate::node::Process;
 
 /// The abstract name that PyTorch's processes ask at. The zero at its end belongs to it.
 pub const ENDPOINT: &str = "dynolog\0";
-/// The same as the kernel's table shows it.
+/// [`ENDPOINT`] as the kernel's table of sockets shows it.
 const SHOWN: &str = "@dynolog@";
 /// Begin of the names of folders that captures make in a container.
 const FOLDER: &str = "flopwatch-";

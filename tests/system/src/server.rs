@@ -13,7 +13,7 @@ use crate::cluster::{eventually, run};
 pub(crate) struct Server {
     _process: Child,
     folder: TempDir,
-    /// Where it listens, without a scheme.
+    /// Host and port that the server listens on, without a scheme.
     pub(crate) address: String,
 }
 
@@ -50,7 +50,7 @@ impl Server {
         Ok(server)
     }
 
-    /// What it wrote to its log.
+    /// Text of the server's log.
     ///
     /// # Errors
     /// When the log cannot be read.

@@ -1,8 +1,9 @@
-//! Attach and detach cycles against running workloads while parts of the system are struck down at random.
+//! Attach and detach cycles against running workloads while parts of the system are struck down at
+//! random.
 //!
-//! Every cycle is one session with one profiler on one workload under one fault, drawn from the seed and the cycle's number alone, so that a
-//! run can be repeated and taken up again. After each cycle the workload must be the process that it was, and nothing of
-//! the capture may stay.
+//! Every cycle is one session with one profiler on one workload under one fault, drawn from the
+//! seed and the cycle's number alone, so that a run can be repeated and taken up again. After each
+//! cycle the workload must be the process that it was, and nothing of the capture may stay.
 
 mod aftermath;
 mod both;

@@ -1,4 +1,5 @@
-//! A prepared sample workload under attack: what must be so before, and what must be so again after every fault.
+//! A prepared sample workload under attack: what must be so before, and what must be so again after
+//! every fault.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -9,10 +10,10 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
-use crate::cluster::{PATIENCE, TestNamespace, eventually};
+use crate::cluster::{STATE_TIMEOUT, TestNamespace, eventually};
 use crate::frameworks::{JAX_PORT, frameworks};
 use crate::gate::Gate;
-use crate::node::{self, Held, Process};
+use crate::node::{self, Process, StoppedProcess};
 use crate::nodes::on_node;
 use crate::parts::{Running, SPOOL};
 use crate::pod_state::PodState;
@@ -68,7 +69,7 @@ impl Trainer {
         Self::started(namespace, name).await
     }
 
-    /// The same on that node.
+    /// Starts it on the node `node`, and waits until it is grafted and counts.
     ///
     /// # Errors
     /// When it does not start, or starts plainly.
@@ -77,7 +78,8 @@ impl Trainer {
         Self::started(namespace, name).await
     }
 
-    /// The same with real PyTorch and JAX, prepared for all profilers that they can do, and started anew when it ends.
+    /// The same with real PyTorch and JAX, prepared for all profilers that they can do, and started
+    /// anew when it ends.
     ///
     /// # Errors
     /// When it does not start, or starts plainly.
@@ -89,7 +91,8 @@ impl Trainer {
         Self::started(namespace, name).await
     }
 
-    /// The next life of its container, once it counts. It starts plainly where the one before it ended early.
+    /// The next life of its container, once it counts. It starts plainly where the one before it
+    /// ended early.
     ///
     /// # Errors
     /// When the container is not started again.
@@ -128,8 +131,9 @@ impl Trainer {
         })
     }
 
-    /// Asks for a session with Nsight Systems on it and returns its capture as soon as the window is open, and the capture's
-    /// folder on the node. The window is longer than any test: whoever is ready says [`TestNamespace::stop`].
+    /// Asks for a session with Nsight Systems on it and returns its capture as soon as the window
+    /// is open, and the capture's folder on the node. The window is longer than any test: whoever
+    /// is ready says [`TestNamespace::stop`].
     ///
     /// # Errors
     /// When the window is not opened in time.
@@ -137,7 +141,7 @@ impl Trainer {
         self.open_window_of(namespace, session, "Nsys", 280).await
     }
 
-    /// The same with that profiler, for so many seconds.
+    /// Opens a window as [`Self::open_window`] does, with `profiler`, for `seconds` seconds.
     ///
     /// # Errors
     /// When the window is not opened in time.
@@ -155,8 +159,8 @@ impl Trainer {
         Ok((capture, self.agent().await?.path(SPOOL).join(uid)))
     }
 
-    /// Opens a window, ends it with its data kept, and holds who opens `file` of the capture's folder next: the agent itself, or
-    /// a tool of it.
+    /// Opens a window, ends it with its data kept, and holds who opens `file` of the capture's
+    /// folder next: the agent itself, or a tool of it.
     ///
     /// # Errors
     /// When the window is not opened in time or the kernel has no such gates.
@@ -182,17 +186,18 @@ impl Trainer {
         if file == RAW {
             return Ok(first);
         }
-        // What tools make lies in a folder of theirs, which is there as soon as the first of them starts. While that one is held,
-        // none of them can have made the file.
+        // What tools make lies in a folder of theirs, which is there as soon as the first of them
+        // starts. While that one is held, none of them can have made the file.
         first.reached().await?;
         before(&spool.join("work"), file, by_itself)
     }
 
-    /// Waits for the tool that ends the collection and holds it there: it is what writes the capture.
+    /// Waits for the tool that ends the collection and holds it there: it is what writes the
+    /// capture.
     ///
     /// # Errors
     /// When none is seen in time.
-    pub async fn hold_stop(&self) -> Result<Held> {
+    pub async fn hold_stop(&self) -> Result<StoppedProcess> {
         let begin = Instant::now();
         // It lives for less than the pause of other waits.
         loop {
@@ -200,9 +205,9 @@ impl Trainer {
                 .into_iter()
                 .find(|process| process.runs("nsys") && process.words().get(1).is_some_and(|word| word == "stop"));
             if let Some(found) = found {
-                return Held::hold(found);
+                return StoppedProcess::hold(found);
             }
-            ensure!(begin.elapsed() < PATIENCE, "no stop was seen");
+            ensure!(begin.elapsed() < STATE_TIMEOUT, "no stop was seen");
             tokio::task::yield_now().await;
         }
     }
@@ -215,7 +220,7 @@ impl Trainer {
         self.profile_with(namespace, session, seconds, json!({})).await
     }
 
-    /// Likewise, with more fields in the spec.
+    /// Asks for a session with Nsight Systems on it, with more fields in the spec.
     ///
     /// # Errors
     /// When the API server refuses it.
@@ -257,8 +262,8 @@ impl Trainer {
         self.before.goes_on(namespace).await
     }
 
-    /// Nothing of a capture stays: no collection, no control command, no file in the container, no endpoint or connection in its
-    /// network, no file on the node, no tool of the agent at work.
+    /// Nothing of a capture stays: no collection, no control command, no file in the container, no
+    /// endpoint or connection in its network, no file on the node, no tool of the agent at work.
     ///
     /// # Errors
     /// When something stays.
@@ -337,8 +342,8 @@ impl Trainer {
         self.has_no_mark_of(namespace, &end).await
     }
 
-    /// All of it, after a fault that the session may not outlive. It ends itself some time after the fault, if it does: the next
-    /// session tells.
+    /// All of it, after a fault that the session may not outlive. It ends itself some time after
+    /// the fault, if it does: the next session tells.
     ///
     /// # Errors
     /// When the fault left a mark on anything else.
@@ -358,8 +363,8 @@ impl Trainer {
             .with_context(|| format!("the next session: {next:?}"))
     }
 
-    /// All of it, after a fault that the session does not outlive: nothing of it stays, the workload goes on, and the next
-    /// session says what to do.
+    /// All of it, after a fault that the session does not outlive: nothing of it stays, the
+    /// workload goes on, and the next session says what to do.
     ///
     /// # Errors
     /// When the fault left a mark on anything else.

@@ -1,4 +1,5 @@
-//! Transcripts of a document: the commands of its fenced `console` blocks, and what they are said to print.
+//! Transcripts of a document: the commands of its fenced `console` blocks, and what they are said
+//! to print.
 
 use std::path::Path;
 
@@ -63,7 +64,8 @@ pub fn steps(blocks: &[String]) -> Vec<Step> {
     steps
 }
 
-/// Runs the commands in one shell, as a reader would, in `folder`, and holds what they print against what is shown.
+/// Runs the commands in one shell, as a reader would, in `folder`, and holds what they print
+/// against what is shown.
 ///
 /// # Errors
 /// When a command fails, or prints no line like one that is shown.
@@ -96,7 +98,8 @@ fn script(steps: &[Step], folder: &str) -> String {
     script
 }
 
-/// Whether a printed line has every word of a shown one that is the same each time: of three letters or more, without a digit.
+/// Whether a printed line has every word of a shown one that is the same each time: of three
+/// letters or more, without a digit.
 fn is_like(real: &str, shown: &str) -> bool {
     let lasting = |word: &&str| word.len() > 2 && !word.bytes().any(|byte| byte.is_ascii_digit());
     let real: Vec<&str> = real.split_whitespace().collect();
@@ -172,7 +175,7 @@ mod tests {
         assert!(steps.len() > 9, "{steps:#?}");
     }
 
-    /// Those that start a shell.
+    /// Tests that start a shell.
     mod crate_tests {
         use super::*;
 

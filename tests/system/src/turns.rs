@@ -4,39 +4,56 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use anyhow::{Result, anyhow};
 use tokio::sync::{Notify, OnceCell};
 
 /// A group of tests that may run beside each other, in the order in which groups that wait have
 /// their turns. What a group changes nobody else sees: the release is installed anew when a turn
 /// begins.
 ///
-/// A group's tests are a module of its name, and groups have the order of these names: the harness
-/// begins tests in that order, and one that waits for its turn holds one of the harness's threads.
+/// Groups have the order of their modules' names: the harness begins tests in that order, and one
+/// that waits for its turn holds one of the harness's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// They end the release's parts and stop the API server.
+    /// The test stops the API server, which all others ask.
+    ApiServer,
+    /// The tests end the release's parts.
     Faults,
     /// Their pods turn against the node, its agent and others, and harm nobody beside them.
     Hostile,
     /// A fleet keeps the API server busy, and it ends the API server.
     Scale,
-    /// They change nothing that another one needs.
+    /// The tests change nothing that another one needs.
     Shared,
-    /// It strikes the release's parts.
+    /// The test strikes the release's parts.
     Soak,
-    /// It gives the release an object store.
-    Store,
+    /// One gives the release an object store, and one takes a node away.
+    StoreAndNode,
     /// The switch holds for the whole cluster.
     Switch,
-    /// They take a node away that other tests' pods may be on.
-    Targets,
-    /// They hold times to a bound, which tests beside them would take.
+    /// The tests hold times to a bound, which tests beside them would take.
     Timed,
-    /// It takes the release away.
+    /// The test takes the release away.
     Uninstall,
-    /// It replaces the release by another version.
+    /// The test replaces the release by another version.
     Upgrade,
 }
+
+impl Group {
+    /// Tests of the group that run beside each other at most.
+    fn max_running(self) -> usize {
+        match self {
+            // Pods of the one keep both processors busy, and the other's tests hold times to a
+            // bound: what is answered in time beside five others is not beside all that the harness
+            // begins.
+            Self::Hostile | Self::Timed => 6,
+            _ => usize::MAX,
+        }
+    }
+}
+
+/// What a turn began with: nothing yet, done, or why it failed.
+type Beginning = OnceCell<Result<(), String>>;
 
 /// The cluster's.
 static TURNS: LazyLock<Arc<Turns>> = LazyLock::new(Arc::default);
@@ -55,7 +72,7 @@ struct State {
     /// How many of its tests run.
     running: usize,
     waiting: BTreeMap<Group, usize>,
-    begun: Arc<OnceCell<()>>,
+    begun: Arc<Beginning>,
 }
 
 impl Turns {
@@ -81,9 +98,9 @@ impl Turns {
 }
 
 impl State {
-    fn admit(&mut self, group: Group) -> Option<Arc<OnceCell<()>>> {
+    fn admit(&mut self, group: Group) -> Option<Arc<Beginning>> {
         let admitted = if self.running > 0 {
-            self.group == Some(group)
+            self.group == Some(group) && self.running < group.max_running()
         } else {
             self.waiting.keys().next() == Some(&group)
         };
@@ -130,7 +147,7 @@ impl Drop for Waits<'_> {
 #[derive(Debug)]
 pub(crate) struct Turn {
     turns: Arc<Turns>,
-    begun: Arc<OnceCell<()>>,
+    begun: Arc<Beginning>,
 }
 
 impl Turn {
@@ -139,9 +156,14 @@ impl Turn {
         TURNS.enter(group).await
     }
 
-    /// Does what a turn begins with, unless a test of it did.
-    pub(crate) async fn begin<E>(&self, work: impl AsyncFnOnce() -> Result<(), E>) -> Result<(), E> {
-        self.begun.get_or_try_init(|| work()).await.copied()
+    /// Does what a turn begins with, unless a test of it did. Where that failed, it fails for each
+    /// test of the turn in the same words: none of them does it again.
+    pub(crate) async fn begin(&self, work: impl AsyncFnOnce() -> Result<()>) -> Result<()> {
+        let work = async || work().await.map_err(|error| format!("{error:#}"));
+        let begun = self.begun.get_or_init(work).await;
+        begun
+            .clone()
+            .map_err(|error| anyhow!("the group's turn could not begin: {error}"))
     }
 }
 
@@ -154,14 +176,13 @@ impl Drop for Turn {
 
 #[cfg(test)]
 mod tests {
-    use std::convert::Infallible;
     use std::time::Duration;
 
     use tokio::time::timeout;
 
     use super::*;
 
-    const SOON: Duration = Duration::from_millis(100);
+    const NOT_YET_TIMEOUT: Duration = Duration::from_millis(100);
 
     /// A turn that is asked for now.
     fn ask(turns: &Arc<Turns>, group: Group) -> tokio::task::JoinHandle<Turn> {
@@ -173,7 +194,7 @@ mod tests {
         let mut before = true;
         let work = async || {
             before = false;
-            Ok::<(), Infallible>(())
+            Ok(())
         };
         turn.begin(work).await.unwrap();
         before
@@ -187,9 +208,9 @@ mod tests {
             ask(&turns, Group::Faults).await.unwrap(),
         );
         let mut other = ask(&turns, Group::Shared);
-        assert!(timeout(SOON, &mut other).await.is_err());
+        assert!(timeout(NOT_YET_TIMEOUT, &mut other).await.is_err());
         drop(first);
-        assert!(timeout(SOON, &mut other).await.is_err());
+        assert!(timeout(NOT_YET_TIMEOUT, &mut other).await.is_err());
         // Who comes later is of the turn too.
         let third = ask(&turns, Group::Faults).await.unwrap();
         drop((second, third));
@@ -197,16 +218,29 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_test_of_a_group_that_has_its_bound_of_tests_waits_until_one_of_them_ends() {
+        let turns = Arc::default();
+        let mut running = Vec::new();
+        for _ in 0..Group::Timed.max_running() {
+            running.push(ask(&turns, Group::Timed).await.unwrap());
+        }
+        let mut next = ask(&turns, Group::Timed);
+        assert!(timeout(NOT_YET_TIMEOUT, &mut next).await.is_err());
+        running.pop();
+        next.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn of_the_groups_that_wait_the_first_in_their_order_is_next() {
         let turns = Arc::default();
         let running = ask(&turns, Group::Faults).await.unwrap();
         let mut last = ask(&turns, Group::Upgrade);
-        assert!(timeout(SOON, &mut last).await.is_err());
+        assert!(timeout(NOT_YET_TIMEOUT, &mut last).await.is_err());
         let (one, other) = (ask(&turns, Group::Uninstall), ask(&turns, Group::Uninstall));
         tokio::task::yield_now().await;
         drop(running);
         let both = (one.await.unwrap(), other.await.unwrap());
-        assert!(timeout(SOON, &mut last).await.is_err());
+        assert!(timeout(NOT_YET_TIMEOUT, &mut last).await.is_err());
         drop(both);
         last.await.unwrap();
     }
@@ -214,17 +248,33 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_turn_begins_once_and_a_group_that_nobody_followed_goes_on_with_its_own() {
         let turns = Arc::default();
-        let first = ask(&turns, Group::Store).await.unwrap();
+        let first = ask(&turns, Group::StoreAndNode).await.unwrap();
         assert!(!has_begun_before(&first).await);
         drop(first);
-        let second = ask(&turns, Group::Store).await.unwrap();
+        let second = ask(&turns, Group::StoreAndNode).await.unwrap();
         assert!(has_begun_before(&second).await);
         drop(second);
         let other = ask(&turns, Group::Switch).await.unwrap();
         assert!(!has_begun_before(&other).await);
         drop(other);
-        let again = ask(&turns, Group::Store).await.unwrap();
+        let again = ask(&turns, Group::StoreAndNode).await.unwrap();
         assert!(!has_begun_before(&again).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_turn_that_could_not_begin_is_tried_once_and_every_test_of_it_fails_in_the_same_words() {
+        let turns = Arc::default();
+        let (first, second) = (
+            ask(&turns, Group::Faults).await.unwrap(),
+            ask(&turns, Group::Faults).await.unwrap(),
+        );
+        let failed = first.begin(async || Err(anyhow!("no chart"))).await.unwrap_err();
+        let again = second.begin(async || Ok(())).await.unwrap_err();
+        assert_eq!(failed.to_string(), "the group's turn could not begin: no chart");
+        assert_eq!(again.to_string(), failed.to_string());
+        drop((first, second));
+        let other = ask(&turns, Group::Switch).await.unwrap();
+        assert!(!has_begun_before(&other).await);
     }
 
     #[tokio::test(start_paused = true)]
@@ -232,11 +282,11 @@ mod tests {
         let turns = Arc::default();
         let running = ask(&turns, Group::Faults).await.unwrap();
         let mut gone = ask(&turns, Group::Scale);
-        assert!(timeout(SOON, &mut gone).await.is_err());
+        assert!(timeout(NOT_YET_TIMEOUT, &mut gone).await.is_err());
         gone.abort();
         let next = ask(&turns, Group::Soak);
         tokio::task::yield_now().await;
         drop(running);
-        timeout(SOON, next).await.unwrap().unwrap();
+        timeout(NOT_YET_TIMEOUT, next).await.unwrap().unwrap();
     }
 }

@@ -1,4 +1,5 @@
-//! A user of the kubectl plugin, who has a kubeconfig with one token and knows nothing else of the cluster.
+//! A user of the kubectl plugin, who has a kubeconfig with one token and knows nothing else of the
+//! cluster.
 
 use std::path::{Path, PathBuf};
 
@@ -76,7 +77,8 @@ impl User {
     }
 }
 
-/// A right to reach the gateway by a port-forward, as the chart gives it to whom `access.gatewayCallers` names.
+/// A right to reach the gateway by a port-forward, as the chart gives it to whom
+/// `access.gatewayCallers` names.
 pub struct GatewayCaller {
     binding: String,
 }

@@ -24,7 +24,8 @@ pub fn counts(log: &str) -> BTreeMap<u64, Vec<Count>> {
     by_process
 }
 
-/// Ranges that all threads of the first process had ended when it ended by itself; none where it did not.
+/// Ranges that all threads of the first process had ended when it ended by itself; none where it
+/// did not.
 pub fn total(log: &str) -> Option<u64> {
     let line = log.lines().rev().find(|line| line.starts_with("total "))?;
     field(line, "ranges")
@@ -36,8 +37,8 @@ fn field(line: &str, name: &str) -> Option<u64> {
         .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
 }
 
-/// Bounds on the ranges that all processes together ended between two times: at least what the lines within prove, at
-/// most what the lines around allow.
+/// Bounds on the ranges that all processes together ended between two times: at least what the
+/// lines within prove, at most what the lines around allow.
 pub fn bounds(log: &str, from_ns: u64, to_ns: u64) -> (u64, u64) {
     let (mut least, mut most) = (0, 0);
     for lines in counts(log).values() {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 use flopwatch_analysis::{Input, InputCount, Request, ResultType, catalogue};
-use flopwatch_model::{Capture, Category, ColumnId, Device, Event, Events, Row, Timeline, Track};
+use flopwatch_model::{Capture, Category, ColumnId, Device, Event, Events, NameId, Row, RowId, Timeline, Track};
 use flopwatch_report::Format;
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -17,10 +17,11 @@ const DEVICES: u32 = 2;
 const STREAMS: u32 = 2;
 const THREADS: u32 = 4;
 const KERNEL_NAMES: u32 = 300;
-/// Events of one turn of a thread: an operator in a range that calls the API six times, for five kernels and a copy.
-const TURN: u32 = 14;
+/// Events of one turn of a thread: an operator in a range that calls the API six times, for five
+/// kernels and a copy.
+const EVENTS_PER_TURN: u32 = 14;
 /// Turns of a thread that are one step.
-const STEP: u32 = 500;
+const TURNS_PER_STEP: u32 = 500;
 
 /// Rows of the threads: of each its API calls, operators, ranges and steps. The streams follow.
 const ROWS_OF_THREADS: u32 = THREADS * 4;
@@ -66,7 +67,7 @@ impl Loop {
             events
         };
         let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        let steps = 0..=turns / THREADS / STEP;
+        let steps = 0..=turns / THREADS / TURNS_PER_STEP;
         let mut operators = named(
             Category::CpuOp,
             (0..60).map(|name| format!("aten::operator_{name}")).collect(),
@@ -115,10 +116,11 @@ impl Loop {
     }
 }
 
-/// A training loop as a profiler sees it: four threads launch onto two GPUs of two streams each, in operators, ranges and steps.
+/// A training loop as a profiler sees it: four threads launch onto two GPUs of two streams each, in
+/// operators, ranges and steps.
 fn training(events: u32) -> Result<Capture> {
     let mut random = fastrand::Rng::with_seed(29);
-    let turns = events / TURN;
+    let turns = events / EVENTS_PER_TURN;
     let mut made = Loop::new(turns);
     let mut now = vec![0_u64; usize::try_from(THREADS)?];
     let mut free = vec![0_u64; usize::try_from(DEVICES * STREAMS)?];
@@ -127,8 +129,8 @@ fn training(events: u32) -> Result<Capture> {
     let event = |start_ns, duration_ns, row, name, correlation| Event {
         start_ns,
         duration_ns,
-        row,
-        name,
+        row: RowId::new(row),
+        name: NameId::new(name),
         correlation,
     };
     for turn in 0..turns {
@@ -162,9 +164,9 @@ fn training(events: u32) -> Result<Capture> {
         made.operators.push(inner, &[u64::from(turn), u64::MAX]);
         made.ranges
             .push(event(begin, *clock - begin, rows + 2, turn % 4, 0), &[0, 0]);
-        if round % STEP == STEP - 1 {
+        if round % TURNS_PER_STEP == TURNS_PER_STEP - 1 {
             let from = step_starts.get_mut(usize::try_from(thread)?).context("a thread")?;
-            let step = round / STEP;
+            let step = round / TURNS_PER_STEP;
             let whole = event(*from, *clock - *from, rows + 3, step, 0);
             made.steps.push(whole, &[u64::from(step)]);
             *from = *clock;
@@ -189,8 +191,8 @@ fn kernel_name(name: u32) -> String {
     }
 }
 
-/// Our side: every analysis of one capture, or the one that is named; `seconds` is their sum, `each` has them apart. Given a file of raw
-/// columns, its events are the kernels.
+/// Our side: every analysis of one capture, or the one that is named; `seconds` is their sum,
+/// `each` has them apart. Given a file of raw columns, its events are the kernels.
 pub(crate) fn analyze(input: Option<&Path>, events: u32, only: Option<&str>) -> Result<()> {
     let capture = match input {
         Some(input) => columns::kernels(input)?,

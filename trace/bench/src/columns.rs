@@ -4,7 +4,7 @@ use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
-use flopwatch_model::{Capture, Category, Events, Row, Timeline, Track};
+use flopwatch_model::{Capture, Category, Events, NameId, Row, RowId, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use serde_json::json;
 
@@ -15,7 +15,8 @@ const NAMES: u32 = 400;
 /// Bytes of an event's raw columns.
 const EVENT_BYTES: usize = 24;
 
-/// Writes `events` events: bursts on 16 streams, some of which overlap, with 400 names, in no order.
+/// Writes `events` events: bursts on 16 streams, some of which overlap, with 400 names, in no
+/// order.
 pub(crate) fn make(out: &Path, events: u32) -> Result<()> {
     let mut random = fastrand::Rng::with_seed(11);
     let mut clock = vec![0_u64; usize::try_from(STREAMS)?];
@@ -53,7 +54,7 @@ fn read(input: &Path) -> Result<Capture> {
     read_as(Category::CudaSync, Track::CudaSync, input)
 }
 
-/// The same as kernels.
+/// Reads raw columns into a capture of kernels on streams.
 pub(crate) fn kernels(input: &Path) -> Result<Capture> {
     let mut capture = read_as(Category::CudaKernel, Track::GpuStream, input)?;
     if let Some(events) = capture.events.get_mut(&Category::CudaKernel) {
@@ -78,8 +79,8 @@ fn read_as(category: Category, track: Track, input: &Path) -> Result<Capture> {
     let mut events = Events::new(category);
     events.start_ns = words(&mut file, count)?;
     events.duration_ns = words(&mut file, count)?;
-    events.row = halves(&mut file, count)?;
-    events.name = halves(&mut file, count)?;
+    events.row = RowId::from_numbers(halves(&mut file, count)?);
+    events.name = NameId::from_numbers(halves(&mut file, count)?);
     events.lane = vec![0; count];
     events.correlation = vec![0; count];
     events.names = (0..NAMES).map(|name| format!("kernel_{name:03}")).collect();

@@ -5,23 +5,23 @@ use std::path::Path;
 use anyhow::{Context as _, Result};
 use rusqlite::Connection;
 
-/// Writes the SQLite export `of` with all its events `times` times, one round behind the other: starts and ends move on, and calls keep
-/// the work that they launched.
+/// Writes the SQLite export `of` with all its events `times` times, one round behind the other:
+/// starts and ends move on, and calls keep the work that they launched.
 pub(crate) fn make(out: &Path, of: &Path, times: u32) -> Result<()> {
     // An export is often write-protected, and a copy would be too.
     std::fs::write(out, std::fs::read(of)?)?;
     let mut export = Connection::open(out)?;
     let tables = timed_tables(&export)?;
     let largest = |column: &str| -> Result<i64> {
-        let mut most = 0;
+        let mut max = 0;
         for (table, _) in tables
             .iter()
             .filter(|(_, columns)| columns.iter().any(|known| known == column))
         {
             let query = format!("SELECT ifnull(max(\"{column}\"), 0) FROM \"{table}\"");
-            most = most.max(export.query_row(&query, [], |row| row.get(0))?);
+            max = max.max(export.query_row(&query, [], |row| row.get(0))?);
         }
-        Ok(most)
+        Ok(max)
     };
     let (length, calls) = (largest("end")? + 1, largest("correlationId")? + 1);
     let rounds = export.transaction()?;

@@ -1,7 +1,9 @@
-//! Makes the inputs of the benches and runs our side of them, one job per process, so that each has its own peak of memory.
+//! Makes the inputs of the benches and runs our side of them, one job per process, so that each has
+//! its own peak of memory.
 //!
-//! `cargo xtask bench` calls it; the rival's side of each job is a Python program in `rivals/`. Both print one line of JSON:
-//! `seconds` (the job alone, without starting the process), `peak_bytes` (of the process), and what else the job counts.
+//! `cargo xtask bench` calls it; the rival's side of each job is a Python program in `rivals/`.
+//! Both print one line of JSON: `seconds` (the job alone, without starting the process),
+//! `peak_bytes` (of the process), and what else the job counts.
 
 mod analyses;
 mod columns;
@@ -16,7 +18,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 
-/// That of the programs that are handed out.
+/// Allocator of the programs that are handed out.
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -38,7 +40,8 @@ enum Job {
         #[arg(long, default_value_t = 0)]
         ranges: u32,
     },
-    /// Write raw columns of events in no order: start and length as u64, row and name as u32, one behind the other.
+    /// Write raw columns of events in no order: start and length as u64, row and name as u32, one
+    /// behind the other.
     MakeColumns {
         out: PathBuf,
         #[arg(long)]

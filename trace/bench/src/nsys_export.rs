@@ -1,4 +1,5 @@
-//! Exports in the layout of `nsys export --type hdf` (schema 3.7.2): compound rows, chunks of 4,096 rows, shuffle and deflate 1.
+//! Exports in the layout of `nsys export --type hdf` (schema 3.7.2): compound rows, chunks of 4,096
+//! rows, shuffle and deflate 1.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -128,7 +129,8 @@ fn text(value: &str) -> Result<VarLenAscii> {
     VarLenAscii::from_ascii(value).map_err(|error| anyhow::anyhow!("{error}"))
 }
 
-/// Writes an export with so many rows: kernels on four streams of a training step's rhythm, copies of all kinds, nested ranges.
+/// Writes an export with so many rows: kernels on four streams of a training step's rhythm, copies
+/// of all kinds, nested ranges.
 pub(crate) fn make(out: &Path, kernels: u32, copies: u32, ranges: u32) -> Result<()> {
     let mut random = fastrand::Rng::with_seed(5);
     let file = File::create(out)?;
@@ -280,7 +282,7 @@ fn stored(path: &Path) -> Result<serde_json::Value> {
     const PUBLISHED: [&str; 4] = ["start_ns", "duration_ns", "stream", "name_idx"];
     let file = File::open(path)?;
     let (mut published, mut own, mut further, mut lod) = (0, 0, 0, 0);
-    for category in Category::ALL {
+    for category in Category::ALL.iter().copied() {
         if !file.link_exists(category.name()) {
             continue;
         }
@@ -308,7 +310,8 @@ fn stored(path: &Path) -> Result<serde_json::Value> {
     Ok(json!({"published": published, "own": own, "further": further, "lod": lod}))
 }
 
-/// A report through an export: Nsight Systems' own program, and our reading of what it wrote to `out`.
+/// A report through an export: Nsight Systems' own program, and our reading of what it wrote to
+/// `out`.
 pub(crate) fn read_exported(nsys: &Path, input: &Path, out: &Path) -> Result<()> {
     let clock = report::Clock::start()?;
     let first = Instant::now();

@@ -15,7 +15,7 @@ pub(crate) struct Clock {
 
 /// What a job took.
 #[derive(Clone, Copy)]
-pub(crate) struct Took {
+pub(crate) struct Timing {
     wall: Duration,
     /// Of all threads together, which a machine that has other work to do changes least.
     cpu: Duration,
@@ -29,8 +29,8 @@ impl Clock {
         })
     }
 
-    pub(crate) fn stop(&self) -> Result<Took> {
-        Ok(Took {
+    pub(crate) fn stop(&self) -> Result<Timing> {
+        Ok(Timing {
             wall: self.wall.elapsed(),
             cpu: cpu()?.saturating_sub(self.cpu),
         })
@@ -39,7 +39,7 @@ impl Clock {
 
 /// Prints the job's line: its time, the peak of memory, and `counts`.
 #[allow(clippy::print_stdout, reason = "the line is what the recipe reads")]
-pub(crate) fn print(took: Took, counts: Value) -> Result<()> {
+pub(crate) fn print(took: Timing, counts: Value) -> Result<()> {
     let mut line = json!({
         "seconds": took.wall.as_secs_f64(),
         "cpu_seconds": took.cpu.as_secs_f64(),
@@ -62,7 +62,8 @@ fn cpu() -> Result<Duration> {
     Ok(Duration::from_micros(u64::try_from(sum)?))
 }
 
-/// The most memory that this process, or one of the children that it has waited for, has held so far.
+/// The most memory that this process, or one of the children that it has waited for, has held so
+/// far.
 fn peak_bytes() -> Result<u64> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

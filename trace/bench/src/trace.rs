@@ -29,7 +29,7 @@ const KERNELS: [&str; 4] = [
 ];
 
 /// Where the next group of events begins.
-struct Next {
+struct GroupStart {
     /// The group's number.
     id: u64,
     /// When the thread is free for its operator, in ns.
@@ -38,8 +38,8 @@ struct Next {
     streams: [u64; 2],
 }
 
-/// Writes a trace of at least `megabytes`: operators, calls, kernels and the flows between them. One thread runs one operator
-/// after another, and one stream one kernel after another.
+/// Writes a trace of at least `megabytes`: operators, calls, kernels and the flows between them.
+/// One thread runs one operator after another, and one stream one kernel after another.
 pub(crate) fn make(out: &Path, megabytes: u64) -> Result<()> {
     let mut random = fastrand::Rng::with_seed(7);
     let mut file = BufWriter::with_capacity(1 << 20, File::create(out)?);
@@ -57,7 +57,7 @@ pub(crate) fn make(out: &Path, megabytes: u64) -> Result<()> {
 "#;
     file.write_all(head.as_bytes())?;
     let mut written = 0;
-    let mut next = Next {
+    let mut next = GroupStart {
         id: 1,
         thread: 4_458_676_000_000_000,
         streams: [0; 2],
@@ -83,8 +83,8 @@ pub(crate) fn make(out: &Path, megabytes: u64) -> Result<()> {
 }
 
 /// An operator, the call that it makes, the kernel that comes of it, and the arrows between these.
-fn group(random: &mut fastrand::Rng, next: &mut Next) -> String {
-    let Next {
+fn group(random: &mut fastrand::Rng, next: &mut GroupStart) -> String {
+    let GroupStart {
         id,
         thread: at,
         streams: [often, seldom],
@@ -176,7 +176,7 @@ pub(crate) fn read(input: &Path) -> Result<()> {
             "kernels": kernels(&capture),
             "launches": capture.profiles.len(),
             "values": capture.profiles.iter().map(|profile| profile.metrics.len()).sum::<usize>(),
-            "drops": capture.drops.list().len(),
+            "drops": capture.losses.list().len(),
         }),
     )
 }

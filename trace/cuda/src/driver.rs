@@ -44,21 +44,24 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// What the driver supports: 1000 times the major and 10 times the minor version of CUDA. Starts nothing on the GPU.
+    /// What the driver supports: 1000 times the major and 10 times the minor version of CUDA.
+    /// Starts nothing on the GPU.
     pub fn driver_version() -> Result<u32, CudaError> {
         // SAFETY: tries to load libcuda, whose initialisers may run at any time.
         if !unsafe { sys::is_culib_present() } {
             return Err(CudaError::NoDriver);
         }
         let mut version = 0;
-        // SAFETY: writes one number to the address of a local; every driver has this function, and it needs no context.
+        // SAFETY: writes one number to the address of a local; every driver has this function, and
+        // it needs no context.
         unsafe { sys::cuDriverGetVersion(&raw mut version) }
             .result()
             .map_err(driver("tell its version"))?;
         Ok(u32::try_from(version).unwrap_or_default())
     }
 
-    /// Everything that can be known to stand in the way without starting anything on the GPU; gives the driver's version.
+    /// Everything that can be known to stand in the way without starting anything on the GPU; gives
+    /// the driver's version.
     pub fn check() -> Result<u32, CudaError> {
         let version = Self::driver_version()?;
         if version < LOWEST_DRIVER {
@@ -73,7 +76,8 @@ impl Gpu {
         Ok(version)
     }
 
-    /// Makes a context on the GPU with this ordinal among those that the process may use, and loads the kernels.
+    /// Makes a context on the GPU with this ordinal among those that the process may use, and loads
+    /// the kernels.
     pub fn open(ordinal: usize) -> Result<Self, CudaError> {
         let driver_version = Self::check()?;
         let context = CudaContext::new(ordinal).map_err(|error| match error.0 {
@@ -98,7 +102,8 @@ impl Gpu {
             memory_bytes: u64::try_from(context.total_mem().map_err(&ask)?).unwrap_or(u64::MAX),
         };
         keep_freed_memory(&context).map_err(driver("keep its memory"))?;
-        // The default stream: the CUDA runtime inside the kernels' library shares it and the primary context.
+        // The default stream: the CUDA runtime inside the kernels' library shares it and the
+        // primary context.
         let stream = context.default_stream();
         Ok(Self {
             identity,
@@ -110,10 +115,11 @@ impl Gpu {
         })
     }
 
-    /// The page-locked memory, made at the first large copy. None where another thread copies by it, or this one further up: the
-    /// threads that help with a copy may take up other work of ours.
+    /// The page-locked memory, made at the first large copy. None where another thread copies by
+    /// it, or this one further up: the threads that help with a copy may take up other work of
+    /// ours.
     fn staging(&self, bytes: usize) -> Result<Option<MutexGuard<'_, Option<Staging>>>, CudaError> {
-        if bytes < staging::FEWEST {
+        if bytes < staging::MIN_STAGED_BYTES {
             return Ok(None);
         }
         let Ok(mut held) = self.staging.try_lock() else {
@@ -147,14 +153,16 @@ impl Gpu {
         Ok(u64::try_from(free).unwrap_or(u64::MAX))
     }
 
-    /// Makes the GPU this thread's current one, which every other thread than the one that opened it must do first.
+    /// Makes the GPU this thread's current one, which every other thread than the one that opened
+    /// it must do first.
     pub fn use_here(&self) -> Result<(), CudaError> {
         self.context.bind_to_thread().map_err(driver("switch to the GPU"))
     }
 }
 
-/// Leaves freed memory with this process, which needs it again at the next step: by default all of it goes back to the driver
-/// whenever the stream is waited for, and getting it again takes longer than a step.
+/// Leaves freed memory with this process, which needs it again at the next step: by default all of
+/// it goes back to the driver whenever the stream is waited for, and getting it again takes longer
+/// than a step.
 fn keep_freed_memory(context: &CudaContext) -> Result<(), DriverError> {
     if !context.has_async_alloc() {
         return Ok(());
@@ -201,8 +209,9 @@ impl<T> DeviceArray for CudaSlice<T> {
     }
 }
 
-// SAFETY: the arrays are allocations of the driver in this context, of `len` values and with its alignment of 256 bytes, or
-// null for no values at all, which no call reads; allocations, copies, frees and kernels all go through the one stream.
+// SAFETY: the arrays are allocations of the driver in this context, of `len` values and with its
+// alignment of 256 bytes, or null for no values at all, which no call reads; allocations, copies,
+// frees and kernels all go through the one stream.
 unsafe impl Memory for Gpu {
     type Array<T: Element> = CudaSlice<T>;
 

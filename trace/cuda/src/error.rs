@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-/// Why a step cannot run, or did not run, on a GPU. Each is also the reason that a fall-back to the CPU gives.
+/// Why a step cannot run, or did not run, on a GPU. Each is also the reason that a fall-back to the
+/// CPU gives.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CudaError {
     /// The machine has no `libcuda`.
@@ -11,7 +12,8 @@ pub enum CudaError {
     /// The driver is older than the kernels need.
     #[error("the NVIDIA driver supports CUDA {}.{}, the kernels need {}.{} (driver 580 or newer)", found / 1000, found % 1000 / 10, crate::LOWEST_DRIVER / 1000, crate::LOWEST_DRIVER % 1000 / 10)]
     OldDriver {
-        /// What the driver says of itself: 1000 times the major and 10 times the minor version of CUDA.
+        /// What the driver says of itself: 1000 times the major and 10 times the minor version of
+        /// CUDA.
         found: u32,
     },
     /// The driver is there and shows no GPU.
@@ -29,7 +31,7 @@ pub enum CudaError {
         path.display()
     )]
     NoKernels {
-        /// Where it was looked for last.
+        /// Path that was looked at last.
         path: PathBuf,
     },
     /// The library of kernels cannot be used.
@@ -45,7 +47,7 @@ pub enum CudaError {
     Driver {
         /// What was asked of it.
         action: &'static str,
-        /// Its name for the reason.
+        /// The driver's name for the reason.
         reason: String,
     },
     /// A kernel could not be started, or failed.

@@ -6,7 +6,8 @@ use std::path::Path;
 use crate::CudaError;
 use crate::kernels::{INTERFACE, source_hash};
 
-/// Begin of every container of device code, as `fatbinary` of the CUDA toolkit writes it (little endian).
+/// Begin of every container of device code, as `fatbinary` of the CUDA toolkit writes it (little
+/// endian).
 const FATBIN_MAGIC: [u8; 4] = [0x50, 0xed, 0x55, 0xba];
 /// Begin of the library's own description.
 const NAME: &[u8] = b"flopwatch-kernels ";
@@ -16,7 +17,8 @@ const MAX_BYTES: u64 = 256 << 20;
 /// Device code for one generation of GPUs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Architecture {
-    /// Machine code for this compute capability (10 times the major plus the minor version) and later ones of the same major.
+    /// Machine code for this compute capability (10 times the major plus the minor version) and
+    /// later ones of the same major.
     Machine(u32),
     /// PTX that the driver translates for this compute capability and every later one.
     Ptx(u32),
@@ -86,7 +88,8 @@ impl Inventory {
         })
     }
 
-    /// Whether the library was built from the sources that this program was built with; otherwise why not.
+    /// Whether the library was built from the sources that this program was built with; otherwise
+    /// why not.
     pub fn check(&self) -> Result<(), String> {
         if self.interface != INTERFACE {
             return Err(format!(
@@ -104,13 +107,15 @@ impl Inventory {
         Ok(())
     }
 
-    /// Whether a GPU of this compute capability (10 times the major plus the minor version) can run it.
+    /// Whether a GPU of this compute capability (10 times the major plus the minor version) can run
+    /// it.
     pub fn runs_on(&self, capability: u32) -> bool {
         self.architectures.iter().any(|built| built.runs_on(capability))
     }
 }
 
-/// The architectures of the largest container of device code; the others hold the runtime's own few functions.
+/// The architectures of the largest container of device code; the others hold the runtime's own few
+/// functions.
 fn architectures(file: &[u8]) -> Vec<Architecture> {
     let mut largest = (0, Vec::new());
     let mut from = 0;
@@ -132,8 +137,9 @@ fn architectures(file: &[u8]) -> Vec<Architecture> {
     found
 }
 
-/// Size and architectures of the container at `at`: a header (magic, version, length of the header, length of what follows),
-/// then entries (kind, version, length of the header, length of the code, ..., architecture at 28).
+/// Size and architectures of the container at `at`: a header (magic, version, length of the header,
+/// length of what follows), then entries (kind, version, length of the header, length of the code,
+/// ..., architecture at 28).
 fn container_of(file: &[u8], at: usize) -> Option<(usize, Vec<Architecture>)> {
     let header = usize::from(u16::from_le_bytes(bytes(file, at + 6)?));
     let size = usize::try_from(u64::from_le_bytes(bytes(file, at + 8)?)).ok()?;

@@ -39,7 +39,8 @@ pub fn source_hash() -> String {
     text
 }
 
-/// The library that this program would load: `FLOPWATCH_CUDA_KERNELS`, else beside the program, else where packages put it.
+/// The library that this program would load: `FLOPWATCH_CUDA_KERNELS`, else beside the program,
+/// else where packages put it.
 pub fn find() -> Result<PathBuf, CudaError> {
     if let Some(path) = std::env::var_os(ENVIRONMENT).filter(|path| !path.is_empty()) {
         let path = PathBuf::from(path);

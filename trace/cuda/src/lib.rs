@@ -1,10 +1,26 @@
-//! The transform's steps on an NVIDIA GPU.
+//! Runs the heavy steps of the transform (`flopwatch_trace::transform::engine`) on an NVIDIA GPU.
 //!
-//! [`Gpu::open`] loads the driver and the kernels at run time: nothing of CUDA is needed to build this crate, and on a machine
-//! without a GPU it says which part is missing. [`Steps`] runs the steps, each with exactly the outcome of the processor's own
-//! rule. [`neighbours()`] says who else computes there.
+//! [`Gpu::open`] loads the driver and the kernels at run time: nothing of CUDA is needed to build
+//! this crate, and on a machine without a GPU the error says which part is missing. The order of
+//! use:
 //!
-//! The kernels (`device/`) are built by `cargo xtask kernels` into one library, [`kernels::FILE_NAME`].
+//! 1. [`neighbours()`] asks NVML which other processes compute on the machine's GPUs and how much
+//!    memory is free, so that the caller can leave a busy GPU alone.
+//! 2. [`Gpu::open`] makes a context and loads [`Kernels`] from [`kernels::FILE_NAME`], which `cargo
+//!    xtask kernels` builds from `device/`. An [`Inventory`] lists the architectures that the file
+//!    has code for.
+//! 3. [`Steps`] copies columns to the device (from 1 MiB on through two pinned halves of 8 MiB),
+//!    sorts them, finds overlapping events, and computes levels of detail and figures per name.
+//!
+//! [`Marks`] is independent of these: it measures the time between two points of a stream of
+//! another library, such as PyTorch.
+//!
+//! Invariants:
+//!
+//! - Every step has the result of the CPU's own rule, to the byte: all of it is integer arithmetic.
+//! - A failure ([`CudaError`]) leaves the caller's columns as they were, so that it can do the step
+//!   on the CPU.
+//! - Lanes of overlapping events are sequential by nature and are left to the caller.
 
 mod driver;
 mod error;
@@ -23,4 +39,4 @@ pub use kernels::Kernels;
 pub use marks::{Mark, Marks};
 pub use memory::{DeviceArray, Element, Memory};
 pub use neighbours::{Neighbours, neighbours};
-pub use steps::{NameFigures, Overlapping, Runs, SortedColumns, Steps, StripMajor, Table, TableColumns};
+pub use steps::{NameFigures, OverlappingEvents, Runs, SortedColumns, Steps, StripMajor, Table, TableColumns};

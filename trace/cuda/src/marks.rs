@@ -1,4 +1,5 @@
-//! Marks in the streams that another library of this process works in: the time between two of them is the GPU's.
+//! Marks in CUDA streams of another library of this process, such as PyTorch: the time between two
+//! marks is measured by the GPU.
 
 #![allow(
     unsafe_code,
@@ -11,7 +12,7 @@ use cudarc::driver::sys;
 
 use crate::{CudaError, Gpu};
 
-/// Marks of one device.
+/// Records marks in streams of one device. Clones share the device's free events.
 #[derive(Debug, Clone)]
 pub struct Marks {
     device: Arc<Device>,
@@ -19,11 +20,12 @@ pub struct Marks {
 
 #[derive(Debug)]
 struct Device {
-    /// Its primary context, which CUDA's runtime works in, and with it PyTorch and CuPy. Never given back: marks may outlive all else.
+    /// The device's primary context, in which CUDA's runtime works, and with it PyTorch and CuPy.
+    /// It is never released, since marks may outlive everything else.
     context: sys::CUcontext,
     /// `cuEventElapsedTime` of all drivers; its second version came with that of CUDA 12.8.
     elapsed: Elapsed,
-    /// Events that no mark has any more.
+    /// CUDA events whose mark was dropped, for reuse.
     free: Mutex<Vec<Event>>,
 }
 
@@ -42,7 +44,7 @@ unsafe impl Send for Event {}
 // SAFETY: as above; its calls are safe to make from several threads.
 unsafe impl Sync for Event {}
 
-/// A place in a stream. Its event is used again once the mark is dropped.
+/// A recorded point in a stream. Its CUDA event is reused once the mark is dropped.
 #[derive(Debug)]
 pub struct Mark {
     device: Arc<Device>,
@@ -56,10 +58,10 @@ impl Drop for Mark {
     }
 }
 
-/// The context is the thread's current one while this lives; then that which was it before.
-struct Current;
+/// Makes a context the thread's current one until it is dropped, which restores the one before.
+struct ContextGuard;
 
-impl Current {
+impl ContextGuard {
     fn new(context: sys::CUcontext) -> Option<Self> {
         // SAFETY: the context is retained for good.
         let pushed = unsafe { sys::cuCtxPushCurrent_v2(context) };
@@ -67,7 +69,7 @@ impl Current {
     }
 }
 
-impl Drop for Current {
+impl Drop for ContextGuard {
     fn drop(&mut self) {
         let mut popped = std::ptr::null_mut();
         // SAFETY: writes one handle to the address of a local; what is popped was pushed before.
@@ -75,11 +77,12 @@ impl Drop for Current {
     }
 }
 
-/// While a stream is captured into a graph, other threads' questions to the driver would end the capture. Not those of a thread that
-/// says that it knows.
-struct Relaxed(sys::CUstreamCaptureMode);
+/// Sets the thread's capture mode to relaxed until it is dropped: otherwise the thread's calls of
+/// the driver would invalidate a capture of a stream into a graph that another thread has under
+/// way.
+struct CaptureModeGuard(sys::CUstreamCaptureMode);
 
-impl Relaxed {
+impl CaptureModeGuard {
     fn new() -> Option<Self> {
         let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: reads and writes one value at the address of a local.
@@ -88,7 +91,7 @@ impl Relaxed {
     }
 }
 
-impl Drop for Relaxed {
+impl Drop for CaptureModeGuard {
     fn drop(&mut self) {
         // SAFETY: as above.
         unsafe { sys::cuThreadExchangeStreamCaptureMode(&raw mut self.0) };
@@ -96,7 +99,8 @@ impl Drop for Relaxed {
 }
 
 impl Marks {
-    /// Marks of the device of that ordinal among those that this process may use. Makes its primary context where nothing has yet.
+    /// Marks of the device with this ordinal among those that the process may use. Creates the
+    /// device's primary context where no library has.
     ///
     /// # Errors
     /// Where there is no driver, or it has no such device.
@@ -117,7 +121,8 @@ impl Marks {
             failed(sys::cuDeviceGet(&raw mut device, ordinal))?;
             failed(sys::cuDevicePrimaryCtxRetain(&raw mut context, device))?;
         }
-        // SAFETY: the driver is there, as it gave its version, and stays loaded; the function has that signature.
+        // SAFETY: the driver is there, as it gave its version, and stays loaded; the function has
+        // that signature.
         let elapsed = unsafe { sys::culib().get::<Elapsed>(b"cuEventElapsedTime\0") };
         let elapsed = *elapsed.map_err(|error| CudaError::Driver {
             action: "time its streams",
@@ -131,14 +136,16 @@ impl Marks {
         Ok(Self { device })
     }
 
-    /// A mark behind the work that was put into the stream so far. None while the stream is captured into a graph, whose part the mark
-    /// would become, and where the driver refuses.
+    /// Records a mark after the work that was submitted to the stream so far. `None` while the
+    /// stream is captured into a graph, of which the mark would become a part, and where the driver
+    /// refuses.
     ///
     /// # Safety
-    /// `stream` must be the handle of a stream of this device's primary context that is not destroyed meanwhile, or 0.
+    /// `stream` must be the handle of a stream of this device's primary context that is not
+    /// destroyed meanwhile, or 0.
     pub unsafe fn mark(&self, stream: usize) -> Option<Mark> {
         let stream: sys::CUstream = std::ptr::with_exposed_provenance_mut(stream);
-        let _current = Current::new(self.device.context)?;
+        let _current = ContextGuard::new(self.device.context)?;
         let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
         // SAFETY: the caller vouches for the stream; writes one value to the address of a local.
         let asked = unsafe { sys::cuStreamIsCapturing(stream, &raw mut status) };
@@ -156,7 +163,7 @@ impl Marks {
 }
 
 impl Device {
-    /// An event that no mark has.
+    /// A CUDA event that no mark uses, from those dropped or a new one.
     fn event(&self) -> Option<Event> {
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if free.is_some() {
@@ -170,14 +177,14 @@ impl Device {
 }
 
 impl Mark {
-    /// Time in ms from this mark to a later one of the same device; none while the GPU has not come to the later one, and where the
-    /// driver does not say.
+    /// Time in ms from this mark to a later one of the same device. `None` while the GPU has not
+    /// reached the later one, and where the driver fails.
     pub fn elapsed_ms(&self, later: &Self) -> Option<f64> {
         if !Arc::ptr_eq(&self.device, &later.device) {
             return None;
         }
-        let _current = Current::new(self.device.context)?;
-        let _relaxed = Relaxed::new()?;
+        let _current = ContextGuard::new(self.device.context)?;
+        let _relaxed = CaptureModeGuard::new()?;
         // SAFETY: both events are of the current context and alive.
         if unsafe { sys::cuEventQuery(later.event.0) } != sys::CUresult::CUDA_SUCCESS {
             return None;

@@ -22,9 +22,9 @@ pub trait DeviceArray {
 /// Allocates, copies, and names the stream that everything runs in.
 ///
 /// # Safety
-/// Every [`DeviceArray`] that it gives must be memory that the kernels may read and write at `address()` for `count()` values
-/// of `T`, aligned for `T`, until it is dropped; copies and frees must come after all work that was put into `stream()`
-/// before them.
+/// Every [`DeviceArray`] that it gives must be memory that the kernels may read and write at
+/// `address()` for `count()` values of `T`, aligned for `T`, until it is dropped; copies and frees
+/// must come after all work that was put into `stream()` before them.
 #[allow(
     unsafe_code,
     reason = "kernels write to the addresses that an implementation gives; it must vouch for them"

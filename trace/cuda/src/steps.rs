@@ -1,8 +1,10 @@
-//! The transform's steps on a device's memory: order, lanes, the finest level of detail, figures per name.
+//! The transform's steps on a device's memory: order, lanes, the finest level of detail, figures
+//! per name.
 //!
-//! The rules are those of `flopwatch_trace::transform::engine`; all of it is integer arithmetic with one right answer. What is
-//! small, or sequential by nature (lanes of events that overlap), comes back to the caller, who does it with the processor's
-//! own code. In the worst case (nothing but overlaps) that is all of it, which is slow and still right.
+//! The rules are those of `flopwatch_trace::transform::engine`; all of it is integer arithmetic
+//! with one right answer. What is small, or sequential by nature (lanes of events that overlap),
+//! comes back to the caller, who does it with the processor's own code. In the worst case (nothing
+//! but overlaps) that is all of it, which is slow and still right.
 
 use crate::CudaError;
 use crate::kernels::{Calls, Indexed, Indices, Kernels};
@@ -53,18 +55,20 @@ pub struct SortedColumns {
     pub order: Vec<u32>,
 }
 
-/// Events that share time with another of their row, sorted by row, start, length (the longest first), and table.
+/// Events that share time with another of their row, sorted by row, start, length (the longest
+/// first), and table.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Overlapping {
+pub struct OverlappingEvents {
     /// Row of each of them.
     pub row: Vec<u32>,
-    /// Their starts in ns.
+    /// Starts of the events, in ns.
     pub start_ns: Vec<u64>,
-    /// Their lengths in ns.
+    /// Lengths of the events, in ns.
     pub duration_ns: Vec<u64>,
 }
 
-/// A table strip by strip: a strip is a lane of a row, or whatever else its caller numbers its events by.
+/// A table strip by strip: a strip is a lane of a row, or whatever else its caller numbers its
+/// events by.
 pub struct StripMajor<'a, M: Memory> {
     steps: &'a Steps<'a, M>,
     count: usize,
@@ -75,7 +79,8 @@ pub struct StripMajor<'a, M: Memory> {
     differing: M::Array<u8>,
 }
 
-/// Runs of a strip's events whose starts lie in one bucket, sorted by strip and bucket. All columns have the same length.
+/// Runs of a strip's events whose starts lie in one bucket, sorted by strip and bucket. All columns
+/// have the same length.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Runs {
     /// Strip of each event.
@@ -86,10 +91,10 @@ pub struct Runs {
     pub count: Vec<u32>,
     /// The longest event, the first one where several are as long: its index in the table.
     pub event: Vec<u32>,
-    /// Its length in ns.
+    /// Length of the run, in ns.
     pub duration_ns: Vec<u64>,
-    /// Length of the union of the strip's intervals up to the run's last event, from any base, modulo 2^64. The base of a strip is
-    /// `covered_ns` of the run before.
+    /// Length of the union of the strip's intervals up to the run's last event, from any base,
+    /// modulo 2^64. The base of a strip is `covered_ns` of the run before.
     pub covered_ns: Vec<u64>,
     /// The latest end of the strip's events up to then.
     pub until_ns: Vec<u64>,
@@ -110,9 +115,9 @@ pub struct NameFigures {
     pub min: u64,
     /// Largest value.
     pub max: u64,
-    /// The middle one, the lower where there are two.
+    /// The middle value, the lower one where there are two.
     pub lower_median: u64,
-    /// The same, the upper one.
+    /// The middle value, the upper one where there are two.
     pub upper_median: u64,
 }
 
@@ -135,13 +140,14 @@ impl<M: Memory> std::fmt::Debug for StripMajor<'_, M> {
 }
 
 impl<'a, M: Memory> Steps<'a, M> {
-    /// Device memory that the steps need for tables of `counts` events, in bytes: what stays for each table, and what the
-    /// largest step holds beside it.
+    /// Device memory that the steps need for tables of `counts` events, in bytes: what stays for
+    /// each table, and what the largest step holds beside it.
     pub fn needed_bytes(counts: &[usize]) -> u64 {
         let of = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         let all = counts.iter().copied().map(of).fold(0_u64, u64::saturating_add);
-        // A table keeps order, start, length, row and name: 28 bytes per event. Lanes take the tables together: the same columns
-        // once more, two orders, two columns of keys, ends, reach, lane, and CUB's scratch (about 12): 92.
+        // A table keeps order, start, length, row and name: 28 bytes per event. Lanes take the
+        // tables together: the same columns once more, two orders, two columns of keys, ends,
+        // reach, lane, and CUB's scratch (about 12): 92.
         all.saturating_mul(28 + 92).saturating_add(64 << 20)
     }
 
@@ -193,12 +199,13 @@ impl<'a, M: Memory> Steps<'a, M> {
         })
     }
 
-    /// Lanes of the events of all tables together, one table after the other. An event that shares time with no other of its
-    /// row is in lane 0; the others go to `assign`, which gives a lane for each.
+    /// Lanes of the events of all tables together, one table after the other. An event that shares
+    /// time with no other of its row is in lane 0; the others go to `assign`, which gives a lane
+    /// for each.
     pub fn lanes(
         &self,
         tables: &[&Table<M>],
-        assign: impl FnOnce(&Overlapping) -> Vec<u32>,
+        assign: impl FnOnce(&OverlappingEvents) -> Vec<u32>,
     ) -> Result<Vec<u32>, CudaError> {
         let count = tables.iter().map(|table| table.count).sum();
         if count == 0 {
@@ -225,10 +232,10 @@ impl<'a, M: Memory> Steps<'a, M> {
         let ends = calls.ends(&start, &duration)?;
         let reach = calls.reach(&row, &ends)?;
         let flags = calls.overlaps(&row, &start, &reach)?;
-        let (places, positions) = calls.select(&flags)?;
-        if !places.is_empty() {
-            let found = places.len();
-            let overlapping = Overlapping {
+        let (rows, positions) = calls.select(&flags)?;
+        if !rows.is_empty() {
+            let found = rows.len();
+            let overlapping = OverlappingEvents {
                 row: self.memory.download(&calls.gather(&row, &positions)?, found)?,
                 start_ns: self.memory.download(&calls.gather(&start, &positions)?, found)?,
                 duration_ns: self.memory.download(&calls.gather(&duration, &positions)?, found)?,
@@ -282,10 +289,10 @@ impl<'a, M: Memory> Steps<'a, M> {
         let (first, positions) = calls.select(&heads)?;
         let names = self.memory.download(&calls.gather(&name, &positions)?, first.len())?;
         let spans = spans(&first, count)?;
-        let value_at = |place: fn(&Span) -> u32| {
-            let places: Vec<u32> = spans.iter().map(place).collect();
-            let places = calls.positions(&places, count)?;
-            self.memory.download(&calls.gather(&values, &places)?, spans.len())
+        let value_at = |column: fn(&Span) -> u32| {
+            let rows: Vec<u32> = spans.iter().map(column).collect();
+            let rows = calls.positions(&rows, count)?;
+            self.memory.download(&calls.gather(&values, &rows)?, spans.len())
         };
         let min = value_at(|span| span.first)?;
         let max = value_at(|span| span.last)?;
@@ -332,8 +339,8 @@ impl<'a, M: Memory> Steps<'a, M> {
 }
 
 impl<M: Memory> StripMajor<'_, M> {
-    /// How many events differ from the one before in their strip in so many low bits of the start, by the number of bits (0 to
-    /// 64); the first event of each strip counts as 64.
+    /// How many events differ from the one before in their strip in so many low bits of the start,
+    /// by the number of bits (0 to 64); the first event of each strip counts as 64.
     pub fn differing(&self) -> Result<Vec<u32>, CudaError> {
         if self.count == 0 {
             return Ok(vec![0; 65]);

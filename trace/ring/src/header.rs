@@ -1,10 +1,12 @@
-//! Places of the header, in bytes from the file's begin. What threads write while they record stands alone in its cache line.
+//! Places of the header, in bytes from the file's begin. What threads write while they record
+//! stands alone in its cache line.
 
 /// [`MAGIC`](crate::MAGIC).
 pub const MAGIC_AT: usize = 0;
 /// [`VERSION`](crate::VERSION), 32 bits.
 pub const VERSION_AT: usize = 8;
-/// Whether ticks are those of the processor's time-stamp counter (1) or nanoseconds of `CLOCK_MONOTONIC` (0), 32 bits.
+/// Whether ticks are those of the processor's time-stamp counter (1) or nanoseconds of
+/// `CLOCK_MONOTONIC` (0), 32 bits.
 pub const TICKS_ARE_TSC_AT: usize = 12;
 /// Bytes of the file, 64 bits; all other places follow from it.
 pub const BYTES_AT: usize = 16;
@@ -14,7 +16,8 @@ pub const TICKS_AT: usize = 24;
 pub const MONOTONIC_AT: usize = 32;
 /// `CLOCK_REALTIME` at those ticks, in ns, 64 bits.
 pub const REALTIME_AT: usize = 40;
-/// Segments that threads have looked at so far, 64 bits: the next one looks at this number modulo the segments.
+/// Segments that threads have looked at so far, 64 bits: the next one looks at this number modulo
+/// the segments.
 pub const CURSOR_AT: usize = 64;
 /// Serial number of the thread that began last, 64 bits.
 pub const SERIAL_AT: usize = 128;
@@ -38,7 +41,8 @@ pub enum Count {
     CopiesLeftOut,
     /// Events that found no segment.
     EventsWithoutSegment,
-    /// Names that found no entry, each time that they were used; their text stands beside the event.
+    /// Names that found no entry, each time that they were used; their text stands beside the
+    /// event.
     NamesWithoutEntry,
     /// Labels of threads and categories that found no entry.
     LabelsWithoutEntry,
@@ -64,9 +68,9 @@ impl Count {
         Self::EventsOverwritten,
     ];
 
-    /// Where it is.
+    /// Offset of the count in the header, in bytes.
     pub const fn at(self) -> usize {
-        let place = match self {
+        let slot = match self {
             Self::Processes => 0,
             Self::Copies => 1,
             Self::CopiesLeftOut => 2,
@@ -77,6 +81,6 @@ impl Count {
             Self::ProfilersNotLoaded => 7,
             Self::EventsOverwritten => 8,
         };
-        COUNTS_AT + place * 8
+        COUNTS_AT + slot * 8
     }
 }

@@ -1,6 +1,7 @@
 //! The table of labels: names of threads and of categories, which outlive the events around them.
 //!
-//! An entry is a key of 64 bits and the number of a name, 32 bits. A key's entry is the first free one from its place on.
+//! An entry is a key of 64 bits and the number of a name, 32 bits. A key's entry is the first free
+//! one from its place on.
 
 use crate::HEADER_BYTES;
 
@@ -43,6 +44,6 @@ pub const fn of_key(key: u64) -> (u8, u8, u32) {
 }
 
 /// Where the search for a key begins.
-pub const fn place(key: u64) -> u64 {
+pub const fn first_entry(key: u64) -> u64 {
     key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40
 }

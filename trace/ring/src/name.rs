@@ -1,11 +1,12 @@
 //! The table of names: each text once, found by its hash, and what ranges of the name there were.
 //!
-//! The number of a name is the number of its entry and one; 0 stands for none. A name's entry is the first free one from its hash's place on.
+//! The number of a name is the number of its entry and one; 0 stands for none. A name's entry is
+//! the first free one from its hash's place on.
 
 /// Bytes of an entry.
 pub const BYTES: usize = 128;
 /// Most entries, so that a number fits a slot.
-pub const MOST: usize = 32_768;
+pub const MAX_ENTRIES: usize = 32_768;
 /// Entries that are looked at for a hash.
 pub const PROBES: usize = 8;
 
@@ -26,4 +27,4 @@ pub const TEXT_BYTES: usize = BYTES - TEXT_AT;
 /// Says in a length that the text was longer.
 pub const CUT: u32 = 1 << 31;
 /// Bytes of a name that are looked at.
-pub const LONGEST: usize = 1024;
+pub const MAX_NAME_BYTES: usize = 1024;

@@ -3,7 +3,8 @@
 /// Bytes of a segment: a page, so that no two threads write to one.
 pub const BYTES: usize = 4096;
 
-/// Which claim of the segment this is (upper 32 bits, from 1) and its [state](State) (lower 32 bits), 64 bits in all; 0 while nobody had it.
+/// Which claim of the segment this is (upper 32 bits, from 1) and its [state](State) (lower 32
+/// bits), 64 bits in all; 0 while nobody had it.
 pub const CLAIM_AT: usize = 0;
 /// Serial number of the thread, unique within the file, 64 bits.
 pub const SERIAL_AT: usize = 8;
@@ -27,7 +28,8 @@ pub const EVENTS_AT: usize = 60;
 pub const COUNTERS_AT: usize = 64;
 /// Counters of names in a segment: what it adds to the table of names when it is left.
 pub const COUNTERS: usize = 8;
-/// A counter: number of the name 32 bits, ranges 32 bits, their ticks 64 bits, ticks at the end of the last one 64 bits.
+/// A counter: number of the name 32 bits, ranges 32 bits, their ticks 64 bits, ticks at the end of
+/// the last one 64 bits.
 pub const COUNTER_BYTES: usize = 24;
 /// Push/pop ranges of the thread that are open, [`OPEN`] of [`OPEN_BYTES`]; for the thread alone.
 pub const OPEN_AT: usize = COUNTERS_AT + COUNTERS * COUNTER_BYTES;
@@ -37,7 +39,8 @@ pub const OPEN: usize = 13;
 pub const OPEN_BYTES: usize = 16;
 /// How many ranges are open, 32 bits; for the thread alone.
 pub const DEPTH_AT: usize = OPEN_AT + OPEN * OPEN_BYTES;
-/// Ticks when the clocks were read again, 64 bits, written last and 0 meanwhile; 0 where they were not.
+/// Ticks when the clocks were read again, 64 bits, written last and 0 meanwhile; 0 where they were
+/// not.
 pub const LATER_TICKS_AT: usize = DEPTH_AT + 8;
 /// `CLOCK_MONOTONIC` at those ticks in ns, 64 bits.
 pub const LATER_MONOTONIC_AT: usize = LATER_TICKS_AT + 8;
@@ -53,7 +56,7 @@ pub const SLOTS: usize = (BYTES - SLOTS_AT) / crate::slot::BYTES;
 pub enum State {
     /// A thread writes to it, or died before it was full.
     Open,
-    /// The same, and the cursor has passed it once.
+    /// A thread writes to it, or died before it was full, and the cursor has passed it once.
     Passed,
     /// Full: it may be taken.
     Full,

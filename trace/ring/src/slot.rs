@@ -1,4 +1,5 @@
-//! A slot: a value of 64 bits, and a tag of 64 bits that is written last. Slots that belong to an event stand before it.
+//! A slot: a value of 64 bits, and a tag of 64 bits that is written last. Slots that belong to an
+//! event stand before it.
 
 /// Bytes of a slot.
 pub const BYTES: usize = 16;
@@ -24,7 +25,8 @@ pub enum Kind {
     Style,
     /// The identifier of the next event's range.
     Range,
-    /// A piece of the next event's name, which has no entry: 8 bytes of the value, then those of domain and name of the tag.
+    /// A piece of the next event's name, which has no entry: 8 bytes of the value, then those of
+    /// domain and name of the tag.
     Text,
 }
 

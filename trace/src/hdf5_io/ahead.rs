@@ -1,13 +1,14 @@
-//! Work that other cores do ahead of the thread that needs its results, in order and with a bound on what waits.
+//! Work that other cores do ahead of the thread that needs its results, in order and with a bound
+//! on what waits.
 
 use std::collections::BTreeMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Results that wait, or are being made.
-const WAITING: usize = 64;
+const MAX_PENDING_RESULTS: usize = 64;
 
 /// Tasks and what was made of them.
-pub(super) struct Ahead<'t, T, R, F> {
+pub(super) struct ReadAhead<'t, T, R, F> {
     tasks: &'t [T],
     work: F,
     state: Mutex<State<R>>,
@@ -24,9 +25,9 @@ struct State<R> {
     over: bool,
 }
 
-impl<T: Sync, R: Send, F> Ahead<'_, T, R, F> {
-    /// Runs `consume`, whose argument gives the results of `tasks`, one after the other, while other cores work ahead of it; `hand`
-    /// is made once per core.
+impl<T: Sync, R: Send, F> ReadAhead<'_, T, R, F> {
+    /// Runs `consume`, whose argument gives the results of `tasks`, one after the other, while
+    /// other cores work ahead of it; `hand` is made once per core.
     pub(super) fn run<H, O: Send>(
         tasks: &[T],
         hand: impl Fn() -> H + Sync,
@@ -36,7 +37,7 @@ impl<T: Sync, R: Send, F> Ahead<'_, T, R, F> {
     where
         F: Fn(&mut H, &T) -> R + Sync,
     {
-        let ahead = Ahead {
+        let ahead = ReadAhead {
             tasks,
             work,
             state: Mutex::new(State {
@@ -52,14 +53,14 @@ impl<T: Sync, R: Send, F> Ahead<'_, T, R, F> {
             for _ in 1..rayon::current_num_threads() {
                 scope.spawn(move |_| ahead.help(&mut hand()));
             }
-            let _over = Over(ahead);
+            let _over = StopOnDrop(ahead);
             let mut own = hand();
             consume(&mut || ahead.next(&mut own))
         })
     }
 }
 
-impl<T: Sync, R: Send, F> Ahead<'_, T, R, F> {
+impl<T: Sync, R: Send, F> ReadAhead<'_, T, R, F> {
     fn state(&self) -> MutexGuard<'_, State<R>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -76,7 +77,7 @@ impl<T: Sync, R: Send, F> Ahead<'_, T, R, F> {
         let mut state = self.state();
         while !state.over {
             let Some(task) = self.tasks.get(state.next) else { break };
-            if state.next >= state.asked.saturating_add(WAITING) {
+            if state.next >= state.asked.saturating_add(MAX_PENDING_RESULTS) {
                 state = self.wait(state);
                 continue;
             }
@@ -99,8 +100,8 @@ impl<T: Sync, R: Send, F> Ahead<'_, T, R, F> {
         state
     }
 
-    /// The next result: what is not made yet is made here, and while another core makes it, so is what comes behind. `None` behind
-    /// the last one.
+    /// The next result: what is not made yet is made here, and while another core makes it, so is
+    /// what comes behind. `None` behind the last one.
     fn next<H>(&self, hand: &mut H) -> Option<R>
     where
         F: Fn(&mut H, &T) -> R,
@@ -116,7 +117,7 @@ impl<T: Sync, R: Send, F> Ahead<'_, T, R, F> {
             let task = self.tasks.get(state.next);
             state = match task {
                 _ if asked >= self.tasks.len() => return None,
-                Some(task) if state.next < asked.saturating_add(WAITING) => self.make(state, task, hand),
+                Some(task) if state.next < asked.saturating_add(MAX_PENDING_RESULTS) => self.make(state, task, hand),
                 _ => self.wait(state),
             };
         }
@@ -124,9 +125,9 @@ impl<T: Sync, R: Send, F> Ahead<'_, T, R, F> {
 }
 
 /// Lets the helpers go, also where the results were not all asked for.
-struct Over<'o, 't, T: Sync, R: Send, F>(&'o Ahead<'t, T, R, F>);
+struct StopOnDrop<'o, 't, T: Sync, R: Send, F>(&'o ReadAhead<'t, T, R, F>);
 
-impl<T: Sync, R: Send, F> Drop for Over<'_, '_, T, R, F> {
+impl<T: Sync, R: Send, F> Drop for StopOnDrop<'_, '_, T, R, F> {
     fn drop(&mut self) {
         self.0.state().over = true;
         self.0.changed.notify_all();
@@ -139,12 +140,12 @@ mod tests {
 
     fn squares(tasks: &[u64], asked: usize) -> Vec<Option<u64>> {
         let work = |(): &mut (), task: &u64| task * task;
-        Ahead::run(tasks, || (), work, |next| (0..asked).map(|_| next()).collect())
+        ReadAhead::run(tasks, || (), work, |next| (0..asked).map(|_| next()).collect())
     }
 
     #[test]
     fn results_come_in_order_on_any_number_of_cores() {
-        let tasks: Vec<u64> = (0..10 * u64::try_from(WAITING).unwrap()).collect();
+        let tasks: Vec<u64> = (0..10 * u64::try_from(MAX_PENDING_RESULTS).unwrap()).collect();
         for cores in [1, 2, 5] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(cores).build().unwrap();
             let made = pool.install(|| squares(&tasks, tasks.len() + 1));
@@ -158,7 +159,7 @@ mod tests {
 
     #[test]
     fn whoever_stops_asking_is_not_kept_waiting() {
-        let tasks: Vec<u64> = (0..10 * u64::try_from(WAITING).unwrap()).collect();
+        let tasks: Vec<u64> = (0..10 * u64::try_from(MAX_PENDING_RESULTS).unwrap()).collect();
         assert_eq!(squares(&tasks, 2), [Some(0), Some(1)]);
         assert_eq!(squares(&tasks, 0), []);
         assert_eq!(squares(&[], 1), [None]);

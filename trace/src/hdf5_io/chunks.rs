@@ -1,7 +1,8 @@
 //! The stored chunks of a dataset, read and inflated outside of the library.
 //!
-//! The library does one thing at a time, under one lock, and makes whole rows even where one column is asked for. Where a chunk
-//! lies is its to say; reading it, inflating it and picking columns out of it is plain work that every core can do.
+//! The library does one thing at a time, under one lock, and makes whole rows even where one column
+//! is asked for. Where a chunk lies is its to say; reading it, inflating it and picking columns out
+//! of it is plain work that every core can do.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +13,7 @@ use hdf5::{Dataset, Group};
 use libdeflater::Decompressor;
 
 /// Chunks of one dataset: exports have one per 4,096 rows.
-const MOST_CHUNKS: usize = 1 << 22;
+const MAX_CHUNKS: usize = 1 << 22;
 
 /// Why the chunks cannot be read: the caller knows the table.
 #[derive(Debug)]
@@ -47,7 +48,7 @@ pub(super) fn raw_file(group: &Group) -> Result<File, ChunkError> {
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Position {
+struct StoredChunk {
     address: u64,
     bytes: u64,
     mask: u32,
@@ -63,7 +64,7 @@ pub(super) struct Chunks {
     /// The filters in the order of writing: shuffle, deflate.
     filters: Vec<Filter>,
     /// A chunk that was never written holds zeros.
-    places: Vec<Option<Position>>,
+    locations: Vec<Option<StoredChunk>>,
 }
 
 /// A chunk as it was before it was deflated.
@@ -92,14 +93,14 @@ impl Chunks {
             return Err(ChunkError::Forged("compressed in a way that is not read"));
         }
         let number = count.div_ceil(rows.max(1));
-        if number > MOST_CHUNKS {
+        if number > MAX_CHUNKS {
             return Err(ChunkError::Forged("stored in too many chunks"));
         }
-        let mut places = vec![None; number];
+        let mut locations = vec![None; number];
         dataset.chunks_visit(|chunk| {
             let at = chunk.offset.first().and_then(|row| usize::try_from(*row).ok());
-            if let Some(slot) = at.and_then(|row| places.get_mut(row / rows.max(1))) {
-                *slot = Some(Position {
+            if let Some(slot) = at.and_then(|row| locations.get_mut(row / rows.max(1))) {
+                *slot = Some(StoredChunk {
                     address: chunk.addr,
                     bytes: chunk.size,
                     mask: chunk.filter_mask,
@@ -112,7 +113,7 @@ impl Chunks {
             rows,
             row_bytes,
             filters,
-            places,
+            locations,
         })
     }
 
@@ -134,32 +135,32 @@ impl Chunks {
         block.row_bytes = self.row_bytes;
         block.shuffled = false;
         block.bytes.resize(whole, 0);
-        let Some(place) = self.places.get(at).copied().flatten() else {
+        let Some(chunk) = self.locations.get(at).copied().flatten() else {
             block.bytes.fill(0);
             return Ok(());
         };
         let mut deflated = false;
         for (bit, filter) in self.filters.iter().enumerate() {
             // A writer leaves a filter out where it gains nothing.
-            let used = place.mask & (1 << bit) == 0;
+            let used = chunk.mask & (1 << bit) == 0;
             match filter {
                 Filter::Shuffle => block.shuffled = used && self.row_bytes > 1,
                 _ => deflated = used,
             }
         }
-        let stored = usize::try_from(place.bytes).unwrap_or(usize::MAX);
+        let stored = usize::try_from(chunk.bytes).unwrap_or(usize::MAX);
         // What deflate makes of incompressible bytes is hardly larger than they are.
-        let most = whole.saturating_add(whole / 64).saturating_add(1024);
-        if stored > most || (!deflated && stored != whole) {
+        let max = whole.saturating_add(whole / 64).saturating_add(1024);
+        if stored > max || (!deflated && stored != whole) {
             return Err(ChunkError::Damaged(format!(
                 "a chunk of {stored} bytes stands for {whole}"
             )));
         }
         if !deflated {
-            return Ok(self.file.read_exact_at(&mut block.bytes, place.address)?);
+            return Ok(self.file.read_exact_at(&mut block.bytes, chunk.address)?);
         }
         scratch.resize(stored, 0);
-        self.file.read_exact_at(scratch, place.address)?;
+        self.file.read_exact_at(scratch, chunk.address)?;
         match inflater.zlib_decompress(scratch, &mut block.bytes) {
             Ok(length) if length == whole => Ok(()),
             Ok(length) => Err(ChunkError::Damaged(format!("a chunk of {whole} bytes holds {length}"))),
@@ -176,8 +177,8 @@ pub(super) struct Field {
 }
 
 impl Block {
-    /// The bytes of a field's first `rows` numbers apart from each other, the lowest ones first, and empty lists where it has
-    /// no more; `None` where they do not lie so.
+    /// The bytes of a field's first `rows` numbers apart from each other, the lowest ones first,
+    /// and empty lists where it has no more; `None` where they do not lie so.
     pub(super) fn planes(&self, field: Field, rows: usize) -> Option<[&[u8]; 8]> {
         if !self.shuffled || !matches!(field.size, 1 | 2 | 4 | 8) {
             return None;
@@ -200,7 +201,8 @@ impl Block {
         }
     }
 
-    /// Writes the field's bytes, as a little-endian number, over the elements of `out`, from the first row of the chunk on.
+    /// Writes the field's bytes, as a little-endian number, over the elements of `out`, from the
+    /// first row of the chunk on.
     pub(super) fn words(&self, field: Field, out: &mut [u64]) {
         let mut empty = true;
         for byte in 0..field.size.min(8) {

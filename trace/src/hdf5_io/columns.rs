@@ -1,21 +1,22 @@
-//! Columns of unsigned numbers, shuffled and deflated by every core ahead of the thread that stores them chunk by chunk.
+//! Columns of unsigned numbers, shuffled and deflated by every core ahead of the thread that stores
+//! them chunk by chunk.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use hdf5::{Dataset, Group};
 
-use super::ahead::Ahead;
+use super::ahead::ReadAhead;
 use super::deflate::Deflater;
 use super::write_chunk::write_chunk;
 
 /// The numbers of a column.
 pub(crate) enum Values<'a> {
-    /// Of 32 bits.
+    /// Numbers of 32 bits.
     U32(Cow<'a, [u32]>),
-    /// Of 64 bits.
+    /// Numbers of 64 bits.
     U64(Cow<'a, [u64]>),
-    /// Those that the keys stand for.
+    /// Indices of 32 bits into numbers of 64 bits.
     Keyed(&'a [u32], Cow<'a, [u64]>),
 }
 
@@ -91,7 +92,8 @@ impl Columns<'_> {
 /// A chunk to deflate: of which columns, which of them, and its values.
 type Chunk = (usize, usize, Range<usize>);
 
-/// Deflates the chunks of columns on every core while `store` runs, which is to store all of them in their order.
+/// Deflates the chunks of columns on every core while `store` runs, which is to store all of them
+/// in their order.
 pub(crate) fn ahead<'a, R: Send>(
     all: &[Columns<'a>],
     level: u8,
@@ -112,7 +114,7 @@ pub(crate) fn ahead<'a, R: Send>(
             None => Ok(Vec::new()),
         }
     };
-    Ahead::run(
+    ReadAhead::run(
         &chunks,
         || Deflater::new(level),
         deflate,
@@ -138,7 +140,7 @@ pub(crate) struct Store<'s, 'a> {
 
 /// Where a chunk of a column came to lie.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Stored {
+pub(crate) struct ChunkLocation {
     /// Offset in the file.
     pub(crate) offset: u64,
     /// Bytes that it takes in the file.
@@ -149,7 +151,7 @@ impl<'s, 'a> Store<'s, 'a> {
     /// Stores the next columns in `group`; gives them, and where the chunks of each lie.
     ///
     /// As HDF5 has it, a chunk is always stored whole: behind the last value come zeros.
-    pub(crate) fn next(&mut self, group: &Group) -> hdf5::Result<(&'s Columns<'a>, Vec<Vec<Stored>>)> {
+    pub(crate) fn next(&mut self, group: &Group) -> hdf5::Result<(&'s Columns<'a>, Vec<Vec<ChunkLocation>>)> {
         let columns = self.all.get(self.next);
         let columns = columns.ok_or_else(|| hdf5::Error::from("no more columns"))?;
         self.next += 1;
@@ -160,14 +162,14 @@ impl<'s, 'a> Store<'s, 'a> {
                 let made = (self.deflated)().unwrap_or_else(|| Err("no more chunks".into()));
                 write_chunk(&dataset, chunk * columns.chunk, &made?)?;
             }
-            all.push(places(&dataset, columns)?);
+            all.push(locations(&dataset, columns)?);
         }
         Ok((columns, all))
     }
 }
 
-/// The least width that holds `most` and has at least `bytes` bytes.
-pub(crate) fn width(most: u64, bytes: usize) -> usize {
+/// The least width that holds `max` and has at least `bytes` bytes.
+pub(crate) fn width(max: u64, bytes: usize) -> usize {
     let needed = [
         (1, u64::from(u8::MAX)),
         (2, u64::from(u16::MAX)),
@@ -175,7 +177,7 @@ pub(crate) fn width(most: u64, bytes: usize) -> usize {
     ];
     let fitting = needed
         .into_iter()
-        .find(|(width, limit)| *width >= bytes && most <= *limit);
+        .find(|(width, limit)| *width >= bytes && max <= *limit);
     fitting.map_or(8, |(width, _)| width)
 }
 
@@ -193,13 +195,13 @@ fn create(group: &Group, column: &Column<'_>, count: usize, chunk: usize, level:
     }
 }
 
-fn places(dataset: &Dataset, columns: &Columns<'_>) -> hdf5::Result<Vec<Stored>> {
-    let mut places = vec![Stored::default(); columns.chunks()];
-    if !places.is_empty() {
+fn locations(dataset: &Dataset, columns: &Columns<'_>) -> hdf5::Result<Vec<ChunkLocation>> {
+    let mut locations = vec![ChunkLocation::default(); columns.chunks()];
+    if !locations.is_empty() {
         dataset.chunks_visit(|found| {
             let first = found.offset.first().and_then(|first| usize::try_from(*first).ok());
-            if let Some(place) = first.and_then(|first| places.get_mut(first / columns.chunk.max(1))) {
-                *place = Stored {
+            if let Some(location) = first.and_then(|first| locations.get_mut(first / columns.chunk.max(1))) {
+                *location = ChunkLocation {
                     offset: found.addr,
                     bytes: found.size,
                 };
@@ -207,5 +209,5 @@ fn places(dataset: &Dataset, columns: &Columns<'_>) -> hdf5::Result<Vec<Stored>>
             0
         })?;
     }
-    Ok(places)
+    Ok(locations)
 }

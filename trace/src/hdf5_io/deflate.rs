@@ -1,4 +1,5 @@
-//! What HDF5's shuffle and deflate filters make of a chunk, made outside of the library and for columns of numbers.
+//! What HDF5's shuffle and deflate filters make of a chunk, made outside of the library and for
+//! columns of numbers.
 
 use std::ops::Range;
 
@@ -8,25 +9,27 @@ use hashbrown::HashMap;
 use super::columns::{Column, constant};
 
 /// Bytes of a plane that are tried first.
-const SAMPLE: usize = 4096;
-/// A plane is stored as it is unless a sample shrinks by a sixth of its size: deflating such bytes takes ten times as long as others.
-const LEAST_GAIN: usize = SAMPLE / 6;
+const SAMPLE_BYTES: usize = 4096;
+/// A plane is stored as it is unless a sample shrinks by a sixth of its size: deflating such bytes
+/// takes ten times as long as others.
+const LEAST_GAIN: usize = SAMPLE_BYTES / 6;
 /// Bytes of a stored block, at most.
-const MOST_STORED: usize = 65_535;
+const MAX_STORED: usize = 65_535;
 /// Values that go through at once: few enough for the innermost cache.
-const PIECE: usize = 1 << 10;
+const PIECE_VALUES: usize = 1 << 10;
 /// Bytes of the widest values.
-const WIDEST: usize = 8;
+const MAX_VALUE_BYTES: usize = 8;
 
 /// Chunks of one value that are kept.
-const MOST_CONSTANTS: usize = 256;
+const MAX_CONSTANTS: usize = 256;
 
 /// Deflates chunks, with buffers that it keeps.
 pub(super) struct Deflater {
     compressor: Compress,
     planes: Vec<u8>,
     out: Vec<u8>,
-    /// Chunks of one value, by that value, its width, how many there are and how many the chunk holds.
+    /// Chunks of one value, by that value, its width, how many there are and how many the chunk
+    /// holds.
     constants: HashMap<(u64, usize, usize, usize), Vec<u8>>,
 }
 
@@ -51,14 +54,14 @@ impl Deflater {
             return Ok(made.clone());
         }
         let made = self.deflate(column, range, chunk)?;
-        if self.constants.len() < MOST_CONSTANTS {
+        if self.constants.len() < MAX_CONSTANTS {
             self.constants.insert(key, made.clone());
         }
         Ok(made)
     }
 
-    /// The lowest bytes of times are as good as random: such planes become stored blocks, which takes no time. The others are deflated,
-    /// those that lie together as one.
+    /// The lowest bytes of times are as good as random: such planes become stored blocks, which
+    /// takes no time. The others are deflated, those that lie together as one.
     fn deflate(&mut self, column: &Column<'_>, range: Range<usize>, chunk: usize) -> hdf5::Result<Vec<u8>> {
         let count = range.len();
         self.shuffle(column, range, chunk);
@@ -84,7 +87,7 @@ impl Deflater {
 
     /// Appends `bytes` as they are.
     fn store(&mut self, bytes: &[u8]) {
-        for block in bytes.chunks(MOST_STORED) {
+        for block in bytes.chunks(MAX_STORED) {
             let length = u16::try_from(block.len()).unwrap_or(u16::MAX);
             self.out.push(0);
             self.out.extend(length.to_le_bytes());
@@ -102,7 +105,7 @@ impl Deflater {
         loop {
             let taken = usize::try_from(self.compressor.total_in() - begin).unwrap_or(usize::MAX);
             let rest = bytes.get(taken..).unwrap_or_default();
-            self.out.reserve(rest.len() / 4 + SAMPLE);
+            self.out.reserve(rest.len() / 4 + SAMPLE_BYTES);
             let status = self.compressor.compress_vec(rest, &mut self.out, flush);
             let status = status.map_err(|error| hdf5::Error::from(error.to_string()))?;
             // Where room is left, all has come out.
@@ -116,9 +119,9 @@ impl Deflater {
     fn shuffle(&mut self, column: &Column<'_>, range: Range<usize>, chunk: usize) {
         self.planes.clear();
         self.planes.resize(column.width * chunk, 0);
-        let mut values = [0_u64; PIECE];
-        for first in range.clone().step_by(PIECE) {
-            let count = PIECE.min(range.end - first);
+        let mut values = [0_u64; PIECE_VALUES];
+        for first in range.clone().step_by(PIECE_VALUES) {
+            let count = PIECE_VALUES.min(range.end - first);
             let values = values.get_mut(..count).unwrap_or_default();
             column.values.copy(first..first + count, values);
             let used = values.iter().fold(0, |used, value| used | value);
@@ -137,15 +140,15 @@ impl Deflater {
     }
 
     /// Which planes hardly shrink, by a sample of each.
-    fn random_planes(&mut self, count: usize, chunk: usize) -> hdf5::Result<[bool; WIDEST]> {
-        let mut random = [false; WIDEST];
-        if count < 2 * SAMPLE {
+    fn random_planes(&mut self, count: usize, chunk: usize) -> hdf5::Result<[bool; MAX_VALUE_BYTES]> {
+        let mut random = [false; MAX_VALUE_BYTES];
+        if count < 2 * SAMPLE_BYTES {
             return Ok(random);
         }
-        let from = (count - SAMPLE) / 2;
+        let from = (count - SAMPLE_BYTES) / 2;
         let planes = std::mem::take(&mut self.planes);
         for (random, plane) in random.iter_mut().zip(planes.chunks(chunk.max(1))) {
-            let sample = plane.get(from..from + SAMPLE).unwrap_or(plane);
+            let sample = plane.get(from..from + SAMPLE_BYTES).unwrap_or(plane);
             if constant(sample).is_none() {
                 self.compressor.reset();
                 self.out.clear();

@@ -1,7 +1,8 @@
 //! Strings of variable length: a row refers to an object of a collection in the file's global heap.
 //!
-//! The layout is that of the HDF5 file format specification, III.E. Only what is asked for is copied, and every bound is checked:
-//! the library itself may loop for ever on a damaged collection.
+//! The layout is that of the HDF5 file format specification, III.E. Only what is asked for is
+//! copied, and every bound is checked: the library itself may loop for ever on a damaged
+//! collection.
 
 use std::fs::File;
 use std::ops::Range;
@@ -14,14 +15,14 @@ use super::chunks::ChunkError;
 /// With which a collection begins.
 const SIGNATURE: &[u8] = b"GCOL\x01";
 /// Bytes of a collection's header, and of an object's.
-const HEADER: usize = 16;
+const HEADER_BYTES: usize = 16;
 /// Bytes of a collection that holds no long string.
-const USUAL: usize = 4096;
+const MIN_COLLECTION_BYTES: usize = 4096;
 /// Collections at hand; rows that follow each other refer to the same few.
-const CACHED: usize = 64;
-const CACHED_BYTES: usize = 64 << 20;
+const MAX_CACHED_COLLECTIONS: usize = 64;
+const MAX_CACHED_BYTES: usize = 64 << 20;
 /// Bytes of one collection: the library makes them of 4 KiB unless a string needs more.
-const LARGEST: u64 = 64 << 20;
+const MAX_COLLECTION_BYTES: u64 = 64 << 20;
 /// Bytes that are read for each byte of the file, before the references must be a forger's.
 const READS_PER_BYTE: u64 = 8;
 
@@ -69,8 +70,8 @@ impl Heap {
             return Ok(&[]);
         }
         if !self.cached.contains_key(&reference.address) {
-            if self.cached.len() >= CACHED || self.cached_bytes >= CACHED_BYTES {
-                let usual = |collection: &Collection| collection.bytes.capacity() <= USUAL;
+            if self.cached.len() >= MAX_CACHED_COLLECTIONS || self.cached_bytes >= MAX_CACHED_BYTES {
+                let usual = |collection: &Collection| collection.bytes.capacity() <= MIN_COLLECTION_BYTES;
                 let gone = self.cached.drain().map(|(_, collection)| collection);
                 self.spare.extend(gone.filter(usual));
                 self.cached_bytes = 0;
@@ -96,7 +97,7 @@ impl Heap {
         let Collection { bytes, objects } = collection;
         objects.clear();
         // Most collections are of the usual size, so that one read is enough.
-        bytes.resize(USUAL, 0);
+        bytes.resize(MIN_COLLECTION_BYTES, 0);
         let mut filled = 0;
         while let Some(rest) = bytes.get_mut(filled..).filter(|rest| !rest.is_empty()) {
             match self
@@ -108,26 +109,26 @@ impl Heap {
             }
         }
         bytes.truncate(filled);
-        if !bytes.starts_with(SIGNATURE) || filled < HEADER {
+        if !bytes.starts_with(SIGNATURE) || filled < HEADER_BYTES {
             return Err(damaged("a string's row leads to no string heap"));
         }
         let size = number(bytes, 8, 8);
-        let left = self.left.checked_sub(size).filter(|_| size <= LARGEST);
+        let left = self.left.checked_sub(size).filter(|_| size <= MAX_COLLECTION_BYTES);
         self.left = left.ok_or_else(|| damaged("a string heap is larger than the file allows"))?;
-        bytes.resize(usize::try_from(size).unwrap_or(0).max(HEADER), 0);
+        bytes.resize(usize::try_from(size).unwrap_or(0).max(HEADER_BYTES), 0);
         if let Some(rest) = bytes.get_mut(filled..) {
             self.file
                 .read_exact_at(rest, address.saturating_add(u64::try_from(filled).unwrap_or(0)))?;
         }
-        let mut at = HEADER;
-        while let Some(object) = bytes.get(at..at + HEADER) {
+        let mut at = HEADER_BYTES;
+        while let Some(object) = bytes.get(at..at + HEADER_BYTES) {
             let index = usize::try_from(number(object, 0, 2)).unwrap_or(0);
             let size = usize::try_from(number(object, 8, 8)).unwrap_or(usize::MAX);
             // Object 0 is the free space behind the others.
             if index == 0 {
                 break;
             }
-            let from = at + HEADER;
+            let from = at + HEADER_BYTES;
             let Some(to) = from.checked_add(size).filter(|to| *to <= bytes.len()) else {
                 return Err(damaged("a string reaches beyond its heap"));
             };
@@ -144,18 +145,19 @@ impl Heap {
 }
 
 /// Bytes of a file that are looked through at once.
-const PIECE: usize = 1 << 20;
+const PIECE_BYTES: usize = 1 << 20;
 
-/// Refuses a file with a collection that the library would never be done with: it steps over free space by its size, also where
-/// that is nothing. Asked before the library itself follows a string, as it does for those of attributes.
+/// Refuses a file with a collection that the library would never be done with: it steps over free
+/// space by its size, also where that is nothing. Asked before the library itself follows a string,
+/// as it does for those of attributes.
 pub(crate) fn check(file: &File) -> Result<(), ChunkError> {
-    let mut window = Vec::with_capacity(PIECE + HEADER);
+    let mut window = Vec::with_capacity(PIECE_BYTES + HEADER_BYTES);
     let mut start = 0_u64;
     loop {
         let kept = window.len();
-        window.resize(kept + PIECE, 0);
-        let place = start.saturating_add(u64::try_from(kept).unwrap_or(u64::MAX));
-        let read = file.read_at(window.get_mut(kept..).unwrap_or_default(), place)?;
+        window.resize(kept + PIECE_BYTES, 0);
+        let offset = start.saturating_add(u64::try_from(kept).unwrap_or(u64::MAX));
+        let read = file.read_at(window.get_mut(kept..).unwrap_or_default(), offset)?;
         window.truncate(kept + read);
         for at in memchr::memmem::find_iter(&window, SIGNATURE) {
             check_collection(file, start.saturating_add(u64::try_from(at).unwrap_or(u64::MAX)))?;
@@ -173,24 +175,24 @@ pub(crate) fn check(file: &File) -> Result<(), ChunkError> {
 /// Whether walking a collection's objects comes to an end.
 fn check_collection(file: &File, address: u64) -> Result<(), ChunkError> {
     let size = {
-        let mut header = [0; HEADER];
-        if file.read_at(&mut header, address)? < HEADER {
+        let mut header = [0; HEADER_BYTES];
+        if file.read_at(&mut header, address)? < HEADER_BYTES {
             return Ok(());
         }
         number(&header, 8, 8)
     };
-    let step = u64::try_from(HEADER).unwrap_or(0);
+    let step = u64::try_from(HEADER_BYTES).unwrap_or(0);
     let end = address.saturating_add(size).min(file.metadata()?.len());
     let mut at = address.saturating_add(step);
-    let mut bytes = vec![0; USUAL];
+    let mut bytes = vec![0; MIN_COLLECTION_BYTES];
     let mut from = at;
     let mut filled = 0;
     while at.saturating_add(step) <= end {
         let offset = usize::try_from(at - from).unwrap_or(usize::MAX);
-        if offset.saturating_add(HEADER) > filled {
+        if offset.saturating_add(HEADER_BYTES) > filled {
             from = at;
             filled = file.read_at(&mut bytes, at)?;
-            if filled < HEADER {
+            if filled < HEADER_BYTES {
                 return Ok(());
             }
             continue;
@@ -227,7 +229,8 @@ pub(super) fn number(bytes: &[u8], at: usize, size: usize) -> u64 {
 mod tests {
     use super::*;
 
-    /// A collection of one object of five bytes, with free space of `free` bytes behind it, `before` other bytes.
+    /// A collection of one object of five bytes, with free space of `free` bytes behind it,
+    /// `before` other bytes.
     fn file(before: usize, free: u64) -> File {
         let mut bytes = vec![7; before];
         bytes.extend(b"GCOL\x01\0\0\0");
@@ -244,7 +247,7 @@ mod tests {
 
     #[test]
     fn free_space_of_no_size_is_found_wherever_its_heap_lies() {
-        for before in [0, 100, PIECE - 2, PIECE, 2 * PIECE - 4] {
+        for before in [0, 100, PIECE_BYTES - 2, PIECE_BYTES, 2 * PIECE_BYTES - 4] {
             assert!(check(&file(before, 56)).is_ok(), "{before}");
             assert!(
                 matches!(check(&file(before, 0)), Err(ChunkError::Damaged(_))),

@@ -4,14 +4,15 @@ use hdf5::types::{FloatSize, H5Type, TypeDescriptor};
 
 use super::chunks::{Block, Field};
 
-/// Numbers that a stored number can be read as. As in HDF5's own conversions, what does not fit saturates.
+/// Numbers that a stored number can be read as. As in HDF5's own conversions, what does not fit
+/// saturates.
 pub(crate) trait Number: H5Type + Copy + Default + Send + Sync {
     fn from_unsigned(value: u64) -> Self;
     fn from_signed(value: i64) -> Self;
     /// `None` where a fraction cannot be read as such a number.
     fn from_float(value: f64) -> Option<Self>;
     /// Lowest bytes that any number of this type has room for.
-    const ROOM: usize;
+    const CAPACITY_BYTES: usize;
     /// A number of so few bytes that it has room.
     fn from_few(value: u32) -> Self;
     /// A number that is known to have room.
@@ -31,7 +32,7 @@ impl Number for u32 {
         None
     }
 
-    const ROOM: usize = 4;
+    const CAPACITY_BYTES: usize = 4;
 
     fn from_few(value: u32) -> Self {
         value
@@ -55,7 +56,7 @@ impl Number for u64 {
         None
     }
 
-    const ROOM: usize = 8;
+    const CAPACITY_BYTES: usize = 8;
 
     fn from_few(value: u32) -> Self {
         u64::from(value)
@@ -79,7 +80,7 @@ impl Number for i64 {
         None
     }
 
-    const ROOM: usize = 7;
+    const CAPACITY_BYTES: usize = 7;
 
     fn from_few(value: u32) -> Self {
         i64::from(value)
@@ -104,7 +105,7 @@ impl Number for f64 {
         Some(value)
     }
 
-    const ROOM: usize = 0;
+    const CAPACITY_BYTES: usize = 0;
 
     fn from_few(value: u32) -> Self {
         f64::from(value)
@@ -140,7 +141,8 @@ impl Kind {
     }
 }
 
-/// Reads the field of the first rows of `block` into all of `out`, with `words` for room; `None` where that cannot be.
+/// Reads the field of the first rows of `block` into all of `out`, with `words` for room; `None`
+/// where that cannot be.
 pub(super) fn read<T: Number>(
     block: &Block,
     field: Field,
@@ -159,21 +161,22 @@ pub(super) fn read<T: Number>(
     convert(words, field.size, kind, out)
 }
 
-/// Whether all bytes are `value`. In blocks, as a comparison that may end at any byte is done byte by byte.
+/// Whether all bytes are `value`. In blocks, as a comparison that may end at any byte is done byte
+/// by byte.
 fn is_all(plane: &[u8], value: u8) -> bool {
     plane
         .chunks(64)
         .all(|block| block.iter().fold(0, |differing, byte| differing | (byte ^ value)) == 0)
 }
 
-/// Puts numbers together from their bytes, which lie apart, the lowest ones first; `None` where not all have room or are as they
-/// look.
+/// Puts numbers together from their bytes, which lie apart, the lowest ones first; `None` where not
+/// all have room or are as they look.
 fn merge<T: Number>(planes: &[&[u8]; 8], size: usize, kind: Kind, out: &mut [T]) -> Option<()> {
     // Upper bytes of most columns are nothing but zeros.
     let above = planes.iter().rev().take_while(|plane| is_all(plane, 0));
     let used = planes.len() - above.count();
     let top = planes.get(used.saturating_sub(1))?;
-    if used > T::ROOM || (kind == Kind::Signed && used == size && top.iter().any(|byte| *byte >= 0x80)) {
+    if used > T::CAPACITY_BYTES || (kind == Kind::Signed && used == size && top.iter().any(|byte| *byte >= 0x80)) {
         return None;
     }
     let [b0, b1, b2, b3, b4, b5, b6, b7] = planes;
@@ -254,12 +257,12 @@ mod tests {
     fn numbers_of_any_length_come_together_again() {
         for size in [1, 2, 4, 8] {
             for bytes in 0..=size {
-                let most = u64::MAX
+                let max = u64::MAX
                     .checked_shr(64 - 8 * u32::try_from(bytes).unwrap())
                     .unwrap_or(0);
                 for values in [
-                    vec![most; 70],
-                    (0..200).map(|at| (at * 0x0101_0101_0101_0101) & most).collect(),
+                    vec![max; 70],
+                    (0..200).map(|at| (at * 0x0101_0101_0101_0101) & max).collect(),
                 ] {
                     assert_eq!(as_read::<u64>(&values, size, Kind::Unsigned), values, "{size} {bytes}");
                     let narrow = values.iter().map(|value| u32::try_from(*value).unwrap_or(u32::MAX));

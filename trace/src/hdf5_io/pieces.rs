@@ -1,4 +1,5 @@
-//! A table's rows in pieces, each of which one core inflates and picks the columns out of: what is inflated never leaves its cache.
+//! A table's rows in pieces, each of which one core inflates and picks the columns out of: what is
+//! inflated never leaves its cache.
 
 use libdeflater::Decompressor;
 
@@ -9,7 +10,7 @@ use super::table::{Shape, Table, TableError};
 use crate::cores;
 
 /// Rows of a piece, at the least: a chunk of an export has as many.
-const PIECE: usize = 4096;
+const MIN_PIECE_ROWS: usize = 4096;
 
 /// Bytes that the strings of one piece may have together.
 const PIECE_STRING_BYTES: usize = 64 << 20;
@@ -26,7 +27,8 @@ pub(crate) struct Piece<'a> {
     references: Vec<Reference>,
     /// Of references that are picked out of a chunk.
     parts: [Vec<u64>; 3],
-    /// Bytes of strings of this piece that may still be looked at: all rows may refer to one that is huge.
+    /// Bytes of strings of this piece that may still be looked at: all rows may refer to one that
+    /// is huge.
     strings_left: usize,
 }
 
@@ -55,19 +57,21 @@ impl<'a> Piece<'a> {
         let number = self.rows.div_ceil(self.shape.chunk_rows);
         self.blocks.resize_with(number, Block::default);
         let stored = self.shape.chunks()?;
-        for (place, block) in (first..).zip(&mut self.blocks) {
-            let read = stored.read(place, &mut self.inflater, &mut self.stored, block);
+        for (chunk, block) in (first..).zip(&mut self.blocks) {
+            let read = stored.read(chunk, &mut self.inflater, &mut self.stored, block);
             read.map_err(|error| self.shape.failed(error))?;
         }
         Ok(())
     }
 
-    /// Reads a column over all of `out`, which has a value per row; zeros where the schema lacks it.
+    /// Reads a column over all of `out`, which has a value per row; zeros where the schema lacks
+    /// it.
     pub(crate) fn read<T: Number>(&mut self, column: &str, out: &mut [T]) -> Result<(), TableError> {
         self.shape.read(&self.blocks, column, &mut self.words, out)
     }
 
-    /// Makes the strings of a column those that [`Piece::text`] gives; empty ones where the schema lacks it.
+    /// Makes the strings of a column those that [`Piece::text`] gives; empty ones where the schema
+    /// lacks it.
     pub(crate) fn texts(&mut self, column: &str) -> Result<(), TableError> {
         let Self { blocks, references, .. } = self;
         references.clear();
@@ -102,11 +106,11 @@ impl Table {
     }
 
     fn chunks_of_piece(&self) -> usize {
-        PIECE.div_ceil(self.shape().chunk_rows)
+        MIN_PIECE_ROWS.div_ceil(self.shape().chunk_rows)
     }
 
-    /// Does `job` with each piece and its item, from piece `first` on, on every core; `state` is made once per core. Gives what it
-    /// made of each piece in their order, or the first error.
+    /// Does `job` with each piece and its item, from piece `first` on, on every core; `state` is
+    /// made once per core. Gives what it made of each piece in their order, or the first error.
     pub(crate) fn for_each_piece<S, I: Send, R: Send, E: Send + From<TableError>>(
         &self,
         first: usize,

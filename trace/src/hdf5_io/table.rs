@@ -22,11 +22,11 @@ pub enum TableError {
     Damaged {
         /// Name of the table.
         table: String,
-        /// What the library says.
+        /// Message of the library.
         reason: String,
     },
-    /// The table is not stored as the profiler stores it (a link or storage outside the file, a shape that is no table), which
-    /// only a forged file does.
+    /// The table is not stored as the profiler stores it (a link or storage outside the file, a
+    /// shape that is no table), which only a forged file does.
     #[error("table {table} is {what}, which is not read from a foreign file")]
     Forged {
         /// Name of the table.
@@ -109,7 +109,7 @@ impl StringBudget {
 
 /// How a dataset must be stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Open {
+pub(crate) enum StorageLayout {
     /// A compound per row, as exports of nsys have.
     Compound,
     /// A plain value per row, as the timeline file has.
@@ -117,17 +117,19 @@ pub(crate) enum Open {
 }
 
 /// Bytes of the reference that stands for a string of variable length: length, address and object.
-const REFERENCE: usize = 16;
+const REFERENCE_BYTES: usize = 16;
 
-/// How many bytes more a stored value takes than what the library describes: it speaks of strings in memory, a pointer each.
+/// How many bytes more a stored value takes than what the library describes: it speaks of strings
+/// in memory, a pointer each.
 fn growth(stored: &TypeDescriptor) -> usize {
     match stored {
-        TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode => REFERENCE - size_of::<usize>(),
+        TypeDescriptor::VarLenAscii | TypeDescriptor::VarLenUnicode => REFERENCE_BYTES - size_of::<usize>(),
         _ => 0,
     }
 }
 
-/// The fields of a row as stored, by name, and the bytes of a row. A plain value is a field without a name.
+/// The fields of a row as stored, by name, and the bytes of a row. A plain value is a field without
+/// a name.
 fn fields(stored: &TypeDescriptor) -> (BTreeMap<String, (Field, Kind)>, usize) {
     let field = |offset, stored: &TypeDescriptor| {
         let size = stored.size() + growth(stored);
@@ -183,7 +185,8 @@ impl Shape {
         chunks.ok_or_else(|| self.forged("not stored in chunks"))
     }
 
-    /// Reads a column of the rows that `blocks` hold over all of `out`; zeros where the schema lacks it.
+    /// Reads a column of the rows that `blocks` hold over all of `out`; zeros where the schema
+    /// lacks it.
     pub(super) fn read<T: Number>(
         &self,
         blocks: &[Block],
@@ -211,7 +214,7 @@ impl Shape {
         words: &mut [Vec<u64>; 3],
         all: &mut Vec<Reference>,
     ) -> Result<(), TableError> {
-        if kind != Kind::Text || field.size != REFERENCE {
+        if kind != Kind::Text || field.size != REFERENCE_BYTES {
             return Err(self.forged("holding text of an unusual type"));
         }
         let part = |offset, size| Field {
@@ -245,7 +248,7 @@ impl Shape {
 
 /// Chunks of the slab that was asked for last.
 #[derive(Debug, Default)]
-struct Reading {
+struct ReadState {
     slab: Range<usize>,
     blocks: Vec<Block>,
     /// Of the column that is picked out of a chunk.
@@ -259,11 +262,12 @@ pub(crate) struct Table {
     shape: Shape,
     dataset: Dataset,
     slab: usize,
-    reading: RefCell<Reading>,
+    reading: RefCell<ReadState>,
 }
 
-/// Rows read at once, at the least: few enough that a column of them stays in the processor's cache.
-const SLAB: usize = 1 << 14;
+/// Rows read at once, at the least: few enough that a column of them stays in the processor's
+/// cache.
+const SLAB_ROWS: usize = 1 << 14;
 /// Chunks of a slab for each thread that inflates them.
 const SLAB_CHUNKS: usize = 2;
 /// Bytes of the chunks of a slab, where one chunk has fewer.
@@ -273,7 +277,12 @@ const SLAB_STRING_BYTES: usize = 64 << 20;
 
 impl Table {
     /// Opens the dataset `name` of `group`; `None` when there is none.
-    pub(crate) fn open(group: &Group, name: &str, kind: Open, limits: TableLimits) -> Result<Option<Self>, TableError> {
+    pub(crate) fn open(
+        group: &Group,
+        name: &str,
+        kind: StorageLayout,
+        limits: TableLimits,
+    ) -> Result<Option<Self>, TableError> {
         let damaged = |error: hdf5::Error| TableError::Damaged {
             table: name.to_owned(),
             reason: error.to_string(),
@@ -309,7 +318,7 @@ impl Table {
         let chunk = match storage.get_layout().map_err(damaged)? {
             hdf5::dataset::Layout::Chunked => storage.get_chunk().map_err(damaged)?,
             // An empty or tiny dataset of our own is stored without chunks.
-            hdf5::dataset::Layout::Contiguous | hdf5::dataset::Layout::Compact if kind == Open::Plain => None,
+            hdf5::dataset::Layout::Contiguous | hdf5::dataset::Layout::Compact if kind == StorageLayout::Plain => None,
             _ => return Err(forged("not stored in chunks")),
         };
         let stored = dataset.dtype().map_err(damaged)?;
@@ -317,7 +326,7 @@ impl Table {
             return Err(forged("in an unusual byte order"));
         }
         let described = stored.to_descriptor().map_err(damaged)?;
-        if kind == Open::Compound && !matches!(described, TypeDescriptor::Compound(_)) {
+        if kind == StorageLayout::Compound && !matches!(described, TypeDescriptor::Compound(_)) {
             return Err(forged("not a table of columns"));
         }
         let (columns, row_bytes) = fields(&described);
@@ -334,9 +343,9 @@ impl Table {
             }
             _ => None,
         };
-        let chunk_rows = chunk_rows.unwrap_or(SLAB).max(1);
+        let chunk_rows = chunk_rows.unwrap_or(SLAB_ROWS).max(1);
         let busy = chunk_rows.saturating_mul(SLAB_CHUNKS.saturating_mul(rayon::current_num_threads()));
-        let fitting = SLAB.max(busy).min(SLAB_BYTES / row_bytes.max(1));
+        let fitting = SLAB_ROWS.max(busy).min(SLAB_BYTES / row_bytes.max(1));
         Ok(Some(Self {
             shape: Shape {
                 name: name.to_owned(),
@@ -432,7 +441,7 @@ impl Table {
     }
 
     /// Brings the chunks of `slab` to hand, inflated by every core.
-    fn load(&self, reading: &mut Reading, slab: &Range<usize>) -> Result<(), TableError> {
+    fn load(&self, reading: &mut ReadState, slab: &Range<usize>) -> Result<(), TableError> {
         if reading.slab == *slab && !reading.blocks.is_empty() {
             return Ok(());
         }
@@ -462,7 +471,7 @@ impl Table {
         let mut reading = self.reading.borrow_mut();
         self.load(&mut reading, slab)?;
         // One column of a slab is too little work to wake other cores for.
-        let Reading { blocks, words, .. } = &mut *reading;
+        let ReadState { blocks, words, .. } = &mut *reading;
         self.shape.read(blocks, column, words, out)
     }
 
@@ -472,7 +481,7 @@ impl Table {
         }
         let mut reading = self.reading.borrow_mut();
         self.load(&mut reading, slab)?;
-        let Reading { blocks, heap, .. } = &mut *reading;
+        let ReadState { blocks, heap, .. } = &mut *reading;
         let heap = match heap {
             Some(heap) => heap,
             None => heap.insert(self.shape.heap()?),

@@ -3,15 +3,16 @@
 
 use hdf5::Dataset;
 
-/// Stores `bytes`, which have gone through all of the dataset's filters, as the chunk of a list that begins at `first`.
+/// Stores `bytes`, which have gone through all of the dataset's filters, as the chunk of a list
+/// that begins at `first`.
 pub(super) fn write_chunk(dataset: &Dataset, first: usize, bytes: &[u8]) -> hdf5::Result<()> {
     if dataset.ndim() != 1 {
         return Err("only lists are written in chunks".into());
     }
     let offset = [u64::try_from(first).unwrap_or(u64::MAX)];
-    // SAFETY: the dataset's id is alive as long as `dataset`; `offset` has one element for the one dimension that was checked
-    // above; the library reads `bytes.len()` bytes from `bytes`, which are initialised, and keeps neither pointer. The library's
-    // lock is held by `sync`.
+    // SAFETY: the dataset's id is alive as long as `dataset`; `offset` has one element for the one
+    // dimension that was checked above; the library reads `bytes.len()` bytes from `bytes`, which
+    // are initialised, and keeps neither pointer. The library's lock is held by `sync`.
     let status = hdf5::sync::sync(|| unsafe {
         hdf5_sys::h5d::H5Dwrite_chunk(
             dataset.id(),

@@ -1,19 +1,20 @@
-//! Events that are to be appended to the capture's: the work that needs no text any more, and so goes on beside the reading of what comes.
+//! Events that are to be appended to the capture's: the work that needs no text any more, and so
+//! goes on beside the reading of what comes.
 
-use flopwatch_model::{Category, ColumnId, Events, Values, index};
+use flopwatch_model::{Category, ColumnId, Events, NameId, RowId, Values, index};
 
 /// A column that few events have: which of them, and their values.
 pub(super) type SparseColumn = (ColumnId, Vec<(u32, u64)>);
 
-/// Events of one category, with rows and names by numbers of their piece.
+/// Events of one category, with rows and names by ids of their piece.
 #[derive(Debug)]
 pub(super) struct Batch {
     pub(super) category: Category,
     pub(super) events: Events,
-    /// The trace's numbers of the piece's rows.
-    pub(super) rows: Vec<u32>,
-    /// The trace's numbers of the piece's names.
-    pub(super) names: Vec<u32>,
+    /// The trace's ids of the piece's rows.
+    pub(super) rows: Vec<RowId>,
+    /// The trace's ids of the piece's names.
+    pub(super) names: Vec<NameId>,
     /// Texts are the trace's numbers already.
     pub(super) sparse: Vec<SparseColumn>,
 }
@@ -21,15 +22,18 @@ pub(super) struct Batch {
 impl Batch {
     /// Appends them to the trace's events of their category.
     pub(super) fn append(self, to: &mut Events) {
-        let number = |of: &[u32], at: u32| of.get(index(at)).copied().unwrap_or(0);
         let mut from = self.events;
         let first = to.len();
         to.start_ns.append(&mut from.start_ns);
         to.duration_ns.append(&mut from.duration_ns);
         to.lane.append(&mut from.lane);
         to.correlation.append(&mut from.correlation);
-        to.row.extend(from.row.iter().map(|row| number(&self.rows, *row)));
-        to.name.extend(from.name.iter().map(|name| number(&self.names, *name)));
+        let rows = from.row.iter();
+        to.row
+            .extend(rows.filter_map(|row| self.rows.get(row.index()).copied()));
+        let names = from.name.iter();
+        to.name
+            .extend(names.filter_map(|name| self.names.get(name.index()).copied()));
         for (to, from) in to.columns.iter_mut().zip(from.columns) {
             match (&mut to.values, from.values) {
                 (Values::U32(to), Values::U32(mut from)) => to.append(&mut from),
@@ -44,8 +48,8 @@ impl Batch {
             column.values.resize(count, column.id.missing());
         }
         for (id, values) in self.sparse {
-            let place = to.add_column(id);
-            let Some(column) = to.columns.get_mut(place) else {
+            let slot = to.add_column(id);
+            let Some(column) = to.columns.get_mut(slot) else {
                 continue;
             };
             for (at, value) in values {

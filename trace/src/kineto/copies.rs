@@ -1,7 +1,8 @@
-//! Kinds of memory, which the names of copies and memsets tell: `Memcpy HtoD (Pageable -> Device)`, `Memset (Device)`.
+//! Kinds of memory, which the names of copies and memsets tell: `Memcpy HtoD (Pageable -> Device)`,
+//! `Memset (Device)`.
 
 use super::gather::Gather;
-use flopwatch_model::{ColumnId, MemoryKind, Values, index};
+use flopwatch_model::{ColumnId, MemoryKind, NameId, Values};
 
 impl Gather<'_> {
     /// Gives copies and memsets the kinds of memory that their names tell.
@@ -19,10 +20,10 @@ impl Gather<'_> {
                 if of_name.iter().all(|kind| *kind == 0) {
                     continue;
                 }
-                let of_event = |name: &u32| of_name.get(index(*name)).copied().unwrap_or(0);
-                let values = Values::U32(events.name.iter().map(of_event).collect());
-                let place = events.add_column(id);
-                if let Some(column) = events.columns.get_mut(place) {
+                let of_event = |name: &NameId| of_name.get(name.index()).copied();
+                let values = Values::U32(events.name.iter().filter_map(of_event).collect());
+                let slot = events.add_column(id);
+                if let Some(column) = events.columns.get_mut(slot) {
                     column.values = values;
                 }
             }

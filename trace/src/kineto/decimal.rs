@@ -12,8 +12,8 @@ pub(super) fn read(cursor: &mut Cursor<'_>, scale: u32) -> Scan<Option<i64>> {
     Ok(decimal(cursor.scalar()?.text, scale))
 }
 
-/// The same where digits stand here, of which some may be a fraction, and behind them what ends a value: as almost all numbers are.
-/// Otherwise the cursor stays.
+/// The same where digits stand here, of which some may be a fraction, and behind them what ends a
+/// value: as almost all numbers are. Otherwise the cursor stays.
 #[inline]
 pub(super) fn plain(cursor: &mut Cursor<'_>, scale: u32) -> Option<i64> {
     let text = cursor.rest();
@@ -44,8 +44,9 @@ pub(super) fn plain(cursor: &mut Cursor<'_>, scale: u32) -> Option<i64> {
     Some(number)
 }
 
-/// The number of up to eight digits that `text` begins with, and how many these are; `None` where it has less than eight bytes. All are
-/// taken at once: numbers are of any length, and a processor that guesses the length of each is wrong most of the time.
+/// The number of up to eight digits that `text` begins with, and how many these are; `None` where
+/// it has less than eight bytes. All are taken at once: numbers are of any length, and a processor
+/// that guesses the length of each is wrong most of the time.
 #[inline]
 fn digits(text: &[u8]) -> Option<(u64, usize)> {
     const ONES: u64 = u64::MAX / 255;
@@ -69,7 +70,8 @@ fn power(exponent: usize) -> Option<u64> {
     POWERS.get(exponent).copied()
 }
 
-/// `text` times ten to the power of `scale`, rounded half away from zero; `None` where it is no number or does not fit.
+/// `text` times ten to the power of `scale`, rounded half away from zero; `None` where it is no
+/// number or does not fit.
 pub(super) fn decimal(text: &[u8], scale: i32) -> Option<i64> {
     let negative = text.first() == Some(&b'-');
     let signed = matches!(text.first(), Some(b'-' | b'+'));

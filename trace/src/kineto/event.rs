@@ -1,8 +1,8 @@
 //! One event of a Chrome trace, as slices of the text.
 
 use super::decimal::{self, decimal};
-use super::guide::{Guide, Place};
 use super::json::{Cursor, Scan};
+use super::key_predictor::{KeyPredictor, Position};
 use flopwatch_model::ColumnId;
 
 /// Process and thread ids: numbers, numbers in quotes, or texts (`Spans`, `stream 7`).
@@ -41,16 +41,16 @@ impl<'a> Id<'a> {
     }
 }
 
-/// What an event says in a column that few events have.
+/// The value of an event in a column that few events have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said<'a> {
+pub(super) enum ExtraValue<'a> {
     Number(u64),
     /// A text, or the JSON of a list.
     Text(&'a [u8]),
 }
 
-/// What an event says in such columns, in the order of the text.
-pub(super) type Further<'a> = Vec<(ColumnId, Said<'a>)>;
+/// An event's values in such columns, in the order of the text.
+pub(super) type ExtraColumns<'a> = Vec<(ColumnId, ExtraValue<'a>)>;
 
 /// The arguments that have a column, or decide where an event belongs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -148,13 +148,13 @@ enum Argument {
     Triple(for<'e> fn(&'e mut Arguments<'_>) -> &'e mut [i64; 3]),
     Name,
     /// One that few events have, and to which power of ten it counts its unit.
-    Further(ColumnId, u32),
+    ExtraColumn(ColumnId, u32),
     Other,
 }
 
 impl Argument {
     fn of(key: &[u8]) -> Self {
-        use Argument::{Further, Number, Triple};
+        use Argument::{ExtraColumn, Number, Triple};
         match key {
             b"correlation" | b"correlationId" => Number(|of| &mut of.correlation),
             b"External id" | b"external id" => Number(|of| &mut of.external_id),
@@ -177,52 +177,53 @@ impl Argument {
             b"Total Reserved" => Number(|of| &mut of.reserved),
             b"Device Type" => Number(|of| &mut of.device_type),
             b"name" => Self::Name,
-            b"Input Dims" => Further(ColumnId::InputShapes, 0),
-            b"Input type" => Further(ColumnId::InputTypes, 0),
-            b"In msg nelems" => Further(ColumnId::InElements, 0),
-            b"Out msg nelems" => Further(ColumnId::OutElements, 0),
-            b"Collective name" => Further(ColumnId::Collective, 0),
-            b"Group size" => Further(ColumnId::GroupSize, 0),
-            b"Process Group Name" => Further(ColumnId::ProcessGroup, 0),
-            b"Process Group Ranks" => Further(ColumnId::GroupRanks, 0),
-            b"dtype" => Further(ColumnId::ElementType, 0),
-            b"flops" => Further(ColumnId::Flops, 0),
+            b"Input Dims" => ExtraColumn(ColumnId::InputShapes, 0),
+            b"Input type" => ExtraColumn(ColumnId::InputTypes, 0),
+            b"In msg nelems" => ExtraColumn(ColumnId::InElements, 0),
+            b"Out msg nelems" => ExtraColumn(ColumnId::OutElements, 0),
+            b"Collective name" => ExtraColumn(ColumnId::Collective, 0),
+            b"Group size" => ExtraColumn(ColumnId::GroupSize, 0),
+            b"Process Group Name" => ExtraColumn(ColumnId::ProcessGroup, 0),
+            b"Process Group Ranks" => ExtraColumn(ColumnId::GroupRanks, 0),
+            b"dtype" => ExtraColumn(ColumnId::ElementType, 0),
+            b"flops" => ExtraColumn(ColumnId::Flops, 0),
             // Negative where the record was made before the capture began.
-            b"wait_on_stream" => Further(ColumnId::WaitOnStream, 0),
-            b"wait_on_cuda_event_record_corr_id" | b"wait_on_record" => Further(ColumnId::WaitOnRecord, 0),
-            b"blocks per SM" => Further(ColumnId::BlocksPerSm, 3),
-            b"warps per SM" => Further(ColumnId::WarpsPerSm, 3),
+            b"wait_on_stream" => ExtraColumn(ColumnId::WaitOnStream, 0),
+            b"wait_on_cuda_event_record_corr_id" | b"wait_on_record" => ExtraColumn(ColumnId::WaitOnRecord, 0),
+            b"blocks per SM" => ExtraColumn(ColumnId::BlocksPerSm, 3),
+            b"warps per SM" => ExtraColumn(ColumnId::WarpsPerSm, 3),
             // The second one is of 2020; it was renamed since it estimates what is achieved.
-            b"est. achieved occupancy %" | b"theoretical occupancy %" => Further(ColumnId::AchievedOccupancy, 4),
+            b"est. achieved occupancy %" | b"theoretical occupancy %" => ExtraColumn(ColumnId::AchievedOccupancy, 4),
             own => std::str::from_utf8(own)
                 .ok()
                 .and_then(ColumnId::from_name)
                 // The transform finds it anew.
                 .filter(|id| *id != ColumnId::Launch)
-                .map_or(Self::Other, |id| Further(id, 0)),
+                .map_or(Self::Other, |id| ExtraColumn(id, 0)),
         }
     }
 }
 
-/// The ways through events that were seen.
+/// The predictors of keys: for events, and for the members of their `args`.
 #[derive(Debug, Default)]
-pub(super) struct Guides {
-    events: Guide<Member>,
-    arguments: Guide<Argument>,
+pub(super) struct KeyPredictors {
+    events: KeyPredictor<Member>,
+    arguments: KeyPredictor<Argument>,
 }
 
-/// Reads the event that begins here into `event`, and what else it says into `further`; both are emptied before. They are the caller's
-/// because an event has 500 bytes, which would be copied once for each function that returns it.
+/// Parses the event at `cursor` into `event`, and what else it says into `extra`; both are
+/// emptied before. They are the caller's because an event has 500 bytes, which would be copied once
+/// for each function that returns it.
 pub(super) fn event<'a>(
     cursor: &mut Cursor<'a>,
     event: &mut Event<'a>,
-    further: &mut Further<'a>,
-    guides: &mut Guides,
+    extra: &mut ExtraColumns<'a>,
+    predictors: &mut KeyPredictors,
 ) -> Scan<()> {
     *event = Event::default();
-    further.clear();
-    let mut place = Place::BEGIN;
-    while let Some(member) = guides.events.member(cursor, &mut place, Member::of)? {
+    extra.clear();
+    let mut position = Position::ROOT;
+    while let Some(member) = predictors.events.next_key(cursor, &mut position, Member::of)? {
         match member {
             Member::Phase => event.phase = cursor.scalar()?.text.first().copied().unwrap_or(0),
             Member::Category => event.category = text(cursor)?,
@@ -241,7 +242,7 @@ pub(super) fn event<'a>(
                     event.members = cursor.value()?;
                 } else {
                     event.arguments = Arguments::default();
-                    arguments(cursor, &mut event.arguments, further, &mut guides.arguments)?;
+                    arguments(cursor, &mut event.arguments, extra, &mut predictors.arguments)?;
                 }
                 if matches!(event.phase, 0 | b'M') {
                     event.members = inside.value()?;
@@ -263,21 +264,22 @@ fn text<'a>(cursor: &mut Cursor<'a>) -> Scan<&'a [u8]> {
     }
 }
 
-// On its own, because both ways through members within one function are more than a processor's registers hold.
+// On its own, because both ways through members within one function are more than a processor's
+// registers hold.
 #[inline(never)]
 fn arguments<'a>(
     cursor: &mut Cursor<'a>,
     found: &mut Arguments<'a>,
-    further: &mut Further<'a>,
-    guide: &mut Guide<Argument>,
+    extra: &mut ExtraColumns<'a>,
+    predictor: &mut KeyPredictor<Argument>,
 ) -> Scan<()> {
-    let mut place = Place::BEGIN;
-    while let Some(argument) = guide.member(cursor, &mut place, Argument::of)? {
+    let mut position = Position::ROOT;
+    while let Some(argument) = predictor.next_key(cursor, &mut position, Argument::of)? {
         match argument {
             Argument::Number(of) => *of(found) = number(cursor, 0)?,
             Argument::Triple(of) => *of(found) = triple(cursor)?,
             Argument::Name => found.name = text(cursor)?,
-            Argument::Further(column, scale) => further.extend(message(cursor, column, scale)?),
+            Argument::ExtraColumn(column, scale) => extra.extend(message(cursor, column, scale)?),
             Argument::Other => drop(cursor.value()?),
         }
     }
@@ -285,21 +287,21 @@ fn arguments<'a>(
 }
 
 /// What stands here for `column`; nothing where it is empty or of another kind.
-fn message<'a>(cursor: &mut Cursor<'a>, column: ColumnId, scale: u32) -> Scan<Option<(ColumnId, Said<'a>)>> {
+fn message<'a>(cursor: &mut Cursor<'a>, column: ColumnId, scale: u32) -> Scan<Option<(ColumnId, ExtraValue<'a>)>> {
     if column.is_text() {
         let text = if matches!(cursor.token()?, b'{' | b'[') {
             cursor.value()?
         } else {
             cursor.scalar()?.text
         };
-        return Ok((!text.is_empty()).then_some((column, Said::Text(text))));
+        return Ok((!text.is_empty()).then_some((column, ExtraValue::Text(text))));
     }
     let before = cursor.clone();
     let number = match number(cursor, scale)? {
         Some(number) => u64::try_from(number).ok(),
         None => whole(before).filter(|_| scale == 0),
     };
-    Ok(number.map(|number| (column, Said::Number(number))))
+    Ok(number.map(|number| (column, ExtraValue::Number(number))))
 }
 
 /// A number of 64 bits without a sign, as fingerprints of programs are.
@@ -326,11 +328,11 @@ fn triple(cursor: &mut Cursor<'_>) -> Scan<[i64; 3]> {
     if !cursor.enter(b'[', b']')? {
         return Ok(found);
     }
-    let mut places = found.iter_mut();
+    let mut slots = found.iter_mut();
     loop {
         let value = number(cursor, 0)?;
-        if let Some(place) = places.next() {
-            *place = value.unwrap_or(0);
+        if let Some(position) = slots.next() {
+            *position = value.unwrap_or(0);
         }
         if cursor.follows(b']')? {
             return Ok(found);
@@ -349,15 +351,15 @@ mod tests {
         let text = br#"{ "ph": "X", "cat": "Kernel", "name": "gemm", "pid": 0, "tid": "stream 7", "ts": 10.5, "dur": 2,
             "args": {"queued": 0, "device": 3, "context": 1, "stream": 7, "correlation": 44, "grid": [5, 6, 7], "block": [32, 1],
             "deep": {"correlation": 9, "x": [1, {}]}, "registers per thread": 40, "warps per SM": 9.185185 } }, "#;
-        let (mut found, mut further) = (Event::default(), Further::new());
+        let (mut found, mut extra) = (Event::default(), ExtraColumns::new());
         event(
             &mut Cursor::new(text, 0),
             &mut found,
-            &mut further,
-            &mut Guides::default(),
+            &mut extra,
+            &mut KeyPredictors::default(),
         )
         .unwrap();
-        assert_eq!(further, [(ColumnId::WarpsPerSm, Said::Number(9_185))]);
+        assert_eq!(extra, [(ColumnId::WarpsPerSm, ExtraValue::Number(9_185))]);
         assert_eq!(
             (found.phase, found.category, found.name),
             (b'X', &b"Kernel"[..], &b"gemm"[..])
@@ -379,8 +381,8 @@ mod tests {
         event(
             &mut Cursor::new(text, 0),
             &mut found,
-            &mut Further::new(),
-            &mut Guides::default(),
+            &mut ExtraColumns::new(),
+            &mut KeyPredictors::default(),
         )
         .unwrap();
         assert_eq!((found.name, found.category), (&b""[..], &b""[..]));
@@ -402,7 +404,7 @@ mod tests {
         fn what_came_before_changes_nothing(
             list in prop::collection::vec((0..EVENTS.len(), prop::option::of((0_usize..200, 0_usize..8, "[\\PC\",:{}\\[\\] ]{0,3}"))), 1..40),
         ) {
-            let mut guides = Guides::default();
+            let mut predictors = KeyPredictors::default();
             for (which, change) in list {
                 let mut text = EVENTS[which].to_owned();
                 if let Some((at, removed, put)) = change {
@@ -412,13 +414,13 @@ mod tests {
                 // A trace goes on.
                 text.push_str(EVENTS[2]);
                 for repairs in [false, true] {
-                    let read = |guides: &mut Guides| {
+                    let read = |predictors: &mut KeyPredictors| {
                         let mut cursor = if repairs { Cursor::repairing(text.as_bytes(), 0) } else { Cursor::new(text.as_bytes(), 0) };
-                        let (mut found, mut further) = (Event::default(), Further::new());
-                        let ended = event(&mut cursor, &mut found, &mut further, guides);
-                        (ended, found, further, ended.is_ok().then(|| cursor.at()))
+                        let (mut found, mut extra) = (Event::default(), ExtraColumns::new());
+                        let ended = event(&mut cursor, &mut found, &mut extra, predictors);
+                        (ended, found, extra, ended.is_ok().then(|| cursor.at()))
                     };
-                    prop_assert_eq!(read(&mut guides), read(&mut Guides::default()), "{}", text);
+                    prop_assert_eq!(read(&mut predictors), read(&mut KeyPredictors::default()), "{}", text);
                 }
             }
         }

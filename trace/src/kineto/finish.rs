@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Failure;
 use super::decimal::decimal;
-use super::gather::{Gather, OwnId};
-use super::part::{BIAS, is_of_gpu};
+use super::gather::{Gather, OwnedId};
+use super::part::{TIME_BIAS, is_of_gpu};
 use crate::times;
 use flopwatch_model::{Capture, Category, Device, LossReason};
 
@@ -21,8 +21,9 @@ const OPTIONS: [&str; 5] = [
 /// Bytes of `deviceProperties` beyond which it is no list of GPUs.
 const LONGEST_PROPERTIES: usize = 1 << 20;
 
-/// Times at or behind this, in ns, count from the Unix epoch: it is 2001, and no machine runs for 31 years.
-const ABSOLUTE: i64 = 1_000_000_000_000_000_000;
+/// Times at or behind this, in ns, count from the Unix epoch: it is 2001, and no machine runs for
+/// 31 years.
+const MIN_UNIX_NS: i64 = 1_000_000_000_000_000_000;
 
 const GPU_WORK: [Category; 7] = [
     Category::CudaKernel,
@@ -58,7 +59,7 @@ impl Gather<'_> {
         let small = value.len() <= LONGEST_PROPERTIES;
         let list = small.then(|| serde_json::from_slice::<Vec<serde_json::Value>>(value).ok());
         let Some(list) = list.flatten() else {
-            self.lose(LossReason::Skipped, "deviceProperties");
+            self.count_loss(LossReason::Skipped, "deviceProperties");
             return;
         };
         self.capture.devices.clear();
@@ -88,7 +89,7 @@ impl Gather<'_> {
         self.append(|_| None);
         self.close_ranges();
         self.pair_launches();
-        let about = self.own.as_mut().map(|own| std::mem::take(&mut own.about));
+        let about = self.writer_metadata.as_mut().map(|own| std::mem::take(&mut own.about));
         if about.is_none() {
             self.find_owners()?;
             let from_kineto = !self.capture.source.schema_version.is_empty() || !self.capture.devices.is_empty();
@@ -107,7 +108,7 @@ impl Gather<'_> {
             self.restore(about);
             self.rebase(Some(0), |_| true);
         } else {
-            let emptied = self.sift();
+            let emptied = self.remove_impossible_times();
             self.decide_captured();
             self.capture.captured.retain(|category| !emptied.contains(category));
             let gpus = self.gpus();
@@ -124,8 +125,8 @@ impl Gather<'_> {
         let numbers = |of_gpu: bool| {
             let rows = self.rows.iter().filter(move |row| is_of_gpu(row.track) == of_gpu);
             rows.filter_map(|row| match row.process {
-                OwnId::Number(number) => Some(number),
-                OwnId::None | OwnId::Text(_) => None,
+                OwnedId::Number(number) => Some(number),
+                OwnedId::None | OwnedId::Text(_) => None,
             })
         };
         let programs: BTreeSet<i64> = numbers(false).collect();
@@ -135,15 +136,17 @@ impl Gather<'_> {
     }
 
     /// Leaves out what has times that cannot be; gives the categories that lost all their events.
-    fn sift(&mut self) -> BTreeSet<Category> {
-        let emptied = times::sift(&mut self.capture, BIAS, None);
-        if let Some(room) = times::room(&self.capture) {
-            let samples = self.series.retain(|at| room.contains(&(at.cast_unsigned() ^ BIAS)));
-            times::lose(&mut self.capture, "samples", samples);
+    fn remove_impossible_times(&mut self) -> BTreeSet<Category> {
+        let emptied = times::remove_impossible_times(&mut self.capture, TIME_BIAS, None);
+        if let Some(possible_times) = times::possible_times(&self.capture) {
+            let samples = self
+                .series
+                .retain(|at| possible_times.contains(&(at.cast_unsigned() ^ TIME_BIAS)));
+            times::count_loss(&mut self.capture, "samples", samples);
             let before = self.capture.allocations.len();
-            self.capture.allocations.retain(|of| room.contains(&of.t_ns));
+            self.capture.allocations.retain(|of| possible_times.contains(&of.t_ns));
             let allocations = before - self.capture.allocations.len();
-            times::lose(&mut self.capture, "allocations", allocations);
+            times::count_loss(&mut self.capture, "allocations", allocations);
         }
         emptied
     }
@@ -156,18 +159,18 @@ impl Gather<'_> {
             .events
             .values()
             .flat_map(|events| events.start_ns.iter().copied());
-        let first = starts.min().map(|biased| (biased ^ BIAS).cast_signed());
+        let first = starts.min().map(|biased| (biased ^ TIME_BIAS).cast_signed());
         let series = std::mem::take(&mut self.series);
         let of_allocator = || {
             let times = self.capture.allocations.iter().map(|of| of.t_ns);
-            times.min().map(|biased| (biased ^ BIAS).cast_signed())
+            times.min().map(|biased| (biased ^ TIME_BIAS).cast_signed())
         };
         let first = || first.into_iter().chain(series.first()).min().or_else(of_allocator);
         let origin = zero.or_else(first);
         let Some(origin) = origin else {
             return;
         };
-        let biased = origin.cast_unsigned() ^ BIAS;
+        let biased = origin.cast_unsigned() ^ TIME_BIAS;
         for events in self.capture.events.values_mut() {
             for start in &mut events.start_ns {
                 *start = start.saturating_sub(biased);
@@ -179,7 +182,7 @@ impl Gather<'_> {
         self.capture.counters = series.since(origin, is_gpu);
         let utc = match self.base {
             Some(base) => base.checked_add(origin),
-            None => Some(origin).filter(|origin| *origin >= ABSOLUTE),
+            None => Some(origin).filter(|origin| *origin >= MIN_UNIX_NS),
         };
         self.capture.session_start_utc_ns = utc.and_then(|utc| u64::try_from(utc).ok());
         let ends = self

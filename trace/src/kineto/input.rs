@@ -11,7 +11,8 @@ const MAX_BLOCK: usize = 16 << 20;
 /// The same for each core, since what is read is best parsed while it is in a cache.
 const OF_A_CORE: usize = 2 << 20;
 
-/// A part of each block is room for the end of the one before, so that the block itself need not move.
+/// A part of each block is room for the end of the one before, so that the block itself need not
+/// move.
 const HEAD: usize = 16;
 
 /// Text that was read, of which some was taken.
@@ -38,7 +39,7 @@ impl Block {
 pub(super) struct Input {
     reader: Box<dyn Read + Send>,
     is_over: bool,
-    broken: Option<io::Error>,
+    read_error: Option<io::Error>,
     given: u64,
     /// How much text there is, where that can be known before.
     length: Option<u64>,
@@ -61,7 +62,7 @@ impl Input {
         Ok(Self {
             reader,
             is_over: false,
-            broken: None,
+            read_error: None,
             given: 0,
             length,
             limit,
@@ -69,11 +70,12 @@ impl Input {
         })
     }
 
-    /// How many events of a kind there will be, after `so_far`, if they go on as they began; `None` where nothing tells.
+    /// How many events of a kind there will be, after `so_far`, if they go on as they began; `None`
+    /// where nothing tells.
     pub(super) fn expected(&self, so_far: usize) -> Option<usize> {
         // Less says nothing of the whole.
-        const LEAST: u64 = 4 << 20;
-        let length = self.length.filter(|_| self.given >= LEAST)?;
+        const MIN_BLOCK_BYTES: u64 = 4 << 20;
+        let length = self.length.filter(|_| self.given >= MIN_BLOCK_BYTES)?;
         let expected = u128::try_from(so_far).ok()? * u128::from(length) / u128::from(self.given);
         // A little more, since no part is like another.
         usize::try_from(expected + expected / 16).ok()
@@ -85,34 +87,34 @@ impl Input {
     }
 
     /// What went wrong behind the text that was read, e.g. a gzip stream that is cut off.
-    pub(super) fn broken(&self) -> Option<&io::Error> {
-        self.broken.as_ref()
+    pub(super) fn read_error(&self) -> Option<&io::Error> {
+        self.read_error.as_ref()
     }
 
-    /// Whether there is more text than the limit.
-    pub(super) fn is_too_long(&self) -> bool {
-        self.given > self.limit
+    /// The limit, where there is more text than it allows.
+    pub(super) fn passed_limit(&self) -> Option<u64> {
+        (self.given > self.limit).then_some(self.limit)
     }
 
     /// Fills `block` with the next text, leaving room before it.
     pub(super) fn fill(&mut self, block: &mut Block) {
-        let most = (OF_A_CORE * rayon::current_num_threads()).min(MAX_BLOCK);
+        let max = (OF_A_CORE * rayon::current_num_threads()).min(MAX_BLOCK);
         block.bytes.resize(self.block, 0);
         block.begin = self.block / HEAD;
         block.end = block.begin;
-        self.block = (self.block * 2).min(most);
+        self.block = (self.block * 2).min(max);
         while block.end < block.bytes.len() && !self.is_over {
-            let room = block.bytes.get_mut(block.end..).unwrap_or_default();
-            match self.reader.read(room) {
+            let free = block.bytes.get_mut(block.end..).unwrap_or_default();
+            match self.reader.read(free) {
                 Ok(0) => self.is_over = true,
                 Ok(read) => {
                     block.end += read;
                     self.given = self.given.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
-                    self.is_over = self.is_too_long();
+                    self.is_over = self.passed_limit().is_some();
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
-                    self.broken = Some(error);
+                    self.read_error = Some(error);
                     self.is_over = true;
                 }
             }
@@ -124,9 +126,9 @@ impl Input {
 pub(super) fn join(block: &Block, next: &mut Block) {
     let rest = block.text();
     if let Some(begin) = next.begin.checked_sub(rest.len())
-        && let Some(room) = next.bytes.get_mut(begin..next.begin)
+        && let Some(free) = next.bytes.get_mut(begin..next.begin)
     {
-        room.copy_from_slice(rest);
+        free.copy_from_slice(rest);
         next.begin = begin;
     } else {
         let bytes = [rest, next.text()].concat();

@@ -1,7 +1,8 @@
 //! A scanner over JSON text that keeps nothing: it gives slices of the input and positions.
 //!
-//! It is lenient where profilers are careless (`NaN`, control characters in strings) and strict in structure, so that a string
-//! whose quotes were not escaped is noticed where it happens and not many events later.
+//! It is lenient where profilers are careless (`NaN`, control characters in strings) and strict in
+//! structure, so that a string whose quotes were not escaped is noticed where it happens and not
+//! many events later.
 
 /// Why a scan ended before its value did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,10 +16,12 @@ pub(super) enum Stop {
 /// What a scan gives.
 pub(super) type Scan<T> = Result<T, Stop>;
 
-/// Arrays and objects within each other, beyond which input counts as damaged. Profilers write four or five.
-const DEEPEST: u32 = 96;
+/// Arrays and objects within each other, beyond which input counts as damaged. Profilers write four
+/// or five.
+const MAX_DEPTH: u32 = 96;
 
-/// A value that is neither array nor object: its text, without quotes where it had them, escapes as they are.
+/// A value that is neither array nor object: its text, without quotes where it had them, escapes as
+/// they are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Scalar<'a> {
     pub(super) text: &'a [u8],
@@ -52,8 +55,8 @@ fn is_token(byte: u8) -> bool {
     TOKEN.get(usize::from(byte)).copied().unwrap_or(false)
 }
 
-/// Where the first quote or backslash stands. Most strings are keys of a few letters, shorter than the search of many bytes at once
-/// takes to begin, so the first eight are looked at as one number.
+/// Where the first quote or backslash stands. Most strings are keys of a few letters, shorter than
+/// the search of many bytes at once takes to begin, so the first eight are looked at as one number.
 #[inline]
 fn quote_or_backslash(text: &[u8]) -> Option<usize> {
     const ONES: u64 = u64::MAX / 255;
@@ -81,8 +84,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Starts at `at`; a quote ends a string only where JSON could go on behind it, so that most strings with quotes inside
-    /// are taken whole.
+    /// Starts at `at`; a quote ends a string only where JSON could go on behind it, so that most
+    /// strings with quotes inside are taken whole.
     pub(super) fn repairing(bytes: &'a [u8], at: usize) -> Self {
         Self {
             bytes,
@@ -91,12 +94,12 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Where it stands.
+    /// Offset of the cursor, in bytes.
     pub(super) fn at(&self) -> usize {
         self.at
     }
 
-    /// The byte it stands on.
+    /// The byte at the cursor.
     pub(super) fn peek(&self) -> Scan<u8> {
         self.bytes.get(self.at).copied().ok_or(Stop::More)
     }
@@ -225,7 +228,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn skip_inside(&mut self, close: u8, keys: bool, depth: u32) -> Scan<()> {
-        if depth >= DEEPEST {
+        if depth >= MAX_DEPTH {
             return Err(Stop::Bad(self.at));
         }
         self.at += 1;

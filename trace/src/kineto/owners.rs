@@ -1,9 +1,10 @@
-//! Which process GPU work belongs to: its events name a device where calls name their process.
+//! Attributes GPU work to processes: events of GPU work name a device, and only calls name their
+//! process.
 //!
-//! Of a trace of one process nothing has to be decided. Where several processes called a GPU, the
-//! names of their processes tell (`[TP01] 1` is a GPU of `[TP01] 4001`), then correlation ids that
-//! one of them alone has, then where in the file the work stands, then that no work begins before
-//! its call. What nothing tells belongs to none of them, and is counted.
+//! A trace of one process needs no decision. Where several processes called a GPU, an owner is
+//! found by the names of processes (`[TP01] 1` is a GPU of `[TP01] 4001`), then by correlation ids
+//! that only one of them has, then by the position of the work in the file, then by the rule that
+//! no work begins before its call. Work without an owner is counted as a loss.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,44 +12,44 @@ use hashbrown::{HashMap, HashSet};
 
 use super::Failure;
 use super::event::Id;
-use super::gather::{Gather, OwnId, OwnRow};
+use super::gather::{Gather, OwnedId, OwnedRow, next_row};
 use super::part::is_of_gpu;
-use flopwatch_model::{Capture, Category, Events, LossReason, count, index};
+use flopwatch_model::{Capture, Category, Events, LossReason, RowId, count, index};
 
-/// Of an event that belongs to none of the processes that may own it.
+/// Owner of an event that none of the candidate processes owns.
 const NOBODY: u32 = u32::MAX;
 
-/// What told the owner of an event.
+/// The evidence by which the owner of an event was found.
 #[derive(Debug, Clone, Copy)]
 enum Evidence {
     Names,
     Calls,
-    Place,
+    FileOrder,
     Times,
     Gpu,
 }
 
 impl Evidence {
-    const fn told(self) -> &'static str {
+    const fn description(self) -> &'static str {
         match self {
             Self::Names => "GPU work given to one of several processes by their names",
             Self::Calls => "GPU work given to one of several processes by correlation ids",
-            Self::Place => "GPU work given to one of several processes by the order of the file",
+            Self::FileOrder => "GPU work given to one of several processes by the order of the file",
             Self::Times => "GPU work given to one of several processes by when calls began",
             Self::Gpu => "GPU work given to one of several processes by what else its GPU did",
         }
     }
 }
 
-/// The calls of a process by correlation id: when the first one begins.
+/// Start in ns of the first call of a process, by correlation id.
 type Calls = HashMap<u32, u64>;
 
-/// Who may own the work of a row.
+/// The candidates for the owner of a row's work.
 #[derive(Debug, Clone)]
 enum Owner {
-    /// One process; whether its name told it.
-    Known(OwnId, bool),
-    /// One of these, by their numbers among the callers.
+    /// One process, and whether it was found by its name.
+    Known(OwnedId, bool),
+    /// One of several processes, by their indices among the callers.
     OneOf(Vec<usize>),
 }
 
@@ -58,8 +59,8 @@ impl Gather<'_> {
     pub(super) fn find_owners(&mut self) -> Result<(), Failure> {
         let callers = self.callers();
         let owners = owners(&self.rows, &callers);
-        let mut told: BTreeMap<&str, u64> = BTreeMap::new();
-        let mut question = Question {
+        let mut evidence_counts: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut search = OwnerSearch {
             callers: &callers,
             calls: vec![Calls::new(); callers.len()],
             in_blocks: !self.returned,
@@ -68,43 +69,43 @@ impl Gather<'_> {
         };
         let is_open = owners.iter().any(|owner| matches!(owner, Some(Owner::OneOf(_))));
         if is_open {
-            question.take_calls(&self.capture);
+            search.take_calls(&self.capture);
         }
         let answers = if is_open {
-            question.answer(&self.capture, &mut told)
+            search.find_owners(&self.capture, &mut evidence_counts)
         } else {
             BTreeMap::new()
         };
-        count_named(&self.capture, &owners, &mut told);
-        for (what, count) in told {
-            self.capture.drops.add(LossReason::Inferred, what, count);
+        count_named(&self.capture, &owners, &mut evidence_counts);
+        for (what, count) in evidence_counts {
+            self.capture.losses.add(LossReason::Inferred, what, count);
         }
         for (row, owner) in self.rows.iter_mut().zip(owners) {
             if let Some(Owner::Known(owner, _)) = owner {
                 row.owner = owner;
             }
         }
-        let mut divided = Divided::default();
+        let mut splits = RowSplits::default();
         for (category, answers) in &answers {
-            self.divide(*category, answers, &callers, &mut divided)?;
+            self.split_rows(*category, answers, &callers, &mut splits)?;
         }
         Ok(())
     }
 
     /// The processes that called a GPU; where none did, those that have operators.
-    fn callers(&self) -> Vec<OwnId> {
+    fn callers(&self) -> Vec<OwnedId> {
         for category in [Category::CudaApi, Category::CpuOp] {
             let Some(events) = self.capture.events.get(&category) else {
                 continue;
             };
             let mut has_events = vec![false; self.rows.len()];
             for row in &events.row {
-                if let Some(has) = has_events.get_mut(index(*row)) {
+                if let Some(has) = has_events.get_mut(row.index()) {
                     *has = true;
                 }
             }
             let rows = self.rows.iter().zip(has_events).filter(|(_, has)| *has);
-            let callers: BTreeSet<&OwnId> = rows.map(|(row, _)| &row.process).collect();
+            let callers: BTreeSet<&OwnedId> = rows.map(|(row, _)| &row.process).collect();
             if !callers.is_empty() {
                 return callers.into_iter().cloned().collect();
             }
@@ -112,13 +113,14 @@ impl Gather<'_> {
         Vec::new()
     }
 
-    /// Gives the events of a category rows of their owners.
-    fn divide(
+    /// Moves the events of a category to rows of their owners. `answers` has the caller's index per
+    /// event, [`NOBODY`] or `None`.
+    fn split_rows(
         &mut self,
         category: Category,
         answers: &[Option<u32>],
-        callers: &[OwnId],
-        divided: &mut Divided,
+        callers: &[OwnedId],
+        splits: &mut RowSplits,
     ) -> Result<(), Failure> {
         let Some(events) = self.capture.events.get_mut(&category) else {
             return Ok(());
@@ -127,12 +129,12 @@ impl Gather<'_> {
         for (row, answer) in events.row.iter_mut().zip(answers) {
             let Some(answer) = *answer else { continue };
             unclear += u64::from(answer == NOBODY);
-            if let Some(own) = divided.rows.get(&(*row, answer)) {
+            if let Some(own) = splits.rows.get(&(*row, answer)) {
                 *row = *own;
                 continue;
             }
-            let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-            let Some(from) = self.rows.get_mut(index(*row)) else {
+            let rows = self.rows.len();
+            let Some(from) = self.rows.get_mut(row.index()) else {
                 continue;
             };
             let owner = match callers.get(index(answer)) {
@@ -140,56 +142,51 @@ impl Gather<'_> {
                 None => nobody(&from.process),
             };
             // The first owner has the row itself, so that none is without events.
-            if divided.taken.insert(*row) {
+            if splits.owned_rows.insert(*row) {
                 from.owner = owner;
-                divided.rows.insert((*row, answer), *row);
+                splits.rows.insert((*row, answer), *row);
                 continue;
             }
-            if next >= self.limits.max_rows {
-                return Err(Failure::TooMany {
-                    what: "streams and threads",
-                    limit: u64::from(self.limits.max_rows),
-                });
-            }
-            let more = OwnRow { owner, ..from.clone() };
+            let next = next_row(rows, self.limits)?;
+            let more = OwnedRow { owner, ..from.clone() };
             self.rows.push(more);
-            divided.rows.insert((*row, answer), next);
+            splits.rows.insert((*row, answer), next);
             *row = next;
         }
         let what = "launches of GPU work that may be of any of several processes";
-        self.capture.drops.add(LossReason::Truncated, what, unclear);
+        self.capture.losses.add(LossReason::Truncated, what, unclear);
         Ok(())
     }
 }
 
-/// Which rows the events of a row went to.
+/// The rows into which rows of several owners were split.
 #[derive(Debug, Default)]
-struct Divided {
-    /// By the row and the owner.
-    rows: HashMap<(u32, u32), u32>,
-    /// Rows that have an owner.
-    taken: HashSet<u32>,
+struct RowSplits {
+    /// The new row by the old row and the owner.
+    rows: HashMap<(RowId, u32), RowId>,
+    /// Old rows that stayed with their first owner.
+    owned_rows: HashSet<RowId>,
 }
 
-/// What is to be decided, and what there is to decide it by.
-struct Question<'a> {
-    callers: &'a [OwnId],
+/// The rows whose owner is open, and the evidence to decide by.
+struct OwnerSearch<'a> {
+    callers: &'a [OwnedId],
     calls: Vec<Calls>,
-    /// Whether each process's calls and operators stand together in the file.
+    /// Whether each process's calls and operators are in one block of the file.
     in_blocks: bool,
-    rows: &'a [OwnRow],
+    rows: &'a [OwnedRow],
     owners: &'a [Option<Owner>],
 }
 
-impl Question<'_> {
+impl OwnerSearch<'_> {
     fn take_calls(&mut self, capture: &Capture) {
         let Some(events) = capture.events.get(&Category::CudaApi) else {
             return;
         };
-        let caller = |row: &OwnRow| self.callers.binary_search(&row.process).ok();
+        let caller = |row: &OwnedRow| self.callers.binary_search(&row.process).ok();
         let of_rows: Vec<Option<usize>> = self.rows.iter().map(caller).collect();
         for ((row, correlation), start) in events.row.iter().zip(&events.correlation).zip(&events.start_ns) {
-            let caller = of_rows.get(index(*row)).copied().flatten();
+            let caller = of_rows.get(row.index()).copied().flatten();
             if *correlation != 0
                 && let Some(calls) = caller.and_then(|caller| self.calls.get_mut(caller))
             {
@@ -199,24 +196,29 @@ impl Question<'_> {
         }
     }
 
-    /// Whose each event is that one of several processes may own, by its number among the callers;
-    /// [`None`] of all others.
-    fn answer(&self, capture: &Capture, told: &mut BTreeMap<&str, u64>) -> BTreeMap<Category, Vec<Option<u32>>> {
+    /// Owner of each event that one of several processes may own, as the caller's index or
+    /// [`NOBODY`]; [`None`] for all other events. Counts each piece of evidence in
+    /// `evidence_counts`.
+    fn find_owners(
+        &self,
+        capture: &Capture,
+        evidence_counts: &mut BTreeMap<&str, u64>,
+    ) -> BTreeMap<Category, Vec<Option<u32>>> {
         let mut answers = BTreeMap::new();
-        let mut of_gpu: BTreeMap<(&OwnId, Option<u32>), BTreeSet<u32>> = BTreeMap::new();
+        let mut of_gpu: BTreeMap<(&OwnedId, Option<u32>), BTreeSet<u32>> = BTreeMap::new();
         for (category, events) in &capture.events {
             let mut found = vec![None; events.len()];
             for (at, found) in found.iter_mut().enumerate() {
                 let Some((row, candidates)) = self.open_row(events, at) else {
                     continue;
                 };
-                let one = match self.one(events, at, row, candidates) {
-                    Told::One(caller, evidence) => {
-                        *told.entry(evidence.told()).or_default() += 1;
+                let one = match self.match_owner(events, at, row, candidates) {
+                    OwnerMatch::One(caller, evidence) => {
+                        *evidence_counts.entry(evidence.description()).or_default() += 1;
                         u32::try_from(caller).unwrap_or(NOBODY)
                     }
-                    Told::Several => NOBODY,
-                    Told::Nothing => {
+                    OwnerMatch::Several => NOBODY,
+                    OwnerMatch::Nothing => {
                         *found = Some(NOBODY);
                         continue;
                     }
@@ -245,30 +247,31 @@ impl Question<'_> {
                 let one = known.and_then(BTreeSet::first).copied();
                 if let Some(one) = one.filter(|one| candidates.contains(&index(*one))) {
                     *found = Some(one);
-                    *told.entry(Evidence::Gpu.told()).or_default() += 1;
+                    *evidence_counts.entry(Evidence::Gpu.description()).or_default() += 1;
                 }
             }
         }
         answers
     }
 
-    /// The row of an event, and who may own it, where that is not decided.
-    fn open_row(&self, events: &Events, at: usize) -> Option<(&OwnRow, &[usize])> {
-        let row = index(*events.row.get(at)?);
+    /// The row of an event and the candidates for its owner; `None` where the owner is known.
+    fn open_row(&self, events: &Events, at: usize) -> Option<(&OwnedRow, &[usize])> {
+        let row = events.row.get(at)?.index();
         match self.owners.get(row)?.as_ref()? {
             Owner::OneOf(candidates) => Some((self.rows.get(row)?, candidates.as_slice())),
             Owner::Known(..) => None,
         }
     }
 
-    /// Which of `candidates` an event is of.
-    fn one(&self, events: &Events, at: usize, row: &OwnRow, candidates: &[usize]) -> Told {
-        let correlation = events.correlation.get(at).copied().unwrap_or(0);
-        let start = events.start_ns.get(at).copied().unwrap_or(0);
-        let call = |caller: usize| self.calls.get(caller)?.get(&correlation).copied();
+    /// The one of `candidates` that owns an event, and the evidence.
+    fn match_owner(&self, events: &Events, at: usize, row: &OwnedRow, candidates: &[usize]) -> OwnerMatch {
+        let Some((correlation, start)) = events.correlation.get(at).zip(events.start_ns.get(at)) else {
+            return OwnerMatch::Nothing;
+        };
+        let call = |caller: usize| self.calls.get(caller)?.get(correlation).copied();
         let calling: Vec<usize> = candidates.iter().copied().filter(|one| call(*one).is_some()).collect();
         if let [one] = calling[..] {
-            return Told::One(one, Evidence::Calls);
+            return OwnerMatch::One(one, Evidence::Calls);
         }
         let possible = if calling.is_empty() {
             candidates
@@ -277,30 +280,30 @@ impl Question<'_> {
         };
         let behind = self.callers.binary_search(&row.behind).ok();
         if let Some(behind) = behind.filter(|behind| self.in_blocks && possible.contains(behind)) {
-            return Told::One(behind, Evidence::Place);
+            return OwnerMatch::One(behind, Evidence::FileOrder);
         }
-        let began = |one: &&usize| call(**one).is_some_and(|call| call <= start);
+        let began = |one: &&usize| call(**one).is_some_and(|call| call <= *start);
         let before: Vec<usize> = calling.iter().filter(began).copied().collect();
         match before[..] {
-            [one] => Told::One(one, Evidence::Times),
-            _ if calling.is_empty() => Told::Nothing,
-            _ => Told::Several,
+            [one] => OwnerMatch::One(one, Evidence::Times),
+            _ if calling.is_empty() => OwnerMatch::Nothing,
+            _ => OwnerMatch::Several,
         }
     }
 }
 
-/// What a trace says of whose an event is.
-enum Told {
-    /// It is this caller's.
+/// The outcome of the search for an event's owner.
+enum OwnerMatch {
+    /// One caller owns the event.
     One(usize, Evidence),
-    /// Several have a call that it may be of.
+    /// Several callers have a call with the event's correlation id.
     Several,
-    /// None has a call of it.
+    /// No caller has a call with the event's correlation id.
     Nothing,
 }
 
-/// What the name of a process begins with, before its number; empty where there is nothing.
-pub(super) fn group(process: &OwnId) -> &[u8] {
+/// The prefix of a process's name before its trailing number; empty where there is none.
+pub(super) fn group(process: &OwnedId) -> &[u8] {
     match process.borrow() {
         Id::Text(text) => {
             let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
@@ -310,17 +313,17 @@ pub(super) fn group(process: &OwnId) -> &[u8] {
     }
 }
 
-/// Of work that belongs to none of the processes that are known: what the source calls a process
-/// there, unless it is the number of a device.
-fn nobody(process: &OwnId) -> OwnId {
+/// The process of work that no known process owns: the text that the source has in place of a
+/// process, unless it is the number of a device.
+fn nobody(process: &OwnedId) -> OwnedId {
     match process {
-        OwnId::Text(_) => process.clone(),
-        OwnId::None | OwnId::Number(_) => OwnId::None,
+        OwnedId::Text(_) => process.clone(),
+        OwnedId::None | OwnedId::Number(_) => OwnedId::None,
     }
 }
 
-/// Who may own the work of each row; [`None`] of rows that are no GPU's.
-fn owners(rows: &[OwnRow], callers: &[OwnId]) -> Vec<Option<Owner>> {
+/// The candidates for the owner of each row's work; [`None`] for rows of no GPU.
+fn owners(rows: &[OwnedRow], callers: &[OwnedId]) -> Vec<Option<Owner>> {
     let of_callers: BTreeSet<&[u8]> = callers.iter().map(group).filter(|group| !group.is_empty()).collect();
     // Names are told apart by how they begin only where processes and GPUs begin alike at all.
     let of_gpus = || {
@@ -329,7 +332,7 @@ fn owners(rows: &[OwnRow], callers: &[OwnId]) -> Vec<Option<Owner>> {
             .map(|row| group(&row.process))
     };
     let in_groups = of_gpus().any(|group| of_callers.contains(group));
-    let owner = |row: &OwnRow| {
+    let owner = |row: &OwnedRow| {
         if !is_of_gpu(row.track) {
             return None;
         }
@@ -344,7 +347,7 @@ fn owners(rows: &[OwnRow], callers: &[OwnId]) -> Vec<Option<Owner>> {
         Some(match candidates[..] {
             [] => Owner::Known(nobody(&row.process), false),
             [one] => {
-                let owner = callers.get(one).cloned().unwrap_or(OwnId::None);
+                let owner = callers.get(one).cloned().unwrap_or(OwnedId::None);
                 Owner::Known(owner, callers.len() > 1)
             }
             _ => Owner::OneOf(candidates),
@@ -353,13 +356,13 @@ fn owners(rows: &[OwnRow], callers: &[OwnId]) -> Vec<Option<Owner>> {
     rows.iter().map(owner).collect()
 }
 
-/// Counts the work whose owner names told.
-fn count_named(capture: &Capture, owners: &[Option<Owner>], told: &mut BTreeMap<&str, u64>) {
+/// Counts the work whose owner was found by names.
+fn count_named(capture: &Capture, owners: &[Option<Owner>], evidence_counts: &mut BTreeMap<&str, u64>) {
     if !owners.iter().any(|owner| matches!(owner, Some(Owner::Known(_, true)))) {
         return;
     }
-    let is_named = |row: &&u32| matches!(owners.get(index(**row)), Some(Some(Owner::Known(_, true))));
+    let is_named = |row: &&RowId| matches!(owners.get(row.index()), Some(Some(Owner::Known(_, true))));
     let events = capture.events.values();
     let named: usize = events.map(|events| events.row.iter().filter(is_named).count()).sum();
-    *told.entry(Evidence::Names.told()).or_default() += count(named);
+    *evidence_counts.entry(Evidence::Names.description()).or_default() += count(named);
 }

@@ -8,10 +8,10 @@ use hashbrown::HashMap;
 use hashbrown::hash_map::Entry;
 
 use super::Failure;
-use super::gather::{Gather, OwnId, OwnRow};
-use super::numbered::Numbered;
-use super::part::{BIAS, Flow};
-use flopwatch_model::{Category, ColumnId, Events, LossReason, index};
+use super::gather::{Gather, OwnedId, OwnedRow};
+use super::interner::Interner;
+use super::part::{Flow, TIME_BIAS};
+use flopwatch_model::{Category, ColumnId, Events, LossReason, RowId};
 
 /// An end of an arrow, by numbers that hold for the whole trace.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +55,7 @@ impl Gather<'_> {
 
     /// Gives calls and GPU work correlation ids, where no GPU work has one.
     pub(super) fn pair_launches(&mut self) {
-        if self.correlated || self.own.is_some() {
+        if self.correlated || self.writer_metadata.is_some() {
             return;
         }
         let [begins, ends] = [true, false].map(|begins| {
@@ -104,24 +104,24 @@ impl Gather<'_> {
             ("launches found by arrows, without correlation ids", by_arrow),
             ("launches found by External id, without correlation ids", by_external),
         ] {
-            self.capture.drops.add(LossReason::Inferred, what, count);
+            self.capture.losses.add(LossReason::Inferred, what, count);
         }
     }
 }
 
 /// The number of each row's thread, where an arrow is at it.
-fn threads(rows: &[OwnRow], marked: &Numbered<(OwnId, OwnId)>) -> Vec<Option<u32>> {
-    let thread = |row: &OwnRow| marked.get(&(row.process.clone(), row.thread.clone()));
+fn threads(rows: &[OwnedRow], marked: &Interner<(OwnedId, OwnedId)>) -> Vec<Option<u32>> {
+    let thread = |row: &OwnedRow| marked.get(&(row.process.clone(), row.thread.clone()));
     rows.iter().map(thread).collect()
 }
 
 /// What may join an event to its call or work, the surest first.
 fn keys(events: &Events, at: usize, threads: &[Option<u32>], arrows: &Ends) -> [Option<Key>; 2] {
-    let row = events.row.get(at).map_or(0, |row| index(*row));
-    let start = events.start_ns.get(at).copied().unwrap_or(0);
-    let start = (start ^ BIAS).cast_signed();
-    let thread = threads.get(row).copied().flatten();
-    let arrow = thread.and_then(|thread| *arrows.get(&(thread, start))?);
+    let start = events.start_ns.get(at);
+    let start = start.map(|start| (start ^ TIME_BIAS).cast_signed());
+    let row = events.row.get(at);
+    let thread = row.and_then(|row| threads.get(row.index()).copied().flatten());
+    let arrow = thread.zip(start).and_then(|end| *arrows.get(&end)?);
     let external = events.column(ColumnId::ExternalId).and_then(|ids| ids.get(at));
     [arrow.map(Key::Arrow), external.filter(|id| *id != 0).map(Key::External)]
 }
@@ -129,11 +129,16 @@ fn keys(events: &Events, at: usize, threads: &[Option<u32>], arrows: &Ends) -> [
 /// The correlation ids of calls, by what joins them to work; those that have none get what joins
 /// them. What several calls of one process share joins nothing, and neither does what calls of
 /// several processes know by different ids ([`None`]).
-fn launching(calls: &mut Events, rows: &[OwnRow], threads: &[Option<u32>], arrows: &Ends) -> HashMap<Key, Option<u32>> {
+fn launching(
+    calls: &mut Events,
+    rows: &[OwnedRow],
+    threads: &[Option<u32>],
+    arrows: &Ends,
+) -> HashMap<Key, Option<u32>> {
     let of_call: Vec<[Option<Key>; 2]> = (0..calls.len()).map(|at| keys(calls, at, threads, arrows)).collect();
-    let nobody = OwnId::None;
-    let of_row = |row: &u32| rows.get(index(*row)).map_or(&nobody, |row| &row.process);
-    let mut counts: BTreeMap<(Key, &OwnId), u64> = BTreeMap::new();
+    let nobody = OwnedId::None;
+    let of_row = |row: &RowId| rows.get(row.index()).map_or(&nobody, |row| &row.process);
+    let mut counts: BTreeMap<(Key, &OwnedId), u64> = BTreeMap::new();
     for (row, keys) in calls.row.iter().zip(&of_call) {
         for key in keys.iter().flatten() {
             *counts.entry((*key, of_row(row))).or_default() += 1;

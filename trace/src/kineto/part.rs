@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use super::columns::Columns;
-use super::event::{Event, Further, Guides, Id, Said};
+use super::event::{Event, ExtraColumns, ExtraValue, Id, KeyPredictors};
+use super::interner::Interner;
 use super::json::{Cursor, Stop};
-use super::numbered::Numbered;
 use crate::copy_direction;
-use flopwatch_model::{Category, ColumnId, Events, Loss, LossReason, Losses, Track};
+use flopwatch_model::{Category, ColumnId, Events, Loss, LossReason, Losses, NameId, RowId, Track};
 
 /// Starts are kept with this added until the smallest one is known.
-pub(super) const BIAS: u64 = 1 << 63;
+pub(super) const TIME_BIAS: u64 = 1 << 63;
 
 /// What tells a row from another, before processes have names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -60,14 +60,14 @@ pub(super) struct Sample<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Part<'a> {
     pub(super) columns: BTreeMap<Category, Columns<'a>>,
-    pub(super) rows: Numbered<RowKey<'a>>,
+    pub(super) rows: Interner<RowKey<'a>>,
     pub(super) edges: Vec<Edge<'a>>,
     /// Arrows from calls to their work, as long as none of the work says its call itself.
     pub(super) flows: Vec<Flow<'a>>,
     /// Whether GPU work says which call launched it.
     pub(super) correlated: bool,
     /// Processes of calls and operators, in the order in which their first one stands.
-    pub(super) visited: Numbered<Id<'a>>,
+    pub(super) visited: Interner<Id<'a>>,
     /// The process of the last call or operator.
     pub(super) last: Id<'a>,
     /// Whether calls or operators of a process stand before and behind those of another one.
@@ -75,12 +75,13 @@ pub(super) struct Part<'a> {
     pub(super) samples: Vec<Sample<'a>>,
     /// Names of processes, and of threads.
     pub(super) descriptions: Vec<Event<'a>>,
-    pub(super) drops: Losses,
-    /// Whether a bracket that comes next closes the list of events: behind damage it may be one of an event's own.
+    pub(super) losses: Losses,
+    /// Whether a bracket that comes next closes the list of events: behind damage it may be one of
+    /// an event's own.
     pub(super) trusted: bool,
     /// What the event at hand says beside its arguments.
-    further: Further<'a>,
-    guides: Guides,
+    extra: ExtraColumns<'a>,
+    predictors: KeyPredictors,
 }
 
 /// Why reading of a piece ended.
@@ -95,7 +96,7 @@ pub(super) enum End {
 }
 
 /// Bytes of an unfinished event up to which a repair waits for the rest of it.
-const REPAIR: usize = 1 << 20;
+const MAX_REPAIR_BYTES: usize = 1 << 20;
 
 impl<'a> Part<'a> {
     /// No events yet.
@@ -106,7 +107,8 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Reads the events that begin in `from..until`, from text that goes on behind that. Gives where it ended and why.
+    /// Reads the events that begin in `from..until`, from text that goes on behind that. Gives
+    /// where it ended and why.
     pub(super) fn read(&mut self, text: &'a [u8], from: usize, until: usize, is_whole: bool) -> (usize, End) {
         let mut cursor = Cursor::new(text, from);
         let mut event = Event::default();
@@ -119,7 +121,7 @@ impl<'a> Part<'a> {
                 b',' => cursor.step(),
                 b']' if self.trusted => return (begin + 1, End::Closed),
                 _ if begin >= until => return (begin, End::Reached),
-                b'{' => match super::event::event(&mut cursor, &mut event, &mut self.further, &mut self.guides) {
+                b'{' => match super::event::event(&mut cursor, &mut event, &mut self.extra, &mut self.predictors) {
                     Ok(()) => {
                         self.trusted |= event.phase != 0;
                         self.add(&event);
@@ -136,7 +138,7 @@ impl<'a> Part<'a> {
                 },
                 _ => {
                     if self.trusted {
-                        self.drops.add(LossReason::Skipped, "text between events", 1);
+                        self.losses.add(LossReason::Skipped, "text between events", 1);
                     }
                     self.trusted = false;
                     cursor = Cursor::new(text, next_event(text, begin + 1));
@@ -145,26 +147,26 @@ impl<'a> Part<'a> {
         }
     }
 
-    /// Reads a damaged event again as one whose quotes were not escaped. `Ok`: what follows it; `Err`: where the next event
-    /// may begin, or nothing where more text decides.
+    /// Reads a damaged event again as one whose quotes were not escaped. `Ok`: what follows it;
+    /// `Err`: where the next event may begin, or nothing where more text decides.
     fn repair(&mut self, text: &'a [u8], begin: usize, stop: Stop, is_whole: bool) -> Result<usize, Option<usize>> {
         if let Stop::Bad(bad) = stop {
             let mut cursor = Cursor::repairing(text, begin);
             let mut event = Event::default();
-            match super::event::event(&mut cursor, &mut event, &mut self.further, &mut self.guides) {
+            match super::event::event(&mut cursor, &mut event, &mut self.extra, &mut self.predictors) {
                 Ok(()) if event.phase != 0 => {
-                    self.drops
+                    self.losses
                         .add(LossReason::Truncated, "events whose quotes were not escaped", 1);
                     self.add(&event);
                     return Ok(cursor.at());
                 }
-                Err(Stop::More) if !is_whole && text.len() - begin < REPAIR => return Err(None),
+                Err(Stop::More) if !is_whole && text.len() - begin < MAX_REPAIR_BYTES => return Err(None),
                 _ => {}
             }
-            self.drops.add(LossReason::Skipped, "damaged events", 1);
+            self.losses.add(LossReason::Skipped, "damaged events", 1);
             return Err(Some(next_event(text, bad.max(begin + 1))));
         }
-        self.drops
+        self.losses
             .add(LossReason::Skipped, "events cut off at the end of the file", 1);
         Err(Some(text.len()))
     }
@@ -179,19 +181,19 @@ impl<'a> Part<'a> {
             b'C' => self.sample(event, "counters without a time"),
             b'M' => self.descriptions.push(*event),
             b'i' | b'I' if event.arguments.of_allocator() => self.sample(event, "instant events without a time"),
-            b'i' | b'I' | b'R' => self.drops.add(LossReason::Unsupported, "instant events", 1),
+            b'i' | b'I' | b'R' => self.losses.add(LossReason::Unsupported, "instant events", 1),
             b's' | b't' | b'f' if matches!(event.category, b"ac2g" | b"async" | b"async_cpu_to_gpu") => {
                 self.flow(event);
             }
             // The flows from a forward operator to its backward one repeat what the column sequence
             // says.
             b's' | b't' | b'f' if event.category == b"fwdbwd" => {}
-            b's' | b't' | b'f' => self.drops.add(LossReason::Unsupported, "flows", 1),
+            b's' | b't' | b'f' => self.losses.add(LossReason::Unsupported, "flows", 1),
             b'b' | b'n' | b'e' | b'S' | b'T' | b'p' | b'F' => {
-                self.drops.add(LossReason::Unsupported, "asynchronous events", 1);
+                self.losses.add(LossReason::Unsupported, "asynchronous events", 1);
             }
-            0 => self.drops.add(LossReason::Skipped, "events without a phase", 1),
-            _ => self.drops.add(LossReason::Unsupported, "events of unknown phase", 1),
+            0 => self.losses.add(LossReason::Skipped, "events without a phase", 1),
+            _ => self.losses.add(LossReason::Unsupported, "events of unknown phase", 1),
         }
     }
 
@@ -218,7 +220,7 @@ impl<'a> Part<'a> {
                 at,
                 begun,
             }),
-            None => self.drops.add(LossReason::Skipped, "events without a time", 1),
+            None => self.losses.add(LossReason::Skipped, "events without a time", 1),
         }
     }
 
@@ -250,23 +252,23 @@ impl<'a> Part<'a> {
     fn sample(&mut self, event: &Event<'a>, otherwise: &str) {
         match event.start {
             Some(at) => self.samples.push(Sample { at, event: *event }),
-            None => self.drops.add(LossReason::Skipped, otherwise, 1),
+            None => self.losses.add(LossReason::Skipped, otherwise, 1),
         }
     }
 
     /// Adds an event that has a start and a duration; gives its category and its place there.
     fn complete(&mut self, event: &Event<'a>) -> Option<(Category, usize)> {
         let Some(start) = event.start else {
-            self.drops.add(LossReason::Skipped, "events without a time", 1);
+            self.losses.add(LossReason::Skipped, "events without a time", 1);
             return None;
         };
         if event.has_no_length {
-            self.drops
+            self.losses
                 .add(LossReason::Skipped, &format!("events: {}", Loss::NO_LENGTH), 1);
             return None;
         }
         let Ok(duration_ns) = u64::try_from(event.duration.unwrap_or(0)) else {
-            self.drops
+            self.losses
                 .add(LossReason::Skipped, "events that end before they start", 1);
             return None;
         };
@@ -287,15 +289,15 @@ impl<'a> Part<'a> {
             Some(Err(_)) | None => 0,
         };
         if event.arguments.correlation.is_some_and(|id| id > i64::from(u32::MAX)) {
-            self.drops
+            self.losses
                 .add(LossReason::Truncated, "correlation ids of more than 32 bits", 1);
         }
         self.correlated |= correlation != 0 && category.is_gpu_work();
         let common = flopwatch_model::Event {
-            start_ns: start.cast_unsigned() ^ BIAS,
+            start_ns: start.cast_unsigned() ^ TIME_BIAS,
             duration_ns,
-            row,
-            name,
+            row: RowId::new(row),
+            name: NameId::new(name),
             correlation,
         };
         push(&mut columns.events, common, category, event);
@@ -304,10 +306,10 @@ impl<'a> Part<'a> {
         if let Some(bytes) = bytes
             && category.optional_columns().contains(&ColumnId::Bytes)
         {
-            self.further.push((ColumnId::Bytes, Said::Number(bytes)));
+            self.extra.push((ColumnId::Bytes, ExtraValue::Number(bytes)));
         }
-        if !self.further.is_empty() {
-            columns.say(category, &self.further);
+        if !self.extra.is_empty() {
+            columns.set_columns(category, &self.extra);
         }
         Some((category, columns.events.len().saturating_sub(1)))
     }
@@ -322,8 +324,8 @@ pub(super) fn no_events(category: Category) -> Events {
     events
 }
 
-/// The optional columns that most events fill, in this order, behind those that the category always has. What few events have comes
-/// as [`Further`].
+/// The optional columns that most events fill, in this order, behind those that the category always
+/// has. What few events have comes as [`ExtraColumns`].
 fn optional_columns(category: Category) -> &'static [ColumnId] {
     match category {
         Category::CpuOp => &[ColumnId::ForwardThread],
@@ -344,7 +346,8 @@ fn size(value: Option<i64>) -> u64 {
         .unwrap_or(ColumnId::NO_SIZE)
 }
 
-/// Appends the event with its category's own values in the order of [`Category::columns`] and [`optional_columns`].
+/// Appends the event with its category's own values in the order of [`Category::columns`] and
+/// [`optional_columns`].
 fn push(events: &mut Events, common: flopwatch_model::Event, category: Category, event: &Event<'_>) {
     let arguments = &event.arguments;
     let external = positive(arguments.external_id);
@@ -396,7 +399,8 @@ fn push(events: &mut Events, common: flopwatch_model::Event, category: Category,
     }
 }
 
-/// The kinds of activity as Kineto names them, as it did in 2021, and as converters of nsys reports do.
+/// The kinds of activity as Kineto names them, as it did in 2021, and as converters of nsys reports
+/// do.
 fn category(event: &Event<'_>) -> Category {
     match event.category {
         // What Meta's accelerator runs is its kernels.
@@ -477,8 +481,9 @@ fn row_key<'a>(category: Category, event: &Event<'a>, behind: Id<'a>) -> RowKey<
     key
 }
 
-/// Where an event may begin at or behind `from`: a brace behind a comma or bracket, with a member that events have. Where there
-/// is none, close to the end, so that one which has only just begun is found when more text comes.
+/// Where an event may begin at or behind `from`: a brace behind a comma or bracket, with a member
+/// that events have. Where there is none, close to the end, so that one which has only just begun
+/// is found when more text comes.
 pub(super) fn next_event(text: &[u8], from: usize) -> usize {
     const MEMBERS: [&[u8]; 9] = [
         b"\"ph\"",

@@ -9,7 +9,7 @@ use flopwatch_model::{Category, LossReason, count};
 
 /// Half of a range, by numbers that hold for the whole trace.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OwnEdge {
+pub(super) struct OwnedEdge {
     thread: u32,
     at: i64,
     /// [`None`] of an end that says no name.
@@ -18,17 +18,17 @@ pub(super) struct OwnEdge {
     begun: Option<(Category, usize)>,
 }
 
-/// A range whose end is looked for.
+/// A range whose end was not found yet.
 #[derive(Debug, Clone, Copy)]
-struct Begun {
+struct OpenRange {
     name: Option<u32>,
     at: i64,
-    place: (Category, usize),
+    event: (Category, usize),
 }
 
 /// How many ranges around the innermost one an end may belong to: those of a thread nest but for a
 /// few.
-const DEEPEST: usize = 64;
+const MAX_OPEN_RANGES: usize = 64;
 
 impl Gather<'_> {
     /// Keeps the edges of a part, before whose events there were so many of each category.
@@ -48,7 +48,7 @@ impl Gather<'_> {
                 let first = before.get(&category).copied().unwrap_or(0);
                 (category, first.saturating_add(at))
             });
-            self.edges.push(OwnEdge {
+            self.edges.push(OwnedEdge {
                 thread,
                 at: edge.at,
                 name,
@@ -75,15 +75,15 @@ impl Gather<'_> {
         edges.sort_by_key(|edge| (edge.thread, edge.at));
         let last = edges.iter().map(|edge| edge.at).max().unwrap_or(0);
         let (mut endless, mut beginless): (u64, u64) = (0, 0);
-        let mut open: Vec<Begun> = Vec::new();
+        let mut open: Vec<OpenRange> = Vec::new();
         for thread in edges.chunk_by(|a, b| a.thread == b.thread) {
             for edge in thread {
-                if let Some(place) = edge.begun {
-                    let OwnEdge { name, at, .. } = *edge;
-                    open.push(Begun { name, at, place });
+                if let Some(event) = edge.begun {
+                    let OwnedEdge { name, at, .. } = *edge;
+                    open.push(OpenRange { name, at, event });
                     continue;
                 }
-                let mut around = open.iter().rev().take(DEEPEST);
+                let mut around = open.iter().rev().take(MAX_OPEN_RANGES);
                 let named = edge.name.and_then(|name| around.position(|of| of.name == Some(name)));
                 let Some(at) = open.len().checked_sub(1 + named.unwrap_or(0)) else {
                     beginless += 1;
@@ -102,12 +102,12 @@ impl Gather<'_> {
             (LossReason::Skipped, "ends of ranges that did not begin", beginless),
         ];
         for (reason, what, count) in losses {
-            self.capture.drops.add(reason, what, count);
+            self.capture.losses.add(reason, what, count);
         }
     }
 
-    fn end_range(&mut self, begun: Begun, end: i64) {
-        let (category, at) = begun.place;
+    fn end_range(&mut self, begun: OpenRange, end: i64) {
+        let (category, at) = begun.event;
         let events = self.capture.events.get_mut(&category);
         if let Some(duration) = events.and_then(|events| events.duration_ns.get_mut(at)) {
             *duration = end.abs_diff(begun.at);

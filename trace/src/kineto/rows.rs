@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::event::Id;
-use super::gather::{Gather, OwnId, OwnRow};
+use super::gather::{Gather, OwnedId, OwnedRow};
 use super::json::unescape;
 use super::owners::group;
 use super::part::is_of_gpu;
@@ -11,11 +11,11 @@ use flopwatch_model::{LossReason, Row, index};
 
 /// Numbers of what a trace names by texts, or by numbers that do not tell one from the other.
 struct Numbers {
-    processes: BTreeMap<OwnId, u32>,
+    processes: BTreeMap<OwnedId, u32>,
     /// The device that the events of a process are on, where they say a single one.
-    devices: BTreeMap<OwnId, Option<u32>>,
+    devices: BTreeMap<OwnedId, Option<u32>>,
     /// Which capture of those that were merged a process belongs to; the first where there is one.
-    captures: BTreeMap<OwnId, u32>,
+    captures: BTreeMap<OwnedId, u32>,
 }
 
 impl Gather<'_> {
@@ -28,7 +28,7 @@ impl Gather<'_> {
         }
         let keys = std::mem::take(&mut self.rows);
         for key in &keys {
-            let own = self.own.as_ref();
+            let own = self.writer_metadata.as_ref();
             let own = own.and_then(|own| own.rows.get(&(key.process.clone(), key.thread.clone())));
             let row = own.cloned().unwrap_or_else(|| self.row_of(key, &numbers));
             let label = self.publishable(&row.label);
@@ -37,11 +37,11 @@ impl Gather<'_> {
         self.rows = keys;
         if numbers.captures.values().any(|capture| *capture > 0) {
             let what = "GPUs of one number taken for several, by the names of their processes";
-            self.lose(LossReason::Inferred, what);
+            self.count_loss(LossReason::Inferred, what);
         }
     }
 
-    fn row_of(&self, key: &OwnRow, numbers: &Numbers) -> Row {
+    fn row_of(&self, key: &OwnedRow, numbers: &Numbers) -> Row {
         let of_gpu = is_of_gpu(key.track);
         let process = if of_gpu { &key.owner } else { &key.process };
         let device = of_gpu.then(|| numbers.device(key)).flatten();
@@ -54,15 +54,15 @@ impl Gather<'_> {
             context: key.context,
             stream: key.stream,
             thread: match &key.thread {
-                OwnId::Number(number) if !of_gpu => u64::try_from(*number).ok(),
-                OwnId::Number(_) | OwnId::None | OwnId::Text(_) => None,
+                OwnedId::Number(number) if !of_gpu => u64::try_from(*number).ok(),
+                OwnedId::Number(_) | OwnedId::None | OwnedId::Text(_) => None,
             },
             label: self.label(key, process, device),
         }
     }
 
     fn numbers(&self) -> Numbers {
-        let of_row = |row: &OwnRow| {
+        let of_row = |row: &OwnedRow| {
             let is_of_gpu = is_of_gpu(row.track);
             if is_of_gpu {
                 row.owner.clone()
@@ -72,7 +72,7 @@ impl Gather<'_> {
         };
         let of_rows = self.rows.iter().map(of_row);
         let processes = processes(of_rows.chain(self.allocating.list.iter().cloned()).collect());
-        let mut devices: BTreeMap<OwnId, Option<u32>> = BTreeMap::new();
+        let mut devices: BTreeMap<OwnedId, Option<u32>> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.device.is_some()) {
             let known = devices.entry(row.process.clone()).or_insert(row.device);
             *known = known.filter(|known| Some(*known) == row.device);
@@ -88,31 +88,31 @@ impl Gather<'_> {
 
     /// The captures that processes belong to, where GPUs of several of them have one number and
     /// names of their own.
-    fn captures(&self, numbers: &Numbers) -> BTreeMap<OwnId, u32> {
+    fn captures(&self, numbers: &Numbers) -> BTreeMap<OwnedId, u32> {
         // By the device's number: the names that it has, and for each whose it is.
-        let mut named: BTreeMap<u32, BTreeMap<&OwnId, BTreeSet<&OwnId>>> = BTreeMap::new();
+        let mut named: BTreeMap<u32, BTreeMap<&OwnedId, BTreeSet<&OwnedId>>> = BTreeMap::new();
         let gpus = || {
             self.rows
                 .iter()
-                .filter(|row| is_of_gpu(row.track) && row.owner != OwnId::None)
+                .filter(|row| is_of_gpu(row.track) && row.owner != OwnedId::None)
         };
         let on_cpu = self.rows.iter().filter(|row| !is_of_gpu(row.track));
-        let programs: BTreeSet<&OwnId> = on_cpu.map(|row| &row.process).collect();
+        let programs: BTreeSet<&OwnedId> = on_cpu.map(|row| &row.process).collect();
         for row in gpus().filter(|row| !programs.contains(&row.process)) {
             if let Some(device) = numbers.device(row) {
                 let owners = named.entry(device).or_default().entry(&row.process).or_default();
                 owners.insert(&row.owner);
             }
         }
-        let is_of_several = |names: &BTreeMap<&OwnId, BTreeSet<&OwnId>>| {
-            let owners: BTreeSet<&BTreeSet<&OwnId>> = names.values().collect();
+        let is_of_several = |names: &BTreeMap<&OwnedId, BTreeSet<&OwnedId>>| {
+            let owners: BTreeSet<&BTreeSet<&OwnedId>> = names.values().collect();
             owners.len() > 1
         };
         if !named.values().any(is_of_several) {
             return BTreeMap::new();
         }
-        let owners: BTreeSet<&OwnId> = gpus().map(|row| &row.owner).collect();
-        let mut sides: BTreeMap<(&[u8], Option<&OwnId>), u32> = BTreeMap::new();
+        let owners: BTreeSet<&OwnedId> = gpus().map(|row| &row.owner).collect();
+        let mut sides: BTreeMap<(&[u8], Option<&OwnedId>), u32> = BTreeMap::new();
         let mut captures = BTreeMap::new();
         for owner in owners {
             let group = group(owner);
@@ -132,17 +132,17 @@ impl Gather<'_> {
         captures
     }
 
-    fn label(&self, key: &OwnRow, process: &OwnId, device: Option<u32>) -> String {
+    fn label(&self, key: &OwnedRow, process: &OwnedId, device: Option<u32>) -> String {
         let program = self.processes.get(process).map(String::as_str);
         let process_label = match process {
-            OwnId::Number(number) => format!("{} ({number})", program.unwrap_or("process")),
-            OwnId::Text(raw) => {
+            OwnedId::Number(number) => format!("{} ({number})", program.unwrap_or("process")),
+            OwnedId::Text(raw) => {
                 let text = unescape(raw);
                 // A text without a number is a name of its own.
                 let program = program.filter(|_| process.borrow().trailing_number().is_some());
                 program.map_or_else(|| text.clone(), |program| format!("{program} ({text})"))
             }
-            OwnId::None => "process".to_owned(),
+            OwnedId::None => "process".to_owned(),
         };
         if is_of_gpu(key.track) {
             let device = device.map_or_else(|| "?".to_owned(), |device| device.to_string());
@@ -152,9 +152,9 @@ impl Gather<'_> {
             return format!("{process_label} GPU {device} {stream}");
         }
         let thread = match &key.thread {
-            OwnId::Number(number) => format!("thread {number}"),
-            OwnId::Text(raw) => unescape(raw),
-            OwnId::None => return process_label,
+            OwnedId::Number(number) => format!("thread {number}"),
+            OwnedId::Text(raw) => unescape(raw),
+            OwnedId::None => return process_label,
         };
         match self.threads.get(&(key.process.clone(), key.thread.clone())) {
             // Kineto's own names of threads, `thread 24610 (python)`, say nothing more.
@@ -165,13 +165,13 @@ impl Gather<'_> {
 }
 
 impl Numbers {
-    fn process(&self, process: &OwnId) -> u32 {
+    fn process(&self, process: &OwnedId) -> u32 {
         self.processes.get(process).copied().unwrap_or(0)
     }
 
     /// The device of a GPU's row: what its events say, else what others of its process say, else
     /// the number of its process.
-    fn device(&self, row: &OwnRow) -> Option<u32> {
+    fn device(&self, row: &OwnedRow) -> Option<u32> {
         let of_process = || self.devices.get(&row.process).copied().flatten();
         row.device.or_else(of_process).or_else(|| number(row.process.borrow()))
     }
@@ -179,16 +179,16 @@ impl Numbers {
 
 /// A number for each process: its own, else the one at the end of its name, else the next that no
 /// other has; 0 for none.
-fn processes(all: BTreeSet<OwnId>) -> BTreeMap<OwnId, u32> {
-    let mut numbers: BTreeMap<OwnId, u32> = BTreeMap::new();
+fn processes(all: BTreeSet<OwnedId>) -> BTreeMap<OwnedId, u32> {
+    let mut numbers: BTreeMap<OwnedId, u32> = BTreeMap::new();
     let mut taken = BTreeSet::from([0]);
     let mut named = Vec::new();
     for process in all {
-        let number = number(process.borrow()).filter(|_| matches!(process, OwnId::Number(_)));
+        let number = number(process.borrow()).filter(|_| matches!(process, OwnedId::Number(_)));
         if let Some(number) = number {
             taken.insert(number);
             numbers.insert(process, number);
-        } else if process != OwnId::None {
+        } else if process != OwnedId::None {
             named.push(process);
         }
     }
@@ -221,21 +221,21 @@ mod tests {
 
     #[test]
     fn each_process_has_a_number_that_no_other_has() {
-        let text = |text: &str| OwnId::Text(text.as_bytes().to_vec());
+        let text = |text: &str| OwnedId::Text(text.as_bytes().to_vec());
         let all = [
-            OwnId::Number(7),
-            OwnId::Number(0),
-            OwnId::Number(-4),
+            OwnedId::Number(7),
+            OwnedId::Number(0),
+            OwnedId::Number(-4),
             text("[TP00] 7"),
             text("[TP01] 9"),
             text("Host 0"),
             text("Spans"),
-            OwnId::None,
+            OwnedId::None,
         ];
         let numbers = processes(all.into_iter().collect());
-        let number = |process: &OwnId| numbers[process];
-        assert_eq!(number(&OwnId::Number(7)), 7);
-        assert_eq!(number(&OwnId::Number(0)), 0);
+        let number = |process: &OwnedId| numbers[process];
+        assert_eq!(number(&OwnedId::Number(7)), 7);
+        assert_eq!(number(&OwnedId::Number(0)), 0);
         assert_eq!(number(&text("[TP01] 9")), 9);
         let of_their_own: BTreeSet<u32> = numbers.values().copied().collect();
         assert_eq!(of_their_own, BTreeSet::from([0, 1, 2, 3, 4, 7, 9]));

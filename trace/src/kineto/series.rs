@@ -6,11 +6,11 @@ use super::Failure;
 use super::event::{Event, Id};
 use super::gather::Gather;
 use super::json::{Cursor, unescape};
-use super::part::BIAS;
+use super::part::TIME_BIAS;
 use flopwatch_model::{Allocation, CounterSeries, LossReason};
 
 /// Letters of a name in a file.
-const LONGEST: usize = 128;
+const MAX_NAME_CHARACTERS: usize = 128;
 
 /// Source of what Kineto counts.
 const SOURCE: &str = "kineto";
@@ -122,7 +122,7 @@ impl Gather<'_> {
             Id::None => Of::Device("unknown".to_owned()),
         };
         // A trace of ours names a series by its three names; each has no space in it.
-        let own = self.own.as_ref().and_then(|_| of_three(event.name));
+        let own = self.writer_metadata.as_ref().and_then(|_| of_three(event.name));
         let counter = self.file_name(event.name);
         let mut cursor = Cursor::new(event.members, 0);
         let Ok(true) = cursor.enter(b'{', b'}') else {
@@ -140,7 +140,7 @@ impl Gather<'_> {
                 (Key { source, of, metric }, String::new())
             };
             if matches!(cursor.token(), Ok(b'{' | b'[')) {
-                self.lose(LossReason::Skipped, "samples that are no numbers");
+                self.count_loss(LossReason::Skipped, "samples that are no numbers");
                 if cursor.value().is_err() {
                     break;
                 }
@@ -173,7 +173,7 @@ impl Gather<'_> {
             Id::None | Id::Text(_) => None,
         };
         self.capture.allocations.push(Allocation {
-            t_ns: at.cast_unsigned() ^ BIAS,
+            t_ns: at.cast_unsigned() ^ TIME_BIAS,
             process,
             thread,
             correlation: 0,
@@ -189,7 +189,7 @@ impl Gather<'_> {
 
     fn push(&mut self, key: Key, unit: &str, at: i64, value: &str) -> Result<(), Failure> {
         let Some(value) = value.parse::<f64>().ok().filter(|value| value.is_finite()) else {
-            self.lose(LossReason::Skipped, "samples that are no numbers");
+            self.count_loss(LossReason::Skipped, "samples that are no numbers");
             return Ok(());
         };
         if !self.series.0.contains_key(&key) {
@@ -239,6 +239,6 @@ fn of_three(name: &[u8]) -> Option<[&[u8]; 3]> {
 }
 
 fn clipped(mut name: String) -> String {
-    name.truncate(LONGEST);
+    name.truncate(MAX_NAME_CHARACTERS);
     name
 }

@@ -155,12 +155,12 @@ impl<'a> Profiles<'a> {
     /// A record of the raw page: all metrics of a launch.
     fn raw(&mut self, at: &Columns<'_>, units: &[String]) -> Result<(), Failure> {
         let Some(id) = self.launch(at)? else { return Ok(()) };
-        for (place, column) in at.columns.iter().enumerate() {
-            let value = at.record.get(place).unwrap_or_default();
+        for (position, column) in at.columns.iter().enumerate() {
+            let value = at.record.get(position).unwrap_or_default();
             if value.is_empty() || LAUNCH.contains(&column.as_str()) {
                 continue;
             }
-            let unit = units.get(place).map_or("", String::as_str);
+            let unit = units.get(position).map_or("", String::as_str);
             self.metric(id, column, value, unit)?;
         }
         let Some(profile) = self.launches.get_mut(&id) else {
@@ -189,7 +189,7 @@ impl<'a> Profiles<'a> {
     fn launch(&mut self, at: &Columns<'_>) -> Result<Option<u64>, Failure> {
         let Ok(id) = at.text("ID").parse::<u64>() else {
             self.capture
-                .drops
+                .losses
                 .add(LossReason::Skipped, "records without a number of a launch", 1);
             return Ok(None);
         };
@@ -312,7 +312,7 @@ impl<'a> Profiles<'a> {
 
     /// Counts what is not kept.
     pub(super) fn leave_out(&mut self, what: &str, count: u64) {
-        self.capture.drops.add(LossReason::Unsupported, what, count);
+        self.capture.losses.add(LossReason::Unsupported, what, count);
     }
 
     /// Adds a launch of that name, numbered as the report's next one; gives its number.
@@ -417,8 +417,10 @@ struct Columns<'a> {
 
 impl<'a> Columns<'a> {
     fn text(&self, column: &str) -> &'a str {
-        let place = self.columns.iter().position(|known| known == column);
-        place.and_then(|place| self.record.get(place)).unwrap_or_default()
+        let position = self.columns.iter().position(|known| known == column);
+        position
+            .and_then(|position| self.record.get(position))
+            .unwrap_or_default()
     }
 }
 

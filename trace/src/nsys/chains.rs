@@ -28,9 +28,9 @@ impl Chain {
     }
 
     /// Adds the caller of the frame before; those behind the innermost
-    /// [`MOST_FRAMES`](CallStacks::MOST_FRAMES) are left out.
+    /// [`MAX_FRAMES`](CallStacks::MAX_FRAMES) are left out.
     pub(super) fn push(&mut self, frame: Frame) {
-        if self.frames.len() < CallStacks::MOST_FRAMES {
+        if self.frames.len() < CallStacks::MAX_FRAMES {
             self.frames.push(frame);
         } else {
             self.left_out += 1;
@@ -154,9 +154,9 @@ mod tests {
         let symbols: Vec<u64> = (0..1_000_000).collect();
         let mut chains = Chains::default();
         let number = chains.number(&chain(&symbols));
-        assert_eq!(index(number), CallStacks::MOST_FRAMES);
+        assert_eq!(index(number), CallStacks::MAX_FRAMES);
         let (left_out, frames, stacks) = chains.into_parts();
-        assert_eq!(left_out, 1_000_000 - count(CallStacks::MOST_FRAMES));
+        assert_eq!(left_out, 1_000_000 - count(CallStacks::MAX_FRAMES));
         let innermost = stacks.last().and_then(|stack| frames.get(index(stack.frame)));
         assert_eq!(innermost.and_then(|frame| frame.symbol), Some(0));
     }

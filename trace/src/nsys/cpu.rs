@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::gather::{Hand, NONE, Note, Own, Plan, Slot, Told, too_many_rows};
+use super::gather::{NO_CLASS, NvtxNames, OptionalColumn, PieceSummary, Plan, Slot, WorkerState, too_many_rows};
 use super::keys::RowWords;
 use super::names::{NameKey, Text};
 use super::tables::Piece;
@@ -16,7 +16,8 @@ const NVTX: &str = "NVTX_EVENTS";
 /// The tables that are read here.
 pub(super) const TABLES: &[&str] = &[RUNTIME, OSRT, NVTX];
 
-/// `eventClass` of calls (`ENUM_NSYS_EVENT_CLASS`): CUDA runtime and driver; operating system functions.
+/// `eventClass` of calls (`ENUM_NSYS_EVENT_CLASS`): CUDA runtime and driver; operating system
+/// functions.
 const API_CALLS: [u32; 2] = [0, 1];
 const OS_CALLS: [u32; 1] = [27];
 
@@ -36,7 +37,8 @@ pub(super) struct Descriptions {
     pub(super) range_categories: HashMap<RangeCategoryKey, Text>,
 }
 
-/// `eventType` of NVTX rows (`ENUM_NSYS_EVENT_TYPE`). Ranges arrive finished, as 59 and 60, or imported from text, as 70, 71.
+/// `eventType` of NVTX rows (`ENUM_NSYS_EVENT_TYPE`). Ranges arrive finished, as 59 and 60, or
+/// imported from text, as 70, 71.
 const MARK: u32 = 34;
 const PUSH_POP_RANGE: [u32; 2] = [59, 70];
 const START_END_RANGE: [u32; 2] = [60, 71];
@@ -45,7 +47,7 @@ const CATEGORY_NAME: u32 = 33;
 /// Rows that describe others: category and thread names, domains coming and going.
 const DESCRIPTIONS: [u32; 4] = [CATEGORY_NAME, 39, DOMAIN_CREATE, 76];
 
-fn calling([thread, ..]: RowWords) -> RowKey {
+fn calling_row([thread, ..]: RowWords) -> RowKey {
     RowKey::Thread {
         track: Track::CudaApi,
         thread: GlobalId(thread),
@@ -61,14 +63,15 @@ fn calling_system([thread, ..]: RowWords) -> RowKey {
 
 impl Reader<'_> {
     pub(super) fn read_api_calls(&mut self) -> Result<(), Failure> {
-        self.read_calls(RUNTIME, Category::CudaApi, calling, &API_CALLS)
+        self.read_calls(RUNTIME, Category::CudaApi, calling_row, &API_CALLS)
     }
 
     pub(super) fn read_os_calls(&mut self) -> Result<(), Failure> {
         self.read_calls(OSRT, Category::OsRuntime, calling_system, &OS_CALLS)
     }
 
-    /// Reads the rows of these event classes; the rest of the table are notes of the profiler about itself.
+    /// Reads the rows of these event classes; the rest of the table are notes of the profiler about
+    /// itself.
     fn read_calls(
         &mut self,
         name: &str,
@@ -84,10 +87,10 @@ impl Reader<'_> {
         table.must_have("globalTid")?;
         table.must_have("nameId")?;
         // A table that does not tell classes apart holds calls alone.
-        let told = table.has("eventClass");
+        let has_classes = table.has("eventClass");
         let returns = category == Category::CudaApi && table.has("returnValue");
         let mut numbers = vec!["correlationId", "globalTid", "nameId"];
-        numbers.extend(told.then_some("eventClass"));
+        numbers.extend(has_classes.then_some("eventClass"));
         numbers.extend(returns.then_some("returnValue"));
         let plan = Plan {
             categories: &[category],
@@ -98,47 +101,48 @@ impl Reader<'_> {
             open_ends: true,
             unsupported: &|class| format!("{name}: events of class {class}"),
         };
-        let fill = |hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>| {
+        let fill = |worker: &mut WorkerState, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>| {
             let count = slot.rows();
             piece.read("correlationId", slot.correlation)?;
-            if let Some(Own::U32(values)) = slot.own.first_mut() {
+            if let Some(OptionalColumn::U32(values)) = slot.own.first_mut() {
                 piece.read("returnValue", values)?;
             }
-            for words in &mut hand.words {
+            for words in &mut worker.words {
                 words.resize(count, 0);
             }
-            hand.kinds.clear();
-            hand.kinds.resize(count, classes.first().copied().unwrap_or(0));
-            if told {
-                piece.read("eventClass", &mut hand.kinds)?;
+            worker.kinds.clear();
+            worker.kinds.resize(count, classes.first().copied().unwrap_or(0));
+            if has_classes {
+                piece.read("eventClass", &mut worker.kinds)?;
             }
-            let [threads, ids, ..] = &mut hand.words;
+            let [threads, ids, ..] = &mut worker.words;
             piece.read_ids("globalTid", threads)?;
             piece.read("nameId", ids)?;
-            let mut note = Note::default();
+            let mut summary = PieceSummary::default();
             for at in 0..count {
-                let kind = hand.kinds.get(at).copied().unwrap_or_default();
-                let [threads, ids, ..] = &hand.words;
+                let kind = worker.kinds.get(at).copied().unwrap_or_default();
+                let [threads, ids, ..] = &worker.words;
                 let (thread, id) = (threads.get(at), ids.get(at));
                 let (thread, id) = (thread.copied().unwrap_or(0), id.copied().unwrap_or(0));
                 // A thread of notes alone has no row.
                 if !classes.contains(&kind) {
-                    *note.unsupported.entry(kind).or_default() += 1;
-                    note.mixed = true;
-                    set(slot.class, at, NONE);
+                    *summary.unsupported.entry(kind).or_default() += 1;
+                    summary.mixed = true;
+                    set(slot.class, at, NO_CLASS);
                     continue;
                 }
-                set(slot.row, at, row_of(hand, name, slot.piece, thread)?);
-                if let Some(names) = hand.names.first_mut() {
+                set(slot.row, at, row_of(worker, name, slot.piece, thread)?);
+                if let Some(names) = worker.names.first_mut() {
                     set(slot.name, at, names.of_id(slot.piece, id));
                 }
             }
-            Ok(note)
+            Ok(summary)
         };
         self.gather(&table, &plan, fill).map(drop)
     }
 
-    /// Reads push/pop and start/end ranges; counts marks and the rest. Gives the names of the domains and categories.
+    /// Reads push/pop and start/end ranges; counts marks and the rest. Gives the names of the
+    /// domains and categories.
     pub(super) fn read_ranges(&mut self) -> Result<Descriptions, Failure> {
         let mut described = Descriptions::default();
         let Some(table) = self.table(NVTX)? else {
@@ -165,7 +169,7 @@ impl Reader<'_> {
                 kind => format!("NVTX events of type {kind}"),
             },
         };
-        let Told {
+        let NvtxNames {
             domains,
             range_categories,
         } = self.gather(&table, &plan, fill_ranges)?;
@@ -191,9 +195,9 @@ impl Reader<'_> {
     }
 }
 
-fn row_of(hand: &mut Hand, table: &str, piece: usize, thread: u64) -> Result<u32, Failure> {
-    let number = hand.rows.number(piece, [thread, 0, 0, 0], hand.most_rows);
-    number.ok_or_else(|| too_many_rows(table, hand.most_rows))
+fn row_of(worker: &mut WorkerState, table: &str, piece: usize, thread: u64) -> Result<u32, Failure> {
+    let number = worker.rows.number(piece, [thread, 0, 0, 0], worker.most_rows);
+    number.ok_or_else(|| too_many_rows(table, worker.most_rows))
 }
 
 fn too_many_domains(limit: u32) -> Failure {
@@ -204,31 +208,41 @@ fn too_many_domains(limit: u32) -> Failure {
     }
 }
 
-fn fill_ranges(hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<Note, Failure> {
+fn fill_ranges(
+    worker: &mut WorkerState,
+    piece: &mut Piece<'_, '_>,
+    slot: &mut Slot<'_>,
+) -> Result<PieceSummary, Failure> {
     let count = slot.rows();
-    for words in &mut hand.words {
+    for words in &mut worker.words {
         words.resize(count, 0);
     }
-    hand.kinds.resize(count, 0);
-    piece.read("eventType", &mut hand.kinds)?;
-    let [threads, domain_ids, text_ids, _] = &mut hand.words;
+    worker.kinds.resize(count, 0);
+    piece.read("eventType", &mut worker.kinds)?;
+    let [threads, domain_ids, text_ids, _] = &mut worker.words;
     piece.read_ids("globalTid", threads)?;
     piece.read("domainId", domain_ids)?;
     piece.read("textId", text_ids)?;
     piece.texts("text")?;
-    let [Own::U32(colors), Own::U32(styles), Own::U32(categories), ..] = &mut slot.own[..] else {
-        return Ok(Note::default());
+    let [
+        OptionalColumn::U32(colors),
+        OptionalColumn::U32(styles),
+        OptionalColumn::U32(categories),
+        ..,
+    ] = &mut slot.own[..]
+    else {
+        return Ok(PieceSummary::default());
     };
     piece.read("color", colors)?;
     piece.read("category", categories)?;
-    let mut note = Note::default();
+    let mut summary = PieceSummary::default();
     for at in 0..count {
         let word = |words: &[u64]| words.get(at).copied().unwrap_or(0);
-        let [threads, domain_ids, text_ids, _] = &hand.words;
+        let [threads, domain_ids, text_ids, _] = &worker.words;
         let (thread, domain, text_id) = (word(threads), word(domain_ids), word(text_ids));
         let id = GlobalId(thread);
         let domain = (id.machine(), id.process(), domain);
-        let kind = hand.kinds.get(at).copied().unwrap_or(0);
+        let kind = worker.kinds.get(at).copied().unwrap_or(0);
         let style = match kind {
             kind if PUSH_POP_RANGE.contains(&kind) => 0,
             kind if START_END_RANGE.contains(&kind) => 1,
@@ -236,39 +250,39 @@ fn fill_ranges(hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) 
                 if kind == DOMAIN_CREATE || kind == CATEGORY_NAME {
                     let text = text(piece.text(at)?, text_id);
                     if let Text::Inline(text) = &text {
-                        hand.strings.take(NVTX, text)?;
+                        worker.strings.take(NVTX, text)?;
                     }
-                    if note.domains.len().max(note.range_categories.len()) >= index(hand.most_rows) {
-                        return Err(too_many_domains(hand.most_rows));
+                    if summary.domains.len().max(summary.range_categories.len()) >= index(worker.most_rows) {
+                        return Err(too_many_domains(worker.most_rows));
                     }
                     if kind == DOMAIN_CREATE {
-                        note.domains.push((domain, text));
+                        summary.domains.push((domain, text));
                     } else {
                         let category = categories.get(at).copied().unwrap_or(0);
-                        note.range_categories.push(((domain, category), text));
+                        summary.range_categories.push(((domain, category), text));
                     }
                 } else if !DESCRIPTIONS.contains(&kind) {
-                    *note.unsupported.entry(kind).or_default() += 1;
+                    *summary.unsupported.entry(kind).or_default() += 1;
                 }
-                note.mixed = true;
-                set(slot.class, at, NONE);
+                summary.mixed = true;
+                set(slot.class, at, NO_CLASS);
                 continue;
             }
         };
-        set(slot.row, at, row_of(hand, NVTX, slot.piece, thread)?);
+        set(slot.row, at, row_of(worker, NVTX, slot.piece, thread)?);
         set(styles, at, style);
         let bytes = piece.text(at)?;
-        if let Some(names) = hand.names.first_mut() {
+        if let Some(names) = worker.names.first_mut() {
             let number = if bytes.is_empty() {
                 let (text, domain) = (text(bytes, text_id), Some(domain));
                 names.of_key(slot.piece, NameKey { text, domain })
             } else {
-                names.of_text(slot.piece, domain, bytes, NVTX, &mut hand.strings)?
+                names.of_text(slot.piece, domain, bytes, NVTX, &mut worker.strings)?
             };
             set(slot.name, at, number);
         }
     }
-    Ok(note)
+    Ok(summary)
 }
 
 fn text(bytes: &[u8], id: u64) -> Text {

@@ -1,6 +1,8 @@
-//! A table of events, read by every core: each takes a piece of the rows and writes it to its place in the columns.
+//! A table of events, read by every core: each takes a piece of the rows and writes it to its place
+//! in the columns.
 
 use std::collections::BTreeMap;
+use std::convert::identity;
 
 use rayon::prelude::*;
 
@@ -8,30 +10,31 @@ use super::cpu::{DomainKey, RangeCategoryKey};
 use super::keys::{NameNumbers, RowNumbers, RowWords, settle};
 use super::names::Text;
 use super::tables::{Piece, Table};
-use super::{BIAS, Failure, Reader, RowKey};
+use super::{Failure, Reader, RowKey, TIME_BIAS};
 use crate::hdf5_io::StringBudget;
 use crate::limits::ReadLimits;
-use flopwatch_model::{Category, Column, ColumnId, Events, LossReason, Values, index};
+use flopwatch_model::{Category, Column, ColumnId, Events, LossReason, NameId, RowId, Values, index};
 
 /// Rows of a table whose columns are made at once.
-const MOST_ROWS: usize = 1 << 24;
+const MAX_ROWS: usize = 1 << 24;
 
 /// Columns that every table of events has.
 const TIMES: [&str; 2] = ["start", "end"];
 
 /// Class of a row that is no event of any category.
-pub(super) const NONE: u8 = u8::MAX;
+pub(super) const NO_CLASS: u8 = u8::MAX;
 
-/// What is known of a table before it is read.
+/// The description of a table by which it is read.
 pub(super) struct Plan<'a> {
     /// Its categories: the class of a row is its place among them.
     pub(super) categories: &'a [Category],
-    /// The columns of which the categories do not always have one, and which the table fills. Those that say nothing are left out
-    /// at the end.
+    /// The columns of which the categories do not always have one, and which the table fills. Those
+    /// that say nothing are left out at the end.
     pub(super) optional: &'a [ColumnId],
-    /// The columns of numbers that are read of each row beside the times: a container that reads row by row takes all at once.
+    /// The columns of numbers that are read of each row beside the times: a container that reads
+    /// row by row takes all at once.
     pub(super) numbers: &'a [&'a str],
-    /// The same of strings.
+    /// The columns of strings that are read of each row.
     pub(super) texts: &'a [&'a str],
     /// What a row of the timeline is that has these words.
     pub(super) row: fn(RowWords) -> RowKey,
@@ -43,7 +46,7 @@ pub(super) struct Plan<'a> {
 
 /// A column of a category in a piece.
 #[derive(Debug)]
-pub(super) enum Own<'a> {
+pub(super) enum OptionalColumn<'a> {
     U32(&'a mut [u32]),
     U64(&'a mut [u64]),
 }
@@ -62,7 +65,7 @@ pub(super) struct Slot<'a> {
     pub(super) correlation: &'a mut [u32],
     /// Class by row.
     pub(super) class: &'a mut [u8],
-    pub(super) own: Vec<Own<'a>>,
+    pub(super) own: Vec<OptionalColumn<'a>>,
 }
 
 impl Slot<'_> {
@@ -72,9 +75,9 @@ impl Slot<'_> {
     }
 }
 
-/// What a core keeps from piece to piece.
+/// The state of a worker thread between pieces of a table.
 #[derive(Debug)]
-pub(super) struct Hand {
+pub(super) struct WorkerState {
     core: usize,
     pub(super) rows: RowNumbers,
     /// Numbers of names, by class of events.
@@ -87,7 +90,7 @@ pub(super) struct Hand {
     times: [Vec<i64>; 2],
 }
 
-impl Hand {
+impl WorkerState {
     fn new(core: usize, classes: usize, limits: &ReadLimits) -> Self {
         Self {
             core,
@@ -111,9 +114,9 @@ pub(super) fn too_many_rows(table: &str, limit: u32) -> Failure {
     }
 }
 
-/// What is to be said of a piece.
+/// Counts and times of a piece of a table, for the table's own sums.
 #[derive(Debug, Default)]
-pub(super) struct Note {
+pub(super) struct PieceSummary {
     core: usize,
     /// Whether some row is not of the first class.
     pub(super) mixed: bool,
@@ -129,20 +132,20 @@ pub(super) struct Note {
     pub(super) range_categories: Vec<(RangeCategoryKey, Text)>,
 }
 
-impl Note {
-    /// Adds where the open events are among those of the first class, of which so many come `before` the piece; gives how many come
-    /// before the next one.
-    fn open_places(&self, class: &[u8], before: usize, open: &mut Vec<usize>) -> usize {
-        let mut places = self.open.iter().peekable();
-        let mut place = before;
+impl PieceSummary {
+    /// Adds where the open events are among those of the first class, of which so many come
+    /// `before` the piece; gives how many come before the next one.
+    fn open_positions(&self, class: &[u8], before: usize, open: &mut Vec<usize>) -> usize {
+        let mut positions = self.open.iter().peekable();
+        let mut position = before;
         for (at, class) in class.iter().enumerate() {
-            let is_open = places.next_if(|open| **open == at).is_some();
+            let is_open = positions.next_if(|open| **open == at).is_some();
             if *class == 0 {
-                open.extend(is_open.then_some(place));
-                place += 1;
+                open.extend(is_open.then_some(position));
+                position += 1;
             }
         }
-        place
+        position
     }
 }
 
@@ -185,10 +188,10 @@ impl Columns {
         let mut own: Vec<_> = self
             .own
             .iter_mut()
-            .map(|(_, values)| -> Box<dyn Iterator<Item = Own<'_>>> {
+            .map(|(_, values)| -> Box<dyn Iterator<Item = OptionalColumn<'_>>> {
                 match values {
-                    Values::U32(values) => Box::new(values.chunks_mut(rows).map(Own::U32)),
-                    Values::U64(values) => Box::new(values.chunks_mut(rows).map(Own::U64)),
+                    Values::U32(values) => Box::new(values.chunks_mut(rows).map(OptionalColumn::U32)),
+                    Values::U64(values) => Box::new(values.chunks_mut(rows).map(OptionalColumn::U64)),
                 }
             })
             .collect();
@@ -222,25 +225,25 @@ fn no_events(category: Category, optional: &[ColumnId]) -> Events {
     events
 }
 
-/// What a table tells of NVTX beside its events.
+/// Names of NVTX domains and categories, which the table of ranges holds beside its events.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct NvtxNames {
     pub(super) domains: Vec<(DomainKey, Text)>,
     pub(super) range_categories: Vec<(RangeCategoryKey, Text)>,
 }
 
 impl Reader<'_> {
-    /// Reads a table of events. `fill` writes everything but the times, class included; its note says what it left out.
-    /// Gives the domains and categories of NVTX that the table tells of.
+    /// Reads a table of events. `fill` writes everything but the times, class included; its note
+    /// says what it left out. Gives the domains and categories of NVTX that the table tells of.
     pub(super) fn gather(
         &mut self,
         table: &Table,
         plan: &Plan<'_>,
-        fill: impl Fn(&mut Hand, &mut Piece<'_, '_>, &mut Slot<'_>) -> Result<Note, Failure> + Sync,
-    ) -> Result<Told, Failure> {
-        let mut told = Told::default();
+        fill: impl Fn(&mut WorkerState, &mut Piece<'_, '_>, &mut Slot<'_>) -> Result<PieceSummary, Failure> + Sync,
+    ) -> Result<NvtxNames, Failure> {
+        let mut nvtx_names = NvtxNames::default();
         let Some(first) = plan.categories.first() else {
-            return Ok(told);
+            return Ok(nvtx_names);
         };
         for column in TIMES {
             table.must_have(column)?;
@@ -248,7 +251,7 @@ impl Reader<'_> {
         let numbers: Vec<&str> = TIMES.iter().chain(plan.numbers).copied().collect();
         table.expect(&numbers, plan.texts);
         let piece_rows = table.piece_rows();
-        let at_once = (MOST_ROWS / piece_rows).max(1).saturating_mul(piece_rows);
+        let at_once = (MAX_ROWS / piece_rows).max(1).saturating_mul(piece_rows);
         let (mut from, mut last) = (0, 0);
         // Which events of the first category, the only one then, had not ended.
         let mut open: Vec<usize> = Vec::new();
@@ -257,50 +260,52 @@ impl Reader<'_> {
             let first_piece = from / piece_rows;
             let mut columns = Columns::new(*first, plan.optional, rows);
             let (limits, classes, open_ends) = (*self.limits, plan.categories.len(), plan.open_ends);
-            let (hands, mut notes) = table.for_each_piece(
+            let (workers, mut summaries) = table.for_each_piece(
                 first_piece,
                 columns.slots(first_piece, piece_rows),
-                |core| Hand::new(core, classes, &limits),
-                |hand, piece, mut slot| {
-                    let mut note = fill(hand, piece, &mut slot)?;
-                    note.core = hand.core;
-                    times(hand, piece, &mut slot, open_ends, &mut note)?;
-                    Ok(note)
+                |core| WorkerState::new(core, classes, &limits),
+                |worker, piece, mut slot| {
+                    let mut summary = fill(worker, piece, &mut slot)?;
+                    summary.core = worker.core;
+                    times(worker, piece, &mut slot, open_ends, &mut summary)?;
+                    Ok(summary)
                 },
             )?;
-            self.settle(table, plan, hands, &notes, &mut columns, piece_rows)?;
-            let mixed = notes.iter().any(|note| note.mixed);
-            let mut place = self.capture.events.get(first).map_or(0, Events::len);
-            for (note, class) in notes.iter_mut().zip(columns.class.chunks(piece_rows)) {
+            self.settle(table, plan, workers, &summaries, &mut columns, piece_rows)?;
+            let mixed = summaries.iter().any(|summary| summary.mixed);
+            let mut position = self.capture.events.get(first).map_or(0, Events::len);
+            for (summary, class) in summaries.iter_mut().zip(columns.class.chunks(piece_rows)) {
                 let backwards = format!("{}: end before start", table.name());
-                self.capture.drops.add(LossReason::Skipped, &backwards, note.backwards);
-                for (number, count) in &note.unsupported {
+                self.capture
+                    .losses
+                    .add(LossReason::Skipped, &backwards, summary.backwards);
+                for (number, count) in &summary.unsupported {
                     let what = (plan.unsupported)(*number);
-                    self.capture.drops.add(LossReason::Unsupported, &what, *count);
+                    self.capture.losses.add(LossReason::Unsupported, &what, *count);
                 }
-                told.domains.append(&mut note.domains);
-                told.range_categories.append(&mut note.range_categories);
-                last = note.last.max(last);
-                place = note.open_places(class, place, &mut open);
+                nvtx_names.domains.append(&mut summary.domains);
+                nvtx_names.range_categories.append(&mut summary.range_categories);
+                last = summary.last.max(last);
+                position = summary.open_positions(class, position, &mut open);
             }
-            let places: Vec<Option<Vec<u32>>> = if mixed {
+            let positions: Vec<Option<Vec<u32>>> = if mixed {
                 let classes: Vec<u8> = (0_u8..).take(plan.categories.len()).collect();
                 classes
                     .into_par_iter()
-                    .map(|class| Some(places(&columns.class, class)))
+                    .map(|class| Some(positions(&columns.class, class)))
                     .collect()
             } else {
                 // All are of the first class.
                 vec![None]
             };
-            for (category, places) in plan.categories.iter().zip(&places) {
+            for (category, positions) in plan.categories.iter().zip(&positions) {
                 let events = no_events(*category, plan.optional);
-                self.keep(table, (*category, events), places.as_deref(), &mut columns)?;
+                self.keep(table, (*category, events), positions.as_deref(), &mut columns)?;
             }
             from += rows;
         }
         self.close(table, *first, &open, last);
-        Ok(told)
+        Ok(nvtx_names)
     }
 
     /// Gives rows and names the numbers that count.
@@ -308,20 +313,22 @@ impl Reader<'_> {
         &mut self,
         table: &Table,
         plan: &Plan<'_>,
-        hands: Vec<Hand>,
-        notes: &[Note],
+        workers: Vec<WorkerState>,
+        summaries: &[PieceSummary],
         columns: &mut Columns,
         piece_rows: usize,
     ) -> Result<(), Failure> {
         let mut rows = Vec::new();
         let mut names: Vec<Vec<_>> = plan.categories.iter().map(|_| Vec::new()).collect();
-        for hand in hands {
-            rows.push(hand.rows.met);
-            for (all, of_core) in names.iter_mut().zip(hand.names) {
-                all.push(of_core.met);
+        for worker in workers {
+            rows.push(worker.rows.first_seen);
+            for (all, of_core) in names.iter_mut().zip(worker.names) {
+                all.push(of_core.first_seen);
             }
         }
-        let rows = settle(rows.into_iter(), |words| self.row(table, (plan.row)(words)))?;
+        let rows = settle(rows.into_iter(), |words| {
+            self.row(table, (plan.row)(words)).map(RowId::number)
+        })?;
         let mut settled = Vec::with_capacity(names.len());
         for (category, names) in plan.categories.iter().zip(names) {
             settled.push(settle(names.into_iter(), |key| self.name(table, *category, key))?);
@@ -330,11 +337,11 @@ impl Reader<'_> {
             .row
             .par_chunks_mut(piece_rows)
             .zip(columns.name.par_chunks_mut(piece_rows));
-        let pieces = keys.zip(columns.class.par_chunks(piece_rows)).zip(notes);
-        pieces.with_min_len(64).for_each(|(((row, name), class), note)| {
-            renumber(row, rows.get(note.core).map_or(&[], Vec::as_slice));
-            let of_class = |class: usize| settled.get(class).and_then(|cores| cores.get(note.core));
-            if note.mixed {
+        let pieces = keys.zip(columns.class.par_chunks(piece_rows)).zip(summaries);
+        pieces.with_min_len(64).for_each(|(((row, name), class), summary)| {
+            renumber(row, rows.get(summary.core).map_or(&[], Vec::as_slice));
+            let of_class = |class: usize| settled.get(class).and_then(|cores| cores.get(summary.core));
+            if summary.mixed {
                 for (name, class) in name.iter_mut().zip(class) {
                     let numbers = of_class(usize::from(*class));
                     *name = numbers
@@ -349,15 +356,16 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Adds the rows at `places`, or all, to their category, which has no events yet, or more of this table.
+    /// Adds the rows at `positions`, or all, to their category, which has no events yet, or more of
+    /// this table.
     fn keep(
         &mut self,
         table: &Table,
         (category, none): (Category, Events),
-        places: Option<&[u32]>,
+        positions: Option<&[u32]>,
         columns: &mut Columns,
     ) -> Result<(), Failure> {
-        let count = places.map_or(columns.row.len(), <[u32]>::len);
+        let count = positions.map_or(columns.row.len(), <[u32]>::len);
         if count == 0 {
             return Ok(());
         }
@@ -374,11 +382,11 @@ impl Reader<'_> {
         let all = events.row.len().saturating_add(count);
         // A core per column.
         rayon::scope(|scope| {
-            scope.spawn(|_| add(&mut events.start_ns, &mut columns.start, places));
-            scope.spawn(|_| add(&mut events.duration_ns, &mut columns.duration, places));
-            scope.spawn(|_| add(&mut events.row, &mut columns.row, places));
-            scope.spawn(|_| add(&mut events.name, &mut columns.name, places));
-            scope.spawn(|_| add(&mut events.correlation, &mut columns.correlation, places));
+            scope.spawn(|_| add(&mut events.start_ns, &mut columns.start, positions, identity));
+            scope.spawn(|_| add(&mut events.duration_ns, &mut columns.duration, positions, identity));
+            scope.spawn(|_| add(&mut events.row, &mut columns.row, positions, RowId::new));
+            scope.spawn(|_| add(&mut events.name, &mut columns.name, positions, NameId::new));
+            scope.spawn(|_| add(&mut events.correlation, &mut columns.correlation, positions, identity));
             let mut own: Vec<&mut Column> = events.columns.iter_mut().collect();
             for (id, from) in &mut columns.own {
                 // A category of several may lack a column that the first one has.
@@ -387,8 +395,8 @@ impl Reader<'_> {
                 };
                 let column = own.swap_remove(at);
                 scope.spawn(move |_| match (&mut column.values, from) {
-                    (Values::U32(into), Values::U32(from)) => add(into, from, places),
-                    (Values::U64(into), Values::U64(from)) => add(into, from, places),
+                    (Values::U32(into), Values::U32(from)) => add(into, from, positions, identity),
+                    (Values::U64(into), Values::U64(from)) => add(into, from, positions, identity),
                     (Values::U32(into), _) => into.resize(all, 0),
                     (Values::U64(into), _) => into.resize(all, 0),
                 });
@@ -402,17 +410,20 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Gives what had not ended its length up to the table's `last` time, as `nsys stats` counts it, and counts it.
+    /// Gives what had not ended its length up to the table's `last` time, as `nsys stats` counts
+    /// it, and counts it.
     fn close(&mut self, table: &Table, category: Category, open: &[usize], last: i64) {
         let count = u64::try_from(open.len()).unwrap_or(u64::MAX);
         let what = format!("{}: not ended", table.name());
-        self.capture.drops.add(LossReason::Truncated, &what, count);
+        self.capture.losses.add(LossReason::Truncated, &what, count);
         let Some(events) = self.capture.events.get_mut(&category) else {
             return;
         };
-        for place in open {
-            if let (Some(start), Some(duration)) = (events.start_ns.get(*place), events.duration_ns.get_mut(*place)) {
-                let start = (start ^ BIAS).cast_signed();
+        for position in open {
+            if let (Some(start), Some(duration)) =
+                (events.start_ns.get(*position), events.duration_ns.get_mut(*position))
+            {
+                let start = (start ^ TIME_BIAS).cast_signed();
                 *duration = u64::try_from(last.saturating_sub(start)).unwrap_or(0);
             }
         }
@@ -430,46 +441,51 @@ fn renumber(values: &mut [u32], numbers: &[u32]) {
 }
 
 /// Where the rows of a class are.
-fn places(classes: &[u8], class: u8) -> Vec<u32> {
+fn positions(classes: &[u8], class: u8) -> Vec<u32> {
     let classes = (0_u32..).zip(classes);
     classes.filter(|(_, of)| **of == class).map(|(at, _)| at).collect()
 }
 
-/// Appends the values at `places`, or all.
-fn add<T: Copy>(into: &mut Vec<T>, from: &mut Vec<T>, places: Option<&[u32]>) {
-    match places {
-        Some(places) => into.extend(places.iter().filter_map(|at| from.get(index(*at)).copied())),
-        None if into.is_empty() => *into = std::mem::take(from),
-        None => into.append(from),
+/// Appends what `make` makes of the values at `positions`, or of all. Values that become others of
+/// the same size stay in their memory where nothing is before them.
+fn add<T: Copy, U>(into: &mut Vec<U>, from: &mut Vec<T>, positions: Option<&[u32]>, make: impl Fn(T) -> U) {
+    match positions {
+        Some(positions) => into.extend(
+            positions
+                .iter()
+                .filter_map(|at| from.get(index(*at)).copied().map(&make)),
+        ),
+        None if into.is_empty() => *into = std::mem::take(from).into_iter().map(make).collect(),
+        None => into.extend(std::mem::take(from).into_iter().map(make)),
     }
 }
 
 /// Reads the times of a piece. Rows that end before they start become no events.
 fn times(
-    hand: &mut Hand,
+    worker: &mut WorkerState,
     piece: &mut Piece<'_, '_>,
     slot: &mut Slot<'_>,
     open_ends: bool,
-    note: &mut Note,
+    summary: &mut PieceSummary,
 ) -> Result<(), Failure> {
-    let [starts, ends] = &mut hand.times;
+    let [starts, ends] = &mut worker.times;
     for (column, times) in TIMES.into_iter().zip([&mut *starts, &mut *ends]) {
         times.resize(slot.row.len(), 0);
         piece.read(column, times)?;
     }
     if open_ends {
         for (at, (start, end)) in starts.iter().zip(ends.iter_mut()).enumerate() {
-            note.last = note.last.max(*start).max(*end);
+            summary.last = summary.last.max(*start).max(*end);
             if *end == 0 && *start > 0 {
                 *end = *start;
-                note.open.push(at);
+                summary.open.push(at);
             }
         }
     }
     let mut backwards = false;
     let slots = slot.start.iter_mut().zip(slot.duration.iter_mut());
     for ((slot, duration), (start, end)) in slots.zip(starts.iter().zip(ends.iter())) {
-        *slot = start.cast_unsigned() ^ BIAS;
+        *slot = start.cast_unsigned() ^ TIME_BIAS;
         let length = end.wrapping_sub(*start);
         *duration = length.cast_unsigned();
         backwards |= length < 0 || end < start;
@@ -478,10 +494,10 @@ fn times(
         let rows = slot.class.iter_mut().zip(starts.iter().zip(ends.iter()));
         for (class, (start, end)) in rows {
             let backwards = end.checked_sub(*start).is_none_or(|length| length < 0);
-            if backwards && *class != NONE {
-                *class = NONE;
-                note.mixed = true;
-                note.backwards += 1;
+            if backwards && *class != NO_CLASS {
+                *class = NO_CLASS;
+                summary.mixed = true;
+                summary.backwards += 1;
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use hashbrown::HashMap;
 
-use super::gather::{Hand, NONE, Note, Own, Plan, Slot, too_many_rows};
+use super::gather::{NO_CLASS, OptionalColumn, PieceSummary, Plan, Slot, WorkerState, too_many_rows};
 use super::keys::RowWords;
 use super::names::Text;
 use super::sync::{self, COLUMNS as SYNC_COLUMNS, Types};
@@ -29,7 +29,8 @@ const DETAILS: [&str; 2] = ["shortName", "mangledName"];
 /// "No stream" of CUPTI, stored in 32 bits.
 pub(super) const NO_STREAM: u64 = 0xFFFF_FFFF;
 
-/// Category and name of each copy kind, by its number in CUPTI. The names are those of `nsys stats` since 2023.
+/// Category and name of each copy kind, by its number in CUPTI. The names are those of `nsys stats`
+/// since 2023.
 const COPY_KINDS: [(Category, &str); 14] = [
     (Category::CudaMemcpyOther, "[CUDA memcpy Unknown]"),
     (Category::CudaMemcpyH2d, "[CUDA memcpy Host-to-Device]"),
@@ -47,7 +48,8 @@ const COPY_KINDS: [(Category, &str); 14] = [
     (Category::CudaMigration, "[CUDA memcpy Unified Device-to-Device]"),
 ];
 
-/// Kinds of memory in copies and memsets, in the order of their numbers in Nsight Systems, which are not CUPTI's.
+/// Kinds of memory in copies and memsets, in the order of their numbers in Nsight Systems, which
+/// are not CUPTI's.
 const MEMORY_KINDS: [MemoryKind; 8] = [
     MemoryKind::Pageable,
     MemoryKind::Pinned,
@@ -73,7 +75,7 @@ fn read_memory_kinds(
     columns: &[&'static str],
 ) -> Result<(), Failure> {
     for (column, own) in columns.iter().zip(slot.own.iter_mut().skip(first)) {
-        if let Own::U32(values) = own {
+        if let OptionalColumn::U32(values) = own {
             piece.read(column, values)?;
             for value in values.iter_mut() {
                 *value = memory_kind(*value).number();
@@ -105,27 +107,27 @@ fn waiting(words: RowWords) -> RowKey {
 const ACTIVITY: [&str; 5] = ["contextId", "streamId", "deviceId", "globalPid", "correlationId"];
 
 /// The rows of GPU activity.
-fn rows(hand: &mut Hand, table: &str, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Failure> {
+fn rows(worker: &mut WorkerState, table: &str, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Failure> {
     let count = slot.rows();
-    let [processes, devices, contexts, streams] = &mut hand.words;
+    let [processes, devices, contexts, streams] = &mut worker.words;
     for (column, words) in [("contextId", &mut *contexts), ("streamId", &mut *streams)] {
         words.resize(count, 0);
         piece.read(column, words)?;
     }
     devices.resize(count, 0);
-    hand.kinds.resize(count, 0);
-    piece.read("deviceId", &mut hand.kinds)?;
-    for (word, device) in devices.iter_mut().zip(&hand.kinds) {
+    worker.kinds.resize(count, 0);
+    piece.read("deviceId", &mut worker.kinds)?;
+    for (word, device) in devices.iter_mut().zip(&worker.kinds) {
         *word = u64::from(*device);
     }
     processes.resize(count, 0);
     piece.read_ids("globalPid", processes)?;
-    let places = processes.iter().zip(devices).zip(contexts.iter().zip(streams));
-    for (row, ((process, device), (context, stream))) in slot.row.iter_mut().zip(places) {
+    let keys = processes.iter().zip(devices).zip(contexts.iter().zip(streams));
+    for (row, ((process, device), (context, stream))) in slot.row.iter_mut().zip(keys) {
         // All numbers from there on mean the same.
         let words = [*process, *device, *context, (*stream).min(NO_STREAM)];
-        let number = hand.rows.number(slot.piece, words, hand.most_rows);
-        *row = number.ok_or_else(|| too_many_rows(table, hand.most_rows))?;
+        let number = worker.rows.number(slot.piece, words, worker.most_rows);
+        *row = number.ok_or_else(|| too_many_rows(table, worker.most_rows))?;
     }
     Ok(())
 }
@@ -136,9 +138,9 @@ const NODE: &str = "graphNodeId";
 /// Thread blocks per cluster; schemas since 2025 alone have them.
 const CLUSTERS: [&str; 3] = ["clusterX", "clusterY", "clusterZ"];
 
-/// Reads the nodes of graphs into the own column at `place`, where there is one.
-fn read_nodes(piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>, place: usize) -> Result<(), Failure> {
-    if let Some(Own::U64(nodes)) = slot.own.get_mut(place) {
+/// Reads the nodes of graphs into the own column at `number`, where there is one.
+fn read_nodes(piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>, number: usize) -> Result<(), Failure> {
+    if let Some(OptionalColumn::U64(nodes)) = slot.own.get_mut(number) {
         piece.read_ids(NODE, nodes)?;
     }
     Ok(())
@@ -147,7 +149,7 @@ fn read_nodes(piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>, place: usize) -> R
 /// Reads the sizes. CUPTI records nothing of 0 bytes: 0 is what NULL becomes, and a column that the
 /// schema lacks.
 fn read_bytes(piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Failure> {
-    if let Some(Own::U64(bytes)) = slot.own.first_mut() {
+    if let Some(OptionalColumn::U64(bytes)) = slot.own.first_mut() {
         piece.read("bytes", bytes)?;
         for size in bytes.iter_mut().filter(|size| **size == 0) {
             *size = ColumnId::NO_SIZE;
@@ -173,7 +175,7 @@ impl Reader<'_> {
         (categories, optional): (&[Category], &[ColumnId]),
         numbers: &[&str],
         row: fn(RowWords) -> RowKey,
-        fill: impl Fn(&mut Hand, &mut Piece<'_, '_>, &mut Slot<'_>) -> Result<Note, Failure> + Sync,
+        fill: impl Fn(&mut WorkerState, &mut Piece<'_, '_>, &mut Slot<'_>) -> Result<PieceSummary, Failure> + Sync,
     ) -> Result<(), Failure> {
         if table.rows() == 0 {
             return Ok(());
@@ -190,10 +192,10 @@ impl Reader<'_> {
             unsupported: &|number| number.to_string(),
         };
         let name = table.name();
-        let fill = |hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>| {
-            rows(hand, name, piece, slot)?;
+        let fill = |worker: &mut WorkerState, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>| {
+            rows(worker, name, piece, slot)?;
             piece.read("correlationId", slot.correlation)?;
-            fill(hand, piece, slot)
+            fill(worker, piece, slot)
         };
         self.gather(table, &plan, fill).map(drop)
     }
@@ -232,15 +234,16 @@ impl Reader<'_> {
             optional.extend([ColumnId::ClusterX, ColumnId::ClusterY, ColumnId::ClusterZ]);
         }
         let categories = (&[Category::CudaKernel][..], optional.as_slice());
-        self.gather_activity(&table, categories, &numbers, on_stream, |hand, piece, slot| {
-            let [ids, short, mangled, _] = &mut hand.words;
+        self.gather_activity(&table, categories, &numbers, on_stream, |worker, piece, slot| {
+            let [ids, short, mangled, _] = &mut worker.words;
             piece.read(name_column, ids)?;
-            if let Some(names) = hand.names.first_mut() {
+            if let Some(names) = worker.names.first_mut() {
                 let mut next = names.count();
                 for (name, id) in slot.name.iter_mut().zip(&*ids) {
                     *name = names.of_id(slot.piece, *id);
                 }
-                // A name has its details from the row where it comes first: few pieces have a new one.
+                // A name has its details from the row where it comes first: few pieces have a new
+                // one.
                 if names.count() > next && name_column == DEMANGLED {
                     for (column, ids) in DETAILS.into_iter().zip([&mut *short, &mut *mangled]) {
                         piece.read(column, ids)?;
@@ -254,7 +257,7 @@ impl Reader<'_> {
                 }
             }
             for (column, own) in columns.into_iter().zip(&mut slot.own) {
-                if let Own::U32(values) = own {
+                if let OptionalColumn::U32(values) = own {
                     piece.read(column, values)?;
                 }
             }
@@ -263,12 +266,12 @@ impl Reader<'_> {
             }
             if has_clusters {
                 for (column, own) in CLUSTERS.into_iter().zip(slot.own.iter_mut().skip(clusters_from)) {
-                    if let Own::U32(values) = own {
+                    if let OptionalColumn::U32(values) = own {
                         piece.read(column, values)?;
                     }
                 }
             }
-            Ok(Note::default())
+            Ok(PieceSummary::default())
         })
     }
 
@@ -281,14 +284,14 @@ impl Reader<'_> {
         let optional = [ColumnId::GraphId, ColumnId::GraphExec];
         let categories = (&[Category::CudaGraph][..], &optional[..]);
         let numbers = ["graphId", "graphExecId"];
-        self.gather_activity(&table, categories, &numbers, on_stream, |hand, piece, slot| {
-            let [.., Own::U32(graphs), Own::U32(executables)] = slot.own.as_mut_slice() else {
-                return Ok(Note::default());
+        self.gather_activity(&table, categories, &numbers, on_stream, |worker, piece, slot| {
+            let [.., OptionalColumn::U32(graphs), OptionalColumn::U32(executables)] = slot.own.as_mut_slice() else {
+                return Ok(PieceSummary::default());
             };
             piece.read("graphId", graphs)?;
             piece.read("graphExecId", executables)?;
-            let Some(names) = hand.names.first_mut() else {
-                return Ok(Note::default());
+            let Some(names) = worker.names.first_mut() else {
+                return Ok(PieceSummary::default());
             };
             let pairs = graphs.iter().copied().zip(executables.iter().copied());
             // The number of the last name, as a loop launches one graph again and again.
@@ -300,7 +303,7 @@ impl Reader<'_> {
                 };
                 last = Some((pair, *name));
             }
-            Ok(Note::default())
+            Ok(PieceSummary::default())
         })
     }
 
@@ -318,7 +321,7 @@ impl Reader<'_> {
         // Columns that are not there are not asked for.
         let numbers = ["bytes", "copyKind", "srcKind", "dstKind", NODE];
         let own = Category::CudaMemcpyOther.columns().len();
-        self.gather_activity(&table, categories, &numbers, on_stream, |hand, piece, slot| {
+        self.gather_activity(&table, categories, &numbers, on_stream, |worker, piece, slot| {
             read_bytes(piece, slot)?;
             if message {
                 read_memory_kinds(piece, slot, own, &columns)?;
@@ -326,7 +329,7 @@ impl Reader<'_> {
             if has_nodes {
                 read_nodes(piece, slot, own + if message { columns.len() } else { 0 })?;
             }
-            let [kinds, ..] = &mut hand.words;
+            let [kinds, ..] = &mut worker.words;
             piece.read("copyKind", kinds)?;
             // The number of the last name, as most copies are of one kind.
             let mut last = None;
@@ -338,7 +341,8 @@ impl Reader<'_> {
                     continue;
                 }
                 let known = usize::try_from(*kind).ok().and_then(|kind| COPY_KINDS.get(kind));
-                // A kind that is newer than this program is kept under "other", with its number for a name.
+                // A kind that is newer than this program is kept under "other", with its number for
+                // a name.
                 let (category, text) = match known {
                     Some((category, name)) => (*category, Text::Fixed(name)),
                     None => (
@@ -346,17 +350,17 @@ impl Reader<'_> {
                         Text::Inline(format!("[CUDA memcpy kind {kind}]")),
                     ),
                 };
-                let place = Category::COPIES.iter().position(|copies| *copies == category);
-                let place = place.unwrap_or_default();
-                *class = u8::try_from(place).unwrap_or(NONE);
-                if let Some(names) = hand.names.get_mut(place) {
+                let number = Category::COPIES.iter().position(|copies| *copies == category);
+                let number = number.unwrap_or_default();
+                *class = u8::try_from(number).unwrap_or(NO_CLASS);
+                if let Some(names) = worker.names.get_mut(number) {
                     *name = names.of_key(slot.piece, text.into());
                 }
                 last = Some((*kind, *name, *class));
             }
-            let mut note = Note::default();
-            note.mixed = slot.class.iter().any(|class| *class != 0);
-            Ok(note)
+            let mut summary = PieceSummary::default();
+            summary.mixed = slot.class.iter().any(|class| *class != 0);
+            Ok(summary)
         })?;
         // An export does not say whether migrations were asked for: only one that holds some tells
         // it.
@@ -382,7 +386,7 @@ impl Reader<'_> {
             categories,
             &["bytes", "memKind", NODE],
             on_stream,
-            |hand, piece, slot| {
+            |worker, piece, slot| {
                 read_bytes(piece, slot)?;
                 if message {
                     read_memory_kinds(piece, slot, own, &["memKind"])?;
@@ -390,11 +394,11 @@ impl Reader<'_> {
                 if has_nodes {
                     read_nodes(piece, slot, own + usize::from(message))?;
                 }
-                if let Some(names) = hand.names.first_mut() {
+                if let Some(names) = worker.names.first_mut() {
                     slot.name
                         .fill(names.of_key(slot.piece, Text::Fixed("[CUDA memset]").into()));
                 }
-                Ok(Note::default())
+                Ok(PieceSummary::default())
             },
         )
     }
@@ -415,21 +419,22 @@ impl Reader<'_> {
         };
         let categories = (&[Category::CudaSync][..], optional);
         let types = Types::of(&table);
-        self.gather_activity(&table, categories, &SYNC_COLUMNS, waiting, |hand, piece, slot| {
-            types.read(hand, piece)?;
+        self.gather_activity(&table, categories, &SYNC_COLUMNS, waiting, |worker, piece, slot| {
+            types.read(worker, piece)?;
             // The words of processes and contexts are still those of the rows.
-            records.fill(hand, piece, slot)?;
-            if let Some(names) = hand.names.first_mut() {
-                for (kind, name) in hand.kinds.iter().zip(&mut *slot.name) {
+            records.fill(worker, piece, slot)?;
+            if let Some(names) = worker.names.first_mut() {
+                for (kind, name) in worker.kinds.iter().zip(&mut *slot.name) {
                     *name = names.of_key(slot.piece, sync::name(*kind).into());
                 }
             }
-            Ok(Note::default())
+            Ok(PieceSummary::default())
         })
     }
 
-    /// Takes a synchronisation's device from its context, which belongs to one device: some exports name device 0 for every one
-    /// of them. Contexts without work of their own keep what the export says.
+    /// Takes a synchronisation's device from its context, which belongs to one device: some exports
+    /// name device 0 for every one of them. Contexts without work of their own keep what the export
+    /// says.
     pub(super) fn place_synchronisations(&mut self) {
         let mut devices: HashMap<(u32, u32, Option<u64>), BTreeSet<u32>> = HashMap::new();
         let rows = &mut self.capture.rows;

@@ -16,7 +16,8 @@ const RELEASE: u32 = 1;
 const OF_HOST: [MemoryKind; 2] = [MemoryKind::Pageable, MemoryKind::Pinned];
 
 impl Reader<'_> {
-    /// Reads what the driver did. It follows `rebase`, which left in `duration_ns` by how much the session's start was moved back.
+    /// Reads what the driver did. It follows `rebase`, which left in `duration_ns` by how much the
+    /// session's start was moved back.
     pub(super) fn read_memory_usage(&mut self) -> Result<(), Failure> {
         let Some(table) = self.table(USAGE)? else {
             return Ok(());
@@ -63,7 +64,7 @@ impl Reader<'_> {
             }
         }
         let what = format!("{USAGE}: rows before the session");
-        self.capture.drops.add(LossReason::Skipped, &what, early);
+        self.capture.losses.add(LossReason::Skipped, &what, early);
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ const METRICS: &str = "TARGET_INFO_GPU_METRICS";
 pub(super) const TABLES: &[&str] = &[SAMPLES];
 
 /// Letters of a metric's name in the file.
-const LONGEST: usize = 128;
+const MAX_NAME_CHARACTERS: usize = 128;
 
 /// What is sampled: `typeId`, whose lowest byte is the number of the GPU, and `metricId`.
 type Metric = (u64, u32);
@@ -24,7 +24,8 @@ type Metric = (u64, u32);
 type Samples = Vec<(u64, i64)>;
 
 impl Reader<'_> {
-    /// Reads the samples. It follows `rebase`, which left in `duration_ns` by how much the session's start was moved back.
+    /// Reads the samples. It follows `rebase`, which left in `duration_ns` by how much the
+    /// session's start was moved back.
     pub(super) fn read_gpu_metrics(&mut self) -> Result<(), Failure> {
         let Some(table) = self.table(SAMPLES)? else {
             return Ok(());
@@ -48,7 +49,7 @@ impl Reader<'_> {
             self.check_series(found.len())?;
         }
         let what = format!("{SAMPLES}: samples before the session");
-        self.capture.drops.add(LossReason::Skipped, &what, early);
+        self.capture.losses.add(LossReason::Skipped, &what, early);
         let names = self.metric_names(&found)?;
         // By GPU and name: the unit and the samples.
         let mut series: BTreeMap<(u64, String), (String, Samples)> = BTreeMap::new();
@@ -119,13 +120,14 @@ pub(super) fn within(table: &str, count: u64, what: &'static str, limit: u64) ->
     })
 }
 
-/// `DRAM Read Bandwidth [Throughput %]` as a name in the file: `DRAM_Read_Bandwidth_Throughput_pct`.
+/// `DRAM Read Bandwidth [Throughput %]` as a name in the file:
+/// `DRAM_Read_Bandwidth_Throughput_pct`.
 fn file_name(text: &str) -> String {
     let text = text.replace('%', " pct ");
     let words = text.split(|letter: char| !(letter.is_ascii_alphanumeric() || ".:-".contains(letter)));
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     let mut name = words.join("_");
-    name.truncate(LONGEST);
+    name.truncate(MAX_NAME_CHARACTERS);
     if name.bytes().all(|byte| byte == b'.') {
         "unnamed".clone_into(&mut name);
     }
@@ -137,7 +139,7 @@ fn unit(text: &str) -> String {
     let inside = text.rsplit_once('[').and_then(|(_, behind)| behind.split_once(']'));
     let inside = inside.map_or("", |(inside, _)| inside).trim();
     let unit = if inside.ends_with('%') { "%" } else { inside };
-    unit.chars().take(LONGEST).collect()
+    unit.chars().take(MAX_NAME_CHARACTERS).collect()
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use hashbrown::{DefaultHashBuilder, HashMap, HashSet, HashTable};
 use rayon::prelude::*;
 
 use super::cpu::{Descriptions, DomainKey};
-use super::keys::Named;
+use super::keys::NameIds;
 use super::tables::Table;
 use super::{Failure, Reader};
 use crate::hdf5_io::{StringBudget, TableError};
@@ -55,8 +55,8 @@ const DETAILS: [NameDetail; 2] = [NameDetail::Short, NameDetail::Mangled];
 
 impl Names {
     /// The index of `key`, which is counted against the budget when it is new.
-    fn intern(&mut self, table: &Table, named: Named, budget: &mut StringBudget) -> Result<u32, TableError> {
-        let Named { key, details } = named;
+    fn intern(&mut self, table: &Table, named: NameIds, budget: &mut StringBudget) -> Result<u32, TableError> {
+        let NameIds { key, details } = named;
         let (keys, hasher) = (&self.keys, &self.hasher);
         let hash = hasher.hash_one(&key);
         let known = |number: &u32| keys.get(index(*number));
@@ -79,12 +79,13 @@ const STRINGS: &str = "StringIds";
 
 impl Reader<'_> {
     /// The index of a name of `category`.
-    pub(super) fn name(&mut self, table: &Table, category: Category, name: Named) -> Result<u32, Failure> {
+    pub(super) fn name(&mut self, table: &Table, category: Category, name: NameIds) -> Result<u32, Failure> {
         let known = self.names.entry(category).or_default();
         Ok(known.intern(table, name, &mut self.strings)?)
     }
 
-    /// The strings of these ids; an id that the table lacks is missing. Nothing else of the table is kept.
+    /// The strings of these ids; an id that the table lacks is missing. Nothing else of the table
+    /// is kept.
     pub(super) fn strings_of(&mut self, wanted: &HashSet<u64>) -> Result<HashMap<u64, String>, Failure> {
         let mut found = HashMap::new();
         if wanted.is_empty() {
@@ -172,7 +173,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The detail at `at` among the ids of `names`, one text per name, empty for none. `resolved` are the names themselves.
+    /// The detail at `at` among the ids of `names`, one text per name, empty for none. `resolved`
+    /// are the names themselves.
     fn details(
         &mut self,
         at: usize,
@@ -198,8 +200,8 @@ impl Reader<'_> {
         list
     }
 
-    /// Turns the numbers of the categories of NVTX ranges, whose names are `keys`, into texts: the one that `name` gives, or the
-    /// number itself.
+    /// Turns the numbers of the categories of NVTX ranges, whose names are `keys`, into texts: the
+    /// one that `name` gives, or the number itself.
     fn name_range_categories(&mut self, keys: &[NameKey], name: impl Fn((DomainKey, u32)) -> Option<String>) {
         let ranges = self.capture.events.get_mut(&Category::NvtxRange);
         let Some((events, mut column)) = ranges.and_then(|events| {
@@ -224,7 +226,7 @@ impl Reader<'_> {
             if *number == 0 {
                 continue;
             }
-            let domain = keys.get(index(*of)).and_then(|key| key.domain);
+            let domain = keys.get(of.index()).and_then(|key| key.domain);
             *number = *known.entry((domain, *number)).or_insert_with(|| {
                 let named = domain.and_then(|domain| name((domain, *number)));
                 texts.push(
@@ -241,7 +243,8 @@ impl Reader<'_> {
         }
     }
 
-    /// `text` as it may be published: secrets replaced and counted, without NUL, which files cannot hold.
+    /// `text` as it may be published: secrets replaced and counted, without NUL, which files cannot
+    /// hold.
     pub(super) fn publishable(&mut self, text: &str) -> String {
         let (clean, count) = publishable(text.to_owned());
         self.capture.redactions = self.capture.redactions.saturating_add(count);

@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 /// Where the rates come from, behind the table that has clock and multiprocessors.
 pub(super) const SOURCE: &str = "FP32 and FP64 units of a multiprocessor as in the CUDA C++ Programming Guide";
 
-/// Multiply-adds that a multiprocessor starts per cycle, in single and in double precision, by compute capability: the guide's
-/// table of the throughput of native arithmetic instructions. Tensor cores are left out: they run at a clock of their own.
+/// Multiply-adds that a multiprocessor starts per cycle, in single and in double precision, by
+/// compute capability: the guide's table of the throughput of native arithmetic instructions.
+/// Tensor cores are left out: they run at a clock of their own.
 const UNITS: [((u32, u32), u64, Option<u64>); 6] = [
     ((7, 0), 64, Some(32)),
     ((7, 5), 64, None),
@@ -16,7 +17,8 @@ const UNITS: [((u32, u32), u64, Option<u64>); 6] = [
     ((9, 0), 128, Some(64)),
 ];
 
-/// Peak operations per second by type of number; empty where clock, multiprocessors or compute capability are not known.
+/// Peak operations per second by type of number; empty where clock, multiprocessors or compute
+/// capability are not known.
 pub(super) fn peak_flops(capability: (u32, u32), multiprocessors: u32, clock_hz: u64) -> BTreeMap<String, u64> {
     let Some((_, single, double)) = UNITS.iter().find(|(known, ..)| *known == capability) else {
         return BTreeMap::new();

@@ -24,6 +24,7 @@ mod layout;
 mod numbers;
 mod options;
 mod rows;
+mod segments;
 mod session;
 mod strings;
 mod system;
@@ -38,7 +39,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use container::Container;
-use rows::Rows;
+use segments::SegmentedTable;
 pub(super) use table::{Piece, Table};
 
 use super::chains::Chains;
@@ -53,7 +54,7 @@ pub enum ReportError {
     /// The file is not there or may not be read.
     #[error("cannot be read: {0}")]
     Open(#[from] io::Error),
-    /// It does not begin as reports do, or does not end as a finished one does.
+    /// The file does not begin as reports do, or does not end as a finished one does.
     #[error("is no finished report of Nsight Systems: {0}; was it copied while it was being written?")]
     Unfinished(&'static str),
     /// A section that every report has is not there.
@@ -66,7 +67,7 @@ pub enum ReportError {
         what: &'static str,
         /// What should hold it.
         of: &'static str,
-        /// Where it begins in the file.
+        /// Offset in the file at which the part begins that reaches out, in bytes.
         offset: u64,
     },
     /// A message is damaged.
@@ -82,15 +83,15 @@ pub enum ReportError {
     Chunk {
         /// What is wrong with it.
         what: &'static str,
-        /// Where it begins in the file.
+        /// Offset in the file at which the chunk begins, in bytes.
         offset: u64,
     },
-    /// Its chunks are compressed in a way that is not known.
+    /// The chunks are compressed in a way that is not known.
     #[error(
         "is compressed by {0:?}, which is not read: run `nsys export --type sqlite` of the Nsight Systems that made it"
     )]
     Compression(String),
-    /// It has more than the limits allow.
+    /// The report has more than the limits allow.
     #[error("holds more than {limit} {what}; raise the limit or capture a shorter window")]
     TooMany {
         /// What there is too much of.
@@ -113,7 +114,7 @@ impl ReportError {
 /// A report that was read: the tables that an export would have.
 #[derive(Debug)]
 pub(crate) struct Report {
-    tables: RefCell<BTreeMap<&'static str, Arc<Rows>>>,
+    tables: RefCell<BTreeMap<&'static str, Arc<SegmentedTable>>>,
     /// Stacks of the samples of the CPU.
     chains: RefCell<Chains>,
     losses: Losses,
@@ -129,19 +130,22 @@ impl Report {
         let mut read = events::read(&container, &session, &counters, limits)?;
         let version = options::Version::read(&container)?;
         let mut losses = read.unread.losses();
-        checks::hold(&mut losses, &session, &strings, &read, version.recorded);
+        checks::check_counts(&mut losses, &session, &strings, &read, version.recorded);
 
         let chains = std::mem::take(&mut read.chains);
-        let mut all = read.into_tables();
-        all.push(counters.names());
-        all.push(options::of_capture(&container)?);
-        all.push(version.rows());
-        all.push(session.details());
-        all.extend(clock::session_start(&container, &session)?);
-        all.push(system::gpus(&strings.system.0, strings.system.1)?);
-        all.push(strings.threads);
-        all.push(strings.texts);
-        let tables = all.into_iter().map(|rows| (rows.name(), Arc::new(rows)));
+        let mut described = vec![
+            counters.names(),
+            options::of_capture(&container)?,
+            version.rows(),
+            session.details(),
+            system::gpus(&strings.system.0, strings.system.1)?,
+            strings.threads,
+            strings.texts,
+        ];
+        described.extend(clock::session_start(&container, &session)?);
+        let described = described.into_iter().map(SegmentedTable::from);
+        let all = read.into_tables().into_iter().chain(described);
+        let tables = all.map(|table| (table.name(), Arc::new(table)));
         Ok(Self {
             tables: RefCell::new(tables.collect()),
             chains: RefCell::new(chains),

@@ -4,8 +4,8 @@ use hashbrown::{HashMap, HashSet};
 
 use super::chains::{Chain, Chains, Frame};
 use super::metrics::within;
-use super::{BIAS, Failure, GlobalId, Reader, RowKey};
-use flopwatch_model::{CallFrame, CallStacks, Category, Event, Events, LossReason, Track, count};
+use super::{Failure, GlobalId, Reader, RowKey, TIME_BIAS};
+use flopwatch_model::{CallFrame, CallStacks, Category, Event, Events, LossReason, NameId, Track, count};
 
 const SAMPLES: &str = "COMPOSITE_EVENTS";
 const CHAINS: &str = "SAMPLING_CALLCHAINS";
@@ -28,7 +28,7 @@ struct Run {
 
 impl Run {
     fn push(&mut self, depth: u64, frame: Frame) {
-        if self.rows.len() < CallStacks::MOST_FRAMES {
+        if self.rows.len() < CallStacks::MAX_FRAMES {
             self.rows.push((depth, frame));
         } else {
             self.left_out += 1;
@@ -99,10 +99,10 @@ impl Reader<'_> {
                     thread: GlobalId(thread),
                 };
                 let event = Event {
-                    start_ns: time.cast_unsigned() ^ BIAS,
+                    start_ns: time.cast_unsigned() ^ TIME_BIAS,
                     duration_ns: 0,
                     row: self.row(&table, key)?,
-                    name: stacks.stack(number).map_or(0, |stack| stack.frame.saturating_add(1)),
+                    name: NameId::new(stacks.stack(number).map_or(0, |stack| stack.frame.saturating_add(1))),
                     correlation: 0,
                 };
                 events.push(event, &[u64::from(number)]);
@@ -142,16 +142,16 @@ impl Reader<'_> {
         }
         apart = apart.saturating_add(run.finish(&mut found));
         let what = format!("{CHAINS}: frames apart from others of their sample");
-        self.capture.drops.add(LossReason::Skipped, &what, apart);
+        self.capture.losses.add(LossReason::Skipped, &what, apart);
         Ok(found)
     }
 
-    /// Makes [`Capture::call_stacks`](flopwatch_model::Capture::call_stacks) of stacks of ids. Names
-    /// are redacted, and of the path of a program or library its last part alone is kept.
+    /// Makes [`Capture::call_stacks`](flopwatch_model::Capture::call_stacks) of stacks of ids.
+    /// Names are redacted, and of the path of a program or library its last part alone is kept.
     fn take_stacks(&mut self, chains: Chains) -> Result<(), Failure> {
         let (left_out, frames, stacks) = chains.into_parts();
-        let what = format!("frames of stacks beyond the innermost {}", CallStacks::MOST_FRAMES);
-        self.capture.drops.add(LossReason::Truncated, &what, left_out);
+        let what = format!("frames of stacks beyond the innermost {}", CallStacks::MAX_FRAMES);
+        self.capture.losses.add(LossReason::Truncated, &what, left_out);
         let symbols: HashSet<u64> = frames.iter().filter_map(|frame| frame.symbol).collect();
         let modules: HashSet<u64> = frames.iter().map(|frame| frame.module).collect();
         let strings = self.strings_of(&symbols.union(&modules).copied().collect())?;

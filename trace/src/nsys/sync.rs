@@ -15,7 +15,7 @@
 //! event names the event, and a wait for all of a stream names none.
 
 use super::Failure;
-use super::gather::Hand;
+use super::gather::WorkerState;
 use super::names::Text;
 use super::tables::{Piece, Table};
 use super::waits::{EVENT, EVENT_SYNC};
@@ -64,20 +64,20 @@ impl Types {
 
     /// Makes the hand's kinds those of a piece. Of its words it writes over those of devices and
     /// streams.
-    pub(super) fn read(self, hand: &mut Hand, piece: &mut Piece<'_, '_>) -> Result<(), Failure> {
-        let [_, types, _, others] = &mut hand.words;
+    pub(super) fn read(self, worker: &mut WorkerState, piece: &mut Piece<'_, '_>) -> Result<(), Failure> {
+        let [_, types, _, others] = &mut worker.words;
         piece.read(TYPE, types)?;
         piece.read(OLD_TYPE, others)?;
         if !self.has_both {
             std::mem::swap(types, others);
         }
-        for (kind, (today, old)) in hand.kinds.iter_mut().zip(types.iter().zip(others.iter())) {
+        for (kind, (today, old)) in worker.kinds.iter_mut().zip(types.iter().zip(others.iter())) {
             *kind = kind_of(*today, *old);
         }
         if self.has_events {
             let events = others;
             piece.read(EVENT, events)?;
-            for (kind, event) in hand.kinds.iter_mut().zip(events.iter()) {
+            for (kind, event) in worker.kinds.iter_mut().zip(events.iter()) {
                 // NULL is 0 in HDF5, and CUPTI counts events from 1 on.
                 if *kind == STREAMS && !matches!(*event, 0 | NO_EVENT) {
                     *kind = STREAM_WAITS;
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn a_number_means_what_its_time_meant_by_it() {
-        let said = |today, old| match name(kind_of(today, old)) {
+        let described = |today, old| match name(kind_of(today, old)) {
             Text::Fixed(name) => name.to_owned(),
             Text::Inline(name) => name,
             Text::Id(id) => id.to_string(),
@@ -133,7 +133,7 @@ mod tests {
             (4, "Sync type 4"),
             (u64::MAX, "Sync type 4294967290"),
         ] {
-            assert_eq!(said(0, old), expected, "{old} until 2024");
+            assert_eq!(described(0, old), expected, "{old} until 2024");
         }
         for (today, expected) in [
             (1, "Event sync"),
@@ -142,7 +142,7 @@ mod tests {
             (4, "Context sync"),
             (5, "Sync type 5"),
         ] {
-            assert_eq!(said(today, 0), expected, "{today} since 2025.1");
+            assert_eq!(described(today, 0), expected, "{today} since 2025.1");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! The tables of an export, whichever container it came in, or of a report. All give the same values: what is NULL in SQLite is 0
-//! or an empty string in HDF5, and an absent field in a report.
+//! The tables of an export, whichever container it came in, or of a report. All give the same
+//! values: what is NULL in SQLite is 0 or an empty string in HDF5, and an absent field in a report.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use hdf5::{File, LinkType};
 
 use super::chains::Chains;
 use super::{Failure, report};
-use crate::hdf5_io::{self, Number, Open, TableError, TableLimits};
+use crate::hdf5_io::{self, Number, StorageLayout, TableError, TableLimits};
 #[cfg(feature = "sqlite")]
 use crate::sqlite_io::{self, Cell, Database};
 
@@ -22,8 +22,9 @@ pub(super) trait Value: Number {}
 #[cfg(not(feature = "sqlite"))]
 impl<T: Number> Value for T {}
 
-/// Tables of a file that are looked at, those of kinds that this version does not show included. nsys has 180.
-const MOST_TABLES: usize = 4096;
+/// Tables of a file that are looked at, those of kinds that this version does not show included.
+/// nsys has 180.
+const MAX_TABLES: usize = 4096;
 
 /// An open export, or a report that was read.
 pub(crate) enum Tables {
@@ -41,7 +42,7 @@ impl Tables {
     pub(super) fn open(&self, name: &str, limits: TableLimits) -> Result<Option<Table>, TableError> {
         match self {
             Self::Report(report) => Ok(report.table(name).map(Table::Report)),
-            Self::Hdf(file) => Ok(hdf5_io::Table::open(file, name, Open::Compound, limits)?.map(Table::Hdf)),
+            Self::Hdf(file) => Ok(hdf5_io::Table::open(file, name, StorageLayout::Compound, limits)?.map(Table::Hdf)),
             #[cfg(feature = "sqlite")]
             Self::Sqlite(database) => Ok(database.table(name, limits)?.map(Table::Sqlite)),
         }
@@ -65,7 +66,7 @@ impl Tables {
             Self::Hdf(file) => {
                 let mut names = Vec::new();
                 let visited = file.iter_visit_default(|name, link| {
-                    if link.link_type == LinkType::Hard && names.len() < MOST_TABLES {
+                    if link.link_type == LinkType::Hard && names.len() < MAX_TABLES {
                         names.push(name.to_owned());
                     }
                     Ok(())
@@ -73,7 +74,7 @@ impl Tables {
                 visited.map(|()| names).unwrap_or_default()
             }
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(database) => database.names(MOST_TABLES).unwrap_or_default(),
+            Self::Sqlite(database) => database.names(MAX_TABLES).unwrap_or_default(),
         }
     }
 }
@@ -116,7 +117,8 @@ impl Table {
         }
     }
 
-    /// Tells which columns of numbers and of strings will be read of each piece, where there are such.
+    /// Tells which columns of numbers and of strings will be read of each piece, where there are
+    /// such.
     pub(super) fn expect(&self, numbers: &[&str], texts: &[&str]) {
         match self {
             // Columns lie by themselves.
@@ -197,8 +199,9 @@ impl Table {
         }
     }
 
-    /// Does `job` with each piece and its item, from piece `first` on, on every core where the container allows it; `state` is
-    /// made once per core. Gives what it made of each piece in their order, or the first error.
+    /// Does `job` with each piece and its item, from piece `first` on, on every core where the
+    /// container allows it; `state` is made once per core. Gives what it made of each piece in
+    /// their order, or the first error.
     pub(super) fn for_each_piece<S: Send, I: Send, R: Send>(
         &self,
         first: usize,
@@ -245,7 +248,8 @@ pub(super) enum Piece<'p, 't> {
 }
 
 impl Piece<'_, '_> {
-    /// Reads a column over all of `out`, which has a value per row; zeros where the schema lacks it.
+    /// Reads a column over all of `out`, which has a value per row; zeros where the schema lacks
+    /// it.
     pub(super) fn read<T: Value>(&mut self, column: &str, out: &mut [T]) -> Result<(), TableError> {
         match self {
             Self::Report(piece) => {
@@ -276,7 +280,8 @@ impl Piece<'_, '_> {
         }
     }
 
-    /// Makes the strings of a column those that [`Piece::text`] gives; empty ones where the schema lacks it.
+    /// Makes the strings of a column those that [`Piece::text`] gives; empty ones where the schema
+    /// lacks it.
     pub(super) fn texts(&mut self, column: &str) -> Result<(), TableError> {
         match self {
             Self::Report(piece) => {

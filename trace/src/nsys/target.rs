@@ -17,7 +17,8 @@ const TOOL: &str = "NVIDIA Nsight Systems";
 /// What a file without versions and events lacks.
 const UNTOLD: &str = "META_DATA_EXPORT, nor any of events";
 
-/// What the profiler was asked to record, as `META_DATA_CAPTURE` spells it, and the categories that come of it on the CPU.
+/// What the profiler was asked to record, as `META_DATA_CAPTURE` spells it, and the categories that
+/// come of it on the CPU.
 const EVENT_TYPES: [(&str, &[Category]); 3] = [
     ("Cuda", &[Category::CudaApi]),
     ("NvtxEvents", &[Category::NvtxRange]),
@@ -109,7 +110,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Only words of a closed set are taken from this table: it also holds the command line and the environment.
+    /// Only words of a closed set are taken from this table: it also holds the command line and the
+    /// environment.
     fn read_capture_options(&mut self) -> Result<(), Failure> {
         let Some(table) = self.table("META_DATA_CAPTURE")? else {
             return Ok(());
@@ -133,15 +135,17 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A lazy export leaves out empty tables; where the options say that something was recorded, none of it is zero.
+    /// A lazy export leaves out empty tables; where the options say that something was recorded,
+    /// none of it is zero.
     fn decide_captured(&mut self) {
         for (word, categories) in EVENT_TYPES {
             if self.capture.source.capture_options.iter().any(|option| option == word) {
                 self.capture.captured.extend(categories.iter().copied());
             }
         }
-        // CUPTI delivers all GPU work or none: where one table is there, the missing ones are empty. Calls without any work
-        // mean that it did not come, whatever was asked for; synchronisations come even where graphs hide the kernels.
+        // CUPTI delivers all GPU work or none: where one table is there, the missing ones are
+        // empty. Calls without any work mean that it did not come, whatever was asked for;
+        // synchronisations come even where graphs hide the kernels.
         let activity = GPU_SIDE
             .iter()
             .any(|side| side.is_gpu_work() && self.capture.captured.contains(side));
@@ -188,7 +192,8 @@ impl Reader<'_> {
             for (id, name) in ids.into_iter().map(GlobalId).zip(table.strings("name", &slab)?) {
                 let key = (id.machine(), id.process());
                 if used.contains(&key) {
-                    // A process may set its title to its whole command line: the program's name alone is published.
+                    // A process may set its title to its whole command line: the program's name
+                    // alone is published.
                     let program = name.split_whitespace().next().unwrap_or("");
                     let program = program.rsplit('/').next().unwrap_or("");
                     self.strings.take("PROCESSES", program)?;
@@ -216,7 +221,8 @@ impl Reader<'_> {
             for (thread, name) in threads.into_iter().map(GlobalId).zip(names) {
                 let key = (thread.machine(), thread.process(), u64::from(thread.thread()));
                 if used.contains(&key) {
-                    // Several names of one thread: the smallest id, so that the order of rows does not matter.
+                    // Several names of one thread: the smallest id, so that the order of rows does
+                    // not matter.
                     let id = ids.entry(key).or_insert(name);
                     *id = name.min(*id);
                 }

@@ -2,7 +2,7 @@
 
 use hashbrown::HashMap;
 
-use super::gather::{Hand, Own, Slot};
+use super::gather::{OptionalColumn, Slot, WorkerState};
 use super::tables::Piece;
 use super::{Failure, Reader, sync};
 use flopwatch_model::ColumnId;
@@ -61,10 +61,10 @@ impl Reader<'_> {
             let correlations: Vec<u32> = table.optional("correlationId", &slab)?;
             let events: Vec<u64> = table.optional(EVENT, &slab)?;
             let links: Vec<u32> = table.optional(EVENT_SYNC, &slab)?;
-            let places = processes.into_iter().zip(contexts);
+            let keys = processes.into_iter().zip(contexts);
             let made = streams.into_iter().zip(correlations);
             for (((process, context), (stream, correlation)), (event, link)) in
-                places.zip(made).zip(events.into_iter().zip(links))
+                keys.zip(made).zip(events.into_iter().zip(links))
             {
                 let record = Record { stream, correlation };
                 records.add((process, context), event, record);
@@ -122,14 +122,19 @@ impl Records {
 
     /// Fills [`COLUMNS`] of synchronisations, whose words are those of their rows and are written
     /// over, and whose kinds and correlations are read.
-    pub(super) fn fill(&self, hand: &mut Hand, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Failure> {
-        let [Own::U64(streams), Own::U32(records)] = slot.own.as_mut_slice() else {
+    pub(super) fn fill(
+        &self,
+        worker: &mut WorkerState,
+        piece: &mut Piece<'_, '_>,
+        slot: &mut Slot<'_>,
+    ) -> Result<(), Failure> {
+        let [OptionalColumn::U64(streams), OptionalColumn::U32(records)] = slot.own.as_mut_slice() else {
             return Ok(());
         };
-        let [processes, events, contexts, _] = &mut hand.words;
+        let [processes, events, contexts, _] = &mut worker.words;
         piece.read(EVENT, events)?;
         piece.read(EVENT_SYNC, records)?;
-        let waits = hand.kinds.iter().zip(processes.iter().zip(contexts.iter()));
+        let waits = worker.kinds.iter().zip(processes.iter().zip(contexts.iter()));
         let waits = waits.zip(events.iter().zip(slot.correlation.iter()));
         let columns = streams.iter_mut().zip(records.iter_mut());
         for (((kind, (process, context)), (event, call)), (stream, record)) in waits.zip(columns) {

@@ -20,7 +20,8 @@ pub(super) struct Table<'a> {
 }
 
 impl<'a> Table<'a> {
-    /// `Profile`: kinds of values 1, samples 2, locations 4, functions 5, texts 6, time 9, default kind 14.
+    /// `Profile`: kinds of values 1, samples 2, locations 4, functions 5, texts 6, time 9, default
+    /// kind 14.
     pub(super) fn read(message: Message<'a>, limits: &ReadLimits) -> Result<Self, Failure> {
         let mut table = Self::default();
         let mut count = 0_u64;
@@ -60,7 +61,7 @@ impl<'a> Table<'a> {
 
     /// The profile, its texts redacted.
     pub(super) fn profile(&self, limits: &ReadLimits, redactions: &mut u64) -> Result<StackProfile, Failure> {
-        let mut building = Building {
+        let mut builder = ProfileBuilder {
             table: self,
             limits,
             profile: StackProfile {
@@ -77,26 +78,26 @@ impl<'a> Table<'a> {
         };
         for (name, unit) in &self.kinds {
             let kind = SampleKind {
-                name: building.owned(*name)?,
-                unit: building.owned(*unit)?,
+                name: builder.owned(*name)?,
+                unit: builder.owned(*unit)?,
             };
-            building.profile.kinds.push(kind);
+            builder.profile.kinds.push(kind);
         }
         let default = self.kinds.iter().position(|(name, _)| *name == self.default_kind);
-        building.profile.default_kind = default
+        builder.profile.default_kind = default
             .filter(|_| self.default_kind != 0)
             .and_then(|at| u32::try_from(at).ok());
         for sample in &self.samples {
-            let sample = building.sample(*sample)?;
-            building.profile.samples.push(sample);
+            let sample = builder.sample(*sample)?;
+            builder.profile.samples.push(sample);
         }
-        *redactions = building.redactions;
-        Ok(building.profile)
+        *redactions = builder.redactions;
+        Ok(builder.profile)
     }
 }
 
 /// A profile while its samples are read.
-struct Building<'a> {
+struct ProfileBuilder<'a> {
     table: &'a Table<'a>,
     limits: &'a ReadLimits,
     profile: StackProfile,
@@ -111,7 +112,7 @@ struct Building<'a> {
     redactions: u64,
 }
 
-impl Building<'_> {
+impl ProfileBuilder<'_> {
     /// `Sample`: locations 1, values 2, labels 3.
     fn sample(&mut self, message: Message<'_>) -> Result<StackSample, Failure> {
         let mut sample = StackSample::default();

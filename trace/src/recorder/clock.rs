@@ -10,12 +10,13 @@ pub(super) struct Anchor {
     pub(super) realtime_ns: u64,
 }
 
-/// Two anchors that are further apart than this tell the pace of the counter; closer ones do with the moment when the file was made.
-const FAR: u64 = 100_000_000;
+/// Two anchors that are further apart than this tell the pace of the counter; closer ones do with
+/// the moment when the file was made.
+const MIN_ANCHOR_DISTANCE_NS: u64 = 100_000_000;
 /// Ticks in a microsecond that a counter may have: 10 MHz to 100 GHz.
-const PACES: std::ops::RangeInclusive<u128> = 10..=100_000;
+const PLAUSIBLE_PACES: std::ops::RangeInclusive<u128> = 10..=100_000;
 /// How far from the time of its first anchor an event may be.
-const LONGEST: u64 = Duration::from_hours(24 * 3660).as_secs();
+const MAX_EVENT_DISTANCE_S: u64 = Duration::from_hours(24 * 3660).as_secs();
 
 /// A straight line from ticks to the time since the Unix epoch.
 #[derive(Debug, Clone, Copy)]
@@ -34,12 +35,12 @@ impl Clock {
         let by_ticks = |anchor: &&Anchor| anchor.ticks;
         let first = anchors.iter().min_by_key(by_ticks).copied().unwrap_or(made);
         let last = anchors.iter().max_by_key(by_ticks).copied().unwrap_or(made);
-        let far = last.monotonic_ns.saturating_sub(first.monotonic_ns) >= FAR;
+        let far = last.monotonic_ns.saturating_sub(first.monotonic_ns) >= MIN_ANCHOR_DISTANCE_NS;
         let from = if far { first } else { made };
         let ticks = last.ticks.saturating_sub(from.ticks);
         let nanoseconds = last.monotonic_ns.saturating_sub(from.monotonic_ns);
         let pace = (u128::from(ticks) * 1000).checked_div(u128::from(nanoseconds));
-        let plausible = pace.is_some_and(|pace| PACES.contains(&pace));
+        let plausible = pace.is_some_and(|pace| PLAUSIBLE_PACES.contains(&pace));
         // Otherwise it is a clock of nanoseconds, or one that tells nothing.
         let (ticks, nanoseconds) = if are_tsc && plausible {
             (ticks, nanoseconds)
@@ -55,11 +56,12 @@ impl Clock {
         }
     }
 
-    /// The time of `ticks` since the Unix epoch; `None` for what is years away from everything else.
+    /// The time of `ticks` since the Unix epoch; `None` for what is years away from everything
+    /// else.
     pub(super) fn utc_ns(&self, ticks: u64) -> Option<u64> {
         let ticks = i128::from(ticks) - i128::from(self.from.ticks);
         let passed = (ticks * i128::from(self.nanoseconds)).div_euclid(i128::from(self.ticks.max(1)));
-        let longest = i128::from(LONGEST) * 1_000_000_000;
+        let longest = i128::from(MAX_EVENT_DISTANCE_S) * 1_000_000_000;
         let near = (-longest..=longest).contains(&passed);
         near.then(|| u64::try_from(i128::from(self.utc_ns) + passed).ok())?
     }

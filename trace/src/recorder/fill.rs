@@ -8,18 +8,20 @@ use hashbrown::HashMap;
 use super::clock::Clock;
 use super::names::{Labels, Tables};
 use super::ranges::{Range, Ranges};
-use super::segments::{Found, Name};
+use super::segments::{Name, SegmentOutcome};
 use super::{Failure, Ring, word};
 use crate::limits::ReadLimits;
-use flopwatch_model::{Capture, Category, ColumnId, Event, Events, Loss, LossReason, NameDetail, Row, Track, count};
+use flopwatch_model::{
+    Capture, Category, ColumnId, Event, Events, Loss, LossReason, NameDetail, NameId, Row, RowId, Track, count,
+};
 
 /// The capture so far.
 pub(super) struct Fill<'a> {
     limits: &'a ReadLimits,
     capture: Capture,
     events: Events,
-    rows: HashMap<(u32, u32), u32>,
-    names: HashMap<(u8, Name), u32>,
+    rows: HashMap<(u32, u32), RowId>,
+    names: HashMap<(u8, Name), NameId>,
     /// Domains of the names, one text for each.
     of_names: Vec<String>,
     categories: HashMap<(u8, u32), u32>,
@@ -28,7 +30,7 @@ pub(super) struct Fill<'a> {
 }
 
 /// What is known of names.
-struct Known {
+struct NameTables {
     labels: Labels,
     domains: BTreeMap<u8, String>,
 }
@@ -61,11 +63,11 @@ impl<'a> Fill<'a> {
         let (mut segments, mut anchors) = (Vec::new(), Vec::new());
         let (mut found, mut torn, mut retaken, mut is_cut) = (0, 0, 0, false);
         for at in 0..ring.layout.segments {
-            match Found::of(ring, at) {
-                Found::Nothing => {}
-                Found::Overwritten => retaken += 1,
-                Found::Cut => is_cut = true,
-                Found::Whole(segment) => {
+            match SegmentOutcome::of(ring, at) {
+                SegmentOutcome::Nothing => {}
+                SegmentOutcome::Overwritten => retaken += 1,
+                SegmentOutcome::Cut => is_cut = true,
+                SegmentOutcome::Whole(segment) => {
                     anchors.extend(segment.anchors.into_iter().flatten());
                     found += count(segment.items.len());
                     torn += segment.torn;
@@ -77,35 +79,35 @@ impl<'a> Fill<'a> {
                 return Err(Failure::TooMany { what: "events", limit });
             }
         }
-        self.lose(LossReason::Skipped, "NVTX events that are not whole", torn);
-        self.lose(
+        self.count_loss(LossReason::Skipped, "NVTX events that are not whole", torn);
+        self.count_loss(
             LossReason::Dropped,
             "segments of the ring that were overwritten while it was read",
             retaken,
         );
-        self.lose(LossReason::Truncated, Loss::EVENTS_CUT, u64::from(is_cut));
+        self.count_loss(LossReason::Truncated, Loss::EVENTS_CUT, u64::from(is_cut));
         self.lose_what_was_counted(ring);
         let clock = Clock::new(ring.ticks_are_tsc, ring.made, &anchors);
         let ranges = Ranges::of(segments);
-        self.lose(
+        self.count_loss(
             LossReason::Dropped,
             "ranges whose begin the ring no longer holds",
             ranges.headless,
         );
-        self.lose(
+        self.count_loss(
             LossReason::Truncated,
             "ranges that were open before a gap in the ring",
             ranges.cut,
         );
-        self.lose(LossReason::Truncated, "ranges that had not ended", ranges.open);
-        self.lose(LossReason::Unsupported, "NVTX marks", ranges.marks);
-        self.lose(LossReason::Unsupported, "payloads of NVTX events", ranges.payloads);
+        self.count_loss(LossReason::Truncated, "ranges that had not ended", ranges.open);
+        self.count_loss(LossReason::Unsupported, "NVTX marks", ranges.marks);
+        self.count_loss(LossReason::Unsupported, "payloads of NVTX events", ranges.payloads);
         self.ranges(ring, clock, ranges.found)?;
         Ok(self.capture)
     }
 
-    fn lose(&mut self, reason: LossReason, what: &str, count: u64) {
-        self.capture.drops.add(reason, what, count);
+    fn count_loss(&mut self, reason: LossReason, what: &str, count: u64) {
+        self.capture.losses.add(reason, what, count);
     }
 
     /// What the writers themselves could not keep.
@@ -121,13 +123,13 @@ impl<'a> Fill<'a> {
                 Count::EventsOverwritten => "NVTX events that the ring no longer holds",
                 Count::ProfilersNotLoaded => "profilers' libraries that did not load",
             };
-            self.lose(LossReason::Dropped, text, word(&ring.bytes, what.at()));
+            self.count_loss(LossReason::Dropped, text, word(&ring.bytes, what.at()));
         }
     }
 
     fn ranges(&mut self, ring: &Ring, clock: Clock, ranges: Vec<Range>) -> Result<(), Failure> {
         let mut tables = Tables::new(ring, self.limits);
-        let known = Known {
+        let known = NameTables {
             labels: tables.labels()?,
             domains: tables.domains()?,
         };
@@ -139,7 +141,7 @@ impl<'a> Fill<'a> {
                 _ => astray += 1,
             }
         }
-        self.lose(LossReason::Skipped, "ranges years away from the others", astray);
+        self.count_loss(LossReason::Skipped, "ranges years away from the others", astray);
         let first = match self.between.clone() {
             Some(window) => {
                 self.cut(&window, &mut timed);
@@ -154,7 +156,7 @@ impl<'a> Fill<'a> {
             self.capture.duration_ns = self.capture.duration_ns.max(start_ns.saturating_add(duration_ns));
             self.range(&mut tables, &known, (start_ns, duration_ns), range)?;
         }
-        self.lose(LossReason::Truncated, "names of NVTX that are longer", tables.cut);
+        self.count_loss(LossReason::Truncated, "names of NVTX that are longer", tables.cut);
         self.capture.redactions = tables.redactions;
         if self.of_names.iter().any(|domain| !domain.is_empty()) {
             self.events
@@ -178,10 +180,16 @@ impl<'a> Fill<'a> {
             *begin = (*begin).max(window.start);
             *end = (*end).min(window.end);
         }
-        self.lose(LossReason::Truncated, "ranges that go beyond the window", cut);
+        self.count_loss(LossReason::Truncated, "ranges that go beyond the window", cut);
     }
 
-    fn range(&mut self, tables: &mut Tables<'_>, known: &Known, time: (u64, u64), range: Range) -> Result<(), Failure> {
+    fn range(
+        &mut self,
+        tables: &mut Tables<'_>,
+        known: &NameTables,
+        time: (u64, u64),
+        range: Range,
+    ) -> Result<(), Failure> {
         let row = self.row(known, range.thread)?;
         let category = self.category(known, range.domain, range.category);
         let event = Event {
@@ -197,15 +205,16 @@ impl<'a> Fill<'a> {
         Ok(())
     }
 
-    fn row(&mut self, known: &Known, (process, thread): (u32, u32)) -> Result<u32, Failure> {
+    fn row(&mut self, known: &NameTables, (process, thread): (u32, u32)) -> Result<RowId, Failure> {
         if let Some(row) = self.rows.get(&(process, thread)) {
             return Ok(*row);
         }
-        let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-        if next >= self.limits.max_rows {
-            let limit = u64::from(self.limits.max_rows);
-            return Err(Failure::TooMany { what: "threads", limit });
-        }
+        let limit = self.limits.max_rows;
+        let next = RowId::from_index(self.rows.len()).filter(|row| row.number() < limit);
+        let next = next.ok_or(Failure::TooMany {
+            what: "threads",
+            limit: u64::from(limit),
+        })?;
         let label = match known.labels.threads.get(&thread).filter(|name| !name.is_empty()) {
             Some(name) => format!("{name} (process {process}) thread {thread}"),
             None => format!("process {process} thread {thread}"),
@@ -225,7 +234,7 @@ impl<'a> Fill<'a> {
         Ok(next)
     }
 
-    fn name(&mut self, tables: &mut Tables<'_>, known: &Known, key: (u8, Name)) -> Result<u32, Failure> {
+    fn name(&mut self, tables: &mut Tables<'_>, known: &NameTables, key: (u8, Name)) -> Result<NameId, Failure> {
         if let Some(name) = self.names.get(&key) {
             return Ok(*name);
         }
@@ -236,20 +245,24 @@ impl<'a> Fill<'a> {
         } else {
             format!("{domain}:{text}")
         };
-        let next = u32::try_from(self.events.names.len()).unwrap_or(u32::MAX);
+        let next = NameId::from_index(self.events.names.len()).ok_or(Failure::TooMany {
+            what: "names",
+            limit: u64::from(u32::MAX),
+        })?;
         self.events.names.push(whole);
         self.of_names.push(domain);
         self.names.insert(key, next);
         Ok(next)
     }
 
-    /// The number of a category's text in its column, which is there as soon as one range has a category; `None` before.
-    fn category(&mut self, known: &Known, domain: u8, number: u32) -> Option<u64> {
+    /// The number of a category's text in its column, which is there as soon as one range has a
+    /// category; `None` before.
+    fn category(&mut self, known: &NameTables, domain: u8, number: u32) -> Option<u64> {
         if number == 0 {
             return None;
         }
-        let place = self.events.add_column(ColumnId::RangeCategory);
-        let texts = &mut self.events.columns.get_mut(place)?.texts;
+        let slot = self.events.add_column(ColumnId::RangeCategory);
+        let texts = &mut self.events.columns.get_mut(slot)?.texts;
         let at = *self.categories.entry((domain, number)).or_insert_with(|| {
             let named = known.labels.categories.get(&(domain, number));
             texts.push(

@@ -1,4 +1,5 @@
-//! The heartbeat: how often and how long the ranges of each name ran, read again and again from a file that programs write to.
+//! The heartbeat: how often and how long the ranges of each name ran, read again and again from a
+//! file that programs write to.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,26 +19,27 @@ use super::names::{of_entry, publishable, whole};
 use super::{Failure, half, header, word};
 
 /// Most names whose entries are read one by one.
-const FEW: usize = 64;
+const MAX_SINGLE_READS: usize = 64;
 /// Times that a file is read whose programs went on to other segments meanwhile.
-const TRIES: u32 = 3;
+const MAX_ATTEMPTS: u32 = 3;
 
 /// Push/pop ranges of one name that have ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedRanges {
     /// The name, without its domain, fit to be published.
     pub name: String,
-    /// How many.
+    /// Number of ranges of the name.
     pub calls: u64,
     /// How long they took together in ns.
     pub total_ns: u64,
-    /// When the last of them ended, in ns since the Unix epoch; none where the file's clock does not tell.
+    /// When the last of them ended, in ns since the Unix epoch; none where the file's clock does
+    /// not tell.
     pub last_utc_ns: Option<u64>,
 }
 
 /// What is counted of a name, in ticks.
 #[derive(Debug, Clone, Copy, Default)]
-struct Counted {
+struct NameTicks {
     calls: u64,
     ticks: u64,
     /// The end of the last range.
@@ -55,8 +57,9 @@ pub enum Extent {
 
 /// What has been read of a file so far.
 ///
-/// The first reading looks at every segment, each later one at the table of names and at the segments that threads hold or have taken
-/// since. Numbers never go back: a count that moves from a segment to the table while it is read is missing at most until the next reading.
+/// The first reading looks at every segment, each later one at the table of names and at the
+/// segments that threads hold or have taken since. Numbers never go back: a count that moves from a
+/// segment to the table while it is read is missing at most until the next reading.
 #[derive(Debug)]
 pub struct Heartbeat {
     layout: Layout,
@@ -69,7 +72,7 @@ pub struct Heartbeat {
     /// Segments that were not left for good.
     held: BTreeSet<usize>,
     /// What is known of each name by its number.
-    counted: BTreeMap<u16, Counted>,
+    counted: BTreeMap<u16, NameTicks>,
     names: BTreeMap<u16, String>,
 }
 
@@ -97,8 +100,8 @@ impl Heartbeat {
 
     /// What has been counted since the file was made, by name.
     pub fn read(&mut self, file: &File, extent: Extent) -> Result<Vec<NamedRanges>, Failure> {
-        let known = extent == Extent::Known && self.names.len() <= FEW;
-        for _ in 0..TRIES {
+        let known = extent == Extent::Known && self.names.len() <= MAX_SINGLE_READS;
+        for _ in 0..MAX_ATTEMPTS {
             let cursor = cursor(file)?;
             let mut sums = if known { self.entries(file)? } else { self.table(file)? };
             self.segments(file, cursor, &mut sums)?;
@@ -107,7 +110,7 @@ impl Heartbeat {
                 // The time of an end is that of the range that was counted last.
                 if found.calls >= known.calls {
                     let ticks = known.ticks.max(found.ticks);
-                    *known = Counted { ticks, ..found };
+                    *known = NameTicks { ticks, ..found };
                 }
             }
             if self::cursor(file)? == cursor {
@@ -128,7 +131,7 @@ impl Heartbeat {
     }
 
     /// What the table of names has, with the texts that are not known yet.
-    fn table(&mut self, file: &File) -> Result<BTreeMap<u16, Counted>, Failure> {
+    fn table(&mut self, file: &File) -> Result<BTreeMap<u16, NameTicks>, Failure> {
         let mut bytes = vec![0; self.layout.names * name::BYTES];
         let length = read_at(file, &mut bytes, self.layout.names_at)?;
         let mut sums = BTreeMap::new();
@@ -147,12 +150,12 @@ impl Heartbeat {
     }
 
     /// What the table has of the names that are known.
-    fn entries(&self, file: &File) -> Result<BTreeMap<u16, Counted>, Failure> {
+    fn entries(&self, file: &File) -> Result<BTreeMap<u16, NameTicks>, Failure> {
         let mut sums = BTreeMap::new();
         let mut entry = [0; name::BYTES];
         for number in self.names.keys() {
-            let place = usize::from(*number).saturating_sub(1) * name::BYTES;
-            if read_at(file, &mut entry, self.layout.names_at.saturating_add(place))? == entry.len() {
+            let offset = usize::from(*number).saturating_sub(1) * name::BYTES;
+            if read_at(file, &mut entry, self.layout.names_at.saturating_add(offset))? == entry.len() {
                 sums.insert(*number, of_table(&entry));
             }
         }
@@ -160,22 +163,23 @@ impl Heartbeat {
     }
 
     /// Adds what segments hold that may hold anything.
-    fn segments(&mut self, file: &File, cursor: u64, sums: &mut BTreeMap<u16, Counted>) -> Result<(), Failure> {
+    fn segments(&mut self, file: &File, cursor: u64, sums: &mut BTreeMap<u16, NameTicks>) -> Result<(), Failure> {
         let segments = u64::try_from(self.layout.segments).unwrap_or(u64::MAX).max(1);
-        // Whoever moved the cursor takes its segment a moment later: those of the last time are looked at once more.
+        // Whoever moved the cursor takes its segment a moment later: those of the last time are
+        // looked at once more.
         let [last, before] = self.cursors;
         let from = before.min(last).min(cursor).max(cursor.saturating_sub(segments));
         self.held
-            .extend((from..cursor).filter_map(|place| usize::try_from(place % segments).ok()));
+            .extend((from..cursor).filter_map(|claim| usize::try_from(claim % segments).ok()));
         self.cursors = [cursor, last];
         let mut bytes = [0; SLOTS_AT];
         let mut left = Vec::new();
         for at in &self.held {
-            let Some(place) = self.layout.segment(*at) else {
+            let Some(offset) = self.layout.segment(*at) else {
                 continue;
             };
             // A file that ends early has no more.
-            if read_at(file, &mut bytes, place)? < bytes.len() {
+            if read_at(file, &mut bytes, offset)? < bytes.len() {
                 left.push(*at);
                 continue;
             }
@@ -201,7 +205,7 @@ impl Heartbeat {
             for counter in counters.take(COUNTERS) {
                 let number = u16::try_from(half(counter, 0)).unwrap_or(0);
                 if number != 0 {
-                    let sum: &mut Counted = sums.entry(number).or_default();
+                    let sum: &mut NameTicks = sums.entry(number).or_default();
                     sum.calls = sum.calls.saturating_add(u64::from(half(counter, 4)));
                     sum.ticks = sum.ticks.saturating_add(word(counter, 8));
                     sum.last = sum.last.max(word(counter, 16));
@@ -216,8 +220,8 @@ impl Heartbeat {
 }
 
 /// What an entry of the table of names holds.
-fn of_table(entry: &[u8]) -> Counted {
-    Counted {
+fn of_table(entry: &[u8]) -> NameTicks {
+    NameTicks {
         calls: word(entry, CALLS_AT),
         ticks: word(entry, TICKS_AT),
         last: word(entry, LAST_AT),
@@ -234,8 +238,8 @@ fn cursor(file: &File) -> Result<u64, Failure> {
 }
 
 /// Reads from a place until the buffer is full or the file ends.
-fn read_at(file: &File, mut buffer: &mut [u8], place: usize) -> Result<usize, Failure> {
-    let mut at = u64::try_from(place).unwrap_or(u64::MAX);
+fn read_at(file: &File, mut buffer: &mut [u8], offset: usize) -> Result<usize, Failure> {
+    let mut at = u64::try_from(offset).unwrap_or(u64::MAX);
     let mut all = 0;
     while !buffer.is_empty() {
         match file.read_at(buffer, at) {

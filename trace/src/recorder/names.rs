@@ -56,8 +56,8 @@ impl<'a> Tables<'a> {
 
     /// What the table of names holds at a number, and whether the text was longer.
     fn entry(&self, number: u16) -> (&'a [u8], bool) {
-        let place = usize::from(number).checked_sub(1);
-        let Some(at) = place.and_then(|place| self.ring.layout.name(place)) else {
+        let position = usize::from(number).checked_sub(1);
+        let Some(at) = position.and_then(|position| self.ring.layout.name(position)) else {
             return (&[], false);
         };
         of_entry(self.ring.bytes.get(at..).unwrap_or_default())
@@ -108,10 +108,10 @@ pub(super) struct Labels {
 
 /// The text that an entry of the table of names holds, and whether it was longer.
 pub(super) fn of_entry(entry: &[u8]) -> (&[u8], bool) {
-    let said = half(entry, LENGTH_AT);
-    let length = usize::try_from(said & !CUT).map_or(TEXT_BYTES, |length| length.min(TEXT_BYTES));
+    let length_word = half(entry, LENGTH_AT);
+    let length = usize::try_from(length_word & !CUT).map_or(TEXT_BYTES, |length| length.min(TEXT_BYTES));
     let text = entry.get(TEXT_AT..).and_then(|text| text.get(..length));
-    (text.unwrap_or_default(), said & CUT != 0)
+    (text.unwrap_or_default(), length_word & CUT != 0)
 }
 
 /// A text fit to be published, and how many secrets were replaced in it.

@@ -30,7 +30,8 @@ pub(super) struct Ranges {
     pub(super) headless: u64,
     /// Ranges that were open when the file was read, and end with its last event.
     pub(super) open: u64,
-    /// Ranges that were open before events that are not there, and end with the last event before them.
+    /// Ranges that were open before events that are not there, and end with the last event before
+    /// them.
     pub(super) cut: u64,
     pub(super) marks: u64,
     pub(super) payloads: u64,

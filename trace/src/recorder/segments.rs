@@ -10,14 +10,14 @@ use super::clock::Anchor;
 use super::{Ring, half, word};
 
 /// Ticks that a thread's time may go back by, from one processor to the next.
-const BACK: u64 = 20_000;
+const MAX_BACKWARD_TICKS: u64 = 20_000;
 
 /// The name of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Name {
-    /// Its number in the table of names; 0 for none.
+    /// Number of the name in the table of names; 0 for none.
     Number(u16),
-    /// Its text.
+    /// Text that stands beside the event, of a name without an entry in the table.
     Text(Vec<u8>),
 }
 
@@ -48,17 +48,17 @@ pub(super) struct Segment {
 }
 
 /// What became of a segment.
-pub(super) enum Found {
-    /// Nobody has had it, or it was being taken.
+pub(super) enum SegmentOutcome {
+    /// Nobody has had the segment, or it was being taken.
     Nothing,
-    /// It was taken while the file was read.
+    /// The segment was taken while the file was read.
     Overwritten,
-    /// The file ends before it.
+    /// The file ends before the segment.
     Cut,
     Whole(Segment),
 }
 
-impl Found {
+impl SegmentOutcome {
     /// The segment at `at` of a file.
     pub(super) fn of(ring: &Ring, at: usize) -> Self {
         let Some(bytes) = ring.segment(at) else {
@@ -83,8 +83,8 @@ pub(super) fn is_open(bytes: &[u8]) -> bool {
     matches!(state.and_then(State::of), Some(State::Open | State::Passed))
 }
 
-/// Takes the slots of a segment from a later copy up to the last one that was full: a copy that a thread overtakes has slots that are empty, or half
-/// of one, before full ones.
+/// Takes the slots of a segment from a later copy up to the last one that was full: a copy that a
+/// thread overtakes has slots that are empty, or half of one, before full ones.
 pub(super) fn settle(bytes: &mut [u8], later: &[u8]) {
     let claim = word(bytes, CLAIM_AT) >> 32;
     let is_full = |slot: &[u8]| u64::from(of_tag(word(slot, slot::TAG_AT)).0) == claim;
@@ -124,7 +124,7 @@ fn segment(bytes: &[u8], claim: u32) -> Segment {
         ],
     };
     let slots = bytes.get(SLOTS_AT..).unwrap_or_default();
-    let mut beside = Beside::default();
+    let mut prefix = EventPrefix::default();
     let (mut missing, mut before) = (0, 0);
     for slot in slots.chunks_exact(slot::BYTES).take(SLOTS) {
         let (value, tag) = (word(slot, 0), word(slot, slot::TAG_AT));
@@ -133,20 +133,21 @@ fn segment(bytes: &[u8], claim: u32) -> Segment {
             missing += 1;
             continue;
         }
-        // Slots are filled one after the other, and open segments were read twice: one that is empty before a full one was overwritten by a thread that had lost the segment.
+        // Slots are filled one after the other, and open segments were read twice: one that is
+        // empty before a full one was overwritten by a thread that had lost the segment.
         segment.torn += std::mem::take(&mut missing);
         match Kind::of(kind) {
             None => segment.torn += 1,
             Some(kind) if kind.is_event() => {
-                let beside = std::mem::take(&mut beside);
-                if value.saturating_add(BACK) < before {
+                let prefix = std::mem::take(&mut prefix);
+                if value.saturating_add(MAX_BACKWARD_TICKS) < before {
                     segment.torn += 1;
                     continue;
                 }
                 before = value.max(before);
-                segment.items.push(beside.event(kind, domain, name, before));
+                segment.items.push(prefix.event(kind, domain, name, before));
             }
-            Some(kind) => beside.take(kind, value, domain, name),
+            Some(kind) => prefix.take(kind, value, domain, name),
         }
     }
     segment
@@ -154,14 +155,14 @@ fn segment(bytes: &[u8], claim: u32) -> Segment {
 
 /// What stands before an event.
 #[derive(Debug, Default)]
-struct Beside {
+struct EventPrefix {
     text: Vec<u8>,
     style: u64,
     range: Option<u64>,
     has_payload: bool,
 }
 
-impl Beside {
+impl EventPrefix {
     fn take(&mut self, kind: Kind, value: u64, domain: u8, name: u16) {
         match kind {
             Kind::Payload => self.has_payload = true,

@@ -112,8 +112,8 @@ impl Database {
         Table::open(&self.connection, &self.file, name, limits)
     }
 
-    /// Names of the tables, at most `most`.
-    pub(crate) fn names(&self, most: usize) -> Result<Vec<String>, TableError> {
+    /// Names of the tables, at most `max`.
+    pub(crate) fn names(&self, max: usize) -> Result<Vec<String>, TableError> {
         let damaged = |error: rusqlite::Error| TableError::Damaged {
             table: "sqlite_schema".to_owned(),
             reason: error.to_string(),
@@ -123,11 +123,12 @@ impl Database {
             .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' ORDER BY name")
             .map_err(damaged)?;
         let names = statement.query_map((), |row| row.get(0)).map_err(damaged)?;
-        names.take(most).collect::<Result<Vec<String>, _>>().map_err(damaged)
+        names.take(max).collect::<Result<Vec<String>, _>>().map_err(damaged)
     }
 }
 
-/// `immutable`: no lock is taken, no journal beside the file is looked at, and a folder without write permission is no problem.
+/// `immutable`: no lock is taken, no journal beside the file is looked at, and a folder without
+/// write permission is no problem.
 fn uri(path: &Path) -> String {
     use std::fmt::Write as _;
     let mut uri = "file:".to_owned();
@@ -154,7 +155,8 @@ fn harden(connection: &mut Connection, deadline: Option<Instant>) -> rusqlite::R
     }
     let late = move || deadline.is_some_and(|deadline| Instant::now() > deadline);
     connection.progress_handler(STEPS_PER_LOOK, Some(late))?;
-    // Damaged pages are found where they are read; nothing is mapped, so that a file that shrinks is an error and no signal.
+    // Damaged pages are found where they are read; nothing is mapped, so that a file that shrinks
+    // is an error and no signal.
     connection.execute_batch(
         "PRAGMA query_only = 1; PRAGMA cell_size_check = 1; PRAGMA mmap_size = 0; PRAGMA temp_store = 2;",
     )

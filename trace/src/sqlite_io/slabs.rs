@@ -12,8 +12,9 @@ use crate::hdf5_io::TableError;
 type Run<I> = Vec<(Range<usize>, I)>;
 
 impl Table {
-    /// Does `job` with each slab and its item, from slab `first` on, on every core where the rows' numbers tell where a slab begins; `state`
-    /// is made once per core. Gives what it made of each slab in their order, or the first error.
+    /// Does `job` with each slab and its item, from slab `first` on, on every core where the rows'
+    /// numbers tell where a slab begins; `state` is made once per core. Gives what it made of each
+    /// slab in their order, or the first error.
     pub(crate) fn for_each_slab<S: Send, I: Send, R: Send, E: Send + From<TableError>>(
         &self,
         first: usize,
@@ -44,7 +45,7 @@ impl Table {
             let made = || {
                 let mut made = Vec::with_capacity(run.len());
                 let Some((start, _)) = run.first() else { return Ok(made) };
-                let table = Self::again(&known, first_number, start)?;
+                let table = Self::reopen(&known, first_number, start)?;
                 for (rows, item) in run {
                     // Nobody needs what comes beside an error.
                     if has_failed.load(Ordering::Relaxed) {

@@ -14,7 +14,7 @@ use super::texts::Texts;
 use crate::hdf5_io::{TableError, TableLimits};
 
 /// Rows read at once.
-const SLAB: usize = 1 << 14;
+const SLAB_ROWS: usize = 1 << 14;
 /// Memory that the strings of one slab may take.
 const SLAB_STRING_BYTES: usize = 64 << 20;
 
@@ -66,7 +66,7 @@ impl Values {
 
 /// What was read last, and what is known for the next slab.
 #[derive(Debug, Default)]
-struct Reading {
+struct ReadState {
     /// The slab that `values` are of.
     slab: Range<usize>,
     values: BTreeMap<(String, Kind), Values>,
@@ -84,7 +84,7 @@ pub(crate) struct Table {
     name: String,
     rows: usize,
     columns: Vec<String>,
-    reading: RefCell<Reading>,
+    reading: RefCell<ReadState>,
 }
 
 /// What is known of an open table, whatever thread it is read on.
@@ -98,8 +98,8 @@ pub(super) struct KnownTable<'a> {
 }
 
 impl Table {
-    /// Opens the table `name`; `None` when there is none. Views, virtual tables and computed columns are refused: they would
-    /// run what the file says.
+    /// Opens the table `name`; `None` when there is none. Views, virtual tables and computed
+    /// columns are refused: they would run what the file says.
     pub(super) fn open(
         connection: &Rc<Connection>,
         file: &Arc<DatabaseFile>,
@@ -167,7 +167,8 @@ impl Table {
         }))
     }
 
-    /// The number of the first row where all rows are numbered one behind the other, as a program that only adds rows leaves them.
+    /// The number of the first row where all rows are numbered one behind the other, as a program
+    /// that only adds rows leaves them.
     pub(super) fn first_number(&self) -> Result<Option<i64>, TableError> {
         // Each by itself is found at an end of the table; both in one query would read it all.
         let sql = format!(
@@ -185,12 +186,13 @@ impl Table {
         Ok((numbers.and_then(|rest| rest.checked_add(1)) == Some(self.rows)).then_some(first))
     }
 
-    /// The same table through a connection of the calling thread, to be read from `slab` on; `first` is [`first_number`](Self::first_number).
-    pub(super) fn again(known: &KnownTable<'_>, first: i64, slab: &Range<usize>) -> Result<Self, TableError> {
+    /// The same table through a connection of the calling thread, to be read from `slab` on;
+    /// `first` is [`first_number`](Self::first_number).
+    pub(super) fn reopen(known: &KnownTable<'_>, first: i64, slab: &Range<usize>) -> Result<Self, TableError> {
         let failed = |error: rusqlite::Error| failed(known.name, &error);
-        let mut reading = Reading {
+        let mut reading = ReadState {
             wanted: known.wanted.clone(),
-            ..Reading::default()
+            ..ReadState::default()
         };
         if let Some(before) = i64::try_from(slab.start)
             .ok()
@@ -208,7 +210,7 @@ impl Table {
         })
     }
 
-    /// What other threads need for [`again`](Self::again).
+    /// What other threads need for [`reopen`](Self::reopen).
     pub(super) fn known(&self) -> KnownTable<'_> {
         KnownTable {
             file: &self.file,
@@ -233,18 +235,19 @@ impl Table {
 
     /// Rows of each slab but for the last one.
     pub(crate) const fn slab_rows() -> usize {
-        SLAB
+        SLAB_ROWS
     }
 
     /// The rows in pieces of bounded size.
     pub(crate) fn slabs(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let rows = self.rows;
         (0..rows)
-            .step_by(SLAB)
-            .map(move |start| start..start.saturating_add(SLAB).min(rows))
+            .step_by(SLAB_ROWS)
+            .map(move |start| start..start.saturating_add(SLAB_ROWS).min(rows))
     }
 
-    /// Has these columns read together, where there are such: a query per column would read the pages of a slab once for each.
+    /// Has these columns read together, where there are such: a query per column would read the
+    /// pages of a slab once for each.
     pub(crate) fn expect(&self, numbers: &[&str], texts: &[&str]) {
         let numbers = numbers.iter().map(|column| (*column, Kind::Number));
         let texts = texts.iter().map(|column| (*column, Kind::Text));
@@ -331,11 +334,12 @@ impl Table {
     }
 
     /// Reads columns of the slab that `reading` is at.
-    fn fill(&self, reading: &mut Reading, wanted: &[(String, Kind)]) -> Result<(), TableError> {
+    fn fill(&self, reading: &mut ReadState, wanted: &[(String, Kind)]) -> Result<(), TableError> {
         let failed = |error: rusqlite::Error| failed(&self.name, &error);
         let columns: Vec<String> = wanted.iter().map(|(column, _)| quoted(column)).collect();
         let before = reading.before.get(&reading.slab.start).copied().unwrap_or(i64::MIN);
-        // The first row has any number, negative ones too; those behind it follow the last one that was read.
+        // The first row has any number, negative ones too; those behind it follow the last one that
+        // was read.
         let from = if reading.before.contains_key(&reading.slab.start) {
             "WHERE _rowid_ > ?1"
         } else if reading.slab.start == 0 {

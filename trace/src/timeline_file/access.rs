@@ -21,8 +21,8 @@ pub(super) fn unlocked<'a>(access: &'a mut FileAccessBuilder, path: &Path) -> &'
     access.file_locking(false)
 }
 
-/// Whether `path` is a link to a file without a name: the descriptor, below `/proc`, of one that was removed or never
-/// had one.
+/// Whether `path` is a link to a file without a name: the descriptor, below `/proc`, of one that
+/// was removed or never had one.
 fn is_nameless(path: &Path) -> bool {
     path.is_symlink() && path.exists() && path.canonicalize().is_err()
 }

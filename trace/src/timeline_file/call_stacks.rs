@@ -21,9 +21,9 @@ pub(super) fn check(capture: &Capture) -> Result<(), Failure> {
     let Some(numbers) = samples.and_then(|samples| samples.column(ColumnId::CallStack)) else {
         return Ok(());
     };
-    let most = u64::try_from(capture.call_stacks.stacks.len()).unwrap_or(u64::MAX);
+    let max = u64::try_from(capture.call_stacks.stacks.len()).unwrap_or(u64::MAX);
     let mut all = (0..numbers.len()).filter_map(|at| numbers.get(at));
-    if all.any(|number| number > most) {
+    if all.any(|number| number > max) {
         return Err(wrong("a sample refers to a stack that is not there"));
     }
     Ok(())

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use hdf5::Group;
 use rayon::prelude::*;
 
-use super::CHUNK;
+use super::CHUNK_EVENTS;
 use super::write::{attribute, group, list};
-use crate::hdf5_io::columns::{Column, Columns, Store, Stored, Values, width};
-use flopwatch_model::{Category, Events, Lod, LodLevel, Row, index};
+use crate::hdf5_io::columns::{ChunkLocation, Column, Columns, Store, Values, width};
+use flopwatch_model::{Category, Events, Lod, LodLevel, NameId, Row, RowId, index};
 
 /// A column that holds `values` as they are.
 fn plain<'a>(name: &str, width: usize, values: Values<'a>) -> Column<'a> {
@@ -67,11 +67,11 @@ pub(super) fn text_list(category: Category, of: &str) -> String {
 /// The columns of a category, those that clients of the earlier service read first.
 pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
     let streams: Vec<u64> = rows.iter().map(|row| row.stream.unwrap_or(0)).collect();
-    let stream = |row: &u32| streams.get(index(*row)).copied().unwrap_or(0);
+    let stream = |row: &RowId| streams.get(row.index()).copied();
     let most_stream = streams.iter().copied().max().unwrap_or(0);
     // The width is that of the streams that occur here.
     let most_stream = if most_stream > u64::from(u8::MAX) {
-        events.row.iter().map(stream).max().unwrap_or(0)
+        events.row.iter().filter_map(stream).max().unwrap_or(0)
     } else {
         most_stream
     };
@@ -95,10 +95,10 @@ pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
             plain(
                 in_stream,
                 width(most_stream, 1),
-                Values::Keyed(&events.row, streams.into()),
+                Values::Keyed(RowId::numbers(&events.row), streams.into()),
             ),
-            narrow(name, 2, &events.name),
-            narrow(row, 1, &events.row),
+            narrow(name, 2, NameId::numbers(&events.name)),
+            narrow(row, 1, RowId::numbers(&events.row)),
             narrow(lane, 1, &events.lane),
             plain(correlation, 4, Values::U32((&events.correlation).into())),
         ]
@@ -107,21 +107,22 @@ pub(super) fn columns<'a>(events: &'a Events, rows: &[Row]) -> Columns<'a> {
     Columns {
         list: shared.into_iter().chain(own).collect(),
         count: events.len(),
-        chunk: events.len().clamp(1, CHUNK),
+        chunk: events.len().clamp(1, CHUNK_EVENTS),
     }
 }
 
-/// For each chunk of events, of which there are some: the first one, how many, their times, and where each column's bytes lie.
+/// For each chunk of events, of which there are some: the first one, how many, their times, and
+/// where each column's bytes lie.
 pub(super) fn write_tiles(
     tiles: &Group,
     events: &Events,
     chunk: usize,
     columns: &[Column<'_>],
-    stored: &[Vec<Stored>],
+    stored: &[Vec<ChunkLocation>],
 ) -> hdf5::Result<()> {
     let mut first = Vec::new();
     let (mut count, mut t_min, mut t_max, mut max_end) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let (mut place, mut latest) = (0_u64, 0);
+    let (mut position, mut latest) = (0_u64, 0);
     for (starts, durations) in events.start_ns.chunks(chunk).zip(events.duration_ns.chunks(chunk)) {
         let ends = starts
             .iter()
@@ -129,12 +130,12 @@ pub(super) fn write_tiles(
             .map(|(start, duration)| start.saturating_add(*duration));
         let last = ends.max().unwrap_or(0);
         latest = last.max(latest);
-        first.push(place);
+        first.push(position);
         count.push(u32::try_from(starts.len()).unwrap_or(u32::MAX));
         t_min.push(starts.first().copied().unwrap_or(0));
         t_max.push(last);
         max_end.push(latest);
-        place += u64::try_from(starts.len()).unwrap_or(0);
+        position += u64::try_from(starts.len()).unwrap_or(0);
     }
     attribute(tiles, "chunk_events", &u32::try_from(chunk).unwrap_or(u32::MAX))?;
     list(tiles, "first", &first)?;
@@ -148,8 +149,8 @@ pub(super) fn write_tiles(
         .collect();
     list(tiles, "width", &widths)?;
     // One row per tile, one element per column.
-    let by_tile = |pick: fn(&Stored) -> u64| -> Vec<u64> {
-        let of_tile = |tile: usize| stored.iter().map(move |places| places.get(tile).map_or(0, pick));
+    let by_tile = |pick: fn(&ChunkLocation) -> u64| -> Vec<u64> {
+        let of_tile = |tile: usize| stored.iter().map(move |locations| locations.get(tile).map_or(0, pick));
         (0..first.len()).flat_map(of_tile).collect()
     };
     list(tiles, "offset", &by_tile(|stored| stored.offset))?;
@@ -165,51 +166,45 @@ pub(super) fn entries(lod: &Lod, events: &Events) -> Columns<'static> {
     let bucket = wide(|level| &level.bucket);
     let count = bucket.len();
     let event = small(|level| &level.event);
-    let name = |event: &u32| events.name.get(index(*event)).copied().unwrap_or(0);
-    let names: Vec<u32> = event.iter().map(name).collect();
+    let name = |event: &u32| events.name.get(index(*event)).copied().unwrap_or_default();
+    let names: Vec<NameId> = event.iter().map(name).collect();
     Columns {
         list: vec![
             narrow_wide("bucket", 4, bucket),
             narrow("event", 4, event),
-            narrow("name_idx", 2, names),
+            narrow("name_idx", 2, NameId::into_numbers(names)),
             narrow_wide("duration_ns", 4, wide(|level| &level.duration_ns)),
             narrow("count", 4, small(|level| &level.count)),
             narrow_wide("busy_ns", 4, wide(|level| &level.busy_ns)),
         ],
         count,
-        chunk: count.clamp(1, CHUNK),
+        chunk: count.clamp(1, CHUNK_EVENTS),
     }
 }
 
-/// Writes the levels of a category, whose entries are the next columns of `store`, and which of them are of which level, row and
-/// lane.
-pub(super) fn write_lod(place: &Group, lod: &Lod, store: &mut Store<'_, '_>) -> hdf5::Result<()> {
+/// Writes the levels of a category, whose entries are the next columns of `store`, and which of
+/// them are of which level, row and lane.
+pub(super) fn write_lod(parent: &Group, lod: &Lod, store: &mut Store<'_, '_>) -> hdf5::Result<()> {
     let (mut shift, mut rows, mut lanes) = (Vec::new(), Vec::new(), Vec::new());
     let (mut first, mut count) = (Vec::new(), Vec::new());
     let mut at = 0_u64;
     for level in &lod.levels {
-        let mut start = 0;
-        let same = |a: usize, b: usize| level.row.get(a) == level.row.get(b) && level.lane.get(a) == level.lane.get(b);
-        while start < level.row.len() {
-            let mut end = start + 1;
-            while end < level.row.len() && same(start, end) {
-                end += 1;
-            }
+        let strips: Vec<(RowId, u32)> = level.row.iter().copied().zip(level.lane.iter().copied()).collect();
+        for strip in strips.chunk_by(|a, b| a == b) {
+            let Some((row, lane)) = strip.first() else { continue };
             shift.push(level.shift);
-            rows.push(level.row.get(start).copied().unwrap_or_default());
-            let lane = level.lane.get(start).copied().unwrap_or_default();
-            lanes.push(u8::try_from(lane).unwrap_or(u8::MAX));
+            rows.push(*row);
+            lanes.push(u8::try_from(*lane).unwrap_or(u8::MAX));
             first.push(at);
-            count.push(u32::try_from(end - start).unwrap_or(u32::MAX));
-            at += u64::try_from(end - start).unwrap_or(0);
-            start = end;
+            count.push(u32::try_from(strip.len()).unwrap_or(u32::MAX));
+            at += flopwatch_model::count(strip.len());
         }
     }
-    let levels = group(place, "levels")?;
+    let levels = group(parent, "levels")?;
     list(&levels, "shift", &shift)?;
-    list(&levels, "row", &rows)?;
+    list(&levels, "row", RowId::numbers(&rows))?;
     list(&levels, "lane", &lanes)?;
     list(&levels, "first", &first)?;
     list(&levels, "count", &count)?;
-    store.next(&group(place, "entries")?).map(drop)
+    store.next(&group(parent, "entries")?).map(drop)
 }

@@ -7,14 +7,13 @@ use std::path::Path;
 use hdf5::dataset::Layout as Storage;
 use hdf5::{Dataset, File, Group, LinkType, LocationType};
 
-use super::read::Failure;
 use super::{OpenError, access};
 use flopwatch_model::Category;
 
 /// Groups within groups: a series of a counter lies three deep.
-const MOST_DEPTH: usize = 6;
+const MAX_DEPTH: usize = 6;
 /// Datasets of a file: hundreds of series with two each, and a few hundred more.
-const MOST_DATASETS: usize = 100_000;
+const MAX_DATASETS: usize = 100_000;
 
 /// Parts of a file that no reader of events and rows needs.
 const BESIDE: [&str; 8] = [
@@ -28,7 +27,8 @@ const BESIDE: [&str; 8] = [
     "summary",
 ];
 
-/// Where the bytes lie that most of a timeline file consists of. What is in none of them is the file's structure, the rows, and all strings.
+/// Where the bytes lie that most of a timeline file consists of. What is in none of them is the
+/// file's structure, the rows, and all strings.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Layout {
     /// Categories that were captured.
@@ -49,12 +49,13 @@ pub struct Columns {
 }
 
 impl Layout {
-    /// That of the file at `path`, of which only the structure is read. Of a file that is not all there yet, whose other bytes are zeros, it is as much as can be
-    /// known: the structure carries checksums, so that what is missing is not taken for what it is not.
+    /// That of the file at `path`, of which only the structure is read. Of a file that is not all
+    /// there yet, whose other bytes are zeros, it is as much as can be known: the structure carries
+    /// checksums, so that what is missing is not taken for what it is not.
     pub fn of(path: &Path) -> Result<Self, OpenError> {
-        let file = access::open(path).map_err(|error| Failure::Hdf5(error).at(path))?;
+        let file = access::open(path).map_err(OpenError::at(path))?;
         let mut walk = Walk {
-            left: MOST_DATASETS,
+            left: MAX_DATASETS,
             layout: Self {
                 is_whole: true,
                 ..Self::default()
@@ -64,7 +65,8 @@ impl Layout {
         Ok(walk.layout)
     }
 
-    /// What of a file of `size` bytes is neither columns of events nor beside them, in the order of the file.
+    /// What of a file of `size` bytes is neither columns of events nor beside them, in the order of
+    /// the file.
     pub fn rest(&self, size: u64) -> Vec<Range<u64>> {
         let columns = self.categories.values().flat_map(|columns| &columns.bytes);
         let mut known: Vec<&Range<u64>> = columns.chain(&self.beside).collect();
@@ -149,7 +151,7 @@ impl Walk {
 
     /// Adds the chunks of all datasets below `group`.
     fn group(&mut self, group: &Group, depth: usize, bytes: &mut Vec<Range<u64>>) {
-        if depth > MOST_DEPTH {
+        if depth > MAX_DEPTH {
             self.layout.is_whole = false;
             return;
         }
@@ -188,8 +190,8 @@ fn tiles(file: &File, category: &str) -> hdf5::Result<Vec<Range<u64>>> {
     let tiles = file.group("tiles")?.group(category)?;
     let offsets = tiles.dataset("offset")?.read_raw::<u64>()?;
     let sizes = tiles.dataset("bytes")?.read_raw::<u64>()?;
-    let places = offsets.into_iter().zip(sizes);
-    Ok(places
+    let extents = offsets.into_iter().zip(sizes);
+    Ok(extents
         .map(|(offset, size)| offset..offset.saturating_add(size))
         .collect())
 }

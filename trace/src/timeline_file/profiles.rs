@@ -1,4 +1,5 @@
-//! Launches that a kernel profiler measured, as the file holds them: a launch per element, and each value with its launch and metric.
+//! The group `profiles` of a timeline file: launches that a kernel profiler measured, one per
+//! element of its lists, and each metric's value with its launch and metric.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -15,19 +16,20 @@ use flopwatch_model::{
     ValueList, index,
 };
 
-/// A launch per element; the metrics as triples of launch, metric and value, since launches need not have the same ones.
-pub(super) fn write(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
-    list(place, "id", &collect(profiles, |profile| profile.id))?;
-    strings(place, "name", profiles.iter().map(|profile| profile.name.as_str()))?;
-    list(place, "process", &collect(profiles, |profile| profile.process))?;
-    list(place, "device", &collect(profiles, |profile| profile.device))?;
-    list(place, "context", &collect(profiles, |profile| profile.context))?;
-    list(place, "stream", &collect(profiles, |profile| profile.stream))?;
+/// Writes the launches into `parent`, one per element of each list. Metrics are triples of launch,
+/// metric and value, since launches need not have the same metrics.
+pub(super) fn write(parent: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
+    list(parent, "id", &collect(profiles, |profile| profile.id))?;
+    strings(parent, "name", profiles.iter().map(|profile| profile.name.as_str()))?;
+    list(parent, "process", &collect(profiles, |profile| profile.process))?;
+    list(parent, "device", &collect(profiles, |profile| profile.device))?;
+    list(parent, "context", &collect(profiles, |profile| profile.context))?;
+    list(parent, "stream", &collect(profiles, |profile| profile.stream))?;
     for (at, axis) in ["x", "y", "z"].into_iter().enumerate() {
         let of = |dimensions: [u32; 3]| dimensions.get(at).copied().unwrap_or(0);
         let (grid, block) = (format!("grid_{axis}"), format!("block_{axis}"));
-        list(place, &grid, &collect(profiles, |profile| of(profile.grid)))?;
-        list(place, &block, &collect(profiles, |profile| of(profile.block)))?;
+        list(parent, &grid, &collect(profiles, |profile| of(profile.grid)))?;
+        list(parent, &block, &collect(profiles, |profile| of(profile.block)))?;
     }
     let all = || profiles.iter().flat_map(|profile| &profile.metrics);
     let mut metrics: Vec<(&str, &str)> = all()
@@ -35,7 +37,7 @@ pub(super) fn write(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<(
         .collect();
     metrics.sort_unstable();
     metrics.dedup();
-    let names = group(place, "metrics")?;
+    let names = group(parent, "metrics")?;
     strings(&names, "name", metrics.iter().map(|(name, _)| *name))?;
     strings(&names, "unit", metrics.iter().map(|(_, unit)| *unit))?;
     let number = |(name, metric): (&String, &Metric)| {
@@ -46,37 +48,37 @@ pub(super) fn write(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<(
     let (mut numbers, mut integers, mut texts) = (Vec::new(), Vec::new(), Vec::new());
     for (launch, profile) in (0_u32..).zip(profiles) {
         for of in &profile.metrics {
-            let place = (launch, number(of));
+            let key = (launch, number(of));
             match &of.1.value {
-                MetricValue::Number(value) => numbers.push((place, *value)),
-                MetricValue::Integer(value) => integers.push((place, *value)),
-                MetricValue::Text(text) => texts.push((place, text.as_str())),
+                MetricValue::Number(value) => numbers.push((key, *value)),
+                MetricValue::Integer(value) => integers.push((key, *value)),
+                MetricValue::Text(text) => texts.push((key, text.as_str())),
             }
         }
     }
-    let values = group(place, "values")?;
-    places(&values, &numbers)?;
+    let values = group(parent, "values")?;
+    write_keys(&values, &numbers)?;
     list(&values, "value", &collect(&numbers, |(_, value)| *value))?;
-    let values = group(place, "integers")?;
-    places(&values, &integers)?;
+    let values = group(parent, "integers")?;
+    write_keys(&values, &integers)?;
     list(&values, "value", &collect(&integers, |(_, value)| *value))?;
-    let values = group(place, "texts")?;
-    places(&values, &texts)?;
+    let values = group(parent, "texts")?;
+    write_keys(&values, &texts)?;
     strings(&values, "value", texts.iter().map(|(_, text)| *text))?;
     let details: Vec<String> = profiles.iter().map(details).collect::<hdf5::Result<_>>()?;
-    strings(place, "details", details.iter().map(String::as_str))?;
-    write_codes(place, profiles)?;
-    write_functions(place, profiles)?;
-    write_instances(&group(place, "instances")?, profiles)
+    strings(parent, "details", details.iter().map(String::as_str))?;
+    write_codes(parent, profiles)?;
+    write_functions(parent, profiles)?;
+    write_instances(&group(parent, "instances")?, profiles)
 }
 
-/// Each code once, and per launch its place among them.
-fn write_codes(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
+/// Writes each module's code once, and per launch the index of its code.
+fn write_codes(parent: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
     let mut codes: Vec<&Arc<KernelCode>> = Vec::new();
-    let mut places = Vec::with_capacity(profiles.len());
+    let mut numbers = Vec::with_capacity(profiles.len());
     for profile in profiles {
         let Some(code) = &profile.code else {
-            places.push(NONE_U32);
+            numbers.push(NONE_U32);
             continue;
         };
         // Launches of one module follow each other: the last is looked at first.
@@ -87,10 +89,10 @@ fn write_codes(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
             codes.push(code);
             codes.len() - 1
         });
-        places.push(u32::try_from(at).unwrap_or(NONE_U32));
+        numbers.push(u32::try_from(at).unwrap_or(NONE_U32));
     }
-    list(place, "code", &places)?;
-    let group = group(place, "codes")?;
+    list(parent, "code", &numbers)?;
+    let group = group(parent, "codes")?;
     strings(&group, "source", codes.iter().map(|code| code.source.as_str()))?;
     strings(&group, "ptx", codes.iter().map(|code| code.ptx.as_str()))?;
     let files: Vec<String> = codes
@@ -105,13 +107,13 @@ fn write_codes(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
     )
 }
 
-/// Each function once, as JSON, and per launch its place among them.
-fn write_functions(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
+/// Writes each function once, as JSON, and per launch the index of its function.
+fn write_functions(parent: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
     let mut known: HashMap<*const KernelFunction, u32> = HashMap::new();
-    let (mut functions, mut places) = (Vec::new(), Vec::with_capacity(profiles.len()));
+    let (mut functions, mut numbers) = (Vec::new(), Vec::with_capacity(profiles.len()));
     for profile in profiles {
         let Some(function) = &profile.function else {
-            places.push(NONE_U32);
+            numbers.push(NONE_U32);
             continue;
         };
         let next = u32::try_from(functions.len()).unwrap_or(NONE_U32);
@@ -119,14 +121,14 @@ fn write_functions(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()
             functions.push(function.as_ref());
             next
         });
-        places.push(number);
+        numbers.push(number);
     }
     let functions: Vec<String> = functions.into_iter().map(json).collect::<hdf5::Result<_>>()?;
-    list(place, "function", &places)?;
-    strings(place, "functions", functions.iter().map(String::as_str))
+    list(parent, "function", &numbers)?;
+    strings(parent, "functions", functions.iter().map(String::as_str))
 }
 
-/// What is said of a launch beside its figures.
+/// Properties of a launch that are no metrics, written as JSON.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
 struct Details<'a> {
@@ -148,12 +150,13 @@ fn details(profile: &KernelProfile) -> hdf5::Result<String> {
     })
 }
 
-/// Types of a list of values, as the file says them.
+/// Numbers that stand in the file for the type of a list of values.
 const INTEGERS: u32 = 1;
 const NUMBERS: u32 = 2;
 const TEXTS: u32 = 3;
 
-/// All values of a type one behind the other, and per metric of a launch how many there are of which type: the keys before the values.
+/// Values of all instances, in one list per type. Per metric of a launch, the file has the type and
+/// the number of its keys and of its values; in the lists the keys come before the values.
 #[derive(Default)]
 struct Pools<'a> {
     integers: Vec<u64>,
@@ -180,7 +183,7 @@ impl<'a> Pools<'a> {
     }
 }
 
-fn write_instances(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
+fn write_instances(parent: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()> {
     let lists = || {
         (0_u32..)
             .zip(profiles)
@@ -189,31 +192,31 @@ fn write_instances(place: &Group, profiles: &[KernelProfile]) -> hdf5::Result<()
     let mut names: Vec<&str> = lists().map(|(_, (name, _))| name.as_str()).collect();
     names.sort_unstable();
     names.dedup();
-    strings(place, "name", names.iter().copied())?;
+    strings(parent, "name", names.iter().copied())?;
     let mut pools = Pools::default();
-    let mut places = Vec::new();
+    let mut keys_of_values = Vec::new();
     let (mut keys, mut key_types, mut values, mut value_types) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let count = |list: &ValueList| u32::try_from(list.len()).unwrap_or(u32::MAX);
     for (launch, (name, instances)) in lists() {
         let metric = names.binary_search(&name.as_str()).unwrap_or_default();
-        places.push(((launch, u32::try_from(metric).unwrap_or(u32::MAX)), ()));
+        keys_of_values.push(((launch, u32::try_from(metric).unwrap_or(u32::MAX)), ()));
         keys.push(count(&instances.keys));
         key_types.push(pools.add(&instances.keys));
         values.push(count(&instances.values));
         value_types.push(pools.add(&instances.values));
     }
-    self::places(place, &places)?;
-    list(place, "keys", &keys)?;
-    list(place, "key_type", &key_types)?;
-    list(place, "values", &values)?;
-    list(place, "value_type", &value_types)?;
-    list(place, "integers", &pools.integers)?;
-    list(place, "numbers", &pools.numbers)?;
-    strings(place, "texts", pools.texts.into_iter())
+    write_keys(parent, &keys_of_values)?;
+    list(parent, "keys", &keys)?;
+    list(parent, "key_type", &key_types)?;
+    list(parent, "values", &values)?;
+    list(parent, "value_type", &value_types)?;
+    list(parent, "integers", &pools.integers)?;
+    list(parent, "numbers", &pools.numbers)?;
+    strings(parent, "texts", pools.texts.into_iter())
 }
 
-/// The launch and the metric of each value.
-fn places<T>(values: &Group, of: &[((u32, u32), T)]) -> hdf5::Result<()> {
+/// Writes the launch's and the metric's index of each value.
+fn write_keys<T>(values: &Group, of: &[((u32, u32), T)]) -> hdf5::Result<()> {
     list(values, "profile", &collect(of, |((launch, _), _)| *launch))?;
     list(values, "metric", &collect(of, |((_, metric), _)| *metric))
 }
@@ -241,15 +244,15 @@ impl Reader<'_> {
             .zip(who)
             .enumerate()
             .map(
-                |(place, (name, ((((id, process), device), context), stream)))| KernelProfile {
+                |(position, (name, ((((id, process), device), context), stream)))| KernelProfile {
                     id,
                     name,
                     process,
                     device,
                     context,
                     stream,
-                    grid: at(&grid, place),
-                    block: at(&block, place),
+                    grid: at(&grid, position),
+                    block: at(&block, position),
                     ..KernelProfile::default()
                 },
             )
@@ -259,13 +262,13 @@ impl Reader<'_> {
         let units = self.strings(&list, "unit")?;
         let values = hard_group(group, "values")?;
         let numbers: Vec<f64> = self.numbers(&values, "value", None)?;
-        let mut found = self.places(&values, numbers.into_iter().map(MetricValue::Number).collect())?;
+        let mut found = self.read_keys(&values, numbers.into_iter().map(MetricValue::Number).collect())?;
         let values = hard_group(group, "integers")?;
         let integers: Vec<u64> = self.numbers(&values, "value", None)?;
-        found.extend(self.places(&values, integers.into_iter().map(MetricValue::Integer).collect())?);
+        found.extend(self.read_keys(&values, integers.into_iter().map(MetricValue::Integer).collect())?);
         let values = hard_group(group, "texts")?;
         let texts = self.strings(&values, "value")?;
-        found.extend(self.places(&values, texts.into_iter().map(MetricValue::Text).collect())?);
+        found.extend(self.read_keys(&values, texts.into_iter().map(MetricValue::Text).collect())?);
         for (launch, metric, value) in found {
             let (Some(profile), Some(name), Some(unit)) =
                 (profiles.get_mut(launch), metric_names.get(metric), units.get(metric))
@@ -311,9 +314,13 @@ impl Reader<'_> {
             })
         });
         let all: Vec<Arc<KernelCode>> = all.collect();
-        let places: Vec<u32> = self.numbers(group, "code", Some(profiles.len()))?;
-        for (profile, place) in profiles.iter_mut().zip(places).filter(|(_, place)| *place != NONE_U32) {
-            let code = all.get(index(place)).cloned();
+        let numbers: Vec<u32> = self.numbers(group, "code", Some(profiles.len()))?;
+        for (profile, number) in profiles
+            .iter_mut()
+            .zip(numbers)
+            .filter(|(_, number)| *number != NONE_U32)
+        {
+            let code = all.get(index(number)).cloned();
             profile.code =
                 Some(code.ok_or_else(|| Failure::Inconsistent("profiles: code that is not there".to_owned()))?);
         }
@@ -325,9 +332,13 @@ impl Reader<'_> {
         let texts = self.strings(group, "functions")?;
         let functions = texts.iter().map(|text| serde_json::from_str(text).map(Arc::new));
         let functions: Vec<Arc<KernelFunction>> = functions.collect::<Result<_, _>>().map_err(|error| wrong(&error))?;
-        let places: Vec<u32> = self.numbers(group, "function", Some(profiles.len()))?;
-        for (profile, place) in profiles.iter_mut().zip(places).filter(|(_, place)| *place != NONE_U32) {
-            let function = functions.get(index(place)).cloned();
+        let numbers: Vec<u32> = self.numbers(group, "function", Some(profiles.len()))?;
+        for (profile, number) in profiles
+            .iter_mut()
+            .zip(numbers)
+            .filter(|(_, number)| *number != NONE_U32)
+        {
+            let function = functions.get(index(number)).cloned();
             profile.function = Some(function.ok_or_else(|| wrong(&"one that is not there"))?);
         }
         Ok(())
@@ -383,12 +394,16 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Values with their launch and metric, as places in the lists of those.
-    fn places(&mut self, values: &Group, found: Vec<MetricValue>) -> Result<Vec<(usize, usize, MetricValue)>, Failure> {
+    /// Reads the indices of the launch and of the metric of each of `found`.
+    fn read_keys(
+        &mut self,
+        values: &Group,
+        found: Vec<MetricValue>,
+    ) -> Result<Vec<(usize, usize, MetricValue)>, Failure> {
         let launch: Vec<u32> = self.numbers(values, "profile", Some(found.len()))?;
         let metric: Vec<u32> = self.numbers(values, "metric", Some(found.len()))?;
-        let places = launch.into_iter().map(index).zip(metric.into_iter().map(index));
-        Ok(places
+        let keys_of_values = launch.into_iter().map(index).zip(metric.into_iter().map(index));
+        Ok(keys_of_values
             .zip(found)
             .map(|((launch, metric), value)| (launch, metric, value))
             .collect())

@@ -1,6 +1,6 @@
 //! Reads a timeline file back and checks it: it may come from anywhere.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use flopwatch_model::{Needs, Totals};
 use hdf5::Group;
@@ -9,86 +9,44 @@ use hdf5::types::VarLenUnicode;
 use super::events::text_list;
 use super::{NONE_U32, NONE_U64, SCHEMA_VERSION, access};
 use crate::ReadLimits;
-use crate::hdf5_io::{Number, Open, StringBudget, Table, TableError, TableLimits};
+use crate::hdf5_io::{Number, StorageLayout, StringBudget, Table, TableError, TableLimits};
+use crate::in_file::InFile;
 use flopwatch_model::{
-    CallStacks, Capture, Category, Column, ColumnId, CounterSeries, Device, Events, Loss, LossReason, Losses,
-    NameDetail, Row, Timeline, Track, Values, Width, index,
+    CallStacks, Capture, Category, CheckError, Column, ColumnId, CounterSeries, Device, Events, Loss, LossReason,
+    Losses, NameDetail, NameId, Row, RowId, Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub enum Failure {
     /// The file is not there, is no HDF5 file, or a structure of it is damaged.
-    #[error("{path}: {reason}: truncated, damaged or not a timeline file")]
-    Damaged {
-        /// Path of the timeline file.
-        path: PathBuf,
-        /// What the library says.
-        reason: String,
-    },
+    #[error("{0}: truncated, damaged or not a timeline file")]
+    Damaged(String),
     /// Written by a newer version with another layout.
-    #[error("{path}: has layout {found}, this version reads up to {SCHEMA_VERSION}; use the version that wrote it")]
-    Newer {
-        /// Path of the timeline file.
-        path: PathBuf,
-        /// Version of the layout that the file has.
-        found: u32,
-    },
-    /// A dataset is damaged, forged or too large.
-    #[error("{path}: {source}")]
-    Table {
-        /// Path of the timeline file.
-        path: PathBuf,
-        /// Which, and what is wrong.
-        source: TableError,
-    },
-    /// What the file says contradicts itself.
-    #[error("{path}: {what}")]
-    Inconsistent {
-        /// Path of the timeline file.
-        path: PathBuf,
-        /// What contradicts what.
-        what: String,
-    },
-}
-
-/// An [`OpenError`] before the path is known.
-pub(super) enum Failure {
-    Hdf5(hdf5::Error),
+    #[error("has layout {0}, this version reads up to {SCHEMA_VERSION}; use the version that wrote it")]
     Newer(u32),
-    Table(TableError),
+    /// A dataset is damaged, forged or too large.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// What the file says contradicts itself.
+    #[error("{0}")]
     Inconsistent(String),
+    /// Its events contradict themselves.
+    #[error(transparent)]
+    Check(#[from] CheckError),
 }
 
-impl Failure {
-    /// With the path of the file.
-    pub(super) fn at(self, path: &Path) -> OpenError {
-        let path = path.to_owned();
-        match self {
-            Self::Hdf5(error) => OpenError::Damaged {
-                path,
-                reason: error.to_string(),
-            },
-            Self::Newer(found) => OpenError::Newer { path, found },
-            Self::Table(source) => OpenError::Table { path, source },
-            Self::Inconsistent(what) => OpenError::Inconsistent { path, what },
-        }
-    }
-}
+/// A [`Failure`] with the path of the timeline file.
+pub type OpenError = InFile<Failure>;
 
 impl From<hdf5::Error> for Failure {
     fn from(error: hdf5::Error) -> Self {
-        Self::Hdf5(error)
+        Self::Damaged(error.to_string())
     }
 }
 
-impl From<TableError> for Failure {
-    fn from(error: TableError) -> Self {
-        Self::Table(error)
-    }
-}
-
-/// Whether the HDF5 file at `path` has what makes it a timeline file; one that cannot be opened is none.
+/// Whether the HDF5 file at `path` has what makes it a timeline file; one that cannot be opened is
+/// none.
 pub fn is_one(path: &Path) -> bool {
     access::open(path).is_ok_and(|file| hard_group(&file, "meta").is_ok_and(|meta| meta.attr("schema_version").is_ok()))
 }
@@ -115,15 +73,16 @@ pub struct Part {
     pub totals: Totals,
 }
 
-/// Reads and checks what `needs` asks for of the timeline file at `path`: datasets of other columns and categories are not read.
-/// Events of a timeline file are sorted, laned and joined; nothing is transformed.
+/// Reads and checks what `needs` asks for of the timeline file at `path`: datasets of other columns
+/// and categories are not read. Events of a timeline file are sorted, laned and joined; nothing is
+/// transformed.
 pub fn read_for(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, OpenError> {
-    open(path, limits, needs).map_err(|failure| failure.at(path))
+    open(path, limits, needs).map_err(OpenError::at(path))
 }
 
 fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure> {
-    let raw = std::fs::File::open(path).map_err(|error| hdf5::Error::from(error.to_string()))?;
-    crate::hdf5_io::check_strings(&raw).map_err(|reason| Failure::Hdf5(reason.into()))?;
+    let raw = std::fs::File::open(path).map_err(|error| Failure::Damaged(error.to_string()))?;
+    crate::hdf5_io::check_strings(&raw).map_err(Failure::Damaged)?;
     let file = access::open(path)?;
     let mut reader = Reader {
         limits,
@@ -149,7 +108,7 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
             .and_then(|start| start.read_scalar())
             .ok(),
         duration_ns: meta.attr("total_duration_ns")?.read_scalar()?,
-        drops: from_json::<Vec<Loss>>(&attribute_text(&meta, "drops")?)?
+        losses: from_json::<Vec<Loss>>(&attribute_text(&meta, "drops")?)?
             .into_iter()
             .collect::<Losses>(),
         redactions: meta.attr("redactions")?.read_scalar()?,
@@ -182,7 +141,7 @@ fn open(path: &Path, limits: &ReadLimits, needs: &Needs) -> Result<Part, Failure
     for name in reader.strings(&meta, "categories")? {
         let Some(category) = Category::from_name(&name) else {
             capture
-                .drops
+                .losses
                 .add(LossReason::Unsupported, &format!("category {name}"), 1);
             continue;
         };
@@ -219,7 +178,7 @@ impl Reader<'_> {
             rows: self.limits.max_table_rows,
             chunk_bytes: self.limits.max_chunk_bytes,
         };
-        let table = Table::open(group, name, Open::Plain, limits)?;
+        let table = Table::open(group, name, StorageLayout::Plain, limits)?;
         table.ok_or_else(|| Failure::Inconsistent(format!("{} has no dataset {name}", group.name())))
     }
 
@@ -232,9 +191,9 @@ impl Reader<'_> {
         let table = self.table(group, name)?;
         match count {
             Some(count) if count != table.rows() => {
-                let place = group.name();
+                let path = group.name();
                 Err(Failure::Inconsistent(format!(
-                    "{place}/{name} has {} values, not {count}",
+                    "{path}/{name} has {} values, not {count}",
                     table.rows()
                 )))
             }
@@ -269,7 +228,7 @@ impl Reader<'_> {
         events.start_ns = self.numbers(group, "start_ns", None)?;
         events.duration_ns = self.numbers(group, "duration_ns", Some(count))?;
         if needs.rows {
-            events.row = self.numbers(group, "row", Some(count))?;
+            events.row = RowId::from_numbers(self.numbers(group, "row", Some(count))?);
         }
         if needs.lanes {
             events.lane = self.numbers(group, "lane", Some(count))?;
@@ -293,22 +252,20 @@ impl Reader<'_> {
             }
         }
         if needs.names {
-            events.name = self.numbers(group, "name_idx", Some(count))?;
+            events.name = NameId::from_numbers(self.numbers(group, "name_idx", Some(count))?);
             events.names = self.strings(names, category.name())?;
             if needs.name_details {
                 self.name_details(names, category, &mut events)?;
             }
         }
-        let wrong = |what: &str| Err(Failure::Inconsistent(format!("{}: {what}", category.name())));
         if !events.start_ns.is_sorted() {
-            return wrong("not sorted by start");
+            return Err(Failure::Inconsistent(format!(
+                "{}: not sorted by start",
+                category.name()
+            )));
         }
-        if events.name.iter().any(|name| index(*name) >= events.names.len()) {
-            return wrong("an event refers to a name that is not there");
-        }
-        if events.row.iter().any(|row| index(*row) >= rows.len()) {
-            return wrong("an event refers to a row that is not there");
-        }
+        // The lengths of the columns were held against each other as they were read.
+        events.check_references(category, rows.len())?;
         Ok(events)
     }
 
@@ -317,9 +274,6 @@ impl Reader<'_> {
             let of = text_list(category, detail.name());
             if crate::hdf5_io::is_hard_link(names, &of)? {
                 let texts = self.strings(names, &of)?;
-                if texts.len() != events.names.len() {
-                    return Err(Failure::Inconsistent(format!("names/{of}: not one per name")));
-                }
                 events.name_details.insert(detail, texts);
             }
         }
@@ -377,8 +331,8 @@ impl Reader<'_> {
             return Err(Failure::Inconsistent("rows: not one track per row".to_owned()));
         }
         let who = capture.into_iter().zip(machine).zip(process);
-        let place = device.into_iter().zip(context).zip(stream).zip(thread);
-        let rows = labels.into_iter().zip(tracks).zip(who).zip(place);
+        let ids = device.into_iter().zip(context).zip(stream).zip(thread);
+        let rows = labels.into_iter().zip(tracks).zip(who).zip(ids);
         rows.map(
             |(((label, track), ((capture, machine), process)), (((device, context), stream), thread))| {
                 let track = Track::from_name(&track)
@@ -446,13 +400,13 @@ impl Reader<'_> {
             for device in of_source.member_names()? {
                 let of_device = hard_group(&of_source, &device)?;
                 for metric in of_device.member_names()? {
-                    let place = hard_group(&of_device, &metric)?;
-                    let held = u64::try_from(self.table(&place, "t_ns")?.rows()).unwrap_or(u64::MAX);
+                    let metric_group = hard_group(&of_device, &metric)?;
+                    let held = u64::try_from(self.table(&metric_group, "t_ns")?.rows()).unwrap_or(u64::MAX);
                     self.totals.samples = self.totals.samples.saturating_add(held);
                     if !self.needs.counters {
                         continue;
                     }
-                    let t_ns: Vec<u64> = self.numbers(&place, "t_ns", None)?;
+                    let t_ns: Vec<u64> = self.numbers(&metric_group, "t_ns", None)?;
                     self.events = self.events.saturating_add(held);
                     if self.events > self.limits.max_events {
                         return Err(Failure::Inconsistent(
@@ -462,8 +416,8 @@ impl Reader<'_> {
                     let series = CounterSeries {
                         source: source.clone(),
                         device: device.clone(),
-                        unit: attribute_text(&place, "unit")?,
-                        value: self.numbers(&place, "value", Some(t_ns.len()))?,
+                        unit: attribute_text(&metric_group, "unit")?,
+                        value: self.numbers(&metric_group, "value", Some(t_ns.len()))?,
                         metric,
                         t_ns,
                     };

@@ -1,4 +1,5 @@
-//! Samples by stack, as the file holds them: lists of samples, of their frames one behind the other, and of their labels.
+//! Samples by stack, as the file holds them: lists of samples, of their frames one behind the
+//! other, and of their labels.
 
 use hdf5::Group;
 
@@ -74,16 +75,17 @@ impl Reader<'_> {
         if units.len() != names.len() || names.is_empty() {
             return Err(wrong("not a unit per kind"));
         }
-        let said = keys.into_iter().zip(label_texts).zip(numbers);
-        let said: Vec<StackLabel> = said
+        let label_list = keys.into_iter().zip(label_texts).zip(numbers);
+        let label_list: Vec<StackLabel> = label_list
             .map(|((key, text), number)| StackLabel { key, text, number })
             .collect();
-        let (mut stack, mut said, mut values) = (stack.as_slice(), said.as_slice(), values.chunks(names.len()));
+        let (mut stack, mut label_list, mut values) =
+            (stack.as_slice(), label_list.as_slice(), values.chunks(names.len()));
         let mut samples = Vec::with_capacity(lengths.len());
         for (frames, labels) in lengths.iter().zip(&labels) {
             samples.push(StackSample {
                 stack: cut(&mut stack, *frames).ok_or_else(|| wrong("stacks longer than their list"))?,
-                labels: cut(&mut said, *labels).ok_or_else(|| wrong("labels longer than their list"))?,
+                labels: cut(&mut label_list, *labels).ok_or_else(|| wrong("labels longer than their list"))?,
                 values: values.next().unwrap_or_default().to_vec(),
             });
         }
@@ -102,7 +104,7 @@ impl Reader<'_> {
                 .collect(),
             samples,
         };
-        if stack.is_empty() && said.is_empty() && profile.is_consistent() {
+        if stack.is_empty() && label_list.is_empty() && profile.is_consistent() {
             Ok(profile)
         } else {
             Err(wrong("numbers that refer to nothing"))

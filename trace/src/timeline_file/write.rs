@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::str::FromStr;
 
 use flopwatch_summary::{SummaryError, summarise};
@@ -11,41 +11,34 @@ use hdf5::file::LibraryVersion;
 use hdf5::types::{H5Type, VarLenUnicode};
 use hdf5::{Group, Location};
 
-use super::{CHUNK, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION, access};
+use super::{CHUNK_EVENTS, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION, access};
 use crate::hdf5_io::columns::{self, Columns, Store};
-use flopwatch_model::{Capture, Category, CounterSeries, Device, Events, Lod, Timeline, index};
+use crate::in_file::InFile;
+use flopwatch_model::{Capture, Category, CounterSeries, Device, Events, Lod, Timeline};
 
-/// Bytes of a list that is stored as it is, within the file's structure: the library's deflate needs a quarter of a megabyte
-/// whatever it is given, and whoever reads the structure has the list.
-const SHORT: usize = 8192;
+/// Bytes of a list that is stored as it is, within the file's structure: the library's deflate
+/// needs a quarter of a megabyte whatever it is given, and whoever reads the structure has the
+/// list.
+const MAX_ATTRIBUTE_BYTES: usize = 8192;
 
 /// Bytes that stand for a string, which itself is not filtered.
-const REFERENCE: usize = 16;
+const REFERENCE_BYTES: usize = 16;
 
-/// Bytes of structure per dataset and per chunk, and the unit of what is set aside for it; measured.
+/// Bytes of structure per dataset and per chunk, and the unit of what is set aside for it;
+/// measured.
 const DATASET_BYTES: usize = 320;
 const CHUNK_BYTES: usize = 16;
 const STRUCTURE_UNIT: usize = 16 << 10;
 
 /// Why a timeline could not be written. Nothing is left at the path then but what was there before.
 #[derive(Debug, thiserror::Error)]
-pub enum WriteError {
+pub enum WriteFailure {
     /// The folder is missing, not writable, or full.
-    #[error("{path}: {source}")]
-    Io {
-        /// The file that was asked for.
-        path: PathBuf,
-        /// What the system says.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Io(#[from] std::io::Error),
     /// The library could not write it; most often the disk is full.
-    #[error("{path}: cannot be written as HDF5: {reason}")]
-    Hdf5 {
-        /// The file that was asked for.
-        path: PathBuf,
-        /// What the library says.
-        reason: String,
-    },
+    #[error("cannot be written as HDF5: {0}")]
+    Hdf5(String),
     /// A caller's series cannot be named in a file, or has more times than values.
     #[error("counter series {name:?}: needs names of letters, digits, '.', '_', ':' and '-', and one time per value")]
     Counter {
@@ -57,92 +50,81 @@ pub enum WriteError {
     Summary(#[from] SummaryError),
 }
 
-/// Writes `timeline` to `path`: to a temporary file beside it that is renamed when it is whole and on disk.
+impl From<hdf5::Error> for WriteFailure {
+    fn from(error: hdf5::Error) -> Self {
+        Self::Hdf5(error.to_string())
+    }
+}
+
+/// A [`WriteFailure`] with the path of the file that was asked for.
+pub type WriteError = InFile<WriteFailure>;
+
+/// Writes `timeline` to `path`: to a temporary file beside it that is renamed when it is whole and
+/// on disk.
 pub fn write(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
-    place(timeline, path, File::sync_all)
+    write_file(timeline, path, File::sync_all)
 }
 
-/// The same without waiting for the disk, for a file that is made again when the power fails: as with any copy that a command
-/// makes, it is the system's to bring it there.
+/// The same without waiting for the disk, for a file that is made again when the power fails: as
+/// with any copy that a command makes, it is the system's to bring it there.
 pub fn write_unsynced(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
-    place(timeline, path, |_| Ok(()))
+    write_file(timeline, path, |_| Ok(()))
 }
 
-/// Writes `timeline` into the file at `path`, which is there and may have no name: a link to its descriptor. What was in it
-/// is lost, also where this fails.
+/// Writes `timeline` into the file at `path`, which is there and may have no name: a link to its
+/// descriptor. What was in it is lost, also where this fails.
 pub fn overwrite(timeline: &Timeline, path: &Path) -> Result<(), WriteError> {
-    check_counters(timeline)?;
-    deflated_ahead(timeline, path).map_err(|failure| failure.at(path))
+    check_counters(timeline)
+        .and_then(|()| deflated_ahead(timeline, path))
+        .map_err(WriteError::at(path))
 }
 
-fn check_counters(timeline: &Timeline) -> Result<(), WriteError> {
+fn check_counters(timeline: &Timeline) -> Result<(), WriteFailure> {
     for series in &timeline.capture.counters {
         if !series.is_well_formed() {
             let name = format!("{}/{}/{}", series.source, series.device, series.metric);
-            return Err(WriteError::Counter { name });
+            return Err(WriteFailure::Counter { name });
         }
     }
     Ok(())
 }
 
-fn place(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<()>) -> Result<(), WriteError> {
+fn write_file(timeline: &Timeline, path: &Path, finish: fn(&File) -> std::io::Result<()>) -> Result<(), WriteError> {
+    place_beside(timeline, path, finish).map_err(WriteError::at(path))
+}
+
+fn place_beside(
+    timeline: &Timeline,
+    path: &Path,
+    finish: fn(&File) -> std::io::Result<()>,
+) -> Result<(), WriteFailure> {
     check_counters(timeline)?;
-    let io_error = |source| WriteError::Io {
-        path: path.to_owned(),
-        source,
-    };
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty())
         .unwrap_or(Path::new("."));
-    let temporary = tempfile::Builder::new()
-        .prefix(".timeline-")
-        .tempfile_in(folder)
-        .map_err(io_error)?;
-    deflated_ahead(timeline, temporary.path()).map_err(|failure| failure.at(path))?;
+    let temporary = tempfile::Builder::new().prefix(".timeline-").tempfile_in(folder)?;
+    deflated_ahead(timeline, temporary.path())?;
     // The library opened the path itself, so the handle that was made with it is the same file.
-    finish(temporary.as_file()).map_err(io_error)?;
-    temporary.persist(path).map_err(|error| io_error(error.error))?;
+    finish(temporary.as_file())?;
+    temporary.persist(path).map_err(|error| error.error)?;
     Ok(())
-}
-
-/// A [`WriteError`] before the path is known.
-enum Failure {
-    Hdf5(hdf5::Error),
-    Summary(SummaryError),
-}
-
-impl Failure {
-    fn at(self, path: &Path) -> WriteError {
-        match self {
-            Self::Hdf5(error) => WriteError::Hdf5 {
-                path: path.to_owned(),
-                reason: error.to_string(),
-            },
-            Self::Summary(error) => error.into(),
-        }
-    }
-}
-
-impl From<hdf5::Error> for Failure {
-    fn from(error: hdf5::Error) -> Self {
-        Self::Hdf5(error)
-    }
 }
 
 /// A category of the file.
 struct Part<'a> {
     category: Category,
     events: Cow<'a, Events>,
-    /// Where it has levels.
+    /// Levels of detail of the events; `None` where there are none.
     lod: Option<&'a Lod>,
 }
 
 /// Writes the file while other cores deflate its columns and make the summary.
-fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<(), Failure> {
+fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<(), WriteFailure> {
     let capture = &timeline.capture;
     let captured = Category::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|category| capture.captured.contains(category));
     let parts: Vec<Part<'_>> = captured
         .map(|category| Part {
@@ -172,7 +154,7 @@ fn deflated_ahead(timeline: &Timeline, path: &Path) -> Result<(), Failure> {
         || summarise(timeline).to_json(),
     );
     let file = stored?;
-    list(&file, "summary", summary.map_err(Failure::Summary)?.as_bytes())?;
+    list(&file, "summary", summary?.as_bytes())?;
     Ok(file.close()?)
 }
 
@@ -186,7 +168,8 @@ fn write_hdf5(
     let structure = structure_bytes(parts, &timeline.capture);
     let file = hdf5::File::with_options()
         .with_fcpl(|create| create.obj_track_times(false))
-        // Newer ways of storing groups and chunk indices take a fraction of the space; HDF5 reads them since 1.10.
+        // Newer ways of storing groups and chunk indices take a fraction of the space; HDF5 reads
+        // them since 1.10.
         .with_fapl(|access| {
             access
                 .libver_bounds(LibraryVersion::V110, LibraryVersion::V110)
@@ -199,14 +182,15 @@ fn write_hdf5(
     write_meta(&file, timeline, &categories)?;
     write_rows(&group(&file, "rows")?, capture)?;
     let (tiles, lods) = (group(&file, "tiles")?, group(&file, "lod")?);
-    // Whoever opens the file needs these texts, and only these: they come before the columns, next to the structure.
+    // Whoever opens the file needs these texts, and only these: they come before the columns, next
+    // to the structure.
     for Part { category, events, .. } in parts.iter().filter(|part| !part.events.is_empty()) {
         let names = super::events::column_names(events);
         strings(&group(&tiles, category.name())?, "columns", names)?;
     }
     for Part { category, events, lod } in parts {
-        let place = group(&file, category.name())?;
-        let (columns, stored) = store.next(&place)?;
+        let parent = group(&file, category.name())?;
+        let (columns, stored) = store.next(&parent)?;
         if !events.is_empty() {
             let tiles = tiles.group(category.name())?;
             super::events::write_tiles(&tiles, events, columns.chunk, &columns.list, &stored)?;
@@ -240,8 +224,9 @@ fn write_hdf5(
     Ok(file)
 }
 
-/// Bytes that the file's structure will take, or somewhat more. Set aside at its beginning, they gather it there: readers that
-/// fetch ranges have it with the first one, instead of all over the file.
+/// Bytes that the file's structure will take, or somewhat more. Set aside at its beginning, they
+/// gather it there: readers that fetch ranges have it with the first one, instead of all over the
+/// file.
 fn structure_bytes(parts: &[Part<'_>], capture: &Capture) -> u64 {
     // Of rows, devices and the groups of the root.
     let mut datasets = 40 + 3 * capture.counters.len();
@@ -249,18 +234,18 @@ fn structure_bytes(parts: &[Part<'_>], capture: &Capture) -> u64 {
     for Part { category, events, lod } in parts {
         // Those that every category has.
         let columns = 7 + events.columns.len();
-        let tiles = events.len().div_ceil(CHUNK);
+        let tiles = events.len().div_ceil(CHUNK_EVENTS);
         datasets += columns + super::events::texts(*category, events).count();
         chunks += (columns + 1) * tiles;
         if tiles > 0 {
             datasets += 12;
             // What the tiles' lists hold for each tile, and for each column of one.
-            lists += tiles * 36 + 2 * SHORT.min(8 * tiles * (columns + 1));
+            lists += tiles * 36 + 2 * MAX_ATTRIBUTE_BYTES.min(8 * tiles * (columns + 1));
         }
         if let Some(lod) = lod {
             let entries: usize = lod.levels.iter().map(|level| level.row.len()).sum();
             datasets += 14;
-            chunks += 6 * entries.div_ceil(CHUNK);
+            chunks += 6 * entries.div_ceil(CHUNK_EVENTS);
         }
     }
     let bytes = datasets * DATASET_BYTES + chunks * CHUNK_BYTES + lists;
@@ -281,7 +266,7 @@ fn write_meta(file: &Group, timeline: &Timeline, categories: &[Category]) -> hdf
         attribute(&meta, "session_start_utc_ns", &start)?;
     }
     attribute_text(&meta, "source", &json(&capture.source)?)?;
-    attribute_text(&meta, "drops", &json(&capture.drops.list())?)?;
+    attribute_text(&meta, "drops", &json(&capture.losses.list())?)?;
     attribute(&meta, "redactions", &capture.redactions)?;
     strings(&meta, "categories", categories.iter().map(|category| category.name()))?;
     write_devices(&group(&meta, "devices")?, &capture.devices)
@@ -340,7 +325,7 @@ fn lanes(capture: &Capture) -> Vec<u32> {
     let mut lanes = vec![0_u32; capture.rows.len()];
     for events in capture.events.values() {
         for (row, lane) in events.row.iter().zip(&events.lane) {
-            if let Some(lanes) = lanes.get_mut(index(*row)) {
+            if let Some(lanes) = lanes.get_mut(row.index()) {
                 *lanes = (*lanes).max(lane.saturating_add(1));
             }
         }
@@ -350,17 +335,17 @@ fn lanes(capture: &Capture) -> Vec<u32> {
 
 fn write_counters(counters: &Group, all: &[CounterSeries]) -> hdf5::Result<()> {
     for series in all {
-        let mut place = counters.clone();
+        let mut parent = counters.clone();
         for part in [&series.source, &series.device, &series.metric] {
-            place = if place.link_exists(part) {
-                place.group(part)?
+            parent = if parent.link_exists(part) {
+                parent.group(part)?
             } else {
-                group(&place, part)?
+                group(&parent, part)?
             };
         }
-        attribute_text(&place, "unit", &series.unit)?;
-        list(&place, "t_ns", &series.t_ns)?;
-        list(&place, "value", &series.value)?;
+        attribute_text(&parent, "unit", &series.unit)?;
+        list(&parent, "t_ns", &series.t_ns)?;
+        list(&parent, "value", &series.value)?;
     }
     Ok(())
 }
@@ -373,12 +358,12 @@ pub(super) fn group(parent: &Group, name: &str) -> hdf5::Result<Group> {
     parent.create_group_builder().obj_track_times(false).create(name)
 }
 
-pub(super) fn attribute<T: H5Type>(place: &Location, name: &str, value: &T) -> hdf5::Result<()> {
-    place.new_attr::<T>().create(name)?.write_scalar(value)
+pub(super) fn attribute<T: H5Type>(object: &Location, name: &str, value: &T) -> hdf5::Result<()> {
+    object.new_attr::<T>().create(name)?.write_scalar(value)
 }
 
-fn attribute_text(place: &Location, name: &str, value: &str) -> hdf5::Result<()> {
-    attribute(place, name, &text(value)?)
+fn attribute_text(object: &Location, name: &str, value: &str) -> hdf5::Result<()> {
+    attribute(object, name, &text(value)?)
 }
 
 pub(super) fn json<T: serde::Serialize>(value: &T) -> hdf5::Result<String> {
@@ -396,8 +381,8 @@ pub(super) fn strings<'a>(group: &Group, name: &str, values: impl Iterator<Item 
         builder.empty::<VarLenUnicode>().shape(0).create(name)?;
         return Ok(());
     }
-    let builder = builder.chunk(texts.len().min(CHUNK));
-    let builder = if texts.len().saturating_mul(REFERENCE) <= SHORT {
+    let builder = builder.chunk(texts.len().min(CHUNK_EVENTS));
+    let builder = if texts.len().saturating_mul(REFERENCE_BYTES) <= MAX_ATTRIBUTE_BYTES {
         builder
     } else {
         builder.shuffle().deflate(DEFLATE_LEVEL)
@@ -413,11 +398,11 @@ pub(super) fn list<T: H5Type>(group: &Group, name: &str, values: &[T]) -> hdf5::
         builder.empty::<T>().shape(0).create(name)?;
         return Ok(());
     }
-    if size_of_val(values) <= SHORT {
+    if size_of_val(values) <= MAX_ATTRIBUTE_BYTES {
         builder.layout(Layout::Compact).with_data(values).create(name)?;
         return Ok(());
     }
-    let chunk = values.len().min(CHUNK);
+    let chunk = values.len().min(CHUNK_EVENTS);
     builder
         .chunk(chunk)
         .shuffle()

@@ -7,11 +7,11 @@ use rayon::prelude::*;
 use super::ByCategory;
 use flopwatch_model::{Events, Loss};
 
-pub(super) const SECOND: u64 = 1_000_000_000;
-const MINUTE: u64 = 60 * SECOND;
-const HOUR: u64 = 60 * MINUTE;
-const DAY: u64 = 24 * HOUR;
-const YEAR: u64 = 366 * DAY;
+pub(super) const NS_PER_SECOND: u64 = 1_000_000_000;
+const NS_PER_MINUTE: u64 = 60 * NS_PER_SECOND;
+const NS_PER_HOUR: u64 = 60 * NS_PER_MINUTE;
+const NS_PER_DAY: u64 = 24 * NS_PER_HOUR;
+const NS_PER_YEAR: u64 = 366 * NS_PER_DAY;
 
 /// When a session ran, and how far beyond it an event may reach.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,16 +33,16 @@ impl Bounds {
             let stated = Self {
                 first: stated.start,
                 last: stated.end,
-                of_work: MINUTE,
-                of_others: MINUTE,
+                of_work: NS_PER_MINUTE,
+                of_others: NS_PER_MINUTE,
             };
-            let room = stated.room(MINUTE);
-            if room.contains(&begin) && room.contains(&end) {
+            let possible_times = stated.possible_times(NS_PER_MINUTE);
+            if possible_times.contains(&begin) && possible_times.contains(&end) {
                 return None;
             }
             let inside = |events: &Events| {
                 let starts = events.start_ns.par_iter();
-                starts.filter(|start| room.contains(*start)).count()
+                starts.filter(|start| possible_times.contains(*start)).count()
             };
             let all: usize = events.values().map(Events::len).sum();
             let held: usize = events.values().map(inside).sum();
@@ -50,7 +50,7 @@ impl Bounds {
                 return Some(stated);
             }
         }
-        (end - begin > HOUR).then(|| Self::of_neighbors(events))
+        (end - begin > NS_PER_HOUR).then(|| Self::of_neighbors(events))
     }
 
     /// The largest group of events of which none begins more than a day behind the one before; of
@@ -59,30 +59,30 @@ impl Bounds {
         let starts = events.values().flat_map(|events| events.start_ns.iter().copied());
         let mut starts: Vec<u64> = starts.collect();
         starts.par_sort_unstable();
-        let groups = starts.chunk_by(|before, behind| behind - before <= DAY);
+        let groups = starts.chunk_by(|before, behind| behind - before <= NS_PER_DAY);
         let group = groups.max_by_key(|group| group.len()).unwrap_or_default();
         Self {
             first: group.first().copied().unwrap_or(0),
             last: group.last().copied().unwrap_or(u64::MAX),
-            of_work: HOUR,
-            of_others: DAY,
+            of_work: NS_PER_HOUR,
+            of_others: NS_PER_DAY,
         }
     }
 
-    fn room(&self, beyond: u64) -> RangeInclusive<u64> {
+    fn possible_times(&self, beyond: u64) -> RangeInclusive<u64> {
         self.first.saturating_sub(beyond)..=self.last.saturating_add(beyond)
     }
 
     /// Why an event cannot have these times; `None` where it can.
     pub(super) fn fault(&self, is_gpu_work: bool, start: u64, length: u64) -> Option<&'static str> {
-        let room = self.room(if is_gpu_work { self.of_work } else { self.of_others });
+        let possible_times = self.possible_times(if is_gpu_work { self.of_work } else { self.of_others });
         let Some(end) = start.checked_add(length) else {
             return Some(Loss::TOO_LONG);
         };
         let begins = if is_gpu_work { start } else { end };
-        if start > *room.end() || begins < *room.start() {
+        if start > *possible_times.end() || begins < *possible_times.start() {
             Some(Loss::AWAY)
-        } else if end > *room.end() || length > YEAR {
+        } else if end > *possible_times.end() || length > NS_PER_YEAR {
             Some(Loss::TOO_LONG)
         } else {
             None
@@ -101,5 +101,5 @@ fn span(events: &ByCategory) -> Option<(u64, u64)> {
 /// A day around all events.
 pub(super) fn around(events: &ByCategory) -> Option<RangeInclusive<u64>> {
     let (begin, end) = span(events)?;
-    Some(begin.saturating_sub(DAY)..=end.saturating_add(DAY))
+    Some(begin.saturating_sub(NS_PER_DAY)..=end.saturating_add(NS_PER_DAY))
 }

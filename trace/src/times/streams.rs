@@ -10,7 +10,7 @@ use flopwatch_model::{Capture, Category, ColumnId, Events, Loss, LossReason, Tra
 
 /// By how much more than by this in ns an event must end behind a later one: times that are rounded
 /// to whole microseconds may, and did not.
-const ROUNDING: u64 = 2_000;
+const MAX_ROUNDING_NS: u64 = 2_000;
 
 /// The work of a category in the order of its starts.
 struct Cursor<'a> {
@@ -23,7 +23,7 @@ struct Cursor<'a> {
 
 /// A piece of work.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct DeviceWork {
     category: Category,
     at: usize,
     start: u64,
@@ -63,20 +63,20 @@ impl<'a> Cursor<'a> {
         self.events.start_ns.get(self.at()?).copied()
     }
 
-    fn piece(&self, at: usize) -> Piece {
+    fn piece(&self, at: usize) -> Option<DeviceWork> {
         let node = self.events.number(ColumnId::GraphNode, at).unwrap_or(0);
-        Piece {
+        Some(DeviceWork {
             category: self.category,
             at,
-            start: self.events.start_ns.get(at).copied().unwrap_or(0),
+            start: *self.events.start_ns.get(at)?,
             end: self.events.end_ns(at),
-            launch: self.events.correlation.get(at).copied().unwrap_or(0),
+            launch: *self.events.correlation.get(at)?,
             is_of_graph: node != 0 || self.category == Category::CudaGraph,
-        }
+        })
     }
 }
 
-impl Piece {
+impl DeviceWork {
     /// Whether both may run at once though one stream has them: branches of a graph, and whatever
     /// one call launched.
     fn may_run_beside(self, other: Self) -> bool {
@@ -93,7 +93,7 @@ pub(super) fn cut(capture: &mut Capture) {
         .collect();
     for (category, cuts) in found(&capture.events, &is_stream) {
         let what = format!("{}: {}", category.name(), Loss::RUNS_ON);
-        capture.drops.add(LossReason::Truncated, &what, count(cuts.len()));
+        capture.losses.add(LossReason::Truncated, &what, count(cuts.len()));
         let Some(events) = capture.events.get_mut(&category) else {
             continue;
         };
@@ -111,7 +111,7 @@ fn found(events: &ByCategory, is_stream: &[bool]) -> BTreeMap<Category, Vec<(usi
     let work = events.iter().filter(|(category, _)| category.is_gpu_work());
     let mut cursors: Vec<Cursor<'_>> = work.map(|(category, events)| Cursor::new(*category, events)).collect();
     // Of each row the work that ends last so far.
-    let mut latest: Vec<Option<Piece>> = vec![None; is_stream.len()];
+    let mut latest: Vec<Option<DeviceWork>> = vec![None; is_stream.len()];
     loop {
         let begun = cursors.iter_mut().filter_map(|cursor| Some((cursor.start()?, cursor)));
         let Some((_, cursor)) = begun.min_by_key(|(start, _)| *start) else {
@@ -119,16 +119,18 @@ fn found(events: &ByCategory, is_stream: &[bool]) -> BTreeMap<Category, Vec<(usi
         };
         let Some(at) = cursor.at() else { return cuts };
         cursor.next += 1;
-        let row = cursor.events.row.get(at).map_or(usize::MAX, |row| index(*row));
+        let Some((row, piece)) = cursor.events.row.get(at).zip(cursor.piece(at)) else {
+            continue;
+        };
+        let row = row.index();
         let Some(latest) = latest.get_mut(row).filter(|_| is_stream.get(row) == Some(&true)) else {
             continue;
         };
-        let piece = cursor.piece(at);
         let Some(before) = *latest else {
             *latest = Some(piece);
             continue;
         };
-        let runs_on = before.start < piece.start && piece.end.saturating_add(ROUNDING) < before.end;
+        let runs_on = before.start < piece.start && piece.end.saturating_add(MAX_ROUNDING_NS) < before.end;
         if runs_on && !before.may_run_beside(piece) {
             let length = piece.start - before.start;
             cuts.entry(before.category).or_default().push((before.at, length));

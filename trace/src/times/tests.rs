@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use flopwatch_model::{ColumnId, Event, Row, Track};
+use flopwatch_model::{ColumnId, Event, Row, RowId, Track};
 
 /// Zero of the source's clock.
 const ZERO: u64 = 1 << 63;
@@ -37,7 +37,7 @@ fn capture(events: &[(Category, u32, u64, u64)]) -> Capture {
             Event {
                 start_ns,
                 duration_ns,
-                row,
+                row: RowId::new(row),
                 ..Event::default()
             },
             &[],
@@ -52,7 +52,7 @@ fn lengths(capture: &Capture, category: Category) -> Vec<u64> {
 }
 
 fn losses(capture: &Capture) -> Vec<(LossReason, String, u64)> {
-    let list = capture.drops.list().into_iter();
+    let list = capture.losses.list().into_iter();
     list.map(|loss| (loss.reason, loss.what, loss.count)).collect()
 }
 
@@ -67,11 +67,11 @@ fn a_kernel_of_centuries_is_left_out_and_counted() {
             (KERNEL, 0, ZERO + 100, length),
             (RANGE, 0, ZERO, 900),
         ]);
-        assert!(sift(&mut capture, ZERO, None).is_empty());
+        assert!(remove_impossible_times(&mut capture, ZERO, None).is_empty());
         assert_eq!(lengths(&capture, KERNEL), [50], "{length}");
         let what = "cuda_kernel: lengths that reach out of the capture".to_owned();
         assert_eq!(losses(&capture), [(LossReason::Skipped, what, 1)]);
-        assert!(capture.drops.list()[0].is_of_impossible_times());
+        assert!(capture.losses.list()[0].is_of_impossible_times());
     }
 }
 
@@ -84,7 +84,7 @@ fn an_event_of_1970_beside_those_of_today_is_left_out() {
             (category, 0, ZERO, 5),
             (category, 0, today + 100, 50),
         ]);
-        assert!(sift(&mut capture, ZERO, None).is_empty());
+        assert!(remove_impossible_times(&mut capture, ZERO, None).is_empty());
         assert_eq!(lengths(&capture, category), [50, 50]);
         let what = format!("{}: times away from all others", category.name());
         assert_eq!(losses(&capture), [(LossReason::Skipped, what, 1)]);
@@ -95,7 +95,7 @@ fn an_event_of_1970_beside_those_of_today_is_left_out() {
 fn gpu_work_of_begin_and_length_0_was_not_timed_however_long_the_machine_runs() {
     let later = ZERO + 7200 * SECONDS;
     let mut capture = capture(&[(KERNEL, 0, ZERO, 0), (KERNEL, 0, later, 50), (RANGE, 0, later, 90)]);
-    assert!(sift(&mut capture, ZERO, None).is_empty());
+    assert!(remove_impossible_times(&mut capture, ZERO, None).is_empty());
     assert_eq!(lengths(&capture, KERNEL), [50]);
     let what = "cuda_kernel: no times".to_owned();
     assert_eq!(losses(&capture), [(LossReason::Skipped, what, 1)]);
@@ -105,14 +105,17 @@ fn gpu_work_of_begin_and_length_0_was_not_timed_however_long_the_machine_runs() 
 fn a_capture_whose_times_begin_with_0_is_left_alone() {
     let times = [(KERNEL, 0, ZERO, 0), (RANGE, 0, ZERO, 90), (KERNEL, 0, ZERO + 10, 50)];
     let mut relative = capture(&times);
-    assert!(sift(&mut relative, ZERO, None).is_empty());
+    assert!(remove_impossible_times(&mut relative, ZERO, None).is_empty());
     assert_eq!(relative, capture(&times));
 }
 
 #[test]
 fn of_a_category_that_lost_all_its_events_nothing_is_known() {
     let mut capture = capture(&[(KERNEL, 0, ZERO, 0), (RANGE, 0, ZERO + 2 * DAY, 90)]);
-    assert_eq!(sift(&mut capture, ZERO, None), BTreeSet::from([KERNEL]));
+    assert_eq!(
+        remove_impossible_times(&mut capture, ZERO, None),
+        BTreeSet::from([KERNEL])
+    );
     assert_eq!(capture.events.keys().copied().collect::<Vec<_>>(), [RANGE]);
 }
 
@@ -130,7 +133,7 @@ fn long_ranges_long_captures_and_long_waits_stay() {
         (KERNEL, 0, now + 7 * hour, 50),
     ];
     let mut long = capture(&times);
-    assert!(sift(&mut long, ZERO, None).is_empty());
+    assert!(remove_impossible_times(&mut long, ZERO, None).is_empty());
     assert_eq!(long, capture(&times));
 }
 
@@ -142,14 +145,14 @@ fn the_bounds_that_the_source_states_are_narrower_than_what_neighbors_span() {
         (RANGE, 0, ZERO, 9),
     ];
     let mut stated = capture(&times);
-    sift(&mut stated, ZERO, Some(ZERO..ZERO + 2 * SECONDS));
+    remove_impossible_times(&mut stated, ZERO, Some(ZERO..ZERO + 2 * SECONDS));
     assert_eq!(lengths(&stated, KERNEL), [50]);
     let mut unstated = capture(&times);
-    sift(&mut unstated, ZERO, None);
+    remove_impossible_times(&mut unstated, ZERO, None);
     assert_eq!(lengths(&unstated, KERNEL), [50, 900 * SECONDS]);
     // A statement that hardly an event agrees with is of another clock.
     let mut elsewhere = capture(&times);
-    sift(&mut elsewhere, ZERO, Some(0..2 * SECONDS));
+    remove_impossible_times(&mut elsewhere, ZERO, Some(0..2 * SECONDS));
     assert_eq!(elsewhere, unstated);
 }
 
@@ -165,12 +168,12 @@ fn work_that_runs_on_is_cut_where_later_work_of_its_stream_began() {
         (KERNEL, 2, ZERO, 1600 * us),
         (KERNEL, 2, ZERO + 100 * us, 30 * us),
     ]);
-    assert!(sift(&mut capture, ZERO, None).is_empty());
+    assert!(remove_impossible_times(&mut capture, ZERO, None).is_empty());
     let long = 1600 * us;
     assert_eq!(lengths(&capture, KERNEL), [50 * us, 30 * us, long, long, 30 * us]);
     let what = "cuda_kernel: ends behind later work of its stream".to_owned();
     assert_eq!(losses(&capture), [(LossReason::Truncated, what, 1)]);
-    assert!(capture.drops.list()[0].is_of_impossible_times());
+    assert!(capture.losses.list()[0].is_of_impossible_times());
 }
 
 #[test]
@@ -198,7 +201,7 @@ fn work_that_overlaps_and_branches_of_graphs_stay() {
     };
     for by_node in [true, false] {
         let mut capture = of_a_graph(by_node);
-        assert!(sift(&mut capture, ZERO, None).is_empty());
+        assert!(remove_impossible_times(&mut capture, ZERO, None).is_empty());
         assert_eq!(capture, of_a_graph(by_node), "{by_node}");
     }
 }
@@ -217,16 +220,16 @@ proptest! {
         )
     ) {
         let events: Vec<_> = events.into_iter().map(|(of, row, start, length)| (of, row, ZERO + start, length)).collect();
-        let mut sifted = capture(&events);
+        let mut cleaned = capture(&events);
         let size = |capture: &Capture| capture.events.values().map(Events::count).sum::<u64>();
-        let before = size(&sifted);
-        let emptied = sift(&mut sifted, ZERO, None);
-        let losses = sifted.drops.list();
+        let before = size(&cleaned);
+        let emptied = remove_impossible_times(&mut cleaned, ZERO, None);
+        let losses = cleaned.losses.list();
         prop_assert!(losses.iter().all(Loss::is_of_impossible_times), "{losses:?}");
         let skipped = losses.iter().filter(|loss| loss.reason == LossReason::Skipped);
-        prop_assert_eq!(before, size(&sifted) + skipped.map(|loss| loss.count).sum::<u64>());
-        prop_assert!(emptied.iter().all(|category| !sifted.events.contains_key(category)));
-        for (category, events) in &sifted.events {
+        prop_assert_eq!(before, size(&cleaned) + skipped.map(|loss| loss.count).sum::<u64>());
+        prop_assert!(emptied.iter().all(|category| !cleaned.events.contains_key(category)));
+        for (category, events) in &cleaned.events {
             prop_assert!(!events.is_empty());
             let longest = if category.is_gpu_work() { 9 * DAY + 3600 * SECONDS } else { 366 * DAY };
             prop_assert!(events.duration_ns.iter().all(|length| *length <= longest), "{category:?}");

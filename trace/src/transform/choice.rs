@@ -1,4 +1,5 @@
-//! Where the heavy steps are done: the processor, or a GPU that is measured to be worth it there and then.
+//! Where the heavy steps are done: the processor, or a GPU that is measured to be worth it there
+//! and then.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +13,7 @@ pub use flopwatch_summary::Device;
 /// What the user asked for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Wanted {
+pub enum DevicePreference {
     /// A GPU where it is free and faster, the processor elsewhere.
     #[default]
     Auto,
@@ -24,18 +25,18 @@ pub enum Wanted {
 
 /// What was picked, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Pick {
+pub struct DeviceChoice {
     /// The device that the transform runs on.
     pub device: Device,
     /// Why the transform runs there.
     pub reason: Reason,
 }
 
-impl From<&Pick> for TransformedOn {
-    fn from(pick: &Pick) -> Self {
+impl From<&DeviceChoice> for TransformedOn {
+    fn from(choice: &DeviceChoice) -> Self {
         Self {
-            device: pick.device,
-            reason: pick.reason.to_string(),
+            device: choice.device,
+            reason: choice.reason.to_string(),
         }
     }
 }
@@ -147,12 +148,13 @@ fn nanoseconds(count: u128) -> Duration {
 }
 
 /// Fewer events are never worth a question to a driver's context.
-const FEW: u64 = 1 << 18;
-/// What the processor may take before a GPU is asked. On an H100's host a context and the kernels take 0.3 s and the measurement
-/// 0.2 s, which a GPU that is twice as fast has to win back.
-const READY: Duration = Duration::from_secs(1);
+const MIN_DEVICE_EVENTS: u64 = 1 << 18;
+/// What the processor may take before a GPU is asked. On an H100's host a context and the kernels
+/// take 0.3 s and the measurement 0.2 s, which a GPU that is twice as fast has to win back.
+const DEVICE_READY_DURATION: Duration = Duration::from_secs(1);
 
-/// What the choice depends on; asked in the order of what it costs to find out, and only when it matters.
+/// What the choice depends on; asked in the order of what it costs to find out, and only when it
+/// matters.
 pub trait Machine {
     /// Whether driver and kernels are there, without starting anything on the GPU.
     fn check(&self) -> Result<(), CudaError>;
@@ -166,34 +168,40 @@ pub trait Machine {
     fn gpu(&self) -> Result<Cost, CudaError>;
 }
 
-/// Picks for `events` events that need `needed_bytes` of GPU memory. `Err` only where a GPU was asked for and cannot be had.
-pub fn choose(wanted: Wanted, events: u64, needed_bytes: u64, machine: &dyn Machine) -> Result<Pick, Reason> {
+/// Picks for `events` events that need `needed_bytes` of GPU memory. `Err` only where a GPU was
+/// asked for and cannot be had.
+pub fn choose(
+    wanted: DevicePreference,
+    events: u64,
+    needed_bytes: u64,
+    machine: &dyn Machine,
+) -> Result<DeviceChoice, Reason> {
     let cpu = |reason| {
-        Ok(Pick {
+        Ok(DeviceChoice {
             device: Device::Cpu,
             reason,
         })
     };
     match wanted {
-        Wanted::Cpu => return cpu(Reason::Asked),
-        Wanted::Gpu => {
+        DevicePreference::Cpu => return cpu(Reason::Asked),
+        DevicePreference::Gpu => {
             machine.check().map_err(Reason::Unavailable)?;
             machine.open().map_err(Reason::Unavailable)?;
-            return Ok(Pick {
+            return Ok(DeviceChoice {
                 device: Device::Gpu,
                 reason: Reason::Asked,
             });
         }
-        Wanted::Auto => {}
+        DevicePreference::Auto => {}
     }
     if let Err(error) = machine.check() {
         return cpu(Reason::Unavailable(error));
     }
-    if events < FEW {
+    if events < MIN_DEVICE_EVENTS {
         return cpu(Reason::Few { events });
     }
     let processor_time = machine.cpu().of(events);
-    if processor_time < READY {
+    if processor_time < DEVICE_READY_DURATION {
         return cpu(Reason::SoonDone { cpu: processor_time });
     }
     match machine.neighbours() {
@@ -220,7 +228,7 @@ pub fn choose(wanted: Wanted, events: u64, needed_bytes: u64, machine: &dyn Mach
         gpu: gpu_time,
         cpu: processor_time,
     };
-    Ok(Pick { device, reason })
+    Ok(DeviceChoice { device, reason })
 }
 
 #[cfg(test)]
@@ -278,8 +286,8 @@ mod tests {
     const MANY: u64 = 100 << 20;
 
     fn auto(events: u64, machine: &Rig) -> (Device, String) {
-        let pick = choose(Wanted::Auto, events, 1 << 30, machine).unwrap();
-        (pick.device, pick.reason.to_string())
+        let choice = choose(DevicePreference::Auto, events, 1 << 30, machine).unwrap();
+        (choice.device, choice.reason.to_string())
     }
 
     #[test]
@@ -361,14 +369,17 @@ mod tests {
 
     #[test]
     fn a_gpu_that_was_asked_for_is_used_or_the_reason_is_an_error() {
-        let asked = |machine: &Rig| choose(Wanted::Gpu, 1, 1, machine);
+        let asked = |machine: &Rig| choose(DevicePreference::Gpu, 1, 1, machine);
         assert_eq!(asked(&Rig::default()).unwrap().device, Device::Gpu);
         let machine = Rig {
             check: Err(CudaError::NoDriver),
             ..Rig::default()
         };
         assert_eq!(asked(&machine).unwrap_err().to_string(), "no NVIDIA driver");
-        assert_eq!(choose(Wanted::Cpu, MANY, 1, &machine).unwrap().device, Device::Cpu);
+        assert_eq!(
+            choose(DevicePreference::Cpu, MANY, 1, &machine).unwrap().device,
+            Device::Cpu
+        );
     }
 
     #[test]

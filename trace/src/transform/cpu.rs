@@ -1,16 +1,17 @@
-//! The engine of the processor: every core takes part, memory beyond the columns stays below the columns' own.
+//! The engine of the processor: every core takes part, memory beyond the columns stays below the
+//! columns' own.
 
 use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use super::engine::{Columns, Engine, Input, Output, Sorted};
+use super::engine::{CategoryOutput, Columns, Engine, Input, Output};
 use super::spans::Spans;
 use super::{figures, lanes, lod, order};
 use flopwatch_model::{Category, Lod};
 
-/// So few are sorted a category per core. More are sorted one category after the other, each by every core, so that what one needs
-/// beside its columns is not there several times.
+/// So few are sorted a category per core. More are sorted one category after the other, each by
+/// every core, so that what one needs beside its columns is not there several times.
 const FEW_EVENTS: usize = 1 << 20;
 
 /// The heavy steps on the processor, on the current rayon pool.
@@ -61,11 +62,11 @@ impl Engine for Cpu {
             .map(|(of, spans)| spans.lanes_in_order(&of.columns.row))
             .collect();
         let made = lanes.into_iter().zip(lods).zip(figures);
-        let categories: BTreeMap<Category, Sorted> = sorted
+        let categories: BTreeMap<Category, CategoryOutput> = sorted
             .into_iter()
             .zip(made)
             .map(|(of, ((lane, lod), figures))| {
-                let sorted = Sorted {
+                let sorted = CategoryOutput {
                     columns: of.columns,
                     order: of.order,
                     lane,

@@ -1,24 +1,25 @@
-//! The engine of an NVIDIA GPU. Sorting, scanning and selecting happen there; what is sequential by nature, and what is small by
-//! then, happens here with the same code as in [`super::Cpu`].
+//! The engine of an NVIDIA GPU. Sorting, scanning and selecting happen there; what is sequential by
+//! nature, and what is small by then, happens here with the same code as in [`super::Cpu`].
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use flopwatch_cuda::{
-    CudaError, Kernels, Memory, NameFigures, Overlapping, Runs, Steps, StripMajor, Table, TableColumns,
+    CudaError, Kernels, Memory, NameFigures, OverlappingEvents, Runs, Steps, StripMajor, Table, TableColumns,
 };
 use rayon::prelude::*;
 
-use super::engine::{Columns, Input, Output, Sorted};
+use super::engine::{CategoryOutput, Columns, Input, Output};
 use super::lanes::Lanes;
-use super::lod::{self, Cover, Entry};
+use super::lod::{self, Coverage, Entry};
 use super::strips::Strips;
 use flopwatch_model::{Category, Figures, Lod, index};
 
 /// Overlapping events of a row that are given lanes one after the other.
-const PIECE: usize = 1 << 16;
+const PIECE_EVENTS: usize = 1 << 16;
 
-/// Does all four steps on `memory` with `kernels`: what [`super::Cpu`] gives, byte for byte, or the reason why not.
+/// Does all four steps on `memory` with `kernels`: what [`super::Cpu`] gives, byte for byte, or the
+/// reason why not.
 pub fn run<M: Memory>(memory: &M, kernels: &Kernels, input: &Input) -> Result<Output, CudaError> {
     let steps = Steps::new(memory, kernels);
     let mut tables = Vec::with_capacity(input.categories.len());
@@ -33,7 +34,7 @@ pub fn run<M: Memory>(memory: &M, kernels: &Kernels, input: &Input) -> Result<Ou
     }
     let all: Vec<&Table<M>> = tables.iter().map(|(_, _, table)| table).collect();
     let mut lanes = steps.lanes(&all, lanes)?;
-    let mut categories: BTreeMap<Category, Sorted> = BTreeMap::new();
+    let mut categories: BTreeMap<Category, CategoryOutput> = BTreeMap::new();
     for (category, names, table) in &tables {
         let figures = figures(*names, &steps.figures(table)?);
         let sorted = steps.columns(table)?;
@@ -51,7 +52,7 @@ pub fn run<M: Memory>(memory: &M, kernels: &Kernels, input: &Input) -> Result<Ou
             name: sorted.name,
             names: *names,
         };
-        let sorted = Sorted {
+        let sorted = CategoryOutput {
             columns,
             order: (!in_place).then_some(sorted.order),
             lane,
@@ -73,20 +74,22 @@ pub fn needed_bytes(input: &Input) -> u64 {
     Steps::<flopwatch_cuda::Gpu>::needed_bytes(&counts)
 }
 
-/// Lanes of the events that overlap others of their row. Those that do not are left out: where none of a row runs, the count
-/// starts afresh anyhow.
-fn lanes(overlapping: &Overlapping) -> Vec<u32> {
+/// Lanes of the events that overlap others of their row. Those that do not are left out: where none
+/// of a row runs, the count starts afresh anyhow.
+fn lanes(overlapping_events: &OverlappingEvents) -> Vec<u32> {
     let mut rows = Vec::new();
     let mut from = 0;
-    for row in overlapping.row.chunk_by(|a, b| a == b) {
+    for row in overlapping_events.row.chunk_by(|a, b| a == b) {
         rows.push(from..from + row.len());
         from += row.len();
     }
-    let pieces = rows.into_par_iter().flat_map_iter(|row| pieces(overlapping, row));
+    let pieces = rows
+        .into_par_iter()
+        .flat_map_iter(|row| pieces(overlapping_events, row));
     let of_pieces: Vec<Vec<u32>> = pieces
         .map(|span| {
             let mut lanes = Lanes::default();
-            let (starts, durations) = times(overlapping, span);
+            let (starts, durations) = times(overlapping_events, span);
             let times = starts.iter().zip(durations);
             times
                 .map(|(start, duration)| lanes.take(*start, start.saturating_add(*duration)))
@@ -96,12 +99,13 @@ fn lanes(overlapping: &Overlapping) -> Vec<u32> {
     of_pieces.concat()
 }
 
-/// The events of a row in pieces of some length, cut where none of the row runs: what comes behind depends on nothing before it.
-fn pieces(overlapping: &Overlapping, row: Range<usize>) -> Vec<Range<usize>> {
-    let (starts, durations) = times(overlapping, row.clone());
+/// The events of a row in pieces of some length, cut where none of the row runs: what comes behind
+/// depends on nothing before it.
+fn pieces(overlapping_events: &OverlappingEvents, row: Range<usize>) -> Vec<Range<usize>> {
+    let (starts, durations) = times(overlapping_events, row.clone());
     let (mut pieces, mut from, mut until) = (Vec::new(), row.start, 0);
     for (at, (start, duration)) in row.clone().zip(starts.iter().zip(durations)) {
-        if *start >= until && at - from >= PIECE {
+        if *start >= until && at - from >= PIECE_EVENTS {
             pieces.push(from..at);
             from = at;
         }
@@ -111,9 +115,9 @@ fn pieces(overlapping: &Overlapping, row: Range<usize>) -> Vec<Range<usize>> {
     pieces
 }
 
-fn times(overlapping: &Overlapping, span: Range<usize>) -> (&[u64], &[u64]) {
-    let starts = overlapping.start_ns.get(span.clone()).unwrap_or_default();
-    (starts, overlapping.duration_ns.get(span).unwrap_or_default())
+fn times(overlapping_events: &OverlappingEvents, span: Range<usize>) -> (&[u64], &[u64]) {
+    let starts = overlapping_events.start_ns.get(span.clone()).unwrap_or_default();
+    (starts, overlapping_events.duration_ns.get(span).unwrap_or_default())
 }
 
 fn levels<M: Memory>(by_strip: &StripMajor<'_, M>, strips: &Strips) -> Result<Lod, CudaError> {
@@ -138,7 +142,7 @@ fn levels<M: Memory>(by_strip: &StripMajor<'_, M>, strips: &Strips) -> Result<Lo
         .into_par_iter()
         .zip(strips.all())
         .map(|(span, strip)| lod::pyramid(*strip, entries(&runs, span, *finest), &shifts));
-    Ok(lod::together(&shifts, &of_strips.collect::<Vec<_>>()))
+    Ok(lod::merge_strips(&shifts, &of_strips.collect::<Vec<_>>()))
 }
 
 /// The entries of the finest level of the strip that has these runs.
@@ -156,7 +160,7 @@ fn entries(runs: &Runs, span: Range<usize>, shift: u8) -> Vec<Entry> {
         event: value(&runs.event, at),
         duration_ns: value(&runs.duration_ns, at),
         count: value(&runs.count, at),
-        after: Cover {
+        after: Coverage {
             covered: value(&runs.covered_ns, at).wrapping_sub(base),
             until: value(&runs.until_ns, at),
         },

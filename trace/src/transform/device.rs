@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use flopwatch_cuda::{CudaError, Gpu, Neighbours, neighbours};
 
-use super::choice::{Cost, Device, Machine, Pick, Reason, Wanted, choose};
+use super::choice::{Cost, Device, DeviceChoice, DevicePreference, Machine, Reason, choose};
 use super::engine::{Columns, Engine, Input, Output};
 use super::{Cpu, TransformOptions, cuda, transform_with};
 use flopwatch_model::{Capture, Category, Timeline};
@@ -13,74 +13,76 @@ use flopwatch_model::{Capture, Category, Timeline};
 /// Why the GPU that was asked for could not do it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// It cannot be used, or failed on the way.
+    /// The GPU cannot be used, or failed on the way.
     #[error("the transform was asked to run on a GPU: {0}")]
     Gpu(String),
 }
 
-/// The transform on the device that `wanted` and this machine make best; says which one that was, and why.
+/// The transform on the device that `wanted` and this machine make best; says which one that was,
+/// and why.
 pub fn transform_on(
-    wanted: Wanted,
+    wanted: DevicePreference,
     capture: Capture,
     options: TransformOptions,
-) -> Result<(Timeline, Pick), DeviceError> {
+) -> Result<(Timeline, DeviceChoice), DeviceError> {
     transform_beside(0, wanted, capture, options)
 }
 
-/// The same for a process that cannot see the machine's others, such as one in a PID namespace of its own: NVML tells it of none.
-/// `others` compute processes were seen from outside ([`others`]).
+/// The same for a process that cannot see the machine's others, such as one in a PID namespace of
+/// its own: NVML tells it of none. `others` compute processes were seen from outside ([`others`]).
 pub fn transform_beside(
     others: u32,
-    wanted: Wanted,
+    wanted: DevicePreference,
     capture: Capture,
     options: TransformOptions,
-) -> Result<(Timeline, Pick), DeviceError> {
-    let engine = Picking {
-        here: Here { others },
+) -> Result<(Timeline, DeviceChoice), DeviceError> {
+    let engine = DeferredEngine {
+        machine: LocalMachine { others },
         wanted,
         picked: Mutex::new(None),
     };
     // Before the work, where the answer is an error.
-    if wanted == Wanted::Gpu {
-        choose(wanted, 0, 0, &engine.here).map_err(|reason| DeviceError::Gpu(reason.to_string()))?;
+    if wanted == DevicePreference::Gpu {
+        choose(wanted, 0, 0, &engine.machine).map_err(|reason| DeviceError::Gpu(reason.to_string()))?;
     }
     let timeline = transform_with(&engine, capture, options);
     let picked = engine.picked.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let pick = picked.unwrap_or(Pick {
+    let choice = picked.unwrap_or(DeviceChoice {
         device: Device::Cpu,
         reason: Reason::Few { events: 0 },
     });
-    if wanted == Wanted::Gpu && pick.device == Device::Cpu {
-        return Err(DeviceError::Gpu(pick.reason.to_string()));
+    if wanted == DevicePreference::Gpu && choice.device == Device::Cpu {
+        return Err(DeviceError::Gpu(choice.reason.to_string()));
     }
-    tracing::info!(device = ?pick.device, reason = %pick.reason, events = timeline.total_events(), "transformed");
-    Ok((timeline, pick))
+    tracing::info!(device = ?choice.device, reason = %choice.reason, events = timeline.total_events(), "transformed");
+    Ok((timeline, choice))
 }
 
 /// Picks when it sees how much there is to do.
-struct Picking {
-    here: Here,
-    wanted: Wanted,
-    picked: Mutex<Option<Pick>>,
+struct DeferredEngine {
+    machine: LocalMachine,
+    wanted: DevicePreference,
+    picked: Mutex<Option<DeviceChoice>>,
 }
 
-impl Engine for Picking {
+impl Engine for DeferredEngine {
     fn run(&self, input: Input) -> Output {
         let counts = input.categories.values().map(|columns| columns.start_ns.len());
         let events = u64::try_from(counts.sum::<usize>()).unwrap_or(u64::MAX);
-        let unavailable = |reason| Pick {
+        let unavailable = |reason| DeviceChoice {
             device: Device::Cpu,
             reason,
         };
-        let mut pick = choose(self.wanted, events, cuda::needed_bytes(&input), &self.here).unwrap_or_else(unavailable);
+        let mut choice =
+            choose(self.wanted, events, cuda::needed_bytes(&input), &self.machine).unwrap_or_else(unavailable);
         let mut output = None;
-        if pick.device == Device::Gpu {
+        if choice.device == Device::Gpu {
             match on_gpu(&input) {
                 Ok(made) => output = Some(made),
-                Err(error) => pick = unavailable(Reason::Unavailable(error)),
+                Err(error) => choice = unavailable(Reason::Unavailable(error)),
             }
         }
-        *self.picked.lock().unwrap_or_else(PoisonError::into_inner) = Some(pick);
+        *self.picked.lock().unwrap_or_else(PoisonError::into_inner) = Some(choice);
         output.unwrap_or_else(|| Cpu.run(input))
     }
 }
@@ -99,7 +101,7 @@ fn gpu() -> Result<&'static Gpu, CudaError> {
 }
 
 /// This machine, as it is measured: each device once per process.
-struct Here {
+struct LocalMachine {
     /// Compute processes that were seen from outside.
     others: u32,
 }
@@ -109,12 +111,13 @@ pub fn others() -> Result<u32, String> {
     neighbours().map(|found| found.foreign)
 }
 
-/// Events that the processor is measured with: few, as every capture waits for it on a machine that has a GPU.
+/// Events that the processor is measured with: few, as every capture waits for it on a machine that
+/// has a GPU.
 const CPU_SIZES: [u64; 2] = [1 << 14, 1 << 17];
 /// Events that the GPU is measured with.
 const GPU_SIZES: [u64; 2] = [1 << 20, 1 << 22];
 
-impl Machine for Here {
+impl Machine for LocalMachine {
     fn check(&self) -> Result<(), CudaError> {
         Gpu::check().map(drop)
     }
@@ -160,8 +163,8 @@ impl Machine for Here {
     }
 }
 
-/// A capture of the kind that is common: kernels of eight streams, out of order, few of them overlapping, in the same order
-/// at every call.
+/// A capture of the kind that is common: kernels of eight streams, out of order, few of them
+/// overlapping, in the same order at every call.
 pub fn sample(events: u64) -> Input {
     let mut columns = Columns {
         names: 256,

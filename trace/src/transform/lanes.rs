@@ -1,6 +1,7 @@
 //! Lanes: events of one row that overlap are drawn side by side, none is dropped.
 //!
-//! Overlap within a stream is real (programmatic dependent launch lets kernels of one stream overlap), and ranges nest.
+//! Overlap within a stream is real (programmatic dependent launch lets kernels of one stream
+//! overlap), and ranges nest.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -9,7 +10,8 @@ use rayon::prelude::*;
 
 use super::spans::{Span, Spans};
 
-/// Puts each category's events into their lanes. Of equal events those of the earlier category come first.
+/// Puts each category's events into their lanes. Of equal events those of the earlier category come
+/// first.
 pub(super) fn assign(categories: &mut [Spans]) {
     // Rows are independent of each other.
     let mut rows: BTreeMap<u32, Vec<_>> = BTreeMap::new();
@@ -27,7 +29,7 @@ pub(super) fn assign(categories: &mut [Spans]) {
         let mut free = Lanes::default();
         if let [(spans, lanes)] = &mut parts[..] {
             for (span, lane) in spans.zip(lanes) {
-                *lane = free.place(span);
+                *lane = free.assign(span);
             }
             return;
         }
@@ -41,21 +43,21 @@ pub(super) fn assign(categories: &mut [Spans]) {
             if let Some((spans, lanes)) = parts.get_mut(at)
                 && let (Some(span), Some(lane)) = (spans.next(), lanes.next())
             {
-                *lane = free.place(span);
+                *lane = free.assign(span);
             }
         }
     });
 }
 
 /// Lanes that are looked through one after the other, which is quickest where few events overlap.
-const FIRST: usize = 8;
+const LINEAR_LANES: usize = 8;
 
-/// The lanes of one row. First fit, and O(log lanes) per event beyond the first lanes, so that a file of nothing but overlaps is no
-/// attack.
+/// The lanes of one row. First fit, and O(log lanes) per event beyond the first lanes, so that a
+/// file of nothing but overlaps is no attack.
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     /// When each of the first lanes is free again.
-    first: [u64; FIRST],
+    first: [u64; LINEAR_LANES],
     /// Ends and numbers of those beyond them, counted from there.
     busy: BinaryHeap<Reverse<(u64, u32)>>,
     free: BinaryHeap<Reverse<u32>>,
@@ -64,7 +66,7 @@ pub(super) struct Lanes {
 }
 
 impl Lanes {
-    fn place(&mut self, span: Span) -> u32 {
+    fn assign(&mut self, span: Span) -> u32 {
         self.take(span.start, span.end())
     }
 
@@ -86,7 +88,7 @@ impl Lanes {
         let lane = self.free.pop().map_or(self.count, |Reverse(lane)| lane);
         self.count = self.count.max(lane.saturating_add(1));
         self.busy.push(Reverse((end, lane)));
-        lane.saturating_add(u32::try_from(FIRST).unwrap_or(u32::MAX))
+        lane.saturating_add(u32::try_from(LINEAR_LANES).unwrap_or(u32::MAX))
     }
 }
 
@@ -99,7 +101,7 @@ mod tests {
         for longest in [1, 20, 200, 5000] {
             let mut lanes = Lanes::default();
             let mut until: Vec<u64> = Vec::new();
-            let mut most = 0;
+            let mut max = 0;
             for at in 0_u64..5000 {
                 let (start, mixed) = (at * 10 / 3, at.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32);
                 let end = start + mixed % longest;
@@ -107,9 +109,9 @@ mod tests {
                 until.resize(until.len().max(expected + 1), 0);
                 until[expected] = end;
                 assert_eq!(usize::try_from(lanes.take(start, end)).unwrap(), expected, "event {at}");
-                most = most.max(expected);
+                max = max.max(expected);
             }
-            assert!(longest < 200 || most > 2 * FIRST, "{most}");
+            assert!(longest < 200 || max > 2 * LINEAR_LANES, "{max}");
         }
     }
 }

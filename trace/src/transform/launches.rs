@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use rayon::prelude::*;
 
-use flopwatch_model::{Capture, Category, ColumnId, Events, Row, Values, index};
+use flopwatch_model::{Capture, Category, ColumnId, Events, Row, RowId, Values, index};
 
-/// Correlation ids are unique within a process only: with several processes, a join on the id alone pairs strangers.
+/// Correlation ids are unique within a process only: with several processes, a join on the id alone
+/// pairs strangers.
 type Process = (u32, u32, u32);
 
 /// The number of each row's process.
@@ -34,9 +35,9 @@ enum Calls {
 impl Calls {
     /// `found` are ids with calls in the order of their starts: the first call of an id counts.
     fn new(mut found: Vec<(u32, u32)>) -> Self {
-        let least = found.iter().map(|(id, _)| *id).min().unwrap_or(0);
-        let most = found.iter().map(|(id, _)| *id).max().unwrap_or(0);
-        let span = index(most - least).saturating_add(1);
+        let min = found.iter().map(|(id, _)| *id).min().unwrap_or(0);
+        let max = found.iter().map(|(id, _)| *id).max().unwrap_or(0);
+        let span = index(max - min).saturating_add(1);
         if span > found.len().saturating_mul(8).saturating_add(1024) {
             found.par_sort_unstable();
             found.dedup_by_key(|(id, _)| *id);
@@ -44,18 +45,18 @@ impl Calls {
         }
         let mut calls = vec![ColumnId::NO_LAUNCH; span];
         for (id, call) in found {
-            if let Some(slot) = calls.get_mut(index(id - least))
+            if let Some(slot) = calls.get_mut(index(id - min))
                 && *slot == ColumnId::NO_LAUNCH
             {
                 *slot = call;
             }
         }
-        Self::Dense { least, calls }
+        Self::Dense { least: min, calls }
     }
 
     fn get(&self, id: u32) -> u32 {
         let call = match self {
-            Self::Dense { least, calls } => id.checked_sub(*least).and_then(|at| calls.get(index(at))).copied(),
+            Self::Dense { least: min, calls } => id.checked_sub(*min).and_then(|at| calls.get(index(at))).copied(),
             Self::Sparse(calls) => {
                 let at = calls.binary_search_by_key(&id, |(id, _)| *id).ok();
                 at.and_then(|at| calls.get(at)).map(|(_, call)| *call)
@@ -65,13 +66,13 @@ impl Calls {
     }
 }
 
-/// Fills the column [`ColumnId::Launch`]. One call may launch many kernels (a CUDA graph); work whose call is not in the
-/// capture keeps [`ColumnId::NO_LAUNCH`], as does work without a correlation id, which is 0. Where two calls carry one id, the
-/// first one counts.
+/// Fills the column [`ColumnId::Launch`]. One call may launch many kernels (a CUDA graph); work
+/// whose call is not in the capture keeps [`ColumnId::NO_LAUNCH`], as does work without a
+/// correlation id, which is 0. Where two calls carry one id, the first one counts.
 pub(super) fn join(capture: &mut Capture) {
     let Capture { events, rows, .. } = capture;
     let (of_rows, count) = processes(rows);
-    let process = |row: u32| of_rows.get(index(row)).copied();
+    let process = |row: RowId| of_rows.get(row.index()).copied();
     let mut found: Vec<Vec<(u32, u32)>> = vec![Vec::new(); count];
     if let Some(api) = events.get(&Category::CudaApi) {
         for (at, (row, correlation)) in (0_u32..).zip(api.row.iter().zip(&api.correlation)) {
@@ -83,7 +84,7 @@ pub(super) fn join(capture: &mut Capture) {
         }
     }
     let calls: Vec<Calls> = found.into_par_iter().map(Calls::new).collect();
-    let launch = |(row, correlation): (&u32, &u32)| {
+    let launch = |(row, correlation): (&RowId, &u32)| {
         let calls = process(*row).and_then(|process| calls.get(process));
         match calls {
             Some(calls) if *correlation != 0 => calls.get(*correlation),

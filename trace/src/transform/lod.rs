@@ -1,30 +1,33 @@
-//! Levels of detail: per lane of a row and bucket of time the longest event, how many start there and how long the lane is busy.
+//! Levels of detail: per lane of a row and bucket of time the longest event, how many start there
+//! and how long the lane is busy.
 //!
 //! # The rule
 //!
 //! The rule goes by strips ([`strips`]): a lane of a row, or its far lanes together.
 //!
-//! A level of shift `s` has an entry per strip and value of `start_ns >> s` that occurs in it. The finest level is the one of
-//! the least `s` with at most N / 8 entries; from there every second `s` follows, up to and including the first one that has
-//! a single entry per strip. A category of fewer than 4,096 events, or one where no `s` below 64 has so few entries, has no levels.
+//! A level of shift `s` has an entry per strip and value of `start_ns >> s` that occurs in it. The
+//! finest level is the one of the least `s` with at most N / 8 entries; from there every second `s`
+//! follows, up to and including the first one that has a single entry per strip. A category of
+//! fewer than 4,096 events, or one where no `s` below 64 has so few entries, has no levels.
 //!
-//! An entry's busy time is |U ∩ bucket|, where U is the union of all intervals of the strip in this category. With the events of
-//! the strip in order, let `covered(i)` be the length of the union of the first `i` and `until(i)` their latest end. Up to a time
-//! `t` that none of the events behind the first `i` precedes, `covered(i) - max(0, until(i) - t)` of it is covered: the
-//! difference of two such terms, and so constant work per entry at every level.
+//! An entry's busy time is |U ∩ bucket|, where U is the union of all intervals of the strip in this
+//! category. With the events of the strip in order, let `covered(i)` be the length of the union of
+//! the first `i` and `until(i)` their latest end. Up to a time `t` that none of the events behind
+//! the first `i` precedes, `covered(i) - max(0, until(i) - t)` of it is covered: the difference of
+//! two such terms, and so constant work per entry at every level.
 
 use rayon::prelude::*;
 
 use super::spans::{Span, Spans};
 use super::strips;
-use flopwatch_model::{Lod, LodLevel, index};
+use flopwatch_model::{Lod, LodLevel, RowId, index};
 
 /// Fewer events are drawn as they are.
 const LEAST_EVENTS: usize = 4096;
 /// The finest level has at most one entry for so many events.
 const EVENTS_PER_ENTRY: usize = 8;
 /// Buckets grow by 2^2 from level to level.
-const STEP: usize = 2;
+const LEVEL_SHIFT: usize = 2;
 
 /// The levels of events that have their lanes.
 pub(super) fn lod(spans: &Spans) -> Lod {
@@ -52,11 +55,12 @@ pub(super) fn lod(spans: &Spans) -> Lod {
             .collect();
         of_row
     });
-    together(&shifts, &of_strips.collect::<Vec<_>>())
+    merge_strips(&shifts, &of_strips.collect::<Vec<_>>())
 }
 
-/// The shifts of the levels of `count` events in `strips` strips, the finest first. `differing` counts the events whose start
-/// differs in so many low bits from that of the event before in their strip; the first event of each strip counts as 64.
+/// The shifts of the levels of `count` events in `strips` strips, the finest first. `differing`
+/// counts the events whose start differs in so many low bits from that of the event before in their
+/// strip; the first event of each strip counts as 64.
 pub(super) fn shifts(count: usize, strips: usize, differing: &[usize; 65]) -> Vec<u8> {
     if count < LEAST_EVENTS {
         return Vec::new();
@@ -65,7 +69,7 @@ pub(super) fn shifts(count: usize, strips: usize, differing: &[usize; 65]) -> Ve
     let Some(finest) = entries.iter().position(|entries| entries * EVENTS_PER_ENTRY <= count) else {
         return Vec::new();
     };
-    let shifts: Vec<usize> = (finest..entries.len()).step_by(STEP).collect();
+    let shifts: Vec<usize> = (finest..entries.len()).step_by(LEVEL_SHIFT).collect();
     // The first level that has one entry per strip is the last.
     let needed = shifts
         .iter()
@@ -76,7 +80,7 @@ pub(super) fn shifts(count: usize, strips: usize, differing: &[usize; 65]) -> Ve
 }
 
 /// The levels of all strips, in the order of the strips.
-pub(super) fn together(shifts: &[u8], of_strips: &[Vec<LodLevel>]) -> Lod {
+pub(super) fn merge_strips(shifts: &[u8], of_strips: &[Vec<LodLevel>]) -> Lod {
     fn column<T: Copy + Send>(levels: &[&LodLevel], of: impl Fn(&LodLevel) -> &[T] + Sync) -> Vec<T> {
         let columns: Vec<&[T]> = levels.iter().map(|level| of(level)).collect();
         columns.concat()
@@ -126,7 +130,8 @@ pub(super) fn together(shifts: &[u8], of_strips: &[Vec<LodLevel>]) -> Lod {
     Lod { levels }
 }
 
-/// How many events of a row differ in how many low bits from the event before in their strip, and how many strips there are.
+/// How many events of a row differ in how many low bits from the event before in their strip, and
+/// how many strips there are.
 fn differing(spans: impl Iterator<Item = Span>, lane: &[u32]) -> ([usize; 65], usize) {
     let mut differing = [0_usize; 65];
     let mut before = vec![None; index(LodLevel::LANES)];
@@ -144,8 +149,8 @@ fn differing(spans: impl Iterator<Item = Span>, lane: &[u32]) -> ([usize; 65], u
     (differing, before.iter().flatten().count())
 }
 
-/// How many entries the level of each shift would have: two neighbours of a strip share a bucket when they differ in lower bits
-/// only.
+/// How many entries the level of each shift would have: two neighbours of a strip share a bucket
+/// when they differ in lower bits only.
 fn entries_by_shift(differing: &[usize; 65]) -> [usize; 64] {
     // The bucket at shift `s` is another one where the highest differing bit is at `s` or above.
     let mut entries = [0; 64];
@@ -159,12 +164,12 @@ fn entries_by_shift(differing: &[usize; 65]) -> [usize; 64] {
 
 /// What is covered up to some event.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Cover {
+pub(super) struct Coverage {
     pub(super) covered: u64,
     pub(super) until: u64,
 }
 
-impl Cover {
+impl Coverage {
     fn add(&mut self, start: u64, end: u64) {
         self.covered += end.saturating_sub(start.max(self.until));
         self.until = self.until.max(end);
@@ -182,8 +187,9 @@ pub(super) struct Entry {
     pub(super) event: u32,
     pub(super) duration_ns: u64,
     pub(super) count: u32,
-    /// What is covered up to its last event; up to its first one it is what the entry before it says.
-    pub(super) after: Cover,
+    /// What is covered up to its last event; up to its first one it is what the entry before it
+    /// says.
+    pub(super) after: Coverage,
 }
 
 impl Entry {
@@ -202,7 +208,7 @@ fn finest(spans: impl Iterator<Item = Span>, lane: &[u32], shifts: &[u8]) -> Vec
     let Some(finest) = shifts.first() else {
         return Vec::new();
     };
-    let mut covers = vec![Cover::default(); index(LodLevel::LANES)];
+    let mut covers = vec![Coverage::default(); index(LodLevel::LANES)];
     let mut strips = vec![Vec::<Entry>::new(); covers.len()];
     for (span, lane) in spans.zip(lane) {
         let strip = index(strips::gathered(*lane));
@@ -250,7 +256,7 @@ pub(super) fn pyramid(strip: (u32, u32), mut entries: Vec<Entry>, shifts: &[u8])
 }
 
 fn level((row, lane): (u32, u32), shift: u8, entries: &[Entry]) -> LodLevel {
-    let mut before = Cover::default();
+    let mut before = Coverage::default();
     let busy = |entry: &Entry| {
         let from = entry.bucket << shift;
         let to = from.saturating_add(1 << shift);
@@ -258,7 +264,7 @@ fn level((row, lane): (u32, u32), shift: u8, entries: &[Entry]) -> LodLevel {
     };
     LodLevel {
         shift,
-        row: vec![row; entries.len()],
+        row: vec![RowId::new(row); entries.len()],
         lane: vec![lane; entries.len()],
         bucket: entries.iter().map(|entry| entry.bucket).collect(),
         event: entries.iter().map(|entry| entry.event).collect(),

@@ -8,34 +8,37 @@ use super::engine::Columns;
 use super::spans::{halves, whole};
 use flopwatch_model::{Groups, index};
 
-/// Sorts `columns` by start, length (the longest first) and row, stable; gives where each event was, `None` when they were sorted.
+/// Sorts `columns` by start, length (the longest first) and row, stable; gives where each event
+/// was, `None` when they were sorted.
 ///
-/// What is equal in all three stays in the order of the source: of operators of one time the source has the outer one first.
+/// What is equal in all three stays in the order of the source: of operators of one time the source
+/// has the outer one first.
 ///
-/// Events first go to their part of the time, in their order, and then each part is sorted in a core's cache: a place far away in
-/// memory is written once, and never read. `memory` gets what that needs, for another use.
+/// Events first go to their part of the time, in their order, and then each part is sorted in a
+/// core's cache: a place far away in memory is written once, and never read. `memory` gets what
+/// that needs, for another use.
 pub(super) fn sort(columns: &mut Columns, memory: &mut Vec<u32>) -> Option<Vec<u32>> {
     if is_sorted(columns) {
         return None;
     }
     let both = |a: (u64, u64), b: (u64, u64)| (a.0.min(b.0), a.1.max(b.1));
     let starts = columns.start_ns.par_iter().map(|start| (*start, *start));
-    let (least, most) = starts.reduce(|| (u64::MAX, 0), both);
-    let parts = columns.start_ns.len() / PART;
-    let part_bits = bits(u64::try_from(parts).unwrap_or(u64::MAX)).min(MOST_PART_BITS);
-    let shift = bits(most - least).saturating_sub(part_bits);
+    let (min, max) = starts.reduce(|| (u64::MAX, 0), both);
+    let parts = columns.start_ns.len() / PART_EVENTS;
+    let part_bits = bits(u64::try_from(parts).unwrap_or(u64::MAX)).min(MAX_PART_BITS);
+    let shift = bits(max - min).saturating_sub(part_bits);
     let part = |start: &u64| {
-        let upper = (*start - least).checked_shr(shift).unwrap_or(0);
+        let upper = (*start - min).checked_shr(shift).unwrap_or(0);
         usize::try_from(upper).unwrap_or(usize::MAX)
     };
     let groups = Groups::count(&columns.start_ns, 1 << part_bits, part);
-    *memory = vec![0; columns.start_ns.len().saturating_mul(WORDS)];
+    *memory = vec![0; columns.start_ns.len().saturating_mul(RECORD_WORDS)];
     let events = memory.as_chunks_mut().0;
-    groups.scatter_into(events, |at, start| Moved::of(columns, at, *start).0);
+    groups.scatter_into(events, |at, start| SortRecord::of(columns, at, *start).0);
     let ranges = groups.ranges();
     let mut order = vec![0; columns.start_ns.len()];
     let mut rest = (events, Slots::of(columns, &mut order));
-    let parts: Vec<(&mut [[u32; WORDS]], Slots<'_>)> = ranges
+    let parts: Vec<(&mut [[u32; RECORD_WORDS]], Slots<'_>)> = ranges
         .into_iter()
         .map(|range| {
             let events = rest.0.split_off_mut(..range.len()).unwrap_or_default();
@@ -49,45 +52,47 @@ pub(super) fn sort(columns: &mut Columns, memory: &mut Vec<u32>) -> Option<Vec<u
 }
 
 /// Events of a part that fit into a core's cache together.
-const PART: usize = 1 << 13;
+const PART_EVENTS: usize = 1 << 13;
 /// More parts than this are written to slowly, as a core keeps track of so many pages only.
-const MOST_PART_BITS: u32 = 10;
+const MAX_PART_BITS: u32 = 10;
 /// A larger part, of starts that crowd together, is work for every core.
 const LARGE_PART: usize = 1 << 18;
 
 /// Sorts the events of a part into their slots. `keys` is memory of before.
-fn sort_part(keys: &mut Vec<u64>, events: &mut [[u32; WORDS]], slots: Slots<'_>) {
-    let least = events.iter().map(|event| Moved(*event).start()).min().unwrap_or(0);
-    let most = events.iter().map(|event| Moved(*event).start()).max().unwrap_or(0);
-    let place_bits = bits(u64::try_from(events.len()).unwrap_or(u64::MAX));
-    let event = |place: u64| {
-        Moved(
-            usize::try_from(place)
+fn sort_part(keys: &mut Vec<u64>, events: &mut [[u32; RECORD_WORDS]], slots: Slots<'_>) {
+    let min = events.iter().map(|event| SortRecord(*event).start()).min().unwrap_or(0);
+    let max = events.iter().map(|event| SortRecord(*event).start()).max().unwrap_or(0);
+    let position_bits = bits(u64::try_from(events.len()).unwrap_or(u64::MAX));
+    let event = |position: u64| {
+        SortRecord(
+            usize::try_from(position)
                 .ok()
                 .and_then(|at| events.get(at))
                 .copied()
                 .unwrap_or_default(),
         )
     };
-    if bits(most - least) + place_bits > u64::BITS {
+    if bits(max - min) + position_bits > u64::BITS {
         // Starts that lie centuries apart.
-        let mut places: Vec<u64> = (0..).zip(&*events).map(|(place, _)| place).collect();
-        places.par_sort_unstable_by_key(|place| (event(*place).start(), event(*place).behind_start(), *place));
-        return slots.fill(places.into_iter().map(event));
+        let mut positions: Vec<u64> = (0..).zip(&*events).map(|(position, _)| position).collect();
+        positions.par_sort_unstable_by_key(|position| {
+            (event(*position).start(), event(*position).behind_start(), *position)
+        });
+        return slots.fill(positions.into_iter().map(event));
     }
-    let mask = (1_u64 << place_bits) - 1;
+    let mask = (1_u64 << position_bits) - 1;
     keys.clear();
     keys.extend(
         (0_u64..)
             .zip(&*events)
-            .map(|(place, event)| ((Moved(*event).start() - least) << place_bits) | place),
+            .map(|(position, event)| ((SortRecord(*event).start() - min) << position_bits) | position),
     );
     if keys.len() > LARGE_PART {
         keys.par_sort_unstable();
     } else {
         keys.sort_unstable();
     }
-    for ties in keys.chunk_by_mut(|a, b| *a >> place_bits == *b >> place_bits) {
+    for ties in keys.chunk_by_mut(|a, b| *a >> position_bits == *b >> position_bits) {
         if ties.len() > 1 {
             ties.sort_unstable_by_key(|key| (event(*key & mask).behind_start(), *key));
         }
@@ -95,14 +100,15 @@ fn sort_part(keys: &mut Vec<u64>, events: &mut [[u32; WORDS]], slots: Slots<'_>)
     slots.fill(keys.iter().map(|key| event(*key & mask)));
 }
 
-/// Words of [`Moved`].
-const WORDS: usize = 7;
+/// Words of [`SortRecord`].
+const RECORD_WORDS: usize = 7;
 
-/// An event on its way to its place: the halves of its start and its length, row, name, and where it was.
+/// An event on its way to its place: the halves of its start and its length, row, name, and where
+/// it was.
 #[derive(Clone, Copy)]
-struct Moved([u32; WORDS]);
+struct SortRecord([u32; RECORD_WORDS]);
 
-impl Moved {
+impl SortRecord {
     fn of(columns: &Columns, at: usize, start: u64) -> Self {
         let duration = columns.duration_ns.get(at).copied().unwrap_or_default();
         let [row, name] = [&columns.row, &columns.name].map(|column| column.get(at).copied().unwrap_or_default());
@@ -159,7 +165,7 @@ impl<'a> Slots<'a> {
         }
     }
 
-    fn fill(self, events: impl Iterator<Item = Moved>) {
+    fn fill(self, events: impl Iterator<Item = SortRecord>) {
         let times = self.start.iter_mut().zip(self.duration);
         let others = self.row.iter_mut().zip(self.name).zip(self.order);
         for (((start, duration), ((row, name), order)), event) in times.zip(others).zip(events) {
@@ -170,7 +176,7 @@ impl<'a> Slots<'a> {
 }
 
 /// Events that a core takes at a time, at least.
-pub(super) const PIECE: usize = 1 << 14;
+pub(super) const MIN_PIECE_EVENTS: usize = 1 << 14;
 
 /// Brings the value at `order[i]` to `i`.
 pub(super) fn gather<T: Copy + Default + PartialEq + Send + Sync>(values: &mut Vec<T>, order: &[u32]) {
@@ -180,7 +186,7 @@ pub(super) fn gather<T: Copy + Default + PartialEq + Send + Sync>(values: &mut V
     }
     *values = order
         .par_iter()
-        .with_min_len(PIECE)
+        .with_min_len(MIN_PIECE_EVENTS)
         .map(|at| values.get(index(*at)).copied().unwrap_or_default())
         .collect();
 }
@@ -247,7 +253,7 @@ mod tests {
     #[test]
     fn many_starts_sort_as_few_do_also_where_they_crowd_together() {
         for spread in [1_u64, 1000, 1 << 40] {
-            let count = u64::try_from(6 * PART).unwrap();
+            let count = u64::try_from(6 * PART_EVENTS).unwrap();
             // One far start puts all others into one part.
             let start = |at: u64| {
                 if at == 7 {

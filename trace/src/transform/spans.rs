@@ -8,7 +8,7 @@ use flopwatch_model::{Groups, index};
 /// An event of a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
-    /// Where it is in its category's columns.
+    /// Index of the event in the columns of its category.
     pub(super) at: u32,
     pub(super) start: u64,
     pub(super) duration: u64,
@@ -28,15 +28,15 @@ impl Span {
     }
 }
 
-/// A span in memory: its position, and the halves of its start and its length. Words of four bytes fit into memory that had
-/// another use.
+/// A span in memory: its position, and the halves of its start and its length. Words of four bytes
+/// fit into memory that had another use.
 type Words = [u32; 5];
 
 /// A row, and where its events are.
 type Row = (u32, Range<usize>);
 
 /// The words of each span, and one for its lane.
-const WORDS: usize = 6;
+const SPAN_WORDS: usize = 6;
 
 /// The events of sorted columns, row by row, and their lanes.
 pub(super) struct Spans {
@@ -48,14 +48,15 @@ pub(super) struct Spans {
 }
 
 impl Spans {
-    /// Of `columns`, whose rows are below `rows`; what lanes they are in is to be said yet. `memory` is what sorting them used.
+    /// Of `columns`, whose rows are below `rows`; what lanes they are in is to be said yet.
+    /// `memory` is what sorting them used.
     pub(super) fn new(columns: &Columns, rows: u32, mut memory: Vec<u32>) -> Self {
         let count = columns.start_ns.len();
         if memory.is_empty() {
             // Comes as zeros, without being written to.
-            memory = vec![0; count.saturating_mul(WORDS)];
+            memory = vec![0; count.saturating_mul(SPAN_WORDS)];
         }
-        memory.resize(count.saturating_mul(WORDS), 0);
+        memory.resize(count.saturating_mul(SPAN_WORDS), 0);
         memory.shrink_to_fit();
         let groups = by_row(&columns.row, rows);
         let ranges = (0_u32..).zip(groups.ranges());
@@ -75,7 +76,8 @@ impl Spans {
         spans
     }
 
-    /// Puts them into the lanes `lane`, which are in the order of the columns, whose rows are `row`.
+    /// Puts them into the lanes `lane`, which are in the order of the columns, whose rows are
+    /// `row`.
     pub(super) fn set_lanes(&mut self, row: &[u32], lane: &[u32]) {
         let end = self.end();
         let of = |at: usize, _: &u32| lane.get(at).copied().unwrap_or_default();
@@ -102,7 +104,7 @@ impl Spans {
         events.get(range.clone()).unwrap_or_default().iter().map(Span::of)
     }
 
-    /// Their lanes.
+    /// Lanes of the events of a range that [`Self::rows`] gave.
     pub(super) fn lanes(&self, range: &Range<usize>) -> &[u32] {
         let lanes = self.memory.get(self.lanes_at()..).unwrap_or_default();
         lanes.get(range.clone()).unwrap_or_default()
@@ -125,7 +127,7 @@ impl Spans {
     }
 
     const fn lanes_at(&self) -> usize {
-        self.count.saturating_mul(WORDS - 1)
+        self.count.saturating_mul(SPAN_WORDS - 1)
     }
 
     /// All rows are below it.

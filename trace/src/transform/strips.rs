@@ -5,12 +5,12 @@ use rayon::prelude::*;
 use flopwatch_model::{LodLevel, index};
 
 /// Fewest events that a thread looks through.
-const CHUNK: usize = 1 << 18;
+const MIN_CHUNK_EVENTS: usize = 1 << 18;
 
 /// The strips of a category that hold events, numbered by row and lane.
 ///
-/// There are at most [`LodLevel::LANES`] per row, so that events that all overlap do not leave each one a strip to itself: the
-/// last strip of a row takes the lanes beyond it as well.
+/// There are at most [`LodLevel::LANES`] per row, so that events that all overlap do not leave each
+/// one a strip to itself: the last strip of a row takes the lanes beyond it as well.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Strips {
     /// Per row a bit for each lane that holds events.
@@ -39,7 +39,7 @@ impl Strips {
             all
         };
         // A chunk has a list of all rows, of which a foreign file may have many.
-        let chunk = CHUNK.max(16 * index(rows));
+        let chunk = MIN_CHUNK_EVENTS.max(16 * index(rows));
         let chunks = row.par_chunks(chunk).zip(lane.par_chunks(chunk)).map(of_chunk);
         let used = chunks.reduce_with(both).unwrap_or_else(|| vec![0; index(rows)]);
         let mut first = Vec::with_capacity(used.len());

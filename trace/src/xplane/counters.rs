@@ -1,4 +1,5 @@
-//! The line `_counters_` of a plane: samples, which become series.
+//! Samples of counters, which a plane has in its line `_counters_`; they become series of the
+//! capture.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +10,20 @@ use super::plane::{Plane, Stat};
 use crate::wire::Message;
 use flopwatch_model::{CounterSeries, LossReason};
 
-/// Letters of a name in the file.
-const LONGEST: usize = 128;
+/// Maximum number of characters of a metric's name in a timeline file; longer names are cut.
+const MAX_NAME_CHARACTERS: usize = 128;
 
-/// Samples by device and metric; times are biased as those of events.
+/// Samples as (time, value) by device and metric. Times carry the bias of events' times.
 #[derive(Debug, Default)]
 pub(super) struct Series(BTreeMap<(String, String), Vec<(u64, f64)>>);
 
 impl Series {
-    /// The first time of all.
+    /// The earliest time of all samples, biased; `None` where there are none.
     pub(super) fn first(&self) -> Option<u64> {
         self.0.values().flatten().map(|(at, _)| *at).min()
     }
 
-    /// Keeps the samples whose times `holds` says; gives how many were left out.
+    /// Keeps the samples for whose time `holds` returns `true`. Returns how many were removed.
     pub(super) fn retain(&mut self, holds: impl Fn(u64) -> bool) -> usize {
         let size = |of: &BTreeMap<(String, String), Vec<(u64, f64)>>| of.values().map(Vec::len).sum::<usize>();
         let before = size(&self.0);
@@ -33,7 +34,7 @@ impl Series {
         before - size(&self.0)
     }
 
-    /// The series with times from `origin` on.
+    /// The series of the capture, with times in ns relative to `origin`, a biased time.
     pub(super) fn since(self, origin: u64) -> Vec<CounterSeries> {
         let series = self.0.into_iter().map(|((device, metric), mut samples)| {
             samples.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
@@ -50,7 +51,8 @@ impl Series {
     }
 }
 
-/// Only what allocators say has a unit.
+/// The unit of a metric: bytes or a ratio for those of allocators, which are known, and empty for
+/// all others.
 fn unit(metric: &str) -> &'static str {
     match metric {
         memory::FRAGMENTATION => "ratio",
@@ -60,7 +62,8 @@ fn unit(metric: &str) -> &'static str {
 }
 
 impl Fill<'_> {
-    /// Takes the samples of an event of such a line at the biased time `at`: a statistic that is a number is one.
+    /// Adds the samples of an event of `_counters_` at the biased time `at`: one for each statistic
+    /// of the event that is a number.
     pub(super) fn samples(
         &mut self,
         owner: Owner,
@@ -91,7 +94,7 @@ impl Fill<'_> {
                 counter
             } else {
                 let mut metric = format!("{counter}.{}", self.file_name(name));
-                metric.truncate(LONGEST);
+                metric.truncate(MAX_NAME_CHARACTERS);
                 metric
             };
             self.sample((device.clone(), metric), at, value)?;
@@ -99,7 +102,7 @@ impl Fill<'_> {
         }
         if !found {
             let what = "samples that are no numbers";
-            self.capture.drops.add(LossReason::Skipped, what, 1);
+            self.capture.losses.add(LossReason::Skipped, what, 1);
         }
         Ok(())
     }
@@ -114,14 +117,15 @@ impl Fill<'_> {
         Ok(())
     }
 
-    /// A text of the profile as a name in the file.
+    /// A text of the profile as a name that a timeline file can have: redacted, of permitted
+    /// characters and at most [`MAX_NAME_CHARACTERS`] long.
     fn file_name(&mut self, raw: &[u8]) -> String {
         let text = self.publishable(raw);
         let letters = text.chars().map(|letter| {
             let fits = letter.is_ascii_alphanumeric() || "._:-".contains(letter);
             if fits { letter } else { '_' }
         });
-        let name: String = letters.take(LONGEST).collect();
+        let name: String = letters.take(MAX_NAME_CHARACTERS).collect();
         if name.bytes().all(|byte| byte == b'.') {
             "unnamed".to_owned()
         } else {

@@ -1,4 +1,5 @@
-//! Texts in which XLA packs what CUPTI said of a kernel or copy: `regs:32 static_shared:0 grid:64,1,1 block:256,1,1`.
+//! Texts in which XLA packs what CUPTI said of a kernel or copy:
+//! `regs:32 static_shared:0 grid:64,1,1 block:256,1,1`.
 
 /// What stands behind `name:` in `text`.
 pub(super) fn word<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
@@ -12,8 +13,8 @@ pub(super) fn word<'a>(text: &'a [u8], name: &str) -> Option<&'a [u8]> {
 pub(super) fn numbers(text: &[u8], name: &str) -> Option<[u64; 3]> {
     let word = word(text, name)?;
     let mut found = [0; 3];
-    for (place, part) in found.iter_mut().zip(word.split(|byte| *byte == b',')) {
-        *place = std::str::from_utf8(part).ok()?.parse().ok()?;
+    for (slot, part) in found.iter_mut().zip(word.split(|byte| *byte == b',')) {
+        *slot = std::str::from_utf8(part).ok()?.parse().ok()?;
     }
     Some(found)
 }

@@ -9,19 +9,19 @@ use super::counters::Series;
 use super::details::{number, numbers};
 use super::modules;
 use super::plane::{Kind, Plane, Stat};
-use super::program::{Said, is_column};
+use super::program::{ProgramColumns, is_column};
 use crate::copy_direction;
 use crate::limits::ReadLimits;
 use crate::redact;
 use crate::times;
 use crate::wire::{Damage, Message};
-use flopwatch_model::{Capture, Category, ColumnId, Device, Event, Events, LossReason, Row, Track};
+use flopwatch_model::{Capture, Category, ColumnId, Device, Event, Events, LossReason, NameId, Row, RowId, Track};
 
 /// Starts are kept with this added until the smallest one is known.
-const BIAS: u64 = 1 << 63;
+const TIME_BIAS: u64 = 1 << 63;
 
 /// Times at or behind this, in ns, count from the Unix epoch: it is 2001.
-const ABSOLUTE: i64 = 1_000_000_000_000_000_000;
+const MIN_UNIX_NS: i64 = 1_000_000_000_000_000_000;
 
 /// What a plane is of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,9 +90,10 @@ impl<'a> Line<'a> {
     }
 }
 
-/// `XEvent`: kind 1, start in ps from that of the line 2 or occurrences 5, length in ps 3, statistics 4.
+/// `XEvent`: kind 1, start in ps from that of the line 2 or occurrences 5, length in ps 3,
+/// statistics 4.
 #[derive(Debug, Default)]
-struct Found {
+struct EventFields {
     kind: u64,
     offset_ps: i64,
     duration_ps: i64,
@@ -102,10 +103,10 @@ struct Found {
     kernel: Option<Vec<u8>>,
     copy: Option<Vec<u8>>,
     memset: Option<Vec<u8>>,
-    reply: Said,
+    reply: ProgramColumns,
 }
 
-impl Found {
+impl EventFields {
     fn read<'a>(message: Message<'a>, plane: &Plane<'a>) -> Result<Self, Damage> {
         let mut found = Self::default();
         for field in message.fields() {
@@ -168,8 +169,8 @@ pub(super) struct Fill<'a> {
     pub(super) capture: Capture,
     pub(super) series: Series,
     texts: BTreeMap<(Category, ColumnId), HashMap<Vec<u8>, u32>>,
-    rows: HashMap<Row, u32>,
-    names: BTreeMap<Category, HashMap<Vec<u8>, u32>>,
+    rows: HashMap<Row, RowId>,
+    names: BTreeMap<Category, HashMap<Vec<u8>, NameId>>,
     events: u64,
     string_bytes: u64,
     profile_start: Option<u64>,
@@ -194,7 +195,7 @@ impl<'a> Fill<'a> {
 
     /// Counts a message that says that something went wrong; its text may name anything.
     pub(super) fn message_of_the_profiler(&mut self, what: &str) {
-        self.capture.drops.add(LossReason::Dropped, what, 1);
+        self.capture.losses.add(LossReason::Dropped, what, 1);
     }
 
     /// Adds the events of a plane.
@@ -220,14 +221,14 @@ impl<'a> Fill<'a> {
 
     fn line(&mut self, plane: &Plane<'_>, owner: Owner, plane_name: &str, line: &Line<'_>) -> Result<(), Failure> {
         for message in &line.events {
-            let found = Found::read(*message, plane)?;
+            let found = EventFields::read(*message, plane)?;
             if found.aggregated {
-                self.capture.drops.add(LossReason::Unsupported, "aggregated events", 1);
+                self.capture.losses.add(LossReason::Unsupported, "aggregated events", 1);
                 continue;
             }
             let Some((start, duration_ns)) = found.span(line) else {
                 self.capture
-                    .drops
+                    .losses
                     .add(LossReason::Skipped, "events that end before they start", 1);
                 continue;
             };
@@ -239,17 +240,17 @@ impl<'a> Fill<'a> {
             let unnamed = format!("event {}", found.kind).into_bytes();
             let name = kind.map_or(unnamed.as_slice(), |kind| kind.name);
             if line.name == "_counters_" {
-                self.samples(owner, name, start.cast_unsigned() ^ BIAS, (*message, plane))?;
+                self.samples(owner, name, start.cast_unsigned() ^ TIME_BIAS, (*message, plane))?;
                 continue;
             }
             if matches!(owner, Owner::Host) {
-                self.allocation(name, (start.cast_unsigned() ^ BIAS, line.id), (*message, plane))?;
+                self.allocation(name, (start.cast_unsigned() ^ TIME_BIAS, line.id), (*message, plane))?;
             }
             let (category, track) = classify(owner, line, &found, name);
             let row = self.row(owner, track, plane_name, line)?;
             let name = self.name(category, name)?;
             let event = Event {
-                start_ns: start.cast_unsigned() ^ BIAS,
+                start_ns: start.cast_unsigned() ^ TIME_BIAS,
                 duration_ns,
                 row,
                 name,
@@ -260,7 +261,7 @@ impl<'a> Fill<'a> {
         Ok(())
     }
 
-    fn push(&mut self, category: Category, event: Event, mut found: Found) -> Result<(), Failure> {
+    fn push(&mut self, category: Category, event: Event, mut found: EventFields) -> Result<(), Failure> {
         let events = self.capture.events.entry(category);
         let events = events.or_insert_with(|| Events::new(category));
         match category {
@@ -293,13 +294,13 @@ impl<'a> Fill<'a> {
             found.reply.take_details(text);
         }
         for (id, stat) in found.reply.of(category) {
-            self.say(category, id, stat)?;
+            self.set_column(category, id, stat)?;
         }
         Ok(())
     }
 
     /// Notes what the last event says in a column that few events have.
-    fn say(&mut self, category: Category, id: ColumnId, stat: &Stat) -> Result<(), Failure> {
+    fn set_column(&mut self, category: Category, id: ColumnId, stat: &Stat) -> Result<(), Failure> {
         let value = match stat {
             Stat::Text(text) if id.is_text() => u64::from(self.text(category, id, text)?),
             Stat::Integer(value) if !id.is_text() => *value,
@@ -307,8 +308,8 @@ impl<'a> Fill<'a> {
         };
         if let Some(events) = self.capture.events.get_mut(&category) {
             let last = events.len().saturating_sub(1);
-            let place = events.add_column(id);
-            if let Some(column) = events.columns.get_mut(place) {
+            let slot = events.add_column(id);
+            if let Some(column) = events.columns.get_mut(slot) {
                 column.values.set(last, value);
             }
         }
@@ -327,8 +328,8 @@ impl<'a> Fill<'a> {
         let text = self.publishable(raw);
         let events = self.capture.events.entry(category);
         let events = events.or_insert_with(|| Events::new(category));
-        let place = events.add_column(id);
-        let Some(column) = events.columns.get_mut(place) else {
+        let slot = events.add_column(id);
+        let Some(column) = events.columns.get_mut(slot) else {
             return Ok(0);
         };
         let number = u32::try_from(column.texts.len()).unwrap_or(u32::MAX);
@@ -340,7 +341,7 @@ impl<'a> Fill<'a> {
         Ok(number)
     }
 
-    fn row(&mut self, owner: Owner, track: Track, plane: &str, line: &Line<'_>) -> Result<u32, Failure> {
+    fn row(&mut self, owner: Owner, track: Track, plane: &str, line: &Line<'_>) -> Result<RowId, Failure> {
         let stream = line.stream();
         let (device, label) = match owner {
             Owner::Gpu(device) => (Some(device), format!("GPU {device} {}", line.name)),
@@ -362,10 +363,9 @@ impl<'a> Fill<'a> {
         if let Some(known) = self.rows.get(&row) {
             return Ok(*known);
         }
-        let next = u32::try_from(self.rows.len()).unwrap_or(u32::MAX);
-        if next >= self.limits.max_rows {
-            return Err(too_many("streams and threads", u64::from(self.limits.max_rows)));
-        }
+        let limit = self.limits.max_rows;
+        let next = RowId::from_index(self.rows.len()).filter(|row| row.number() < limit);
+        let next = next.ok_or_else(|| too_many("streams and threads", u64::from(limit)))?;
         self.take(row.label.len())?;
         let label = self.publishable(row.label.as_bytes());
         self.capture.rows.push(Row { label, ..row.clone() });
@@ -373,7 +373,7 @@ impl<'a> Fill<'a> {
         Ok(next)
     }
 
-    fn name(&mut self, category: Category, raw: &[u8]) -> Result<u32, Failure> {
+    fn name(&mut self, category: Category, raw: &[u8]) -> Result<NameId, Failure> {
         if let Some(name) = self.names.entry(category).or_default().get(raw) {
             return Ok(*name);
         }
@@ -384,7 +384,8 @@ impl<'a> Fill<'a> {
             .events
             .entry(category)
             .or_insert_with(|| Events::new(category));
-        let next = u32::try_from(events.names.len()).unwrap_or(u32::MAX);
+        let next = NameId::from_index(events.names.len());
+        let next = next.ok_or_else(|| too_many("names", u64::from(u32::MAX)))?;
         events.names.push(text);
         self.names.entry(category).or_default().insert(raw.to_vec(), next);
         Ok(next)
@@ -400,7 +401,8 @@ impl<'a> Fill<'a> {
         Ok(())
     }
 
-    /// A text as it may be published: secrets replaced and counted, without NUL, which files cannot hold.
+    /// A text as it may be published: secrets replaced and counted, without NUL, which files cannot
+    /// hold.
     pub(super) fn publishable(&mut self, raw: &[u8]) -> String {
         let text = String::from_utf8_lossy(raw);
         let (clean, count) = redact::redact(&text);
@@ -451,14 +453,14 @@ impl<'a> Fill<'a> {
     /// The capture, its times counted from the first event on.
     pub(super) fn finish(mut self) -> Capture {
         // A category without events is none of those that were captured.
-        times::sift(&mut self.capture, BIAS, None);
-        if let Some(room) = times::room(&self.capture) {
-            let samples = self.series.retain(|at| room.contains(&at));
-            times::lose(&mut self.capture, "samples", samples);
+        times::remove_impossible_times(&mut self.capture, TIME_BIAS, None);
+        if let Some(possible_times) = times::possible_times(&self.capture) {
+            let samples = self.series.retain(|at| possible_times.contains(&at));
+            times::count_loss(&mut self.capture, "samples", samples);
             let before = self.capture.allocations.len();
-            self.capture.allocations.retain(|of| room.contains(&of.t_ns));
+            self.capture.allocations.retain(|of| possible_times.contains(&of.t_ns));
             let allocations = before - self.capture.allocations.len();
-            times::lose(&mut self.capture, "allocations", allocations);
+            times::count_loss(&mut self.capture, "allocations", allocations);
         }
         let starts = self
             .capture
@@ -466,7 +468,7 @@ impl<'a> Fill<'a> {
             .values()
             .flat_map(|events| events.start_ns.iter().copied());
         let series = std::mem::take(&mut self.series);
-        let first = starts.chain(series.first()).min().unwrap_or(BIAS);
+        let first = starts.chain(series.first()).min().unwrap_or(TIME_BIAS);
         self.capture.counters = series.since(first);
         for (category, events) in &mut self.capture.events {
             for start in &mut events.start_ns {
@@ -477,8 +479,8 @@ impl<'a> Fill<'a> {
         for allocation in &mut self.capture.allocations {
             allocation.t_ns = allocation.t_ns.saturating_sub(first);
         }
-        let origin = (first ^ BIAS).cast_signed();
-        let since_epoch = u64::try_from(origin).ok().filter(|_| origin >= ABSOLUTE);
+        let origin = (first ^ TIME_BIAS).cast_signed();
+        let since_epoch = u64::try_from(origin).ok().filter(|_| origin >= MIN_UNIX_NS);
         let since_start = || self.profile_start.and_then(|start| start.checked_add_signed(origin));
         self.capture.session_start_utc_ns = since_epoch.or_else(since_start);
         let ends = self
@@ -510,7 +512,7 @@ pub(super) fn too_many(what: &'static str, limit: u64) -> Failure {
 }
 
 /// What an event is, and the track it is shown on.
-fn classify(owner: Owner, line: &Line<'_>, found: &Found, name: &[u8]) -> (Category, Track) {
+fn classify(owner: Owner, line: &Line<'_>, found: &EventFields, name: &[u8]) -> (Category, Track) {
     match owner {
         Owner::Gpu(_) if line.stream().is_some() => (gpu_work(line, found, name), Track::GpuStream),
         Owner::Accelerator(_) if matches!(line.name.as_str(), "XLA Ops" | "Async XLA Ops") => {
@@ -535,7 +537,7 @@ fn size(details: &[u8]) -> u64 {
     found.map_or(ColumnId::NO_SIZE, |[size, ..]| size)
 }
 
-fn gpu_work(line: &Line<'_>, found: &Found, name: &[u8]) -> Category {
+fn gpu_work(line: &Line<'_>, found: &EventFields, name: &[u8]) -> Category {
     let copy = found.copy.is_some() || name.starts_with(b"Memcpy");
     if found.kernel.is_some() {
         Category::CudaKernel
@@ -549,8 +551,8 @@ fn gpu_work(line: &Line<'_>, found: &Found, name: &[u8]) -> Category {
             let (_, kinds) = line.name.split_once('(')?;
             copy_direction::category(kinds.split(',').next()?.as_bytes())
         };
-        let told = copy_direction::category(name).or_else(of_line);
-        told.unwrap_or(Category::CudaMemcpyOther)
+        let direction = copy_direction::category(name).or_else(of_line);
+        direction.unwrap_or(Category::CudaMemcpyOther)
     } else {
         Category::CudaKernel
     }
@@ -574,7 +576,7 @@ mod tests {
             ("Stream #20", "Memset", Category::CudaMemset),
             ("Stream #20", "fusion_1", Category::CudaKernel),
         ] {
-            let found = gpu_work(&line(of), &Found::default(), name.as_bytes());
+            let found = gpu_work(&line(of), &EventFields::default(), name.as_bytes());
             assert_eq!(found, expected, "{of}: {name}");
         }
     }

@@ -1,7 +1,9 @@
-//! What the allocators of devices do while XLA profiles: events `MemoryAllocation` and `MemoryDeallocation` of threads of the host.
+//! What the allocators of devices do while XLA profiles: events `MemoryAllocation` and
+//! `MemoryDeallocation` of threads of the host.
 //!
-//! An allocator of GPUs (BFC) has its name (`GPU_0_bfc`), one of TPUs its index on the host. All that an allocator has, given out or not, is what it
-//! gave out, what it has left and what it keeps back; how scattered the rest is becomes a series, as does the most that it ever gave out.
+//! An allocator of GPUs (BFC) has its name (`GPU_0_bfc`), one of TPUs its index on the host. All
+//! that an allocator has, given out or not, is what it gave out, what it has left and what it keeps
+//! back; how scattered the rest is becomes a series, as does the most that it ever gave out.
 
 use super::Failure;
 use super::fill::Fill;
@@ -16,7 +18,7 @@ pub(super) const PEAK: &str = "memory_peak_in_use";
 
 /// What such an event says.
 #[derive(Debug, Default)]
-struct Said {
+struct MemoryEvent {
     device: Option<u32>,
     size: Option<u64>,
     address: u64,
@@ -27,7 +29,7 @@ struct Said {
     peak: Option<u64>,
 }
 
-impl Said {
+impl MemoryEvent {
     fn take(&mut self, name: &[u8], value: &Stat) {
         match (name, value) {
             (b"allocator_name", Stat::Text(text)) => self.device = device(text),
@@ -55,7 +57,8 @@ fn device(allocator: &[u8]) -> Option<u32> {
 }
 
 impl Fill<'_> {
-    /// Keeps what an allocator did at the biased time `at` on the thread `thread`, where the event `name` says that.
+    /// Keeps what an allocator did at the biased time `at` on the thread `thread`, where the event
+    /// `name` says that.
     pub(super) fn allocation(
         &mut self,
         name: &[u8],
@@ -67,38 +70,38 @@ impl Fill<'_> {
             b"MemoryDeallocation" => false,
             _ => return Ok(()),
         };
-        let mut said = Said::default();
+        let mut event = MemoryEvent::default();
         for field in message.fields() {
             let (4, value) = field? else { continue };
             let Some(stat) = value.message() else { continue };
             if let Some((name, value)) = plane.stat(stat, |_| true)? {
-                said.take(name, &value);
+                event.take(name, &value);
             }
         }
-        let size = said.size.and_then(|size| i64::try_from(size).ok()).unwrap_or(0);
+        let size = event.size.and_then(|size| i64::try_from(size).ok()).unwrap_or(0);
         // One that gives out nothing says nothing.
         if is_given_out && size == 0 {
             return Ok(());
         }
-        let parts = [said.allocated, said.available, said.kept_back];
+        let parts = [event.allocated, event.available, event.kept_back];
         let all = parts.into_iter().flatten().fold(0, u64::saturating_add);
         self.capture.allocations.push(Allocation {
             t_ns: at,
             process: 0,
             thread: Some(thread),
             correlation: 0,
-            device: said.device,
+            device: event.device,
             kind: None,
-            address: said.address,
+            address: event.address,
             bytes: if is_given_out { size } else { -size },
-            allocated: said.allocated,
-            reserved: said.available.map(|_| all),
+            allocated: event.allocated,
+            reserved: event.available.map(|_| all),
         });
-        let Some(device) = said.device else {
+        let Some(device) = event.device else {
             return Ok(());
         };
-        let peak = said.peak.map(|peak| flopwatch_model::approximate(peak.into()));
-        for (metric, value) in [(FRAGMENTATION, said.fragmentation), (PEAK, peak)] {
+        let peak = event.peak.map(|peak| flopwatch_model::approximate(peak.into()));
+        for (metric, value) in [(FRAGMENTATION, event.fragmentation), (PEAK, peak)] {
             if let Some(value) = value {
                 self.sample((format!("gpu{device}"), metric.to_owned()), at, value)?;
             }

@@ -10,11 +10,11 @@ use flopwatch_model::{LossReason, Program};
 pub(super) const PLANE: &[u8] = b"/host:metadata";
 
 /// Bytes of all modules together; a module of a large model has a few million.
-const MOST_BYTES: usize = 32 << 20;
+const MAX_BYTES: usize = 32 << 20;
 
 impl Fill<'_> {
-    /// Keeps the modules of the plane. A module in which something looks like a secret is left out: a message has no room for what
-    /// would stand in its place.
+    /// Keeps the modules of the plane. A module in which something looks like a secret is left out:
+    /// a message has no room for what would stand in its place.
     pub(super) fn modules(&mut self, plane: &Plane<'_>) -> Result<(), Failure> {
         for kind in plane.kinds() {
             for stat in kind.stats() {
@@ -22,12 +22,12 @@ impl Fill<'_> {
                     continue;
                 };
                 let held: usize = self.capture.programs.iter().map(|program| program.proto.len()).sum();
-                if held.saturating_add(proto.len()) > MOST_BYTES {
+                if held.saturating_add(proto.len()) > MAX_BYTES {
                     let what = "HLO modules beyond 32 MiB in all";
-                    self.capture.drops.add(LossReason::Truncated, what, 1);
+                    self.capture.losses.add(LossReason::Truncated, what, 1);
                 } else if redact::holds_secret(&proto) {
                     let what = "HLO modules with what looks like a secret";
-                    self.capture.drops.add(LossReason::Skipped, what, 1);
+                    self.capture.losses.add(LossReason::Skipped, what, 1);
                 } else {
                     self.module(kind, proto)?;
                 }

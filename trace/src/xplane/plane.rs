@@ -93,8 +93,8 @@ impl<'a> Plane<'a> {
         kinds
     }
 
-    /// `XStat`: id 1, then one of double 2, unsigned 3, signed 4, text 5, bytes 6, id of a text 7, gzip of a text 8. Gives its
-    /// name and, where `wanted` says so, its value.
+    /// `XStat`: id 1, then one of double 2, unsigned 3, signed 4, text 5, bytes 6, id of a text 7,
+    /// gzip of a text 8. Gives its name and, where `wanted` says so, its value.
     pub(super) fn stat(
         &self,
         message: Message<'a>,

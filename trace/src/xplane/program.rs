@@ -1,15 +1,16 @@
-//! What an event says of the compiled program that it belongs to, and of its own work: statistics that few events have.
+//! Statistics of an event that name its compiled program and count its own work. They become
+//! optional columns, since few events have them.
 
 use super::details::word;
 use super::plane::Stat;
 use flopwatch_model::{Category, ColumnId, MemoryKind};
 
-/// What an event says in such columns. The later of two values of a column counts.
+/// Values of an event for optional columns. Of two values for one column the later one counts.
 #[derive(Debug, Default)]
-pub(super) struct Said(Vec<(ColumnId, Stat)>);
+pub(super) struct ProgramColumns(Vec<(ColumnId, Stat)>);
 
-impl Said {
-    /// Takes a statistic, where it has a column.
+impl ProgramColumns {
+    /// Stores a statistic, where one of the columns is for it.
     pub(super) fn take(&mut self, name: &[u8], value: Stat) {
         if let Some(id) = column(name) {
             self.set(id, value);
@@ -25,7 +26,7 @@ impl Said {
         }
     }
 
-    /// Takes what the packed texts of a kernel or copy say.
+    /// Stores the values that the packed text of a kernel or copy holds.
     pub(super) fn take_details(&mut self, text: &[u8]) {
         // 0 is what is written where it is not known.
         let occupancy = word(text, "occ_pct").and_then(millionths).filter(|share| *share > 0);
@@ -43,7 +44,7 @@ impl Said {
         }
     }
 
-    /// What it says in the columns that `category` may have.
+    /// The values for columns that events of `category` may have.
     pub(super) fn of(&self, category: Category) -> impl Iterator<Item = (ColumnId, &Stat)> {
         let columns = category.optional_columns();
         let message = self.0.iter().filter(|(id, _)| columns.contains(id));
@@ -51,7 +52,7 @@ impl Said {
     }
 }
 
-/// Whether a statistic has such a column.
+/// Whether there is a column for the statistic with this name.
 pub(super) fn is_column(name: &[u8]) -> bool {
     column(name).is_some()
 }
@@ -69,7 +70,7 @@ fn column(name: &[u8]) -> Option<ColumnId> {
     }
 }
 
-/// A text of percent as millionths.
+/// A percentage as text, in millionths of 1.
 fn millionths(percent: &[u8]) -> Option<u64> {
     let percent = std::str::from_utf8(percent).ok()?;
     let (whole, fraction) = percent.split_once('.').unwrap_or((percent, ""));
@@ -96,7 +97,7 @@ mod tests {
     #[test]
     fn the_name_of_an_operation_wins_over_its_type() {
         let text = |text: &str| Stat::Text(text.as_bytes().to_vec());
-        let mut message = Said::default();
+        let mut message = ProgramColumns::default();
         message.take(b"name", text("jit(f)/dot_general"));
         message.take(b"tf_op", text("XlaModule:"));
         let found: Vec<_> = message.of(Category::CudaKernel).collect();

@@ -13,7 +13,8 @@ use serde_json::Value;
 
 use crate::nsys;
 
-/// A capture of the corpus; `None`, with the reason printed, where it cannot be read here. Reports of nsys are exported first.
+/// A capture of the corpus; `None`, with the reason printed, where it cannot be read here. Reports
+/// of nsys are exported first.
 pub(crate) fn timeline(name: &str) -> Option<Timeline> {
     let is_report = [".qdrep", ".nsys-rep"].iter().any(|ending| name.ends_with(ending));
     let (export, path);
@@ -49,9 +50,10 @@ pub(crate) fn analyze(analysis: &str, parameters: &Value, timelines: &[&Timeline
 }
 
 /// A page that a browser opens at once.
-const MOST_HTML: usize = 5 << 20;
+const MAX_HTML: usize = 5 << 20;
 
-/// One capture of each kind: nsys, Kineto, `XPlane` of GPUs and of TPUs, ncu as CSV and as a report, a profile of memory.
+/// One capture of each kind: nsys, Kineto, `XPlane` of GPUs and of TPUs, ncu as CSV and as a
+/// report, a profile of memory.
 const KINDS: &[&str] = &[
     "nsys-ai/mfu_2gpu_before.sqlite",
     "hta/nccl_parser_config-nccl_data.json.gz",
@@ -88,9 +90,10 @@ fn every_analysis_of_every_kind_of_capture_has_every_format() {
                     "{} of {name} as {format}",
                     definition.name
                 );
-                let is_small = *format != Format::Html || out.len() < MOST_HTML;
+                let is_small = *format != Format::Html || out.len() < MAX_HTML;
                 assert!(is_small, "{} of {name}: {} bytes of HTML", definition.name, out.len());
-                // What people read says it for every analysis; results with the fields of earlier tools have null.
+                // What people read says it for every analysis; results with the fields of earlier
+                // tools have null.
                 if *format == Format::Page && lacks_all_that_it_reads(definition, &timeline) {
                     let result: Value = serde_json::from_slice(&out).unwrap();
                     let says_so = result["page"]["not_captured"]
@@ -106,7 +109,8 @@ fn every_analysis_of_every_kind_of_capture_has_every_format() {
     assert!(silent.is_empty(), "{}", silent.join("\n"));
 }
 
-/// Whether an analysis reads events, and the capture holds none of those that it reads, nor counters of kernels, memory or programs for it.
+/// Whether an analysis reads events, and the capture holds none of those that it reads, nor
+/// counters of kernels, memory or programs for it.
 fn lacks_all_that_it_reads(definition: &Definition, timeline: &Timeline) -> bool {
     let (needs, capture) = (&definition.needs, &timeline.capture);
     let Selection::Only(categories) = needs.categories else {
@@ -122,7 +126,8 @@ fn lacks_all_that_it_reads(definition: &Definition, timeline: &Timeline) -> bool
     !categories.is_empty() && !other.contains(&true) && !categories.iter().any(|of| capture.captured.contains(of))
 }
 
-/// A file of another program's format is written of every capture. Counters of kernels and folded stacks may be missing, where there are none.
+/// A file of another program's format is written of every capture. Counters of kernels and folded
+/// stacks may be missing, where there are none.
 #[test]
 fn every_kind_of_capture_is_written_in_the_formats_of_other_programs() {
     for name in KINDS {

@@ -24,7 +24,8 @@ fn differences_are_those_of_hta() {
         (&found["unit"], &found["before"]["iterations"]),
         (&json!("iteration"), &json!(2))
     );
-    // TraceDiff.compare_traces over both steps: counts, and differences in us of both steps together; ours are in ns per step.
+    // TraceDiff.compare_traces over both steps: counts, and differences in us of both steps
+    // together; ours are in ns per step.
     for (name, before, after, difference_us) in [
         ("nccl:all_reduce", 2, 1, -67),
         ("AddmmBackward0", 0, 1, 207),
@@ -40,11 +41,13 @@ fn differences_are_those_of_hta() {
             "{name}"
         );
         assert_eq!(row["difference_ns"], json!(difference_us * 500), "{name}");
-        // What differs is how often they ran; the mean of nccl:all_reduce went from 66.5 us to 66 us.
+        // What differs is how often they ran; the mean of nccl:all_reduce went from 66.5 us to 66
+        // us.
         let by_length = if name == "nccl:all_reduce" { -250 } else { 0 };
         assert_eq!(row["duration_part_ns"], json!(by_length), "{name}");
     }
-    // HTA has 2 and 1 of this kernel, for it leaves out what has no recorded launch; a third began in the first step of both.
+    // HTA has 2 and 1 of this kernel, for it leaves out what has no recorded launch; a third began
+    // in the first step of both.
     let kernel = row(
         &found["kernels"],
         "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<int>",
@@ -103,7 +106,8 @@ fn parts_of_a_whole_captures_time_are_the_golden_ones() {
         .unwrap()
         .iter()
         .map(|part| part["before_ns"].as_u64().unwrap());
-    // Exact interval algebra of all kernels, copies and memsets of the trace; HTA's breakdown has the same idle time.
+    // Exact interval algebra of all kernels, copies and memsets of the trace; HTA's breakdown has
+    // the same idle time.
     assert_eq!(
         parts.collect::<Vec<_>>(),
         [281_336_000, 87_921_000, 19_330_000, 76_007_000, 464_594_000]
@@ -164,7 +168,8 @@ fn less_work_in_a_window_of_the_same_length_is_not_called_unchanged() {
     let Some(before) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {
         return;
     };
-    // Every fifth kernel is gone: what a slower program leaves undone until a window of fixed length ends. nsys-ai 0.3.0 says `neutral`.
+    // Every fifth kernel is gone: what a slower program leaves undone until a window of fixed
+    // length ends. nsys-ai 0.3.0 says `neutral`.
     let mut after = before.clone();
     let kernels = after.capture.events.get_mut(&Category::CudaKernel).unwrap();
     let kept: Vec<usize> = (0..kernels.len())

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline, timeline_at};
 
-/// Excerpts of captures of PyTorch 2.15.0 on CPU. A whole one would take 5 GB of PyTorch with CUDA to make.
+/// Excerpts of captures of PyTorch 2.15.0 on CPU. A whole one would take 5 GB of PyTorch with CUDA
+/// to make.
 fn excerpt(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/analyses/data")

@@ -1,11 +1,12 @@
-//! Flame graphs of real captures: their totals against other analyses and a count of their own, and `go tool pprof` on their profiles.
+//! Flame graphs of real captures: their totals against other analyses and a count of their own, and
+//! `go tool pprof` on their profiles.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use flopwatch_analysis::{Input, Request};
-use flopwatch_model::{Category, Timeline, index};
+use flopwatch_model::{Category, Timeline};
 use serde_json::{Value, json};
 
 use crate::captures::{analyze, timeline};
@@ -38,7 +39,8 @@ fn adds_up(frame: &Value) -> u64 {
     value
 }
 
-/// Time of each thread inside anything that `categories` hold, added up, one nanosecond after the other.
+/// Time of each thread inside anything that `categories` hold, added up, one nanosecond after the
+/// other.
 fn covered_ns(timeline: &Timeline, categories: &[Category]) -> u64 {
     let mut threads: BTreeMap<_, Vec<(u64, u64)>> = BTreeMap::new();
     for category in categories {
@@ -46,7 +48,7 @@ fn covered_ns(timeline: &Timeline, categories: &[Category]) -> u64 {
             continue;
         };
         for at in 0..events.len() {
-            let row = &timeline.capture.rows[index(events.row[at])];
+            let row = &timeline.capture.rows[events.row[at].index()];
             // Threads whose numbers overflowed have a label alone.
             let label = row.thread.is_none().then_some(&row.label);
             let thread = (row.capture, row.machine, row.process, row.thread, label);
@@ -169,7 +171,8 @@ fn same(told: &BTreeMap<String, (i64, i64)>, ours: &BTreeMap<String, (i64, i64)>
     }
 }
 
-/// Time in ns by name of a result, of its own and with the frames inside it; inside itself it counts once.
+/// Time in ns by name of a result, of its own and with the frames inside it; inside itself it
+/// counts once.
 fn by_name(frame: &Value, own: &str, with: &str, around: &mut Vec<String>, into: &mut BTreeMap<String, (i64, i64)>) {
     for child in frame["children"].as_array().map(Vec::as_slice).unwrap_or_default() {
         let name = child["name"].as_str().unwrap().to_owned();

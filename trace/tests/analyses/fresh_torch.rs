@@ -1,5 +1,5 @@
-//! Captures that PyTorch has just made on this machine, beside what PyTorch itself says of them: `trace/tests/data/torch/program.py`.
-//! `FLOPWATCH_TORCH` names a Python that has it.
+//! Captures that PyTorch has just made on this machine, beside what PyTorch itself says of them:
+//! `trace/tests/data/torch/program.py`. `FLOPWATCH_TORCH` names a Python that has it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -74,14 +74,17 @@ fn operators_have_the_calls_and_times_of_key_averages() {
                 ["calls", "recursive_calls", "self_ns", "total_ns"].map(|field| number(&operation[field]));
             let theirs = [0, 2].map(|at| number(&told[key][at]));
             let their_own = told[key][1].as_i64().unwrap();
-            // Torch takes annotations and, with stacks, Python functions inside of an operator out of its own time: compiled code and its compiler hold
-            // such, which are no operators here. Where an annotation begins in a range and ends after it, torch takes both whole out of what holds them: less than nothing may be left.
+            // Torch takes annotations and, with stacks, Python functions inside of an operator out
+            // of its own time: compiled code and its compiler hold such, which are no operators
+            // here. Where an annotation begins in a range and ends after it, torch takes both whole
+            // out of what holds them: less than nothing may be left.
             if key.starts_with("aten::") || name == "eager" {
                 assert_eq!(i64::try_from(own), Ok(their_own), "{key} of {name}: own time");
             } else {
                 annotated_ns += u64::try_from(own.cast_signed() - their_own).unwrap();
             }
-            // Torch takes an operator and the only one in it, where that has the same name, for one.
+            // Torch takes an operator and the only one in it, where that has the same name, for
+            // one.
             if recursive == 0 {
                 assert_eq!([calls, total], theirs, "{key} of {name}: calls and all time");
             } else {
@@ -111,8 +114,9 @@ fn operators_have_the_calls_and_times_of_key_averages() {
     }
 }
 
-/// Own time of operators by the Python functions around them. `export_stacks` has the same, each event rounded down to microseconds. In compiled code ranges
-/// outlive the functions that began them (`Pregraph bytecode`), and torch gives their whole time to these.
+/// Own time of operators by the Python functions around them. `export_stacks` has the same, each
+/// event rounded down to microseconds. In compiled code ranges outlive the functions that began
+/// them (`Pregraph bytecode`), and torch gives their whole time to these.
 #[test]
 fn operators_stand_under_the_python_stacks_that_torch_gives_them() {
     let Some(fresh) = Fresh::get() else { return };
@@ -138,7 +142,8 @@ fn operators_stand_under_the_python_stacks_that_torch_gives_them() {
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
 
-/// The same of our frames, without the backward pass: torch gives it the stacks of the operators forward.
+/// The same of our frames, without the backward pass: torch gives it the stacks of the operators
+/// forward.
 fn by_stack(frame: &Value, around: &mut Vec<String>, into: &mut BTreeMap<String, u64>) {
     for child in frame["children"].as_array().map(Vec::as_slice).unwrap_or_default() {
         let name = child["name"].as_str().unwrap();
@@ -214,7 +219,8 @@ const NOT_IN_THE_TRACE: [&str; 4] = [
     "wrap_to_fake_tensor_and_record",
 ];
 
-/// `compilation_time_metrics` are Dynamo's own clock around the same code: each of its times is longer by what the range itself takes.
+/// `compilation_time_metrics` are Dynamo's own clock around the same code: each of its times is
+/// longer by what the range itself takes.
 #[test]
 fn phases_of_the_compiler_are_those_that_dynamo_counts() {
     let Some(fresh) = Fresh::get() else { return };
@@ -235,7 +241,8 @@ fn phases_of_the_compiler_are_those_that_dynamo_counts() {
     for phase in &found.phases {
         let ours = Duration::from_nanos(phase.total_ns).as_secs_f64();
         let theirs = seconds(&phase.name);
-        // A thread that waits for its turn between the two clocks makes the difference, 10 ms at a time.
+        // A thread that waits for its turn between the two clocks makes the difference, 10 ms at a
+        // time.
         assert!(
             ours <= theirs + 1e-4 && theirs - ours < 0.1,
             "{}: {ours} s, Dynamo {theirs} s",
@@ -282,7 +289,8 @@ fn code_compiled_again_is_what_dynamo_says_with_what_changed() {
     }
 }
 
-/// Where Dynamo's functions break: its counter has each break once, and not that of a function that it gave up.
+/// Where Dynamo's functions break: its counter has each break once, and not that of a function that
+/// it gave up.
 #[test]
 fn graph_breaks_are_those_that_dynamo_counts() {
     let Some(fresh) = Fresh::get() else { return };
@@ -323,7 +331,8 @@ fn graph_breaks_are_those_that_dynamo_counts() {
     assert_eq!(report["total_graph_breaks"], json!(3));
 }
 
-/// A capture that begins with the program's first call has its compile time; one of a warm program is at pace.
+/// A capture that begins with the program's first call has its compile time; one of a warm program
+/// is at pace.
 #[test]
 fn start_up_is_the_time_in_which_code_was_compiled() {
     let Some(fresh) = Fresh::get() else { return };
@@ -346,7 +355,8 @@ fn start_up_is_the_time_in_which_code_was_compiled() {
     assert!(!precision["not_captured"].as_array().unwrap().is_empty(), "{precision}");
 }
 
-/// What the trace says beside its name, category, place and time, and what becomes of it. Whatever a newer PyTorch adds fails the test below.
+/// What the trace says beside its name, category, place and time, and what becomes of it. Whatever
+/// a newer PyTorch adds fails the test below.
 const KEPT: [&str; 14] = [
     "Addr",
     "Bytes",
@@ -363,7 +373,8 @@ const KEPT: [&str; 14] = [
     "Total Reserved",
     "name",
 ];
-/// Numbers of the profiler's own tree, stacks that the Python functions say too, values and strides of inputs, the viewer's order of rows.
+/// Numbers of the profiler's own tree, stacks that the Python functions say too, values and strides
+/// of inputs, the viewer's order of rows.
 const LEFT_OUT: [&str; 13] = [
     "Call stack",
     "CallFrom",
@@ -403,7 +414,8 @@ fn nothing_of_a_fresh_trace_is_lost_silently() {
                 ("X", "Trace") => *told.entry(Category::Other).or_default() += 1,
                 ("i", "cpu_instant_event") => memory += 1,
                 ("i", "") => instants += 1,
-                // Flows from forward to backward operators, which sequence numbers say, and names of rows.
+                // Flows from forward to backward operators, which sequence numbers say, and names
+                // of rows.
                 ("s" | "f", "fwdbwd") | ("M", "") => {}
                 _ => panic!("{event}"),
             }
@@ -418,7 +430,7 @@ fn nothing_of_a_fresh_trace_is_lost_silently() {
             .collect();
         assert_eq!(held, told, "{name}");
         assert_eq!(timeline.capture.allocations.len(), memory, "{name}");
-        let lost: u64 = timeline.capture.drops.list().iter().map(|loss| loss.count).sum();
-        assert_eq!(lost, instants, "{name}: {:?}", timeline.capture.drops.list());
+        let lost: u64 = timeline.capture.losses.list().iter().map(|loss| loss.count).sum();
+        assert_eq!(lost, instants, "{name}: {:?}", timeline.capture.losses.list());
     }
 }

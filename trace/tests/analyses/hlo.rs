@@ -1,4 +1,5 @@
-//! Compiled programs of real captures, beside what XProf (PyPI) says of them; `xprof.rs` asks it of everything.
+//! Compiled programs of real captures, beside what XProf (PyPI) says of them; `xprof.rs` asks it of
+//! everything.
 
 use std::path::Path;
 
@@ -38,7 +39,8 @@ fn operations_of_gpus_take_the_time_that_xprof_gives_and_a_convolution_of_two_ke
         );
     }
     let convolution = row(&found, "cudnn-conv.1");
-    // XProf has 79 occurrences, as many as kernels, each with the work of a whole convolution: 206,240.77 GFLOP/s.
+    // XProf has 79 occurrences, as many as kernels, each with the work of a whole convolution:
+    // 206,240.77 GFLOP/s.
     assert_eq!(convolution["events"], 79);
     near(&convolution["flops"], 206_240.769_330_946_6 * 12_531.616e3 / 79.0);
     near(&convolution["flops_per_second"], 206_240.769_330_946_6e9 * 40.0 / 79.0);
@@ -53,8 +55,9 @@ fn operations_of_an_accelerator_have_the_work_that_xprof_gives() {
     };
     let found = analyze("hlo-operations", &json!({}), &[&timeline]);
     let add = row(&found, "broadcast_add_fusion.1");
-    // `hlo_stats`: 400 occurrences, 164.577938 GFLOP/s over 3,262,107.41375 us, 0.125 FLOP per byte, bound by HBM. Its time is that of the
-    // device's clock; the events of the timeline are 0.2 % longer.
+    // `hlo_stats`: 400 occurrences, 164.577938 GFLOP/s over 3,262,107.41375 us, 0.125 FLOP per
+    // byte, bound by HBM. Its time is that of the device's clock; the events of the timeline are
+    // 0.2 % longer.
     assert_eq!(add["occurrences"], 400);
     near(&add["flops"], 164.577_938_095_187_6 * 3_262_107.413_75e3 / 400.0);
     assert_eq!((&add["intensity"], &add["bound"]), (&json!(0.125), &json!("memory")));
@@ -162,7 +165,8 @@ fn counted_work_and_memory_equal_what_jax_says_of_its_programs() {
     for (name, said) in &SAID {
         equals_what_jax_says(name, &kept(name, "after"), said);
     }
-    // The loop runs ten times, which cost_analysis leaves out: two operations per element and element summed over, of 64 each.
+    // The loop runs ten times, which cost_analysis leaves out: two operations per element and
+    // element summed over, of 64 each.
     let cost = analyze("hlo-cost", &Value::Null, &[&kept("loop", "after")]);
     assert_eq!(number(&cost["rows"][0]["flops"]), 10 * 2 * 64 * 64 * 64);
 }
@@ -228,7 +232,8 @@ fn a_graph_has_what_a_program_is_before_and_after_optimisation() {
         let row = rows.iter().find(|row| row["opcode"] == opcode).unwrap();
         (row["before"].as_u64(), row["after"].as_u64())
     };
-    // Three layers forward, and of their gradients three by weights and two by inputs: `grep -c ' dot('` of the dumps as text.
+    // Three layers forward, and of their gradients three by weights and two by inputs:
+    // `grep -c ' dot('` of the dumps as text.
     assert_eq!(counts("dot"), (Some(8), Some(8)));
     assert_eq!(counts("fusion").0, Some(0));
     let fusions = graph["fusions"].as_array().unwrap();

@@ -1,5 +1,6 @@
-//! Compiled programs as text beside the same programs as messages: dumps that the JAX of this machine writes both ways, and the texts that XProf
-//! (PyPI) makes of the programs in profiles, with and without shapes of parameters and `%` in front of names.
+//! Compiled programs as text beside the same programs as messages: dumps that the JAX of this
+//! machine writes both ways, and the texts that XProf (PyPI) makes of the programs in profiles,
+//! with and without shapes of parameters and `%` in front of names.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,7 +14,8 @@ use crate::jax::{PROGRAMS, fresh};
 use crate::nsys;
 use crate::xprof::xprof;
 
-/// An instruction without numbers: with the names of what it takes and calls, and the lines that it comes from.
+/// An instruction without numbers: with the names of what it takes and calls, and the lines that it
+/// comes from.
 #[derive(Debug, PartialEq)]
 struct Plain {
     instruction: Instruction,
@@ -57,7 +59,8 @@ fn computations(module: &Module) -> BTreeMap<&str, (&str, bool, Vec<Plain>)> {
     computations.collect()
 }
 
-/// Whether both modules are the same, but for their numbers; without what XProf's texts leave out, where `lines` is not wanted.
+/// Whether both modules are the same, but for their numbers; without what XProf's texts leave out,
+/// where `lines` is not wanted.
 fn equal(name: &str, text: &Module, message: &Module, lines: bool) {
     let head = |module: &Module| {
         let entry = module.entry_computation().unwrap().name.clone();
@@ -137,7 +140,8 @@ fn a_dump_as_text_is_the_program_that_its_message_is() {
     }
 }
 
-/// Sizes of allocations are those of the plan in its message. When values begin and end is in the message alone.
+/// Sizes of allocations are those of the plan in its message. When values begin and end is in the
+/// message alone.
 fn memory_is_equal(name: &str, text: &Timeline, message: &Timeline) {
     let of = |timeline| analyze("hlo-memory", &json!({"limit": 100_000}), &[timeline]);
     let (text, message) = (of(text), of(message));

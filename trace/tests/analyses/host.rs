@@ -8,7 +8,8 @@ fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
 }
 
-/// HTA's fixture of two A100s tells the sizes of its collectives, so that bandwidths can be divided by hand.
+/// HTA's fixture of two A100s tells the sizes of its collectives, so that bandwidths can be divided
+/// by hand.
 #[test]
 fn collectives_of_a_pytorch_trace_have_the_bandwidth_of_a_division_by_hand() {
     let Some(timeline) = timeline("hta/nccl_parser_config-nccl_data.json.gz") else {
@@ -26,7 +27,8 @@ fn collectives_of_a_pytorch_trace_have_the_bandwidth_of_a_division_by_hand() {
     );
     assert_eq!(result["exposed_ns"], 39_559_468);
     let calls = result["longest"].as_array().unwrap();
-    // Elements, bytes of one, kernel's time in ns as the file has them, and the factor of the bus for two ranks.
+    // Elements, bytes of one, kernel's time in ns as the file has them, and the factor of the bus
+    // for two ranks.
     for (elements, size, duration, factor) in [
         (6_637_568_u64, 4_u64, 2_636_669_u64, 1.0),
         (7_875_584, 4, 2_424_415, 1.0),
@@ -79,9 +81,11 @@ fn rule<'a>(result: &'a Value, name: &str) -> &'a Value {
     rules.iter().find(|rule| rule["rule"] == name).unwrap()
 }
 
-/// `nsys analyze` of Nsight Systems 2026.1 on the same report: 3,008 rows of `cuda_api_sync` with 2,430,800,213 ns, none of
-/// `cuda_memcpy_async` and `cuda_memset_sync`, and 3,011 of `cuda_memcpy_sync`. 2,000 of the last copy within a device, which its own text says are left
-/// out: the report names no device ids, on which its condition relies. 8 are the halves of four copies between devices through the host.
+/// `nsys analyze` of Nsight Systems 2026.1 on the same report: 3,008 rows of `cuda_api_sync` with
+/// 2,430,800,213 ns, none of `cuda_memcpy_async` and `cuda_memset_sync`, and 3,011 of
+/// `cuda_memcpy_sync`. 2,000 of the last copy within a device, which its own text says are left
+/// out: the report names no device ids, on which its condition relies. 8 are the halves of four
+/// copies between devices through the host.
 #[test]
 fn rules_of_nsys_find_what_nsys_finds() {
     let Some(timeline) = timeline("gpubootcamp-jacobi/jacobi_memcpy_sys_report.qdrep") else {
@@ -121,7 +125,8 @@ fn waits_of_two_processes_are_held_by_their_ranges() {
     );
 }
 
-/// The 32 all-to-all of both GPUs are one capture's, and so of one clock: figures of the file's own rows, by SQL.
+/// The 32 all-to-all of both GPUs are one capture's, and so of one clock: figures of the file's own
+/// rows, by SQL.
 #[test]
 fn ranks_of_one_capture_wait_for_each_other() {
     let Some(timeline) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {
@@ -199,7 +204,8 @@ fn allocations_of_real_captures_are_counted() {
     }
 }
 
-/// Sums of the rows of `CUPTI_ACTIVITY_KIND_RUNTIME` in nsys's own SQLite exports, by name without its version.
+/// Sums of the rows of `CUPTI_ACTIVITY_KIND_RUNTIME` in nsys's own SQLite exports, by name without
+/// its version.
 #[test]
 fn loading_of_code_in_real_captures_is_counted() {
     if let Some(result) = phases("module-loading", "alpa-jax/jax_profile_mem.nsys-rep") {

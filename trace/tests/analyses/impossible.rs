@@ -12,7 +12,7 @@ fn capture(name: &str) -> Option<Timeline> {
 }
 
 fn losses(timeline: &Timeline) -> Vec<(LossReason, String, u64)> {
-    let list = timeline.capture.drops.list().into_iter();
+    let list = timeline.capture.losses.list().into_iter();
     list.map(|loss| (loss.reason, loss.what, loss.count)).collect()
 }
 

@@ -1,7 +1,9 @@
-//! Captures that the JAX of this machine makes on a processor while the tests run: what its programs do, how long that took, and which line
-//! of Python they come from, beside what JAX and the reader of its own library (`jax.profiler.ProfileData`) say of them.
+//! Captures that the JAX of this machine makes on a processor while the tests run: what its
+//! programs do, how long that took, and which line of Python they come from, beside what JAX and
+//! the reader of its own library (`jax.profiler.ProfileData`) say of them.
 //!
-//! `FLOPWATCH_PYTHON` names a Python that has JAX and XProf; without it the one on the PATH is asked.
+//! `FLOPWATCH_PYTHON` names a Python that has JAX and XProf; without it the one on the PATH is
+//! asked.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,5 +1,6 @@
-//! Memory of real captures. The figures were computed by programs of a few lines of Python that share nothing with these: they read the JSON, or the
-//! protocol buffers, and keep a dictionary of what is given out.
+//! Memory of real captures. The figures were computed by programs of a few lines of Python that
+//! share nothing with these: they read the JSON, or the protocol buffers, and keep a dictionary of
+//! what is given out.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;
@@ -251,7 +252,8 @@ fn fields(message: &[u8]) -> Vec<(u8, &[u8])> {
     found
 }
 
-/// `go tool pprof -top`: flat and cumulative bytes by function. Python's `<module>` would lose its name without the setting.
+/// `go tool pprof -top`: flat and cumulative bytes by function. Python's `<module>` would lose its
+/// name without the setting.
 pub(crate) fn top(arguments: &[&Path]) -> Option<BTreeMap<String, (i64, i64)>> {
     let settings = [
         "-top",

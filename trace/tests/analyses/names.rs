@@ -78,7 +78,8 @@ fn all_reduces_of_servers_communicate() {
     assert_eq!((of("all_reduce"), of("reduce_scatter")), (4, 2));
 }
 
-/// Names that hold a word of the tables and are something else: counted by hand among the kernels of each capture.
+/// Names that hold a word of the tables and are something else: counted by hand among the kernels
+/// of each capture.
 #[test]
 fn names_of_real_captures_are_told_apart() {
     for (name, tensor_cores, cuda_cores, not_said) in [

@@ -1,5 +1,6 @@
-//! Our tables of `nsys stats` against those of the real one, cell by cell: every report of the corpus that an installed nsys opens, and the
-//! exports as SQLite, which Nsight Systems 2023.4.4 reads as they are.
+//! Our tables of `nsys stats` against those of the real one, cell by cell: every report of the
+//! corpus that an installed nsys opens, and the exports as SQLite, which Nsight Systems 2023.4.4
+//! reads as they are.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,8 @@ const EXPORTS: [&str; 4] = [
 /// Reports that an nsys newer than 2022.4 made, which that one does not open.
 const NEWER_THAN_2022: [&str; 1] = ["trt-controlnet/cudagraph.nsys-rep"];
 
-/// A report: how nsys is asked for it, its name of 2022, our table and parameters, and the heads that its rows are sorted by.
+/// A report: how nsys is asked for it, its name of 2022, our table and parameters, and the heads
+/// that its rows are sorted by.
 struct Report {
     name: &'static str,
     older: Option<&'static str>,
@@ -121,7 +123,8 @@ const REPORTS: [Report; 26] = [
         &["NVTX Range", "PID", "TID", "Total Time (ns)"],
     ),
     report("nvtx_gpu_proj_sum", None, &["Total Proj Time (ns)"]),
-    // nsys sorts by a column that it does not have, so that its rows are in the order of ids: see the document.
+    // nsys sorts by a column that it does not have, so that its rows are in the order of ids: see
+    // the document.
     report("nvtx_gpu_proj_trace", None, &[]),
     report("osrt_sum", Some("osrtsum"), TOTAL),
     report("cuda_api_trace", Some("cudaapitrace"), BY_START),
@@ -267,7 +270,8 @@ fn reconcile(report: &Report, timeline: &Timeline, theirs: &mut Rows, ours: &mut
     for rows in [&mut *theirs, &mut *ours] {
         number_ranges_by_their_times(rows);
     }
-    // What was launched outside of ranges: nsys names one thread of several, and counts correlation ids of all processes together.
+    // What was launched outside of ranges: nsys names one thread of several, and counts correlation
+    // ids of all processes together.
     if report.table == "nvtx_gpu_proj_trace" {
         let alone = ours
             .rows
@@ -388,7 +392,8 @@ fn compare_absent(what: &str, report: &Report, timeline: &Timeline) {
     );
 }
 
-/// The reason why nsys of 2023 skips a report that we have, in exports that lack what it needs beside the data.
+/// The reason why nsys of 2023 skips a report that we have, in exports that lack what it needs
+/// beside the data.
 fn lacks_side_tables(source: &str, report: &Report) -> bool {
     let tables = [
         "cuda_gpu_trace",
@@ -406,8 +411,8 @@ fn lacks_side_tables(source: &str, report: &Report) -> bool {
     }
 }
 
-/// Whether nsys counts calls twice: in an export of 2022 38 of 95 rows of calls are notes of class 67 beside a call, which the reports of 2023
-/// take for calls, so that five kernels are ten.
+/// Whether nsys counts calls twice: in an export of 2022 38 of 95 rows of calls are notes of class
+/// 67 beside a call, which the reports of 2023 take for calls, so that five kernels are ten.
 fn counts_calls_twice(source: &str, report: &Report) -> bool {
     let of_calls = [
         "cuda_api_sum",
@@ -506,8 +511,9 @@ fn every_column_that_nsys_stats_2022_has_too_is_equal() {
     comparison.end();
 }
 
-/// Whether a column depends on which range is inside which. nsys of 2022 looks for the ranges around another in an index of 32-bit numbers
-/// and puts 100 of the 4,006 ranges of `mpi_report2` under the parent of their parent.
+/// Whether a column depends on which range is inside which. nsys of 2022 looks for the ranges
+/// around another in an index of 32-bit numbers and puts 100 of the 4,006 ranges of `mpi_report2`
+/// under the parent of their parent.
 fn by_nesting(report: &Report, head: &str) -> bool {
     let heads = [
         "DurChild (ns)",

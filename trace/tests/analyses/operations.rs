@@ -19,8 +19,9 @@ fn find<'a>(list: &'a Operations, name: &str) -> &'a Operation {
     list.find(|operation| operation.operation == name).unwrap()
 }
 
-/// The figures were counted apart from this program: names without `seq` and `op_id` grouped in SQL, kernels joined by process and correlation id to
-/// the call, and the call by thread and start to the range.
+/// The figures were counted apart from this program: names without `seq` and `op_id` grouped in
+/// SQL, kernels joined by process and correlation id to the call, and the call by thread and start
+/// to the range.
 #[test]
 fn operators_in_nvtx_ranges_are_those_of_the_database() {
     let Some(timeline) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {

@@ -14,7 +14,8 @@ fn totals_are_those_of_nsys_ai_where_it_is_right() {
     let Some(timeline) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {
         return;
     };
-    // `nsys-ai skill run top_kernels`: flash attention has 68 launches of 272.32 ms; all kernels are 4,010 of 535.20 ms.
+    // `nsys-ai skill run top_kernels`: flash attention has 68 launches of 272.32 ms; all kernels
+    // are 4,010 of 535.20 ms.
     let streams = analyze("kernels-per-stream", &Value::Null, &[&timeline]);
     let launches: u64 = streams["rows"]
         .as_array()

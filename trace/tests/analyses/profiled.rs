@@ -1,4 +1,5 @@
-//! Launches of Nsight Compute from inside, held against figures that NVIDIA's own tools state in the same reports.
+//! Launches of Nsight Compute from inside, held against figures that NVIDIA's own tools state in
+//! the same reports.
 
 use serde_json::{Value, json};
 
@@ -27,8 +28,8 @@ fn two_launches_of_an_a40_stand_below_their_roofs_where_nvidias_own_percentages_
     let points = found["points"].as_array().unwrap();
     assert_eq!(points.len(), 2);
     let [long, short] = [&points[0], &points[1]];
-    // By hand, of the report's metrics: 2,209,907,616 instructions in 8,974,464 ns; 4 a cycle on 84 multiprocessors at 1.303 GHz;
-    // 224.95 GB/s of 96 bytes a cycle at 7.234 GHz.
+    // By hand, of the report's metrics: 2,209,907,616 instructions in 8,974,464 ns; 4 a cycle on 84
+    // multiprocessors at 1.303 GHz; 224.95 GB/s of 96 bytes a cycle at 7.234 GHz.
     assert_eq!(
         (&long["launch"], &long["work"], &long["bound"]),
         (&json!(1), &json!("instructions"), &json!("compute"))
@@ -49,7 +50,8 @@ fn two_launches_of_an_a40_stand_below_their_roofs_where_nvidias_own_percentages_
         close(&long["intensity"], 246.243_956_2e9 / 224.951_692_268_195_65e9),
         "{long}"
     );
-    // `sm__inst_executed.avg.pct_of_peak_sustained_elapsed`, which the profiler counts from cycles and not from time.
+    // `sm__inst_executed.avg.pct_of_peak_sustained_elapsed`, which the profiler counts from cycles
+    // and not from time.
     assert!(
         (long["reached_ratio"].as_f64().unwrap() - 0.562_425_507_063).abs() < 1e-4,
         "{long}"
@@ -112,7 +114,8 @@ fn a_launch_from_inside_says_what_nvidias_rules_say_of_it() {
         busiest["metric"],
         "dram__cycles_active.avg.pct_of_peak_sustained_elapsed"
     );
-    // Rule CPIStall: "24.3 cycles ... waiting after an EXIT instruction ... 52.7% of the total average of 46.1 cycles".
+    // Rule CPIStall: "24.3 cycles ... waiting after an EXIT instruction ... 52.7% of the total
+    // average of 46.1 cycles".
     let stall = &found["stalls"][0];
     assert_eq!(stall["reason"], "drain");
     assert!(

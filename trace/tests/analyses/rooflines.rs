@@ -1,4 +1,5 @@
-//! Rooflines of NVIDIA's own samples, held against what its rule says of them and against the charts that `ncu --import` prints.
+//! Rooflines of NVIDIA's own samples, held against what its rule says of them and against the
+//! charts that `ncu --import` prints.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +9,8 @@ use serde_json::Value;
 
 use crate::captures::{analyze, timeline_at};
 
-/// What the toolchain has fetched of Nsight Compute; `None`, with the reason printed, where it has not.
+/// What the toolchain has fetched of Nsight Compute; `None`, with the reason printed, where it has
+/// not.
 pub(crate) fn folder(variable: &str) -> Option<std::path::PathBuf> {
     let found = std::env::var_os(variable).filter(|value| !value.is_empty());
     if found.is_none() {
@@ -17,7 +19,8 @@ pub(crate) fn folder(variable: &str) -> Option<std::path::PathBuf> {
     found.map(Into::into)
 }
 
-/// "The kernel achieved 12% of this device's fp32 peak performance and 3% of its fp64 peak performance", of the rule's own message.
+/// "The kernel achieved 12% of this device's fp32 peak performance and 3% of its fp64 peak
+/// performance", of the rule's own message.
 fn achieved(rules: &Value) -> (f64, f64) {
     let rules = rules.as_array().unwrap();
     let texts = rules.iter().filter_map(|rule| rule["text"].as_str());

@@ -1,4 +1,5 @@
-//! Sums by source line of NVIDIA's own samples, held against the source page that `ncu --import` writes of them.
+//! Sums by source line of NVIDIA's own samples, held against the source page that `ncu --import`
+//! writes of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -88,7 +89,8 @@ fn each_line_has_the_sums_that_ncu_prints_for_its_instructions() {
         let found = analyze("profiled-kernel", &json!({"limit": 100_000}), &[&timeline]);
         let page = printed(&ncu, &report);
         let line_of = counted(&timeline);
-        // An address that the table of lines gives several lines is printed below each: the page counts it more than once.
+        // An address that the table of lines gives several lines is printed below each: the page
+        // counts it more than once.
         let addresses: BTreeSet<u64> = page.instructions.keys().map(|(_, address)| *address).collect();
         let twice = page.instructions.len() - addresses.len();
         let mut expected: BTreeMap<u64, Sums> = BTreeMap::new();

@@ -22,8 +22,9 @@ fn counts(iterations: &Iterations) -> Vec<usize> {
     iterations.loops().map(<[_]>::len).collect()
 }
 
-/// Two H100s run blocks 7 to 23 of a transformer under FSDP; no step is marked. nsys-ai 0.3.0 (`iteration_timing`) finds two "iterations" of
-/// 241.8 and 36.5 ms here, by the gaps between kernels.
+/// Two H100s run blocks 7 to 23 of a transformer under FSDP; no step is marked. nsys-ai 0.3.0
+/// (`iteration_timing`) finds two "iterations" of 241.8 and 36.5 ms here, by the gaps between
+/// kernels.
 #[test]
 fn blocks_of_a_transformer_are_found_from_ranges_and_from_kernels_alone() {
     let Some(timeline) = timeline("nsys-ai/mfu_2gpu_before.sqlite") else {
@@ -112,8 +113,8 @@ fn part(path: &serde_json::Value, part: &str) -> u64 {
     found["time_ns"].as_u64().unwrap()
 }
 
-/// HTA 0.5.0: launch 28 us and GPU 38 us on the path of 2,401 us; it counts the copy's 2 us as compute, and neither the 141 us of program code
-/// between operators nor the returns from waiting.
+/// HTA 0.5.0: launch 28 us and GPU 38 us on the path of 2,401 us; it counts the copy's 2 us as
+/// compute, and neither the 141 us of program code between operators nor the returns from waiting.
 #[test]
 fn the_path_of_an_event_wait_has_the_launches_and_kernels_that_hta_finds() {
     let Some(path) = critical_path("hta/cuda_event_sync-event_sync_trace.json.gz", &serde_json::Value::Null) else {
@@ -126,7 +127,8 @@ fn the_path_of_an_event_wait_has_the_launches_and_kernels_that_hta_finds() {
     assert_eq!(path["path_ns"], 2_577_000);
 }
 
-/// HTA 0.5.0 gives 101,398 us for the same step: more than half of it is program code between operators, which weighs nothing there.
+/// HTA 0.5.0 gives 101,398 us for the same step: more than half of it is program code between
+/// operators, which weighs nothing there.
 #[test]
 fn a_step_that_the_processor_bounds_is_explained_to_its_end() {
     let parameters = serde_json::json!({"number": 5});
@@ -140,7 +142,8 @@ fn a_step_that_the_processor_bounds_is_explained_to_its_end() {
     assert_eq!(path["unexplained_ns"], 0);
 }
 
-/// HTA 0.5.0 counts 43,514 us of nine gaps between kernels here, in which its stream waited for another one.
+/// HTA 0.5.0 counts 43,514 us of nine gaps between kernels here, in which its stream waited for
+/// another one.
 #[test]
 fn a_step_with_collectives_has_them_on_its_path() {
     let parameters = serde_json::json!({"number": 1011});
@@ -162,7 +165,8 @@ fn a_step_of_another_process_takes_the_process_that_launches() {
     assert!(!path["cautions"].as_array().unwrap().is_empty());
 }
 
-/// BERT-small on an H100, in BF16. A product of 141 x 512 by 512 x 512 is 2 * 141 * 512 * 512 operations, once although `aten::linear` is around it.
+/// BERT-small on an H100, in BF16. A product of 141 x 512 by 512 x 512 is 2 * 141 * 512 * 512
+/// operations, once although `aten::linear` is around it.
 #[test]
 fn matrix_products_of_a_transformer_count_once_with_their_shapes() {
     let Some(timeline) = timeline("tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz") else {
@@ -186,22 +190,25 @@ fn matrix_products_of_a_transformer_count_once_with_their_shapes() {
     assert!((0.0..1.0).contains(&mfu["mfu_ratio"].as_f64().unwrap()));
 }
 
-/// Everything that PyTorch's `FlopCounterMode` counts of a forward pass: products of `m x k` by `k x n` and flash attention, which is two products per
-/// batch and head. The shapes are those of the trace's `Input Dims`, the calls the number of its events of that name and shape.
+/// Everything that PyTorch's `FlopCounterMode` counts of a forward pass: products of `m x k` by
+/// `k x n` and flash attention, which is two products per batch and head. The shapes are those of
+/// the trace's `Input Dims`, the calls the number of its events of that name and shape.
 #[test]
 fn utilisation_of_real_captures_is_that_of_their_shapes_by_hand() {
     let product = |calls: u64, m: u64, k: u64, n: u64| calls * 2 * m * k * n;
     // Queries and keys have one length; scores of `d` columns, and values of `d` columns.
     let attention = |calls: u64, heads: u64, length: u64, d: u64| calls * 2 * heads * length * length * (d + d);
-    // BERT-small, one sequence of 141 tokens, 4 layers of width 512 with 8 heads, vocabulary of 30,522. 17 products of 512 by 512 are
-    // queries, keys, values and output of each layer, and the transform of the head.
+    // BERT-small, one sequence of 141 tokens, 4 layers of width 512 with 8 heads, vocabulary of
+    // 30,522. 17 products of 512 by 512 are queries, keys, values and output of each layer, and the
+    // transform of the head.
     let bert = product(17, 141, 512, 512)
         + product(4, 141, 512, 2048)
         + product(4, 141, 2048, 512)
         + product(1, 141, 512, 30_522)
         + attention(4, 8, 141, 64);
     assert_eq!(bert, 8_192_059_392);
-    // Qwen1.5-0.5B, 16 sequences of 559 tokens, 24 layers of width 1024 with 16 heads; the rotary embedding is a product of 32 x 1 by 1 x 559.
+    // Qwen1.5-0.5B, 16 sequences of 559 tokens, 24 layers of width 1024 with 16 heads; the rotary
+    // embedding is a product of 32 x 1 by 1 x 559.
     let tokens = 16 * 559;
     let qwen = product(72, tokens, 1024, 1024)
         + product(24, tokens, 1024, 1024)
@@ -233,7 +240,8 @@ fn utilisation_of_real_captures_is_that_of_their_shapes_by_hand() {
     }
 }
 
-/// The profiler derived no line `Steps` of these eight-core TPUs, because the program marked no step.
+/// The profiler derived no line `Steps` of these eight-core TPUs, because the program marked no
+/// step.
 #[test]
 fn a_capture_of_tpus_without_steps_has_no_iterations_and_says_why() {
     let Some(timeline) = timeline("xprof/tpu_inference_2.xplane.pb") else {
@@ -254,7 +262,8 @@ fn a_capture_of_tpus_without_steps_has_no_iterations_and_says_why() {
     );
 }
 
-/// A stream waits for an event that had happened 650 us before; the host's work is what its kernel waited for.
+/// A stream waits for an event that had happened 650 us before; the host's work is what its kernel
+/// waited for.
 #[test]
 fn a_stream_waits_for_the_event_that_the_trace_names() {
     let Some(file) = case("wait_for_an_event_of_another_stream.json") else {

@@ -1,5 +1,6 @@
-//! The time of GPUs in real captures, held against HolisticTraceAnalysis 0.5.0 (`include_last_profiler_step=True`), TraceLens's published
-//! table, and an exact computation in integers outside of this repository.
+//! The time of GPUs in real captures, held against HolisticTraceAnalysis 0.5.0
+//! (`include_last_profiler_step=True`), TraceLens's published table, and an exact computation in
+//! integers outside of this repository.
 
 use serde_json::{Value, json};
 
@@ -12,8 +13,9 @@ const RANK_1: &str = "hta/trace_filter-sampled_rank-1.json.gz";
 const ALEXNET: &str = "hta/alexnet-benchmark_result_2869224_1695835535_trace.json.gz";
 const BERT: &str = "tracelens-h100/gaunernst_bert-small-uncased__1016001.json.gz";
 
-/// Window, computation, exposed communication, exposed copies and idle time in ns; what of communication is hidden, in hundredths of a
-/// percent. The rows of `CONTROL`, `RANK_0` and `RANK_1` equal HolisticTraceAnalysis's.
+/// Window, computation, exposed communication, exposed copies and idle time in ns; what of
+/// communication is hidden, in hundredths of a percent. The rows of `CONTROL`, `RANK_0` and
+/// `RANK_1` equal HolisticTraceAnalysis's.
 const GOLDEN: &[(&str, [u64; 5], Option<u64>)] = &[
     (
         CONTROL,
@@ -71,8 +73,9 @@ fn the_parts_of_the_time_equal_the_golden_figures_to_the_nanosecond() {
     }
 }
 
-/// HolisticTraceAnalysis's `get_gpu_kernel_breakdown(include_memory_kernels=True)` in µs: computation alone, communication alone, memory
-/// alone, computation with communication, computation with memory, communication with memory, all three.
+/// HolisticTraceAnalysis's `get_gpu_kernel_breakdown(include_memory_kernels=True)` in µs:
+/// computation alone, communication alone, memory alone, computation with communication,
+/// computation with memory, communication with memory, all three.
 #[test]
 fn combinations_of_kinds_of_work_equal_those_of_holistic_trace_analysis() {
     for (name, expected) in [
@@ -93,7 +96,9 @@ fn combinations_of_kinds_of_work_equal_those_of_holistic_trace_analysis() {
     }
 }
 
-/// HolisticTraceAnalysis finds 252 µs of computation here, by rounding to microseconds. TraceLens's `gpu_timeline.csv` of the same capture: computation 0.307198 ms, copies 0.002240 ms, idle 3.598387 ms of 3.907825 ms.
+/// HolisticTraceAnalysis finds 252 µs of computation here, by rounding to microseconds. TraceLens's
+/// `gpu_timeline.csv` of the same capture: computation 0.307198 ms, copies 0.002240 ms, idle
+/// 3.598387 ms of 3.907825 ms.
 #[test]
 fn the_parts_of_the_time_equal_the_table_of_tracelens() {
     let Some(timeline) = timeline(BERT) else {
@@ -145,8 +150,9 @@ fn names_of_each_class_equal_those_of_holistic_trace_analysis() {
     assert_eq!(found.len(), expected.len());
 }
 
-/// HolisticTraceAnalysis's `get_cuda_kernel_launch_stats`: rows; sum and maximum of `cpu_duration`, `gpu_duration` and `launch_delay` in µs;
-/// rows with `gpu_duration < cpu_duration`, with `cpu_duration > 50`, with `launch_delay > 100`.
+/// HolisticTraceAnalysis's `get_cuda_kernel_launch_stats`: rows; sum and maximum of `cpu_duration`,
+/// `gpu_duration` and `launch_delay` in µs; rows with `gpu_duration < cpu_duration`, with
+/// `cpu_duration > 50`, with `launch_delay > 100`.
 #[test]
 fn launches_equal_those_of_holistic_trace_analysis() {
     for (name, rows, sums, maxima, counts) in [
@@ -184,8 +190,9 @@ fn launches_equal_those_of_holistic_trace_analysis() {
     }
 }
 
-/// HolisticTraceAnalysis's `get_queue_length_summary`: stream, changes, mean over the changes, maximum. Its order of changes within one
-/// microsecond is that of an unstable sort, so that its means are not exact.
+/// HolisticTraceAnalysis's `get_queue_length_summary`: stream, changes, mean over the changes,
+/// maximum. Its order of changes within one microsecond is that of an unstable sort, so that its
+/// means are not exact.
 #[test]
 fn lengths_of_queues_equal_those_of_holistic_trace_analysis() {
     for (name, expected) in [
@@ -240,7 +247,8 @@ fn launches_of_two_processes_are_joined_within_each() {
     );
 }
 
-/// HolisticTraceAnalysis's `get_idle_time_breakdown`: stream; host wait, kernel wait and other in µs. Every stream of these captures.
+/// HolisticTraceAnalysis's `get_idle_time_breakdown`: stream; host wait, kernel wait and other in
+/// µs. Every stream of these captures.
 #[test]
 fn classes_of_idle_time_equal_those_of_holistic_trace_analysis() {
     let control = [
@@ -332,8 +340,9 @@ fn parts_add_up_in_a_capture_of_two_gpus() {
     assert_eq!((&cat["count"], &cat["length"]), (&json!(32), &json!(2)));
 }
 
-/// HolisticTraceAnalysis 0.5.0 (pandas 2.2) `get_frequent_cuda_kernel_sequences(operator_name)`: count, GPU operations, `GPU kernel duration (us)` and `CPU op duration (us)` of
-/// the only pattern that it finds.
+/// HolisticTraceAnalysis 0.5.0 (pandas 2.2) `get_frequent_cuda_kernel_sequences(operator_name)`:
+/// count, GPU operations, `GPU kernel duration (us)` and `CPU op duration (us)` of the only pattern
+/// that it finds.
 #[test]
 fn frequent_sequences_equal_those_of_holistic_trace_analysis() {
     let Some(timeline) = timeline(CONTROL) else {
@@ -359,9 +368,10 @@ fn frequent_sequences_equal_those_of_holistic_trace_analysis() {
     assert!(patterns.any(|pattern| pattern["name"] == "## forward ##"), "{found}");
 }
 
-/// Kind, copies, bytes, and time in ns in which at least one ran, from the events of the trace by a program of its own. HolisticTraceAnalysis's
-/// `get_memory_bw_summary` has 5.32, 0.66, 537.11 and 16.07 GB/s as the mean: over the changes of the rate, each as much as any
-/// other, however long it lasted.
+/// Kind, copies, bytes, and time in ns in which at least one ran, from the events of the trace by a
+/// program of its own. HolisticTraceAnalysis's `get_memory_bw_summary` has 5.32, 0.66, 537.11 and
+/// 16.07 GB/s as the mean: over the changes of the rate, each as much as any other, however long it
+/// lasted.
 #[test]
 fn rates_of_copies_are_bytes_by_time() {
     let Some(timeline) = timeline(CONTROL) else {

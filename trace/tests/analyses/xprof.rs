@@ -1,5 +1,6 @@
-//! Profiles of JAX beside the tools of XProf (PyPI), which read them while the tests run: its operations (`hlo_stats`, `op_profile`,
-//! `framework_op_stats`), its allocators (`memory_profile`) and its plans of memory (`memory_viewer`).
+//! Profiles of JAX beside the tools of XProf (PyPI), which read them while the tests run: its
+//! operations (`hlo_stats`, `op_profile`, `framework_op_stats`), its allocators (`memory_profile`)
+//! and its plans of memory (`memory_viewer`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -65,7 +66,8 @@ fn row<'a>(ours: &'a Value, theirs: &Value) -> &'a Value {
     found.unwrap_or_else(|| panic!("no row of {theirs}"))
 }
 
-/// Work and bound of each operation of `hlo_stats`: of one occurrence, where it counts `occurrences`.
+/// Work and bound of each operation of `hlo_stats`: of one occurrence, where it counts
+/// `occurrences`.
 fn work_is_equal(ours: &Value, said: &Value) {
     for theirs in list(&said["operations"]) {
         let row = row(ours, theirs);
@@ -173,9 +175,23 @@ fn operations_of_an_accelerator_are_those_of_xprof() {
         assert_eq!(theirs["occurrences"].as_f64(), row["occurrences"].as_f64(), "{theirs}");
     }
     work_is_equal(&ours, &said);
+    // The largest figure of XProf is the rate of what begins a copy: it takes no time.
+    let begins = |row: &&Value| {
+        row["operation"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("copy-start"))
+    };
+    for row in list(&ours["rows"]).iter().filter(begins) {
+        let is_beside = row["is_asynchronous"] == true;
+        assert!(
+            is_beside || row["bytes_per_second"].is_null() && row["bound"].is_null(),
+            "{row}"
+        );
+    }
     let self_ns = |rows: &[Value], name: &str| rows.iter().map(|row| row[name].as_f64().unwrap()).sum::<f64>();
     let theirs = self_ns(list(&said["operations"]), "total_self_time") * 1e3;
-    // XProf takes the time of the device's clock, which is in a statistic of each event; the timeline has the events' own.
+    // XProf takes the time of the device's clock, which is in a statistic of each event; the
+    // timeline has the events' own.
     assert!(
         near(ours["self_ns"].as_f64().unwrap(), theirs, 2e-3),
         "{theirs}, {}",

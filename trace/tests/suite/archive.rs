@@ -1,6 +1,6 @@
 //! Archives of traces of several processes, of which some did nothing.
 
-use flopwatch_model::{Capture, Category, Loss, LossReason, index};
+use flopwatch_model::{Capture, Category, Loss, LossReason};
 use flopwatch_trace::{ReadLimits, kineto, open};
 
 use crate::cases::case;
@@ -12,7 +12,7 @@ const IDLE: &str = r#"
   {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 4458676522790.000}"#;
 
 fn idle(capture: &Capture) -> Option<u64> {
-    let losses = capture.drops.list();
+    let losses = capture.losses.list();
     let idle = losses.iter().find(|loss| loss.reason == LossReason::Idle)?;
     assert_eq!(idle.what, Loss::IDLE_PROCESSES);
     Some(idle.count)
@@ -26,7 +26,7 @@ fn a_parent_that_did_nothing_is_counted_and_its_worker_is_the_capture() {
     let capture = open(&path, &ReadLimits::default()).unwrap().capture;
     let operators = &capture.events[&Category::CpuOp];
     assert_eq!(operators.len(), 10);
-    let mut rows = operators.row.iter().map(|row| &capture.rows[index(*row)]);
+    let mut rows = operators.row.iter().map(|row| &capture.rows[row.index()]);
     assert!(rows.all(|row| row.process == 8), "{:?}", capture.rows);
     assert_eq!(idle(&capture), Some(1));
 }
@@ -80,9 +80,9 @@ fn a_process_whose_events_are_lost_is_not_taken_for_idle() {
     let capture = read_archive(&[("a.json", cut), ("b.json", &document(EVENTS))]).unwrap();
     assert_eq!(idle(&capture), None);
     assert!(
-        capture.drops.list().iter().any(Loss::is_of_a_cut_file),
+        capture.losses.list().iter().any(Loss::is_of_a_cut_file),
         "{:?}",
-        capture.drops
+        capture.losses
     );
 }
 

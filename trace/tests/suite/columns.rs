@@ -1,4 +1,5 @@
-//! Columns that only some sources fill: kept by every reader that finds them, by the transform and by the file.
+//! Columns that only some sources fill: kept by every reader that finds them, by the transform and
+//! by the file.
 
 mod kineto;
 mod nsys;
@@ -56,7 +57,8 @@ fn a_table_of_events_has_them_behind_its_other_columns() {
     assert_eq!([4, 5].map(|line| cell(line, "input_shapes")), ["[[64,3,7,7],[]]", ""]);
 }
 
-/// Events of a category with a column of texts, whose list is in any order and says some texts twice.
+/// Events of a category with a column of texts, whose list is in any order and says some texts
+/// twice.
 fn any_texts() -> impl Strategy<Value = Vec<(u64, u32, u64)>> {
     prop::collection::vec((0..20_u64, 0..6_u32, 0..3_u64), 0..60)
 }

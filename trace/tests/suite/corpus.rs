@@ -1,4 +1,5 @@
-//! Real captures of other people, read in place: `../shared/corpus`, converted by an installed nsys.
+//! Real captures of other people, read in place: `../shared/corpus`, converted by an installed
+//! nsys.
 
 use std::path::Path;
 
@@ -40,8 +41,8 @@ fn the_corpus_counts_agree_with_its_readme() {
             3,
             0,
         ),
-        // The README's 1,004 NVTX rows of the default domain include two that are no ranges. nsys of 2022 has MPI's calls
-        // as another 3,004 ranges, later ones in tables of their own.
+        // The README's 1,004 NVTX rows of the default domain include two that are no ranges. nsys
+        // of 2022 has MPI's calls as another 3,004 ranges, later ones in tables of their own.
         ("gpubootcamp-jacobi-mpi/mpi_report2.qdrep", 2002, 5002, 26784, 1002, 0),
         // Of the README's 11,031 rows, 36 say that profiling of a thread started or finished.
         ("alpa-jax/jax_profile_mem.nsys-rep", 14, 13, 777, 0, 10995),

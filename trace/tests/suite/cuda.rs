@@ -1,6 +1,7 @@
-//! The GPU's engine run over the host's memory: its own orchestration and its own per-event device functions, compiled for the
-//! host, with the standard library's sort and scans in the place of CUB. No GPU takes part, and nothing here is a result of one;
-//! `cargo xtask gpu-check` makes the bundle that repeats the comparison on a real one.
+//! The GPU's engine run over the host's memory: its own orchestration and its own per-event device
+//! functions, compiled for the host, with the standard library's sort and scans in the place of
+//! CUB. No GPU takes part, and nothing here is a result of one; `cargo xtask gpu-check` makes the
+//! bundle that repeats the comparison on a real one.
 
 #![allow(
     unsafe_code,
@@ -33,7 +34,8 @@ impl<T> DeviceArray for Array<T> {
 
 struct Host;
 
-// SAFETY: the arrays are vectors that own as many values as they count; the host build of the calls is done when it returns.
+// SAFETY: the arrays are vectors that own as many values as they count; the host build of the calls
+// is done when it returns.
 unsafe impl Memory for Host {
     type Array<T: Element> = Array<T>;
 

@@ -92,7 +92,7 @@ fn a_wait_names_the_stream_of_the_last_record_before_it_or_of_the_one_that_the_s
     assert_eq!(column(syncs, ColumnId::WaitOnStream), streams);
     let records = [20, 20, 30, 0, 0, 0, 0].map(Some);
     assert_eq!(column(syncs, ColumnId::WaitOnRecord), records);
-    assert!(capture.drops.list().is_empty(), "{:?}", capture.drops);
+    assert!(capture.losses.list().is_empty(), "{:?}", capture.losses);
 }
 
 table_row!(NewWait {

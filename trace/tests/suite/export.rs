@@ -1,6 +1,6 @@
-//! Exports of our own making, in the layout of `nsys export --type hdf`: a compound dataset per table, chunks of 4,096 rows,
-//! shuffle and deflate, strings of variable length. Beside it lies the same in the layout of `nsys export --type sqlite`, with
-//! NULL where HDF5 has none.
+//! Exports of our own making, in the layout of `nsys export --type hdf`: a compound dataset per
+//! table, chunks of 4,096 rows, shuffle and deflate, strings of variable length. Beside it lies the
+//! same in the layout of `nsys export --type sqlite`, with NULL where HDF5 has none.
 
 use std::path::{Path, PathBuf};
 
@@ -230,8 +230,8 @@ pub(crate) enum Schema {
     V2023,
 }
 
-/// How the tests open files. A child that another test is starting inherits HDF5's lock until its `exec`, so that
-/// opening the file once more in that moment would fail.
+/// How the tests open files. A child that another test is starting inherits HDF5's lock until its
+/// `exec`, so that opening the file once more in that moment would fail.
 pub(crate) fn unlocked() -> FileBuilder {
     let mut options = File::with_options();
     options.with_fapl(|access| access.file_locking(false));

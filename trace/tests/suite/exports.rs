@@ -8,8 +8,8 @@ use std::process::Command;
 
 use bytes::Bytes;
 use flopwatch_analysis::export::{ExportFormat, Table, export};
-use flopwatch_export::Exported;
-use flopwatch_model::{Capture, Category, CounterSeries, Event, Events, Row, Timeline, Track};
+use flopwatch_export::ExportCounts;
+use flopwatch_model::{Capture, Category, CounterSeries, Event, Events, Row, RowId, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read, timeline_file};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -20,7 +20,7 @@ use crate::export::Schema;
 use crate::nsys::corpus;
 use crate::sample::sample;
 
-fn exported(timeline: &Timeline, format: ExportFormat, table: Table) -> (Exported, Vec<u8>) {
+fn exported(timeline: &Timeline, format: ExportFormat, table: Table) -> (ExportCounts, Vec<u8>) {
     let mut bytes = Vec::new();
     let exported = export(timeline, format, table, &mut bytes).unwrap();
     (exported, bytes)
@@ -54,7 +54,7 @@ fn crossing() -> Timeline {
             let event = Event {
                 start_ns,
                 duration_ns,
-                row,
+                row: RowId::new(row),
                 ..Event::default()
             };
             events.push(event, &[]);
@@ -115,7 +115,7 @@ fn a_chrome_trace_of_ours_is_read_with_the_categories_that_it_has() {
         assert_eq!(again.events.get(&category).map(count), before, "{category:?}");
     }
     let row = again.events[&Category::CudaKernel].row[0];
-    assert_eq!(again.rows[usize::try_from(row).unwrap()].stream, Some(3));
+    assert_eq!(again.rows[row.index()].stream, Some(3));
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn an_empty_capture_gives_whole_files() {
     assert_eq!(parquet.metadata().num_row_groups(), 0);
     assert_eq!(
         exported(&timeline, ExportFormat::Perfetto, Table::Events).0,
-        Exported::default()
+        ExportCounts::default()
     );
 }
 

@@ -2,21 +2,23 @@
 
 use flopwatch_model::{
     Capture, Category, ColumnId, CounterSeries, Device, Event, Events, Instances, InstructionText, KernelCode,
-    KernelFunction, KernelProfile, LineStart, Metric, MetricValue, OpenRange, PtxStart, RooflineChart, RooflineSide,
-    RooflineValue, Row, RuleKind, RuleResult, SourceFile, SourcePlace, Speedup, Timeline, Track, ValueList,
+    KernelFunction, KernelProfile, LineStart, Metric, MetricValue, NameId, OpenRange, PtxStart, RooflineChart,
+    RooflineSide, RooflineValue, Row, RowId, RuleKind, RuleResult, SourceFile, SourceLocation, Speedup, Timeline,
+    Track, ValueList,
 };
 use flopwatch_summary::{Summary, summarise};
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::timeline_file::{self, OpenError, WriteError};
+use flopwatch_trace::timeline_file::{self, Failure, OpenError, WriteFailure};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use hdf5::types::{IntSize, TypeDescriptor, VarLenUnicode};
 
 use crate::export::Schema;
+use crate::limits::limited;
 use crate::sample::sample;
 
 /// A kernel of two instructions, one of them inlined.
 fn function() -> KernelFunction {
-    let place = SourcePlace { file: 0, line: 12 };
+    let place = SourceLocation { file: 0, line: 12 };
     let text = |offset_bytes, text: &str| InstructionText {
         offset_bytes,
         text: text.to_owned(),
@@ -34,7 +36,7 @@ fn function() -> KernelFunction {
             LineStart {
                 offset_bytes: 16,
                 place: None,
-                inlined: vec![SourcePlace { file: 0, line: 3 }, place],
+                inlined: vec![SourceLocation { file: 0, line: 3 }, place],
             },
         ],
         ptx_lines: vec![PtxStart {
@@ -82,8 +84,8 @@ fn many(count: u32) -> Timeline {
         let event = Event {
             start_ns: u64::from(at),
             duration_ns: 1,
-            row: at,
-            name: at,
+            row: RowId::new(at),
+            name: NameId::new(at),
             correlation: 0,
         };
         events.push(event, &[u64::from(at)]);
@@ -319,7 +321,7 @@ fn the_layout_is_the_documented_one() {
     assert_eq!(value.read_raw::<f64>().unwrap(), series("power_watts").value);
     let lanes = file.dataset("rows/lanes").unwrap().read_raw::<u32>().unwrap();
     assert_eq!(lanes.len(), timeline.capture.rows.len());
-    for (row, lanes) in (0_u32..).zip(lanes) {
+    for (row, lanes) in RowId::all().zip(lanes) {
         let of_row = timeline.capture.events.values().flat_map(|events| {
             let events = events.row.iter().zip(&events.lane);
             events.filter(|(of, _)| **of == row).map(|(_, lane)| lane + 1)
@@ -391,10 +393,8 @@ fn a_failed_write_leaves_what_was_there() {
             },
             TransformOptions::default(),
         );
-        assert!(
-            matches!(timeline_file::write(&timeline, &path), Err(WriteError::Counter { .. })),
-            "{name}"
-        );
+        let error = timeline_file::write(&timeline, &path).unwrap_err();
+        assert!(matches!(error.error, WriteFailure::Counter { .. }), "{name}");
     }
     let nul = transform(
         Capture::default(),
@@ -402,10 +402,8 @@ fn a_failed_write_leaves_what_was_there() {
             session_id: "a\0b".to_owned(),
         },
     );
-    assert!(matches!(
-        timeline_file::write(&nul, &path),
-        Err(WriteError::Hdf5 { .. })
-    ));
+    let error = timeline_file::write(&nul, &path).unwrap_err();
+    assert!(matches!(error.error, WriteFailure::Hdf5(_)));
     assert_eq!(std::fs::read(&path).unwrap(), b"before");
     assert_eq!(
         std::fs::read_dir(folder.path()).unwrap().count(),
@@ -413,7 +411,7 @@ fn a_failed_write_leaves_what_was_there() {
         "nothing is left beside it"
     );
     let nowhere = timeline_file::write(&many(1), &folder.path().join("missing/timeline.h5"));
-    assert!(matches!(nowhere, Err(WriteError::Io { .. })));
+    assert!(matches!(nowhere.unwrap_err().error, WriteFailure::Io(_)));
 }
 
 #[test]
@@ -453,7 +451,7 @@ fn a_file_that_contradicts_itself_is_refused() {
         let version = file.group("meta").unwrap().attr("schema_version").unwrap();
         version.write_scalar(&(timeline_file::SCHEMA_VERSION + 1)).unwrap();
     });
-    assert!(matches!(newer, OpenError::Newer { .. }), "{newer}");
+    assert!(matches!(newer.error, Failure::Newer(_)), "{newer}");
 }
 
 #[test]
@@ -461,21 +459,11 @@ fn reading_back_has_limits_too() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("timeline.h5");
     timeline_file::write(&many(100), &path).unwrap();
-    let limits = ReadLimits::default();
     for limits in [
-        ReadLimits {
-            max_events: 99,
-            ..limits
-        },
-        ReadLimits {
-            max_table_rows: 99,
-            ..limits
-        },
-        ReadLimits {
-            max_string_bytes: 99,
-            ..limits
-        },
-        ReadLimits { max_rows: 99, ..limits },
+        limited(|of| of.max_events = 99),
+        limited(|of| of.max_table_rows = 99),
+        limited(|of| of.max_string_bytes = 99),
+        limited(|of| of.max_rows = 99),
     ] {
         let error = timeline_file::read(&path, &limits).unwrap_err().to_string();
         assert!(error.contains("99"), "{error}");

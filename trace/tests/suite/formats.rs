@@ -7,6 +7,7 @@ use flopwatch_trace::{Format, ReadError, ReadLimits, detect, ncu, read, timeline
 
 use crate::cases::case;
 use crate::export::Schema;
+use crate::limits::limited;
 use crate::sample::sample;
 use crate::{hlo, kineto, nsys_report, pprof, recorder, xplane};
 
@@ -120,7 +121,7 @@ fn a_gzip_of_two_members_with_zeros_behind_them_is_whole() {
     };
     let capture = read(&path, &ReadLimits::default()).unwrap();
     let events: u64 = capture.events.values().map(Events::count).sum();
-    assert_eq!((events, capture.drops.list()), (40, Vec::new()));
+    assert_eq!((events, capture.losses.list()), (40, Vec::new()));
     // A profile of pprof is packed by the same programs.
     let folder = tempfile::tempdir().unwrap();
     let padded = folder.path().join("heap.pb.gz");
@@ -160,7 +161,7 @@ fn a_details_page_becomes_profiles() {
     ];
     assert_eq!(metrics, expected);
     let lost: Vec<_> = capture
-        .drops
+        .losses
         .list()
         .into_iter()
         .map(|drop| (drop.what, drop.count))
@@ -193,31 +194,18 @@ fn a_raw_page_becomes_profiles() {
     let time = &profile.metrics["gpu__time_duration.sum"];
     assert_eq!((&time.value, time.unit.as_str()), (&1234.5.into(), "nsecond"));
     assert!(!profile.metrics.contains_key("smsp__none"), "not measured is not zero");
-    assert_eq!(capture.drops.list(), []);
+    assert_eq!(capture.losses.list(), []);
     for (content, says) in [("\"ID\",\"x\"\n", "no column of a metric"), ("x,y\n", "has no header")] {
         std::fs::write(&path, content).unwrap();
         let error = ncu::read(&path, &ReadLimits::default()).unwrap_err().to_string();
         assert!(error.contains("raw.csv") && error.contains(says), "{error}");
     }
     std::fs::write(&path, RAW).unwrap();
-    let none = ReadLimits::default();
     for (limits, says) in [
-        (
-            ReadLimits {
-                max_text_bytes: 100,
-                ..none
-            },
-            "100 bytes",
-        ),
-        (ReadLimits { max_events: 3, ..none }, "3 metrics"),
-        (ReadLimits { max_rows: 1, ..none }, "1 launches"),
-        (
-            ReadLimits {
-                max_string_bytes: 30,
-                ..none
-            },
-            "30 bytes of strings",
-        ),
+        (limited(|of| of.max_text_bytes = 100), "100 bytes"),
+        (limited(|of| of.max_events = 3), "3 metrics"),
+        (limited(|of| of.max_rows = 1), "1 launches"),
+        (limited(|of| of.max_string_bytes = 30), "30 bytes of strings"),
     ] {
         let error = ncu::read(&path, &limits).unwrap_err().to_string();
         assert!(error.contains("raw.csv") && error.contains(says), "{error}");

@@ -1,9 +1,11 @@
-//! Fuzzing of every reader on stable Rust: files of ours and of the corpus, damaged, read in worker processes whose memory and time
-//! are bounded. A round ends in a result, which then goes the way of any capture, or in an error that names the file.
+//! Fuzzing of every reader on stable Rust: files of ours and of the corpus, damaged, read in worker
+//! processes whose memory and time are bounded. A round ends in a result, which then goes the way
+//! of any capture, or in an error that names the file.
 //!
 //! What runs with the other tests is short and always the same. For longer, and with other damage:
-//! `FLOPWATCH_FUZZ_SECONDS=600 FLOPWATCH_FUZZ_FIRST=100000 cargo test --release -p flopwatch-trace fuzz -- --show-output`; seconds are for
-//! each format, `FLOPWATCH_FUZZ_TARGET` names a single one. A round is repeated by its number.
+//! `FLOPWATCH_FUZZ_SECONDS=600 FLOPWATCH_FUZZ_FIRST=100000 cargo test --release -p flopwatch-trace fuzz -- --show-output`;
+//! seconds are for each format, `FLOPWATCH_FUZZ_TARGET` names a single one. A round is repeated by
+//! its number.
 
 mod mutate;
 mod target;
@@ -24,7 +26,7 @@ use target::{Seeds, Target};
 const SECONDS: u64 = 6;
 const ROUNDS: u64 = 200;
 /// Longest time without a finished round.
-const HANGS: Duration = Duration::from_mins(2);
+const HANG_TIMEOUT: Duration = Duration::from_mins(2);
 /// Address space of a worker in KiB: the files are small, and so must be what is made of them.
 const MEMORY: u64 = 3 << 20;
 /// Failures of a format after which it is left.
@@ -134,7 +136,7 @@ impl Work {
             let round = std::fs::read_to_string(self.round()).unwrap_or_default();
             if round != last {
                 (last, since) = (round, Instant::now());
-            } else if since.elapsed() >= HANGS {
+            } else if since.elapsed() >= HANG_TIMEOUT {
                 worker.kill().unwrap();
                 worker.wait().unwrap();
                 break None;

@@ -90,7 +90,7 @@ fn a_whole_graph_is_work_of_its_stream_with_its_numbers_and_its_launch() {
     let row = timeline.row(graphs.row[0]).unwrap();
     assert_eq!((row.process, row.device, row.stream), (100, Some(0), Some(7)));
     assert_eq!(timeline.capture.events[&Category::CudaApi].names, ["cudaGraphLaunch"]);
-    assert!(timeline.capture.drops.list().is_empty());
+    assert!(timeline.capture.losses.list().is_empty());
     // The nodes of the other GPU's graph share the call.
     let summary = summarise(&timeline);
     let busy: Vec<(u32, u64)> = summary.gpus.iter().map(|gpu| (gpu.device, gpu.busy_ns)).collect();

@@ -1,5 +1,5 @@
-//! Readers against an independent reading of the same file: small programs in Python that use its standard library alone, and
-//! h5py (of the Python that `FLOPWATCH_PYTHON` names) for HDF5.
+//! Readers against an independent reading of the same file: small programs in Python that use its
+//! standard library alone, and h5py (of the Python that `FLOPWATCH_PYTHON` names) for HDF5.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -133,7 +133,7 @@ fn kineto_traces_of_the_corpus_hold_what_python_finds_in_them() {
         let capture = kineto::read(&path, &ReadLimits::default()).unwrap();
         compare(&path, &capture, &expected);
         let losses = capture
-            .drops
+            .losses
             .list()
             .into_iter()
             .filter(|drop| drop.what != "instant events");
@@ -161,7 +161,7 @@ fn xplane_profiles_of_the_corpus_hold_what_python_finds_in_them() {
         };
         let capture = xplane::read(&path, &ReadLimits::default()).unwrap();
         compare(&path, &capture, &expected);
-        assert_eq!(capture.drops.list(), [], "{profile}");
+        assert_eq!(capture.losses.list(), [], "{profile}");
     }
 }
 
@@ -246,7 +246,7 @@ fn nsight_compute_pages_of_the_corpus_hold_what_python_finds_in_them() {
                 .iter()
                 .map(|profile| i128::try_from(profile.rules.len()).unwrap())
                 .sum(),
-            "drops" => capture.drops.list().iter().map(|drop| i128::from(drop.count)).sum(),
+            "drops" => capture.losses.list().iter().map(|drop| i128::from(drop.count)).sum(),
             _ => i128::try_from(metrics().count()).unwrap(),
         };
         for ((group, what), value) in &expected {

@@ -7,6 +7,8 @@ use flopwatch_model::{Capture, Category, ColumnId, LossReason, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, kineto};
 
+use crate::limits::limited;
+
 /// A kernel, the call that launched it and the operator around that, as Kineto writes them today.
 pub(crate) const EVENTS: &str = r#"
   {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 100, "tid": 101, "ts": 4458676522690.655, "dur": 50.001,
@@ -45,7 +47,7 @@ pub(crate) fn read_text(text: &str) -> Result<Capture, String> {
 
 fn losses(capture: &Capture) -> Vec<(LossReason, String, u64)> {
     capture
-        .drops
+        .losses
         .list()
         .into_iter()
         .map(|drop| (drop.reason, drop.what, drop.count))
@@ -94,7 +96,7 @@ fn a_trace_of_today_becomes_columns() {
         [ColumnId::Registers, ColumnId::ExternalId, ColumnId::GraphNode].map(own),
         [Some(40), Some(9), None]
     );
-    let row = &capture.rows[usize::try_from(kernels.row[0]).unwrap()];
+    let row = &capture.rows[kernels.row[0].index()];
     assert_eq!(
         (row.track, row.process, row.device, row.stream),
         (Track::GpuStream, 100, Some(0), Some(7))
@@ -170,13 +172,13 @@ fn a_trace_of_2021_has_the_same_categories() {
         [(LossReason::Skipped, "samples that are no numbers".to_owned(), 1)]
     );
     let other = &capture.events[&Category::Other];
-    let row = &capture.rows[usize::try_from(other.row[0]).unwrap()];
+    let row = &capture.rows[other.row[0].index()];
     assert_eq!(row.label, "Traces PyTorch Profiler");
     let api = &capture.events[&Category::CudaApi];
-    assert_eq!(capture.rows[usize::try_from(api.row[0]).unwrap()].thread, Some(24572));
+    assert_eq!(capture.rows[api.row[0].index()].thread, Some(24572));
     // Without arguments that say so, the thread's name tells the stream.
     let copies = &capture.events[&Category::CudaMemcpyD2h];
-    assert_eq!(capture.rows[usize::try_from(copies.row[0]).unwrap()].stream, Some(7));
+    assert_eq!(capture.rows[copies.row[0].index()].stream, Some(7));
     assert_eq!(capture.counters[0].metric, "GPU_0_Utilization.GPU_Utilization");
 }
 
@@ -207,7 +209,7 @@ fn a_list_of_events_alone_is_a_trace_also_without_its_end() {
         let capture = read_text(&text).unwrap();
         assert_eq!(count(&capture, Category::CudaKernel), 1, "{text}");
         let cut = capture
-            .drops
+            .losses
             .list()
             .iter()
             .any(|drop| drop.reason == LossReason::Truncated);
@@ -225,7 +227,7 @@ fn a_truncated_trace_keeps_what_it_has_and_says_so() {
             continue;
         }
         let capture = read_text(&text[..end]).unwrap();
-        let lost = capture.drops.list();
+        let lost = capture.losses.list();
         assert!(
             lost.iter().any(|drop| drop.reason == LossReason::Truncated),
             "{end}: {lost:?}"
@@ -347,24 +349,11 @@ fn limits_end_in_errors_that_name_them() {
     let path = folder.path().join("trace.json.gz");
     // A bomb: a few kilobytes that inflate to many megabytes.
     gzip(&path, format!("[{}", " ".repeat(12 << 20)).as_bytes());
-    let none = ReadLimits::default();
     let cases = [
-        (
-            ReadLimits {
-                max_text_bytes: 4 << 20,
-                ..none
-            },
-            "bytes of text",
-        ),
-        (ReadLimits { max_events: 4, ..none }, "4 events"),
-        (ReadLimits { max_rows: 2, ..none }, "2 streams and threads"),
-        (
-            ReadLimits {
-                max_string_bytes: 20,
-                ..none
-            },
-            "20 bytes of strings",
-        ),
+        (limited(|of| of.max_text_bytes = 4 << 20), "bytes of text"),
+        (limited(|of| of.max_events = 4), "4 events"),
+        (limited(|of| of.max_rows = 2), "2 streams and threads"),
+        (limited(|of| of.max_string_bytes = 20), "20 bytes of strings"),
     ];
     for (limits, says) in cases {
         let error = kineto::read(&path, &limits).unwrap_err().to_string();
@@ -373,10 +362,7 @@ fn limits_end_in_errors_that_name_them() {
     }
     let long = format!("{{\"long\": [{}], \"traceEvents\": []}}", "1, ".repeat(1 << 20));
     std::fs::write(&path, long).unwrap();
-    let limits = ReadLimits {
-        max_chunk_bytes: 1 << 19,
-        ..none
-    };
+    let limits = limited(|of| of.max_chunk_bytes = 1 << 19);
     let error = kineto::read(&path, &limits).unwrap_err().to_string();
     assert!(
         error.contains("the member at byte 1 is longer than 524288 bytes"),

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flopwatch_model::{Capture, Category, Event, Events, LodLevel, Row, Timeline, Track};
+use flopwatch_model::{Capture, Category, Event, Events, LodLevel, NameId, Row, RowId, Timeline, Track};
 use flopwatch_trace::transform::{TransformOptions, transform};
 
 use crate::random::Random;
@@ -37,8 +37,8 @@ fn capture(count: usize, rows: u32, seed: u64) -> Capture {
         let event = Event {
             start_ns: u64::try_from(time).unwrap(),
             duration_ns: u64::try_from(duration).unwrap(),
-            row: u32::try_from(random.below(usize::try_from(rows).unwrap())).unwrap(),
-            name: u32::try_from(random.below(2)).unwrap(),
+            row: RowId::from_index(random.below(usize::try_from(rows).unwrap())).unwrap(),
+            name: NameId::from_index(random.below(2)).unwrap(),
             correlation: 0,
         };
         events.push(event, &[]);
@@ -83,8 +83,8 @@ fn every_entry_says_what_its_bucket_holds() {
                 count
             );
             assert_eq!(level.duration_ns.iter().max(), Some(longest));
-            let mut of_buckets: BTreeMap<(u32, u32, u64), Vec<usize>> = BTreeMap::new();
-            let mut of_strips: BTreeMap<(u32, u32), Vec<(u64, u64)>> = BTreeMap::new();
+            let mut of_buckets: BTreeMap<(RowId, u32, u64), Vec<usize>> = BTreeMap::new();
+            let mut of_strips: BTreeMap<(RowId, u32), Vec<(u64, u64)>> = BTreeMap::new();
             for at in 0..count {
                 let bucket = events.start_ns[at] >> level.shift;
                 let (row, lane) = (events.row[at], events.lane[at].min(LodLevel::LANES - 1));
@@ -122,7 +122,7 @@ fn every_entry_says_what_its_bucket_holds() {
             }
         }
         let lanes = events.lane.iter().map(|lane| (*lane).min(LodLevel::LANES - 1));
-        let used: BTreeSet<(u32, u32)> = events.row.iter().copied().zip(lanes).collect();
+        let used: BTreeSet<(RowId, u32)> = events.row.iter().copied().zip(lanes).collect();
         assert!(used.len() > usize::try_from(rows).unwrap(), "events overlap");
         assert_eq!(
             lod.levels.last().unwrap().len(),

@@ -24,6 +24,7 @@ mod h5py;
 mod hlo;
 mod independent;
 mod kineto;
+mod limits;
 mod lod;
 mod message;
 mod ncu_code;

@@ -1,4 +1,5 @@
-//! Machine code in reports of Nsight Compute, held against NVIDIA's own reader instruction by instruction.
+//! Machine code in reports of Nsight Compute, held against NVIDIA's own reader instruction by
+//! instruction.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 
 use crate::ncu_reports;
 
-/// What NVIDIA's reader says of the instructions of each launch; `None` without a Python that has it.
+/// What NVIDIA's reader says of the instructions of each launch; `None` without a Python that has
+/// it.
 fn oracle(report: &Path, launches: &[KernelProfile]) -> Option<Vec<Value>> {
     let python = std::env::var_os("FLOPWATCH_PYTHON")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/independent/ncu_code.py");

@@ -8,7 +8,8 @@ use flopwatch_trace::{ReadLimits, ncu};
 
 use crate::ncu_reports;
 
-/// A page of a report as Nsight Compute writes it; `None`, with the reason printed, where there is no Nsight Compute.
+/// A page of a report as Nsight Compute writes it; `None`, with the reason printed, where there is
+/// no Nsight Compute.
 fn page(report: &Path, arguments: &[&str]) -> Option<Vec<u8>> {
     let Some(program) = std::env::var_os("FLOPWATCH_NCU").filter(|program| !program.is_empty()) else {
         println!("skipped: FLOPWATCH_NCU names no ncu (cargo xtask setup fetches one)");
@@ -108,7 +109,8 @@ fn every_value_of_the_corpus_is_that_of_the_raw_page_of_ncu_with_its_unit() {
                     }
                 }
             }
-            // What the page has and we lack is what no launch of the report has: ncu writes "no data".
+            // What the page has and we lack is what no launch of the report has: ncu writes "no
+            // data".
             let lacking =
                 names.iter().zip(row).skip(11).filter(|(name, printed)| {
                     !profile.metrics.contains_key(*name) && !["", "no data"].contains(printed)

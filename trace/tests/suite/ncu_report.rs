@@ -1,4 +1,5 @@
-//! Reports of Nsight Compute: of our own making, and those of the corpus against NVIDIA's own reader.
+//! Reports of Nsight Compute: of our own making, and those of the corpus against NVIDIA's own
+//! reader.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,6 +12,7 @@ use flopwatch_model::{
 use flopwatch_trace::{ReadLimits, ncu};
 use serde_json::Value;
 
+use crate::limits::limited;
 use crate::message::{Message, new};
 use crate::nsys::corpus;
 
@@ -58,7 +60,8 @@ fn rule() -> Message {
         .text(4, "Occupancy")
 }
 
-/// Ranges on a thread's stack, of which one has a registered name, one of another thread and one of none.
+/// Ranges on a thread's stack, of which one has a registered name, one of another thread and one of
+/// none.
 fn state(thread: u64) -> Message {
     let attributes = |message: &Message| {
         let none = new().number(1, 0);
@@ -214,8 +217,8 @@ fn launches_and_ranges_have_their_places_and_every_value_exactly() {
         values(range),
         [is("gpu__time_duration.sum", MetricValue::Number(9.0), "ns")]
     );
-    let drops: BTreeMap<String, u64> = capture
-        .drops
+    let losses: BTreeMap<String, u64> = capture
+        .losses
         .list()
         .into_iter()
         .filter(|drop| drop.reason == LossReason::Unsupported)
@@ -226,7 +229,7 @@ fn launches_and_ranges_have_their_places_and_every_value_exactly() {
         ("metrics without a value", 1),
         ("values that are no numbers", 1),
     ];
-    assert_eq!(drops, expected.map(|(what, count)| (what.to_owned(), count)).into());
+    assert_eq!(losses, expected.map(|(what, count)| (what.to_owned(), count)).into());
     assert_eq!(capture.redactions, 2);
 }
 
@@ -296,15 +299,13 @@ fn a_report_that_is_cut_off_anywhere_names_the_place() {
     }
     // Whole up to the end of a block is a report: it was cut off while it was written.
     assert_eq!(refused, report.len() - MAGIC.len() - 3);
-    let limits = ReadLimits {
-        max_rows: 2,
-        ..ReadLimits::default()
-    };
+    let limits = limited(|of| of.max_rows = 2);
     let error = read(&report, &limits).unwrap_err();
     assert!(error.contains("more than 2 launches"), "{error}");
 }
 
-/// A rule's message with NVIDIA's numbers of kinds and scopes; some of what informs has no kind there, and ours does not tell.
+/// A rule's message with NVIDIA's numbers of kinds and scopes; some of what informs has no kind
+/// there, and ours does not tell.
 fn as_nvidia_says_it(rule: &RuleResult, information: &Value) -> Value {
     let kind = match rule.kind {
         RuleKind::Information if information == &Value::from(0) => 0,
@@ -346,7 +347,8 @@ fn values(list: &ValueList) -> Value {
     }
 }
 
-/// What NVIDIA's reader says of each launch, by the name of the metric; `None` without a Python that has it.
+/// What NVIDIA's reader says of each launch, by the name of the metric; `None` without a Python
+/// that has it.
 fn oracle(path: &Path) -> Option<Vec<Value>> {
     let python = std::env::var_os("FLOPWATCH_PYTHON")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/suite/independent/ncu_rep.py");

@@ -1,4 +1,5 @@
-//! Reports of Nsight Compute to hold readers against: those of the corpus, and those of NVIDIA's own samples, which come with it.
+//! Reports of Nsight Compute to hold readers against: those of the corpus, and those of NVIDIA's
+//! own samples, which come with it.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,8 @@ const CORPUS: [&str; 3] = [
     "nukexc-gh200/profile_fastc.ncu-rep",
 ];
 
-/// NVIDIA's, of an RTX A4500: with lines, what was inlined, source text, and work of single and of double precision.
+/// NVIDIA's, of an RTX A4500: with lines, what was inlined, source text, and work of single and of
+/// double precision.
 const SAMPLES: [&str; 6] = [
     "instructionMix/sobelDouble.ncu-rep",
     "instructionMix/sobelFloat.ncu-rep",

@@ -1,5 +1,5 @@
-//! An installed nsys, where there is one: `FLOPWATCH_NSYS` (path of the binary) or `nsys` on the PATH; for reports that it cannot
-//! open, a newer one: `FLOPWATCH_NSYS_NEWER`.
+//! An installed nsys, where there is one: `FLOPWATCH_NSYS` (path of the binary) or `nsys` on the
+//! PATH; for reports that it cannot open, a newer one: `FLOPWATCH_NSYS_NEWER`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -22,7 +22,8 @@ fn binary() -> Option<PathBuf> {
     found
 }
 
-/// Every one that is installed, each of another version; none, with the reason printed, where there is none.
+/// Every one that is installed, each of another version; none, with the reason printed, where there
+/// is none.
 pub(crate) fn versions() -> Vec<PathBuf> {
     binary().into_iter().chain(newer()).collect()
 }
@@ -31,7 +32,8 @@ fn newer() -> Option<PathBuf> {
     std::env::var_os("FLOPWATCH_NSYS_NEWER").map(PathBuf::from)
 }
 
-/// The reports of the corpus that the Nsight Systems of 2023 can open, and all but one of them that of 2022.
+/// The reports of the corpus that the Nsight Systems of 2023 can open, and all but one of them that
+/// of 2022.
 pub(crate) const REPORTS: [&str; 5] = [
     "gpubootcamp-jacobi/jacobi_report.qdrep",
     "gpubootcamp-jacobi/jacobi_memcpy_sys_report.qdrep",
@@ -52,7 +54,8 @@ pub(crate) fn corpus(report: &str) -> Option<PathBuf> {
     None
 }
 
-/// Every report of the corpus, told by its first bytes; none, with the reason printed, where the corpus is not there.
+/// Every report of the corpus, told by its first bytes; none, with the reason printed, where the
+/// corpus is not there.
 pub(crate) fn reports_of_corpus() -> Vec<PathBuf> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/corpus");
     let mut found = Vec::new();
@@ -106,7 +109,8 @@ impl Export {
     }
 }
 
-/// Exports a report of the corpus as HDF5; `None`, with the reason printed, where that is not possible here.
+/// Exports a report of the corpus as HDF5; `None`, with the reason printed, where that is not
+/// possible here.
 pub(crate) fn export(name: &str) -> Option<Export> {
     let (source, nsys) = (corpus(name)?, binary()?);
     let folder = tempfile::tempdir().unwrap();

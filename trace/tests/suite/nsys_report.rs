@@ -149,7 +149,7 @@ fn capture(report: &Report) -> Capture {
 }
 
 fn lost(capture: &Capture) -> Vec<(LossReason, String, u64)> {
-    let losses = capture.drops.list().into_iter();
+    let losses = capture.losses.list().into_iter();
     losses.map(|loss| (loss.reason, loss.what, loss.count)).collect()
 }
 

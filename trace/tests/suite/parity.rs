@@ -13,8 +13,8 @@ use crate::nsys;
 /// Name of a row and its figures.
 type Groups = BTreeMap<String, Statistics>;
 
-/// A report of `nsys stats`: its names since 2023 and before (where newer versions take it for another one), what its figures
-/// are multiplied by to be ns or bytes, and our rows of the same.
+/// A report of `nsys stats`: its names since 2023 and before (where newer versions take it for
+/// another one), what its figures are multiplied by to be ns or bytes, and our rows of the same.
 struct Report {
     names: [&'static str; 2],
     unit: f64,
@@ -84,7 +84,8 @@ fn kernels_by_shape(timeline: &Timeline) -> Groups {
     groups.into_iter().map(figures).collect()
 }
 
-/// The rows of a report, by the text before the first blank of each heading, or `None` where nsys skipped it.
+/// The rows of a report, by the text before the first blank of each heading, or `None` where nsys
+/// skipped it.
 fn stats(nsys: &Path, report: &Path, names: [&str; 2]) -> Option<Vec<HashMap<String, String>>> {
     for name in names {
         let base = report.with_file_name("stats");

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use flopwatch_analysis::catalogue::CATALOGUE;
 use flopwatch_analysis::{Input, InputCount, Request};
 use flopwatch_model::{Category, ColumnId, CounterSeries, KernelProfile, Metric, Timeline};
-use flopwatch_model::{Needs, Selection, Totals};
+use flopwatch_model::{Needs, Totals};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::timeline_file::{self, Layout, Part};
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -81,12 +81,7 @@ fn everything_is_the_timeline_without_what_is_derived_of_it() {
 #[test]
 fn of_a_part_the_rest_is_empty_and_counted() {
     let (export, timeline) = timeline();
-    let needs = Needs {
-        categories: Selection::Only(&[Category::CudaKernel]),
-        columns: Selection::Only(&[ColumnId::GridX]),
-        names: true,
-        ..Needs::NOTHING
-    };
+    let needs = Needs::of(&[Category::CudaKernel]).columns(&[ColumnId::GridX]).names();
     let Part { timeline: part, totals } = read_for(&export, &timeline, &needs);
     assert_eq!(totals, Totals::of(&timeline));
     assert_eq!(part.capture.captured, timeline.capture.captured);
@@ -140,7 +135,8 @@ fn what_was_not_asked_for_is_not_opened() {
     assert_eq!(of_part, run(Input::whole(&timeline)));
 }
 
-/// The other half: an analysis that reads more than it says gives another result on a file than on a whole timeline.
+/// The other half: an analysis that reads more than it says gives another result on a file than on
+/// a whole timeline.
 #[test]
 fn every_analysis_gives_the_same_bytes_and_counts_on_what_it_needs_as_on_everything() {
     let (export, timeline) = timeline();
@@ -152,7 +148,8 @@ fn every_analysis_gives_the_same_bytes_and_counts_on_what_it_needs_as_on_everyth
             let count = if definition.inputs == InputCount::One { 1 } else { 2 };
             let mut bytes = Vec::new();
             let report = request.run(&inputs[..count], &mut bytes).unwrap();
-            // One of no bytes says that the capture holds nothing of the kind: here that is a compiled program.
+            // One of no bytes says that the capture holds nothing of the kind: here that is a
+            // compiled program.
             assert!(!bytes.is_empty() || definition.is_absent(0), "{}", definition.name);
             (bytes, report)
         };

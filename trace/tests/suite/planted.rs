@@ -70,7 +70,8 @@ fn a_planted_secret_is_in_nothing_that_these_readers_give() {
 
 #[test]
 fn the_search_finds_what_is_not_redacted() {
-    // The same text without a telling pattern is an ordinary name: it must come out, or the test above proves nothing.
+    // The same text without a telling pattern is an ordinary name: it must come out, or the test
+    // above proves nothing.
     for (file, content) in files(&format!("upload {IN_A_NAME} to s3")) {
         let (all, redactions) = published(&content, file);
         assert!(holds(&all, IN_A_NAME), "{file}");

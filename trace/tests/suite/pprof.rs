@@ -6,6 +6,7 @@ use flopwatch_trace::{Format, ReadLimits, detect, pprof};
 
 use crate::columns::through_a_file;
 use crate::kineto::gzip_of;
+use crate::limits::limited;
 use crate::message::{Message, new};
 use crate::nsys::corpus;
 
@@ -156,48 +157,12 @@ fn a_profile_that_is_too_large_or_refers_to_nothing_is_refused() {
     let refusal = |bytes: &[u8], limits: ReadLimits| read(bytes, &limits).unwrap_err();
     let defaults = ReadLimits::default;
     for (limits, said) in [
-        (
-            ReadLimits {
-                max_events: 1,
-                ..defaults()
-            },
-            "more than 1 samples",
-        ),
-        (
-            ReadLimits {
-                max_events: 4,
-                ..defaults()
-            },
-            "more than 4 frames of stacks",
-        ),
-        (
-            ReadLimits {
-                max_rows: 2,
-                ..defaults()
-            },
-            "more than 2 frames",
-        ),
-        (
-            ReadLimits {
-                max_string_bytes: 9,
-                ..defaults()
-            },
-            "more than 9 bytes of strings",
-        ),
-        (
-            ReadLimits {
-                max_text_bytes: 50,
-                ..defaults()
-            },
-            "more than 50 bytes",
-        ),
-        (
-            ReadLimits {
-                max_table_rows: 5,
-                ..defaults()
-            },
-            "more than 5 entries",
-        ),
+        (limited(|of| of.max_events = 1), "more than 1 samples"),
+        (limited(|of| of.max_events = 4), "more than 4 frames of stacks"),
+        (limited(|of| of.max_rows = 2), "more than 2 frames"),
+        (limited(|of| of.max_string_bytes = 9), "more than 9 bytes of strings"),
+        (limited(|of| of.max_text_bytes = 50), "more than 50 bytes"),
+        (limited(|of| of.max_table_rows = 5), "more than 5 entries"),
     ] {
         let error = refusal(&profile(), limits);
         assert!(error.contains(said), "{error}");

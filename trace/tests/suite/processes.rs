@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flopwatch_model::{Capture, Category, ColumnId, Events, Loss, LossReason, Timeline, Track};
+use flopwatch_model::{Capture, Category, ColumnId, Events, Loss, LossReason, RowId, Timeline, Track};
 use flopwatch_summary::summarise;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
@@ -42,8 +42,8 @@ fn timeline_of_case(name: &str) -> Option<Timeline> {
 }
 
 fn inferred(capture: &Capture) -> Vec<(String, u64)> {
-    let drops = capture.drops.list().into_iter();
-    let inferred = drops.filter(|drop| drop.reason == LossReason::Inferred);
+    let losses = capture.losses.list().into_iter();
+    let inferred = losses.filter(|drop| drop.reason == LossReason::Inferred);
     inferred.map(|drop| (drop.what, drop.count)).collect()
 }
 
@@ -183,7 +183,7 @@ fn gpu_work_of_which_nothing_tells_whose_it_is_belongs_to_none() {
         what: "launches of GPU work that may be of any of several processes".to_owned(),
         count: 4,
     };
-    assert_eq!(timeline.capture.drops.list(), [lost]);
+    assert_eq!(timeline.capture.losses.list(), [lost]);
 }
 
 #[test]
@@ -274,7 +274,7 @@ fn streams_that_are_named_by_addresses_stay_apart() {
         return;
     };
     let kernels = &timeline.capture.events[&Category::CudaKernel];
-    let stream = |row: &u32| timeline.row(*row).unwrap().stream;
+    let stream = |row: &RowId| timeline.row(*row).unwrap().stream;
     let mut streams: Vec<Option<u64>> = kernels.row.iter().map(stream).collect();
     streams.sort_unstable();
     let (first, second) = (Some(94_277_120_384), Some(140_352_768_000));
@@ -363,7 +363,7 @@ fn begins_and_ends_in_any_order_are_the_ranges_that_their_times_say() {
         .collect();
     let expected = [("op0", 0), ("op1", 100_000), ("op2", 200_000), ("op3", 300_000)];
     assert_eq!(found, expected.map(|(name, start)| (name, start, 60_000)));
-    assert_eq!(timeline.capture.drops.list(), []);
+    assert_eq!(timeline.capture.losses.list(), []);
 }
 
 #[test]

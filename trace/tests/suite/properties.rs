@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Capture, Category, ColumnId, Event, Events, Row, Timeline, Track};
+use flopwatch_model::{Capture, Category, ColumnId, Event, Events, NameId, Row, RowId, Timeline, Track};
 use flopwatch_summary::summarise;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, timeline_file};
@@ -57,8 +57,8 @@ fn capture(all: &[Any]) -> Capture {
             Event {
                 start_ns,
                 duration_ns,
-                row,
-                name,
+                row: RowId::new(row),
+                name: NameId::new(name),
                 correlation,
             },
             &[bytes],
@@ -89,7 +89,7 @@ fn essence(capture: &Capture) -> Vec<(Category, u64, u64, Row, String)> {
     let mut all = Vec::new();
     for (category, events) in &capture.events {
         for at in 0..events.len() {
-            let row = capture.rows[usize::try_from(events.row[at]).unwrap()].clone();
+            let row = capture.rows[events.row[at].index()].clone();
             all.push((
                 *category,
                 events.start_ns[at],
@@ -140,7 +140,7 @@ proptest! {
         all in prop::collection::vec(any_event(), 0..200)
     ) {
         let timeline = timeline(&all);
-        let mut rows: BTreeMap<u32, Vec<(u64, u64, u32)>> = BTreeMap::new();
+        let mut rows: BTreeMap<RowId, Vec<(u64, u64, u32)>> = BTreeMap::new();
         for events in timeline.capture.events.values() {
             prop_assert!(events.start_ns.is_sorted());
             for at in 0..events.len() {

@@ -3,10 +3,11 @@
 use flopwatch_model::{Category, ColumnId, Events, Loss, LossReason, Timeline, Track};
 use flopwatch_summary::summarise;
 use flopwatch_trace::ReadLimits;
-use flopwatch_trace::nsys_hdf::ReadError;
+use flopwatch_trace::nsys_hdf::Failure;
 use flopwatch_trace::transform::{TransformOptions, transform};
 
 use crate::export::{Export, GraphTrace, Kernel, Nvtx, Osrt, Runtime, Schema, global, text};
+use crate::limits::limited;
 use crate::sample::sample;
 
 fn column(timeline: &Timeline, category: Category, id: ColumnId) -> Vec<u64> {
@@ -131,7 +132,7 @@ fn what_is_cut_or_left_out_is_counted() {
         drop(LossReason::Unsupported, "OSRT_API: events of class 31", 1),
         drop(LossReason::Unsupported, "table SCHED_EVENTS", 2),
     ];
-    assert_eq!(timeline.capture.drops.list(), expected);
+    assert_eq!(timeline.capture.losses.list(), expected);
     let text = summarise(&timeline).render(5);
     assert!(text.contains("Unsupported: 1 (NVTX marks)"), "{text}");
 }
@@ -339,49 +340,13 @@ fn a_summary_says_not_captured_and_the_caller_can_know_better() {
 
 #[test]
 fn limits_name_the_file_the_table_and_the_limit() {
-    let limits = ReadLimits::default();
     let cases = [
-        (
-            ReadLimits {
-                max_events: 3,
-                ..limits
-            },
-            "CUPTI_ACTIVITY_KIND_KERNEL",
-            "3",
-        ),
-        (
-            ReadLimits {
-                max_table_rows: 9,
-                ..limits
-            },
-            "NVTX_EVENTS",
-            "9",
-        ),
-        (
-            ReadLimits {
-                max_string_bytes: 25,
-                ..limits
-            },
-            "NVTX_EVENTS",
-            "25",
-        ),
-        (
-            ReadLimits {
-                max_string_bytes: 50,
-                ..limits
-            },
-            "StringIds",
-            "50",
-        ),
-        (ReadLimits { max_rows: 2, ..limits }, "CUPTI_ACTIVITY_KIND_KERNEL", "2"),
-        (
-            ReadLimits {
-                max_chunk_bytes: 100,
-                ..limits
-            },
-            "StringIds",
-            "100",
-        ),
+        (limited(|of| of.max_events = 3), "CUPTI_ACTIVITY_KIND_KERNEL", "3"),
+        (limited(|of| of.max_table_rows = 9), "NVTX_EVENTS", "9"),
+        (limited(|of| of.max_string_bytes = 25), "NVTX_EVENTS", "25"),
+        (limited(|of| of.max_string_bytes = 50), "StringIds", "50"),
+        (limited(|of| of.max_rows = 2), "CUPTI_ACTIVITY_KIND_KERNEL", "2"),
+        (limited(|of| of.max_chunk_bytes = 100), "StringIds", "100"),
     ];
     for (limits, table, limit) in cases {
         let error = sample(Schema::V2022, false)
@@ -417,7 +382,7 @@ fn a_file_that_nsys_did_not_finish_is_no_export() {
     let export = Export::new(Schema::V2022, &[])
         .forge(|file| file.unlink("EXPORT_META_DATA").unwrap())
         .finish();
-    assert!(matches!(export.read().unwrap_err(), ReadError::NotAnExport { .. }));
+    assert!(matches!(export.read().unwrap_err().error, Failure::NotAnExport(_)));
     let missing = flopwatch_trace::nsys_hdf::read("/nowhere/x.h5".as_ref(), &ReadLimits::default()).unwrap_err();
     assert!(missing.to_string().contains("/nowhere/x.h5"), "{missing}");
 }
@@ -448,7 +413,8 @@ fn a_forged_table_that_lies_in_another_file_is_refused() {
 
 #[test]
 fn which_core_reads_which_piece_of_a_table_changes_nothing() {
-    // Three pieces and a bit, in which marks, ranges that have not ended, ends before starts, threads and names come in no order.
+    // Three pieces and a bit, in which marks, ranges that have not ended, ends before starts,
+    // threads and names come in no order.
     let rows: Vec<Nvtx> = (0..13_000_u32)
         .map(|at| Nvtx {
             start: i64::from(at * 7919 % 13_001) + 1,
@@ -469,7 +435,7 @@ fn which_core_reads_which_piece_of_a_table_changes_nothing() {
         pool.install(|| export.read().unwrap())
     };
     let alone = on(1);
-    let reasons: Vec<_> = alone.drops.list().iter().map(|drop| drop.reason).collect();
+    let reasons: Vec<_> = alone.losses.list().iter().map(|drop| drop.reason).collect();
     assert_eq!(
         reasons,
         [LossReason::Truncated, LossReason::Skipped, LossReason::Unsupported]
@@ -480,5 +446,5 @@ fn which_core_reads_which_piece_of_a_table_changes_nothing() {
         }
     }
     let database = export.read_sqlite().unwrap();
-    assert!(database.rows == alone.rows && database.events == alone.events && database.drops == alone.drops);
+    assert!(database.rows == alone.rows && database.events == alone.events && database.losses == alone.losses);
 }

@@ -1,4 +1,5 @@
-//! Files of the flight recorder, of our own making: whole, damaged, and written by somebody who wants to hurt the reader.
+//! Files of the flight recorder, of our own making: whole, damaged, and written by somebody who
+//! wants to hurt the reader.
 
 use flopwatch_model::{Capture, Category, Events};
 use flopwatch_ring::header::{BYTES_AT, Count, MONOTONIC_AT, REALTIME_AT, TICKS_ARE_TSC_AT, TICKS_AT, VERSION_AT};
@@ -10,6 +11,8 @@ use flopwatch_ring::{LEAST_BYTES, Layout, MAGIC, VERSION, name};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{Format, ReadLimits, detect, read, recorder};
 use proptest::prelude::*;
+
+use crate::limits::limited;
 
 /// Ticks are nanoseconds from here on.
 const START: u64 = 5_000_000_000;
@@ -110,7 +113,7 @@ fn spans(capture: &Capture) -> Vec<(&str, u64, u64)> {
 }
 
 fn lost(capture: &Capture, what: &str) -> u64 {
-    let list = capture.drops.list();
+    let list = capture.losses.list();
     list.iter()
         .filter(|loss| loss.what == what)
         .map(|loss| loss.count)
@@ -125,7 +128,7 @@ fn ranges_of_a_ring_have_their_times_names_and_threads() {
     assert_eq!(capture.session_start_utc_ns, Some(UTC + 100));
     assert_eq!(capture.rows.len(), 2);
     assert_eq!(capture.redactions, 1);
-    assert_eq!(capture.drops.list(), []);
+    assert_eq!(capture.losses.list(), []);
     assert_eq!(transform(capture, TransformOptions::default()).total_events(), 4);
 }
 
@@ -169,13 +172,14 @@ fn slots_of_an_earlier_claim_are_of_nobody_and_torn_ones_are_counted() {
         &[(Kind::Push, name, 0), (Kind::Mark, name, 5), (Kind::Pop, 0, 90)],
     );
     let begin = File::layout().segment(0).unwrap() + SLOTS_AT;
-    // The second was overwritten by a thread that had lost the segment, and the fourth is left of the claim before.
+    // The second was overwritten by a thread that had lost the segment, and the fourth is left of
+    // the claim before.
     file.put(begin + slot::BYTES + slot::TAG_AT, tag(2, Kind::Mark, 0, name));
     file.put(begin + 3 * slot::BYTES + slot::TAG_AT, tag(2, Kind::Push, 0, name));
     let capture = file.read();
     assert_eq!(spans(&capture), [("a", 0, 90)]);
     assert_eq!(lost(&capture, "NVTX events that are not whole"), 1);
-    assert_eq!(capture.drops.list().len(), 1);
+    assert_eq!(capture.losses.list().len(), 1);
 }
 
 #[test]
@@ -195,7 +199,11 @@ fn a_ring_that_is_cut_anywhere_is_refused_or_says_that_it_is_cut() {
         match read(&path, &ReadLimits::default()) {
             Ok(capture) => {
                 assert!(
-                    capture.drops.list().iter().any(flopwatch_model::Loss::is_of_a_cut_file),
+                    capture
+                        .losses
+                        .list()
+                        .iter()
+                        .any(flopwatch_model::Loss::is_of_a_cut_file),
                     "{end}"
                 );
                 let whole = (end.saturating_sub(layout.segments_at) / segment::BYTES).min(2);
@@ -229,30 +237,11 @@ fn the_limits_of_a_reader_bound_a_ring() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("large.ring");
     std::fs::write(&path, ring().0).unwrap();
-    let limits = ReadLimits::default();
     for (what, limits) in [
-        (
-            "events",
-            ReadLimits {
-                max_events: 3,
-                ..limits
-            },
-        ),
-        ("threads", ReadLimits { max_rows: 1, ..limits }),
-        (
-            "bytes of strings",
-            ReadLimits {
-                max_string_bytes: 4,
-                ..limits
-            },
-        ),
-        (
-            "bytes",
-            ReadLimits {
-                max_text_bytes: 5000,
-                ..limits
-            },
-        ),
+        ("events", limited(|of| of.max_events = 3)),
+        ("threads", limited(|of| of.max_rows = 1)),
+        ("bytes of strings", limited(|of| of.max_string_bytes = 4)),
+        ("bytes", limited(|of| of.max_text_bytes = 5000)),
     ] {
         let error = read(&path, &limits).unwrap_err().to_string();
         assert!(error.contains(what) && error.contains("large.ring"), "{error}");

@@ -129,7 +129,7 @@ fn assert_same(name: &str, after: &Timeline, before: &Timeline) {
     assert_eq!(after.source, before.source, "{name}");
     assert_eq!(after.session_start_utc_ns, before.session_start_utc_ns, "{name}");
     assert_eq!(after.duration_ns, before.duration_ns, "{name}");
-    assert_eq!(after.drops, before.drops, "{name}");
+    assert_eq!(after.losses, before.losses, "{name}");
     assert_eq!(after.redactions, before.redactions, "{name}");
     assert!(after.counters == finite(&before.counters), "{name}: counters");
 }

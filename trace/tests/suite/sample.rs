@@ -1,4 +1,5 @@
-//! A small export: two processes that share correlation ids, two GPUs, every table, some of everything that is counted.
+//! A small export: two processes that share correlation ids, two GPUs, every table, some of
+//! everything that is counted.
 
 use crate::export::{
     Analysis, Export, Finished, Gpu, Kernel, Memcpy, Memset, Nvtx, Osrt, Process, Runtime, Schema, Synchronization,

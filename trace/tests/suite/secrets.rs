@@ -123,7 +123,7 @@ fn published(capture: Capture, path: &Path) -> Vec<u8> {
 
 /// The bytes of every format for other programs; those of Parquet decoded, for they are deflated.
 pub(crate) fn exports(timeline: &Timeline) -> Vec<(&'static str, Vec<u8>)> {
-    let all = ExportFormat::ALL.into_iter().map(|format| {
+    let all = ExportFormat::ALL.iter().copied().map(|format| {
         let mut bytes = Vec::new();
         export::export(timeline, format, Table::Events, &mut bytes).unwrap();
         if format == ExportFormat::Parquet {
@@ -163,8 +163,8 @@ fn a_planted_secret_is_in_no_output_byte() {
 
 #[test]
 fn the_search_for_planted_secrets_finds_what_is_not_redacted() {
-    // The same text without a telling pattern is an ordinary name: it must come out of every output, or the test above proves
-    // nothing.
+    // The same text without a telling pattern is an ordinary name: it must come out of every
+    // output, or the test above proves nothing.
     let control = export(&format!("upload {IN_A_NAME} to s3"));
     for (container, capture) in captures(&control) {
         let timeline = transform(capture.clone(), TransformOptions::default());

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use flopwatch_model::{Category, ColumnId, Events, Timeline, Track};
-use flopwatch_trace::nsys_hdf::ReadError;
+use flopwatch_trace::nsys_hdf::Failure;
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, nsys_sqlite};
 
 use crate::export::{Export, Finished, Kernel, Nvtx, Schema, global, text};
+use crate::limits::limited;
 use crate::nsys;
 use crate::sample::sample;
 
@@ -62,7 +63,7 @@ fn both_containers_of_a_report_give_the_same_timeline() {
             syncs.columns.retain(|column| !lost.contains(&column.id));
         }
         assert_eq!(sqlite.capture.rows, hdf.capture.rows, "{report}");
-        assert_eq!(sqlite.capture.drops, hdf.capture.drops, "{report}");
+        assert_eq!(sqlite.capture.losses, hdf.capture.losses, "{report}");
         assert!(sqlite == hdf, "{report}");
         assert!(hdf.total_events() > 10_000, "{report}");
     }
@@ -153,12 +154,12 @@ fn an_empty_table_is_not_captured_and_rows_of_unread_ones_are_counted() {
     );
     let capture = export.read_sqlite().unwrap();
     assert!(!capture.captured.contains(&Category::OsRuntime));
-    let drops = capture.drops.list();
+    let losses = capture.losses.list();
     assert!(
-        drops
+        losses
             .iter()
             .any(|drop| drop.what == "table SCHED_EVENTS" && drop.count == 2),
-        "{drops:?}"
+        "{losses:?}"
     );
 }
 
@@ -200,36 +201,11 @@ fn values_of_a_wrong_type_name_table_and_column() {
 #[test]
 fn limits_on_rows_strings_and_time_are_kept() {
     let export = sample(Schema::V2023, false);
-    let limits = ReadLimits::default();
     let cases = [
-        (
-            ReadLimits {
-                max_table_rows: 9,
-                ..limits
-            },
-            "NVTX_EVENTS has 10 rows",
-        ),
-        (
-            ReadLimits {
-                max_string_bytes: 50,
-                ..limits
-            },
-            "StringIds",
-        ),
-        (
-            ReadLimits {
-                max_events: 3,
-                ..limits
-            },
-            "limit of 3",
-        ),
-        (
-            ReadLimits {
-                max_query_time: Duration::ZERO,
-                ..limits
-            },
-            "within the time",
-        ),
+        (limited(|of| of.max_table_rows = 9), "NVTX_EVENTS has 10 rows"),
+        (limited(|of| of.max_string_bytes = 50), "StringIds"),
+        (limited(|of| of.max_events = 3), "limit of 3"),
+        (limited(|of| of.max_query_time = Duration::ZERO), "within the time"),
     ];
     let rows: Vec<Nvtx> = (0..20_000)
         .map(|start| Nvtx {
@@ -258,15 +234,15 @@ fn what_is_no_database_or_not_finished_says_so() {
     std::fs::write(&log, b"x").unwrap();
     let error = export.read_sqlite().unwrap_err();
     assert!(
-        matches!(error, ReadError::WriteAheadLog { .. }) && error.to_string().contains("-wal"),
+        matches!(error.error, Failure::WriteAheadLog { .. }) && error.to_string().contains("-wal"),
         "{error}"
     );
     std::fs::remove_file(log).unwrap();
     assert!(export.read_sqlite().is_ok());
     std::fs::write(export.sqlite(), b"SQLite format 2\0 and more").unwrap();
     assert!(matches!(
-        export.read_sqlite().unwrap_err(),
-        ReadError::OpenSqlite { .. }
+        export.read_sqlite().unwrap_err().error,
+        Failure::OpenSqlite(_)
     ));
     let error = refusal("DROP TABLE META_DATA_EXPORT; DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL");
     assert!(
@@ -284,7 +260,7 @@ fn an_export_of_2021_which_names_no_version_is_told_by_its_tables() {
     assert_eq!(old.events[&Category::CudaKernel].len(), 1);
     // Nothing else is lacking, and nothing is lost.
     old.source = whole.source.clone();
-    assert!(old == whole && old.drops.list().is_empty());
+    assert!(old == whole && old.losses.list().is_empty());
 }
 
 #[test]
@@ -292,10 +268,7 @@ fn damage_at_any_place_is_an_error_or_a_result_and_never_a_panic() {
     let export = sample(Schema::V2022, false);
     let whole = std::fs::read(export.sqlite()).unwrap();
     let damaged = export.beside("damaged.sqlite");
-    let limits = ReadLimits {
-        max_query_time: Duration::from_secs(2),
-        ..ReadLimits::default()
-    };
+    let limits = limited(|of| of.max_query_time = Duration::from_secs(2));
     let mut errors = 0;
     for round in 0..400_usize {
         let mut bytes = whole.clone();

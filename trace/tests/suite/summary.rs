@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flopwatch_model::{Capture, Category, Event, Events, KernelProfile, Metric, Row, Track};
+use flopwatch_model::{Capture, Category, Event, Events, KernelProfile, Metric, NameId, Row, RowId, Track};
 use flopwatch_summary::{Summary, Table, json_schema, summarise};
 use flopwatch_trace::transform::{TransformOptions, transform};
 
@@ -32,8 +32,8 @@ fn operators() -> Summary {
         let event = Event {
             start_ns,
             duration_ns,
-            row,
-            name,
+            row: RowId::new(row),
+            name: NameId::new(name),
             correlation: 0,
         };
         events.push(event, &[]);

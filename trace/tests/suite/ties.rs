@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use flopwatch_model::{Category, ColumnId, Events, Timeline};
+use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
 use serde_json::Value;
@@ -73,7 +73,7 @@ fn operators_of_one_time_nest_as_the_file_has_them_in_a_capture_of_whole_microse
     let operators = &timeline.capture.events[&Category::CpuOp];
     let ids = operators.column(ColumnId::ExternalId).unwrap();
     let time = |at: usize| (operators.row[at], operators.start_ns[at], operators.duration_ns[at]);
-    let mut found: BTreeMap<(u32, u64, u64), Vec<u64>> = BTreeMap::new();
+    let mut found: BTreeMap<(RowId, u64, u64), Vec<u64>> = BTreeMap::new();
     for at in 0..operators.len() {
         found.entry(time(at)).or_default().push(ids.get(at).unwrap());
     }

@@ -1,12 +1,12 @@
-//! The way of a reader that fetches a part of a timeline file: byte ranges by `/tiles`, inflated without HDF5.
+//! The way of a reader that fetches a part of a timeline file: byte ranges by `/tiles`, inflated
+//! without HDF5.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use flopwatch_model::{Capture, Category, Event, Events, Row, Timeline, Track};
-use flopwatch_model::{Needs, Selection};
+use flopwatch_model::{Capture, Category, Event, Events, NameId, Needs, Row, RowId, Timeline, Track};
 use flopwatch_trace::ReadLimits;
 use flopwatch_trace::timeline_file::{self, Layout};
 use flopwatch_trace::transform::{TransformOptions, transform};
@@ -15,7 +15,8 @@ use libdeflater::Decompressor;
 
 use crate::random::Random;
 
-/// More events than a chunk holds, on 300 streams, one range over all of them and little work of another kind.
+/// More events than a chunk holds, on 300 streams, one range over all of them and little work of
+/// another kind.
 fn timeline() -> Timeline {
     let mut random = Random(17);
     let mut events = Events::new(Category::CudaKernel);
@@ -30,8 +31,8 @@ fn timeline() -> Timeline {
             } else {
                 u64::try_from(random.below(4000)).unwrap()
             },
-            row: at % 300,
-            name: at % 70,
+            row: RowId::new(at % 300),
+            name: NameId::new(at % 70),
             correlation: at,
         };
         events.push(event, &[u64::from(at), 2, 3, 4, 5, 6, 7, 8, u64::from(u32::MAX)]);
@@ -39,7 +40,7 @@ fn timeline() -> Timeline {
             sets.push(event, &[u64::MAX]);
         }
     }
-    sets.name.fill(0);
+    sets.name.fill(NameId::new(0));
     let row = |stream| Row {
         capture: 0,
         machine: 0,
@@ -155,7 +156,7 @@ fn the_levels_in_the_file_are_those_of_the_timeline() {
     let event = list("entries/event");
     let of_events = event
         .iter()
-        .map(|event| u64::from(names[usize::try_from(*event).unwrap()]));
+        .map(|event| u64::from(names[usize::try_from(*event).unwrap()].number()));
     assert_eq!(list("entries/name_idx"), of_events.collect::<Vec<u64>>());
     let (shifts, firsts, counts, rows, lanes) = (
         list("levels/shift"),
@@ -171,7 +172,8 @@ fn the_levels_in_the_file_are_those_of_the_timeline() {
     for (at, shift) in shifts.iter().enumerate() {
         let level = levels.iter().find(|level| u64::from(level.shift) == *shift).unwrap();
         let strips = level.row.iter().zip(&level.lane);
-        let of_strip = strips.filter(|(row, lane)| (u64::from(**row), u64::from(**lane)) == (rows[at], lanes[at]));
+        let of_strip =
+            strips.filter(|(row, lane)| (u64::from(row.number()), u64::from(**lane)) == (rows[at], lanes[at]));
         assert_eq!(counts[at], u64::try_from(of_strip.count()).unwrap());
         parts.push((firsts[at], counts[at]));
     }
@@ -207,7 +209,8 @@ fn a_category_is_read_of_a_file_that_holds_no_other() {
 
     assert!(layout.is_whole);
 
-    // What is there of the structure tells where the rest of it may be, and is never taken for all of it.
+    // What is there of the structure tells where the rest of it may be, and is never taken for all
+    // of it.
     let (mut parts, mut step) = (Vec::new(), 16_384);
     parts.push(0..step);
     loop {
@@ -228,16 +231,10 @@ fn a_category_is_read_of_a_file_that_holds_no_other() {
     let held: u64 = parts.iter().map(|part| part.end - part.start).sum();
     assert!(held < size / 2, "{held} of {size}");
     let part = filled(&whole, &parts);
-    let needs = Needs {
-        categories: Selection::Only(&[Category::CudaMemset]),
-        ..Needs::EVERYTHING
-    };
+    let needs = Needs::EVERYTHING.only(&[Category::CudaMemset]);
     let read = |path| timeline_file::read_for(path, &ReadLimits::default(), &needs).unwrap();
     assert_eq!(read(part.path()), read(&path));
     // What is not there is missed.
-    let needs = Needs {
-        categories: Selection::Only(&[Category::CudaKernel]),
-        ..needs
-    };
+    let needs = needs.only(&[Category::CudaKernel]);
     timeline_file::read_for(part.path(), &ReadLimits::default(), &needs).unwrap_err();
 }

@@ -6,6 +6,7 @@ use flopwatch_model::{Capture, Category, ColumnId, Events, LossReason, MemoryKin
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, xplane};
 
+use crate::limits::limited;
 use crate::message::{Message, new};
 use crate::nsys::corpus;
 
@@ -128,7 +129,7 @@ fn a_profile_becomes_columns() {
     }
     let copies = &capture.events[&Category::CudaMemcpyH2d];
     assert_eq!(own(copies, 0, ColumnId::Bytes), Some(4096));
-    let row = &capture.rows[usize::try_from(kernels.row[0]).unwrap()];
+    let row = &capture.rows[kernels.row[0].index()];
     assert_eq!(
         (row.track, row.device, row.stream, row.label.as_str()),
         (Track::GpuStream, Some(1), Some(13), "GPU 1 Stream #13(Compute)")
@@ -141,7 +142,7 @@ fn a_profile_becomes_columns() {
     assert_eq!(capture.events[&Category::Annotation].name_of(0), "forward");
     assert_eq!(capture.devices[0].name, "Big GPU");
     let lost: Vec<_> = capture
-        .drops
+        .losses
         .list()
         .into_iter()
         .map(|drop| (drop.reason, drop.what, drop.count))
@@ -165,7 +166,7 @@ fn derived_lines_stand_apart_from_streams() {
     let derived = &capture.events[&Category::Derived];
     assert_eq!((derived.len(), derived.name_of(0)), (1, "fusion.1"));
     assert!(Category::Derived.is_derived() && !Category::Derived.is_gpu_work());
-    let row = &capture.rows[usize::try_from(derived.row[0]).unwrap()];
+    let row = &capture.rows[derived.row[0].index()];
     assert_eq!(
         (row.track, row.stream, row.label.as_str()),
         (Track::Derived, None, "GPU 1 XLA Ops")
@@ -209,7 +210,7 @@ fn an_accelerator_without_streams_has_operations() {
     // Analyses know the line of steps by the end of its label, and a step's number by its name.
     let derived = &capture.events[&Category::Derived];
     let of_step = (0..derived.len()).find(|at| derived.name_of(*at) == "17").unwrap();
-    let row = &capture.rows[usize::try_from(derived.row[of_step]).unwrap()];
+    let row = &capture.rows[derived.row[of_step].index()];
     assert_eq!(
         (row.track, row.device, row.label.as_str()),
         (Track::Derived, Some(3), "/device:TPU:3 Steps")
@@ -248,24 +249,11 @@ fn a_profile_that_is_cut_off_names_the_place() {
 #[test]
 fn limits_end_in_errors_that_name_them() {
     let whole = space("forward");
-    let none = ReadLimits::default();
     for (limits, says) in [
-        (
-            ReadLimits {
-                max_text_bytes: 100,
-                ..none
-            },
-            "100 bytes",
-        ),
-        (ReadLimits { max_events: 3, ..none }, "3 events"),
-        (ReadLimits { max_rows: 1, ..none }, "1 streams and threads"),
-        (
-            ReadLimits {
-                max_string_bytes: 30,
-                ..none
-            },
-            "30 bytes of strings",
-        ),
+        (limited(|of| of.max_text_bytes = 100), "100 bytes"),
+        (limited(|of| of.max_events = 3), "3 events"),
+        (limited(|of| of.max_rows = 1), "1 streams and threads"),
+        (limited(|of| of.max_string_bytes = 30), "30 bytes of strings"),
     ] {
         let error = read_bytes(&whole, &limits).unwrap_err();
         assert!(error.contains("host.xplane.pb") && error.contains(says), "{error}");
@@ -338,7 +326,7 @@ fn work_says_its_program_and_counters_become_series() {
         [0, 1].map(|at| own(kernels, at, ColumnId::ProgramId)),
         [Some(15), Some(0)]
     );
-    let none = u64::from(ColumnId::NOT_SAID);
+    let none = u64::from(ColumnId::UNKNOWN);
     assert_eq!(
         [0, 1].map(|at| own(kernels, at, ColumnId::TheoreticalOccupancy)),
         [Some(375_000), Some(none)]
@@ -367,13 +355,13 @@ fn work_says_its_program_and_counters_become_series() {
         (series.t_ns.as_slice(), series.value.as_slice()),
         (&[1000, 2000][..], &[20.0, 30.0][..])
     );
-    let drops: Vec<_> = capture
-        .drops
+    let losses: Vec<_> = capture
+        .losses
         .list()
         .into_iter()
         .map(|drop| (drop.what, drop.count))
         .collect();
-    assert_eq!(drops, [("samples that are no numbers".to_owned(), 1)]);
+    assert_eq!(losses, [("samples that are no numbers".to_owned(), 1)]);
 }
 
 #[test]
@@ -395,7 +383,7 @@ fn compiled_programs_are_kept_unless_they_may_hold_a_secret() {
     let what = "HLO modules with what looks like a secret";
     assert!(
         capture
-            .drops
+            .losses
             .list()
             .iter()
             .any(|drop| drop.what == what && drop.count == 1)

@@ -1,5 +1,5 @@
-//! The catalogue as a Python stub: a class per result, the parameters of each analysis, and what calls of `analyze` give. The words of profilers stand
-//! there too.
+//! The catalogue as a Python stub: a class per result, the parameters of each analysis, and what
+//! calls of `analyze` give. The words of profilers stand there too.
 
 mod calls;
 mod text;
@@ -28,10 +28,12 @@ from .capture import Capture, Result
 /// The alias of the words of profilers.
 const PROFILER: &str = "Profiler";
 
-/// What a class of the package's own `Result` has: fields of these names are found by `Result.to_dict` alone, or are the same.
+/// What a class of the package's own `Result` has: fields of these names are found by
+/// `Result.to_dict` alone, or are the same.
 const OWN: [&str; 5] = ["analysis", "keys", "table", "to_dict", "verdict"];
 
-/// Names that cannot be a field's in a class: Python's keywords, and types that are named behind it.
+/// Names that cannot be a field's in a class: Python's keywords, and types that are named behind
+/// it.
 const RESERVED: [&str; 18] = [
     "as", "bool", "class", "def", "del", "dict", "float", "for", "from", "global", "if", "import", "in", "int", "is",
     "list", "str", "with",
@@ -132,7 +134,8 @@ fn literal(value: &Value) -> Option<String> {
 fn result_of(definition: &Definition, name: &str, schema: &Value) -> Result<String, TypesError> {
     let mut fields = fields_of(name, schema)?;
     fields.retain(|field| !OWN.contains(&field.name.as_str()));
-    // Whoever asks for an attribute that is not there gets an error at run time; there is no type for that.
+    // Whoever asks for an attribute that is not there gets an error at run time; there is no type
+    // for that.
     for field in &mut fields {
         field.is_required = true;
     }

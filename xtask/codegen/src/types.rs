@@ -13,9 +13,9 @@ pub enum TypesError {
     /// A schema is of a kind that is not translated.
     #[error("the type of {place} cannot be told: {schema}")]
     Untold {
-        /// Where it is.
+        /// Type, or field of a type, that the schema describes.
         place: String,
-        /// What it is.
+        /// JSON of the schema.
         schema: String,
     },
 }
@@ -64,8 +64,8 @@ pub(crate) struct Declaration {
 pub(crate) struct Types(BTreeMap<String, Value>);
 
 impl Types {
-    /// Adds a root schema and its definitions; gives the root's name, which is `name` where it has no title.
-    pub(crate) fn add(&mut self, root: &Value, name: &str) -> Result<String, TypesError> {
+    /// Adds a root schema, which is called `name` where it has no title, and its definitions.
+    pub(crate) fn add(&mut self, root: &Value, name: &str) -> Result<(), TypesError> {
         let name = root.get("title").and_then(Value::as_str).unwrap_or(name).to_owned();
         self.add_definitions(root)?;
         let mut own = root.clone();
@@ -74,8 +74,7 @@ impl Types {
                 own.remove(key);
             }
         }
-        self.declare(name.clone(), own)?;
-        Ok(name)
+        self.declare(name, own)
     }
 
     /// Adds the definitions of a root schema.

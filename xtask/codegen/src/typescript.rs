@@ -1,9 +1,14 @@
-//! The catalogue as TypeScript, for the viewer: a type per result, the entries with their parameters and columns, the summary's tables.
+//! The catalogue as TypeScript, for the viewer: its entries with their parameters, the types of
+//! what the viewer reads, the summary's tables, the signs of a file that was cut.
+//!
+//! The viewer reads the pages of results, and [`RESULTS`] as they are. The types of other results,
+//! which nothing of it imports, are not written.
 
 use flopwatch_analysis::catalogue::CATALOGUE;
-use flopwatch_analysis::{Definition, Group, InputCount, ResultType};
+use flopwatch_analysis::{Definition, Group, InputCount, ResultType, Subject};
+use flopwatch_model::{Category, Loss};
 use flopwatch_report::page::Document;
-use flopwatch_summary::TABLES;
+use flopwatch_summary::{NAME, TABLES};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,6 +17,9 @@ use crate::types::{Declaration, Field, Type, Types, TypesError};
 const HEAD: &str = "\
 // Written by `cargo xtask codegen` from the catalogue of analyses; a test fails when it drifts.
 ";
+
+/// Results that the viewer reads as they are.
+const RESULTS: [&str; 4] = [NAME, "advice", "gpu-time", "iterations"];
 
 /// Why there is no text.
 #[derive(Debug, thiserror::Error)]
@@ -28,8 +36,10 @@ pub enum TypescriptError {
 #[derive(Serialize)]
 struct Entry {
     name: &'static str,
+    title: &'static str,
     about: &'static str,
     group: Group,
+    subject: EntrySubject,
     inputs: InputCount,
     /// What a file of the result is called.
     file_name: String,
@@ -39,10 +49,21 @@ struct Entry {
     parameters: Value,
 }
 
+/// What a capture has to hold one of, so that the analysis has something to tell of it.
+#[derive(Serialize)]
+struct EntrySubject {
+    /// Names of categories; null are all.
+    categories: Option<Vec<&'static str>>,
+    /// Names of parts beside the events.
+    parts: Vec<&'static str>,
+    /// The same for people.
+    words: String,
+}
+
 #[derive(Serialize)]
 struct GroupEntry {
     name: &'static str,
-    title: &'static str,
+    question: &'static str,
 }
 
 #[derive(Serialize)]
@@ -55,12 +76,9 @@ struct SummaryTable {
 /// The module that `web/src/generated/catalogue.ts` holds.
 pub fn typescript() -> Result<String, TypescriptError> {
     let mut types = Types::default();
-    let mut results = String::new();
-    for definition in CATALOGUE {
+    for definition in CATALOGUE.iter().filter(|definition| RESULTS.contains(&definition.name)) {
         if let Some(schema) = definition.result_schema() {
-            let name = types.add(schema.as_value(), definition.name)?;
-            let line = format!("  readonly \"{}\": {name};\n", definition.name);
-            results.push_str(&line);
+            types.add(schema.as_value(), definition.name)?;
         }
     }
     types.add(&Document::json_schema(), "page")?;
@@ -68,18 +86,15 @@ pub fn typescript() -> Result<String, TypescriptError> {
     for (name, declaration) in types.declarations()? {
         text.push_str(&declared(name, &declaration));
     }
-    text.push_str("\n/** The type of each analysis's result. */\nexport interface Results {\n");
-    text.push_str(&results);
-    text.push_str("}\n");
     let entries: Vec<Entry> = CATALOGUE.iter().map(|definition| entry(definition)).collect();
     let tables = TABLES.map(|table| SummaryTable {
         field: table.field,
         title: table.title,
         categories: table.categories.iter().map(|category| category.name()).collect(),
     });
-    let groups = Group::ALL.map(|group| GroupEntry {
+    let groups = Group::ALL.iter().map(|group| GroupEntry {
         name: group.name(),
-        title: group.title(),
+        question: group.question(),
     });
     let constants = [
         (
@@ -89,13 +104,18 @@ pub fn typescript() -> Result<String, TypescriptError> {
         ),
         (
             "GROUPS",
-            "What analyses are about, in the order of lists.",
-            serde_json::to_string_pretty(&groups)?,
+            "The questions that analyses answer, in the order of lists.",
+            serde_json::to_string_pretty(&groups.collect::<Vec<_>>())?,
         ),
         (
             "SUMMARY_TABLES",
             "The tables of a summary, in published order.",
             serde_json::to_string_pretty(&tables)?,
+        ),
+        (
+            "CUT",
+            "What a file that ends before its end is said to lack.",
+            serde_json::to_string_pretty(&Loss::CUT)?,
         ),
     ];
     for (name, about, value) in constants {
@@ -108,12 +128,26 @@ pub fn typescript() -> Result<String, TypescriptError> {
 fn entry(definition: &Definition) -> Entry {
     Entry {
         name: definition.name,
+        title: definition.title,
         about: definition.about,
         group: definition.group,
+        subject: EntrySubject::of(definition),
         inputs: definition.inputs,
         file_name: definition.file_name(),
         page: matches!(definition.result, ResultType::Json { .. }),
         parameters: Value::Object(definition.parameter_schemas()),
+    }
+}
+
+impl EntrySubject {
+    fn of(definition: &Definition) -> Self {
+        let subject = Subject::of(definition);
+        let names = |categories: &Vec<Category>| categories.iter().map(|category| category.name()).collect();
+        Self {
+            categories: subject.categories.as_ref().map(names),
+            parts: subject.parts.iter().map(|part| part.name()).collect(),
+            words: subject.words(),
+        }
     }
 }
 

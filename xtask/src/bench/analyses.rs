@@ -7,7 +7,7 @@ use flopwatch_toolchain::progress::say;
 use flopwatch_toolchain::wheel::Requirements;
 use std::path::Path;
 
-/// Its name on the command line.
+/// Name of the bench on the command line.
 pub(super) const NAME: &str = "analyses";
 
 const EVENTS: &str = "10000000";

@@ -1,4 +1,5 @@
-//! A capture from the profiler's export to the timeline file: one of a usual size, and one in which the fixed cost of HDF5's structure vanishes.
+//! A capture from the profiler's export to the timeline file: one of a usual size, and one in which
+//! the fixed cost of HDF5's structure vanishes.
 
 use super::{Bench, Figures, Rival, Source, Verdict, speed};
 use flopwatch_toolchain::wheel::Requirements;

@@ -7,7 +7,7 @@ use flopwatch_toolchain::progress::say;
 use flopwatch_toolchain::project;
 use std::path::{Path, PathBuf};
 
-/// Its name on the command line.
+/// Name of the bench on the command line.
 pub(super) const NAME: &str = "corpus";
 
 /// How the names of files end that are read.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::time::Duration;
 
 /// Longest run of a side: some rivals take minutes.
-const LONGEST: Duration = Duration::from_mins(40);
+const RUN_TIMEOUT: Duration = Duration::from_mins(40);
 
 /// The fastest run of a side, and the largest peak of memory of its runs.
 #[derive(Debug, Clone)]
@@ -34,7 +34,7 @@ impl Figures {
 
 /// Runs a side once.
 pub(super) fn measure(what: &str, run: Run) -> Result<Figures> {
-    let line = run.deadline(LONGEST).output()?;
+    let line = run.deadline(RUN_TIMEOUT).output()?;
     let counts: Value = serde_json::from_str(line.trim()).with_context(|| format!("{what} said {line:?}"))?;
     let seconds = counts.get("seconds").and_then(Value::as_f64).context("no time")?;
     let cpu_seconds = counts.get("cpu_seconds").and_then(Value::as_f64).context("no time")?;
@@ -75,7 +75,8 @@ pub(super) struct Spread {
     pub(super) most: f64,
 }
 
-/// How many times as much a side took as ours, round by round: of what changed between two rounds, both sides of one had the same.
+/// How many times as much a side took as ours, round by round: of what changed between two rounds,
+/// both sides of one had the same.
 pub(super) fn ratios(side: &[f64], ours: &[f64]) -> Spread {
     let ratios: Vec<f64> = side.iter().zip(ours).map(|(side, ours)| side / ours).collect();
     spread(&ratios)

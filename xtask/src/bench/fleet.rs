@@ -5,7 +5,7 @@ use anyhow::Result;
 use clap::Args;
 use flopwatch_toolchain::cache::Cache;
 
-/// How large it is.
+/// Size of the simulated fleet.
 #[derive(Debug, Args)]
 pub(crate) struct FleetOptions {
     /// Nodes, and as many sessions of ten captures each.
@@ -13,7 +13,8 @@ pub(crate) struct FleetOptions {
     nodes: u32,
 }
 
-/// Runs the test that tells what a fleet costs, in the local cluster, which is brought up where it is not and stays. A missed budget fails it.
+/// Runs the test that tells what a fleet costs, in the local cluster, which is brought up where it
+/// is not and stays. A missed budget fails it.
 pub(crate) fn run(cache: &Cache, options: &FleetOptions) -> Result<()> {
     let nodes = ("FLOPWATCH_FLEET_NODES", options.nodes.to_string());
     in_cluster::tell(cache, "fleet", nodes, "scale::")

@@ -1,4 +1,5 @@
-//! What an agent costs that has nothing to do.
+//! `cargo xtask bench idle`: measures the processor time and the memory of an agent that has no
+//! capture to make, and compares them with their budgets.
 
 use super::load;
 use crate::setup;
@@ -12,13 +13,14 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// Cargo package and program of the agent.
 const AGENT: &str = "flopwatch-agent";
-/// Most percent of a core.
-const CORE: f64 = 0.2;
-/// Most memory in bytes.
-const MEMORY: u64 = 25_000_000;
-/// Time that the program takes beside what it measures.
-const BESIDE: Duration = Duration::from_mins(2);
+/// Budget of processor time, in percent of a core.
+const MAX_CORE_PERCENT: f64 = 0.2;
+/// Budget of memory that is the agent's alone, in bytes.
+const MAX_ANONYMOUS_BYTES: u64 = 25_000_000;
+/// Time that the benchmark may take beside the seconds that it measures.
+const EXTRA_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// How it is measured.
 #[derive(Debug, Args)]
@@ -40,7 +42,8 @@ pub(crate) struct IdleOptions {
     strict: bool,
 }
 
-/// Builds what is measured, and measures it.
+/// Builds the agent and its benchmark, runs the benchmark and prints its figures. Fails where a
+/// budget is missed and `--strict` is given.
 pub(crate) fn run(cache: &Cache, options: &IdleOptions) -> Result<()> {
     step("setting up", || setup::basic(cache))?;
     let library = step("building the tests' NVML", || {
@@ -55,19 +58,19 @@ pub(crate) fn run(cache: &Cache, options: &IdleOptions) -> Result<()> {
     };
     let bench = || -> Result<Run> {
         let run = project::cargo()?.env("FLOPWATCH_FAKE_NVML_LIBRARY", &library);
-        // It starts the agent and waits.
+        // The benchmark starts the agent and waits: it need not be optimized itself.
         Ok(run.args(["bench", "--quiet", "--profile", "dev", "-p", AGENT, "--bench", "idle"]))
     };
-    step("building what watches it", || bench()?.arg("--no-run").quiet())?;
-    let numbers = [options.seconds, options.containers, options.gpus].map(|number| number.to_string());
-    let run = bench()?.arg("--").arg(&program).args(numbers);
-    let said = run
-        .deadline(Duration::from_secs(options.seconds.into()) + BESIDE)
+    step("building the benchmark", || bench()?.arg("--no-run").quiet())?;
+    let sizes = [options.seconds, options.containers, options.gpus].map(|size| size.to_string());
+    let run = bench()?.arg("--").arg(&program).args(sizes);
+    let output = run
+        .deadline(Duration::from_secs(options.seconds.into()) + EXTRA_TIMEOUT)
         .output()?;
-    let line = said.lines().find(|line| line.starts_with('{'));
-    let found: Value = serde_json::from_str(line.with_context(|| format!("no figures in {said:?}"))?)?;
-    let number = |of: &Value, name: &str| of.get(name).and_then(Value::as_f64).context("a figure is missing");
-    let bytes = |name: &str| found.get(name).and_then(Value::as_u64).context("a figure is missing");
+    let line = output.lines().find(|line| line.starts_with('{'));
+    let figures: Value = serde_json::from_str(line.with_context(|| format!("no figures in {output:?}"))?)?;
+    let number = |object: &Value, name: &str| object.get(name).and_then(Value::as_f64).context("a figure is missing");
+    let integer = |name: &str| figures.get(name).and_then(Value::as_u64).context("a figure is missing");
     say(format_args!(
         "an idle agent on a node with {} containers and {} GPUs, {} s ({})",
         options.containers,
@@ -75,33 +78,40 @@ pub(crate) fn run(cache: &Cache, options: &IdleOptions) -> Result<()> {
         options.seconds,
         load()
     ));
-    for (thread, of) in found.get("threads").and_then(Value::as_object).context("no threads")? {
+    for (thread, costs) in figures
+        .get("threads")
+        .and_then(Value::as_object)
+        .context("no threads")?
+    {
         say(format_args!(
             "  {thread:<16} {:.3} % of a core, {:.2} wake-ups a second",
-            number(of, "percent")?,
-            number(of, "wakes_per_second")?
+            number(costs, "percent")?,
+            number(costs, "wakes_per_second")?
         ));
     }
     let verdict = |met: bool| if met { "met" } else { "MISSED" };
-    let (percent, anonymous) = (number(&found, "percent")?, bytes("anonymous_bytes")?);
-    let (cheap, small) = (percent <= CORE, anonymous <= MEMORY);
+    let (percent, anonymous_bytes) = (number(&figures, "percent")?, integer("anonymous_bytes")?);
+    let meets_core_budget = percent <= MAX_CORE_PERCENT;
+    let meets_memory_budget = anonymous_bytes <= MAX_ANONYMOUS_BYTES;
     say(format_args!(
-        "  all: {percent:.3} % of a core (budget {CORE} %: {}), {:.2} wake-ups a second, {} calls of the API server",
-        verdict(cheap),
-        number(&found, "wakes_per_second")?,
-        bytes("calls")?
+        "  all: {percent:.3} % of a core (budget {MAX_CORE_PERCENT} %: {}), {:.2} wake-ups a second, {} calls of the API server",
+        verdict(meets_core_budget),
+        number(&figures, "wakes_per_second")?,
+        integer("calls")?
     ));
-    let megabytes = |bytes: u64| bytes / 100_000;
-    let told = |bytes: u64| format!("{}.{} MB", megabytes(bytes) / 10, megabytes(bytes) % 10);
+    let in_megabytes = |bytes: u64| {
+        let tenths = bytes / 100_000;
+        format!("{}.{} MB", tenths / 10, tenths % 10)
+    };
     say(format_args!(
         "  its own memory: {} (budget {} MB: {}); with its program's pages {}, at most {}",
-        told(anonymous),
-        MEMORY / 1_000_000,
-        verdict(small),
-        told(bytes("resident_bytes")?),
-        told(bytes("peak_bytes")?)
+        in_megabytes(anonymous_bytes),
+        MAX_ANONYMOUS_BYTES / 1_000_000,
+        verdict(meets_memory_budget),
+        in_megabytes(integer("resident_bytes")?),
+        in_megabytes(integer("peak_bytes")?)
     ));
-    if options.strict && !(cheap && small) {
+    if options.strict && !(meets_core_budget && meets_memory_budget) {
         bail!("an idle agent misses a budget");
     }
     Ok(())

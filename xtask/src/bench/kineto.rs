@@ -9,7 +9,7 @@ pub(super) fn beside_orjson() -> Bench {
     of("kineto", "1 GB of Kineto JSON to columns, beside orjson", INPUT)
 }
 
-/// The same of a small one, for the short form.
+/// The bench of [`beside_orjson`] with a small trace, for the short form.
 pub(super) fn small() -> Bench {
     of(
         "kineto-small",

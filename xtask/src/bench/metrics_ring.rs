@@ -16,14 +16,15 @@ const CORE: f64 = 0.5;
 /// Longest pause between two rounds in ms.
 const GAP: u64 = 200;
 /// Longest time without the ring.
-const BASELINE: Duration = Duration::from_mins(5);
+const MAX_BASELINE_DURATION: Duration = Duration::from_mins(5);
 /// Time that the program takes beside what it measures.
-const BESIDE: Duration = Duration::from_mins(2);
+const EXTRA_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// How it is measured.
 #[derive(Debug, Args)]
 pub(crate) struct MetricsRingOptions {
-    /// Seconds with the ring, after a third of them, five minutes at most, without; 3600 are an hour.
+    /// Seconds with the ring, after a third of them, five minutes at most, without; 3600 are an
+    /// hour.
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(3..=86_400))]
     seconds: u32,
     /// Containers that run, eight of them on GPUs of their own.
@@ -49,7 +50,7 @@ pub(crate) fn run(cache: &Cache, options: &MetricsRingOptions) -> Result<()> {
     let run = bench()?
         .arg("--")
         .args([options.seconds, options.containers].map(|number| number.to_string()));
-    let said = run.deadline(time + BASELINE + BESIDE).output()?;
+    let said = run.deadline(time + MAX_BASELINE_DURATION + EXTRA_TIMEOUT).output()?;
     let line = said.lines().find(|line| line.starts_with('{'));
     let found: Value = serde_json::from_str(line.with_context(|| format!("no figures in {said:?}"))?)?;
     let figure = |name: &str| found.get(name).and_then(Value::as_u64).context("a figure is missing");

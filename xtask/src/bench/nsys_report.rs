@@ -1,4 +1,5 @@
-//! A report of Nsight Systems that is recorded here, beside an export of it by nsys and our reading of that.
+//! A report of Nsight Systems that is recorded here, beside an export of it by nsys and our reading
+//! of that.
 
 use super::recorder::{ranges_program, recording_ranges};
 use super::{Figures, Verdict, agree, best, hold, measure, speed, tell};
@@ -9,7 +10,7 @@ use flopwatch_toolchain::nsys::{self, Nsys};
 use flopwatch_toolchain::progress::{say, step};
 use std::path::{Path, PathBuf};
 
-/// Its name on the command line.
+/// Name of the bench on the command line.
 pub(super) const NAME: &str = "nsys-report";
 
 /// NVTX ranges of the report.

@@ -1,4 +1,5 @@
-//! What is measured of windows against what real programs count themselves: how near, how surely, and how soon harm is ended.
+//! What is measured of windows against what real programs count themselves: how near, how surely,
+//! and how soon harm is ended.
 
 use super::load;
 use crate::setup;
@@ -16,14 +17,15 @@ const WORKLOAD: &str = "flopwatch-sample-workload";
 /// Kinds of windows, where those without harm are counted twice, as so many are run.
 const KINDS: u32 = 6;
 /// Longest course: a minute before the window, its ends, and ten seconds after it.
-const AROUND: Duration = Duration::from_secs(75);
+const MAX_COURSE_DURATION: Duration = Duration::from_secs(75);
 /// Time that the program takes beside what it measures.
-const BESIDE: Duration = Duration::from_mins(2);
+const EXTRA_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// How it is measured.
+/// Options of the measurement of the overhead verdicts.
 #[derive(Debug, Args)]
 pub(crate) struct OverheadOptions {
-    /// Windows of each kind: harm of 2, 5 and 20 %, and a load that changes; twice as many without harm.
+    /// Windows of each kind: harm of 2, 5 and 20 %, and a load that changes; twice as many without
+    /// harm.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(4..=10_000))]
     windows: u32,
     /// Length of a window in seconds.
@@ -68,7 +70,7 @@ impl Case<'_> {
     }
 }
 
-/// Builds what is measured, and measures it.
+/// Builds the measuring program, runs all windows and prints the table.
 pub(crate) fn run(cache: &Cache, options: &OverheadOptions) -> Result<()> {
     step("setting up", || setup::basic(cache))?;
     let built = step("building the sample workload", || project::build_binaries(&[WORKLOAD]))?;
@@ -85,13 +87,13 @@ pub(crate) fn run(cache: &Cache, options: &OverheadOptions) -> Result<()> {
         programs,
         variation,
     } = *options;
-    let each = AROUND + Duration::from_secs(seconds.into());
+    let each = MAX_COURSE_DURATION + Duration::from_secs(seconds.into());
     // The first windows are spread over a course.
     let time = each * (windows * KINDS).div_ceil(nodes * programs) + each * 2;
     let run = bench()?
         .arg("--")
         .args([windows, seconds, nodes, programs, variation].map(|number| number.to_string()));
-    let said = run.deadline(time + BESIDE).output()?;
+    let said = run.deadline(time + EXTRA_TIMEOUT).output()?;
     let line = said.lines().find(|line| line.starts_with('{'));
     let line = line.with_context(|| format!("no figures in {said:?}"))?;
     say(line);

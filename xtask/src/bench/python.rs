@@ -1,4 +1,5 @@
-//! What the Python package costs as pip installs it: a region beside work of several lengths, and a file as frames of polars beside the engine alone.
+//! What the Python package costs as pip installs it: a region beside work of several lengths, and a
+//! file as frames of polars beside the engine alone.
 
 use super::{Figures, agree, best, build, convert, load, measure};
 use crate::wheel::{self, WheelOptions};
@@ -108,7 +109,8 @@ fn regions(cache: &Cache, rig: &Rig) -> Result<Vec<String>> {
     Ok(missed)
 }
 
-/// An export of ten million events, and the timeline file of it, until they are frames; gives what was missed.
+/// An export of ten million events, and the timeline file of it, until they are frames; gives what
+/// was missed.
 fn frames(cache: &Cache, rig: &Rig, rounds: u32) -> Result<Vec<String>> {
     let engine = step("building the bench program", build)?;
     let python = Requirements::BenchPolars.environment(cache)?.join("bin/python3");

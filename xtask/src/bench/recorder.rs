@@ -1,4 +1,5 @@
-//! What an empty NVTX range costs: with nothing, with the flight recorder, with Nsight Systems, with both.
+//! What an empty NVTX range costs: with nothing, with the flight recorder, with Nsight Systems,
+//! with both.
 
 use super::load;
 use anyhow::{Context as _, Result, bail};
@@ -72,7 +73,8 @@ struct Rig {
     nsys: PathBuf,
 }
 
-/// Builds the program that makes NVTX ranges, in `folder`: its arguments are the number of threads, and of ranges of each.
+/// Builds the program that makes NVTX ranges, in `folder`: its arguments are the number of threads,
+/// and of ranges of each.
 pub(super) fn ranges_program(nsys: &Nsys, folder: &Path) -> Result<PathBuf> {
     let source = project::root()?.join("xtask/src/bench/recorder/ranges.c");
     let program = folder.join("ranges");

@@ -1,6 +1,8 @@
-//! The short form of the benches, which the tests run: a job that takes half as much processor time again, beside its rival's, as when
-//! the ratios were written down fails it. It asks for ratios alone, never for times, for processor time, which other work changes least, and for the median of rounds, since a rival's
-//! fastest run was a third faster than its usual one, and ours of another round was not.
+//! The short form of the benches, which the tests run: a job that takes half as much processor time
+//! again, beside its rival's, as when the ratios were written down fails it. It asks for ratios
+//! alone, never for times, for processor time, which other work changes least, and for the median
+//! of rounds, since a rival's fastest run was a third faster than its usual one, and ours of
+//! another round was not.
 
 use super::{Bench, PROGRAM, Sides, convert, figures, ingest, kineto, transform};
 use anyhow::{Context as _, Result, bail};
@@ -10,7 +12,8 @@ use flopwatch_toolchain::project;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Where the ratios are written down, below the project's root: how many times the processor time of ours the rival takes.
+/// Where the ratios are written down, below the project's root: how many times the processor time
+/// of ours the rival takes.
 const RATIOS: &str = "xtask/src/bench/ratios.json";
 /// Of the ratio that was written down, what must be left.
 const LEFT: f64 = 2.0 / 3.0;
@@ -37,8 +40,8 @@ fn benches() -> [Bench; 4] {
     [convert::usual(), ingest::bench(), transform::bench(), kineto::small()]
 }
 
-/// Compiles what the short form runs as the tests' build has it, which optimizes the engine a little: as good for a comparison with
-/// itself as a release, and there already in a round.
+/// Compiles what the short form runs as the tests' build has it, which optimizes the engine a
+/// little: as good for a comparison with itself as a release, and there already in a round.
 fn compile(cache: &Cache) -> Result<PathBuf> {
     let mut built = project::build_beside_tests(cache, &[PROGRAM])?;
     built.programs.remove(PROGRAM).context("cargo built no bench program")

@@ -8,12 +8,14 @@ use flopwatch_toolchain::cache::Cache;
 /// How it is measured.
 #[derive(Debug, Args)]
 pub(crate) struct StagesOptions {
-    /// Sessions, one after the other; of each stage the least, the median and the most are told, in seconds.
+    /// Sessions, one after the other; of each stage the least, the median and the most are told, in
+    /// seconds.
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=100))]
     rounds: u32,
 }
 
-/// Runs the test that tells the stages, in the local cluster, which is brought up where it is not and stays.
+/// Runs the test that tells the stages, in the local cluster, which is brought up where it is not
+/// and stays.
 pub(crate) fn run(cache: &Cache, options: &StagesOptions) -> Result<()> {
     let rounds = ("FLOPWATCH_STAGES_ROUNDS", options.rounds.to_string());
     in_cluster::tell(cache, "stages", rounds, "stages::")

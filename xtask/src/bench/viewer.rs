@@ -1,4 +1,5 @@
-//! The viewer in a headless Chromium, on a usual capture and on a large one, served by `flopwatch serve`. Graphics are a GPU's where there is one, otherwise software.
+//! The viewer in a headless Chromium, on a usual capture and on a large one, served by
+//! `flopwatch serve`. Graphics are a GPU's where there is one, otherwise software.
 
 use super::load;
 use crate::web;
@@ -137,7 +138,7 @@ const COLD: [Budget; 5] = [
     ),
 ];
 /// Opened once more.
-const AGAIN: [Budget; 4] = [
+const SECOND_OPENING_BUDGETS: [Budget; 4] = [
     asked("opened again: chunks inflated", "againUnpacked", Unit::Plain, 0.0),
     told("opened again: fetched", "againBytesAtFirstPaint", Unit::Kilobytes),
     told("opened again: requests", "againRequestsAtFirstPaint", Unit::Plain),
@@ -275,7 +276,7 @@ fn one(cache: &Cache, program: &Path, file: &File, timeline: &Path, rounds: u32)
         .iter()
         .chain(&PARTS)
         .chain(&COLD)
-        .chain(&AGAIN)
+        .chain(&SECOND_OPENING_BUDGETS)
         .chain(frames)
     {
         let value = least(budget).with_context(|| format!("the figure {:?} is missing", budget.figure))?;

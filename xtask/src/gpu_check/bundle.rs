@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(newest_glibc(b"print('no program')"), (0, 0));
     }
 
-    /// Those that start processes.
+    /// Tests that start processes.
     mod crate_tests {
         use super::*;
 

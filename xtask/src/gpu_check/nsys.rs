@@ -1,4 +1,5 @@
-//! What the graft needs of Nsight Systems: the program and its injection, the importer, and their libraries.
+//! What the graft needs of Nsight Systems: the program and its injection, the importer, and their
+//! libraries.
 
 use super::bundle::Bundle;
 use anyhow::Result;

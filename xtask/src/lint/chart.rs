@@ -19,8 +19,9 @@ const EVERY_RIGHT: [&str; 3] = [
 ];
 /// What a rule of a role may say; the table is made of all of it.
 const OF_RULES: [&str; 5] = ["apiGroups", "resources", "resourceNames", "nonResourceURLs", "verbs"];
-/// Port of liveness and readiness. No policy opens it: a node's own traffic to its pods passes every one of them.
-const PROBES: u64 = 9465;
+/// Port of liveness and readiness. No policy opens it: a node's own traffic to its pods passes
+/// every one of them.
+const PROBES_PORT: u64 = 9465;
 /// The one token that is made: the gateway's own, for one node's agent.
 const OWN_TOKEN: [&str; 4] = [
     "flopwatch-gateway",
@@ -252,7 +253,7 @@ fn security_md_lists_every_capability_of_the_agent_with_its_reason() {
 }
 
 #[test]
-fn m3_nobody_of_ours_creates_pods_or_becomes_another_except_where_a_namespace_opts_in() {
+fn nobody_of_ours_creates_pods_or_becomes_another_except_where_a_namespace_opts_in() {
     let Some(objects) = render(&["store.url=s3://profiles/x"]) else {
         return;
     };
@@ -301,7 +302,7 @@ fn m3_nobody_of_ours_creates_pods_or_becomes_another_except_where_a_namespace_op
 }
 
 #[test]
-fn m3_a_session_that_makes_a_pod_is_admitted_only_where_its_user_and_the_controller_may() {
+fn a_session_that_makes_a_pod_is_admitted_only_where_its_user_and_the_controller_may() {
     let Some(objects) = render(&[]) else { return };
     let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-pod-template");
     let validations = policy["spec"]["validations"].as_array().unwrap();
@@ -407,7 +408,7 @@ fn the_gateway_makes_sessions_of_alerts_and_no_others() {
 }
 
 #[test]
-fn n6_agents_have_a_key_of_their_own_for_the_object_store_where_there_is_one() {
+fn agents_have_a_key_of_their_own_for_the_object_store_where_there_is_one() {
     let keys = |of_agents: &str| {
         let of_agents = format!("store.agentSecretName={of_agents}");
         let objects = render(&["store.url=s3://profiles/x", "store.secretName=whole", &of_agents])?;
@@ -426,7 +427,7 @@ fn n6_agents_have_a_key_of_their_own_for_the_object_store_where_there_is_one() {
 }
 
 #[test]
-fn n12_an_agent_writes_one_kind_of_event_and_in_the_name_of_its_own_node() {
+fn an_agent_writes_one_kind_of_event_and_in_the_name_of_its_own_node() {
     let Some(objects) = render(&[]) else { return };
     let policy = named(&objects, "ValidatingAdmissionPolicy", "flopwatch-agent-events");
     let binding = named(&objects, "ValidatingAdmissionPolicyBinding", "flopwatch-agent-events");
@@ -519,7 +520,7 @@ fn every_pod_of_the_chart_has_one_network_policy_which_opens_its_ports_and_no_ot
         assert_eq!(policies.len(), 1, "{name}");
         assert_eq!(policies[0]["spec"]["policyTypes"], json!(["Ingress"]), "{name}");
         let opened: BTreeSet<u64> = opened(policies[0], "ingress", "from").into_keys().collect();
-        let asked_by_the_kubelet_alone = BTreeSet::from([PROBES]).intersection(&ports).copied().collect();
+        let asked_by_the_kubelet_alone = BTreeSet::from([PROBES_PORT]).intersection(&ports).copied().collect();
         assert_eq!(&opened | &asked_by_the_kubelet_alone, ports, "{name}");
         assert!(opened.is_disjoint(&asked_by_the_kubelet_alone), "{name}");
     }

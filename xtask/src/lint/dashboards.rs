@@ -1,4 +1,5 @@
-//! The chart's dashboards and rules, checked against the series that the programs export and by Prometheus' own tool.
+//! The chart's dashboards and rules, checked against the series that the programs export and by
+//! Prometheus' own tool.
 
 use flopwatch_toolchain::command::{Run, find_program};
 use flopwatch_toolchain::project;
@@ -165,7 +166,7 @@ fn counters_are_asked_for_their_increase_and_gauges_are_not() {
     }
 }
 
-/// Those that start promtool.
+/// Tests that start promtool.
 mod crate_tests {
     use super::*;
 

@@ -1,4 +1,5 @@
-//! Licences, sources and known vulnerabilities of the crates, by cargo-deny; and which of them the first command of the README compiles.
+//! Licences, sources and known vulnerabilities of the crates, by cargo-deny; and which of them the
+//! first command of the README compiles.
 
 use crate::demo;
 use anyhow::{Context as _, Result, bail};
@@ -11,8 +12,9 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// What a recording on one machine does without: clients of Kubernetes and of object stores, TLS, Parquet, an allocator for programs that run
-/// for months. Each costs whoever tries Flopwatch out seconds.
+/// What a recording on one machine does without: clients of Kubernetes and of object stores, TLS,
+/// Parquet, an allocator for programs that run for months. Each costs whoever tries Flopwatch out
+/// seconds.
 const NOT_IN_THE_DEMO: [&str; 12] = [
     "flopwatch-fleet",
     "flopwatch-overhead",
@@ -30,7 +32,7 @@ const NOT_IN_THE_DEMO: [&str; 12] = [
 /// Built from its crate and its own lock file: PyPI's wheel is of 2023, and Debian has none.
 const VERSION: &str = "0.20.2";
 /// The advisories are a git repository, which not every machine reaches.
-const FETCH: Duration = Duration::from_mins(2);
+const FETCH_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// cargo-deny of the pinned version, built when the cache lacks it.
 fn program(cache: &Cache) -> Result<PathBuf> {
@@ -52,7 +54,8 @@ fn program(cache: &Cache) -> Result<PathBuf> {
             .arg(folder)
             .arg("cargo-deny")
             .env("CARGO_TARGET_DIR", &target)
-            // It runs for seconds: what its compiler saves is worth more than what its optimiser would.
+            // It runs for seconds: what its compiler saves is worth more than what its optimiser
+            // would.
             .env("CARGO_PROFILE_DEV_DEBUG", "false")
             .env("CARGO_PROFILE_DEV_INCREMENTAL", "false")
             .patiently()
@@ -77,9 +80,10 @@ pub(super) fn check(cache: &Cache) -> Result<()> {
         .quiet()
 }
 
-/// Known vulnerabilities and withdrawn versions. Where the database cannot be had, says that nothing was looked up.
+/// Known vulnerabilities and withdrawn versions. Where the database cannot be had, says that
+/// nothing was looked up.
 pub(super) fn advisories(cache: &Cache) -> Result<()> {
-    if let Err(error) = run(cache)?.args(["fetch", "db"]).deadline(FETCH).quiet() {
+    if let Err(error) = run(cache)?.args(["fetch", "db"]).deadline(FETCH_TIMEOUT).quiet() {
         say(format_args!(
             "advisories: NOT CHECKED, the database cannot be fetched from here: {error:#}"
         ));
@@ -90,8 +94,8 @@ pub(super) fn advisories(cache: &Cache) -> Result<()> {
         .quiet()
 }
 
-/// Fails when the demo compiles what it does without, and when it does not compile: the tests' build
-/// has the features that it leaves out.
+/// Fails when the demo compiles what it does without, and when it does not compile: the tests'
+/// build has the features that it leaves out.
 pub(super) fn demo() -> Result<()> {
     let compiled = project::crates_of(&demo::PROGRAMS)?;
     let found = needless(&compiled);

@@ -5,7 +5,8 @@ use flopwatch_toolchain::cache::Cache;
 use flopwatch_toolchain::project;
 use std::path::PathBuf;
 
-/// Documents the libraries, with what was compiled for the tests, and this program; fails when there is something wrong.
+/// Documents the libraries, with what was compiled for the tests, and this program; fails when
+/// there is something wrong.
 pub(super) fn check(cache: &Cache) -> Result<()> {
     let shim = shim()?;
     project::cargo()?

@@ -1,14 +1,12 @@
 //! Relative links between the Markdown pages: the file is there, and so is the heading.
 
+use super::PAGE_FOLDERS;
 use anyhow::{Context as _, Result, bail};
 use flopwatch_toolchain::project;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
-
-/// The folders that hold pages, from the repository's root.
-const FOLDERS: [&str; 2] = ["", "docs"];
 
 /// Fails on a link that leads nowhere.
 pub(super) fn check() -> Result<()> {
@@ -24,7 +22,7 @@ pub(super) fn check() -> Result<()> {
 /// Every page by its path from the root.
 fn pages(root: &Path) -> Result<BTreeMap<PathBuf, Page>> {
     let mut pages = BTreeMap::new();
-    for folder in FOLDERS {
+    for folder in PAGE_FOLDERS {
         let path = root.join(folder);
         for entry in fs::read_dir(&path).with_context(|| format!("cannot list {}", path.display()))? {
             let name = PathBuf::from(entry?.file_name());
@@ -94,7 +92,8 @@ fn anchor(heading: &str) -> String {
         .collect()
 }
 
-/// One line for each link to a file that is not there or to a heading that its page lacks. Links to the web are not followed.
+/// One line for each link to a file that is not there or to a heading that its page lacks. Links to
+/// the web are not followed.
 fn broken(pages: &BTreeMap<PathBuf, Page>, exists: impl Fn(&Path) -> bool) -> Vec<String> {
     let mut broken = Vec::new();
     for (path, page) in pages {

@@ -7,7 +7,8 @@ use std::fs;
 
 const FILE: &str = "web/package-lock.json";
 
-/// Fails on a package that npm would take whatever it holds, and on one that is tied to the registry of one machine.
+/// Fails on a package that npm would take whatever it holds, and on one that is tied to the
+/// registry of one machine.
 pub(super) fn check() -> Result<()> {
     let text = fs::read_to_string(project::root()?.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
     let loose = loose(&text).with_context(|| format!("{FILE} is no lock file of npm 7 or newer"))?;
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m8_every_package_of_the_viewer_is_locked_with_its_integrity() {
+    fn every_package_of_the_viewer_is_locked_with_its_integrity() {
         check().unwrap();
         let text = fs::read_to_string(project::root().unwrap().join(FILE)).unwrap();
         assert!(
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn m8_a_package_without_integrity_or_with_an_address_is_named() {
+    fn a_package_without_integrity_or_with_an_address_is_named() {
         let lock = r#"{"packages":{"":{"name":"viewer"},
             "node_modules/a":{"version":"1","integrity":"sha512-AA=="},
             "node_modules/b":{"version":"1"},

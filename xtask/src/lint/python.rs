@@ -1,4 +1,4 @@
-//! The Python package: form, lints, types.
+//! Lints of the Python package: format, ruff's rules, mypy's types.
 
 use anyhow::Result;
 use flopwatch_toolchain::cache::Cache;
@@ -14,7 +14,8 @@ pub(super) fn check(cache: &Cache) -> Result<()> {
     };
     run("ruff", &["format", "--check", "--quiet", "--no-cache", "."])?;
     run("ruff", &["check", "--quiet", "--no-cache", "."])?;
-    // A script names the interpreter of where it was installed, which was another folder. Nothing is kept in the tree.
+    // A script names the interpreter of where it was installed, which was another folder. Nothing
+    // is kept in the tree.
     run(
         "python3",
         &["-m", "mypy", "--cache-dir=/dev/null", "flopwatch", "tests/typed.py"],

@@ -1,4 +1,5 @@
-//! What a change can reach: the packages whose tests may tell of it, the viewer, the system's tests.
+//! What a change can reach: the packages whose tests may tell of it, the viewer, the system's
+//! tests.
 
 use super::need::Needs;
 use anyhow::{Context as _, Result};
@@ -19,11 +20,11 @@ const VIEWER: (&str, &str) = ("web/", "web/embed/");
 /// A package of the workspace.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Package {
-    /// Its folder, below the workspace's.
+    /// Folder of the package, below the workspace's.
     folder: String,
     /// The workspace's packages that its code is made with.
     uses: BTreeSet<String>,
-    /// Those that its tests alone are made with.
+    /// The workspace's packages that its tests alone are made with.
     tests_use: BTreeSet<String>,
 }
 
@@ -97,7 +98,8 @@ impl Workspace {
             .map(|(name, _)| name.as_str())
     }
 
-    /// What a change of these files reaches. `naming` gives the files of the workspace that name a file which is of no package.
+    /// What a change of these files reaches. `naming` gives the files of the workspace that name a
+    /// file which is of no package.
     pub(crate) fn reach(&self, files: &[String], naming: impl Fn(&str) -> Vec<String>) -> Reach {
         let mut reach = Reach::default();
         let mut changed = BTreeSet::new();
@@ -194,7 +196,8 @@ fn naming(file: &str) -> Vec<String> {
     names.into_iter().find(|files| !files.is_empty()).unwrap_or_default()
 }
 
-/// The modules of the system's tests whose text names one of the packages, as filters of their program.
+/// The modules of the system's tests whose text names one of the packages, as filters of their
+/// program.
 fn modules(folder: &Path, packages: &BTreeSet<&str>) -> Result<BTreeSet<String>> {
     if packages.contains(SYSTEM.0) {
         return Ok(BTreeSet::from([String::new()]));
@@ -235,7 +238,8 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
 
-    /// `agent` is made with `trace`, which is made with `model`; the tests of `cli` alone are made with `trace`.
+    /// `agent` is made with `trace`, which is made with `model`; the tests of `cli` alone are made
+    /// with `trace`.
     fn workspace() -> Workspace {
         let metadata = r#"{"packages":[
             {"name":"model","manifest_path":"/w/model/Cargo.toml","dependencies":[{"name":"serde","kind":null}]},

@@ -61,7 +61,8 @@ impl Ledger {
         self.rounds.iter().filter(|round| round.again.contains(test)).count()
     }
 
-    /// Tests that needed a second try in the last round, and too often before: a fault that nobody looked for.
+    /// Tests that needed a second try in the last round, and too often before: a fault that nobody
+    /// looked for.
     pub(crate) fn unreliable(&self) -> Vec<&str> {
         let last = self.rounds.last().into_iter().flat_map(|round| &round.again);
         last.map(String::as_str)
@@ -96,7 +97,8 @@ impl Ledger {
     }
 }
 
-/// The median of at least [`MIN_ROUNDS`] numbers: the mean of both in the middle where their count is even.
+/// The median of at least [`MIN_ROUNDS`] numbers: the mean of both in the middle where their count
+/// is even.
 fn median(mut numbers: Vec<f64>) -> Option<f64> {
     if numbers.len() < MIN_ROUNDS {
         return None;

@@ -8,6 +8,7 @@
 //! alone = true              # nothing else may run beside it
 //! patient = true            # it holds nothing to a time, so it may run behind the system's tests
 //! threads = 8               # how many of its tests run at once, where the machine does not decide
+//! seconds = 200             # what it takes on two processors, until a round has measured it
 //! ```
 //!
 //! A program without a table keeps the processor busy, shares nothing and runs beside others.
@@ -16,6 +17,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The key of a package's declarations in `cargo metadata`.
 const KEY: &str = "tests";
@@ -49,10 +51,14 @@ pub(crate) struct Need {
     pub(crate) load: Load,
     pub(crate) resources: BTreeSet<Resource>,
     pub(crate) alone: bool,
-    /// Nothing in it is held to a time: a round runs it by what the system's tests leave of the processor.
+    /// Nothing in it is held to a time: a round runs it by what the system's tests leave of the
+    /// processor.
     pub(crate) patient: bool,
     /// How many of its tests run at once; by the load and the machine where nothing is declared.
     pub(crate) threads: Option<usize>,
+    /// What the program takes where no round has measured it: on a fresh machine the longest goes
+    /// first too.
+    pub(crate) expected: Option<Duration>,
 }
 
 /// What the workspace's packages declare, by the folder of the package.
@@ -129,6 +135,10 @@ fn need(value: &Value) -> Result<Need> {
                         .context("threads are a positive number")?,
                 );
             }
+            ("seconds", Value::Number(seconds)) => {
+                let seconds = seconds.as_u64().context("seconds are a whole number")?;
+                need.expected = Some(Duration::from_secs(seconds));
+            }
             ("resources", Value::Array(names)) => {
                 need.resources = names.iter().map(resource).collect::<Result<_>>()?;
             }
@@ -161,12 +171,13 @@ mod tests {
     #[test]
     fn a_program_has_what_its_package_declares_and_any_other_the_default() {
         let needs = needs(
-            r#"{"suite":{"load":"waits","resources":["profilers"],"threads":8},"lib":{"alone":true,"patient":true}}"#,
+            r#"{"suite":{"load":"waits","resources":["profilers"],"threads":8,"seconds":90},"lib":{"alone":true,"patient":true}}"#,
         )
         .unwrap();
         let suite = needs.of(Path::new("/w/p"), "suite", false);
         assert_eq!((suite.load, suite.alone, suite.threads), (Load::Waits, false, Some(8)));
         assert_eq!(suite.resources, BTreeSet::from([Resource::Profilers]));
+        assert_eq!(suite.expected, Some(Duration::from_secs(90)));
         let library = needs.of(Path::new("/w/p"), "p", true);
         assert!(library.alone && library.patient && !suite.patient);
         assert_eq!(needs.of(Path::new("/w/p"), "other", false), Need::default());

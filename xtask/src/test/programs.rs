@@ -18,9 +18,10 @@ const PROGRAM_TIMEOUT: Duration = Duration::from_mins(45);
 const PROGRESS_INTERVAL: Duration = Duration::from_mins(1);
 /// Niceness of a program that computes: tests that wait for an answer hold its time to a bound, and
 /// have the processor first.
-const COMPUTING: u8 = 10;
-/// What a program is taken for that no earlier round has measured: longer than most.
-const UNKNOWN: Duration = Duration::from_mins(1);
+const COMPUTING_NICENESS: u8 = 10;
+/// What a program is taken for that no earlier round has measured and whose package declares
+/// nothing: longer than most.
+const UNKNOWN_DURATION: Duration = Duration::from_mins(1);
 /// How the test harness is told how many tests to run at once.
 const TEST_THREADS: &str = "RUST_TEST_THREADS";
 /// Has the harness tell how long each test took, an option that it keeps for unstable compilers
@@ -61,9 +62,11 @@ fn program(test: &TestProgram, needs: &Needs, before: &BTreeMap<String, Duration
     let library = test.in_source && test.target == package.replace('-', "_");
     let target = if library { "lib" } else { &test.target };
     let name = format!("{package} {target}");
+    let need = needs.of(&test.folder, &test.target, library);
+    let measured = before.get(&name).copied();
     Program {
-        need: needs.of(&test.folder, &test.target, library),
-        expected: before.get(&name).copied().unwrap_or(UNKNOWN),
+        expected: measured.or(need.expected).unwrap_or(UNKNOWN_DURATION),
+        need,
         test: test.clone(),
         name,
     }
@@ -128,7 +131,7 @@ fn one(program: &Program, machine: Machine, vars: &BTreeMap<String, String>, arg
             load: Load::Busy,
             alone: false,
             ..
-        } => run.behind(COMPUTING),
+        } => run.behind(COMPUTING_NICENESS),
         _ => run,
     };
     let ended = run.watched(|line| {
@@ -225,7 +228,7 @@ mod crate_tests {
         Program {
             name: name.to_owned(),
             need: Need::default(),
-            expected: UNKNOWN,
+            expected: UNKNOWN_DURATION,
             test: TestProgram {
                 file: folder.join(name),
                 folder,

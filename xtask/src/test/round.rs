@@ -142,7 +142,7 @@ impl<'a> Round<'a> {
         Ok(())
     }
 
-    /// The tests of one level, without setup and lint.
+    /// The tests of one level, without lint; what the system's tests need is set up first.
     pub(crate) fn level(&mut self, options: &TestOptions) {
         let cache = self.cache;
         if options.wants(Level::Unit)
@@ -160,6 +160,8 @@ impl<'a> Round<'a> {
             }
         }
         if let Some(modules) = options.system() {
+            // Their pods run PyTorch, and clients of theirs come from here.
+            self.step("setup", |_| setup::all(cache));
             self.system(options, None, modules);
         }
     }

@@ -1,9 +1,10 @@
 //! Which test program runs next beside those that run. Pure.
 //!
-//! The machine has twice as many seats as processors. A program that computes takes as many as there are
-//! processors, one that waits takes one: two programs that compute keep the processors busy while
-//! either reaches its end, and one that waits costs little beside them. The longest program goes
-//! first, so that no long one is left over at the end, and what must be alone goes last.
+//! The machine has twice as many seats as processors. A program that computes takes as many as
+//! there are processors, one that waits takes one: two programs that compute keep the processors
+//! busy while either reaches its end, and one that waits costs little beside them. The longest
+//! program goes first, so that no long one is left over at the end, and what must be alone goes
+//! last.
 
 use super::need::{Load, Need};
 use std::cmp::Reverse;

@@ -35,7 +35,7 @@ pub(crate) struct Skip {
     pub(crate) kind: Kind,
     /// The test's name in its program; empty where it told from another thread.
     pub(crate) test: String,
-    /// What it said.
+    /// The line that the test printed.
     pub(crate) line: String,
 }
 

@@ -37,9 +37,9 @@ impl fmt::Display for Tally {
 /// A test that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// Its name in its program.
+    /// Name of the test in its program.
     pub(crate) test: String,
-    /// The beginning of what it said, where an error stands; at most [`SAID`] lines.
+    /// The beginning of what it said, where an error stands; at most [`MAX_FAILURE_LINES`] lines.
     pub(crate) output: Vec<String>,
 }
 
@@ -65,7 +65,8 @@ impl Outcome {
         self.programs.extend(other.programs);
     }
 
-    /// Takes the second try of the one test that failed: it counts as it ended then, and what it said is kept of both.
+    /// Takes the second try of the one test that failed: it counts as it ended then, and what it
+    /// said is kept of both.
     pub(crate) fn mend(&mut self, second: Self) {
         let mended = u32::from(second.tally.failed == 0 && second.tally.passed > 0);
         self.tally.failed -= mended.min(self.tally.failed);
@@ -77,12 +78,12 @@ impl Outcome {
 }
 
 /// Lines of a failure that are kept: an error, and the states that it names.
-const SAID: usize = 60;
+const MAX_FAILURE_LINES: usize = 60;
 
 /// Reads the lines of a test program that was run with `--show-output` and `--report-time`.
 ///
-/// A test that passes may say `skipped: reason` or `skipped (kind): reason`: it then counts as skipped. The rest of what passing
-/// tests say is dropped.
+/// A test that passes may say `skipped: reason` or `skipped (kind): reason`: it then counts as
+/// skipped. The rest of what passing tests say is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     tally: Tally,
@@ -100,7 +101,8 @@ pub(crate) struct Reader {
 enum Section {
     #[default]
     Progress,
-    /// The output of tests that passed: the name of the current one, and whether it has told of a skip.
+    /// The output of tests that passed: the name of the current one, and whether it has told of a
+    /// skip.
     Passed { test: String, told: bool },
     /// The output of tests that failed.
     Failed,
@@ -173,7 +175,8 @@ impl Reader {
         self.times.len()
     }
 
-    /// What came of the program of that name. One that gave no result fell over a test and counts as failed.
+    /// What came of the program of that name. One that gave no result fell over a test and counts
+    /// as failed.
     pub(crate) fn finish(mut self, program: &str) -> Outcome {
         self.tally.failed += self.begun;
         let times = self.times.into_iter();
@@ -197,7 +200,7 @@ impl Reader {
             && line != "failures:"
             && line.trim() != failure.test
             && !line.is_empty()
-            && failure.output.len() < SAID
+            && failure.output.len() < MAX_FAILURE_LINES
         {
             failure.output.push(line.to_owned());
         }
@@ -209,7 +212,8 @@ fn headed(line: &str) -> Option<&str> {
     line.strip_prefix("---- ")?.strip_suffix(" stdout ----")
 }
 
-/// A skip among the results: a test that is ignored, or one that told from a thread whose output nobody caught.
+/// A skip among the results: a test that is ignored, or one that told from a thread whose output
+/// nobody caught.
 fn unread(line: &str) -> Option<Skip> {
     let ignored = || {
         let (test, verdict) = line.strip_prefix("test ")?.split_once(" ... ")?;
@@ -282,7 +286,7 @@ mod tests {
         let names: Vec<&str> = failures.iter().map(|failure| failure.test.as_str()).collect();
         assert_eq!(names, ["a::b", "c"]);
         assert_eq!(failures[0].output, ["Error: it broke"]);
-        assert_eq!(failures[1].output.len(), SAID);
+        assert_eq!(failures[1].output.len(), MAX_FAILURE_LINES);
         assert_eq!(failures[1].output[0], "line");
     }
 

@@ -47,7 +47,8 @@ impl Cache {
         self.root.join(format!("{name}-{}", key(pins)))
     }
 
-    /// The item's path; `make` builds it at a temporary path first when it is absent. Older versions of the item go.
+    /// The item's path; `make` builds it at a temporary path first when it is absent. Older
+    /// versions of the item go.
     pub fn item(&self, name: &str, pins: &[&str], make: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
         let path = self.place(name, pins);
         if path.exists() {
@@ -60,7 +61,8 @@ impl Cache {
         let temporary = self.root.join(format!("{name}.part"));
         remove(&temporary)?;
         make(&temporary).inspect_err(|_| {
-            // The error that matters is the one that `make` gave; a leftover is removed by the next attempt.
+            // The error that matters is the one that `make` gave; a leftover is removed by the next
+            // attempt.
             remove(&temporary).ok();
         })?;
         fs::rename(&temporary, &path).with_context(|| format!("cannot put {} into place", path.display()))?;

@@ -1,4 +1,5 @@
-//! CMake for the static HDF5: `.cargo/cmake`, which cargo's build scripts run too, finds or fetches it.
+//! CMake for the static HDF5: `.cargo/cmake`, which cargo's build scripts run too, finds or fetches
+//! it.
 
 use crate::command::Run;
 use crate::project;

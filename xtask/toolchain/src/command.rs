@@ -1,4 +1,5 @@
-//! Running other programs: with a deadline, interruptible, and with an error that shows what they said.
+//! Running other programs: with a deadline, interruptible, and with an error that shows what they
+//! said.
 
 use crate::meter;
 use anyhow::{Context as _, Result, bail};
@@ -15,15 +16,17 @@ use std::time::{Duration, Instant};
 
 /// Niceness of work that nobody waits for yet.
 const BACKGROUND: u8 = 15;
-/// Long enough for anything a recipe runs on two cores (the cold build of the control plane among them).
-const LONGEST: Duration = Duration::from_mins(40);
+/// Long enough for anything a recipe runs on two cores (the cold build of the control plane among
+/// them).
+const RUN_TIMEOUT: Duration = Duration::from_mins(40);
 /// Between asking a program to end and making it end.
-const GRACE: Duration = Duration::from_secs(10);
-const POLL: Duration = Duration::from_millis(20);
+const TERMINATION_TIMEOUT: Duration = Duration::from_secs(10);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From here on SIGINT and SIGTERM end the program that runs and let the recipe clean up, instead of ending the recipe.
+/// From here on SIGINT and SIGTERM end the program that runs and let the recipe clean up, instead
+/// of ending the recipe.
 ///
 /// # Errors
 /// When the handlers cannot be installed.
@@ -99,7 +102,7 @@ impl Run {
     pub fn new(program: impl AsRef<OsStr>) -> Self {
         Self {
             command: Command::new(program),
-            deadline: LONGEST,
+            deadline: RUN_TIMEOUT,
         }
     }
 
@@ -182,17 +185,20 @@ impl Run {
         self.output().map(drop)
     }
 
-    /// Runs it and returns its standard output; what it said on standard error is part of the error when it fails.
+    /// Runs it and returns its standard output; what it said on standard error is part of the error
+    /// when it fails.
     pub fn output(self) -> Result<String> {
         self.lines(|_| ())
     }
 
-    /// Runs it, hands over each line of its standard output as it comes, and returns the whole of it.
+    /// Runs it, hands over each line of its standard output as it comes, and returns the whole of
+    /// it.
     pub fn lines(self, each: impl FnMut(&str)) -> Result<String> {
         self.read(Stdio::piped(), each)
     }
 
-    /// Runs it with the caller's own standard error, and hands over each line of its standard output as it comes.
+    /// Runs it with the caller's own standard error, and hands over each line of its standard
+    /// output as it comes.
     pub fn watched(self, each: impl FnMut(&str)) -> Result<()> {
         self.read(Stdio::inherit(), each).map(drop)
     }
@@ -347,7 +353,7 @@ impl Watch {
                     if let (Some(_), Some(group)) = (why, group) {
                         // A group that is gone already needs no signal.
                         killpg(group, Signal::SIGTERM).ok();
-                        force_at = Some(Instant::now() + GRACE);
+                        force_at = Some(Instant::now() + TERMINATION_TIMEOUT);
                     }
                 } else if force_at.is_some_and(|at| Instant::now() >= at) {
                     if let Some(group) = group {
@@ -355,7 +361,7 @@ impl Watch {
                     }
                     force_at = None;
                 }
-                pause(POLL);
+                pause(POLL_INTERVAL);
             }
             why
         });

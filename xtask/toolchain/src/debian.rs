@@ -1,4 +1,5 @@
-//! Debian packages: installed from the machine's own sources, or only fetched from a private list of sources.
+//! Debian packages: installed from the machine's own sources, or only fetched from a private list
+//! of sources.
 
 use crate::cache::{Cache, file_hash, remove};
 use crate::command::{Run, find_program};
@@ -36,8 +37,8 @@ pub const CLUSTER: &[&str] = &[
     "util-linux",
 ];
 
-/// What the tests of the crates start: an init for containers, a compiler for musl, and promtool (of Prometheus, which the tests in
-/// the cluster start, and Alertmanager).
+/// What the tests of the crates start: an init for containers, a compiler for musl, and promtool
+/// (of Prometheus, which the tests in the cluster start, and Alertmanager).
 pub const CRATE_TESTS: &[&str] = &[
     "hdf5-tools",
     "musl-tools",
@@ -116,7 +117,8 @@ fn parse_codename(os_release: &str) -> Option<String> {
     (field("ID")? == "debian").then(|| field("VERSION_CODENAME"))?
 }
 
-/// One version of a package, and the SHA-256 of its file: whatever the archive's lists say, no other is unpacked.
+/// One version of a package, and the SHA-256 of its file: whatever the archive's lists say, no
+/// other is unpacked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pinned {
     /// The package's name.
@@ -127,7 +129,8 @@ pub struct Pinned {
     pub sha256: &'static str,
 }
 
-/// Fetches packages of one suite and component without touching the machine's own sources, and unpacks them into `into`.
+/// Fetches packages of one suite and component without touching the machine's own sources, and
+/// unpacks them into `into`.
 pub fn unpack(cache: &Cache, suite: &str, component: &str, packages: &[Pinned], into: &Path) -> Result<()> {
     let apt = cache.root().join(format!("apt-{suite}-{component}"));
     let downloads = apt.join("downloads");
@@ -153,7 +156,8 @@ pub fn unpack(cache: &Cache, suite: &str, component: &str, packages: &[Pinned], 
             option("Dir::State::Lists", &apt.join("lists")),
             "-o".to_owned(),
             option("Dir::Cache", &apt),
-            // apt's own user cannot read a folder below a home; the download needs no separate user.
+            // apt's own user cannot read a folder below a home; the download needs no separate
+            // user.
             "-o".to_owned(),
             "APT::Sandbox::User=root".to_owned(),
         ])
@@ -214,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m8_a_package_with_another_sum_is_not_unpacked() {
+    fn a_package_with_another_sum_is_not_unpacked() {
         let package = Pinned {
             name: "nsight-systems",
             version: "1",

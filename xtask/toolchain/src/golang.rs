@@ -10,10 +10,13 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// One pinned Go module of the rig and the commands built from it.
+/// Commands that are built from one pinned Go module of the rig.
 #[derive(Debug)]
 pub struct GoModule {
-    /// Its folder below `tests/rig`, and its name in the cache.
+    /// Folder of the module below `tests/rig`. Groups of commands of one module are built one after
+    /// the other, so that what they share is compiled once.
+    folder: &'static str,
+    /// Name of this group of commands in the cache.
     pub name: &'static str,
     /// The commands: file name and package.
     pub commands: &'static [(&'static str, &'static str)],
@@ -33,8 +36,8 @@ struct Stamp {
 
 /// The control plane and the node's programs.
 pub const KUBERNETES: GoModule = GoModule {
+    folder: "tools",
     name: "k8s",
-    // The API server first: it takes most of the time and shares most of its packages with the rest.
     commands: &[
         ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
         (
@@ -56,6 +59,7 @@ pub const KUBERNETES: GoModule = GoModule {
 
 /// The container runtime of the nodes. Its shim and its client are of the same version.
 pub const CONTAINERD: GoModule = GoModule {
+    folder: "tools",
     name: "containerd",
     commands: &[
         ("containerd", "github.com/containerd/containerd/v2/cmd/containerd"),
@@ -75,6 +79,7 @@ pub const CONTAINERD: GoModule = GoModule {
 
 /// Helm, which installs the chart.
 pub const HELM: GoModule = GoModule {
+    folder: "tools",
     name: "helm",
     commands: &[("helm", "helm.sh/helm/v3/cmd/helm")],
     stamps: &[
@@ -84,7 +89,8 @@ pub const HELM: GoModule = GoModule {
             majors: &[],
             minors: &[],
         },
-        // Without a cluster, `helm lint` and `helm template` render for the Kubernetes that this names.
+        // Without a cluster, `helm lint` and `helm template` render for the Kubernetes that this
+        // names.
         Stamp {
             module: "k8s.io/client-go",
             versions: &[],
@@ -102,6 +108,7 @@ pub const HELM: GoModule = GoModule {
 
 /// The program that holds a pod's namespaces open.
 pub const PAUSE: GoModule = GoModule {
+    folder: "pause",
     name: "pause",
     commands: &[("pause", ".")],
     stamps: &[],
@@ -109,14 +116,14 @@ pub const PAUSE: GoModule = GoModule {
 
 impl GoModule {
     fn folder(&self) -> Result<PathBuf> {
-        Ok(project::root()?.join("tests/rig").join(self.name))
+        Ok(project::root()?.join("tests/rig").join(self.folder))
     }
 
     fn linker_flags(&self, go_mod: &str) -> Result<String> {
         let mut flags = vec!["-s -w".to_owned()];
         for stamp in self.stamps {
             let version = required_version(go_mod, stamp.module)
-                .with_context(|| format!("tests/rig/{}/go.mod requires no {}", self.name, stamp.module))?;
+                .with_context(|| format!("tests/rig/{}/go.mod requires no {}", self.folder, stamp.module))?;
             let mut numbers = version.trim_start_matches('v').split('.');
             // The libraries of Kubernetes 1.n have the versions 0.n.
             let major = match numbers.next() {
@@ -161,37 +168,45 @@ impl GoModule {
             .then_some(place))
     }
 
-    /// Builds the commands that the cache lacks; gives the folder they lie in.
+    /// Builds the commands that the cache lacks, all at once; gives the folder they lie in.
     pub fn build(&self, cache: &Cache) -> Result<PathBuf> {
-        let (place, flags) = self.place(cache)?;
         if let Some(place) = self.built(cache)? {
             return Ok(place);
         }
-        let _lock = cache.lock(&format!("go-{}", self.name))?;
-        let go = program(cache)?;
-        fs::create_dir_all(&place)?;
-        let folder = self.folder()?;
-        for (name, package) in self.commands {
-            let path = place.join(name);
-            if path.exists() {
-                continue;
-            }
-            say(format_args!("building {name} from tests/rig/{}", self.name));
-            let begin = Instant::now();
-            let temporary = place.join(format!(".{name}.part"));
-            remove(&temporary)?;
-            Run::new(&go)
-                .args(["build", "-trimpath", "-mod=readonly", "-ldflags", &flags, "-o"])
-                .arg(&temporary)
-                .arg(package)
-                .dir(&folder)
-                // The caller's Go settings must not change what the pins decide.
-                .envs([("CGO_ENABLED", "0"), ("GOFLAGS", "-buildvcs=false"), ("GOWORK", "off")])
-                .patiently()
-                .quiet()?;
-            fs::rename(&temporary, &path)?;
-            say(format_args!("built {name} in {}", human(begin.elapsed())));
+        let _lock = cache.lock(&format!("go-{}", self.folder))?;
+        // Another recipe may have built them while this one waited.
+        if let Some(place) = self.built(cache)? {
+            return Ok(place);
         }
+        let (place, flags) = self.place(cache)?;
+        let go = program(cache)?;
+        let missing: Vec<_> = self
+            .commands
+            .iter()
+            .filter(|(name, _)| !place.join(name).exists())
+            .collect();
+        let parts = place.join(".part");
+        remove(&parts)?;
+        fs::create_dir_all(&parts)?;
+        let names: Vec<&str> = missing.iter().map(|(name, _)| *name).collect();
+        let names = names.join(", ");
+        say(format_args!("building {names} from tests/rig/{}", self.folder));
+        let begin = Instant::now();
+        Run::new(&go)
+            .args(["build", "-trimpath", "-mod=readonly", "-ldflags", &flags, "-o"])
+            .arg(format!("{}/", parts.display()))
+            .args(missing.iter().map(|(_, package)| *package))
+            .dir(&self.folder()?)
+            // The caller's Go settings must not change what the pins decide.
+            .envs([("CGO_ENABLED", "0"), ("GOFLAGS", "-buildvcs=false"), ("GOWORK", "off")])
+            .patiently()
+            .quiet()?;
+        for (name, _) in missing {
+            fs::rename(parts.join(name), place.join(name))
+                .with_context(|| format!("go build made no {name} of tests/rig/{}", self.folder))?;
+        }
+        remove(&parts)?;
+        say(format_args!("built {names} in {}", human(begin.elapsed())));
         self.forget_others(cache, &place)?;
         Ok(place)
     }
@@ -231,7 +246,8 @@ pub(crate) fn find(cache: &Cache) -> Option<PathBuf> {
         .or_else(|| Some(wheel::file(&REQUIREMENTS.place(cache), "go/bin/go")).filter(|program| program.exists()))
 }
 
-/// The machine's own. From 1.21 on, Go fetches by itself the newer toolchain that a go.mod asks for.
+/// The machine's own. From 1.21 on, Go fetches by itself the newer toolchain that a go.mod asks
+/// for.
 fn of_the_machine() -> Option<PathBuf> {
     find_program("go")?;
     let version = Run::new("go").args(["env", "GOVERSION"]).output().ok()?;
@@ -281,11 +297,11 @@ mod tests {
         assert!(flags.contains("version.gitMinor=35"), "{flags}");
         assert!(KUBERNETES.linker_flags("module empty").is_err());
         let flags = HELM
-            .linker_flags("require helm.sh/helm/v3 v3.22.0\nrequire k8s.io/client-go v0.36.1")
+            .linker_flags("require helm.sh/helm/v3 v3.20.2\nrequire k8s.io/client-go v0.35.4")
             .unwrap();
-        assert!(flags.contains("version.version=v3.22.0"), "{flags}");
+        assert!(flags.contains("version.version=v3.20.2"), "{flags}");
         assert!(
-            flags.contains("chartutil.k8sVersionMajor=1") && flags.contains("chartutil.k8sVersionMinor=36"),
+            flags.contains("chartutil.k8sVersionMajor=1") && flags.contains("chartutil.k8sVersionMinor=35"),
             "{flags}"
         );
     }

@@ -1,4 +1,5 @@
-//! The GPU kernels: device code of `trace/cuda/device`, compiled by the CUDA compiler that PyPI carries.
+//! The GPU kernels: device code of `trace/cuda/device`, compiled by the CUDA compiler that PyPI
+//! carries.
 
 use crate::cache::{Cache, file_hash};
 use crate::command::{Run, find_program};
@@ -35,7 +36,8 @@ fn files() -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// What the library says it was built from; the program that loads it expects the same of its own sources.
+/// What the library says it was built from; the program that loads it expects the same of its own
+/// sources.
 fn source_hash() -> Result<String> {
     let mut hash = Sha256::new();
     for file in files()? {
@@ -115,7 +117,8 @@ fn arguments(hash: &str) -> Vec<String> {
         "-O3",
         "-shared",
         "--threads=2",
-        // The CUDA runtime inside, so that the node needs its driver alone; nothing of it is visible from outside.
+        // The CUDA runtime inside, so that the node needs its driver alone; nothing of it is
+        // visible from outside.
         "-cudart=static",
         "-Xcompiler=-fPIC,-fvisibility=hidden",
         "-Xlinker=--exclude-libs,ALL",

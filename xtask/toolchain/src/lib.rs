@@ -1,5 +1,6 @@
-//! What the recipes of `cargo xtask` and the local cluster build and run with: the cache of pinned programs, the workspace's own
-//! builds, other programs' processes, and what a recipe tells its caller.
+//! What the recipes of `cargo xtask` and the local cluster build and run with: the cache of pinned
+//! programs, the workspace's own builds, other programs' processes, and what a recipe tells its
+//! caller.
 
 pub mod cache;
 pub mod cmake;

@@ -1,9 +1,10 @@
-//! What the steps of a recipe took: wall clock, processor time of the programs that they ran, memory, disk.
+//! What the steps of a recipe took: wall clock, processor time of the programs that they ran,
+//! memory, disk.
 //!
 //! [`Run`](crate::command::Run) adds the processor time of each program, with all that the program
-//! waited for, to the thread that ran it; a step is what its thread counted between its begin and its
-//! end. Memory is the machine's: a step's figure is the most that was taken on the whole machine
-//! while it ran, as steps that run side by side cannot be told apart. So is the disk's.
+//! waited for, to the thread that ran it; a step is what its thread counted between its begin and
+//! its end. Memory is the machine's: a step's figure is the most that was taken on the whole
+//! machine while it ran, as steps that run side by side cannot be told apart. So is the disk's.
 
 use crate::command::pause;
 use std::cell::Cell;
@@ -14,7 +15,8 @@ use std::time::{Duration, Instant};
 
 /// Time between two looks at the machine's memory.
 const MEMORY_INTERVAL: Duration = Duration::from_millis(500);
-/// Clock ticks of `/proc/PID/stat` per second: `USER_HZ`, which is 100 on every architecture that Rust runs on under Linux.
+/// Clock ticks of `/proc/PID/stat` per second: `USER_HZ`, which is 100 on every architecture that
+/// Rust runs on under Linux.
 const TICKS_PER_SECOND: u64 = 100;
 
 thread_local! {
@@ -34,7 +36,8 @@ pub struct StepFigures {
     pub wall: Duration,
     /// Processor time of the programs that the step's thread ran, user and system.
     pub processor: Duration,
-    /// The most memory that was taken on the machine while the step ran, in bytes; 0 where nobody looked.
+    /// The most memory that was taken on the machine while the step ran, in bytes; 0 where nobody
+    /// looked.
     pub memory: u64,
     /// Bytes by which the free room of the disk shrank while the step ran; negative where it grew.
     pub disk: i64,
@@ -135,7 +138,8 @@ pub fn take_processor() -> Duration {
     PROCESSOR.take()
 }
 
-/// Processor time of a program that has ended and that nobody has waited for yet, with all that it waited for.
+/// Processor time of a program that has ended and that nobody has waited for yet, with all that it
+/// waited for.
 pub(crate) fn processor_of(pid: u32) -> Option<Duration> {
     let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).ok()?);
     let flags = nix::sys::wait::WaitPidFlag::WEXITED | nix::sys::wait::WaitPidFlag::WNOWAIT;

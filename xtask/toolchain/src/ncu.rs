@@ -1,4 +1,5 @@
-//! Nsight Compute: the one on the machine, or Debian's (component non-free) in the cache folder. It reads reports without a driver.
+//! Nsight Compute: the one on the machine, or Debian's (component non-free) in the cache folder. It
+//! reads reports without a driver.
 
 use crate::cache::{Cache, remove};
 use crate::command::find_program;
@@ -9,10 +10,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Debian 13's, whose libraries Debian 12 has too: Debian 12's own is of 2022. It opens every report of the corpus, newer ones included.
+/// Debian 13's, whose libraries Debian 12 has too: Debian 12's own is of 2022. It opens every
+/// report of the corpus, newer ones included.
 const SUITE: &str = "trixie";
 const COMPONENT: &str = "non-free";
-/// What profiles and reads reports (103 MB); sections, and reports of NVIDIA's own samples (237 MB, most of it a window that is not kept).
+/// What profiles and reads reports (103 MB); sections, and reports of NVIDIA's own samples (237 MB,
+/// most of it a window that is not kept).
 const PACKAGES: [Pinned; 2] = [
     Pinned {
         name: "nsight-compute-target",
@@ -47,9 +50,9 @@ const SAMPLE: &str = "samples/uncoalescedGlobalAccesses/addConstDouble.ncu-rep";
 /// Nsight Compute of Debian.
 #[derive(Debug, Clone)]
 pub struct Ncu {
-    /// What profiles.
+    /// Folder of the profiler's programs.
     pub target: PathBuf,
-    /// What it computes, by the sections of a report.
+    /// Folder of the files that say what each section of a report measures.
     pub sections: PathBuf,
     /// A report of NVIDIA's own samples.
     pub sample: PathBuf,
@@ -133,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn m8_every_package_of_nsight_compute_is_pinned_by_version_and_sum() {
+    fn every_package_of_nsight_compute_is_pinned_by_version_and_sum() {
         let [program, beside] = &PACKAGES;
         assert_eq!(program.version, beside.version, "they belong together");
         for package in &PACKAGES {

@@ -125,7 +125,8 @@ impl Nsys {
         ])
     }
 
-    /// What importing needs of the host half, which is the smaller part of it: the most is a desktop program's.
+    /// What importing needs of the host half, which is the smaller part of it: the most is a
+    /// desktop program's.
     pub fn host_parts(&self) -> Result<HostParts> {
         let host = self.host.canonicalize().context("the host half of Nsight Systems")?;
         let mut parts = HostParts::default();
@@ -157,7 +158,8 @@ impl Nsys {
         .complete()
     }
 
-    /// The installation that a program `nsys` on PATH belongs to: Debian's and NVIDIA's own layouts.
+    /// The installation that a program `nsys` on PATH belongs to: Debian's and NVIDIA's own
+    /// layouts.
     fn of_program(program: &Path) -> Option<Self> {
         let real = program.canonicalize().ok()?;
         let target = real.parent()?;
@@ -201,7 +203,8 @@ const NEWER: &str = "nsys-newer";
 /// How tests are told of it.
 const NEWER_PROGRAM: &str = "FLOPWATCH_NSYS_NEWER";
 
-/// The Nsight Systems that is there already: `FLOPWATCH_NSYS` and `FLOPWATCH_NSYS_HOST`, PATH, the cache.
+/// The Nsight Systems that is there already: `FLOPWATCH_NSYS` and `FLOPWATCH_NSYS_HOST`, PATH, the
+/// cache.
 pub fn find(cache: &Cache) -> Result<Option<Nsys>> {
     let set = |name: &str| {
         std::env::var_os(name)
@@ -258,7 +261,8 @@ fn year(message: &str) -> Option<u32> {
     message.split_once("version ")?.1.split('.').next()?.parse().ok()
 }
 
-/// Debian spreads the two halves; NVIDIA's own layout has them side by side, and they find each other only there.
+/// Debian spreads the two halves; NVIDIA's own layout has them side by side, and they find each
+/// other only there.
 fn arrange(unpacked: &Path, folder: &Path) -> Result<()> {
     let halves = [
         (
@@ -270,7 +274,8 @@ fn arrange(unpacked: &Path, folder: &Path) -> Result<()> {
     for (from, to) in halves {
         fs::rename(unpacked.join(from), folder.join(to)).with_context(|| format!("Debian's packages lack {from}"))?;
     }
-    // Debian replaced the bundled libssh by a relative link to its own, which does not survive the move.
+    // Debian replaced the bundled libssh by a relative link to its own, which does not survive the
+    // move.
     let libssh = folder.join("host-linux-x64/libssh.so");
     if libssh.symlink_metadata().is_ok_and(|meta| meta.is_symlink()) {
         remove(&libssh)?;
@@ -279,7 +284,8 @@ fn arrange(unpacked: &Path, folder: &Path) -> Result<()> {
     link_modules(folder)
 }
 
-/// `nsys stats` of 2023 looks for the modules of its reports beside the importer, where Debian took them away.
+/// `nsys stats` of 2023 looks for the modules of its reports beside the importer, where Debian took
+/// them away.
 fn link_modules(folder: &Path) -> Result<()> {
     let modules = "python/lib";
     let (there, here) = (
@@ -310,7 +316,8 @@ fn check_libraries(nsys: &Nsys) -> Result<()> {
         if !program.exists() {
             continue;
         }
-        // A library of the importer's need not say where the others are: the program that loads it does.
+        // A library of the importer's need not say where the others are: the program that loads it
+        // does.
         let message = Run::new("ldd")
             .arg(&program)
             .env("LD_LIBRARY_PATH", &nsys.host)
@@ -403,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn m8_every_package_of_nsight_systems_is_pinned_by_version_and_sum() {
+    fn every_package_of_nsight_systems_is_pinned_by_version_and_sum() {
         for release in [&BOOKWORM, &TRIXIE] {
             let [host, target] = &release.packages;
             assert_eq!(host.version, target.version, "the halves belong together");

@@ -1,4 +1,5 @@
-//! NVIDIA's disassembler, which the agent runs where a machine has one: the one on the machine, or PyPI's in the cache folder (5 MB).
+//! NVIDIA's disassembler, which the agent runs where a machine has one: the one on the machine, or
+//! PyPI's in the cache folder (5 MB).
 
 use crate::cache::Cache;
 use crate::command::find_program;

@@ -16,7 +16,8 @@ pub fn result(line: impl Display) {
     writeln!(std::io::stdout(), "{line}").ok();
 }
 
-/// Runs one named step and prints how long it took; [`steps`](crate::meter::steps) has its figures then.
+/// Runs one named step and prints how long it took; [`steps`](crate::meter::steps) has its figures
+/// then.
 pub fn step<T>(name: &str, work: impl FnOnce() -> anyhow::Result<T>) -> anyhow::Result<T> {
     let measured = Measured::begin();
     say(format_args!("{name} ..."));

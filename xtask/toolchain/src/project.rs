@@ -30,8 +30,9 @@ pub fn root() -> Result<PathBuf> {
         .context("xtask/toolchain lies in the workspace")
 }
 
-/// This program, for those that call its recipes. The build of the tests links it anew while it runs (the first time under clippy's
-/// driver), and Linux then says that the old file is deleted; the new one is at the same place.
+/// This program, for those that call its recipes. The build of the tests links it anew while it
+/// runs (the first time under clippy's driver), and Linux then says that the old file is deleted;
+/// the new one is at the same place.
 pub fn own_program() -> Result<PathBuf> {
     Ok(replaced(std::env::current_exe()?))
 }
@@ -48,8 +49,9 @@ pub fn corpus() -> Result<Option<PathBuf>> {
     Ok(folder.is_dir().then_some(folder))
 }
 
-/// What `cargo run` tells this program of itself. Build scripts that ask for a change of these variables (ring's) would run, and
-/// all that needs them compile, anew whenever a recipe follows a plain `cargo build`.
+/// What `cargo run` tells this program of itself. Build scripts that ask for a change of these
+/// variables (ring's) would run, and all that needs them compile, anew whenever a recipe follows a
+/// plain `cargo build`.
 fn of_this_package() -> impl Iterator<Item = String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     names.filter(|name| name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_"))
@@ -61,15 +63,16 @@ pub fn cargo() -> Result<Run> {
     Ok(of_this_package().fold(run, Run::without))
 }
 
-/// How tests are compiled and run: by clippy's driver, which lints while it compiles, so that nothing is compiled a second time
-/// for the lints; and [`tools`].
+/// How tests are compiled and run: by clippy's driver, which lints while it compiles, so that
+/// nothing is compiled a second time for the lints; and [`tools`].
 pub fn environment(cache: &Cache) -> Result<BTreeMap<String, String>> {
     let mut vars = tools(cache)?;
     vars.insert("RUSTC_WORKSPACE_WRAPPER".to_owned(), "clippy-driver".to_owned());
     Ok(vars)
 }
 
-/// What tests and benches run: the profilers, a disassembler, a Python with what tests need of PyPI, one with PyTorch, Go, Node, the GPU kernels.
+/// What tests and benches run: the profilers, a disassembler, a Python with what tests need of
+/// PyPI, one with PyTorch, Go, Node, the GPU kernels.
 pub fn tools(cache: &Cache) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
     if let Some(python) = python::find(cache) {
@@ -124,7 +127,8 @@ pub fn build_binaries(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     ))
 }
 
-/// Builds the binaries of a package in one of the profiles of what is handed out; gives each binary's path by its name.
+/// Builds the binaries of a package in one of the profiles of what is handed out; gives each
+/// binary's path by its name.
 pub fn build_to_hand_out(package: &str, profile: &str) -> Result<BTreeMap<String, PathBuf>> {
     build(of_packages(
         cargo()?.args(["build", "--locked", "--profile", profile, "--bins"]),
@@ -142,8 +146,9 @@ pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
         .with_context(|| format!("cargo built no {name}"))
 }
 
-/// Builds the binaries of some packages as quickly as that goes: without their default features, and in the profile that this recipe
-/// was compiled in, so that nothing that both need is compiled twice.
+/// Builds the binaries of some packages as quickly as that goes: without their default features,
+/// and in the profile that this recipe was compiled in, so that nothing that both need is compiled
+/// twice.
 pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     let run = cargo()?
         .args(["build", "--bins", "--no-default-features"])
@@ -178,7 +183,8 @@ pub fn built() -> Result<PathBuf> {
     Ok(target_directory()?.join("debug"))
 }
 
-/// Compiles all that the workspace has, with clippy's driver as compiler: programs, libraries, tests. Tells of each warning.
+/// Compiles all that the workspace has, with clippy's driver as compiler: programs, libraries,
+/// tests. Tells of each warning.
 pub fn build_all(cache: &Cache, warned: impl FnMut(&str)) -> Result<Artifacts> {
     let run = cargo()?.envs(environment(cache)?);
     compile(run.args(["build", "--workspace", "--all-targets"]), warned)
@@ -196,7 +202,8 @@ pub fn build_unit_tests(cache: &Cache, targets: &[&str]) -> Result<Artifacts> {
     compile(run.args(["test", "--no-run", "--workspace"]).args(targets), |_| ())
 }
 
-/// What tests run of the workspace's own, by the variables that name it to them, out of what [`build_all`] built.
+/// What tests run of the workspace's own, by the variables that name it to them, out of what
+/// [`build_all`] built.
 pub fn for_tests(built: &Artifacts) -> Result<BTreeMap<String, String>> {
     let mut vars = BTreeMap::new();
     for (variable, name) in FOR_TESTS {
@@ -218,17 +225,19 @@ pub fn build_beside_tests(cache: &Cache, programs: &[&str]) -> Result<Artifacts>
     compile(run, |_| ())
 }
 
-/// Builds one package's binaries in the `rig` profile linked statically (glibc inside), in a target folder of its own.
+/// Builds one package's binaries in the `rig` profile linked statically (glibc inside), in a target
+/// folder of its own.
 pub fn build_static(package: &str) -> Result<BTreeMap<String, PathBuf>> {
     build_static_in(package, "rig")
 }
 
-/// The same in another profile.
+/// Builds one package's binaries as [`build_static`] does, in the profile `profile`.
 pub fn build_static_in(package: &str, profile: &str) -> Result<BTreeMap<String, PathBuf>> {
     let run = cargo()?
         .env("RUSTFLAGS", "-C target-feature=+crt-static")
         .env("CARGO_TARGET_DIR", target_directory()?.join("static"))
-        // Naming the target keeps the flags away from build scripts and procedural macros, which cannot be static.
+        // Naming the target keeps the flags away from build scripts and procedural macros, which
+        // cannot be static.
         .args([
             "build",
             "--profile",
@@ -268,7 +277,7 @@ pub struct TestProgram {
     pub target: String,
     /// Whether the tests stand in the library or program itself, not in `tests/`.
     pub in_source: bool,
-    /// The program.
+    /// Path of the executable.
     pub file: PathBuf,
 }
 

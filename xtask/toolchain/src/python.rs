@@ -1,12 +1,13 @@
-//! A Python with what tests need: readers of the files that the trace engine writes, libraries that clients of the gateway use, and
-//! Schemathesis, which holds the gateway against its document.
+//! A Python with what tests need: readers of the files that the trace engine writes, libraries that
+//! clients of the gateway use, and Schemathesis, which holds the gateway against its document.
 
 use crate::cache::Cache;
 use crate::wheel::Requirements;
 use anyhow::Result;
 use std::path::PathBuf;
 
-/// What is taken from PyPI. Schemathesis and what makes its data are pinned together, so that its runs are the same everywhere.
+/// What is taken from PyPI. Schemathesis and what makes its data are pinned together, so that its
+/// runs are the same everywhere.
 const REQUIREMENTS: Requirements = Requirements::Python;
 
 /// The interpreter; `None` when it was not set up yet.

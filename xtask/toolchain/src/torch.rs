@@ -1,7 +1,8 @@
 //! A Python with PyTorch for the CPU, for tests that make captures with it.
 //!
-//! PyPI has PyTorch with CUDA alone, which is 5.4 GB with all that it asks for. What the CPU needs of it is taken without its dependencies
-//! and made to do without the CUDA libraries: 0.6 GB to fetch, 1 GB of disk.
+//! PyPI has PyTorch with CUDA alone, which is 5.4 GB with all that it asks for. What the CPU needs
+//! of it is taken without its dependencies and made to do without the CUDA libraries: 0.6 GB to
+//! fetch, 1 GB of disk.
 
 use std::path::PathBuf;
 
@@ -11,11 +12,13 @@ use crate::cache::Cache;
 use crate::command::Run;
 use crate::wheel::{self, Requirements};
 
-/// PyTorch and the packages that it needs on the CPU. Three of NVIDIA's are small, and libraries that the CPU's part is linked with.
+/// PyTorch and the packages that it needs on the CPU. Three of NVIDIA's are small, and libraries
+/// that the CPU's part is linked with.
 const REQUIREMENTS: Requirements = Requirements::Torch;
 /// Takes the need for absent CUDA libraries out of PyTorch's own.
 const CPU_ONLY: &str = include_str!("torch/cpu_only.py");
-/// What tests import. Python keeps it compiled, so that an environment that cannot be written, as in a pod, begins as quickly.
+/// What tests import. Python keeps it compiled, so that an environment that cannot be written, as
+/// in a pod, begins as quickly.
 const IMPORTED: &str =
     "import torch, torch.profiler, torch._dynamo, torch._inductor.compile_fx; torch.ones(2) @ torch.ones(2)";
 

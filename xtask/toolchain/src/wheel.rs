@@ -7,10 +7,12 @@ use crate::progress::say;
 use anyhow::{Context as _, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
+use strum::{IntoStaticStr, VariantArray};
 
-/// Packages of PyPI that are installed together, all of them pinned with the sums of their files: a group of
-/// `requirements/pyproject.toml`, locked by `cargo xtask lock`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Packages of PyPI that are installed together, all of them pinned with the sums of their files: a
+/// group of `requirements/pyproject.toml`, locked by `cargo xtask lock`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Requirements {
     /// The rival of the benches that read HDF5.
     BenchH5py,
@@ -32,7 +34,8 @@ pub enum Requirements {
     Nvcc,
     /// NVIDIA's disassembler.
     Nvdisasm,
-    /// What the Python package is held against, and what makes its wheel: ruff, mypy and maturin, each the one that its field uses.
+    /// What the Python package is held against, and what makes its wheel: ruff, mypy and maturin,
+    /// each the one that its field uses.
     Package,
     /// What tests read files and talk to the gateway with.
     Python,
@@ -44,44 +47,15 @@ pub enum Requirements {
 
 impl Requirements {
     /// Every group.
-    pub const ALL: [Self; 14] = [
-        Self::BenchH5py,
-        Self::BenchHta,
-        Self::BenchNcu,
-        Self::BenchNsysAi,
-        Self::BenchOrjson,
-        Self::BenchPolars,
-        Self::Go,
-        Self::Node,
-        Self::Nvcc,
-        Self::Nvdisasm,
-        Self::Package,
-        Self::Python,
-        Self::Torch,
-        Self::Uv,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The group's name in `pyproject.toml`, in the list and in the cache.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BenchH5py => "bench-h5py",
-            Self::BenchHta => "bench-hta",
-            Self::BenchNcu => "bench-ncu",
-            Self::BenchNsysAi => "bench-nsys-ai",
-            Self::BenchOrjson => "bench-orjson",
-            Self::BenchPolars => "bench-polars",
-            Self::Go => "go",
-            Self::Node => "node",
-            Self::Nvcc => "nvcc",
-            Self::Nvdisasm => "nvdisasm",
-            Self::Package => "package",
-            Self::Python => "python",
-            Self::Torch => "torch",
-            Self::Uv => "uv",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 
-    /// What pins them, as a file of requirements that pip reads. Another group's packages change nothing in it.
+    /// What pins them, as a file of requirements that pip reads. Another group's packages change
+    /// nothing in it.
     pub fn locked(self) -> String {
         lock::of(lock::COMMITTED, self.name())
     }
@@ -91,7 +65,8 @@ impl Requirements {
         cache.place(self.name(), &[&self.locked()])
     }
 
-    /// A Python environment in the cache that holds them, made when it is not there. A file with another sum is refused.
+    /// A Python environment in the cache that holds them, made when it is not there. A file with
+    /// another sum is refused.
     pub fn environment(self, cache: &Cache) -> Result<PathBuf> {
         cache.item(self.name(), &[&self.locked()], |folder| self.install(folder, &[]))
     }
@@ -137,7 +112,8 @@ fn pinned(line: &str) -> Option<(&str, &str)> {
     (!name.starts_with([' ', '#'])).then_some((name, version))
 }
 
-/// A file below the environment's packages; a place that does not exist when the package has no such file.
+/// A file below the environment's packages; a place that does not exist when the package has no
+/// such file.
 pub fn file(environment: &Path, path: &str) -> PathBuf {
     let fallback = environment.join(path);
     let Ok(versions) = fs::read_dir(environment.join("lib")) else {
@@ -169,11 +145,12 @@ mod tests {
     #[test]
     fn every_group_that_asks_for_packages_is_one_that_can_be_installed() {
         let asked: Vec<String> = asked().into_iter().map(|(name, _)| name).collect();
-        assert_eq!(asked, Requirements::ALL.map(Requirements::name));
+        let known = Requirements::ALL.iter().map(|group| group.name());
+        assert_eq!(asked, known.collect::<Vec<_>>());
     }
 
     #[test]
-    fn m8_every_package_of_pypi_is_pinned_with_the_sums_of_its_files() {
+    fn every_package_of_pypi_is_pinned_with_the_sums_of_its_files() {
         for group in Requirements::ALL {
             let (name, locked) = (group.name(), group.locked());
             assert!(!locked.is_empty(), "{name}");

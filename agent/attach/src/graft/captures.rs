@@ -9,7 +9,7 @@ use super::{GraftError, Target};
 use crate::rootfs::RootfsError;
 
 /// Raw captures of one container that are looked at.
-const LISTED: usize = 256;
+const MAX_CAPTURES: usize = 256;
 
 impl Target {
     /// Where the raw capture called `name` is written, in the container.
@@ -17,7 +17,8 @@ impl Target {
         self.run_dir.join(run_dir::OUT).join(format!("{name}.qdstrm"))
     }
 
-    /// The raw captures of the collection called `name` that lie in the container, in the order of the ranges that they hold.
+    /// The raw captures of the collection called `name` that lie in the container, in the order of
+    /// the ranges that they hold.
     pub fn captures_of(&self, name: &str) -> Result<Vec<PathBuf>, GraftError> {
         let mut found: Vec<(u32, String)> = self
             .captures()?
@@ -42,7 +43,7 @@ impl Target {
 
     /// Names, without extension, of the raw captures that lie in the container.
     pub fn captures(&self) -> Result<Vec<String>, GraftError> {
-        let listed = self.root()?.list(&self.run_dir.join(run_dir::OUT), LISTED)?;
+        let listed = self.root()?.list(&self.run_dir.join(run_dir::OUT), MAX_CAPTURES)?;
         Ok(listed.iter().filter_map(|name| stem(Path::new(name))).collect())
     }
 

@@ -1,5 +1,5 @@
-//! The agent's side of a program that its profiler starts: there is no session, but a launcher that waits for the agent, and
-//! files that the profiler leaves ([`flopwatch_launcher::profile`]).
+//! The agent's side of a program that its profiler starts: there is no session, but a launcher that
+//! waits for the agent, and files that the profiler leaves ([`flopwatch_launcher::profile`]).
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -12,12 +12,12 @@ use crate::rootfs::RootfsError;
 impl Target {
     /// Lets the profiler start the program. Safe to run twice.
     pub fn begin(&self) -> Result<(), GraftError> {
-        self.tell("begin")
+        self.send_verb("begin")
     }
 
     /// Has the program ended, so that the profiler writes its report. Safe to run twice.
     pub fn end_program(&self) -> Result<(), GraftError> {
-        self.tell("shutdown")
+        self.send_verb("shutdown")
     }
 
     /// Bytes of a file that the profiler wrote; none where there is no such file.
@@ -29,7 +29,8 @@ impl Target {
         }
     }
 
-    /// Copies a file out that the profiler wrote, at most `limit` bytes, and leaves it where it is; returns its bytes.
+    /// Copies a file out that the profiler wrote, at most `limit` bytes, and leaves it where it is;
+    /// returns its bytes.
     pub fn copy_written(
         &self,
         name: &str,

@@ -1,4 +1,5 @@
-//! Finds the launchers that wait for a session, and tells what they understand. Who is looked at closer, the caller decides first.
+//! Finds the launchers that wait for a session, and tells what they understand. Who is looked at
+//! closer, the caller decides first.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,14 +23,15 @@ pub struct Candidate {
     pub container: Option<ContainerCgroup>,
 }
 
-/// How long a process is looked at again and again: a runtime's `init` becomes the container's command in place, with the
-/// same PID and start.
-const YOUNG: Duration = Duration::from_secs(20);
-/// Scans after which everything is looked at anew, whatever was seen: a PID may have been reused between two scans.
-const RENEW: u32 = 16;
+/// How long a process is looked at again and again: a runtime's `init` becomes the container's
+/// command in place, with the same PID and start.
+const MAX_YOUNG_AGE: Duration = Duration::from_secs(20);
+/// Scans after which everything is looked at anew, whatever was seen: a PID may have been reused
+/// between two scans.
+const SCANS_BETWEEN_RENEWALS: u32 = 16;
 
-/// Finds processes that may be waiting launchers; cheap enough for every 250 ms. It reads names, cgroups and starts: nothing that
-/// waits for a container's memory or files.
+/// Finds processes that may be waiting launchers; cheap enough for every 250 ms. It reads names,
+/// cgroups and starts: nothing that waits for a container's memory or files.
 #[derive(Debug)]
 pub struct LauncherScan {
     procfs: Procfs,
@@ -48,10 +50,10 @@ impl LauncherScan {
         }
     }
 
-    /// The processes that bear a launcher's name now. Anybody may call a program so: whoever goes on checks first that its pod was
-    /// prepared, and then that it [`waits`].
+    /// The processes that bear a launcher's name now. Anybody may call a program so: whoever goes
+    /// on checks first that its pod was prepared, and then that it [`waits`].
     pub fn scan(&mut self) -> io::Result<Vec<Candidate>> {
-        let renew = self.scans.is_multiple_of(RENEW);
+        let renew = self.scans.is_multiple_of(SCANS_BETWEEN_RENEWALS);
         self.scans = self.scans.wrapping_add(1);
         let pids = self.procfs.pids()?;
         let now = Instant::now();
@@ -60,14 +62,14 @@ impl LauncherScan {
         for pid in pids {
             let first = before.get(&pid).copied().unwrap_or(now);
             self.seen.insert(pid, first);
-            if renew || now.duration_since(first) < YOUNG {
-                found.extend(self.look(pid));
+            if renew || now.duration_since(first) < MAX_YOUNG_AGE {
+                found.extend(self.inspect(pid));
             }
         }
         Ok(found)
     }
 
-    fn look(&self, pid: i32) -> Option<Candidate> {
+    fn inspect(&self, pid: i32) -> Option<Candidate> {
         // The name first: one short read for each of the host's processes.
         let name = std::fs::read_to_string(self.procfs.folder(pid).join("comm")).ok()?;
         if !LAUNCHER_NAMES.contains(&name.trim_end()) {
@@ -81,11 +83,12 @@ impl LauncherScan {
     }
 }
 
-/// Whether the process is a launcher that waits for a session and that nobody has claimed: the protocol that it speaks
-/// ([`run_dir::PROTOCOL`]), that of the version that prepared the pod. With `volumes` it must show those that the kubelet made for its pod.
+/// Whether the process is a launcher that waits for a session and that nobody has claimed: the
+/// protocol that it speaks ([`run_dir::PROTOCOL`]), that of the version that prepared the pod. With
+/// `volumes` it must show those that the kubelet made for its pod.
 ///
-/// This opens files of the container, which may lie on a file system that does not answer: the caller bounds it
-/// ([`crate::bounded::Gate`]).
+/// This opens files of the container, which may lie on a file system that does not answer: the
+/// caller bounds it ([`crate::bounded::Gate`]).
 pub fn waits(procfs: &Procfs, candidate: &Candidate, volumes: Option<&KubeletVolumes>) -> Option<u32> {
     let process = candidate.process;
     if let Some(volumes) = volumes
@@ -107,7 +110,8 @@ pub fn waits(procfs: &Procfs, candidate: &Candidate, volumes: Option<&KubeletVol
 /// Names that the kernel gives a launcher's process: at most 15 letters of the file's name.
 const LAUNCHER_NAMES: [&str; 2] = [LAUNCHER, "flopwatch-launc"];
 
-/// Whether a command line is `launcher run ...`. Its folders are not its own to choose: one that names others is left alone.
+/// Whether a command line is `launcher run ...`. Its folders are not its own to choose: one that
+/// names others is left alone.
 fn is_run(words: &[String]) -> bool {
     let mut words = words.iter().skip(1).map(String::as_str);
     if words.next() != Some("run") {
@@ -141,8 +145,8 @@ pub(super) const fn first_protocol() -> u32 {
     FIRST_PROTOCOL
 }
 
-/// Whether this version understands a launcher or a run folder of that protocol. Older ones are understood for as long as
-/// pods that they prepared may run.
+/// Whether this version understands a launcher or a run folder of that protocol. Older ones are
+/// understood for as long as pods that they prepared may run.
 pub const fn speaks(protocol: u32) -> bool {
     FIRST_PROTOCOL <= protocol && protocol <= run_dir::PROTOCOL
 }
@@ -158,7 +162,7 @@ mod tests {
     use crate::graft::LauncherState;
 
     #[test]
-    fn c1_a_launcher_cannot_name_the_folders_that_it_is_served_from() {
+    fn a_launcher_cannot_name_the_folders_that_it_is_served_from() {
         let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
         for line in [
             "/t/launcher run -- app",

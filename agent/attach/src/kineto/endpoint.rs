@@ -1,4 +1,5 @@
-//! The endpoints of a node: one per network namespace, shared by the captures whose containers are in it.
+//! The endpoints of a node: one per network namespace, shared by the captures whose containers are
+//! in it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,21 +13,24 @@ use super::socket::{Datagram, EndpointError, Socket, io};
 use crate::process::{ProcessError, ProcessId, Procfs};
 
 /// Longest wait for a datagram: after that the endpoint looks whether it is still wanted.
-const TICK: Duration = Duration::from_millis(100);
-/// Datagrams that an endpoint reads in a slice of time, 500 in a second: a process asks every 5 s, so that a thousand of them take less.
-/// The kernel queues ten, so that nobody's waits for more than a few slices, whatever others send.
+const RECEIVE_TIMEOUT: Duration = Duration::from_millis(100);
+/// Datagrams that an endpoint reads in a slice of time, 500 in a second: a process asks every 5 s,
+/// so that a thousand of them take less. The kernel queues ten, so that nobody's waits for more
+/// than a few slices, whatever others send.
 const A_SLICE: u32 = 10;
-const SLICE: Duration = Duration::from_millis(20);
-/// A process waits 90 ms for an answer. One that comes later stays in its socket and is read as the answer to its next request, and so on:
-/// from then on it is told what was asked for before. A request that has waited for so long is therefore not answered.
-const LATE: Duration = Duration::from_millis(60);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// A process waits 90 ms for an answer. One that comes later stays in its socket and is read as the
+/// answer to its next request, and so on: from then on it is told what was asked for before. A
+/// request that has waited for so long is therefore not answered.
+const MAX_ANSWER_DELAY: Duration = Duration::from_millis(60);
 
 /// The processes that an endpoint answers for one capture.
 pub trait Audience: Send + Sync {
     /// Whether the process with that PID is one of them.
     fn includes(&self, pid: i32) -> bool;
 
-    /// What a process is told that asks for what to record; none where it is to do nothing. It has 90 ms, less what the way takes.
+    /// What a process is told that asks for what to record; none where it is to do nothing. It has
+    /// 90 ms, less what the way takes.
     fn configuration(&self, process: ProcessId) -> Option<String>;
 
     /// Takes note that the process is sent the answer.
@@ -36,15 +40,15 @@ pub trait Audience: Send + Sync {
 /// Datagrams by what became of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Those that had an answer.
+    /// Datagrams that had an answer.
     pub answered: u64,
-    /// Those that no client sends, or that are too long.
+    /// Datagrams that no client sends, or that are too long.
     pub malformed: u64,
-    /// Those of processes of no capture.
+    /// Datagrams of processes of no capture.
     pub foreign: u64,
-    /// Those of processes that are told nothing.
+    /// Datagrams of processes that are told nothing.
     pub idle: u64,
-    /// Those that nobody would have waited for any more.
+    /// Datagrams whose answer nobody would have waited for any more.
     pub late: u64,
     /// Slices of time in which no more were read.
     pub throttled: u64,
@@ -84,8 +88,8 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// Has the processes of an audience answered in the network namespace of `process`, for at most `limit`. It ends when what is
-    /// returned is dropped.
+    /// Has the processes of an audience answered in the network namespace of `process`, for at most
+    /// `limit`. It ends when what is returned is dropped.
     pub fn join(
         &self,
         procfs: &Procfs,
@@ -256,15 +260,15 @@ fn serve(socket: &Socket, shared: &Shared, procfs: &Procfs) {
     let mut slice = Instant::now();
     let mut read = 0;
     while shared.goes_on() {
-        if slice.elapsed() >= SLICE {
+        if slice.elapsed() >= POLL_INTERVAL {
             (slice, read) = (Instant::now(), 0);
         }
         if read >= A_SLICE {
             shared.tally.throttled.fetch_add(1, Ordering::Relaxed);
-            rest(SLICE.saturating_sub(slice.elapsed()));
+            rest(POLL_INTERVAL.saturating_sub(slice.elapsed()));
             continue;
         }
-        match socket.receive(TICK) {
+        match socket.receive(RECEIVE_TIMEOUT) {
             Ok(None) => {}
             Ok(Some(datagram)) => {
                 read += 1;
@@ -303,15 +307,16 @@ fn take(socket: &Socket, shared: &Shared, procfs: &Procfs, datagram: &Datagram) 
         return count(&shared.tally.foreign);
     };
     let read = Instant::now();
-    if datagram.waited > LATE {
+    if datagram.waited > MAX_ANSWER_DELAY {
         return count(&shared.tally.late);
     }
     let answer = match message {
-        // Nothing depends on its answer: the library asks as well where nobody was there to register with. An answer that it does not
-        // wait for would be taken for that of its first request.
+        // Nothing depends on its answer: the library asks as well where nobody was there to
+        // register with. An answer that it does not wait for would be taken for that of its first
+        // request.
         Message::Registration => None,
-        // A process that records asks for nothing, and reads no answer: it would take it for that of its next request. Nor does one wait
-        // for long that is told nothing.
+        // A process that records asks for nothing, and reads no answer: it would take it for that
+        // of its next request. Nor does one wait for long that is told nothing.
         Message::Request { activities } => {
             let configuration = activities.then(|| audience.configuration(sender)).flatten();
             configuration.map(|configuration| message::configured(&configuration))
@@ -320,7 +325,7 @@ fn take(socket: &Socket, shared: &Shared, procfs: &Procfs, datagram: &Datagram) 
     let Some(answer) = answer else {
         return count(&shared.tally.idle);
     };
-    if datagram.waited.saturating_add(read.elapsed()) > LATE {
+    if datagram.waited.saturating_add(read.elapsed()) > MAX_ANSWER_DELAY {
         return count(&shared.tally.late);
     }
     // Before the process hears of it: whoever counts then counts this one too.

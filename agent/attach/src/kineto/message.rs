@@ -1,50 +1,51 @@
-//! The datagrams of Kineto's clients and the answers, byte by byte: a header of a size (8 bytes) and a type (32 bytes, padded
-//! with zeros), then the body. Numbers are little-endian on every machine that this runs on.
+//! The datagrams of Kineto's clients and the answers, byte by byte: a header of a size (8 bytes)
+//! and a type (32 bytes, padded with zeros), then the body. Numbers are little-endian on every
+//! machine that this runs on.
 
 /// Bytes of the header.
-const HEADER: usize = 40;
+const HEADER_BYTES: usize = 40;
 /// Bytes of the type in it.
-const TYPE: usize = 32;
+const TYPE_BYTES: usize = 32;
 /// Bytes before the PIDs in a request.
-const REQUEST: usize = 16;
+const REQUEST_HEAD_BYTES: usize = 16;
 /// Bytes of a registration.
-const REGISTRATION: usize = 16;
+const REGISTRATION_BYTES: usize = 16;
 /// Bytes of a PID.
-const PID: usize = 4;
+const PID_BYTES: usize = 4;
 
 /// Longest datagram that is read: a request that names a thousand ancestors.
-pub(super) const LONGEST: usize = 4096;
+pub(super) const MAX_DATAGRAM_BYTES: usize = 4096;
 
 /// Bit of the kinds that asks for activities; the other ones ask for what Kineto samples by itself.
-const ACTIVITIES: u32 = 2;
+const ACTIVITIES_BIT: u32 = 2;
 
 /// What a client says. The PIDs in it are claims, and are not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Message {
-    /// It is there, as older versions say first.
+    /// The client says that it is there, as versions before 2.1 do first.
     Registration,
-    /// It asks for a configuration.
+    /// The client asks for a configuration.
     Request {
-        /// Whether for one of activities.
+        /// Whether the configuration is to be of activities.
         activities: bool,
     },
 }
 
 /// Reads a datagram; None for one that no client sends.
 pub(super) fn parse(datagram: &[u8]) -> Option<Message> {
-    let (header, body) = datagram.split_at_checked(HEADER)?;
-    let (size, kind) = header.split_at_checked(HEADER - TYPE)?;
+    let (header, body) = datagram.split_at_checked(HEADER_BYTES)?;
+    let (size, kind) = header.split_at_checked(HEADER_BYTES - TYPE_BYTES)?;
     let size = u64::from_le_bytes(size.try_into().ok()?);
     if usize::try_from(size).ok()? != body.len() {
         return None;
     }
     let end = kind.iter().position(|byte| *byte == 0)?;
     match kind.get(..end)? {
-        b"ctxt" => (body.len() == REGISTRATION).then_some(Message::Registration),
+        b"ctxt" => (body.len() == REGISTRATION_BYTES).then_some(Message::Registration),
         b"req" => {
-            let pids = usize::try_from(number(body, PID)?).ok()?;
-            let whole = pids.checked_mul(PID)?.checked_add(REQUEST)? == body.len();
-            let activities = number(body, 0)? & ACTIVITIES != 0;
+            let pids = usize::try_from(number(body, PID_BYTES)?).ok()?;
+            let whole = pids.checked_mul(PID_BYTES)?.checked_add(REQUEST_HEAD_BYTES)? == body.len();
+            let activities = number(body, 0)? & ACTIVITIES_BIT != 0;
             whole.then_some(Message::Request { activities })
         }
         _ => None,
@@ -61,7 +62,7 @@ pub(super) fn configured(configuration: &str) -> Vec<u8> {
     let size = u64::try_from(configuration.len()).unwrap_or(u64::MAX);
     let mut datagram = size.to_le_bytes().to_vec();
     datagram.extend_from_slice(b"req");
-    datagram.resize(HEADER, 0);
+    datagram.resize(HEADER_BYTES, 0);
     datagram.extend_from_slice(configuration.as_bytes());
     datagram
 }
@@ -83,9 +84,9 @@ mod tests {
         assert_eq!(parse(REQUEST_OF_TORCH), Some(Message::Request { activities: true }));
         assert_eq!(parse(REGISTRATION_OF_OLDER), Some(Message::Registration));
         let mut base = REQUEST_OF_TORCH.to_vec();
-        base[HEADER] = 0;
+        base[HEADER_BYTES] = 0;
         assert_eq!(parse(&base), Some(Message::Request { activities: false }));
-        base[HEADER] = 3;
+        base[HEADER_BYTES] = 3;
         assert_eq!(parse(&base), Some(Message::Request { activities: true }));
     }
 
@@ -99,7 +100,7 @@ mod tests {
             assert_eq!(parse(&longer), None);
         }
         // The size, the type without its end, and the number of PIDs, each as large as it can be.
-        for at in [0..8, 8..HEADER, HEADER + 4..HEADER + 8] {
+        for at in [0..8, 8..HEADER_BYTES, HEADER_BYTES + 4..HEADER_BYTES + 8] {
             let mut wrong = REQUEST_OF_TORCH.to_vec();
             wrong[at].fill(0xff);
             assert_eq!(parse(&wrong), None);
@@ -112,6 +113,6 @@ mod tests {
             configured("A=1"),
             b"\x03\0\0\0\0\0\0\0req\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0A=1"
         );
-        assert_eq!(configured("").len(), HEADER);
+        assert_eq!(configured("").len(), HEADER_BYTES);
     }
 }

@@ -15,7 +15,7 @@ use nix::sys::time::TimeSpec;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::thread::{ThreadNameSpaceType, move_into_thread_name_spaces};
 
-use super::message::LONGEST;
+use super::message::MAX_DATAGRAM_BYTES;
 use crate::process::{ProcessError, ProcessId, Procfs};
 
 /// The name that clients send to. The zero at its end belongs to it.
@@ -38,7 +38,7 @@ pub enum EndpointError {
     Io {
         /// What was tried.
         action: &'static str,
-        /// What the kernel said.
+        /// Error of the kernel.
         source: io::Error,
     },
 }
@@ -51,7 +51,8 @@ pub(super) fn io(action: &'static str) -> impl FnOnce(io::Error) -> EndpointErro
 pub(super) struct Datagram {
     /// Its bytes; None where it is longer than any of a client, or carries more than it may.
     pub(super) bytes: Option<Vec<u8>>,
-    /// PID of its sender as this process sees it, by the kernel's word; None where it has none here.
+    /// PID of its sender as this process sees it, by the kernel's word; None where it has none
+    /// here.
     pub(super) sender: Option<i32>,
     /// Where an answer goes; None where the sender has no name.
     pub(super) from: Option<UnixAddr>,
@@ -66,7 +67,8 @@ impl Socket {
     /// Binds it in the network namespace of `process`.
     pub(super) fn bind(procfs: &Procfs, process: ProcessId) -> Result<Self, EndpointError> {
         let target = procfs.pidfd(process)?;
-        // A thread cannot be trusted to come back from where it went, so it ends there. The socket stays in its namespace.
+        // A thread cannot be trusted to come back from where it went, so it ends there. The socket
+        // stays in its namespace.
         let bound = std::thread::Builder::new()
             .name("flopwatch-bind".into())
             .spawn(move || {
@@ -87,8 +89,9 @@ impl Socket {
             Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(None),
             other => other?,
         };
-        let mut bytes = vec![0; LONGEST];
-        // Room for the credentials and the time of arrival alone: descriptors that a sender passes are closed by the kernel.
+        let mut bytes = vec![0; MAX_DATAGRAM_BYTES];
+        // Room for the credentials and the time of arrival alone: descriptors that a sender passes
+        // are closed by the kernel.
         let mut control = cmsg_space!(UnixCredentials, TimeSpec);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_CMSG_CLOEXEC;

@@ -16,7 +16,7 @@ const PREFIX: &str = "flopwatch-";
 /// Digits of the parts of a UID, between which it has dashes.
 const UID_DIGITS: [usize; 5] = [8, 4, 4, 4, 12];
 /// Names of a folder that are looked at.
-const LISTED: usize = 4096;
+const MAX_NAMES: usize = 4096;
 
 /// Name of a capture's folder.
 pub fn folder_name(capture: &str) -> String {
@@ -54,7 +54,7 @@ impl TraceFolder {
         Self { procfs, process, path }
     }
 
-    /// Its path in the container.
+    /// The folder's absolute path in the container.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -81,7 +81,7 @@ impl TraceFolder {
 
     /// Names of what lies in it; none where it is not there.
     pub fn names(&self) -> Result<Vec<OsString>, RootfsError> {
-        self.files()?.list(&self.path, LISTED)
+        self.files()?.list(&self.path, MAX_NAMES)
     }
 
     /// Whether a file of that name is there.
@@ -89,7 +89,8 @@ impl TraceFolder {
         self.files()?.has(&self.path.join(name))
     }
 
-    /// Copies a file of it out, at most `limit` bytes; `progress` is told the bytes so far and may return false to stop.
+    /// Copies a file of it out, at most `limit` bytes; `progress` is told the bytes so far and may
+    /// return false to stop.
     pub fn copy_out(
         &self,
         name: &str,
@@ -105,7 +106,7 @@ impl TraceFolder {
     /// Removes it with the files in it; true when it was there. Safe to run twice.
     pub fn remove(&self) -> Result<bool, RootfsError> {
         let files = self.files()?;
-        for name in files.list(&self.path, LISTED)? {
+        for name in files.list(&self.path, MAX_NAMES)? {
             files.remove(&self.path.join(name))?;
         }
         files.remove_folder(&self.path)
@@ -115,7 +116,7 @@ impl TraceFolder {
 /// The captures after which folders in a folder of the container are named. Whoever made them, so
 /// that it says nothing of whose they are.
 pub fn captures_in(procfs: &Procfs, process: ProcessId, folder: &Path) -> Result<Vec<String>, RootfsError> {
-    let names = UserFiles::open(procfs, process)?.list(folder, LISTED)?;
+    let names = UserFiles::open(procfs, process)?.list(folder, MAX_NAMES)?;
     let captures = names.iter().filter_map(|name| Some(owner(name.to_str()?)?.to_owned()));
     Ok(captures.collect())
 }
@@ -157,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn n3_a_trace_that_the_containers_user_may_not_read_stays_in_its_folder() {
+    fn a_trace_that_the_containers_user_may_not_read_stays_in_its_folder() {
         if !nix::unistd::geteuid().is_root() {
             println!("skipped: a file of another user needs root");
             return;
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn n3_a_folder_that_may_never_answer_is_not_opened() {
+    fn a_folder_that_may_never_answer_is_not_opened() {
         let traces = folder(Path::new("/proc"));
         assert!(matches!(traces.volume(), Err(RootfsError::Mount(_))));
         assert!(!traces.is_in_memory().unwrap());
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn n7_a_folder_is_a_captures_where_its_name_ends_with_a_uid() {
+    fn a_folder_is_a_captures_where_its_name_ends_with_a_uid() {
         assert_eq!(owner(&folder_name(UID)), Some(UID));
         for name in [
             "flopwatch-results",

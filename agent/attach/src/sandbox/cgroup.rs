@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn n5_a_tool_has_a_bound_on_memory_of_its_own_beside_the_agents_container_on_version_2() {
+    fn a_tool_has_a_bound_on_memory_of_its_own_beside_the_agents_container_on_version_2() {
         let root = unified("cpu memory pids\n");
         let places = cgroups(&root).make(&tool()).unwrap();
         let folders: Vec<_> = places.iter().map(|place| place.folder.clone()).collect();
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn n5_on_version_1_only_the_hierarchy_that_counts_memory_is_entered() {
+    fn on_version_1_only_the_hierarchy_that_counts_memory_is_entered() {
         let root = tempfile::tempdir().unwrap();
         touch(&root, "memory", &["cgroup.procs", "memory.usage_in_bytes"]);
         touch(&root, "devices", &["cgroup.procs"]);
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn n5_a_tool_whose_memory_cannot_be_bounded_is_refused() {
+    fn a_tool_whose_memory_cannot_be_bounded_is_refused() {
         let root = unified("cpu pids\n");
         let refused = cgroups(&root).make(&tool()).err().unwrap();
         assert!(refused.contains("counts memory"), "{refused}");

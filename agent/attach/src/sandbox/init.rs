@@ -1,4 +1,5 @@
-//! The first process of the sandbox: confines itself, starts the tool, reaps what the tool leaves, and says how it ended.
+//! The first process of the sandbox: confines itself, starts the tool, reaps what the tool leaves,
+//! and says how it ended.
 
 use std::os::fd::OwnedFd;
 use std::process::{Command, Stdio};
@@ -91,7 +92,8 @@ fn confine(
     }
     limit(sandboxed)?;
     let changes = space.privileged && sandboxed.user != rustix::process::geteuid().as_raw();
-    // Root has no such bound; an ordinary user's other processes count where there is no namespace of users.
+    // Root has no such bound; an ordinary user's other processes count where there is no namespace
+    // of users.
     if changes || (!space.privileged && space.processes) {
         bound(Resource::Nproc, sandboxed.processes)?;
     } else {

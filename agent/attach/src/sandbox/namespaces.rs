@@ -46,8 +46,9 @@ pub(super) fn leave(missing: &mut Vec<String>) -> Result<Space, Stage> {
     }
     missing.push("a user of its own: the caller may not change users".to_owned());
     let (user, group) = (rustix::process::geteuid(), rustix::process::getegid());
-    // In a user namespace even an ordinary user may leave the others, where the system allows those. There root stays root only
-    // with the right to give files rights, and a namespace is not left again.
+    // In a user namespace even an ordinary user may leave the others, where the system allows
+    // those. There root stays root only with the right to give files rights, and a namespace is not
+    // left again.
     let stays = !user.is_root() || held.effective.contains(CapabilitySet::SETFCAP);
     let maps = [
         ("setgroups", "deny".to_owned()),

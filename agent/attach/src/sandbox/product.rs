@@ -1,5 +1,5 @@
-//! Files that a sandboxed tool made, or that somebody else could have put where one is looked for: opened without following
-//! anything, and looked at before they are read.
+//! Files that a sandboxed tool made, or that somebody else could have put where one is looked for:
+//! opened without following anything, and looked at before they are read.
 
 use std::fs::File;
 use std::io;
@@ -12,21 +12,21 @@ use rustix::io::Errno;
 /// Why a file is not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ProductError {
-    /// It is not there.
+    /// There is nothing at the path.
     #[error("{0}: is not there")]
     NotFound(PathBuf),
-    /// It is a symbolic link, or a part of its path is.
+    /// The path is a symbolic link, or a part of it is.
     #[error("{0}: is a symbolic link, and links are not followed here")]
     Link(PathBuf),
-    /// It leads out of the folder.
+    /// The path leads out of the folder.
     #[error("{0}: leads out of its folder")]
     Outside(PathBuf),
-    /// It is a folder, pipe, socket or device.
+    /// A folder, pipe, socket or device is at the path.
     #[error("{path}: is {kind}, not a file")]
     Kind {
         /// Path that the child was to make.
         path: PathBuf,
-        /// What it is.
+        /// Kind of what lies there, such as `a pipe`.
         kind: &'static str,
     },
     /// Another name leads to the same file.
@@ -37,28 +37,29 @@ pub enum ProductError {
         /// How many names.
         links: u64,
     },
-    /// It is somebody else's.
+    /// The file belongs to another user than the child.
     #[error("{path}: belongs to user {found}, not to {expected}")]
     Owner {
         /// Path that the child was to make.
         path: PathBuf,
-        /// Whose it is.
+        /// ID of the user that the file belongs to.
         found: u32,
-        /// Whose it should be.
+        /// ID of the user that the file should belong to.
         expected: u32,
     },
-    /// It cannot be opened.
+    /// The file cannot be opened.
     #[error("{path}: {source}")]
     Io {
         /// Path that the child was to make.
         path: PathBuf,
-        /// What the operating system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
-/// Opens a file below `folder` for reading: no link anywhere on the way, a regular file with one name, and of that `owner`. The folder
-/// itself is the caller's: nobody else can put another in its place.
+/// Opens a file below `folder` for reading: no link anywhere on the way, a regular file with one
+/// name, and of that `owner`. The folder itself is the caller's: nobody else can put another in its
+/// place.
 pub fn open(folder: &Path, name: &Path, owner: Option<u32>) -> Result<File, ProductError> {
     let path = folder.join(name);
     let failed = |error: Errno| match error {
@@ -141,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h1_nothing_but_a_plain_file_of_the_tool_is_opened() {
+    fn nothing_but_a_plain_file_of_the_tool_is_opened() {
         let outside = tempfile::tempdir().unwrap();
         let secret = outside.path().join("secret");
         std::fs::write(&secret, "secret").unwrap();

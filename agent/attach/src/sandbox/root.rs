@@ -1,8 +1,10 @@
-//! The root folder of a sandbox: an empty file system in memory, and on it, at the paths that they have outside, what the tool
-//! needs. Everything is read-only but the tool's own folder, `/tmp` and `/dev/shm`.
+//! The root folder of a sandbox: an empty file system in memory, and on it, at the paths that they
+//! have outside, what the tool needs. Everything is read-only but the tool's own folder, `/tmp` and
+//! `/dev/shm`.
 //!
-//! The old root is covered rather than left by `pivot_root`, which the default filter of container runtimes refuses to the agent.
-//! Back would lead a descriptor, of which none is handed on, or a right that the tool does not have.
+//! The old root is covered rather than left by `pivot_root`, which the default filter of container
+//! runtimes refuses to the agent. Back would lead a descriptor, of which none is handed on, or a
+//! right that the tool does not have.
 
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -32,7 +34,8 @@ const SYSTEM: [&str; 13] = [
 ];
 /// Devices that hold nothing of the machine.
 const DEVICES: [&str; 5] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
-/// Where drivers keep what programs for the GPU load, beside the system's own folders; and what they ask of the machine.
+/// Where drivers keep what programs for the GPU load, beside the system's own folders; and what
+/// they ask of the machine.
 const DRIVER: [&str; 5] = [
     "/sys",
     "/opt/nvidia",
@@ -48,7 +51,7 @@ const STREAMS: [(&str, &str); 4] = [
     ("dev/stderr", "/proc/self/fd/2"),
 ];
 /// Memory that the root, `/tmp` and `/dev/shm` may take together, and how many files.
-const ROOT: &str = "size=64m,nr_inodes=16384,mode=0755";
+const ROOT_MOUNT_OPTIONS: &str = "size=64m,nr_inodes=16384,mode=0755";
 
 /// Something of the machine that is to be seen.
 enum Seen {
@@ -58,8 +61,8 @@ enum Seen {
     Link { at: PathBuf, says: PathBuf },
 }
 
-/// Goes into a root of its own. Call it in a mount namespace of one's own, with the right to mount. Fails with the machine's
-/// root in place.
+/// Goes into a root of its own. Call it in a mount namespace of one's own, with the right to mount.
+/// Fails with the machine's root in place.
 pub(super) fn enter(sandboxed: &Sandboxed, missing: &mut Vec<String>) -> Result<(), Stage> {
     // As the table of mounts has it.
     let base = &sandboxed
@@ -76,9 +79,9 @@ pub(super) fn enter(sandboxed: &Sandboxed, missing: &mut Vec<String>) -> Result<
     )
     .map_err(at("keep mounts apart"))?;
     // Opened before anything is covered.
-    let seen = look(sandboxed, base)?;
+    let seen = inspect(sandboxed, base)?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("sandbox"), base, Some("tmpfs"), flags, Some(ROOT)).map_err(at("make an empty root"))?;
+    mount(Some("sandbox"), base, Some("tmpfs"), flags, Some(ROOT_MOUNT_OPTIONS)).map_err(at("make an empty root"))?;
     let made = hide(base)
         .and_then(|()| furnish(base, &seen, sandboxed.gpu, missing))
         .and_then(|()| protect(base, &sandboxed.directory))
@@ -90,14 +93,16 @@ pub(super) fn enter(sandboxed: &Sandboxed, missing: &mut Vec<String>) -> Result<
     rustix::process::chdir(&sandboxed.directory).map_err(at("enter the tool's folder"))
 }
 
-/// Leaves the new root out of every folder that is shown with all that is mounted in it: the tool's own folder may lie in one.
+/// Leaves the new root out of every folder that is shown with all that is mounted in it: the tool's
+/// own folder may lie in one.
 fn hide(base: &Path) -> Result<(), Stage> {
     let flags = MsFlags::MS_UNBINDABLE;
     mount(None::<&str>, base, None::<&str>, flags, None::<&str>).map_err(at("make an empty root"))
 }
 
-/// Everything that is to be seen, parents before what lies in them. The tool's own folder is at `base`, without any link.
-fn look(sandboxed: &Sandboxed, base: &Path) -> Result<Vec<Seen>, Stage> {
+/// Everything that is to be seen, parents before what lies in them. The tool's own folder is at
+/// `base`, without any link.
+fn inspect(sandboxed: &Sandboxed, base: &Path) -> Result<Vec<Seen>, Stage> {
     let mut wanted: Vec<PathBuf> = SYSTEM.iter().chain(&DEVICES).map(PathBuf::from).collect();
     wanted.extend(sandboxed.readable.iter().cloned());
     if sandboxed.gpu {
@@ -109,8 +114,8 @@ fn look(sandboxed: &Sandboxed, base: &Path) -> Result<Vec<Seen>, Stage> {
         .map_err(at("open the tool's folder"))?
         .ok_or_else(|| ("open the tool's folder", "it is not there".to_owned()))?;
     let mut seen = Vec::new();
-    // What lies in a folder that is seen is seen with it, and what lies behind a link where that leads. Nothing is made there: it
-    // would be made outside.
+    // What lies in a folder that is seen is seen with it, and what lies behind a link where that
+    // leads. Nothing is made there: it would be made outside.
     let mut folders = vec![sandboxed.directory.clone()];
     for path in wanted {
         check(&path)?;
@@ -125,7 +130,7 @@ fn look(sandboxed: &Sandboxed, base: &Path) -> Result<Vec<Seen>, Stage> {
             continue;
         }
         let Some(from) =
-            open(&path, OFlags::empty()).map_err(|error| ("open what the tool reads", say(&path, error)))?
+            open(&path, OFlags::empty()).map_err(|error| ("open what the tool reads", describe(&path, error)))?
         else {
             continue;
         };
@@ -152,7 +157,8 @@ fn look(sandboxed: &Sandboxed, base: &Path) -> Result<Vec<Seen>, Stage> {
     Ok(seen)
 }
 
-/// Refuses a folder in which a link leads to the tool's own: its place would be made where the link leads, outside.
+/// Refuses a folder in which a link leads to the tool's own: its place would be made where the link
+/// leads, outside.
 fn hold(folder: &OwnedFd, path: &Path, own: &Path, base: &Path) -> Result<(), Stage> {
     let Ok(rest) = own.strip_prefix(path) else {
         return Ok(());
@@ -164,7 +170,7 @@ fn hold(folder: &OwnedFd, path: &Path, own: &Path, base: &Path) -> Result<(), St
     }
     Err((
         "show the tool its folder",
-        say(
+        describe(
             path,
             "the tool's folder lies in it behind a link: name one of them otherwise",
         ),
@@ -193,7 +199,7 @@ fn check(path: &Path) -> Result<(), Stage> {
     }
 }
 
-fn say(path: &Path, error: impl std::fmt::Display) -> String {
+fn describe(path: &Path, error: impl std::fmt::Display) -> String {
     format!("{}: {error}", path.display())
 }
 
@@ -218,7 +224,7 @@ fn below(base: &Path, path: &Path) -> PathBuf {
 fn furnish(base: &Path, seen: &[Seen], gpu: bool, missing: &mut Vec<String>) -> Result<(), Stage> {
     let failed = |path: &Path| {
         let path = path.to_owned();
-        move |error: std::io::Error| ("furnish the root", say(&path, error))
+        move |error: std::io::Error| ("furnish the root", describe(&path, error))
     };
     for name in ["tmp", "dev/shm", "proc"] {
         let folder = base.join(name);
@@ -252,7 +258,7 @@ fn furnish(base: &Path, seen: &[Seen], gpu: bool, missing: &mut Vec<String>) -> 
                 let from = format!("/proc/self/fd/{}", from.as_raw_fd());
                 let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
                 mount(Some(from.as_str()), &place, None::<&str>, flags, None::<&str>)
-                    .map_err(|error| ("show the tool a file", say(to, error)))?;
+                    .map_err(|error| ("show the tool a file", describe(to, error)))?;
             }
         }
     }
@@ -262,10 +268,12 @@ fn furnish(base: &Path, seen: &[Seen], gpu: bool, missing: &mut Vec<String>) -> 
         flags |= MsFlags::MS_RDONLY;
     }
     match mount(Some("proc"), &proc, Some("proc"), flags, None::<&str>) {
-        // CUDA's driver names its threads by way of their files there, and makes no context where it cannot.
+        // CUDA's driver names its threads by way of their files there, and makes no context where
+        // it cannot.
         Ok(()) if gpu => close_machine(&proc),
         Ok(()) => Ok(()),
-        // In a container whose own is covered in part the kernel lets nobody see the whole one through a user namespace.
+        // In a container whose own is covered in part the kernel lets nobody see the whole one
+        // through a user namespace.
         Err(nix::errno::Errno::EPERM) => {
             missing.push("a /proc of its own processes: the system refuses one, so there is none".to_owned());
             Ok(())
@@ -274,21 +282,22 @@ fn furnish(base: &Path, seen: &[Seen], gpu: bool, missing: &mut Vec<String>) -> 
     }
 }
 
-/// Makes mounts of those parts of a `/proc` that are the machine's and not a process's, which [`protect`] makes read-only: root
-/// without a capability may still write to them.
+/// Makes mounts of those parts of a `/proc` that are the machine's and not a process's, which
+/// [`protect`] makes read-only: root without a capability may still write to them.
 fn close_machine(proc: &Path) -> Result<(), Stage> {
     for name in ["acpi", "bus", "driver", "fs", "irq", "scsi", "sys", "sysrq-trigger"] {
         let part = proc.join(name);
         if part.exists() {
             let flags = MsFlags::MS_BIND | MsFlags::MS_REC;
             mount(Some(&part), &part, None::<&str>, flags, None::<&str>)
-                .map_err(|error| ("close what is the machine's in /proc", say(&part, error)))?;
+                .map_err(|error| ("close what is the machine's in /proc", describe(&part, error)))?;
         }
     }
     Ok(())
 }
 
-/// Makes everything read-only but the root itself and the tool's `own` folder, in which devices mean nothing.
+/// Makes everything read-only but the root itself and the tool's `own` folder, in which devices
+/// mean nothing.
 fn protect(base: &Path, own: &Path) -> Result<(), Stage> {
     let table = std::fs::read_to_string("/proc/self/mountinfo").map_err(at("read the mounts"))?;
     let own = below(base, own);
@@ -314,7 +323,7 @@ fn protect(base: &Path, own: &Path) -> Result<(), Stage> {
         };
         let flags = flags | more | MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_NOSUID;
         mount(None::<&str>, &place, None::<&str>, flags, None::<&str>)
-            .map_err(|error| ("make the root read-only", say(&place, error)))?;
+            .map_err(|error| ("make the root read-only", describe(&place, error)))?;
     }
     Ok(())
 }

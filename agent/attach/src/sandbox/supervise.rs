@@ -1,4 +1,5 @@
-//! The process outside: makes the namespaces, starts the first process in them, and sees to its end.
+//! The process outside: makes the namespaces, starts the first process in them, and sees to its
+//! end.
 
 use std::os::fd::AsFd;
 
@@ -17,24 +18,25 @@ use super::{Sandboxed, Stage, Work, at, init, namespaces};
 use crate::reexec::{Report, ToolEnd};
 
 /// Lowest niceness of a tool: what else runs on the node comes first.
-const NICE: i32 = 10;
+const MIN_NICENESS: i32 = 10;
 
-/// Runs the tool, or the work. In the process that it forks, this returns what that reports; here it returns nothing where that one reported.
+/// Runs the tool, or the work. In the process that it forks, this returns what that reports; here
+/// it returns nothing where that one reported.
 pub(super) fn run(sandboxed: &Sandboxed, work: Option<Work>) -> Result<Option<Report>, Stage> {
     // A group of its own, so that whoever started this can end all of it; and no terminal.
     setsid().map_err(at("start a session"))?;
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(at("follow the agent's end"))?;
     // The kernel gives none of its priority back to an agent that runs at a lower one already.
     let nice = getpriority_process(None).map_err(at("ask for the priority"))?;
-    setpriority_process(None, nice.max(NICE)).map_err(at("lower the priority"))?;
+    setpriority_process(None, nice.max(MIN_NICENESS)).map_err(at("lower the priority"))?;
     let mut missing = Vec::new();
     // Before the namespaces are left: from there the machine's cgroups are not to be seen.
     if let Some(cgroups) = &sandboxed.cgroups {
         cgroups.join(sandboxed).map_err(at("join the cgroup"))?;
     }
     // Where the machine's memory runs short, this one goes before the agent and any workload. In a
-    // cgroup with the agent it would not help: of a container whose cgroup has `memory.oom.group` the
-    // kernel ends everything.
+    // cgroup with the agent it would not help: of a container whose cgroup has `memory.oom.group`
+    // the kernel ends everything.
     if let Err(error) = std::fs::write("/proc/self/oom_score_adj", "1000") {
         missing.push(format!("the first place when memory runs short: {error}"));
     }
@@ -60,7 +62,8 @@ pub(super) fn run(sandboxed: &Sandboxed, work: Option<Work>) -> Result<Option<Re
     }
 }
 
-/// Waits for the end of the first process, and ends it when asked to; the signal that ended it, if one did.
+/// Waits for the end of the first process, and ends it when asked to; the signal that ended it, if
+/// one did.
 fn wait(child: Pid, asked: &SignalFd, is_init: bool) -> Result<Option<i32>, Stage> {
     let pidfd = pidfd_open(child, PidfdFlags::empty()).map_err(at("watch the first process"))?;
     loop {
@@ -77,11 +80,13 @@ fn wait(child: Pid, asked: &SignalFd, is_init: bool) -> Result<Option<i32>, Stag
             break;
         }
         if told {
-            // Without a PID namespace the tool's processes do not end with their first: this one goes with all of them.
+            // Without a PID namespace the tool's processes do not end with their first: this one
+            // goes with all of them.
             if !is_init {
                 kill_process_group(getpgrp(), Signal::KILL).map_err(at("end the tool"))?;
             }
-            // The kernel ends what is in the namespace, and lets us reap its first process only after all of it.
+            // The kernel ends what is in the namespace, and lets us reap its first process only
+            // after all of it.
             pidfd_send_signal(&pidfd, Signal::KILL).map_err(at("end the tool"))?;
             break;
         }

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Numbers that belong to nobody else: above those that systemd gives to containers, below the half of the space that programs with
-/// signed numbers trip over.
+/// Numbers that belong to nobody else: above those that systemd gives to containers, below the half
+/// of the space that programs with signed numbers trip over.
 pub const DEFAULT: RangeInclusive<u32> = 1_900_000_000..=1_900_000_255;
 
 /// Where users are taken from.
@@ -46,12 +46,13 @@ pub struct User {
 }
 
 impl Users {
-    /// Everybody is the calling user: for programs of one person, whose tools have namespaces to be apart.
+    /// Everybody is the calling user: for programs of one person, whose tools have namespaces to be
+    /// apart.
     pub fn caller() -> Self {
         Self::of(None)
     }
 
-    /// Those of a range.
+    /// Users with IDs of this range.
     pub fn range(range: RangeInclusive<u32>) -> Self {
         Self::of(Some(range))
     }
@@ -85,7 +86,8 @@ impl Users {
         Ok(self.hand_out(id))
     }
 
-    /// That very user, to remove what it left; none where a living tool has it, or where it never was one of these.
+    /// That very user, to remove what it left; none where a living tool has it, or where it never
+    /// was one of these.
     pub fn lease_again(&self, id: u32) -> Option<User> {
         match &self.0.range {
             None => (id == rustix::process::geteuid().as_raw()).then(|| self.hand_out(id)),
@@ -154,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn h1_no_two_that_live_at_once_share_a_user() {
+    fn no_two_that_live_at_once_share_a_user() {
         let users = Users::range(10..=12);
         let mut leases: Vec<User> = (0..3).map(|_| users.lease().unwrap()).collect();
         let ids: Vec<u32> = leases.iter().map(User::id).collect();

@@ -23,11 +23,11 @@ use crate::fork::{exit_now, fork};
 pub type Work = fn(&[String]) -> u8;
 
 /// Exit code where the process cannot be left alone with its outputs.
-const NOT_ALONE: u8 = 125;
+const EXIT_NOT_ALONE: u8 = 125;
 /// Exit code of work that panicked.
-const PANICKED: u8 = 101;
+const EXIT_PANICKED: u8 = 101;
 /// What the folder holds at the most: the work has no use for it.
-const FOLDER: &str = "size=64k,nr_inodes=16,mode=0755";
+const FOLDER_MOUNT_OPTIONS: &str = "size=64k,nr_inodes=16,mode=0755";
 
 /// Covers the tool's folder by an empty one in memory. Call it in a mount namespace of one's own,
 /// with the right to mount.
@@ -35,7 +35,14 @@ pub(super) fn cover(folder: &Path) -> Result<(), Stage> {
     let (none, kept_apart) = (None::<&str>, MsFlags::MS_REC | MsFlags::MS_SLAVE);
     mount(none, "/", none, kept_apart, none).map_err(at("keep mounts apart"))?;
     let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("sandbox"), folder, Some("tmpfs"), flags, Some(FOLDER)).map_err(at("make an empty folder"))
+    mount(
+        Some("sandbox"),
+        folder,
+        Some("tmpfs"),
+        flags,
+        Some(FOLDER_MOUNT_OPTIONS),
+    )
+    .map_err(at("make an empty folder"))
 }
 
 /// Starts the work in a process of its own.
@@ -51,9 +58,9 @@ pub(super) fn start(work: Work, words: &[String]) -> Result<Option<Pid>, Stage> 
 fn alone(work: Work, words: &[String]) -> u8 {
     let followed = set_parent_process_death_signal(Some(Signal::KILL));
     if followed.is_err() || descriptors::keep_outputs().is_err() {
-        return NOT_ALONE;
+        return EXIT_NOT_ALONE;
     }
     // It takes the lowest number, that of standard input; without it the next file does.
     std::mem::forget(File::open("/dev/null"));
-    catch_unwind(|| work(words)).unwrap_or(PANICKED)
+    catch_unwind(|| work(words)).unwrap_or(EXIT_PANICKED)
 }

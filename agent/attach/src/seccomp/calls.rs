@@ -253,8 +253,8 @@ pub(super) const LEGACY: &[i64] = &[
 #[cfg(not(target_arch = "x86_64"))]
 pub(super) const LEGACY: &[i64] = &[];
 
-/// What the profiler's own tools may do beside that: trace their own children, queues and segments of the container's IPC
-/// namespace, attributes of files.
+/// What the profiler's own tools may do beside that: trace their own children, queues and segments
+/// of the container's IPC namespace, attributes of files.
 pub(super) const ENTERED: &[i64] = &[
     libc::SYS_adjtimex,
     libc::SYS_clock_adjtime,

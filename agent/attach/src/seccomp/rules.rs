@@ -16,7 +16,8 @@ pub(super) fn rules(profile: Profile) -> Result<Rules, SeccompError> {
     if profile == Profile::Entered {
         rules.extend(ENTERED.iter().map(|call| (*call, Vec::new())));
     }
-    // No namespace of its own: CLONE_NEWUSER and all the others. aarch64 and x86_64 have the flags in the first argument.
+    // No namespace of its own: CLONE_NEWUSER and all the others. aarch64 and x86_64 have the flags
+    // in the first argument.
     rules.insert(
         libc::SYS_clone,
         vec![SeccompRule::new(vec![condition(

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::{FILE, Hierarchies, read};
+use super::{Hierarchies, MAX_FILE_BYTES, read};
 use crate::process::Procfs;
 
 /// A limit of this many bytes or more is none: version 1 writes a number near 2^63.
@@ -70,7 +70,7 @@ impl Level {
 
     /// Bytes that it holds, without caches of files.
     fn used_bytes(&self, caches: [&str; 2]) -> io::Result<u64> {
-        let mut buffer = [0; FILE];
+        let mut buffer = [0; MAX_FILE_BYTES];
         let usage = number(read(&self.usage, &mut buffer)?)?;
         let statistics = read(&self.stat, &mut buffer)?;
         let of_files = caches.iter().filter_map(|cache| {
@@ -82,7 +82,7 @@ impl Level {
 
     /// Its limit; none where it has none.
     fn limit_bytes(&self) -> io::Result<Option<u64>> {
-        let mut buffer = [0; FILE];
+        let mut buffer = [0; MAX_FILE_BYTES];
         let text = read(&self.limit, &mut buffer)?.trim();
         if text == "max" {
             return Ok(None);
@@ -148,7 +148,7 @@ impl MemoryUsage {
 /// What the node has left: memory that it could give to programs without swapping; none where the
 /// kernel does not say.
 pub fn of_node(procfs: &Procfs) -> Option<Room> {
-    let mut buffer = [0; FILE];
+    let mut buffer = [0; MAX_FILE_BYTES];
     let file = File::open(procfs.root().join("meminfo")).ok()?;
     let text = read(&file, &mut buffer).ok()?;
     let bytes = |name: &str| -> Option<u64> {

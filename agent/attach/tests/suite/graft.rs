@@ -1,7 +1,8 @@
 //! The graft with the real Nsight Systems, in a container that the test makes.
 //!
-//! Needs root and Nsight Systems; says so and passes without. `FLOPWATCH_LAUNCHER` names another launcher than the one that
-//! is built here (the static one), `FLOPWATCH_NSYS` the nsys to use and `FLOPWATCH_NSYS_HOST` the folder host-linux-x64 that belongs to it.
+//! Needs root and Nsight Systems; says so and passes without. `FLOPWATCH_LAUNCHER` names another
+//! launcher than the one that is built here (the static one), `FLOPWATCH_NSYS` the nsys to use and
+//! `FLOPWATCH_NSYS_HOST` the folder host-linux-x64 that belongs to it.
 
 mod capture;
 mod confinement;

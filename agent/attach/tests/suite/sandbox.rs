@@ -1,5 +1,6 @@
-//! What a converter that was taken over can do: a script in its place tries it. The sandboxes are made with the rights of the node's
-//! agent, with those of an ordinary user, and in a container whose /proc is covered in part.
+//! What a converter that was taken over can do: a script in its place tries it. The sandboxes are
+//! made with the rights of the node's agent, with those of an ordinary user, and in a container
+//! whose /proc is covered in part.
 //!
 //! Needs root; says so and passes without.
 
@@ -39,7 +40,7 @@ fn assert_saw_only_its_own(message: &str) {
 }
 
 #[test]
-fn h1_a_converter_sees_no_process_no_key_and_no_other_capture() {
+fn a_converter_sees_no_process_no_key_and_no_other_capture() {
     let Some(rig) = Rig::new() else { return };
     let output = sandbox::run(&rig.agent(), &rig.curious()).unwrap();
     let message = text(&output);
@@ -60,7 +61,7 @@ fn h1_a_converter_sees_no_process_no_key_and_no_other_capture() {
 }
 
 #[test]
-fn h1_a_converter_cannot_end_a_process_even_of_its_own_user() {
+fn a_converter_cannot_end_a_process_even_of_its_own_user() {
     let Some(rig) = Rig::new() else { return };
     // Distroless "nonroot": our own controller and gateway too.
     let mut other = Command::new("/bin/sleep");
@@ -81,7 +82,7 @@ fn h1_a_converter_cannot_end_a_process_even_of_its_own_user() {
 }
 
 #[test]
-fn h1_a_converter_reaches_no_network_and_no_socket_of_the_machine() {
+fn a_converter_reaches_no_network_and_no_socket_of_the_machine() {
     let Some(rig) = Rig::new() else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -108,7 +109,7 @@ for family, address in [(socket.AF_INET, (\"127.0.0.1\", {port})), (socket.AF_IN
 }
 
 #[test]
-fn h1_a_converter_starts_no_more_processes_than_its_bound() {
+fn a_converter_starts_no_more_processes_than_its_bound() {
     let Some(rig) = Rig::new() else { return };
     let script = "python3 -c '
 import os, time
@@ -136,7 +137,7 @@ except BlockingIOError as error:
 }
 
 #[test]
-fn h1_a_converter_gets_no_namespace_no_mount_no_trace_and_no_device() {
+fn a_converter_gets_no_namespace_no_mount_no_trace_and_no_device() {
     let Some(rig) = Rig::new() else { return };
     let script = "unshare -U true && echo got a user namespace
         unshare -m true && echo got a mount namespace
@@ -182,7 +183,7 @@ for name, number in [(\"ptrace\", 101), (\"process_vm_readv\", 310), (\"bpf\", 3
 }
 
 #[test]
-fn h1_two_converters_at_once_have_users_of_their_own() {
+fn two_converters_at_once_have_users_of_their_own() {
     let Some(rig) = Rig::new() else { return };
     let users = Users::range(74_400..=74_403);
     let (agent, rig) = (rig.agent(), &rig);
@@ -215,7 +216,7 @@ fn h1_two_converters_at_once_have_users_of_their_own() {
 }
 
 #[test]
-fn h1_what_a_converter_plants_is_refused_with_its_reason() {
+fn what_a_converter_plants_is_refused_with_its_reason() {
     let Some(rig) = Rig::new() else { return };
     let script = "ln -s /etc/shadow timeline.h5; echo x > summary.json; ln summary.json other; mkfifo capture.nsys-rep; mkdir folder
         ln ../input linked-input 2>&1; mknod device b 8 0 2>&1; true";
@@ -238,7 +239,7 @@ fn h1_what_a_converter_plants_is_refused_with_its_reason() {
 }
 
 #[test]
-fn h1_all_of_a_converter_ends_with_whoever_started_it() {
+fn all_of_a_converter_ends_with_whoever_started_it() {
     let Some(rig) = Rig::new() else { return };
     let user = USER + 2;
     let mut tool = rig.tool("setsid sleep 600 & sleep 600");
@@ -294,7 +295,8 @@ fn how_a_converter_ended_is_told_truly() {
     unknown.command = vec!["/usr/bin/no-such-converter".into()];
     let error = sandbox::run(&agent, &unknown).unwrap_err().to_string();
     assert!(error.contains("no-such-converter"), "{error}");
-    // The kernel ends the first process where memory runs short: it says so as if it had been the tool.
+    // The kernel ends the first process where memory runs short: it says so as if it had been the
+    // tool.
     let user = USER + 3;
     let mut tool = rig.tool("exec sleep 600");
     tool.user = user;
@@ -377,7 +379,7 @@ fn a_readable_folder_with_a_link_to_the_tools_own_is_refused_before_the_start() 
 }
 
 #[test]
-fn h1_an_ordinary_users_converter_sees_only_its_own_too_or_what_lacks_is_told() {
+fn an_ordinary_users_converter_sees_only_its_own_too_or_what_lacks_is_told() {
     let Some(rig) = Rig::new() else { return };
     let ordinary = rig.started_by("ordinary", ORDINARY);
     let refused = sandbox::run(&ordinary, &rig.curious()).unwrap_err().to_string();
@@ -418,7 +420,7 @@ fn a_child_with_a_gpu_names_its_threads_and_has_nothing_of_the_machines_in_proc_
 }
 
 #[test]
-fn h1_where_a_container_covers_parts_of_proc_a_converter_has_none() {
+fn where_a_container_covers_parts_of_proc_a_converter_has_none() {
     let Some(rig) = Rig::new() else { return };
     let covered = format!("exec unshare -m sh -c 'mount --bind /dev/null /proc/keys; {ORDINARY}' sh \"$@\"");
     let covered = rig.started_by("covered", &covered);
@@ -438,7 +440,8 @@ fn h1_where_a_container_covers_parts_of_proc_a_converter_has_none() {
 #[test]
 fn root_without_the_agents_rights_runs_what_it_can_and_says_what_lacks() {
     let Some(rig) = Rig::new() else { return };
-    // As a container's root: with the right to give files rights, by which it may make namespaces, and without.
+    // As a container's root: with the right to give files rights, by which it may make namespaces,
+    // and without.
     for (rights, missing) in [("-sys_admin", 2), ("-sys_admin,-setfcap", 3)] {
         let line = format!("exec setpriv --bounding-set={rights} --inh-caps=-all HELPER");
         let root = rig.started_by("root", &line);

@@ -12,14 +12,14 @@ use crate::device::{Extent, Handle, ProcessUtilization, Unsupported, handles};
 use crate::error::{Failure, Reason, reason};
 use crate::gpm::Gpm;
 use crate::metric::Attribution;
-use crate::observer::{Observer, Round, WHOLE, left_out, unwanted};
+use crate::observer::{Observer, Round, WHOLE_ROUNDS, left_out, unwanted};
 use crate::processor_clock::ProcessorClock;
 use crate::recording::Recorder;
 use crate::snapshot::{Snapshot, TimedReading, UnitReading, UnitSnapshot};
 
 /// Waits between attempts to open NVML again.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_mins(1);
+const MIN_REOPEN_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_REOPEN_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Samples of a process older than this many intervals, and a second, say nothing about now.
 const STALE_INTERVALS: u32 = 2;
@@ -33,7 +33,7 @@ pub(super) struct Worker {
 
 /// Why sampling ended.
 enum End {
-    /// It was asked to.
+    /// The sampler was told to stop.
     Stop,
     /// NVML does not answer.
     Lost(Reason),
@@ -65,7 +65,7 @@ impl Due {
 impl Worker {
     pub(super) fn run(self, nvml: Nvml) {
         let mut open = Some(nvml);
-        let mut wait = FIRST_WAIT;
+        let mut wait = MIN_REOPEN_INTERVAL;
         loop {
             let started = Instant::now();
             if let Some(nvml) = open.take() {
@@ -79,13 +79,13 @@ impl Worker {
                     }
                 }
             }
-            if started.elapsed() > LONGEST_WAIT {
-                wait = FIRST_WAIT;
+            if started.elapsed() > MAX_REOPEN_INTERVAL {
+                wait = MIN_REOPEN_INTERVAL;
             }
             if self.pause(wait) {
                 return;
             }
-            wait = (wait * 2).min(LONGEST_WAIT);
+            wait = (wait * 2).min(MAX_REOPEN_INTERVAL);
             match load(self.library.as_os_str()) {
                 Ok(nvml) => {
                     self.shared.counters.reopened();
@@ -101,7 +101,8 @@ impl Worker {
         }
     }
 
-    /// Samples until NVML is lost. PCIe has a thread beside, because the driver takes 20 ms for each direction.
+    /// Samples until NVML is lost. PCIe has a thread beside, because the driver takes 20 ms for
+    /// each direction.
     fn sample(&self, nvml: &Nvml) -> End {
         let finished = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -202,7 +203,7 @@ impl Worker {
                         Sink::Observer(observer) => {
                             due.observers.push(DueObserver {
                                 id: *id,
-                                whole: active.rounds.is_multiple_of(WHOLE),
+                                whole: active.rounds.is_multiple_of(WHOLE_ROUNDS),
                                 observer: Arc::clone(observer),
                                 missed: late.saturating_add(std::mem::take(&mut active.left_out)),
                             });
@@ -226,7 +227,8 @@ impl Worker {
         }
     }
 
-    /// Gives observers the round, and leaves their next ones out where it took too long, or where they want none.
+    /// Gives observers the round, and leaves their next ones out where it took too long, or where
+    /// they want none.
     fn show(&self, due: &Due, read: Result<&[UnitReading], Reason>, took: Duration) {
         for DueObserver {
             id, observer, missed, ..

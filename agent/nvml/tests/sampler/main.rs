@@ -1,7 +1,7 @@
 //! The sampler against the rig's NVML library, through the real loader.
 //!
-//! The library reads its state from the file that an environment variable names, so each test runs itself again in a
-//! process of its own with that variable set.
+//! The library reads its state from the file that an environment variable names, so each test runs
+//! itself again in a process of its own with that variable set.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,

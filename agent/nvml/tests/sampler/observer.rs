@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::rig::{eventually, gpu, in_own_process, own_pid, wait};
 
-/// What came of a round: time, GPUs, whether it was whole, with how many processes, and what was missed.
+/// What came of a round: time, GPUs, whether it was whole, with how many processes, and what was
+/// missed.
 type Taken = (Instant, usize, bool, usize, u64);
 
 /// All rounds.

@@ -226,6 +226,7 @@ fn harm_above_the_budget_is_ended_within_a_minute_and_half_of_it_is_not() {
     assert!(harmed(0.11) >= 190);
     assert!(harmed(0.15) >= 190);
     assert_eq!(harmed(0.05), 0);
-    // Three bins running exceed a budget of 10 % by noise alone now and then, where the harm is 8 %.
+    // Three bins running exceed a budget of 10 % by noise alone now and then, where the harm is 8
+    // %.
     println!("harm just below the budget: {} of 200", harmed(0.08));
 }

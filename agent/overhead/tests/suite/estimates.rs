@@ -21,7 +21,8 @@ fn near(target: Target) -> f64 {
     share(hits.count(), WINDOWS)
 }
 
-/// The part of the estimates whose interval holds the truth, the mean width in basis points, and the part of windows with one.
+/// The part of the estimates whose interval holds the truth, the mean width in basis points, and
+/// the part of windows with one.
 fn coverage(target: Target) -> (f64, f64, f64) {
     let truth = (target.harm * 10_000.0) as i64;
     let all = estimates(target, WINDOWS);

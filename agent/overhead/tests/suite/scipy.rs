@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use flopwatch_overhead::{Alternative, hodges_lehmann, mann_whitney, shift};
 use serde_json::{Value, json};
 
-/// Reads pairs of samples and prints, for each, what the test compares. The interval is found without our ordering of differences:
-/// by bisecting shifts for the p-value of scipy's own test.
+/// Reads pairs of samples and prints, for each, what the test compares. The interval is found
+/// without our ordering of differences: by bisecting shifts for the p-value of scipy's own test.
 const SCRIPT: &str = r#"
 import json, sys
 import numpy as np

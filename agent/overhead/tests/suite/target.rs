@@ -7,7 +7,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 
 const MS: u64 = 1_000_000;
 
-/// The load, as a factor of the rate, from the part of the course that has passed and whether the time is before attaching.
+/// The load, as a factor of the rate, from the part of the course that has passed and whether the
+/// time is before attaching.
 pub(crate) type Load = fn(f64, bool) -> f64;
 
 /// A course of before, attaching, window, detaching and after.
@@ -63,7 +64,8 @@ impl Default for Target {
 }
 
 impl Target {
-    /// As an agent reads it four times a second: of a recorder that keeps ends, or of a counter that does not.
+    /// As an agent reads it four times a second: of a recorder that keeps ends, or of a counter
+    /// that does not.
     pub(crate) fn read_by_an_agent(per_second: f64, bin_ms: u64, keeps_ends: bool) -> Self {
         Self {
             per_second,

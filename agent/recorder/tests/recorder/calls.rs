@@ -40,7 +40,7 @@ pub(crate) fn every_call_is_there(capture: &Capture) {
     assert_eq!(told(capture), expected);
     assert_eq!(lost(capture, "NVTX marks"), 4);
     assert_eq!(lost(capture, "payloads of NVTX events"), 1);
-    assert_eq!(capture.drops.list().len(), 2, "{:?}", capture.drops.list());
+    assert_eq!(capture.losses.list().len(), 2, "{:?}", capture.losses.list());
     let row = &capture.rows[0];
     assert_eq!(capture.rows.len(), 1);
     assert_eq!(
@@ -90,7 +90,7 @@ fn a_range_that_another_thread_ends_is_one_range() {
     assert_eq!(rig.run(&["across"]), 1);
     let capture = rig.capture();
     assert_eq!((ranges(&capture).len(), ranges(&capture).name_of(0)), (1, "across"));
-    assert_eq!(capture.drops.list(), []);
+    assert_eq!(capture.losses.list(), []);
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn more_names_than_the_table_holds_stand_beside_their_events() {
     let mut expected: Vec<String> = (0..9000).map(|at| format!("step number {at} of many")).collect();
     expected.sort_unstable();
     assert_eq!(names, expected);
-    assert_eq!(capture.drops.list(), []);
+    assert_eq!(capture.losses.list(), []);
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn a_library_behind_ours_sees_every_call_and_its_answers_reach_the_program() {
     assert_eq!(ranges_of(&chained(&rig, &["across"]).output().unwrap()), 1);
     let said = std::fs::read_to_string(rig.path("said")).unwrap();
     assert_eq!(said, "pushes 0 pops 0 starts 1 ends 1 marks 0\n");
-    assert_eq!(rig.capture().drops.list(), []);
+    assert_eq!(rig.capture().losses.list(), []);
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn a_ring_is_read_while_it_is_written() {
         assert!(last > before, "{last} is not behind {before}");
         before = last;
         let torn = capture
-            .drops
+            .losses
             .list()
             .into_iter()
             .find(|loss| loss.what.contains("not whole"));

@@ -27,8 +27,9 @@ fn nsight_systems_behind_our_library_records_the_same_ranges() {
     let (Some((nsys, importer)), Some(rig)) = (tools(), Rig::any()) else {
         return;
     };
-    // The profiler names its library in the environment of what it starts, where ours takes its place. What it preloads would put that name back
-    // in every program as long as the list says NVTX.
+    // The profiler names its library in the environment of what it starts, where ours takes its
+    // place. What it preloads would put that name back in every program as long as the list says
+    // NVTX.
     let script = "export FLOPWATCH_NVTX_NEXT=\"$NVTX_INJECTION64_PATH\" NVTX_INJECTION64_PATH=\"$OURS\" QUADD_INJECTION_PROXY=; exec \"$@\"";
     let raw = rig.path("raw");
     let mut profile = Command::new(&nsys);
@@ -70,8 +71,9 @@ fn nsight_systems_behind_our_library_records_the_same_ranges() {
     let theirs = read(&export, &ReadLimits::default()).unwrap();
     let ours = rig.capture();
     assert_eq!((ranges(&theirs).len(), ranges(&ours).len()), (40_000, 40_000));
-    assert_eq!(ours.drops.list(), []);
-    // Both say when: the first range begins and the last one ends at the same moment, but for the profiler's own time in between.
+    assert_eq!(ours.losses.list(), []);
+    // Both say when: the first range begins and the last one ends at the same moment, but for the
+    // profiler's own time in between.
     let start = |capture: &flopwatch_model::Capture| {
         capture.session_start_utc_ns.unwrap() + ranges(capture).start_ns.iter().min().unwrap()
     };

@@ -1,5 +1,7 @@
 //! Several processes in one ring.
 
+use flopwatch_model::RowId;
+
 use super::rig::{Rig, lost, ranges};
 
 #[test]
@@ -9,10 +11,10 @@ fn two_thousand_short_children_record_beside_their_parent() {
     assert_eq!(said, 1501);
     let capture = rig.capture();
     let events = ranges(&capture);
-    assert_eq!(events.count(), said, "{:?}", capture.drops.list());
-    assert_eq!(capture.drops.list(), []);
+    assert_eq!(events.count(), said, "{:?}", capture.losses.list());
+    assert_eq!(capture.losses.list(), []);
     let parent = (0..events.len()).filter(|at| events.name_of(*at) == "parent");
-    let rows: Vec<u32> = parent.map(|at| events.row[at]).collect();
+    let rows: Vec<RowId> = parent.map(|at| events.row[at]).collect();
     assert_eq!(rows.len(), 1);
     assert!((0..events.len()).all(|at| (events.row[at] == rows[0]) == (events.name_of(at) == "parent")));
     // Five hundred more overwrite the first.
@@ -28,7 +30,7 @@ fn programs_that_follow_each_other_in_one_process_are_all_recorded() {
     assert!(rig.command(&["exec", "50"]).output().unwrap().status.success());
     let capture = rig.capture();
     assert_eq!(ranges(&capture).len(), 100);
-    assert_eq!((capture.rows.len(), capture.drops.list()), (1, Vec::new()));
+    assert_eq!((capture.rows.len(), capture.losses.list()), (1, Vec::new()));
 }
 
 #[test]
@@ -45,7 +47,7 @@ fn processes_that_begin_at_once_share_one_file() {
     assert!(all.iter_mut().all(|one| one.wait().unwrap().success()));
     let capture = rig.capture();
     assert_eq!(ranges(&capture).len(), 12 * 400);
-    assert_eq!((capture.rows.len(), capture.drops.list()), (24, Vec::new()));
+    assert_eq!((capture.rows.len(), capture.losses.list()), (24, Vec::new()));
     let files = std::fs::read_dir(rig.path("ring")).unwrap().count();
     assert_eq!(files, 1);
 }

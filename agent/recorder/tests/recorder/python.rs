@@ -1,4 +1,5 @@
-//! Copies of NVTX that Python programs have: PyTorch's own, that of the package `nvtx` beside JAX, and NVTX 2 in `libnvToolsExt`.
+//! Copies of NVTX that Python programs have: PyTorch's own, that of the package `nvtx` beside JAX,
+//! and NVTX 2 in `libnvToolsExt`.
 
 use std::process::Command;
 

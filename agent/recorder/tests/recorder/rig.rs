@@ -14,7 +14,8 @@ pub(crate) struct Headers {
     pub(crate) folder: PathBuf,
 }
 
-/// The headers of both versions of Nsight Systems and of the crate `nvtx`, as far as this machine has them.
+/// The headers of both versions of Nsight Systems and of the crate `nvtx`, as far as this machine
+/// has them.
 pub(crate) fn headers() -> Vec<Headers> {
     let beside = |variable: &str| {
         let program = PathBuf::from(std::env::var_os(variable)?);
@@ -148,6 +149,6 @@ pub(crate) fn ranges(capture: &Capture) -> &Events {
 
 /// How many of a thing a capture says it lost.
 pub(crate) fn lost(capture: &Capture, what: &str) -> u64 {
-    let losses = capture.drops.list().into_iter().filter(|loss| loss.what == what);
+    let losses = capture.losses.list().into_iter().filter(|loss| loss.what == what);
     losses.map(|loss| loss.count).sum()
 }

@@ -11,7 +11,7 @@ fn sixteen_threads_at_once_lose_nothing_where_the_ring_did_not_wrap() {
     let capture = rig.capture();
     assert_eq!(ranges(&capture).count(), said);
     assert_eq!(capture.rows.len(), 16);
-    assert_eq!(capture.drops.list(), []);
+    assert_eq!(capture.losses.list(), []);
 }
 
 #[test]
@@ -25,12 +25,12 @@ fn what_a_ring_that_wrapped_holds_and_has_lost_is_what_the_program_did() {
     let held = 2 * events.count() + headless;
     let open =
         lost(&capture, "ranges that had not ended") + lost(&capture, "ranges that were open before a gap in the ring");
-    assert_eq!(open, 0, "{:?}", capture.drops.list());
+    assert_eq!(open, 0, "{:?}", capture.losses.list());
     assert_eq!(
         held + lost(&capture, OVERWRITTEN),
         2 * said,
         "{:?}",
-        capture.drops.list()
+        capture.losses.list()
     );
     assert!(events.len() > 100_000, "{}", events.len());
 }

@@ -15,7 +15,7 @@ use kube::ResourceExt;
 use tokio::time::sleep;
 
 use super::context::Context;
-use super::{fleet, start, unprepared};
+use super::{fleet_row, start, unprepared};
 use crate::adoption::{Attached, Stage};
 use crate::choice::{Candidate, choose};
 use crate::node::pods;
@@ -23,8 +23,8 @@ use crate::profilers::containers::Probed;
 use crate::profilers::{AnyProfiler, Remains, recorder};
 
 /// How long a target that is not known yet is waited for, and the pause between two looks.
-pub(super) const KNOWN: Duration = Duration::from_secs(3);
-pub(super) const LOOK: Duration = Duration::from_millis(100);
+pub(super) const TARGET_TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const TARGET_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Attaches the capture, which may have had an earlier collection.
 pub(super) async fn step(cx: &mut Context<'_>, earlier: Option<Attached>) -> Result<Stage, Failure> {
@@ -48,9 +48,9 @@ async fn attach(cx: &mut Context<'_>, earlier: Option<&Attached>) -> Result<Atta
     let namespace = cx.capture.namespace().unwrap_or_default();
     let find = || pods::target(&cx.node.pods, &namespace, &spec.pod_ref, &spec.container_name);
     // The operator's view of the pod may be ahead of this agent's by a moment.
-    let known = Instant::now() + KNOWN;
+    let known = Instant::now() + TARGET_TIMEOUT;
     while find().is_err() && Instant::now() < known {
-        sleep(LOOK).await;
+        sleep(TARGET_POLL_INTERVAL).await;
         cx.interrupted()?;
     }
     let (pod, container_id) = match find() {
@@ -90,7 +90,7 @@ pub(super) fn pick(
     pod: Option<&Pod>,
     earlier: Option<&Attached>,
 ) -> Result<Attached, Failure> {
-    fleet::identify(cx);
+    fleet_row::identify(cx);
     let spec = &cx.capture.spec;
     let candidate = |profiler: &Arc<dyn AnyProfiler>| {
         let state = profiler.attach(&spec.profiler, probed, pod)?;

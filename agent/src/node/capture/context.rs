@@ -15,16 +15,16 @@ use flopwatch_pipeline::transform::Samples;
 use kube::ResourceExt;
 use tracing::info;
 
-use super::overhead::Overhead;
 use super::produce::Produced;
+use super::window_cost::Overhead;
 use super::{Interrupts, blocking};
 use crate::adoption::{Attached, Journal};
-use crate::node::claims::Claim;
-use crate::node::starts::Held;
+use crate::node::container_leases::CaptureLease;
+use crate::node::starts::PendingStart;
 use crate::node::writer::{Target, Writer};
 use crate::node::{Node, journal, pods};
 use crate::plan::Interrupt;
-use crate::profilers::{AnyProfiler, Site};
+use crate::profilers::{AnyProfiler, Site, State};
 use crate::status::Draft;
 
 /// A capture under way.
@@ -32,7 +32,7 @@ pub(super) struct Context<'a> {
     pub(super) node: &'a Arc<Node>,
     pub(super) capture: &'a Capture,
     pub(super) interrupts: Interrupts,
-    pub(super) claim: Claim,
+    pub(super) lease: CaptureLease,
     pub(super) draft: Draft,
     pub(super) writer: Writer,
     status_stage_since: Instant,
@@ -49,7 +49,7 @@ pub(super) struct Context<'a> {
 #[derive(Default)]
 pub(super) struct Unwritten {
     /// The container that is held until its collection runs.
-    pub(super) held: Option<Held>,
+    pub(super) held: Option<PendingStart>,
     /// When the profiler began to attach, in ns since the Unix epoch; none for a window that an
     /// earlier agent opened.
     pub(super) attach_ns: Option<u64>,
@@ -65,7 +65,7 @@ impl<'a> Context<'a> {
     pub(super) fn new(
         node: &'a Arc<Node>,
         capture: &'a Capture,
-        (interrupts, claim): (Interrupts, Claim),
+        (interrupts, lease): (Interrupts, CaptureLease),
         journal: Journal,
     ) -> Self {
         let draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
@@ -81,7 +81,7 @@ impl<'a> Context<'a> {
             node,
             capture,
             interrupts,
-            claim,
+            lease,
             draft,
             writer,
             status_stage_since: Instant::now(),
@@ -128,6 +128,18 @@ impl<'a> Context<'a> {
 
     pub(super) fn site_of(&self, attached: &Attached) -> Site {
         self.site(&attached.container_id, attached.process)
+    }
+
+    /// Has the profiler that the capture was attached with do `work`, which may block.
+    pub(super) async fn ask<T: Send + 'static>(
+        &self,
+        attached: &Attached,
+        reason: CaptureReason,
+        work: impl FnOnce(&dyn AnyProfiler, &Site, &State) -> Result<T, Failure> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let (profiler, site) = (self.profiler(attached)?, self.site_of(attached));
+        let state = attached.profiler.clone();
+        blocking(reason, move || work(profiler.as_ref(), &site, &state)).await
     }
 
     /// Whether the container still runs under the ID that it had at the start.

@@ -12,7 +12,7 @@ use flopwatch_pipeline::transform::Samples;
 use tokio::time::timeout;
 
 use super::context::Context;
-use super::{blocking, observers};
+use super::observers;
 use crate::adoption::{Collection, Stage};
 use crate::node::spool;
 use crate::plan::Interrupt;
@@ -25,18 +25,20 @@ pub(super) async fn step(cx: &mut Context<'_>, collection: Collection) -> Result
         None => keep_samples(cx, &no_samples(cx, &collection))?,
     }
     let attached = &collection.attached;
-    let (profiler, site) = (cx.profiler(attached)?, cx.site_of(attached));
-    cx.claim.leaving();
+    let profiler = cx.profiler(attached)?;
+    cx.lease.begin_draining();
     cx.enter(StatusStage::Fetching, profiler.stopping());
-    let (state, interrupts) = (attached.profiler.clone(), cx.interrupts.clone());
+    let interrupts = cx.interrupts.clone();
     let (limits, folder) = (cx.node.limits, cx.node.spool.clone());
     let goes_on = move || {
         interrupts.borrow().and_then(Interrupt::failure).is_none() && spool::check_free(&folder, limits.floor).is_ok()
     };
-    let limit = profiler.stop_timeout(&state)?;
-    let stopped = blocking(CaptureReason::CollectionFailed, move || {
-        profiler.stop(&site, &state, &goes_on)
-    });
+    let limit = profiler.stop_timeout(&attached.profiler)?;
+    let stopped = cx.ask(
+        attached,
+        CaptureReason::CollectionFailed,
+        move |profiler, site, state| profiler.stop(site, state, &goes_on),
+    );
     let fetched = timeout(limit, stopped).await.unwrap_or_else(|_elapsed| {
         let message = format!(
             "the collection did not end, or its files did not come, within {} s; what waits for them is left behind",

@@ -13,16 +13,16 @@ use tracing::{info, warn};
 
 use super::context::Context;
 use super::outcome::{Failed, Published, Replication};
-use super::{fleet, raw};
-use crate::adoption::Ended;
+use super::{fleet_row, raw};
+use crate::adoption::FailureRecord;
 use crate::node::writer::Delivery;
 use crate::node::{journal, spool};
 use crate::status::Draft;
 
 /// Longest clean-up of one container.
-const CLEAN_UP: Duration = Duration::from_mins(1);
+const CLEANUP_TIMEOUT: Duration = Duration::from_mins(1);
 /// Pause before a capture is taken up again whose end the API server refused.
-const REFUSED: Duration = Duration::from_secs(30);
+const REJECTED_RETRY_INTERVAL: Duration = Duration::from_secs(30);
 
 /// A step that failed while the node's disk is full failed because of that.
 fn blame(cx: &Context<'_>, mut failed: Failed) -> Failed {
@@ -52,16 +52,16 @@ pub(super) async fn finish(mut cx: Context<'_>, ended: Result<Published, Failed>
             let _: Delivery = cx.writer.finish().await;
             return;
         }
-        cx.journal.failed = Some(Ended::from(&failed.failure));
+        cx.journal.failed = Some(FailureRecord::from(&failed.failure));
         // Of the pod as it is now; the rows of one that succeeded say what it was when they were
         // made.
-        fleet::identify(&mut cx);
+        fleet_row::identify(&mut cx);
         let noted = cx.note().await;
         if let Err(error) = &noted {
             warn!(%error, "a restart now would give the capture another reason");
         }
         // Another capture may be at work in one that was left.
-        if cx.claim.holds() {
+        if cx.lease.holds() {
             clean_container(&cx).await;
         }
         if matches!(
@@ -76,7 +76,7 @@ pub(super) async fn finish(mut cx: Context<'_>, ended: Result<Published, Failed>
         }
     }
     if cx.journal.fleet.is_none() {
-        fleet::identify(&mut cx);
+        fleet_row::identify(&mut cx);
     }
     let (spool, journal_file, node) = (cx.spool.clone(), cx.journal_file.clone(), Arc::clone(cx.node));
     match end(cx, ended).await {
@@ -87,8 +87,8 @@ pub(super) async fn finish(mut cx: Context<'_>, ended: Result<Published, Failed>
         Delivery::Unwritten => info!("the agent that comes next says how the capture ended"),
         Delivery::Refused => {
             // It is adopted once more, and so often at most as any.
-            warn!(pause = ?REFUSED, "the API server refuses how the capture ended; it is told otherwise after a pause");
-            node.stop.run_until_cancelled(sleep(REFUSED)).await;
+            warn!(pause = ?REJECTED_RETRY_INTERVAL, "the API server refuses how the capture ended; it is told otherwise after a pause");
+            node.stop.run_until_cancelled(sleep(REJECTED_RETRY_INTERVAL)).await;
         }
     }
 }
@@ -132,7 +132,7 @@ async fn end(mut cx: Context<'_>, ended: Result<Published, Failed>) -> Delivery 
     cx.write();
     let delivery = cx.writer.finish().await;
     if matches!(delivery, Delivery::Written | Delivery::Gone) {
-        fleet::settle(cx.node, &cx.journal, cx.draft.status(), &cx.spool).await;
+        fleet_row::settle(cx.node, &cx.journal, cx.draft.status(), &cx.spool).await;
     }
     cx.node.storage.notify();
     delivery
@@ -167,11 +167,11 @@ pub(super) async fn clean_container(cx: &Context<'_>) {
             profiler.discard(&site);
         }
     });
-    match timeout(CLEAN_UP, cleaning).await {
+    match timeout(CLEANUP_TIMEOUT, cleaning).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => warn!(%error, "cleaning up in the container failed"),
         Err(_) => {
-            warn!(limit = ?CLEAN_UP, "cleaning up in the container takes too long; the session's supervisor ends what is left");
+            warn!(limit = ?CLEANUP_TIMEOUT, "cleaning up in the container takes too long; the session's supervisor ends what is left");
         }
     }
 }

@@ -22,8 +22,8 @@ use tracing::debug;
 
 use super::context::Context;
 use crate::adoption::Attached;
-use crate::overhead::LOOK;
-use alarm::{Alarm, Seen};
+use crate::overhead::MAX_POLL_INTERVAL;
+use alarm::{Alarm, MemoryReading};
 
 /// Time between two looks at a window whose end takes memory itself: the sooner it is ended, the
 /// less.
@@ -32,12 +32,12 @@ const QUICK_READ_INTERVAL: Duration = Duration::from_millis(50);
 /// Watches until it is dropped, or until it has found that the window is to be ended.
 #[derive(Debug)]
 pub(super) struct MemoryWatch {
-    opened: Seen,
+    opened: MemoryReading,
     found: Arc<OnceLock<String>>,
     _task: AbortOnDropHandle<()>,
 }
 
-/// What is read at each look.
+/// The counters that each reading reads.
 #[derive(Debug)]
 struct Sources {
     container: MemoryUsage,
@@ -59,12 +59,12 @@ impl Sources {
         })
     }
 
-    /// What is held and left now; none when the container is gone.
-    fn read(&self) -> Option<Seen> {
+    /// Memory that the container holds and has left now; none when the container is gone.
+    fn read(&self) -> Option<MemoryReading> {
         let container = self.container.read().ok()?;
         let session = self.session.as_ref().and_then(|session| session.read().ok());
         let session_bytes = session.map_or(0, |session| session.used_bytes);
-        Some(Seen {
+        Some(MemoryReading {
             container_bytes: container.used_bytes,
             held_bytes: container.used_bytes.saturating_add(session_bytes),
             container: container.room,
@@ -76,20 +76,24 @@ impl Sources {
 impl MemoryWatch {
     /// Watches from what was `opened` before the profiler attached, whose window's end takes so
     /// many bytes for each byte that it took.
-    fn start(sources: Sources, opened: Seen, to_end: u64) -> Self {
+    fn start(sources: Sources, opened: MemoryReading, to_end: u64) -> Self {
         let found = Arc::new(OnceLock::new());
         let tell = Arc::clone(&found);
         let task = tokio::spawn(async move {
             let (begin, sources) = (Instant::now(), Arc::new(sources));
             let mut alarm = Alarm::new(opened, to_end);
-            let pause = if to_end > 0 { QUICK_READ_INTERVAL } else { LOOK };
+            let pause = if to_end > 0 {
+                QUICK_READ_INTERVAL
+            } else {
+                MAX_POLL_INTERVAL
+            };
             loop {
                 sleep(pause).await;
                 let sources = Arc::clone(&sources);
                 let Ok(Some(seen)) = spawn_blocking(move || sources.read()).await else {
                     return;
                 };
-                if let Some(shortage) = alarm.look(begin.elapsed(), seen) {
+                if let Some(shortage) = alarm.inspect(begin.elapsed(), seen) {
                     tell.set(shortage.to_string()).ok();
                     return;
                 }
@@ -102,7 +106,7 @@ impl MemoryWatch {
         }
     }
 
-    /// Why the window is to be ended.
+    /// Why the window is to be ended; none while it may go on.
     pub(super) fn found(&self) -> Option<String> {
         self.found.get().cloned()
     }

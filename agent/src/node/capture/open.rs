@@ -6,9 +6,8 @@ use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::folder;
 use tracing::info;
 
-use super::blocking;
 use super::context::Context;
-use super::overhead::{self, ProfilerTime};
+use super::window_cost::{self, ProfilerTime};
 use crate::adoption::{Attached, Collection, Stage};
 use crate::node::spool;
 use crate::profilers::State;
@@ -17,9 +16,9 @@ use crate::profilers::State;
 pub(super) async fn prepare(cx: &mut Context<'_>, attached: Attached) -> Result<Stage, Failure> {
     spool::check_free(&cx.node.spool, cx.node.limits.floor)?;
     folder::make(&cx.spool)?;
-    overhead::count_before(cx, &attached).await?;
+    window_cost::count_before(cx, &attached).await?;
     cx.overhead.profiler_time = ProfilerTime {
-        before: overhead::profiler_time(cx, &attached).await?,
+        before: window_cost::profiler_time(cx, &attached).await?,
         after: None,
     };
     cx.unwritten.attach_ns = Some(utc_ns());
@@ -45,15 +44,15 @@ pub(super) async fn start(
 ) -> Result<Stage, Failure> {
     // Some profilers take their time to prepare.
     cx.interrupted()?;
-    let (profiler, site) = (cx.profiler(&attached)?, cx.site_of(&attached));
-    let state = attached.profiler.clone();
-    let started = blocking(CaptureReason::AttachFailed, move || profiler.start(&site, &state)).await;
-    match started {
+    let started = cx.ask(&attached, CaptureReason::AttachFailed, |profiler, site, state| {
+        profiler.start(site, state)
+    });
+    match started.await {
         Ok(()) => Ok(Stage::Window(Collection {
             attached,
             unprepared,
             opened_utc_ns: utc_ns(),
-            signs: None,
+            activity: None,
             over_budget: None,
         })),
         Err(failure) if again => Err(failure),
@@ -70,8 +69,10 @@ pub(super) async fn start(
 
 /// The state that the journal has to hold before the collection is started.
 async fn prepared(cx: &Context<'_>, attached: &Attached, state: State) -> Result<State, Failure> {
-    let (profiler, site) = (cx.profiler(attached)?, cx.site_of(attached));
-    blocking(CaptureReason::AttachFailed, move || profiler.prepare(&site, state)).await
+    cx.ask(attached, CaptureReason::AttachFailed, |profiler, site, _| {
+        profiler.prepare(site, state)
+    })
+    .await
 }
 
 /// The same after a start that failed, where another one may help; else `failure` stands.
@@ -87,8 +88,8 @@ async fn prepared_again(
         return Err(failure);
     }
     info!(why = failure.message, "the collection is started once more");
-    blocking(CaptureReason::AttachFailed, move || {
-        profiler.discard(&site);
+    cx.ask(attached, CaptureReason::AttachFailed, |profiler, site, _| {
+        profiler.discard(site);
         Ok(())
     })
     .await?;

@@ -1,5 +1,5 @@
-//! What was before a window: the flight recorder of the container's programs. It is taken as the window opens, since the recorder goes on
-//! and writes over it.
+//! What was before a window: the flight recorder of the container's programs. It is taken as the
+//! window opens, since the recorder goes on and writes over it.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::TransformDevice;
 use flopwatch_nvml::utc_ns;
 use flopwatch_pipeline::failure::{Failure, chain};
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
 use flopwatch_pipeline::transform::{Job, Samples, read_samples, read_summary};
-use flopwatch_pipeline::workplace::Workplace;
 use tracing::{info, warn};
 
 use super::blocking;
@@ -20,19 +20,20 @@ use crate::adoption::Attached;
 use crate::profilers::recorder::ring::{self, RingError};
 
 /// Longest time before a window that is kept: what a ring of the usual size holds is less.
-const LONGEST: Duration = Duration::from_mins(10);
-/// Names in the capture's folder: the recorder's file, and the window before as [`Samples`], which is there only where there is a prelude.
+const MAX_PRELUDE_DURATION: Duration = Duration::from_mins(10);
+/// Names in the capture's folder: the recorder's file, and the window before as [`Samples`], which
+/// is there only where there is a prelude.
 const RING_BEFORE: &str = "before.ring";
 const SAMPLES_BEFORE: &str = "before.json";
 /// Tables of the prelude, which nobody reads, in the children's folder.
 const SUMMARY: &str = "prelude.json";
 /// Why there is none, where there should be one.
-const WITHOUT: &str = "before.txt";
+const MISSING_REASON_FILE: &str = "before.txt";
 
 /// Takes what was recorded before a window that is open now. What cannot be taken is no reason to
 /// lose the window.
 pub(super) async fn on_opened(cx: &Context<'_>, attached: &Attached) {
-    let samples = before(cx, attached, utc_ns(), LONGEST).await;
+    let samples = before(cx, attached, utc_ns(), MAX_PRELUDE_DURATION).await;
     let taken = take_ring(cx, attached).await;
     let kept = match taken {
         Ok(false) if samples.series.is_empty() => return,
@@ -44,7 +45,7 @@ pub(super) async fn on_opened(cx: &Context<'_>, attached: &Attached) {
     };
     if let Err(failure) = kept {
         warn!(why = failure.message, "the capture has no prelude");
-        if let Err(error) = std::fs::write(cx.spool.join(WITHOUT), &failure.message) {
+        if let Err(error) = std::fs::write(cx.spool.join(MISSING_REASON_FILE), &failure.message) {
             warn!(error = %chain(&error), "the capture will not say so");
         }
     }
@@ -91,9 +92,10 @@ async fn take_ring(cx: &Context<'_>, attached: &Attached) -> Result<bool, Failur
     Ok(taken)
 }
 
-/// Why a capture has no prelude that should have one; none where it has one, or nothing to have one of.
+/// Why a capture has no prelude that should have one; none where it has one, or nothing to have one
+/// of.
 pub(super) fn without(folder: &Path) -> Option<String> {
-    std::fs::read_to_string(folder.join(WITHOUT)).ok()
+    std::fs::read_to_string(folder.join(MISSING_REASON_FILE)).ok()
 }
 
 /// The timeline of what was before the window.
@@ -105,7 +107,7 @@ pub(super) struct Prelude {
 }
 
 /// Makes the timeline of what was before the window.
-pub(super) async fn make(cx: &Context<'_>, place: &Workplace) -> Result<Prelude, Failure> {
+pub(super) async fn make(cx: &Context<'_>, sandbox: &SandboxDir) -> Result<Prelude, Failure> {
     let samples = cx.spool.join(SAMPLES_BEFORE);
     if !samples.is_file() {
         return Ok(Prelude {
@@ -122,14 +124,14 @@ pub(super) async fn make(cx: &Context<'_>, place: &Workplace) -> Result<Prelude,
         captured: Vec::new(),
         device: TransformDevice::Cpu,
         others: 0,
-        timeline: Some(place.at(PRELUDE)),
-        summary: place.at(SUMMARY),
+        timeline: Some(sandbox.at(PRELUDE)),
+        summary: sandbox.at(SUMMARY),
         fleet: None,
     };
     let failed = |error: &dyn std::error::Error| Failure::new(CaptureReason::TransformFailed, chain(error));
-    let transformed = cx.node.steps.transform(place, &job, cx.aborted()).await;
+    let transformed = cx.node.steps.transform(sandbox, &job, cx.aborted()).await;
     let processor_time = transformed.map_err(|error| failed(&error))?;
-    let summary = place.open(SUMMARY).map_err(|error| failed(&error))?;
+    let summary = sandbox.open(SUMMARY).map_err(|error| failed(&error))?;
     let summary = read_summary(summary, &job.summary).map_err(|error| failed(&error))?;
     // Without a ring there are series, or there would be no samples.
     let holds_something = summary.total_events > 0 || ring.is_none() || {

@@ -14,16 +14,16 @@ use flopwatch_pipeline::artifact_file::source_file;
 use flopwatch_pipeline::failure::{Failure, chain};
 use flopwatch_pipeline::folder;
 use flopwatch_pipeline::products::{self, SUMMARY, Wanted};
+use flopwatch_pipeline::sandbox_dir::{self, SandboxDir};
 use flopwatch_pipeline::status_summary::idle_processes;
-use flopwatch_pipeline::workplace::{self, Workplace};
 use flopwatch_summary::{Overhead, ProcessorTime, Summary};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::warn;
 
 use super::context::Context;
 use super::outcome::Failed;
-use super::{fleet, overhead, prelude};
-use crate::adoption::{Attached, Collection, Made, Stage};
+use super::{fleet_row, prelude, window_cost};
+use crate::adoption::{Attached, Collection, ProducedArtifacts, Stage};
 
 /// Files to publish and what they hold.
 pub(super) struct Produced {
@@ -51,9 +51,9 @@ pub(super) async fn step(cx: &mut Context<'_>, collection: Collection) -> Result
     let (mut produced, told) = process(cx, &collection).await?;
     cx.journal.fleet = produced.fleet.take();
     cx.interrupted()?;
-    overhead::tell_cost(cx, &mut produced, told)?;
+    window_cost::add_cost_to_summary(cx, &mut produced, told)?;
     // An agent that finds the files in the store has this to tell of them.
-    let made = Made {
+    let made = ProducedArtifacts {
         summary: produced.summary.clone(),
         message: message(cx, &collection.attached, &produced)?,
     };
@@ -98,17 +98,17 @@ fn message(cx: &Context<'_>, attached: &Attached, produced: &Produced) -> Result
 /// Makes the files while the target's work is counted for some time after the window. The container
 /// is left to others once that is over; what was recorded waits for its turn.
 async fn process(cx: &mut Context<'_>, collection: &Collection) -> Result<(Produced, Option<CaptureOverhead>), Failed> {
-    let counting = overhead::counting(cx, &collection.attached).until_left(cx.claim.clone(), cx.aborted());
+    let counting = window_cost::counting(cx, &collection.attached).until_left(cx.lease.clone(), cx.aborted());
     let counting = AbortOnDropHandle::new(tokio::spawn(counting));
-    let (claim, aborted) = (cx.claim.clone(), cx.aborted());
-    let mut turn = claim.turn_now();
+    let (lease, aborted) = (cx.lease.clone(), cx.aborted());
+    let mut turn = lease.try_processing_turn();
     if turn.is_none() {
         cx.enter(
             StatusStage::Transforming,
             "recorded, and waiting for a turn to be processed on the node",
         );
         turn = tokio::select! {
-            turn = claim.turn() => turn,
+            turn = lease.processing_turn() => turn,
             () = aborted => None,
         };
     }
@@ -126,23 +126,23 @@ async fn process(cx: &mut Context<'_>, collection: &Collection) -> Result<(Produ
     Ok((produced, told))
 }
 
-/// Imports and transforms; checks that what was asked for is there. Whoever ends the capture meanwhile ends the child
-/// that is at work.
+/// Imports and transforms; checks that what was asked for is there. Whoever ends the capture
+/// meanwhile ends the child that is at work.
 async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, Failed> {
     let attached = &collection.attached;
     let profiler = cx.profiler(attached)?;
-    let place = make_place(cx).await?;
+    let sandbox = make_sandbox(cx).await?;
     let raw = profiler.raw_files(&cx.spool).ok_or_else(|| {
         let message = "the raw files are gone from the capture's folder";
         Failure::new(CaptureReason::CollectionFailed, message)
     })?;
-    let recipe = profiler.steps(&attached.profiler, &raw, &place, &cx.node.toolbox)?;
+    let recipe = profiler.steps(&attached.profiler, &raw, &sandbox, &cx.node.nsys_versions)?;
     let spec = &cx.capture.spec;
     let wanted = Wanted {
         samples: Some(cx.spool.join(SAMPLES)),
         session_id: Some(spec.session_ref.id.clone()),
         device: spec.transform.device,
-        fleet: fleet::row_for_child(cx),
+        fleet: fleet_row::row_for_child(cx),
     };
     let collected = recipe.collected.clone();
     let captured = recipe.captured.iter().map(|category| category.name().to_owned());
@@ -152,7 +152,7 @@ async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, 
         Err(ended) => ended,
         Ok(()) => Failure::new(error.reason(), chain(&error)),
     };
-    let products = products::run(&cx.node.steps, &place, recipe, wanted, cx.aborted(), |_stage| {}).await;
+    let products = products::run(&cx.node.steps, &sandbox, recipe, wanted, cx.aborted(), |_stage| {}).await;
     let products = products.map_err(failed)?;
     let mut summary = products.digest.clone();
     summary.traced = profiler.outcomes(&attached.profiler, &summary.categories)?;
@@ -162,7 +162,7 @@ async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, 
             &spec.require,
             attached.uses_cuda,
             profiler.expects(),
-            &collection.signs.unwrap_or_default(),
+            &collection.activity.unwrap_or_default(),
         );
         verified.map_err(|mut failure| {
             if let Some(idle) = &idle {
@@ -177,12 +177,12 @@ async fn produce(cx: &Context<'_>, collection: &Collection) -> Result<Produced, 
             }
         })?;
     }
-    let fleet = fleet::take_rows(cx, &products).await;
+    let fleet = fleet_row::take_rows(cx, &products).await;
     let mut files = Vec::new();
     let mut without_prelude = prelude::without(&cx.spool);
     let mut processor_time = products.processor_time;
     if spec.outputs.contains(&Output::Timeline) {
-        match prelude::make(cx, &place).await {
+        match prelude::make(cx, &sandbox).await {
             Ok(prelude) => {
                 processor_time = products::sum(processor_time, prelude.processor_time);
                 if prelude.holds_something {
@@ -243,7 +243,7 @@ fn recorded(cx: &Context<'_>, collected: Vec<(&'static str, PathBuf)>) -> Result
 impl Produced {
     /// Writes the summary, with what the capture cost, to the capture's folder, where it is to be
     /// published.
-    pub(super) fn tell_cost(
+    pub(super) fn add_cost_to_summary(
         &mut self,
         overhead: Option<&CaptureOverhead>,
         time: CaptureProcessorTime,
@@ -287,8 +287,8 @@ fn of_summary(told: &CaptureOverhead) -> Overhead {
 }
 
 /// The children's folder in the capture's own, without what the children of an earlier agent left.
-pub(super) async fn make_place(cx: &Context<'_>) -> Result<Workplace, Failure> {
-    let folder = cx.spool.join(workplace::NAME);
+pub(super) async fn make_sandbox(cx: &Context<'_>) -> Result<SandboxDir, Failure> {
+    let folder = cx.spool.join(sandbox_dir::NAME);
     folder::remove(&folder, &cx.node.steps).await;
-    Workplace::make(folder, &cx.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
+    SandboxDir::make(folder, &cx.node.steps.limits().users).map_err(Failure::because(CaptureReason::StoreFailed))
 }

@@ -12,14 +12,14 @@ use super::context::Context;
 use super::outcome::{Failed, Published, Replication};
 use super::produce::Produced;
 use super::store;
-use crate::adoption::{Collection, Made};
+use crate::adoption::{Collection, ProducedArtifacts};
 use crate::node::sweep::capture_id;
 
 /// Publishes the files that were made, or those that an earlier agent stored.
 pub(super) async fn step(
     cx: &mut Context<'_>,
     collection: Option<Collection>,
-    made: Option<Box<Made>>,
+    made: Option<Box<ProducedArtifacts>>,
 ) -> Result<Published, Failed> {
     let manifest = if let Some(produced) = cx.unwritten.produced.take() {
         cx.enter(StatusStage::Publishing, "storing the artifacts");
@@ -43,7 +43,7 @@ async fn conclude(
     cx: &mut Context<'_>,
     manifest: Manifest,
     over_budget: Option<String>,
-    made: Option<Box<Made>>,
+    made: Option<Box<ProducedArtifacts>>,
 ) -> Result<Published, Failed> {
     let (summary, mut message) = match made {
         Some(made) => (Some(made.summary), made.message),

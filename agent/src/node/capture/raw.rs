@@ -7,13 +7,13 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_artifacts::{Manifest, SourceFile};
 use flopwatch_pipeline::artifact_file::source_file;
 use flopwatch_pipeline::failure::Failure;
-use flopwatch_pipeline::workplace::{self, Workplace};
+use flopwatch_pipeline::sandbox_dir::{self, SandboxDir};
 use tracing::{info, warn};
 
 use super::context::Context;
 use super::outcome::Failed;
 use super::{produce, publish, store};
-use crate::adoption::{Attached, Ended};
+use crate::adoption::{Attached, FailureRecord};
 use crate::profilers::{AnyProfiler, RawFiles};
 
 /// Whether the profiler's own tools had made their reports, whole, before a capture failed of that.
@@ -42,21 +42,21 @@ pub(super) async fn keep(cx: &mut Context<'_>, failed: &mut Failed) {
     }
     let told = match publish_raw(cx, failed.failure.reason).await {
         Ok(None) => return,
-        Ok(Some(manifest)) => kept(cx, manifest, failed).await,
+        Ok(Some(manifest)) => keep_raw(cx, manifest, failed).await,
         Err(failure) => {
             warn!(why = failure.message, "what was recorded is not kept");
             format!("; what was recorded could not be published: {}", failure.message)
         }
     };
     failed.failure.message.push_str(&told);
-    cx.journal.failed = Some(Ended::from(&failed.failure));
+    cx.journal.failed = Some(FailureRecord::from(&failed.failure));
     if let Err(error) = cx.note().await {
         warn!(%error, "a restart now would leave out what became of what was recorded");
     }
 }
 
 /// Notes what was published beside the failure; what there is to tell of it.
-async fn kept(cx: &mut Context<'_>, manifest: Manifest, failed: &mut Failed) -> String {
+async fn keep_raw(cx: &mut Context<'_>, manifest: Manifest, failed: &mut Failed) -> String {
     let stored = store::replicate(cx, &manifest).await;
     if cx.interrupted().is_err() && !cx.is_handed_over() {
         publish::withdraw(cx).await;
@@ -107,19 +107,19 @@ async fn recorded(
     reason: CaptureReason,
 ) -> Result<Recorded, Failure> {
     // Reports lie where the children made them.
-    let left = Workplace::left(&cx.spool.join(workplace::NAME), &cx.node.steps.limits().users);
-    let place = match left {
-        Some(place) => place,
-        None => produce::make_place(cx).await?,
+    let left = SandboxDir::left(&cx.spool.join(sandbox_dir::NAME), &cx.node.steps.limits().users);
+    let sandbox = match left {
+        Some(sandbox) => sandbox,
+        None => produce::make_sandbox(cx).await?,
     };
     let (mut files, mut captured) = (Vec::new(), Vec::new());
     // Where the tools that it needs are gone, there is what they were to read.
-    if let Ok(recipe) = profiler.steps(&attached.profiler, raw, &place, &cx.node.toolbox) {
+    if let Ok(recipe) = profiler.steps(&attached.profiler, raw, &sandbox, &cx.node.nsys_versions) {
         for (name, path) in recipe.collected {
             files.extend(source_file(name, File::open(path).map_err(not_opened())?));
         }
         for name in recipe.reports.iter().filter(|_| had_reports(reason)) {
-            if let Ok(report) = place.open(name) {
+            if let Ok(report) = sandbox.open(name) {
                 files.extend(source_file(name, report));
             }
         }

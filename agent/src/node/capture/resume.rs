@@ -46,7 +46,7 @@ async fn enter(cx: &mut Context<'_>, adoption: Adoption) -> Result<Stage, Failur
         return task::begin(cx);
     };
     if matches!(adoption, Adoption::Window { .. } | Adoption::Fetch) {
-        cx.claim.take()?;
+        cx.lease.acquire()?;
     }
     // How often it was adopted is known before anything is done that may take the agent down.
     cx.note().await?;
@@ -68,7 +68,7 @@ async fn enter(cx: &mut Context<'_>, adoption: Adoption) -> Result<Stage, Failur
 /// its note of it.
 async fn leave(cx: &Context<'_>) {
     if !cx.journal.stage.has_recorded() {
-        cx.claim.leaving();
+        cx.lease.begin_draining();
         clean_container(cx).await;
     }
 }

@@ -1,8 +1,10 @@
 //! Reads a counter that a program publishes for Prometheus.
 //!
-//! **The door.** The user of a session names the port and the path; the agent is in the node's network. So only a port counts at which a
-//! process of the container itself listens, the connection is made from within the pod's network, and of the answer, 4 MiB at most, nothing
-//! is told but the counter's value. A reading takes a second at most; after one that took long, the next one waits fifty times as long.
+//! **The door.** The user of a session names the port and the path; the agent is in the node's
+//! network. So only a port counts at which a process of the container itself listens, the
+//! connection is made from within the pod's network, and of the answer, 4 MiB at most, nothing is
+//! told but the counter's value. A reading takes a second at most; after one that took long, the
+//! next one waits fifty times as long.
 
 mod exposition;
 
@@ -28,15 +30,16 @@ use exposition::{ExpositionError, value};
 use flopwatch_pipeline::failure::chain;
 
 /// Time between the beginnings of two readings.
-const INTERVAL: Duration = Duration::from_millis(250);
-/// Times that a reading took which pass before the next one: answering takes the program's own time.
-const REST: u32 = 50;
+const READ_INTERVAL: Duration = Duration::from_millis(250);
+/// Times that a reading took which pass before the next one: answering takes the program's own
+/// time.
+const REST_FACTOR: u32 = 50;
 /// Longest reading.
-const LIMIT: Duration = Duration::from_secs(1);
+const READ_TIMEOUT: Duration = Duration::from_secs(1);
 /// Most bytes of an answer.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_ANSWER_BYTES: usize = 4 << 20;
 /// Most readings that are kept: ten minutes of them.
-const MOST: usize = 2_400;
+const MAX_READINGS: usize = 2_400;
 
 /// Why a counter was not read.
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +53,7 @@ pub(crate) enum ScrapeError {
     /// What listens there speaks no HTTP, or ended the connection.
     #[error("the connection to port {port} failed")]
     Http {
-        /// The port.
+        /// Port of the container that was connected to.
         port: i32,
         /// What was wrong.
         source: hyper::Error,
@@ -74,8 +77,8 @@ pub(crate) enum ScrapeError {
     /// The answer is too long, or was cut off.
     #[error("the answer cannot be read: {0}")]
     Body(String),
-    /// It took too long.
-    #[error("there was no answer within {LIMIT:?}")]
+    /// No complete answer came in time.
+    #[error("there was no answer within {READ_TIMEOUT:?}")]
     Late,
     /// The answer has no such counter.
     #[error(transparent)]
@@ -88,13 +91,13 @@ pub(crate) enum ScrapeError {
 /// A counter that is read again and again until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Scraper {
-    read: Arc<Mutex<Read>>,
+    read: Arc<Mutex<ScrapedSamples>>,
     task: AbortHandle,
 }
 
 /// What was read.
 #[derive(Debug, Default)]
-struct Read {
+struct ScrapedSamples {
     samples: Vec<Sample>,
     /// Why the last reading failed.
     failure: Option<String>,
@@ -103,7 +106,7 @@ struct Read {
 impl Scraper {
     /// Begins to read a counter of a container.
     pub(crate) fn start(procfs: Procfs, container_id: String, signal: PrometheusSignal) -> Self {
-        let read = Arc::new(Mutex::new(Read::default()));
+        let read = Arc::new(Mutex::new(ScrapedSamples::default()));
         let kept = Arc::clone(&read);
         let task = tokio::spawn(async move {
             let mut client = Client {
@@ -114,10 +117,12 @@ impl Scraper {
             };
             loop {
                 let begin = Instant::now();
-                let answered = timeout(LIMIT, client.read()).await.unwrap_or(Err(ScrapeError::Late));
+                let answered = timeout(READ_TIMEOUT, client.read())
+                    .await
+                    .unwrap_or(Err(ScrapeError::Late));
                 let took = begin.elapsed();
                 held(&kept).add(answered);
-                sleep(INTERVAL.max(took * REST).saturating_sub(took)).await;
+                sleep(READ_INTERVAL.max(took * REST_FACTOR).saturating_sub(took)).await;
             }
         });
         Self {
@@ -145,14 +150,14 @@ impl Drop for Scraper {
     }
 }
 
-fn held(read: &Mutex<Read>) -> MutexGuard<'_, Read> {
+fn held(read: &Mutex<ScrapedSamples>) -> MutexGuard<'_, ScrapedSamples> {
     read.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Read {
+impl ScrapedSamples {
     fn add(&mut self, answered: Result<Sample, ScrapeError>) {
         match answered {
-            Ok(sample) if self.samples.len() < MOST => {
+            Ok(sample) if self.samples.len() < MAX_READINGS => {
                 self.samples.push(sample);
                 self.failure = None;
             }
@@ -195,13 +200,13 @@ impl Client {
             let status = answer.status();
             return Err(ScrapeError::Status { path, status });
         }
-        let body = Limited::new(answer.into_body(), MOST_BYTES)
+        let body = Limited::new(answer.into_body(), MAX_ANSWER_BYTES)
             .collect()
             .await
             .map_err(|error| {
                 let long = error.downcast_ref::<LengthLimitError>().is_some();
                 ScrapeError::Body(if long {
-                    format!("it has more than {MOST_BYTES} bytes")
+                    format!("it has more than {MAX_ANSWER_BYTES} bytes")
                 } else {
                     error.to_string()
                 })
@@ -226,10 +231,10 @@ impl Client {
             let sockets = processes.into_iter().flat_map(|process| of_process(&procfs, process));
             let mut own = sockets.filter(|listener| i32::from(listener.address.port()) == port);
             let listener = own.next().ok_or(ScrapeError::NobodyListens(port))?;
-            Ok::<_, ScrapeError>(connect(&procfs, listener.process, listener.near(), LIMIT)?)
+            Ok::<_, ScrapeError>(connect(&procfs, listener.process, listener.near(), READ_TIMEOUT)?)
         });
-        let look = |error| ScrapeError::Look(std::io::Error::other(error));
-        let stream = found.await.map_err(look)??;
+        let inspect = |error| ScrapeError::Look(std::io::Error::other(error));
+        let stream = found.await.map_err(inspect)??;
         stream.set_nonblocking(true).map_err(ScrapeError::Look)?;
         let stream = tokio::net::TcpStream::from_std(stream).map_err(ScrapeError::Look)?;
         let shaken = handshake(TokioIo::new(stream)).await;

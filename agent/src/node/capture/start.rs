@@ -9,20 +9,20 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use tokio::time::{Instant, sleep};
 
-use super::attach::{KNOWN, LOOK, attribute, pick};
+use super::attach::{TARGET_POLL_INTERVAL, TARGET_TIMEOUT, attribute, pick};
 use super::blocking;
 use super::context::Context;
 use crate::adoption::Attached;
 use crate::node::pods;
-use crate::node::starts::Held;
+use crate::node::starts::PendingStart;
 
 /// Time between two looks whether the container has started without its collection.
-const MISSED: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the launcher may take to become the program once it is released.
-const RELEASE: Duration = Duration::from_secs(10);
+const RELEASE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Waits until the container is held for its collection; fails once its program runs without.
-pub(super) async fn await_held(cx: &mut Context<'_>) -> Result<Held, Failure> {
+pub(super) async fn await_held(cx: &mut Context<'_>) -> Result<PendingStart, Failure> {
     cx.advance((0, 1), "waiting for the container to start");
     let spec = &cx.capture.spec;
     let namespace = cx.capture.namespace().unwrap_or_default();
@@ -31,8 +31,8 @@ pub(super) async fn await_held(cx: &mut Context<'_>) -> Result<Held, Failure> {
     let now = cx.node.clock.now(&cx.node.client).await;
     let created = cx.capture.creation_timestamp().map_or(now, |time| time.0);
     let waited = Duration::try_from(now.duration_since(created)).unwrap_or_default();
-    let deadline = begun + patience.saturating_sub(waited).max(KNOWN);
-    let mut look = begun + MISSED;
+    let deadline = begun + patience.saturating_sub(waited).max(TARGET_TIMEOUT);
+    let mut inspect = begun + POLL_INTERVAL;
     loop {
         let pod = pods::find(&cx.node.pods, &namespace, &spec.pod_ref);
         if let Some(pod) = &pod {
@@ -43,13 +43,13 @@ pub(super) async fn await_held(cx: &mut Context<'_>) -> Result<Held, Failure> {
         }
         let now = Instant::now();
         match &pod {
-            None if now >= begun + KNOWN => {
+            None if now >= begun + TARGET_TIMEOUT => {
                 let message = format!("pod {} is gone", spec.pod_ref.name);
                 return Err(Failure::new(CaptureReason::TargetNotRunning, message));
             }
-            Some(pod) if now >= look => {
+            Some(pod) if now >= inspect => {
                 missed(cx, pod).await?;
-                look = Instant::now() + MISSED;
+                inspect = Instant::now() + POLL_INTERVAL;
             }
             _ => {}
         }
@@ -60,7 +60,7 @@ pub(super) async fn await_held(cx: &mut Context<'_>) -> Result<Held, Failure> {
             );
             return Err(Failure::new(CaptureReason::DeadlineExceeded, message));
         }
-        sleep(LOOK).await;
+        sleep(TARGET_POLL_INTERVAL).await;
         cx.interrupted()?;
     }
 }
@@ -102,7 +102,11 @@ async fn missed(cx: &Context<'_>, pod: &Pod) -> Result<(), Failure> {
 }
 
 /// Probes a held container and picks the profiler.
-pub(super) async fn attach(cx: &mut Context<'_>, held: &Held, earlier: Option<&Attached>) -> Result<Attached, Failure> {
+pub(super) async fn attach(
+    cx: &mut Context<'_>,
+    held: &PendingStart,
+    earlier: Option<&Attached>,
+) -> Result<Attached, Failure> {
     let spec = &cx.capture.spec;
     let namespace = cx.capture.namespace().unwrap_or_default();
     let pod = pods::find(&cx.node.pods, &namespace, &spec.pod_ref);
@@ -119,12 +123,12 @@ pub(super) async fn attach(cx: &mut Context<'_>, held: &Held, earlier: Option<&A
 }
 
 /// Lets a held container go now that its collection runs, and makes sure that its program is in it.
-pub(super) async fn release(cx: &Context<'_>, held: Held, attached: &Attached) -> Result<(), Failure> {
+pub(super) async fn release(cx: &Context<'_>, held: PendingStart, attached: &Attached) -> Result<(), Failure> {
     held.started();
     let collector = cx.node.containers.collector(&attached.container_id, attached.process);
     let state = blocking(CaptureReason::AttachFailed, move || {
         collector
-            .await_launcher(RELEASE)
+            .await_launcher(RELEASE_TIMEOUT)
             .map_err(|error| Failure::new(CaptureReason::AttachFailed, chain(&error)))
     })
     .await?;
@@ -138,8 +142,8 @@ pub(super) async fn release(cx: &Context<'_>, held: Held, attached: &Attached) -
     Err(Failure::new(CaptureReason::NotGrafted, message))
 }
 
-/// Whether a container ID is that of the named container. The kubelet says so only some time after its start: until then
-/// it is if the pod has no other prepared one.
+/// Whether a container ID is that of the named container. The kubelet says so only some time after
+/// its start: until then it is if the pod has no other prepared one.
 fn is_container(pod: &Pod, container: &str, id: &str) -> bool {
     if let Some(name) = pods::container_of_id(pod, id) {
         return name == container;

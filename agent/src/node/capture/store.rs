@@ -13,7 +13,7 @@ use super::outcome::Replication;
 use crate::node::storage::{failure_of, too_slow};
 
 /// Pause before the first new try; each is twice as long as the one before.
-const PAUSE: Duration = Duration::from_secs(1);
+const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -28,7 +28,7 @@ pub(super) async fn replicate(cx: &mut Context<'_>, manifest: &Manifest) -> Resu
         (StorageMode::Durable, Some(bucket)) => bucket.clone(),
     };
     let deadline = Instant::now() + storage.patience();
-    let mut pause = PAUSE;
+    let mut pause = MIN_RETRY_INTERVAL;
     cx.draft.storing();
     cx.advance((1, 2), "copying the artifacts to the object store");
     loop {
@@ -39,7 +39,7 @@ pub(super) async fn replicate(cx: &mut Context<'_>, manifest: &Manifest) -> Resu
         let (failure, passing) = match tried {
             Ok(Ok(sha256)) => {
                 cx.node.metrics.upload(None);
-                let url = bucket.place(&manifest.capture);
+                let url = bucket.url(&manifest.capture);
                 return Ok(Replication::Stored { url, sha256 });
             }
             Ok(Err(error)) => failure_of(&error),

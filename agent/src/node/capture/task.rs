@@ -1,5 +1,8 @@
-//! The task of a capture: one loop over its stages, which a start, an adoption and a second window
-//! enter.
+//! The task of a capture: a loop that writes each stage to the journal and then carries it out.
+//!
+//! A new capture enters the loop at the first stage, and an adopted one at the stage in which it
+//! goes on. A capture whose collection missed what it was to record goes back in the loop for a
+//! second window.
 
 use std::ops::ControlFlow;
 
@@ -7,11 +10,13 @@ use flopwatch_pipeline::failure::Failure;
 
 use super::context::{Context, Unwritten};
 use super::outcome::{Failed, Published};
-use super::{again, attach, fetch, fleet, open, produce, publish, window};
+use super::{attach, fetch, fleet_row, open, produce, publish, retry, window};
 use crate::adoption::{Journal, Stage};
 
-/// The first stage of a capture that begins, or that begins anew.
+/// Resets the journal of a capture that begins, or that its adoption begins anew, leases the
+/// container and returns the first stage. Fails where another capture has the lease.
 pub(super) fn begin(cx: &mut Context<'_>) -> Result<Stage, Failure> {
+    // What an earlier collection of the capture is attached to, which may still be at work.
     let earlier = cx.journal.stage.left_behind().cloned();
     cx.journal = Journal {
         adoptions: cx.journal.adoptions,
@@ -20,21 +25,22 @@ pub(super) fn begin(cx: &mut Context<'_>) -> Result<Stage, Failure> {
         stage: Stage::Attach { earlier },
         failed: None,
     };
-    fleet::identify(cx);
-    cx.claim.take()?;
+    fleet_row::identify(cx);
+    cx.lease.acquire()?;
     Ok(cx.journal.stage.clone())
 }
 
-/// Carries a capture through all stages from that one on. Each is written down before it begins.
-pub(super) async fn carry(cx: &mut Context<'_>, mut stage: Stage) -> Result<Published, Failed> {
+/// Carries a capture through `stage` and all that follow. Each stage is in the journal before it
+/// begins.
+pub(super) async fn run_stages(cx: &mut Context<'_>, mut stage: Stage) -> Result<Published, Failed> {
     loop {
         cx.journal.stage = stage.clone();
-        let taken = match cx.note().await {
+        let outcome = match cx.note().await {
             // The future of all stages is large.
-            Ok(()) => Box::pin(step(cx, stage)).await,
+            Ok(()) => Box::pin(run_stage(cx, stage)).await,
             Err(failure) => Err(failure.into()),
         };
-        let mut failed = match taken {
+        let mut failed = match outcome {
             Ok(ControlFlow::Continue(next)) => {
                 stage = next;
                 continue;
@@ -42,20 +48,20 @@ pub(super) async fn carry(cx: &mut Context<'_>, mut stage: Stage) -> Result<Publ
             Ok(ControlFlow::Break(published)) => return Ok(published),
             Err(failed) => failed,
         };
-        // A container that is held is let go.
+        // A container that was held back for its collection is released by this.
         cx.unwritten = Unwritten::default();
-        match again::after(cx, &mut failed) {
-            Some(again) => stage = again,
+        match retry::after(cx, &mut failed) {
+            Some(retry_stage) => stage = retry_stage,
             None => return Err(failed),
         }
     }
 }
 
-/// Takes a stage; gives the next one, or what was published in the end.
-async fn step(cx: &mut Context<'_>, stage: Stage) -> Result<ControlFlow<Published, Stage>, Failed> {
+/// Carries out a stage. Returns the next stage, or what the last stage has published.
+async fn run_stage(cx: &mut Context<'_>, stage: Stage) -> Result<ControlFlow<Published, Stage>, Failed> {
     let next = match stage {
         Stage::Attach { earlier } => attach::step(cx, earlier).await?,
-        Stage::Again(attached) => again::step(cx, attached).await,
+        Stage::Again(attached) => retry::step(cx, attached).await,
         Stage::Prepare(attached) => open::prepare(cx, attached).await?,
         Stage::Start {
             attached,

@@ -6,13 +6,14 @@ use flopwatch_api::preparation::{PREPARE_CONTAINERS_ANNOTATION, PreparationWord}
 use flopwatch_api::reason::CaptureReason;
 use k8s_openapi::api::core::v1::Pod;
 
-/// Says of a pod that asked to be prepared why it is not: that it should ask is no remedy. What it did not ask for, and
-/// what it was prepared for all the same, keeps its own remedy.
+/// Says of a pod that asked to be prepared why it is not: that it should ask is no remedy. What it
+/// did not ask for, and what it was prepared for all the same, keeps its own remedy.
 pub(super) fn explain(capabilities: &mut [Capability], pod: &Pod, container: &str) {
     if !pod::asks_for_preparation(pod) {
         return;
     }
-    // A label that cannot be read asked for something, and admission wrote down what is wrong with it.
+    // A label that cannot be read asked for something, and admission wrote down what is wrong with
+    // it.
     let asked = pod::asked_for(pod);
     let prepared = pod::prepared_for(pod, container);
     let is_missing = |capability: &Capability| {

@@ -7,20 +7,20 @@ use flopwatch_api::capture::Stage as StatusStage;
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_api::session::StartMode;
 use flopwatch_nvml::utc_ns;
+use flopwatch_pipeline::activity::ActivityEvidence;
 use flopwatch_pipeline::failure::Failure;
-use flopwatch_pipeline::signs::Signs;
 use flopwatch_pipeline::transform::Samples;
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::{Instant, sleep};
 
 use super::context::Context;
-use super::{blocking, observers, overhead, prelude, start};
+use super::{observers, prelude, start, window_cost};
 use crate::adoption::{Attached, Collection, Stage};
-use crate::overhead::{LOOK, Opened};
+use crate::overhead::{MAX_POLL_INTERVAL, Opened};
 use crate::plan::{Window, WindowStep, window};
 
 /// Time between two looks whether the collection still runs and at what the program has mapped.
-const LOOK_INSIDE: Duration = Duration::from_secs(1);
+const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Keeps the window open until it is over: one that this agent opened, or what is left of one that
 /// an earlier agent did.
@@ -48,7 +48,7 @@ async fn look_back(cx: &mut Context<'_>, mut collection: Collection, end_utc_ns:
     let attached = &collection.attached;
     let samples = prelude::before(cx, attached, end_utc_ns, cx.length()).await;
     enter(cx, samples.window_start_utc_ns, "taking what was recorded");
-    collection.signs = Some(Signs::of(&samples, attached.uses_cuda, (None, None)));
+    collection.activity = Some(ActivityEvidence::of(&samples, attached.uses_cuda, (None, None)));
     observers::on_closed(cx, &samples);
     cx.unwritten.samples = Some(samples);
     Stage::Fetch(collection)
@@ -67,7 +67,7 @@ async fn record(cx: &mut Context<'_>, mut collection: Collection) -> Result<Stag
     let attached = &collection.attached;
     let uses_cuda = had_cuda || cx.node.containers.uses_cuda(&attached.container_id).await;
     let processor = (begin, processor_time(cx, attached).await);
-    collection.signs = Some(Signs::of(&samples, uses_cuda, processor));
+    collection.activity = Some(ActivityEvidence::of(&samples, uses_cuda, processor));
     profiler.accept(&samples)?;
     let container_id = &collection.attached.container_id;
     let heartbeat = cx.node.heartbeats.within(container_id, samples.window());
@@ -91,7 +91,7 @@ async fn keep_open(cx: &mut Context<'_>, collection: &mut Collection, length: Du
     let mut looked = opened;
     loop {
         let interrupt = *cx.interrupts.borrow_and_update();
-        if looked.elapsed() >= LOOK_INSIDE {
+        if looked.elapsed() >= PROBE_INTERVAL {
             looked = Instant::now();
             check(cx, &collection.attached).await?;
             if is_complete(cx, &collection.attached).await? {
@@ -101,7 +101,7 @@ async fn keep_open(cx: &mut Context<'_>, collection: &mut Collection, length: Du
                 look_for_cuda(cx, collection).await?;
             }
         }
-        if overhead::exceeds_budget(cx, collection) {
+        if window_cost::exceeds_budget(cx, collection) {
             break;
         }
         let seen = Window {
@@ -112,7 +112,7 @@ async fn keep_open(cx: &mut Context<'_>, collection: &mut Collection, length: Du
             ended: cx.capture.spec.ends_with_program && profiler.has_ended(&site),
             interrupt,
         };
-        match window(seen, LOOK) {
+        match window(seen, MAX_POLL_INTERVAL) {
             WindowStep::Close => break,
             WindowStep::Abort(failure) => return Err(failure),
             WindowStep::Stay(time) => {
@@ -148,17 +148,16 @@ fn enter(cx: &mut Context<'_>, opened_utc_ns: u64, message: &str) {
 
 /// Fails when the collection has ended before its time: what is left of the window shows nothing.
 async fn check(cx: &Context<'_>, attached: &Attached) -> Result<(), Failure> {
-    let (profiler, site) = (cx.profiler(attached)?, cx.site_of(attached));
-    let state = attached.profiler.clone();
-    blocking(CaptureReason::CollectionFailed, move || profiler.check(&site, &state)).await
+    cx.ask(attached, CaptureReason::CollectionFailed, |profiler, site, state| {
+        profiler.check(site, state)
+    })
+    .await
 }
 
 /// Whether all is recorded that was asked for.
 async fn is_complete(cx: &Context<'_>, attached: &Attached) -> Result<bool, Failure> {
-    let (profiler, site) = (cx.profiler(attached)?, cx.site_of(attached));
-    let state = attached.profiler.clone();
-    blocking(CaptureReason::CollectionFailed, move || {
-        profiler.is_complete(&site, &state)
+    cx.ask(attached, CaptureReason::CollectionFailed, |profiler, site, state| {
+        profiler.is_complete(site, state)
     })
     .await
 }

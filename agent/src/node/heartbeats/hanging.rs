@@ -19,7 +19,7 @@ const HEAD: usize = 16;
 /// Bytes of a request, at least what the kernel asks for.
 const REQUEST: usize = 128 << 10;
 
-/// The file. What waits for it comes back with an error once `fuse` is dropped.
+/// A file whose readers hang. A reader comes back with an error once `fuse` is dropped.
 #[derive(Debug)]
 pub(super) struct Hanging {
     pub(super) file: Arc<File>,

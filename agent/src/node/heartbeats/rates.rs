@@ -14,13 +14,13 @@ use crate::metrics_ring::span::{Name, Span};
 use crate::metrics_ring::track::Track;
 
 /// Shortest time between two rows of a series.
-const ROW: Duration = Duration::from_millis(900);
+const MIN_ROW_INTERVAL: Duration = Duration::from_millis(900);
 /// How long readings are kept.
-const KEPT: Duration = Duration::from_secs(90);
+const READING_TTL: Duration = Duration::from_secs(90);
 /// Names of a container that have a series.
-const NAMES: usize = 16;
+const MAX_SERIES: usize = 16;
 /// Longest name of a series, in bytes.
-const LONGEST: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 /// Source of the series.
 const RECORDER: &str = "recorder";
 /// Where the series are beside those of devices.
@@ -157,7 +157,7 @@ impl Rates {
         } = reading;
         self.counted = counted;
         let passed = self.at.map(|then| at.duration_since(then));
-        if passed.is_none_or(|passed| passed >= ROW) {
+        if passed.is_none_or(|passed| passed >= MIN_ROW_INTERVAL) {
             self.at = Some(at);
             self.add(&sums, passed.map(|passed| passed.as_secs_f64()), at_ns, length);
         }
@@ -166,7 +166,7 @@ impl Rates {
 
     /// Keeps what was read of each name that has a series.
     fn sample(&mut self, sums: &Sums, at_ns: u64) {
-        let oldest = at_ns.saturating_sub(u64::try_from(KEPT.as_nanos()).unwrap_or(u64::MAX));
+        let oldest = at_ns.saturating_sub(u64::try_from(READING_TTL.as_nanos()).unwrap_or(u64::MAX));
         for (name, rate) in &mut self.series {
             if let Some(sum) = sums.get(name) {
                 rate.samples.push_back(Sample {
@@ -189,7 +189,7 @@ impl Rates {
             .unwrap_or(usize::MAX)
             .saturating_add(1);
         for (name, total_ns) in self.entering(sums) {
-            if self.series.len() >= NAMES {
+            if self.series.len() >= MAX_SERIES {
                 let least = self.series.iter().min_by_key(|(_, rate)| rate.total_ns);
                 let Some(least) = least
                     .filter(|(_, rate)| total_ns / 2 > rate.total_ns)
@@ -226,7 +226,7 @@ impl Rates {
         let without = sums.iter().filter(|(name, _)| !self.series.contains_key(*name));
         let mut without: Vec<_> = without.map(|(name, sum)| (name.clone(), sum.total_ns)).collect();
         without.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
-        without.truncate(NAMES);
+        without.truncate(MAX_SERIES);
         without
     }
 }
@@ -240,7 +240,7 @@ fn metric(range: &str) -> String {
             '_'
         }
     };
-    let name: String = range.chars().take(LONGEST).map(fit).collect();
+    let name: String = range.chars().take(MAX_NAME_BYTES).map(fit).collect();
     if name.chars().all(|letter| letter == '.') {
         return "_".to_owned();
     }
@@ -251,7 +251,7 @@ fn metric(range: &str) -> String {
 mod tests {
     use super::*;
 
-    const LENGTH: Duration = Duration::from_mins(1);
+    const RING_DURATION: Duration = Duration::from_mins(1);
     const SECOND: u64 = 1_000_000_000;
     const NOW: u64 = 1_790_000_000 * SECOND;
 
@@ -272,7 +272,7 @@ mod tests {
         let mut rates = Rates::default();
         let begin = Instant::now();
         for (second, calls) in [(0, 5), (1, 25), (3, 65)] {
-            rates.take(reading(begin, second, &[("forward pass", calls, 1000)]), LENGTH);
+            rates.take(reading(begin, second, &[("forward pass", calls, 1000)]), RING_DURATION);
         }
         let found = rates.within(&(NOW..NOW + 10 * SECOND));
         let [series] = &found[..] else { panic!("{found:?}") };
@@ -290,13 +290,13 @@ mod tests {
         let names: Vec<(String, u64)> = (0..40).map(|number| (format!("n{number}"), 100 + number)).collect();
         let mut all: Vec<(&str, u64, u64)> = names.iter().map(|(name, total)| (name.as_str(), 1, *total)).collect();
         let begin = Instant::now();
-        rates.take(reading(begin, 0, &all), LENGTH);
-        assert_eq!(rates.series.len(), NAMES);
+        rates.take(reading(begin, 0, &all), RING_DURATION);
+        assert_eq!(rates.series.len(), MAX_SERIES);
         assert!(rates.series.contains_key("n39") && !rates.series.contains_key("n0"));
         all.extend([("long", 1, 1000), ("not long enough", 1, 130)]);
-        rates.take(reading(begin, 1, &all), LENGTH);
+        rates.take(reading(begin, 1, &all), RING_DURATION);
         assert!(rates.series.contains_key("long") && !rates.series.contains_key("not_long_enough"));
-        assert_eq!(rates.series.len(), NAMES);
+        assert_eq!(rates.series.len(), MAX_SERIES);
     }
 
     #[test]
@@ -304,7 +304,7 @@ mod tests {
         let mut rates = Rates::default();
         let begin = Instant::now();
         for second in 0..100 {
-            rates.take(reading(begin, second, &[("step", 3 * second, second)]), LENGTH);
+            rates.take(reading(begin, second, &[("step", 3 * second, second)]), RING_DURATION);
         }
         assert_eq!(rates.since(0)["step"].len(), 91);
         let last = rates.since(NOW + 98 * SECOND);
@@ -317,7 +317,7 @@ mod tests {
         let mut rates = Rates::default();
         assert_eq!(rates.longest(2), (Vec::new(), 0));
         let counted = [("log", 1, 1), ("step", 7, 2 * SECOND), ("load", 3, SECOND)];
-        rates.take(reading(Instant::now(), 0, &counted), LENGTH);
+        rates.take(reading(Instant::now(), 0, &counted), RING_DURATION);
         let (longest, all) = rates.longest(2);
         let names: Vec<&str> = longest.iter().map(|named| named.name.as_str()).collect();
         assert_eq!((names, all), (vec!["step", "load"], 3));
@@ -326,6 +326,6 @@ mod tests {
     #[test]
     fn a_name_that_is_made_of_dots_names_no_folder_above() {
         assert_eq!([metric(".."), metric(""), metric("a/b c")], ["_", "_", "a_b_c"]);
-        assert_eq!(metric(&"x".repeat(1000)).len(), LONGEST);
+        assert_eq!(metric(&"x".repeat(1000)).len(), MAX_NAME_BYTES);
     }
 }

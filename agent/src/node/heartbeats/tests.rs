@@ -8,9 +8,9 @@ use flopwatch_trace::recorder::NamedRanges;
 use super::hanging::Hanging;
 use super::*;
 
-const LENGTH: Duration = Duration::from_mins(1);
+const RING_DURATION: Duration = Duration::from_mins(1);
 /// Longest wait for what a thread does.
-const PATIENCE: Duration = Duration::from_mins(1);
+const STATE_TIMEOUT: Duration = Duration::from_mins(1);
 const OPENED: Opened = Opened {
     attach_ns: 1_790_000_000_000_000_000,
     open_ns: 1_790_000_000_000_000_000,
@@ -68,15 +68,17 @@ fn wait(what: &str, limit: Duration, mut done: impl FnMut() -> bool) {
 }
 
 #[test]
-fn n1_a_file_that_never_answers_holds_up_its_own_container_alone() {
+fn a_file_that_never_answers_holds_up_its_own_container_alone() {
     let Some(Hanging { file, fuse }) = Hanging::new() else {
         return;
     };
-    let heartbeats = Heartbeats::new(LENGTH);
+    let heartbeats = Heartbeats::new(RING_DURATION);
     heartbeats.begin("hangs", whose("hangs"), file);
     let of = heartbeats.clone();
     let reading = std::thread::spawn(move || of.read());
-    wait("the reading that hangs", PATIENCE, || heartbeats.gate.is_taken("hangs"));
+    wait("the reading that hangs", STATE_TIMEOUT, || {
+        heartbeats.gate.is_taken("hangs")
+    });
     // What a capture of another container asks for while its window is open.
     let (told, answer) = sync_channel(1);
     let of = heartbeats.clone();
@@ -86,12 +88,12 @@ fn n1_a_file_that_never_answers_holds_up_its_own_container_alone() {
     });
     let limit = Duration::from_secs(1);
     assert_eq!(answer.recv_timeout(limit), Ok((false, Vec::new())));
-    wait("the round of readings", PATIENCE, || reading.is_finished());
+    wait("the round of readings", STATE_TIMEOUT, || reading.is_finished());
     let ring = small();
     heartbeats.begin("other", whose("other"), Arc::clone(&ring));
     for number in 1..3 {
         count(&ring, number);
-        wait("another container's heartbeat", PATIENCE, || {
+        wait("another container's heartbeat", STATE_TIMEOUT, || {
             heartbeats.read();
             calls(&heartbeats, "other") == Some(number)
         });
@@ -103,13 +105,13 @@ fn n1_a_file_that_never_answers_holds_up_its_own_container_alone() {
     // Its container ends before it answers, and so does the wait.
     heartbeats.end("hangs");
     drop(fuse);
-    wait("what waited", PATIENCE, || !heartbeats.gate.is_taken("hangs"));
+    wait("what waited", STATE_TIMEOUT, || !heartbeats.gate.is_taken("hangs"));
     reading.join().unwrap();
 }
 
 #[test]
-fn n1_a_file_that_takes_long_to_read_rests_alone() {
-    let heartbeats = Heartbeats::new(LENGTH);
+fn a_file_that_takes_long_to_read_rests_alone() {
+    let heartbeats = Heartbeats::new(RING_DURATION);
     let costly = ring(256 << 20);
     // Whoever writes it says that all of its segments were taken: each is read.
     let cursor = u64::try_from(header::CURSOR_AT).unwrap();
@@ -119,7 +121,7 @@ fn n1_a_file_that_takes_long_to_read_rests_alone() {
     count(&ring, 1);
     heartbeats.begin("other", whose("other"), Arc::clone(&ring));
     let costly = heartbeats.of("costly").unwrap();
-    wait("both readings", PATIENCE, || {
+    wait("both readings", STATE_TIMEOUT, || {
         heartbeats.read();
         calls(&heartbeats, "other") == Some(1) && lock(&costly.turn).rests(Instant::now())
     });
@@ -138,35 +140,35 @@ fn n1_a_file_that_takes_long_to_read_rests_alone() {
 
 #[test]
 fn many_files_are_read_in_one_round_and_each_rests_for_all_of_them() {
-    let heartbeats = Heartbeats::new(LENGTH);
-    let ids: Vec<String> = (0..3 * AT_ONCE).map(|number| format!("c{number}")).collect();
+    let heartbeats = Heartbeats::new(RING_DURATION);
+    let ids: Vec<String> = (0..3 * MAX_CONCURRENT).map(|number| format!("c{number}")).collect();
     for id in &ids {
         let ring = small();
         count(&ring, 1);
         heartbeats.begin(id, whose(id), ring);
     }
-    wait("the heartbeats of all", PATIENCE, || {
+    wait("the heartbeats of all", STATE_TIMEOUT, || {
         heartbeats.read();
         ids.iter().all(|id| calls(&heartbeats, id) == Some(1))
     });
     let held = u32::try_from(ids.len()).unwrap();
-    assert_eq!(heartbeats.rest(), REST * held);
+    assert_eq!(heartbeats.rest(), REST_FACTOR * held);
     for id in &ids {
         heartbeats.end(id);
     }
-    assert_eq!((heartbeats.rest(), heartbeats.all().len()), (REST, 0));
+    assert_eq!((heartbeats.rest(), heartbeats.all().len()), (REST_FACTOR, 0));
     assert_eq!(heartbeats.read(), Duration::ZERO, "there is nothing to read");
 }
 
 #[test]
 fn a_file_that_is_no_ring_has_no_heartbeat_and_takes_none_from_others() {
-    let heartbeats = Heartbeats::new(LENGTH);
+    let heartbeats = Heartbeats::new(RING_DURATION);
     let ring = small();
     count(&ring, 1);
     heartbeats.begin("a", whose("a"), Arc::new(tempfile::tempfile().unwrap()));
     heartbeats.begin("b", whose("b"), ring);
     let none = heartbeats.of("a").unwrap();
-    wait("both readings", PATIENCE, || {
+    wait("both readings", STATE_TIMEOUT, || {
         heartbeats.read();
         calls(&heartbeats, "b") == Some(1) && lock(&none.turn).rests(Instant::now())
     });
@@ -178,14 +180,14 @@ fn a_file_that_is_no_ring_has_no_heartbeat_and_takes_none_from_others() {
 
 #[test]
 fn nothing_is_known_of_a_container_that_is_not_held() {
-    let heartbeats = Heartbeats::new(LENGTH);
+    let heartbeats = Heartbeats::new(RING_DURATION);
     assert_eq!(heartbeats.within("another", 0..u64::MAX), []);
     assert!(heartbeats.samples("another", 0).is_empty());
 }
 
 #[test]
 fn prometheus_has_the_longest_names_of_each_container_and_the_number_of_the_others() {
-    let heartbeats = Heartbeats::new(LENGTH);
+    let heartbeats = Heartbeats::new(RING_DURATION);
     heartbeats.begin("a", whose("p"), small());
     let second = 1_000_000_000;
     let counted = [("step", 7, 2 * second), ("load", 3, second), ("log", 1, 1)];
@@ -196,7 +198,7 @@ fn prometheus_has_the_longest_names_of_each_container_and_the_number_of_the_othe
         last_utc_ns: None,
     });
     let beat = heartbeats.of("a").unwrap();
-    lock(&beat.rates).take(Reading::now(counted.into()), LENGTH);
+    lock(&beat.rates).take(Reading::now(counted.into()), RING_DURATION);
     let registry = Registry::new();
     heartbeats.publish(2, &registry).unwrap();
     let text = prometheus::TextEncoder::new()

@@ -36,7 +36,7 @@ impl Reader {
 
 /// The readings of one file.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct FileReadings {
     file: Arc<File>,
     /// None while it reads.
     reader: Option<Reader>,
@@ -46,7 +46,7 @@ pub(super) struct Turn {
     readings: usize,
 }
 
-impl Turn {
+impl FileReadings {
     /// Of a file that is not read yet.
     pub(super) fn new(file: Arc<File>, place: usize) -> Self {
         Self {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_file_is_read_once_at_a_time_and_rests_after_it() {
-        let mut turn = Turn::new(Arc::new(tempfile::tempfile().unwrap()), 1);
+        let mut turn = FileReadings::new(Arc::new(tempfile::tempfile().unwrap()), 1);
         let begun = Instant::now();
         assert!(turn.due(begun).is_some());
         let (reader, extent) = turn.take(false).unwrap();
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn one_reading_of_four_is_of_the_whole_table_and_so_is_the_first() {
-        let mut turn = Turn::new(Arc::new(tempfile::tempfile().unwrap()), 1);
+        let mut turn = FileReadings::new(Arc::new(tempfile::tempfile().unwrap()), 1);
         let extents: Vec<Extent> = (0..6)
             .map(|reading| {
                 let (reader, extent) = turn.take(reading == 0).unwrap();
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_reader_that_was_lost_is_made_anew() {
-        let mut turn = Turn::new(Arc::new(tempfile::tempfile().unwrap()), 0);
+        let mut turn = FileReadings::new(Arc::new(tempfile::tempfile().unwrap()), 0);
         drop(turn.take(true));
         turn.begin_anew();
         assert!(turn.due(Instant::now()).is_some());

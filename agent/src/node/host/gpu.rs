@@ -1,4 +1,5 @@
-//! What else uses a container's GPUs, and what the driver lets it read: from procfs and from what NVML said last.
+//! What else uses a container's GPUs, and what the driver lets it read: from procfs and from what
+//! NVML said last.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -23,7 +24,7 @@ const LOOKED_AT: usize = 8;
 #[derive(Clone)]
 pub(super) struct Services {
     namespaces: BTreeSet<String>,
-    /// Whose pod a process is in.
+    /// Finds the pod of a process.
     resolver: Resolver,
 }
 
@@ -36,7 +37,7 @@ impl fmt::Debug for Services {
 }
 
 impl Services {
-    /// Those of no pod, and of pods in these namespaces.
+    /// Services that run in no pod, or in pods of these namespaces.
     pub(super) fn new(namespaces: impl IntoIterator<Item = String>, resolver: Resolver) -> Self {
         Self {
             namespaces: namespaces.into_iter().collect(),
@@ -57,7 +58,7 @@ impl Services {
 
 /// Looks at the GPUs of a container that has these processes. `states` are all of the node. What
 /// the kubelet gave the container is for others to ask.
-pub(super) fn look(procfs: &Procfs, processes: &[ProcessId], states: &[GpuState], services: &Services) -> GpuFacts {
+pub(super) fn inspect(procfs: &Procfs, processes: &[ProcessId], states: &[GpuState], services: &Services) -> GpuFacts {
     let first = processes.first();
     GpuFacts {
         counters_restricted: procfs.driver_parameter(ADMIN_ONLY).is_some_and(|only| only != 0),
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn n11_a_pods_process_by_dcgms_name_holds_no_counters_and_hides_none_that_does() {
+    fn a_pods_process_by_dcgms_name_holds_no_counters_and_hides_none_that_does() {
         let mut processes: Vec<_> = (10..40).map(|pid| (pid, "nv-hostengine", MODULE)).collect();
         let (_folder, procfs) = node(&processes, |_| true);
         assert_eq!(counter_holders(&procfs, &services(&[])), BTreeSet::new());
@@ -263,7 +264,7 @@ mod tests {
     #[test]
     fn what_the_driver_says_of_counters_is_a_fact() {
         let (folder, procfs) = node(&[(7, "python", "/usr/lib/libc.so.6")], |_| true);
-        let looked = || look(&procfs, &[process(7)], &[state("GPU-1", &[7])], &services(&[]));
+        let looked = || inspect(&procfs, &[process(7)], &[state("GPU-1", &[7])], &services(&[]));
         assert!(!looked().counters_restricted);
         std::fs::create_dir_all(folder.path().join("driver/nvidia")).unwrap();
         std::fs::write(folder.path().join("driver/nvidia/params"), "RmProfilingAdminOnly: 1\n").unwrap();

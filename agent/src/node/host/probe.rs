@@ -11,36 +11,36 @@ use flopwatch_pipeline::failure::Failure;
 use tokio::time::{Instant, sleep};
 
 use super::{Host, gpu};
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::Registry;
 use crate::profilers::containers::Probed;
 use crate::profilers::facts::{Facts, Preparation};
 use crate::profilers::nsys::prepared::{self, Prepared};
-use crate::toolbox::Toolbox;
 
 /// How long a launcher that still waits is waited for: longer than its own bound.
-const LAUNCHER: Duration = Duration::from_secs(25);
+const LAUNCHER_TIMEOUT: Duration = Duration::from_secs(25);
 /// Pause between two looks at it.
-const LOOK: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// How long a process may take to end whose files are gone already.
-const ENDING: Duration = Duration::from_millis(500);
+const EXIT_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// What the agent brings along.
 #[derive(Clone)]
-struct Own {
+struct AgentFacts {
     nvml: bool,
     gpus: Vec<GpuState>,
     services: gpu::Services,
-    toolbox: Arc<Toolbox>,
+    nsys_versions: Arc<NsysVersions>,
     profilers: Registry,
 }
 
-impl Own {
+impl AgentFacts {
     fn of(host: &Host) -> Self {
         Self {
             nvml: host.gpus.is_available(),
             gpus: host.gpus.states(),
             services: host.services.clone(),
-            toolbox: Arc::clone(&host.toolbox),
+            nsys_versions: Arc::clone(&host.nsys_versions),
             profilers: host.profilers.clone(),
         }
     }
@@ -48,25 +48,25 @@ impl Own {
 
 /// Looks at a running container.
 pub(super) async fn probe(host: &Host, container_id: &str, prepared: bool) -> Result<Probed, Failure> {
-    let deadline = Instant::now() + LAUNCHER;
+    let deadline = Instant::now() + LAUNCHER_TIMEOUT;
     loop {
-        let (seen, waiting) = look(host, container_id, prepared).await?;
+        let (seen, waiting) = inspect(host, container_id, prepared).await?;
         if !waiting || Instant::now() >= deadline {
             return Ok(seen);
         }
-        sleep(LOOK).await;
+        sleep(POLL_INTERVAL).await;
     }
 }
 
 /// Looks at a container that is held: its launcher waits, and its session is there.
 pub(super) async fn probe_held(host: &Host, container_id: &str) -> Result<Probed, Failure> {
     let (procfs, id) = (host.procfs.clone(), container_id.to_owned());
-    let own = Own::of(host);
+    let own = AgentFacts::of(host);
     let mut grafted = host.way_in(container_id, ProcessId { pid: 0, start_time: 0 });
     let looked = tokio::task::spawn_blocking(move || {
         let processes = processes(&procfs, &id)?;
         grafted.process = first(&processes)?;
-        let prepared = prepared::live(&grafted, &own.toolbox)
+        let prepared = prepared::live(&grafted, &own.nsys_versions)
             .map_err(|failure| unless_ended(failure, &procfs, &id, grafted.process))?;
         probed(&procfs, &processes, prepared, &own)
     });
@@ -83,11 +83,11 @@ pub(super) async fn uses_cuda(host: &Host, container_id: &str) -> bool {
     looked.await.unwrap_or(false)
 }
 
-async fn look(host: &Host, container_id: &str, prepared: bool) -> Result<(Probed, bool), Failure> {
+async fn inspect(host: &Host, container_id: &str, prepared: bool) -> Result<(Probed, bool), Failure> {
     // The process is replaced below by the container's own.
     let grafted = host.way_in(container_id, ProcessId { pid: 0, start_time: 0 });
     let (procfs, id) = (host.procfs.clone(), container_id.to_owned());
-    let own = Own::of(host);
+    let own = AgentFacts::of(host);
     let looked = tokio::task::spawn_blocking(move || look_at(&procfs, grafted, &id, prepared, &own)).await;
     looked.map_err(Failure::because(CaptureReason::AttachFailed))?
 }
@@ -97,12 +97,12 @@ fn look_at(
     mut grafted: Target,
     container_id: &str,
     prepared: bool,
-    own: &Own,
+    own: &AgentFacts,
 ) -> Result<(Probed, bool), Failure> {
     let processes = processes(procfs, container_id)?;
     grafted.process = first(&processes)?;
     let preparation = if prepared {
-        prepared::look(&grafted, &own.toolbox)
+        prepared::inspect(&grafted, &own.nsys_versions)
             .map_err(|failure| unless_ended(failure, procfs, container_id, grafted.process))?
     } else {
         Preparation::None.into()
@@ -120,16 +120,17 @@ fn has_ended(container_id: &str) -> Failure {
     Failure::new(CaptureReason::TargetNotRunning, message)
 }
 
-/// `failure` of a look at a container; or that it has ended, where `process`, its first one, went away under the look.
+/// `failure` of a look at a container; or that it has ended, where `process`, its first one, went
+/// away under the look.
 #[expect(clippy::disallowed_methods, reason = "it runs on a thread for blocking work")]
 fn unless_ended(failure: Failure, procfs: &Procfs, container_id: &str, process: ProcessId) -> Failure {
     // Its files are gone a moment before it is.
-    let until = Instant::now() + ENDING;
+    let until = Instant::now() + EXIT_TIMEOUT;
     while procfs.is_alive(process) {
         if Instant::now() >= until {
             return failure;
         }
-        std::thread::sleep(ENDING / 10);
+        std::thread::sleep(EXIT_TIMEOUT / 10);
     }
     has_ended(container_id)
 }
@@ -145,15 +146,16 @@ fn processes(procfs: &Procfs, container_id: &str) -> Result<Vec<ProcessId>, Fail
     Ok(processes)
 }
 
-fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Own) -> Result<Probed, Failure> {
+fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &AgentFacts) -> Result<Probed, Failure> {
     let process = first(processes)?;
     let each = processes
         .iter()
         .filter_map(|process| Some((*process, procfs.mapped(*process).ok()?)));
     let each: Vec<_> = each.collect();
-    let found = own.profilers.look(procfs, &each);
+    let found = own.profilers.inspect(procfs, &each);
     let mapped = union(each.into_iter().map(|(_, mapped)| mapped));
-    // Absent where the environment cannot be read: the doors that it would tell of are closed for this version anyway.
+    // Absent where the environment cannot be read: the doors that it would tell of are closed for
+    // this version anyway.
     let names: Vec<_> = own.profilers.variables().into_iter().collect();
     let variables = procfs.variables(process, &names).unwrap_or_default();
     let uses_cuda = mapped.cuda;
@@ -162,11 +164,11 @@ fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Ow
         detail: prepared.detail,
         mapped,
         variables,
-        gpu: gpu::look(procfs, processes, &own.gpus, &own.services),
+        gpu: gpu::inspect(procfs, processes, &own.gpus, &own.services),
         found,
         nvml: own.nvml,
-        tools: !own.toolbox.is_empty(),
-        outdated: own.toolbox.outdated(),
+        tools: !own.nsys_versions.is_empty(),
+        outdated: own.nsys_versions.outdated(),
     };
     Ok(Probed {
         facts,

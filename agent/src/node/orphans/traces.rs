@@ -1,5 +1,5 @@
-//! Folders of traces in containers that belong to no capture any more: an agent died, and its captures were gone before the next
-//! one came.
+//! Folders of traces in containers that belong to no capture any more: an agent died, and its
+//! captures were gone before the next one came.
 //!
 //! A folder for temporary files is the workload's, and may be on a volume that several nodes share.
 //! So nothing goes by its name alone: the capture must have been this node's.
@@ -18,7 +18,7 @@ use crate::profilers::facts::TMPDIR;
 use crate::profilers::kineto::temporary_folder;
 
 /// How long a container's files are waited for.
-const LOOK: Duration = Duration::from_secs(10);
+const FILES_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Removes them in one container; `is_orphan` says whether a capture of that UID was this node's
 /// and is at work no more.
@@ -31,7 +31,7 @@ pub(super) fn sweep_container(
 ) {
     let key = format!("{id} traces");
     let (pid, procfs) = (process.pid, procfs.clone());
-    match gate.within(&key, LOOK, move || remove(&procfs, process, &is_orphan)) {
+    match gate.within(&key, FILES_TIMEOUT, move || remove(&procfs, process, &is_orphan)) {
         Ok(Ok(())) => {}
         Ok(Err(error)) => debug!(pid, error = %chain(&error), "a container cannot be looked into for orphaned traces"),
         Err(error) => warn!(pid, %error, "a container's files do not answer; orphaned traces in it stay for now"),
@@ -67,7 +67,7 @@ mod tests {
     const OF_ANOTHER_NODE: &str = "0a1b2c3d-0000-0000-0000-000000000003";
 
     #[test]
-    fn n7_nothing_of_the_workloads_goes_nor_of_another_nodes_captures() {
+    fn nothing_of_the_workloads_goes_nor_of_another_nodes_captures() {
         let temporary = tempfile::tempdir().unwrap();
         let mut program = Command::new("sleep")
             .arg("60")

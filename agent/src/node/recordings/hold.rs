@@ -21,7 +21,7 @@ use tokio::time::{sleep, timeout};
 use tracing::{debug, warn};
 
 use super::keep::Recorded;
-use super::{MAX_FILES, Node, Step, steps, within};
+use super::{MAX_FILES, Node, RecordingStep, steps, within};
 
 /// Time between two checks of the node's pods while a file is held.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(250);
 /// Longest time until one is looked for again that was not there.
 const MAX_RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// Time until one is that did not lie in memory, or does not answer.
-const REFUSED_RETRY_INTERVAL: Duration = Duration::from_mins(1);
+const REJECTED_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 /// How long a container's files are waited for.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Files that are looked for at once.
@@ -42,10 +42,10 @@ const MAX_OPENS: usize = 16;
 /// Why a file is not held.
 #[derive(Debug, thiserror::Error)]
 enum OpenError {
-    /// It is not to be opened.
+    /// The mounts on the way to the file forbid opening it.
     #[error(transparent)]
     Mount(#[from] MountError),
-    /// It cannot be opened.
+    /// The file cannot be opened in the container.
     #[error(transparent)]
     Rootfs(#[from] RootfsError),
     /// Something was mounted over it meanwhile.
@@ -66,7 +66,7 @@ struct Looked {
 /// Why no file was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Absent {
-    /// It may be there soon.
+    /// The file may appear later, and is looked for again soon.
     NotYet,
     /// Another look would find the same.
     Refused,
@@ -84,7 +84,7 @@ impl Retry {
     /// After a look at `now`, and the retry that it was, if any.
     fn after(absent: Absent, earlier: Option<Self>, now: Instant) -> Self {
         let interval = match (absent, earlier) {
-            (Absent::Refused, _) => REFUSED_RETRY_INTERVAL,
+            (Absent::Refused, _) => REJECTED_RETRY_INTERVAL,
             (Absent::NotYet, None) => RETRY_INTERVAL,
             (Absent::NotYet, Some(earlier)) => earlier.interval.saturating_mul(2).min(MAX_RETRY_INTERVAL),
         };
@@ -100,7 +100,7 @@ impl Retry {
 struct Files {
     held: BTreeMap<String, Arc<File>>,
     looked_for: BTreeSet<String>,
-    /// Those that were not there.
+    /// When files that were not found are looked for again, by the ID of their container.
     absent: BTreeMap<String, Retry>,
 }
 
@@ -112,7 +112,7 @@ impl Files {
         !rests && self.looked_for.len() < MAX_OPENS && all < MAX_FILES
     }
 
-    /// Those of which nothing is to be opened.
+    /// IDs of the containers whose file is held, or is being looked for.
     fn known(&self) -> BTreeSet<String> {
         self.held.keys().chain(&self.looked_for).cloned().collect()
     }
@@ -141,7 +141,7 @@ pub(super) async fn run(node: &Arc<Node>, gate: &Gate, holds: &watch::Sender<boo
     loop {
         let (pause, is_held) = (files.pause(Instant::now()), !files.held.is_empty());
         // Without a file there is nothing to do until a pod comes.
-        let look = async {
+        let inspect = async {
             if is_held {
                 sleep(pause).await;
             } else {
@@ -151,7 +151,7 @@ pub(super) async fn run(node: &Arc<Node>, gate: &Gate, holds: &watch::Sender<boo
         let due = async {
             tokio::select! {
                 Some(looked) = looks.next() => Some(looked),
-                () = look => None,
+                () = inspect => None,
             }
         };
         let Some(looked) = node.stop.run_until_cancelled(due).await else {
@@ -194,14 +194,14 @@ fn look_at_pods(node: &Node, files: &mut Files, to_keep: &mpsc::Sender<Recorded>
     let mut unheld = Vec::new();
     for (id, step) in steps(&node.pods.state(), &files.known()) {
         match step {
-            Step::Open(whose) => {
+            RecordingStep::Open(whose) => {
                 if files.has_room(&id, now) {
                     files.looked_for.insert(id.clone());
                     unheld.push((id.clone(), whose));
                 }
                 running.insert(id);
             }
-            Step::Keep(ended) => {
+            RecordingStep::Keep(ended) => {
                 node.heartbeats.end(&id);
                 if let Some(file) = files.held.remove(&id).filter(|_| node.recordings.is_on())
                     && let Err(error) = to_keep.try_send(Recorded { file, ended })
@@ -209,7 +209,7 @@ fn look_at_pods(node: &Node, files: &mut Files, to_keep: &mpsc::Sender<Recorded>
                     warn!(container = id, %error, "what the flight recorder held is not kept");
                 }
             }
-            Step::Forget => {
+            RecordingStep::Forget => {
                 node.heartbeats.end(&id);
                 files.held.remove(&id);
             }
@@ -310,11 +310,11 @@ mod tests {
         }
         assert_eq!(looks, [250, 500, 1_000, 2_000, 4_000, 5_000, 5_000]);
         let refused = Retry::after(Absent::Refused, None, now);
-        assert_eq!(refused.at - now, REFUSED_RETRY_INTERVAL);
+        assert_eq!(refused.at - now, REJECTED_RETRY_INTERVAL);
     }
 
     #[test]
-    fn n1_a_file_on_a_file_system_that_may_never_answer_is_not_looked_for_all_the_time() {
+    fn a_file_on_a_file_system_that_may_never_answer_is_not_looked_for_all_the_time() {
         let unanswered = MountError::Unanswered {
             path: RECORDER_DIR.into(),
             point: RECORDER_DIR.into(),
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn n1_without_a_volume_in_memory_nothing_is_opened() {
+    fn without_a_volume_in_memory_nothing_is_opened() {
         let procfs = Procfs::default();
         let own = procfs.identify(i32::try_from(std::process::id()).unwrap()).unwrap();
         // This process has its own root there, which is no memory or has no such file.

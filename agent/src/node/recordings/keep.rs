@@ -12,30 +12,30 @@ use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tracing::{info, warn};
 
-use super::{Ended, Node, utc_ns, within};
+use super::{EndedContainer, Node, utc_ns, within};
 use crate::node::writer::CALL_TIMEOUT;
 
 /// Longest time between two sweeps of what is kept, which is swept too when something was added.
-const SWEEP: Duration = Duration::from_mins(1);
+const MAX_SWEEP_INTERVAL: Duration = Duration::from_mins(1);
 /// How long a copy of a file is waited for.
-const COPY: Duration = Duration::from_mins(1);
+const COPY_TIMEOUT: Duration = Duration::from_mins(1);
 /// How the agent is named on Events.
-const CONTROLLER: &str = "flopwatch-agent";
-/// Their reason.
-const KEPT: &str = "RecordingKept";
+const REPORTING_CONTROLLER: &str = "flopwatch-agent";
+/// Reason of the Event that tells of a recording that was kept.
+const RECORDING_KEPT: &str = "RecordingKept";
 
 /// What a container recorded that ended abnormally.
 #[derive(Debug)]
 pub(super) struct Recorded {
     pub(super) file: Arc<File>,
-    pub(super) ended: Ended,
+    pub(super) ended: EndedContainer,
 }
 
 /// Keeps what comes until the node is told to stop, and sweeps.
 pub(super) async fn run(node: &Arc<Node>, gate: &Gate, mut ended: mpsc::Receiver<Recorded>) {
     loop {
         sweep(node).await;
-        let next = timeout(SWEEP, ended.recv());
+        let next = timeout(MAX_SWEEP_INTERVAL, ended.recv());
         match node.stop.run_until_cancelled(next).await {
             Some(Ok(Some(recorded))) => keep(node, gate, recorded).await,
             // It is time to sweep.
@@ -56,7 +56,10 @@ async fn sweep(node: &Arc<Node>) {
 /// Copies a file, and says on the pod how to get it.
 async fn keep(node: &Node, gate: &Gate, Recorded { file, ended }: Recorded) {
     let (recordings, of) = (node.recordings.clone(), ended.clone());
-    let copied = within(gate, &ended.container_id, COPY, move || recordings.keep(&of, &file)).await;
+    let copied = within(gate, &ended.container_id, COPY_TIMEOUT, move || {
+        recordings.keep(&of, &file)
+    })
+    .await;
     let why = match copied {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(chain(&error)),
@@ -80,7 +83,7 @@ async fn keep(node: &Node, gate: &Gate, Recorded { file, ended }: Recorded) {
     };
     let event = Event {
         type_: EventType::Normal,
-        reason: KEPT.to_owned(),
+        reason: RECORDING_KEPT.to_owned(),
         note: Some(format!(
             "container {container} ended with code {}{reason}; what its flight recorder held is kept on the node for {} h: kubectl flopwatch \
              recent pod/{pod} -n {} -c {container}",
@@ -92,7 +95,7 @@ async fn keep(node: &Node, gate: &Gate, Recorded { file, ended }: Recorded) {
         secondary: None,
     };
     let reporter = Reporter {
-        controller: CONTROLLER.to_owned(),
+        controller: REPORTING_CONTROLLER.to_owned(),
         instance: Some(node.name.clone()),
     };
     let about = k8s_openapi::api::core::v1::ObjectReference {

@@ -14,22 +14,22 @@ use serde::{Deserialize, Serialize};
 use tracing::warn;
 
 /// Age of a file that was not finished at which nobody writes it any more.
-const LEFT: Duration = Duration::from_mins(10);
+const MIN_ABANDONED_AGE: Duration = Duration::from_mins(10);
 
 /// A container that ended abnormally.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct EndedContainer {
     /// Namespace of its pod.
     pub(crate) namespace: String,
     /// Name of its pod.
     pub(crate) pod: String,
     /// UID of its pod.
     pub(crate) pod_uid: String,
-    /// Its own name.
+    /// Name of the container that ended.
     pub(crate) container: String,
     /// The runtime's ID of the life that ended.
     pub(crate) container_id: String,
-    /// Its exit code.
+    /// Exit code of the container that ended.
     pub(crate) exit_code: i32,
     /// What the kubelet says of its end, such as `OOMKilled`.
     pub(crate) reason: String,
@@ -41,7 +41,7 @@ pub(crate) struct Ended {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ShelfError {
     /// The copy cannot be made.
-    #[error(transparent)]
+    #[error("the flight recorder's file: {0}")]
     Snapshot(#[from] recorder::Failure),
     /// The copy or its description cannot be written.
     #[error("cannot be written: {0}")]
@@ -67,7 +67,8 @@ pub struct Recordings {
 }
 
 impl Recordings {
-    /// In a folder, with the most bytes that all may have (0: none are kept) and how long one is kept.
+    /// In a folder, with the most bytes that all may have (0: none are kept) and how long one is
+    /// kept.
     pub fn new(folder: PathBuf, bytes: u64, age: Duration) -> Self {
         Self { folder, bytes, age }
     }
@@ -81,17 +82,17 @@ impl Recordings {
         self.age.as_secs() / 3600
     }
 
-    fn place(&self, pod_uid: &str, container: &str, ending: &str) -> PathBuf {
+    fn path_of(&self, pod_uid: &str, container: &str, ending: &str) -> PathBuf {
         self.folder.join(format!("{pod_uid}_{container}.{ending}"))
     }
 
     /// Copies the file of a container that ended.
-    pub(crate) fn keep(&self, ended: &Ended, from: &File) -> Result<(), ShelfError> {
+    pub(crate) fn keep(&self, ended: &EndedContainer, from: &File) -> Result<(), ShelfError> {
         fs::create_dir_all(&self.folder)?;
-        let place = |ending: &str| self.place(&ended.pod_uid, &ended.container, ending);
+        let path_of = |ending: &str| self.path_of(&ended.pod_uid, &ended.container, ending);
         // An earlier life's copy may still be under way.
         let life: String = ended.container_id.chars().filter(char::is_ascii_hexdigit).collect();
-        let partial = place(&format!("{life}.partial"));
+        let partial = path_of(&format!("{life}.partial"));
         let mut copy = File::create(&partial)?;
         let copied = snapshot(from, &mut copy, &ReadLimits::default())
             .map_err(ShelfError::from)
@@ -110,17 +111,17 @@ impl Recordings {
             return Err(error);
         }
         // Of what is there, never one life's copy with another's end.
-        remove(&place("json"))?;
-        fs::rename(&partial, place("ring"))?;
+        remove(&path_of("json"))?;
+        fs::rename(&partial, path_of("ring"))?;
         let text = serde_json::to_vec(ended).map_err(io::Error::from)?;
         fs::write(&partial, text)?;
-        Ok(fs::rename(&partial, place("json"))?)
+        Ok(fs::rename(&partial, path_of("json"))?)
     }
 
     /// What is kept of a pod's container: the copy, and how the container ended.
-    pub(crate) fn find(&self, pod_uid: &str, container: &str) -> Option<(PathBuf, Ended)> {
-        let ended = read(&self.place(pod_uid, container, "json"))?;
-        let ring = self.place(pod_uid, container, "ring");
+    pub(crate) fn find(&self, pod_uid: &str, container: &str) -> Option<(PathBuf, EndedContainer)> {
+        let ended = read(&self.path_of(pod_uid, container, "json"))?;
+        let ring = self.path_of(pod_uid, container, "ring");
         ring.is_file().then_some((ring, ended))
     }
 
@@ -169,7 +170,7 @@ fn ends(path: &Path, ending: &str) -> bool {
 fn is_left(path: &Path, now_utc_ns: u64) -> bool {
     let written = fs::metadata(path).and_then(|metadata| metadata.modified());
     let now = UNIX_EPOCH + Duration::from_nanos(now_utc_ns);
-    written.is_ok_and(|written: SystemTime| now.duration_since(written).is_ok_and(|age| age >= LEFT))
+    written.is_ok_and(|written: SystemTime| now.duration_since(written).is_ok_and(|age| age >= MIN_ABANDONED_AGE))
 }
 
 /// Removes a file; one that is not there is no failure.
@@ -186,7 +187,7 @@ fn sweep_away(file: &Path) {
     }
 }
 
-fn read(path: &Path) -> Option<Ended> {
+fn read(path: &Path) -> Option<EndedContainer> {
     serde_json::from_slice(&fs::read(path).ok()?).ok()
 }
 
@@ -196,8 +197,8 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn ended(pod_uid: &str, seconds: u64) -> Ended {
-        Ended {
+    fn ended(pod_uid: &str, seconds: u64) -> EndedContainer {
+        EndedContainer {
             namespace: "team".to_owned(),
             pod: "p".to_owned(),
             pod_uid: pod_uid.to_owned(),
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn n12_what_a_killed_agent_did_not_finish_is_swept_and_what_is_being_written_is_not() {
+    fn what_a_killed_agent_did_not_finish_is_swept_and_what_is_being_written_is_not() {
         let folder = tempfile::tempdir().unwrap();
         let shelf = folder.path().join("recordings");
         let recordings = Recordings::new(shelf.clone(), 1 << 20, Duration::from_hours(1));
@@ -272,7 +273,10 @@ mod tests {
         let now_utc_ns = u64::try_from(now.duration_since(UNIX_EPOCH).unwrap().as_nanos()).unwrap();
         let ended = ended("u", now_utc_ns / SECOND);
         recordings.keep(&ended, &ring(folder.path())).unwrap();
-        let (soon, late) = (LEFT.saturating_sub(Duration::from_secs(1)), LEFT);
+        let (soon, late) = (
+            MIN_ABANDONED_AGE.saturating_sub(Duration::from_secs(1)),
+            MIN_ABANDONED_AGE,
+        );
         let kept = shelf.join("u_main.ring");
         File::options()
             .write(true)

@@ -1,4 +1,5 @@
-//! How often a status is written, against an API server in memory and with a clock that waits for nobody.
+//! How often a status is written, against an API server in memory and with a clock that waits for
+//! nobody.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,7 +10,7 @@ use tokio::time::Instant;
 use super::*;
 
 /// Time between two statuses that the capture hands over.
-const REPORT: Duration = Duration::from_secs(3);
+const REPORT_INTERVAL: Duration = Duration::from_secs(3);
 
 /// A capture, its writer, and the seconds in which the writer tried to write.
 struct Rig {
@@ -50,7 +51,7 @@ impl Rig {
     async fn report(&self, last: i64) {
         for number in 1..=last {
             self.writer.write(status(number));
-            sleep(REPORT).await;
+            sleep(REPORT_INTERVAL).await;
         }
     }
 
@@ -73,7 +74,7 @@ fn status(number: i64) -> CaptureStatus {
 }
 
 #[tokio::test(start_paused = true)]
-async fn m5_a_status_is_written_as_often_as_its_capture_says_and_the_last_one_at_once() {
+async fn a_status_is_written_as_often_as_its_capture_says_and_the_last_one_at_once() {
     let rig = Rig::new(&json!({"statusIntervalSeconds": 20}));
     rig.report(17).await;
     assert_eq!(rig.tries(), [0, 20, 40]);
@@ -87,7 +88,7 @@ async fn m5_a_status_is_written_as_often_as_its_capture_says_and_the_last_one_at
 }
 
 #[tokio::test(start_paused = true)]
-async fn m5_a_capture_of_an_operator_that_knows_no_interval_is_written_every_two_seconds() {
+async fn a_capture_of_an_operator_that_knows_no_interval_is_written_every_two_seconds() {
     let rig = Rig::new(&json!({}));
     for number in 1..=5 {
         rig.writer.write(status(number));
@@ -97,7 +98,7 @@ async fn m5_a_capture_of_an_operator_that_knows_no_interval_is_written_every_two
 }
 
 #[tokio::test(start_paused = true)]
-async fn m5_tries_that_the_api_server_refuses_count_but_the_last_status_waits_for_the_backoff_alone() {
+async fn tries_that_the_api_server_refuses_count_but_the_last_status_waits_for_the_backoff_alone() {
     let rig = Rig::new(&json!({"statusIntervalSeconds": 60}));
     rig.server
         .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(500));

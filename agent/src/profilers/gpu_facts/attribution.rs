@@ -1,4 +1,5 @@
-//! Which GPUs a container has, and how: by the kubelet's word, and by the processes that NVML shows on them.
+//! Which GPUs a container has, and how: by the kubelet's word, and by the processes that NVML shows
+//! on them.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +8,24 @@ use flopwatch_api::capture::{CaptureGpu, GpuShare};
 use super::DeviceFacts;
 
 /// GPUs of one container that are told of.
-const MOST: usize = 64;
+const MAX_GPUS: usize = 64;
 /// Letters of a name that are told.
-const NAME: usize = 128;
+const MAX_NAME_CHARS: usize = 128;
 
-/// The GPUs of a container, of the ids that the kubelet `assigned` to it and of those on which its processes were `seen`. Where the
-/// kubelet says how a GPU is had, that holds; what it gave to nobody, such as all GPUs of a privileged pod, goes by its processes.
+/// The GPUs of a container, of the ids that the kubelet `assigned` to it and of those on which its
+/// processes were `seen`. Where the kubelet says how a GPU is had, that holds; what it gave to
+/// nobody, such as all GPUs of a privileged pod, goes by its processes.
 pub(super) fn gpus(assigned: &[String], seen: &[DeviceFacts]) -> Vec<CaptureGpu> {
     let mut found: BTreeMap<String, GpuShare> = BTreeMap::new();
     for id in assigned {
         let (uuid, share) = read(id);
         found
-            .entry(uuid.chars().filter(|letter| !letter.is_control()).take(NAME).collect())
+            .entry(
+                uuid.chars()
+                    .filter(|letter| !letter.is_control())
+                    .take(MAX_NAME_CHARS)
+                    .collect(),
+            )
             .and_modify(|known| *known = (*known).max(share))
             .or_insert(share);
     }
@@ -31,11 +38,12 @@ pub(super) fn gpus(assigned: &[String], seen: &[DeviceFacts]) -> Vec<CaptureGpu>
         found.entry(device.uuid.clone()).or_insert(share);
     }
     let gpus = found.into_iter().map(|(uuid, share)| CaptureGpu { uuid, share });
-    gpus.take(MOST).collect()
+    gpus.take(MAX_GPUS).collect()
 }
 
-/// Which device an id of a device plugin is of, and how it is had: `GPU-...` and `MIG-...` are UUIDs, `::N` behind one is a replica of
-/// a GPU that takes turns or is shared by the Multi-Process Service, and GKE says `nvidia0/gi1` of a partition and `/vgpu2` of a replica.
+/// Which device an id of a device plugin is of, and how it is had: `GPU-...` and `MIG-...` are
+/// UUIDs, `::N` behind one is a replica of a GPU that takes turns or is shared by the Multi-Process
+/// Service, and GKE says `nvidia0/gi1` of a partition and `/vgpu2` of a replica.
 fn read(id: &str) -> (&str, GpuShare) {
     if let Some((uuid, _)) = id.split_once("::").or_else(|| id.split_once("/vgpu")) {
         return (uuid, GpuShare::Shared);
@@ -112,10 +120,10 @@ mod tests {
     fn a_kubelet_that_tells_of_too_many_fills_no_status() {
         let ids: Vec<_> = (0..1000).map(|at| format!("GPU-{at}\n{}", "x".repeat(1000))).collect();
         let told = gpus(&ids, &[]);
-        assert_eq!(told.len(), MOST);
+        assert_eq!(told.len(), MAX_GPUS);
         assert!(
             told.iter()
-                .all(|gpu| gpu.uuid.len() <= NAME && !gpu.uuid.contains('\n'))
+                .all(|gpu| gpu.uuid.len() <= MAX_NAME_CHARS && !gpu.uuid.contains('\n'))
         );
     }
 }

@@ -1,31 +1,33 @@
-//! The answer of a profiler service, as it was written to a file: a message that may have more bytes than there is memory.
+//! The answer of a profiler service, as it was written to a file: a message that may have more
+//! bytes than there is memory.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 
-use crate::grpc::PREFIX;
+use crate::grpc::PREFIX_BYTES;
 
 /// The result in a `ProfileResponse`.
-const XSPACE: u64 = 8;
+const XSPACE_FIELD: u64 = 8;
 /// Most fields of an answer.
-const FIELDS: usize = 4096;
+const MAX_FIELDS: usize = 4096;
 
 /// Why an answer is not taken.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AnswerError {
-    /// It is not one message that is not compressed.
+    /// The answer is not exactly one uncompressed message.
     #[error("the profiler service's answer is no message: {0}")]
     Malformed(&'static str),
-    /// Its file cannot be read, or the result cannot be written.
+    /// The answer's file cannot be read, or the result cannot be written.
     #[error("the profiler service's answer cannot be taken apart")]
     Io(#[from] io::Error),
 }
 
-/// Copies the result out of an answer: none where it holds none, because the service wrote it to its own disk. Returns its bytes.
+/// Copies the result out of an answer: none where it holds none, because the service wrote it to
+/// its own disk. Returns its bytes.
 pub(super) fn extract(answer: impl Read + Seek, result: &mut dyn Write) -> Result<u64, AnswerError> {
     let mut answer = BufReader::new(answer);
     let end = answer.seek(SeekFrom::End(0))?;
     answer.rewind()?;
-    let mut prefix = [0; PREFIX];
+    let mut prefix = [0; PREFIX_BYTES];
     answer
         .read_exact(&mut prefix)
         .map_err(|_short| AnswerError::Malformed("it ends in its prefix"))?;
@@ -33,12 +35,12 @@ pub(super) fn extract(answer: impl Read + Seek, result: &mut dyn Write) -> Resul
     if compressed != 0 {
         return Err(AnswerError::Malformed("it is compressed"));
     }
-    let mut at = u64::try_from(PREFIX).unwrap_or_default();
+    let mut at = u64::try_from(PREFIX_BYTES).unwrap_or_default();
     if u64::from(u32::from_be_bytes(length)) != end - at {
         return Err(AnswerError::Malformed("its length is another"));
     }
     let mut taken = 0;
-    for _ in 0..FIELDS {
+    for _ in 0..MAX_FIELDS {
         if at == end {
             return Ok(taken);
         }
@@ -52,8 +54,9 @@ pub(super) fn extract(answer: impl Read + Seek, result: &mut dyn Write) -> Resul
                 if length > end.saturating_sub(at) {
                     return Err(AnswerError::Malformed("a field is longer than it"));
                 }
-                if key >> 3 == XSPACE {
-                    // One that comes twice is one after the other, which is how messages are merged.
+                if key >> 3 == XSPACE_FIELD {
+                    // One that comes twice is one after the other, which is how messages are
+                    // merged.
                     taken += io::copy(&mut (&mut answer).take(length), result)?;
                 } else {
                     answer.seek_relative(i64::try_from(length).unwrap_or(i64::MAX))?;
@@ -123,7 +126,7 @@ mod tests {
             (framed(b"\x42\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01abc"), "too long"),
             (framed(b"\x42"), "ends in a number"),
             (framed(b"\x43\x01"), "unknown type"),
-            (framed(&b"\x38\x01".repeat(FIELDS + 1)), "too many fields"),
+            (framed(&b"\x38\x01".repeat(MAX_FIELDS + 1)), "too many fields"),
         ] {
             let error = result(&answer).unwrap_err();
             assert!(error.contains(says), "{error}");

@@ -1,5 +1,6 @@
-//! What XLA and JAX wrote of the programs that they compiled, in the folders that the program's environment names, and whatever else the
-//! program put there: HLO, StableHLO, profiles of device memory.
+//! What XLA and JAX wrote of the programs that they compiled, in the folders that the program's
+//! environment names, and whatever else the program put there: HLO, StableHLO, profiles of device
+//! memory.
 //!
 //! The folders are the container's, so that everything in them is untrusted: only plain files are
 //! taken, within bounds of number and size, and what is left out is listed. They are read as the
@@ -23,13 +24,13 @@ use tar::{Builder, Header};
 /// The list of what is in an archive, its last file.
 const INDEX: &str = "index.json";
 /// Most files of an archive: a program of thirty small functions has a thousand.
-const FILES: usize = 8192;
+const MAX_FILES: usize = 8192;
 /// Most names that are looked at, folders and what is no file among them.
-const NAMES: usize = 4 * FILES;
+const MAX_NAMES: usize = 4 * MAX_FILES;
 /// Most names that the index lists as left out; it counts the others.
-const LEFT_OUT: usize = 64;
+const MAX_LEFT_OUT: usize = 64;
 /// Bytes of a header in an archive.
-const HEADER: u64 = 512;
+const HEADER_BYTES: u64 = 512;
 
 /// Why an archive could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -45,13 +46,13 @@ pub(super) enum DumpsError {
 /// Why a file is not in an archive.
 #[derive(Debug, thiserror::Error)]
 enum NotTaken {
-    /// It cannot be read.
+    /// The file cannot be read in the container.
     #[error(transparent)]
     Unread(#[from] RootfsError),
-    /// It cannot be looked at.
+    /// The file's metadata cannot be read.
     #[error("it cannot be looked at")]
     Unseen(#[from] io::Error),
-    /// It is another user's.
+    /// The file belongs to another user, and lies outside of the program's `TMPDIR`.
     #[error("it belongs to user {owner} and lies outside of TMPDIR; the program's user is {user}")]
     Foreign { owner: u32, user: u32 },
 }
@@ -79,7 +80,7 @@ pub(super) struct Index {
     folders: Vec<PathBuf>,
     /// Files in the archive.
     pub(super) files: usize,
-    /// Their bytes.
+    /// Size of the dumps, in bytes.
     pub(super) bytes: u64,
     /// Files that are not in it.
     left_out_count: usize,
@@ -97,7 +98,7 @@ struct LeftOut {
 impl Index {
     fn leave_out(&mut self, path: &Path, why: String) {
         self.left_out_count = self.left_out_count.saturating_add(1);
-        if self.left_out.len() < LEFT_OUT {
+        if self.left_out.len() < MAX_LEFT_OUT {
             self.left_out.push(LeftOut {
                 path: path.to_owned(),
                 why,
@@ -109,7 +110,7 @@ impl Index {
 /// Where an archive goes.
 #[derive(Debug)]
 pub(super) struct Sink {
-    /// The archive.
+    /// File that the archive is written to.
     pub(super) archive: File,
     /// A file of no name, for what is copied out.
     pub(super) copy: File,
@@ -120,7 +121,7 @@ pub(super) struct Sink {
 /// Where dumps are looked for.
 #[derive(Debug)]
 pub(super) struct Places {
-    /// The folders.
+    /// Absolute paths of the folders that the program dumps to.
     pub(super) folders: Vec<PathBuf>,
     /// The folder for the program's temporary files, which are its own whoever wrote them.
     pub(super) temporary: Option<PathBuf>,
@@ -137,7 +138,8 @@ struct Packing<'a> {
     files: &'a UserFiles,
     places: &'a Places,
     archive: Builder<File>,
-    /// A file as it was copied out: one that changes meanwhile has another size than it was looked up with.
+    /// A file as it was copied out: one that changes meanwhile has another size than it was looked
+    /// up with.
     copy: File,
     left: u64,
     names: usize,
@@ -188,9 +190,10 @@ impl<'a> Packing<'a> {
 
     /// What lies in a folder, in its order; what is beyond the bound is left out.
     fn entries(&mut self, folder: &Path) -> Vec<Entry> {
-        let most = FILES.min(NAMES.saturating_sub(self.names));
+        let most = MAX_FILES.min(MAX_NAMES.saturating_sub(self.names));
         if most == 0 {
-            self.index.leave_out(folder, format!("{NAMES} names were looked at"));
+            self.index
+                .leave_out(folder, format!("{MAX_NAMES} names were looked at"));
             return Vec::new();
         }
         match self.files.entries(folder, most) {
@@ -223,8 +226,9 @@ impl<'a> Packing<'a> {
                 return Ok(());
             }
         }
-        if self.index.files >= FILES {
-            self.index.leave_out(path, format!("an archive holds {FILES} files"));
+        if self.index.files >= MAX_FILES {
+            self.index
+                .leave_out(path, format!("an archive holds {MAX_FILES} files"));
             return Ok(());
         }
         self.copy.set_len(0)?;
@@ -240,7 +244,7 @@ impl<'a> Packing<'a> {
         self.copy.rewind()?;
         let name = path.strip_prefix("/").unwrap_or(path);
         append(&mut self.archive, name, &mut self.copy, bytes, modified)?;
-        self.left = self.left.saturating_sub(bytes.saturating_add(HEADER));
+        self.left = self.left.saturating_sub(bytes.saturating_add(HEADER_BYTES));
         self.index.files = self.index.files.saturating_add(1);
         self.index.bytes = self.index.bytes.saturating_add(bytes);
         Ok(())
@@ -379,7 +383,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn n3_files_that_the_programs_user_may_not_read_or_that_are_not_its_own_are_left_out() {
+    fn files_that_the_programs_user_may_not_read_or_that_are_not_its_own_are_left_out() {
         if !nix::unistd::geteuid().is_root() {
             println!("skipped: files of several users need root");
             return;
@@ -431,7 +435,7 @@ pub(super) mod tests {
         for folder in &folders {
             let folder = root.path().join(&folder[1..]);
             std::fs::create_dir(&folder).unwrap();
-            for at in 0..FILES {
+            for at in 0..MAX_FILES {
                 std::os::unix::fs::symlink("/", folder.join(at.to_string())).unwrap();
             }
         }
@@ -439,7 +443,7 @@ pub(super) mod tests {
         let (index, files) = packed(root.path(), &folders, 2048);
         assert_eq!((index.files, files.len()), (0, 1));
         // Every link, four folders that are as full as one may be, and two that nobody looked at.
-        assert_eq!(index.left_out_count, NAMES + 6);
-        assert_eq!(index.left_out.len(), LEFT_OUT);
+        assert_eq!(index.left_out_count, MAX_NAMES + 6);
+        assert_eq!(index.left_out.len(), MAX_LEFT_OUT);
     }
 }

@@ -14,7 +14,7 @@ use tracing::debug;
 /// What the service is told the machine is called: the file has that name.
 pub(super) const HOST: &str = "flopwatch";
 /// Most files of a folder that are removed: a service writes one, and a capture has few sessions.
-const FILES: usize = 64;
+const MAX_FILES: usize = 64;
 
 /// Folder on the program's own disk that a service of an earlier version is told to write to.
 pub(super) fn folder(capture: &str) -> PathBuf {
@@ -75,9 +75,9 @@ fn clear(files: &UserFiles, capture: &str) -> Result<(), RootfsError> {
     let (folder, sessions) = (folder(capture), sessions(capture));
     for place in places(capture) {
         let of_capture = |name: &OsString| name.as_encoded_bytes().starts_with(sessions.as_bytes());
-        for session in files.list(&place, FILES)?.into_iter().filter(of_capture) {
+        for session in files.list(&place, MAX_FILES)?.into_iter().filter(of_capture) {
             let session = place.join(session);
-            for name in files.list(&session, FILES)? {
+            for name in files.list(&session, MAX_FILES)? {
                 files.remove(&session.join(name))?;
             }
             files.remove_folder(&session)?;

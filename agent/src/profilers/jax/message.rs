@@ -1,4 +1,5 @@
-//! The messages of the profiler service: a few fields of `profiler_service.proto` and `profiler_options.proto`.
+//! The messages of the profiler service: a few fields of `profiler_service.proto` and
+//! `profiler_options.proto`.
 
 use std::time::Duration;
 
@@ -17,9 +18,10 @@ const OPTIONS_VERSION: u64 = 1;
 pub(super) struct Request<'a> {
     /// How long it is to record.
     pub(super) length: Duration,
-    /// What it is to record.
+    /// Levels of the tracers, and the other options of the session.
     pub(super) options: &'a JaxOptions,
-    /// Folder of the program's own disk that a service writes to which cannot answer with the result.
+    /// Folder of the program's own disk that a service writes to which cannot answer with the
+    /// result.
     pub(super) folder: &'a str,
     /// Name of the session, with which it is ended early.
     pub(super) session: &'a str,
@@ -27,7 +29,8 @@ pub(super) struct Request<'a> {
     pub(super) host: &'a str,
 }
 
-/// `ProfileRequest`: 1 `duration_ms`, 4 `opts`, 5 `repository_root`, 6 `session_id`, 7 `host_name`, 9 `emit_xspace`.
+/// `ProfileRequest`: 1 `duration_ms`, 4 `opts`, 5 `repository_root`, 6 `session_id`, 7 `host_name`,
+/// 9 `emit_xspace`.
 pub(super) fn profile(request: &Request<'_>) -> Message {
     let milliseconds = u64::try_from(request.length.as_millis()).unwrap_or(u64::MAX);
     Message::new()
@@ -44,8 +47,8 @@ pub(super) fn terminate(session: &str) -> Message {
     Message::new().text(1, session)
 }
 
-/// `ProfileOptions`: 2, 3, 4 the levels of host, device and Python, 5 `version`, 7 `enable_hlo_proto`, 9 `duration_ms`,
-/// 12 `advanced_configuration`.
+/// `ProfileOptions`: 2, 3, 4 the levels of host, device and Python, 5 `version`, 7
+/// `enable_hlo_proto`, 9 `duration_ms`, 12 `advanced_configuration`.
 fn options(options: &JaxOptions, milliseconds: u64) -> Message {
     let level = |level: Option<i32>, otherwise| level.and_then(|level| level.try_into().ok()).unwrap_or(otherwise);
     let plain = Message::new()

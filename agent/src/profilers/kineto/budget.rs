@@ -21,27 +21,27 @@ use crate::bound::{Bound, BoundBy};
 pub(super) use memory::Memory;
 use memory::MemoryBy;
 use pace::Pace;
-pub(super) use pace::{MOMENT, Probe, Trace};
+pub(super) use pace::{Probe, SLICE_DURATION, Trace};
 
 /// Length of the first window.
-const PROBE: Duration = Duration::from_millis(200);
+const PROBE_DURATION: Duration = Duration::from_millis(200);
 /// Shortest first window that tells anything: the library takes some milliseconds to begin.
-const SHORTEST_PROBE: Duration = Duration::from_millis(50);
+const MIN_PROBE_DURATION: Duration = Duration::from_millis(50);
 /// Shortest window that is worth one.
-const SHORTEST: Duration = Duration::from_millis(500);
+const MIN_WINDOW_DURATION: Duration = Duration::from_millis(500);
 /// Bytes of memory in a second that a process may take of which nothing is known yet. A loop of
 /// small layers took 2.2 GB in 2 s of one core (issue 37); a quicker core may take twice that.
 const UNKNOWN_PACE_BYTES: u64 = 2_200_000_000;
 /// How many times the memory and the traces are reserved that a window takes at the pace of the
 /// first one: a program may do more later on.
-const RESERVE: u64 = 2;
+const RESERVE_FACTOR: u64 = 2;
 /// Most events of a window. The child that reads them has 1.5 GiB by default and takes 40 to 80
 /// bytes for each.
 const MAX_EVENTS: u64 = 10_000_000;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct WindowRequest {
     /// Length of the window.
     pub(super) length: Duration,
     /// Whether events have more than their names: stacks, shapes and the like.
@@ -64,7 +64,7 @@ pub(super) struct Means {
 /// How long a window is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Window {
-    /// Its length.
+    /// Length of the window.
     pub(super) length: Duration,
     /// Why it is shorter than was asked for; none where it is not.
     pub(super) shortened: Option<String>,
@@ -75,8 +75,8 @@ pub(super) struct Window {
 pub(super) fn probe_length(memory: Memory, processes: u64) -> Result<Duration, Failure> {
     let pace = UNKNOWN_PACE_BYTES.saturating_mul(processes.max(1));
     let longest = longest(memory.bytes, pace);
-    if longest >= SHORTEST_PROBE {
-        return Ok(longest.min(PROBE));
+    if longest >= MIN_PROBE_DURATION {
+        return Ok(longest.min(PROBE_DURATION));
     }
     let limit = Limit::Memory(memory);
     let message = format!(
@@ -84,7 +84,7 @@ pub(super) fn probe_length(memory: Memory, processes: u64) -> Result<Duration, F
          second, and {} ms of that must fit into {memory}: {}",
         processes_of(processes.max(1)),
         mebibytes(pace),
-        SHORTEST_PROBE.as_millis(),
+        MIN_PROBE_DURATION.as_millis(),
         limit.remedy()
     );
     Err(Failure::new(limit.reason(), message))
@@ -92,12 +92,12 @@ pub(super) fn probe_length(memory: Memory, processes: u64) -> Result<Duration, F
 
 /// Decides how long a window is after the first one. Fails with the figures where not even a short
 /// one fits, and where one that cannot be shortened does not.
-pub(super) fn window(asked: Asked, probe: &Probe, means: &Means) -> Result<Window, Failure> {
+pub(super) fn window(asked: WindowRequest, probe: &Probe, means: &Means) -> Result<Window, Failure> {
     let pace = Pace::of(probe, asked.detailed, means.traces_in_memory);
-    let reserved = pace.memory_bytes.saturating_mul(RESERVE);
+    let reserved = pace.memory_bytes.saturating_mul(RESERVE_FACTOR);
     let (longest, limit) = [
         (
-            longest(means.traces.bytes, pace.trace_bytes.saturating_mul(RESERVE)),
+            longest(means.traces.bytes, pace.trace_bytes.saturating_mul(RESERVE_FACTOR)),
             Limit::Traces(means.traces),
         ),
         (longest(MAX_EVENTS, pace.events), Limit::Events),
@@ -116,10 +116,10 @@ pub(super) fn window(asked: Asked, probe: &Probe, means: &Means) -> Result<Windo
     let figures = limit.figures(pace, probe.length, means.traces_in_memory);
     let (given, wanted, remedy) = (seconds(longest), seconds(asked.length), limit.remedy());
     let refused = |message: String| -> Result<Window, Failure> { Err(Failure::new(limit.reason(), message)) };
-    if longest < SHORTEST {
+    if longest < MIN_WINDOW_DURATION {
         return refused(format!(
             "not even a window of {} s fits, which PyTorch cannot be told to end: {figures}: {remedy}",
-            seconds(SHORTEST)
+            seconds(MIN_WINDOW_DURATION)
         ));
     }
     if asked.by_iterations {
@@ -164,7 +164,7 @@ impl Limit {
             Self::Memory(memory) => {
                 let traces = if traces_in_memory { " and the traces" } else { "" };
                 format!(
-                    "{seen}, which at {} KiB each{traces} take {} MiB of memory, and {RESERVE} times that must fit into {memory}",
+                    "{seen}, which at {} KiB each{traces} take {} MiB of memory, and {RESERVE_FACTOR} times that must fit into {memory}",
                     pace.event_bytes >> 10,
                     mebibytes(pace.memory_bytes)
                 )
@@ -176,7 +176,7 @@ impl Limit {
                     BoundBy::Disk => "the disk of their folder leaves",
                 };
                 format!(
-                    "{seen} and write {} KiB of traces, and {RESERVE} times that must fit into what {whose}, {} MiB",
+                    "{seen} and write {} KiB of traces, and {RESERVE_FACTOR} times that must fit into what {whose}, {} MiB",
                     pace.trace_bytes >> 10,
                     mebibytes(bound.bytes)
                 )

@@ -1,4 +1,5 @@
-//! One collection: its folder in the container, the processes that are told, and their traces.
+//! One collection of PyTorch's Kineto: the folder for its traces in the container, the processes
+//! that are told what to record, and the traces that they write.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,26 +14,27 @@ use tracing::{debug, info, warn};
 
 use super::Collection;
 use super::pack::{Contents, pack};
-use super::place::Place;
 use super::recorders::Recorders;
-use super::request::LATEST;
+use super::request::MIN_LEAD_TIME;
+use super::trace_directory::TraceDirectory;
 use crate::profilers::{Observed, Site};
 
-/// Time between two looks.
-const TICK: Duration = Duration::from_millis(200);
+/// Time between two looks at the container, or at the traces in it.
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// How long the processes may take to write their traces, from the window's end on.
-const WRITING: Duration = Duration::from_mins(3);
-/// How long a process may take to begin with that.
-const BEGINNING: Duration = Duration::from_secs(10);
-/// How long all that follows a window's end may take: the traces, and their copies.
+const WRITE_TIMEOUT: Duration = Duration::from_mins(3);
+/// How long a process may take to begin its trace, from the window's end on.
+const WRITE_START_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long the traces and their copies may take together, from the window's end on.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(230);
-/// Free bytes below which a disk is full: from then on no more comes of a trace that is not whole.
-const FULL: u64 = 64 << 10;
+/// Free bytes below which a disk counts as full: what is not written of a trace by then never is.
+const MIN_FREE_BYTES: u64 = 64 << 10;
 
-/// A collection that this agent began.
+/// A collection that this agent process began. Dropping it closes its endpoint.
 #[derive(Debug)]
 pub(super) struct Running {
     recorders: Arc<Recorders>,
+    /// Folder of the traces in the container.
     folder: PathBuf,
     /// End of the window in ms since the Unix epoch.
     end_ms: u64,
@@ -40,31 +42,33 @@ pub(super) struct Running {
 }
 
 impl Running {
-    /// Makes the folder, and has the container's processes told from now on. From the window's
-    /// start on nobody is told any more; who asks is heard for `after` all the same, because one
-    /// that nobody hears asks again after longer and longer pauses.
+    /// Makes the folder of the traces, and has the container's processes told what to record when
+    /// they ask for it in time before the window. The endpoint takes requests until
+    /// `open_after_start` has passed since the window's start: a process whose request nobody takes
+    /// asks again after longer and longer pauses.
     pub(super) fn begin(
         endpoints: &Endpoints,
         gate: &Gate,
         site: &Site,
         collection: &Collection,
-        after: Duration,
+        open_after_start: Duration,
     ) -> Result<Self, Failure> {
-        let place = Place::of(gate, site, collection, CaptureReason::AttachFailed);
-        let folder = place.folder();
+        let directory = TraceDirectory::of(gate, site, collection, CaptureReason::AttachFailed);
+        let folder = directory.folder();
         let configuration = collection.request.configuration(&folder.path().to_string_lossy());
-        place.look(|folder| {
-            // That of an agent that was killed before its window, or of the first window.
+        directory.inspect(|folder| {
+            // The first window, or an agent that was killed before its window, has left a folder.
             folder.remove()?;
             folder.make()
         })?;
-        let latest = Instant::now() + collection.until_start().saturating_sub(LATEST);
+        let answer_deadline = Instant::now() + collection.until_start().saturating_sub(MIN_LEAD_TIME);
         let (containers, id) = (Arc::clone(&site.containers), site.container_id.clone());
-        let only = collection.only.clone();
-        let recorders = Arc::new(Recorders::new(containers, id, configuration, latest, only));
-        let told = Arc::clone(&recorders);
-        let audience: Arc<dyn Audience> = told;
-        let limit = collection.until_start() + after;
+        let selected = collection.only.clone();
+        let recorders = Recorders::new(containers, id, configuration, answer_deadline, selected);
+        let recorders = Arc::new(recorders);
+        let members = Arc::clone(&recorders);
+        let audience: Arc<dyn Audience> = members;
+        let limit = collection.until_start() + open_after_start;
         let joined = endpoints.join(&site.containers.procfs(), site.process, &audience, limit);
         match joined {
             Ok(membership) => Ok(Self {
@@ -74,21 +78,24 @@ impl Running {
                 membership,
             }),
             Err(error) => {
-                discard(&place);
-                Err(refused(&error))
+                discard(&directory);
+                Err(endpoint_failure(&error))
             }
         }
     }
 
+    /// The processes of the container that were told what to record.
     pub(super) fn recorders(&self) -> Arc<Recorders> {
         Arc::clone(&self.recorders)
     }
 
-    /// Until when the processes that were told record, in ms since the Unix epoch; none where nobody was.
+    /// The window's end in ms since the Unix epoch, until which the processes that were told
+    /// record; none where no process was told.
     pub(super) fn still_recorded(&self) -> Option<u64> {
         (!self.recorders.processes().is_empty()).then_some(self.end_ms)
     }
 
+    /// The folder of the traces in the container.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -101,7 +108,8 @@ impl Drop for Running {
     }
 }
 
-fn refused(error: &EndpointError) -> Failure {
+/// The failure of a collection whose endpoint could not be opened.
+fn endpoint_failure(error: &EndpointError) -> Failure {
     if matches!(error, EndpointError::Taken) {
         let message = "a dynolog daemon has the pod's programs already: something in the pod's network namespace is bound to the \
                        name dynolog. Stop it for the session (with hostNetwork it is the node's), or ask it for the trace";
@@ -110,25 +118,30 @@ fn refused(error: &EndpointError) -> Failure {
     Failure::new(CaptureReason::AttachFailed, chain(error))
 }
 
-/// Waits for the window's start. Fails where no process has asked by then.
+/// Waits for the window's start. Fails where no process was told what to record by then, and where
+/// the container has ended.
 pub(super) fn await_start(recorders: &Recorders, site: &Site, collection: &Collection) -> Result<(), Failure> {
     loop {
-        let left = collection.until_start();
-        if left.is_zero() {
+        let time_left = collection.until_start();
+        if time_left.is_zero() {
             break;
         }
         if !site.containers.is_alive(site.process) {
             let message = "the container ended before the window opened";
             return Err(Failure::new(CaptureReason::TargetNotRunning, message));
         }
-        pause(left.min(TICK));
+        pause(time_left.min(POLL_INTERVAL));
     }
-    let (told, left_out) = (recorders.processes().len(), recorders.left_out());
-    info!(told, left_out, "the processes that asked what to record were told");
-    if told > 0 {
+    let (told_processes, left_out_processes) = (recorders.processes().len(), recorders.left_out());
+    info!(
+        told = told_processes,
+        left_out = left_out_processes,
+        "the processes that asked what to record were told"
+    );
+    if told_processes > 0 {
         return Ok(());
     }
-    if left_out > 0 {
+    if left_out_processes > 0 {
         let message = "the container's processes asked too late what to record, as they may on a busy machine: create the session again";
         return Err(Failure::new(CaptureReason::AttachFailed, message));
     }
@@ -137,16 +150,17 @@ pub(super) fn await_start(recorders: &Recorders, site: &Site, collection: &Colle
     Err(Failure::new(CaptureReason::AttachFailed, message))
 }
 
-/// Where a collection stands that an earlier agent began: the library goes on without any.
+/// The state of a collection that an earlier agent process began, told by its traces: the library
+/// in the program records without an agent.
 pub(super) fn observe(gate: &Gate, site: &Site, collection: &Collection) -> Result<Observed, Failure> {
-    let names = Place::of(gate, site, collection, CaptureReason::AttachFailed).look(TraceFolder::names)?;
+    let names = TraceDirectory::of(gate, site, collection, CaptureReason::AttachFailed).inspect(TraceFolder::names)?;
     let names: Vec<_> = names.iter().filter_map(|name| name.to_str()).collect();
     let request = &collection.request;
     if !names
         .iter()
         .any(|name| request.is_trace(name) || request.is_partial(name))
     {
-        // Nobody was told.
+        // No process was told what to record.
         return Ok(Observed::Gone(None));
     }
     Ok(if collection.until_end().is_zero() {
@@ -156,7 +170,8 @@ pub(super) fn observe(gate: &Gate, site: &Site, collection: &Collection) -> Resu
     })
 }
 
-/// Waits for the traces and brings them into the capture's folder, as one file. The folder in the container is removed.
+/// Waits for the traces, packs them into one file in the capture's folder, and removes their folder
+/// from the container.
 pub(super) fn fetch(
     gate: &Gate,
     recorders: Option<&Recorders>,
@@ -164,75 +179,85 @@ pub(super) fn fetch(
     collection: &Collection,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
-    let end = Instant::now() + collection.until_end() + FETCH_TIMEOUT;
-    let place = Place::of(gate, site, collection, CaptureReason::CollectionFailed);
+    let deadline = Instant::now() + collection.until_end() + FETCH_TIMEOUT;
+    let directory = TraceDirectory::of(gate, site, collection, CaptureReason::CollectionFailed);
     let waiting = Waiting {
-        limit: WRITING,
+        limit: WRITE_TIMEOUT,
         goes_on,
-        look: &mut || {},
+        inspect: &mut || {},
     };
-    let traces = await_traces(&place, recorders, site, collection, waiting)?.whole;
+    let traces = await_traces(&directory, recorders, site, collection, waiting)?.whole;
     let contents = Contents {
-        losses: missing(recorders, collection, traces.len()),
+        losses: count_losses(recorders, collection, traces.len()),
         traces,
         bound: collection.bound(site),
     };
-    let left = end.saturating_duration_since(Instant::now());
-    let made = pack(&place, site, contents, left, goes_on);
-    discard(&place);
-    made
+    let time_left = deadline.saturating_duration_since(Instant::now());
+    let packed = pack(&directory, site, contents, time_left, goes_on);
+    discard(&directory);
+    packed
 }
 
-/// What the traces do not hold: of processes, and of the time that was asked for.
-fn missing(recorders: Option<&Recorders>, collection: &Collection, traces: usize) -> Vec<Loss> {
+/// The losses of `traces` whole traces: processes without a trace, and the part of the window that
+/// was not recorded.
+fn count_losses(recorders: Option<&Recorders>, collection: &Collection, traces: usize) -> Vec<Loss> {
     let mut losses = Losses::default();
-    // An agent that came later knows of no process that was told.
+    // An agent that adopted the collection knows of no process that was told.
     if let Some(recorders) = recorders {
-        let silent = recorders.processes().len().saturating_sub(traces);
-        losses.add(LossReason::Dropped, "processes that wrote no trace", count(silent));
+        let without_trace = recorders.processes().len().saturating_sub(traces);
+        losses.add(
+            LossReason::Dropped,
+            "processes that wrote no trace",
+            count(without_trace),
+        );
         losses.add(
             LossReason::Dropped,
             "processes that asked too late what to record",
             recorders.left_out(),
         );
     }
-    if let Some(why) = &collection.shortened {
-        losses.add(LossReason::Truncated, &format!("window: {why}"), 1);
+    if let Some(reason) = &collection.shortened {
+        losses.add(LossReason::Truncated, &format!("window: {reason}"), 1);
     }
     losses.list()
 }
 
-/// How traces are waited for.
+/// How long traces are waited for, and what is done meanwhile.
 pub(super) struct Waiting<'a> {
-    /// How long at most, from the window's end on.
+    /// Longest wait, from the window's end on.
     pub(super) limit: Duration,
-    /// Whether they still are.
+    /// Whether the wait goes on. It is ended once this returns false.
     pub(super) goes_on: &'a dyn Fn() -> bool,
-    /// Called again and again meanwhile.
-    pub(super) look: &'a mut dyn FnMut(),
+    /// Called before each look at the traces.
+    pub(super) inspect: &'a mut dyn FnMut(),
 }
 
 /// Traces that were waited for.
 #[derive(Debug)]
-pub(super) struct Written {
-    /// Names of those that are whole.
+pub(super) struct AwaitedTraces {
+    /// Names of the traces that are whole.
     pub(super) whole: Vec<String>,
-    /// Whether more were being written when the time was over.
+    /// Whether other traces were still being written at the end of the wait.
     pub(super) is_late: bool,
 }
 
-/// The traces that are whole, once no other is to come. Fails where there is none.
+/// Waits until no further trace is to come, and returns those that are whole. Fails where none is
+/// whole, and where `waiting` was ended.
 pub(super) fn await_traces(
-    place: &Place<'_>,
+    directory: &TraceDirectory<'_>,
     recorders: Option<&Recorders>,
     site: &Site,
     collection: &Collection,
     waiting: Waiting<'_>,
-) -> Result<Written, Failure> {
-    let Waiting { limit, goes_on, look } = waiting;
+) -> Result<AwaitedTraces, Failure> {
+    let Waiting {
+        limit,
+        goes_on,
+        inspect,
+    } = waiting;
     let request = &collection.request;
-    let end = Instant::now() + collection.until_end();
-    let told = recorders.map(Recorders::processes);
+    let window_end = Instant::now() + collection.until_end();
+    let told_processes = recorders.map(Recorders::processes);
     loop {
         if !goes_on() {
             return Err(Failure::new(
@@ -240,51 +265,54 @@ pub(super) fn await_traces(
                 "interrupted while waiting for the traces",
             ));
         }
-        look();
-        let names = place.look(TraceFolder::names)?;
+        inspect();
+        let names = directory.inspect(TraceFolder::names)?;
         let names: Vec<_> = names.iter().filter_map(|name| name.to_str()).collect();
         let whole: Vec<_> = names
             .iter()
             .filter(|name| request.is_trace(name))
             .map(|name| (*name).to_owned())
             .collect();
-        // By then whoever records has begun to write: the library drops a window that it hears of too late, and says so to nobody.
-        let begun = Instant::now() >= end + BEGINNING;
-        let is_written = match &told {
-            Some(told) => told.iter().all(|(process, inner_pid)| {
+        // A process that has not begun its trace by then has recorded nothing: the library drops a
+        // window that it hears of too late, and reports that to nobody.
+        let start_timeout_passed = Instant::now() >= window_end + WRITE_START_TIMEOUT;
+        let is_written = match &told_processes {
+            Some(processes) => processes.iter().all(|(process, inner_pid)| {
                 let has_begun = names.contains(&request.partial_name(*inner_pid).as_str());
                 let is_whole = names.contains(&request.trace_name(*inner_pid).as_str());
-                is_whole || !site.containers.is_alive(*process) || begun && !has_begun
+                is_whole || !site.containers.is_alive(*process) || start_timeout_passed && !has_begun
             }),
-            // Who was told is known by what they began to write.
-            None => !names.iter().any(|name| request.is_partial(name)) && begun,
+            // An agent that adopted the collection knows the processes by the traces that they have
+            // begun.
+            None => !names.iter().any(|name| request.is_partial(name)) && start_timeout_passed,
         };
-        let alive = site.containers.is_alive(site.process);
-        let full = alive && begun && is_full(place)?;
-        let is_over = is_written || full || !alive;
-        if is_over || Instant::now() >= end + limit {
-            let wanted = told.map_or(whole.len(), |told| told.len());
+        let is_alive = site.containers.is_alive(site.process);
+        let is_disk_full = is_alive && start_timeout_passed && is_full(directory)?;
+        let is_over = is_written || is_disk_full || !is_alive;
+        if is_over || Instant::now() >= window_end + limit {
+            let wanted = told_processes.map_or(whole.len(), |processes| processes.len());
             if whole.len() < wanted {
                 warn!(wanted, whole = whole.len(), "some processes wrote no trace");
             }
             return if whole.is_empty() {
-                Err(no_trace(collection, alive, full))
+                Err(no_trace_failure(collection, is_alive, is_disk_full))
             } else {
                 let is_late = !is_over;
-                Ok(Written { whole, is_late })
+                Ok(AwaitedTraces { whole, is_late })
             };
         }
-        pause(TICK);
+        pause(POLL_INTERVAL);
     }
 }
 
-/// Whether the disk that the processes write to has no room.
-fn is_full(place: &Place<'_>) -> Result<bool, Failure> {
-    Ok(place.look(TraceFolder::volume)?.free < FULL)
+/// Whether the disk that the processes write their traces to is full.
+fn is_full(directory: &TraceDirectory<'_>) -> Result<bool, Failure> {
+    Ok(directory.inspect(TraceFolder::volume)?.free < MIN_FREE_BYTES)
 }
 
-fn no_trace(collection: &Collection, alive: bool, full: bool) -> Failure {
-    if full {
+/// The failure of a collection that has no whole trace.
+fn no_trace_failure(collection: &Collection, is_alive: bool, is_disk_full: bool) -> Failure {
+    if is_disk_full {
         let message = format!(
             "the disk of {} in the container is full, so that no process could write its trace: free some space there, or set TMPDIR of \
              the program to a larger volume",
@@ -292,7 +320,7 @@ fn no_trace(collection: &Collection, alive: bool, full: bool) -> Failure {
         );
         return Failure::new(CaptureReason::DiskSpace, message);
     }
-    let (reason, message) = match (alive, collection.request.options.iterations) {
+    let (reason, message) = match (is_alive, collection.request.options.iterations) {
         (false, _) => (
             CaptureReason::CollectionFailed,
             "the container ended before its processes had written their traces: a process that ends in the window leaves none",
@@ -311,9 +339,10 @@ fn no_trace(collection: &Collection, alive: bool, full: bool) -> Failure {
     Failure::new(reason, message)
 }
 
-/// Removes what a collection has in the container. Says only in the log what did not work.
-pub(super) fn discard(place: &Place<'_>) {
-    match place.look(TraceFolder::remove) {
+/// Removes the folder of a collection's traces from the container. What fails is logged and not
+/// returned.
+pub(super) fn discard(directory: &TraceDirectory<'_>) {
+    match directory.inspect(TraceFolder::remove) {
         Ok(removed) => debug!(removed, "removed the folder of the traces"),
         Err(failure) => warn!(
             error = failure.message,

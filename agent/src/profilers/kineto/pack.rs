@@ -14,7 +14,7 @@ use flopwatch_trace::kineto::LOSSES;
 use tar::{Builder, Header};
 
 use super::RAW;
-use super::place::Place;
+use super::trace_directory::TraceDirectory;
 use crate::bound::Bound;
 use crate::profilers::Site;
 
@@ -23,7 +23,7 @@ const MAX_TRACES: usize = 256;
 /// The archive before it is whole.
 const PARTIAL: &str = "capture.partial";
 
-/// What an archive is made of.
+/// The traces that an archive is made of, and their bound.
 #[derive(Debug)]
 pub(super) struct Contents {
     /// Names of the traces.
@@ -47,7 +47,7 @@ enum PackError {
 
 /// Makes the archive in the capture's folder, while `goes_on` says so, within `limit`.
 pub(super) fn pack(
-    place: &Place<'_>,
+    place: &TraceDirectory<'_>,
     site: &Site,
     contents: Contents,
     limit: Duration,

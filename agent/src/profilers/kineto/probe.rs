@@ -2,6 +2,7 @@
 //! what that takes of the container's memory.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flopwatch_api::reason::CaptureReason;
@@ -15,22 +16,22 @@ use super::Collection;
 use super::budget::{Probe, Trace};
 use super::collection::{Waiting, await_traces};
 use super::pack::outgrown;
-use super::place::Place;
 use super::recorders::Recorders;
 use super::room::Room;
 use super::tally::Tally;
+use super::trace_directory::TraceDirectory;
 use crate::profilers::Site;
 
 /// How long the processes may take to write the traces of the first window, from its end on.
 const WRITING_TIMEOUT: Duration = Duration::from_secs(30);
 /// The shortest time over which it is told how much of it processes waited for a processor.
-const PIECE: Duration = Duration::from_millis(100);
+const MIN_PIECE_DURATION: Duration = Duration::from_millis(100);
 /// How long who asks is heard after the first window's start: until the next one begins.
-pub(super) const HEARD: Duration = Duration::from_mins(2);
+pub(super) const ASKER_TTL: Duration = Duration::from_mins(2);
 
 /// What is known after the first window.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct FirstWindow {
     /// What was recorded.
     pub(super) probe: Probe,
     /// The processes that asked what to record. Of any other nothing is known.
@@ -39,26 +40,30 @@ pub(super) struct Seen {
 
 /// How many processes of the container may record: those that have PyTorch.
 pub(super) fn processes(gate: &Gate, site: &Site, collection: &Collection) -> Result<u64, Failure> {
-    let (procfs, id) = (site.containers.procfs(), site.container_id.clone());
-    Place::of(gate, site, collection, CaptureReason::AttachFailed).look(move |_folder| {
-        let all = procfs.of_container(&id).unwrap_or_default();
-        let with_torch = all
+    let (containers, id) = (Arc::clone(&site.containers), site.container_id.clone());
+    TraceDirectory::of(gate, site, collection, CaptureReason::AttachFailed).inspect(move |_folder| {
+        let procfs = containers.procfs();
+        let with_torch = containers
+            .processes(&id)
             .into_iter()
             .filter(|process| procfs.mapped(*process).is_ok_and(|mapped| mapped.torch));
         Ok(count(with_torch.count()))
     })
 }
 
-/// Waits for the traces of a first window that has begun, and counts what is in them.
+/// Waits for the traces of a first window that has begun, and counts what is in them. `processors`
+/// were looked at since before the window: on a machine that is too busy to begin with this at once
+/// they tell how much of it the processes got.
 pub(super) fn read(
     gate: &Gate,
     recorders: &Recorders,
     site: &Site,
     first: &Collection,
     room: &Room,
-) -> Result<Seen, Failure> {
-    let place = Place::of(gate, site, first, CaptureReason::CollectionFailed);
-    let mut processors = Processors::of(site);
+    mut processors: Processors,
+) -> Result<FirstWindow, Failure> {
+    processors.inspect();
+    let place = TraceDirectory::of(gate, site, first, CaptureReason::CollectionFailed);
     let before = room.held_bytes();
     let mut most = before;
     let written = await_traces(
@@ -69,9 +74,9 @@ pub(super) fn read(
         Waiting {
             limit: WRITING_TIMEOUT,
             goes_on: &|| true,
-            look: &mut || {
+            inspect: &mut || {
                 most = most.max(room.held_bytes());
-                processors.look();
+                processors.inspect();
             },
         },
     )?;
@@ -93,7 +98,7 @@ pub(super) fn read(
     let asked = recorders.asked();
     let scheduled = processors.most_waited();
     let grown_bytes = before.zip(most).map(|(before, most)| most.saturating_sub(before));
-    Ok(Seen {
+    Ok(FirstWindow {
         probe: Probe {
             length,
             unknown: count(asked.len().saturating_sub(traces.len())),
@@ -105,12 +110,12 @@ pub(super) fn read(
     })
 }
 
-/// How the processes of a container come to run, from the first window on.
+/// How the processes of a container come to run, from before the first window on.
 ///
-/// They may wait for a processor in the window alone and run freely while they write its trace, so
-/// the piece of this time counts in which they waited most.
+/// They may wait for a processor in the window alone and run freely before it and while they write
+/// its trace, so the piece of this time counts in which they waited most.
 #[derive(Debug)]
-struct Processors {
+pub(super) struct Processors {
     procfs: Procfs,
     processes: Vec<ProcessId>,
     first: Scheduled,
@@ -121,9 +126,10 @@ struct Processors {
 }
 
 impl Processors {
-    fn of(site: &Site) -> Self {
+    /// Counts from now on.
+    pub(super) fn of(site: &Site) -> Self {
         let procfs = site.containers.procfs();
-        let processes = procfs.of_container(&site.container_id).unwrap_or_default();
+        let processes = site.containers.processes(&site.container_id);
         let first = scheduled(&procfs, &processes);
         Self {
             procfs,
@@ -135,10 +141,10 @@ impl Processors {
     }
 
     /// Ends the piece, where it is long enough and the processes wanted a processor in half of it.
-    fn look(&mut self) {
+    fn inspect(&mut self) {
         let (began, before) = self.piece;
         let length = began.elapsed();
-        if length < PIECE {
+        if length < MIN_PIECE_DURATION {
             return;
         }
         let now = scheduled(&self.procfs, &self.processes);
@@ -157,7 +163,7 @@ impl Processors {
 
     /// What they did in the piece in which they waited most; else, where they did little, in all.
     fn most_waited(mut self) -> Scheduled {
-        self.look();
+        self.inspect();
         let all = || since(self.first, scheduled(&self.procfs, &self.processes));
         self.worst.unwrap_or_else(all)
     }
@@ -179,9 +185,9 @@ fn since(before: Scheduled, now: Scheduled) -> Scheduled {
     }
 }
 
-fn tally(place: &Place<'_>, name: String, room: &Room) -> Result<Trace, Failure> {
+fn tally(place: &TraceDirectory<'_>, name: String, room: &Room) -> Result<Trace, Failure> {
     let limit = room.traces.bytes;
-    let found = place.look(move |folder| {
+    let found = place.inspect(move |folder| {
         let mut tally = Tally::default();
         match folder.copy_out(&name, &mut tally, limit, |_| true) {
             Err(RootfsError::TooLarge { .. }) => Ok(None),

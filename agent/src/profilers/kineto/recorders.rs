@@ -8,16 +8,17 @@ use flopwatch_attach::kineto::Audience;
 use flopwatch_attach::process::ProcessId;
 use flopwatch_model::count;
 
-use super::request::ASKS;
+use super::request::ASK_INTERVAL;
 use crate::profilers::containers::Containers;
 
 /// Most processes of a container that record at once.
-const MOST: usize = 256;
-/// A process that asks again within this time of an answer has that answer unread, and reads it now. The library counts a request as
-/// failed that it could send only at its last try, asks anew at once, and never knows that there are two answers: the second one
-/// would stay in its socket and be taken for that of the next window.
+const MAX_PROCESSES: usize = 256;
+/// A process that asks again within this time of an answer has that answer unread, and reads it
+/// now. The library counts a request as failed that it could send only at its last try, asks anew
+/// at once, and never knows that there are two answers: the second one would stay in its socket and
+/// be taken for that of the next window.
 /// <https://github.com/pytorch/kineto/blob/main/libkineto/src/IpcFabricConfigClient.cpp>
-const UNREAD: Duration = Duration::from_millis(ASKS.as_secs() * 500);
+const MAX_UNREAD_INTERVAL: Duration = Duration::from_millis(ASK_INTERVAL.as_secs() * 500);
 
 /// Tells each process of a container what to record, whenever it asks in time.
 #[derive(Debug)]
@@ -29,23 +30,23 @@ pub(super) struct Recorders {
     latest: Instant,
     /// Those that are told; none where each is that asks.
     only: Option<BTreeSet<ProcessId>>,
-    told: Mutex<Told>,
+    asked: Mutex<AskedProcesses>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct AskedProcesses {
     processes: BTreeMap<ProcessId, Recorder>,
-    /// Those that asked too late, were too many, or were not to be told.
+    /// Processes that asked too late, were too many, or were not to be told.
     left_out: BTreeSet<ProcessId>,
 }
 
-/// A process that was told.
+/// A process that was answered with a configuration to record.
 #[derive(Clone, Copy, Debug)]
 struct Recorder {
     /// The PID that it has in its container.
     inner_pid: i32,
-    /// When it was told last.
-    told: Instant,
+    /// When a process was last answered.
+    last_reply: Instant,
 }
 
 impl Recorders {
@@ -62,14 +63,14 @@ impl Recorders {
             configuration,
             latest,
             only,
-            told: Mutex::default(),
+            asked: Mutex::default(),
         }
     }
 
     /// The processes that were told, each with the PID that it has in its container.
     pub(super) fn processes(&self) -> BTreeMap<ProcessId, i32> {
-        let told = self.told();
-        let processes = told.processes.iter();
+        let state = self.state();
+        let processes = state.processes.iter();
         processes
             .map(|(process, recorder)| (*process, recorder.inner_pid))
             .collect()
@@ -77,18 +78,18 @@ impl Recorders {
 
     /// How many asked and were not told.
     pub(super) fn left_out(&self) -> u64 {
-        count(self.told().left_out.len())
+        count(self.state().left_out.len())
     }
 
-    /// Those that asked.
+    /// Processes that asked, whether they were told or not.
     pub(super) fn asked(&self) -> BTreeSet<ProcessId> {
-        let told = self.told();
-        told.processes.keys().chain(&told.left_out).copied().collect()
+        let state = self.state();
+        state.processes.keys().chain(&state.left_out).copied().collect()
     }
 
-    fn told(&self) -> MutexGuard<'_, Told> {
+    fn state(&self) -> MutexGuard<'_, AskedProcesses> {
         // Each change is one insertion.
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+        self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,18 +99,19 @@ impl Audience for Recorders {
     }
 
     fn configuration(&self, process: ProcessId) -> Option<String> {
-        let mut told = self.told();
+        let mut state = self.state();
         let now = Instant::now();
-        let before = told.processes.get(&process).copied();
-        if before.is_some_and(|before| now.duration_since(before.told) < UNREAD) {
+        let before = state.processes.get(&process).copied();
+        if before.is_some_and(|before| now.duration_since(before.last_reply) < MAX_UNREAD_INTERVAL) {
             return None;
         }
-        // Who asks again later may not have taken the answer. The library keeps one request and passes over another until its window.
-        let full = before.is_none() && told.processes.len() >= MOST;
+        // Who asks again later may not have taken the answer. The library keeps one request and
+        // passes over another until its window.
+        let full = before.is_none() && state.processes.len() >= MAX_PROCESSES;
         let is_other = self.only.as_ref().is_some_and(|only| !only.contains(&process));
         if full || is_other || now >= self.latest {
-            if before.is_none() && told.left_out.len() < MOST {
-                told.left_out.insert(process);
+            if before.is_none() && state.left_out.len() < MAX_PROCESSES {
+                state.left_out.insert(process);
             }
             return None;
         }
@@ -123,8 +125,8 @@ impl Audience for Recorders {
         };
         let recorder = Recorder {
             inner_pid: owner.inner_pid,
-            told: Instant::now(),
+            last_reply: Instant::now(),
         };
-        self.told().processes.insert(process, recorder);
+        self.state().processes.insert(process, recorder);
     }
 }

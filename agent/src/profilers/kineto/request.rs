@@ -7,25 +7,27 @@ use flopwatch_api::profiler::KinetoOptions;
 use serde::{Deserialize, Serialize};
 
 /// How often a process asks.
-pub(super) const ASKS: Duration = Duration::from_secs(5);
+pub(super) const ASK_INTERVAL: Duration = Duration::from_secs(5);
 /// How long the library takes at most until it looks at what it was told.
-const LOOKS: Duration = Duration::from_secs(1);
+const LIBRARY_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// What the library does before it keeps events: on a GPU the first events of CUPTI are slow.
 const WARMUP_SECONDS: u64 = 1;
 /// For what the library and a busy machine take beside.
-const MARGIN: Duration = Duration::from_secs(1);
+const START_MARGIN: Duration = Duration::from_secs(1);
 
-/// Begin of the traces' names; the start of their window and the PID that a process has in its container follow.
+/// Begin of the traces' names; the start of their window and the PID that a process has in its
+/// container follow.
 const TRACE: &str = "trace";
-/// Their end.
+/// Extension of the traces' names.
 const ENDING: &str = ".json";
 
-/// Time from the beginning of a collection to the start of its window: every process has asked by then, and warmed up. A start
-/// that is too near is refused by the library as in the past.
-pub(super) const LEAD: Duration =
-    Duration::from_secs(ASKS.as_secs() + LOOKS.as_secs() + WARMUP_SECONDS + MARGIN.as_secs());
+/// Time from the beginning of a collection to the start of its window: every process has asked by
+/// then, and warmed up. A start that is too near is refused by the library as in the past.
+pub(super) const LEAD_TIME: Duration = Duration::from_secs(
+    ASK_INTERVAL.as_secs() + LIBRARY_POLL_INTERVAL.as_secs() + WARMUP_SECONDS + START_MARGIN.as_secs(),
+);
 /// Time before the start of the window from which on a process that asks would be too late.
-pub(super) const LATEST: Duration = Duration::from_secs(LOOKS.as_secs() + WARMUP_SECONDS);
+pub(super) const MIN_LEAD_TIME: Duration = Duration::from_secs(LIBRARY_POLL_INTERVAL.as_secs() + WARMUP_SECONDS);
 
 /// What the processes of a container are told.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,7 +36,7 @@ pub(super) struct Request {
     pub(super) options: KinetoOptions,
     /// Start of the window in ms since the Unix epoch.
     pub(super) start_ms: u64,
-    /// Its length in ms.
+    /// Length of the window, in ms.
     pub(super) length_ms: u64,
 }
 
@@ -73,8 +75,8 @@ impl Request {
         text
     }
 
-    /// Name of the trace of a process with that PID in its container, once it is whole. That of another window of the same capture,
-    /// which an agent asked for that was killed, has another.
+    /// Name of the trace of a process with that PID in its container, once it is whole. That of
+    /// another window of the same capture, which an agent asked for that was killed, has another.
     pub(super) fn trace_name(&self, inner_pid: i32) -> String {
         format!("{TRACE}-{}_{inner_pid}{ENDING}", self.start_ms)
     }
@@ -98,8 +100,8 @@ impl Request {
     }
 }
 
-/// The folder below which a program's temporary files go: what its variable says where that is a plain path, else `/tmp`. The library
-/// refuses any other place.
+/// The folder below which a program's temporary files go: what its variable says where that is a
+/// plain path, else `/tmp`. The library refuses any other place.
 pub(crate) fn temporary_folder(tmpdir: Option<&str>) -> &str {
     let is_plain = |path: &&str| {
         let parts = || path.split('/').skip(1);

@@ -9,7 +9,7 @@ use flopwatch_pipeline::failure::Failure;
 
 use super::Collection;
 use super::budget::{Means, Memory};
-use super::place::Place;
+use super::trace_directory::TraceDirectory;
 use crate::bound::Bound;
 use crate::profilers::Site;
 
@@ -25,9 +25,9 @@ pub(super) struct Room {
 
 impl Room {
     /// Looks at the container. Fails where there is no room for traces.
-    pub(super) fn look(gate: &Gate, site: &Site, collection: &Collection) -> Result<Self, Failure> {
-        let place = Place::of(gate, site, collection, CaptureReason::AttachFailed);
-        let (volume, traces_in_memory) = place.look(|folder| Ok((folder.volume()?, folder.is_in_memory()?)))?;
+    pub(super) fn inspect(gate: &Gate, site: &Site, collection: &Collection) -> Result<Self, Failure> {
+        let place = TraceDirectory::of(gate, site, collection, CaptureReason::AttachFailed);
+        let (volume, traces_in_memory) = place.inspect(|folder| Ok((folder.volume()?, folder.is_in_memory()?)))?;
         let above = site.limits.floor.above(volume).map_err(|short| {
             let Short { free, floor } = short;
             let message = format!(

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::time::Duration;
 
-use super::budget::{MOMENT, Trace};
+use super::budget::{SLICE_DURATION, Trace};
 
 /// Bytes of a line that are looked at.
-const LINE: usize = 64;
+const MAX_LINE_BYTES: usize = 64;
 /// How the library begins an event that takes time, or none: on a line of its own, with or without
 /// other members behind.
 const EVENTS: [&[u8]; 2] = [b"\"ph\": \"X\"", b"\"ph\": \"i\""];
@@ -63,7 +63,7 @@ impl Tally {
             if let Ok(start) = digits.parse::<u64>() {
                 let (first, last) = self.starts.unwrap_or((start, start));
                 self.starts = Some((first.min(start), last.max(start)));
-                let moment = u128::from(start).checked_div(MOMENT.as_micros());
+                let moment = u128::from(start).checked_div(SLICE_DURATION.as_micros());
                 let moment = moment.and_then(|moment| u64::try_from(moment).ok());
                 self.count(moment.unwrap_or_default());
             }
@@ -84,7 +84,7 @@ impl Tally {
 impl Write for Tally {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         for part in text.split_inclusive(|byte| *byte == b'\n') {
-            let left = LINE.saturating_sub(self.line.len());
+            let left = MAX_LINE_BYTES.saturating_sub(self.line.len());
             self.line.extend(part.iter().take(left));
             if part.ends_with(b"\n") {
                 self.end_line();

@@ -25,7 +25,8 @@ pub trait Launched: Send + Sync {
     /// Bytes of a file that the profiler wrote; none where there is no such file.
     fn written_bytes(&self, name: &str) -> Result<Option<u64>, GraftError>;
 
-    /// Copies such a file out, at most `limit` bytes; `progress` is told the bytes so far and may return false to stop.
+    /// Copies such a file out, at most `limit` bytes; `progress` is told the bytes so far and may
+    /// return false to stop.
     fn copy_written(
         &self,
         name: &str,

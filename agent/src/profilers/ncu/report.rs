@@ -21,20 +21,21 @@ use crate::bound::Bound;
 use crate::profilers::Site;
 
 /// How long the program may take to end, and the profiler to write its report after that.
-const END: Duration = Duration::from_mins(2);
+const REPORT_TIMEOUT: Duration = Duration::from_mins(2);
 /// Time between two looks whether it has.
-const LOOK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes of the profiler's own log that are read.
 const LOG_BYTES: u64 = 64 << 10;
 /// Bytes between two looks whether a copy goes on.
-const LOOK_EVERY: u64 = 16 << 20;
+const BYTES_BETWEEN_CHECKS: u64 = 16 << 20;
 
 /// The way to the program of a site's container.
 pub(super) fn launched(site: &Site) -> Arc<dyn Launched> {
     site.containers.launched(&site.container_id, site.process)
 }
 
-/// The options with which a pod was made. What cannot be read stands for the default, as it does where the pod is made.
+/// The options with which a pod was made. What cannot be read stands for the default, as it does
+/// where the pod is made.
 pub(super) fn options(pod: &Pod) -> NcuOptions {
     let annotation = pod::annotation(pod, NCU_OPTIONS_ANNOTATION);
     annotation
@@ -81,7 +82,8 @@ pub(super) fn stop(site: &Site, goes_on: &dyn Fn() -> bool) -> Result<(), Failur
     Ok(())
 }
 
-/// Ends the program and throws the report away. Says only in the log what did not work: the container ends by itself after a while.
+/// Ends the program and throws the report away. Says only in the log what did not work: the
+/// container ends by itself after a while.
 pub(super) fn discard(site: &Site) {
     let launched = launched(site);
     // One of the two is heard, by whether the program was started.
@@ -108,13 +110,13 @@ fn await_end(launched: &dyn Launched, goes_on: &dyn Fn() -> bool) -> Result<(), 
         return Ok(());
     }
     launched.end_program().map_err(collection_failure)?;
-    let deadline = Instant::now() + END;
+    let deadline = Instant::now() + REPORT_TIMEOUT;
     while !launched.has_ended() {
         if Instant::now() >= deadline {
             let message = format!(
                 "the program and Nsight Compute did not end within {} s after the window; a replay that hangs does so: choose fewer \
                  kernels",
-                END.as_secs()
+                REPORT_TIMEOUT.as_secs()
             );
             return Err(Failure::new(CaptureReason::CollectionFailed, message));
         }
@@ -124,7 +126,7 @@ fn await_end(launched: &dyn Launched, goes_on: &dyn Fn() -> bool) -> Result<(), 
                 "stopped while the program ended",
             ));
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
@@ -146,14 +148,14 @@ fn copy_out(
 ) -> Result<(), Failure> {
     let mut file = File::create(to).map_err(Failure::because(CaptureReason::CollectionFailed))?;
     let mut looked_at = 0_u64;
-    let mut look = |copied: u64| {
-        if copied.saturating_sub(looked_at) < LOOK_EVERY {
+    let mut inspect = |copied: u64| {
+        if copied.saturating_sub(looked_at) < BYTES_BETWEEN_CHECKS {
             return true;
         }
         looked_at = copied;
         goes_on()
     };
-    match launched.copy_written(NCU_REPORT, &mut file, site.limits.capture_bytes, &mut look) {
+    match launched.copy_written(NCU_REPORT, &mut file, site.limits.capture_bytes, &mut inspect) {
         Ok(bytes) => {
             debug!(bytes, "took the report out");
             Ok(())

@@ -1,13 +1,15 @@
-//! What Nsight Compute says of a program that it made no report of, and what that means for a capture.
+//! What Nsight Compute says of a program that it made no report of, and what that means for a
+//! capture.
 
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_pipeline::failure::Failure;
 
-/// Letters of its words that a message repeats.
-const MOST: usize = 400;
+/// Most characters of the log that a message repeats.
+const MAX_MESSAGE_CHARS: usize = 400;
 
-/// Words in its log, the reason that they stand for, and the remedy. The first that is found counts.
-const KNOWN: [(&str, CaptureReason, &str); 8] = [
+/// Words in its log, the reason that they stand for, and the remedy. The first that is found
+/// counts.
+const KNOWN_ERRORS: [(&str, CaptureReason, &str); 8] = [
     (
         "ERR_NVGPUCTRPERM",
         CaptureReason::CountersRestricted,
@@ -59,7 +61,7 @@ pub(super) fn failure(log: Option<&str>) -> Failure {
         let message = "Nsight Compute was not started or refused its command line; the pod's log has its words";
         return Failure::new(CaptureReason::CollectionFailed, message);
     };
-    let known = KNOWN.iter().find(|(words, ..)| log.contains(words));
+    let known = KNOWN_ERRORS.iter().find(|(words, ..)| log.contains(words));
     let (reason, remedy) = known.map_or(
         (
             CaptureReason::CollectionFailed,
@@ -69,12 +71,12 @@ pub(super) fn failure(log: Option<&str>) -> Failure {
     );
     Failure::new(
         reason,
-        format!("Nsight Compute made no report ({}): {remedy}", said(log)),
+        format!("Nsight Compute made no report ({}): {remedy}", log_excerpt(log)),
     )
 }
 
-/// Its errors and warnings as one line.
-fn said(log: &str) -> String {
+/// The errors and warnings of the log as one line.
+fn log_excerpt(log: &str) -> String {
     let lines: Vec<&str> = log
         .lines()
         .filter_map(|line| {
@@ -84,7 +86,10 @@ fn said(log: &str) -> String {
         .map(str::trim)
         .collect();
     let all = lines.join(" ");
-    all.chars().filter(|letter| !letter.is_control()).take(MOST).collect()
+    all.chars()
+        .filter(|letter| !letter.is_control())
+        .take(MAX_MESSAGE_CHARS)
+        .collect()
 }
 
 #[cfg(test)]

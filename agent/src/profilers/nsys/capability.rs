@@ -1,4 +1,5 @@
-//! Whether Nsight Systems is open for a container: by how it was prepared, and by what else is in its program.
+//! Whether Nsight Systems is open for a container: by how it was prepared, and by what else is in
+//! its program.
 
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::ProfilerType;
@@ -11,8 +12,8 @@ use crate::profilers::facts::{Facts, Preparation, closed, open};
 /// Beginning of the names of the libraries that the session itself brings into the program.
 const OWN_LIBRARIES: &str = "libToolsInjection";
 
-/// Bytes of GPU memory that tracing CUDA may take beside the program, whose own next allocation must not fail for it: buffers of
-/// each context, and 128 MiB where the hardware traces.
+/// Bytes of GPU memory that tracing CUDA may take beside the program, whose own next allocation
+/// must not fail for it: buffers of each context, and 128 MiB where the hardware traces.
 const GPU_MEMORY: u64 = 256 << 20;
 
 /// What is not open: the reason, what was found, and what to do about it.
@@ -42,7 +43,8 @@ pub(super) fn decide(facts: &Facts) -> Capability {
     closed(ProfilerType::Nsys, reason, &found, remedy)
 }
 
-/// A session that answers is of use where it is the only profiler and the agent can read what it collects.
+/// A session that answers is of use where it is the only profiler and the agent can read what it
+/// collects.
 fn decide_live(facts: &Facts) -> Capability {
     let others = names(facts, |name| !name.starts_with(OWN_LIBRARIES));
     if !others.is_empty() {
@@ -109,7 +111,8 @@ fn preparation(facts: &Facts) -> Option<Closed> {
     })
 }
 
-/// What closes it in a container whose program the launcher started without a session. `is_detailed`: the launcher said more.
+/// What closes it in a container whose program the launcher started without a session.
+/// `is_detailed`: the launcher said more.
 const fn plain(reason: Reason, is_detailed: bool) -> Closed {
     match reason {
         Reason::Unclaimed => (

@@ -12,8 +12,8 @@ use flopwatch_pipeline::failure::Failure;
 use flopwatch_pipeline::sentence::names;
 use flopwatch_pipeline::verify::{events, held};
 
-/// What a container's session traces, from the pod's annotation. One without a word that is known stands for the default. Tools that are too old for the
-/// driver trace no CUDA.
+/// What a container's session traces, from the pod's annotation. One without a word that is known
+/// stands for the default. Tools that are too old for the driver trace no CUDA.
 pub fn traced_categories(annotation: Option<&str>, outdated: Option<Outdated>) -> BTreeSet<TraceCategory> {
     let mut traced = named(annotation.unwrap_or_default());
     if traced.is_empty() {

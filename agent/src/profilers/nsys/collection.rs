@@ -1,11 +1,12 @@
-//! One collection in a container's session: its bounds, its start, its end, and its raw capture.
+//! One collection of Nsight Systems in a container's session: its bounds, its start, its state, its
+//! stop, and the copies of its raw captures on the node.
 
 use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use flopwatch_api::artifact::{MOST_REPORTS, stream_name};
+use flopwatch_api::artifact::{MAX_REPORTS, stream_name};
 use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::graft::{Bounds, GraftError};
 use flopwatch_attach::nsys::{Collection, SessionState};
@@ -20,59 +21,65 @@ use super::observed;
 use crate::bound::{Bound, BoundBy};
 use crate::profilers::{Observed, Site};
 
-/// Beyond the window's end, the session's supervisor stops the collection by itself.
+/// Time after the window's end at which the session's supervisor stops a collection that no agent
+/// has stopped.
 const GUARD_GRACE: Duration = Duration::from_secs(30);
-/// How often a session is asked again that does not answer.
-const ATTEMPTS: u32 = 3;
-/// Bytes between two looks whether a copy goes on.
-const LOOK_EVERY: u64 = 16 << 20;
-/// Beginning of the names of raw captures that agents take.
-const PREFIX: &str = "capture-";
-/// What ends a collection, or a copy of it, that takes too much of the disk.
+/// Attempts to read the state of a session that does not answer.
+const MAX_STATE_ATTEMPTS: u32 = 3;
+/// Bytes that are copied between two calls of `goes_on`.
+const BYTES_BETWEEN_CHECKS: u64 = 16 << 20;
+/// First part of the names that agents give to raw captures in containers.
+const NAME_PREFIX: &str = "capture-";
+/// Message of the failure of a collection, or of a copy of its raw captures, that would take too
+/// much of the disk.
 const NO_SPACE: &str =
     "the node's disk would have less free space left than the agent must leave (--min-free-bytes, --min-free-percent)";
 
-/// Name of a capture's raw capture in its container, without its extension.
+/// The name that an agent gives to a capture's raw capture in its container, without extension.
 pub(crate) fn file_name(uid: &str) -> String {
-    format!("{PREFIX}{uid}")
+    format!("{NAME_PREFIX}{uid}")
 }
 
-/// The capture that a raw capture belongs to, by its name without extension; none when no agent named it.
+/// UID of the capture that a raw capture belongs to, read from the raw capture's name without
+/// extension; none where no agent gave that name.
 pub(crate) fn owner(name: &str) -> Option<&str> {
-    raw_capture::split_stem(name).0.strip_prefix(PREFIX)
+    raw_capture::split_stem(name).0.strip_prefix(NAME_PREFIX)
 }
 
-/// The way to the session of a site's container.
+/// The [`Collector`] of the session in a site's container.
 pub(super) fn collector(site: &Site) -> Arc<dyn Collector> {
     site.containers.collector(&site.container_id, site.process)
 }
 
-/// What a collection may write, no more than its agent, its pod and its disk allow; and the bytes of its volume that must stay free.
+/// Most bytes that a collection may write, the least of what the agent, the pod and the disk allow,
+/// and the bytes that must stay free on the container's volume. Fails where the disk has fewer free
+/// bytes already, or where the bound is too small to record with.
 pub(super) fn bound(site: &Site) -> Result<(Bound, u64), Failure> {
     let volume = collector(site).volume().map_err(attach_failure)?;
     let limits = site.limits;
-    let above = limits
+    let writable_bytes = limits
         .floor
         .above(volume)
         .map_err(Failure::because(CaptureReason::DiskSpace))?;
-    let bound = Bound::of(limits.capture_bytes, site.pod_room, above);
+    let bound = Bound::of(limits.capture_bytes, site.pod_room, writable_bytes);
     bound.check()?;
     Ok((bound, limits.floor.of(volume.bytes)))
 }
 
-/// Starts a collection; its bounds hold whatever becomes of this agent.
-pub(super) fn start(site: &Site, records: &Collection, bound: Bound, min_free_bytes: u64) -> Result<(), Failure> {
+/// Starts a collection. The session's supervisor keeps its bounds, which hold when this agent ends
+/// as well.
+pub(super) fn start(site: &Site, collection: &Collection, bound: Bound, min_free_bytes: u64) -> Result<(), Failure> {
     let bounds = Bounds {
         limit: site.length + GUARD_GRACE,
         max_bytes: bound.bytes,
         min_free_bytes,
     };
     collector(site)
-        .start(&file_name(&site.capture), records, bounds)
+        .start(&file_name(&site.capture), collection, bounds)
         .map_err(attach_failure)
 }
 
-/// Fails when the session's supervisor has ended the collection before its time.
+/// Fails where the session's supervisor ended the collection before its deadline.
 pub(super) fn check(site: &Site, bound: Bound) -> Result<(), Failure> {
     match collector(site).verdict() {
         Some(verdict) if verdict != Verdict::Deadline => Err(verdict_failure(verdict, bound)),
@@ -80,39 +87,42 @@ pub(super) fn check(site: &Site, bound: Bound) -> Result<(), Failure> {
     }
 }
 
-/// Where a collection stands that an earlier agent started.
+/// The state of a collection that an earlier agent process started.
 pub(super) fn observe(site: &Site) -> Result<Observed, Failure> {
     let (collector, name) = (collector(site), file_name(&site.capture));
     // A stop that the earlier agent began may still be writing the capture.
     if let Err(error) = collector.await_quiet() {
         warn!(%error, "whether a control command is at work cannot be told");
     }
-    for attempt in 1..=ATTEMPTS {
-        match look(collector.as_ref(), &name) {
-            Ok(found) => return Ok(observed(Some(&found))),
-            // It ended between the two looks.
+    for attempt in 1..=MAX_STATE_ATTEMPTS {
+        match read_state(collector.as_ref(), &name) {
+            Ok(state) => return Ok(observed(Some(&state))),
+            // The container ended before it answered.
             Err(_) if !collector.is_alive() => break,
-            Err(error) if attempt == ATTEMPTS => return Err(attach_failure(error)),
+            Err(error) if attempt == MAX_STATE_ATTEMPTS => return Err(attach_failure(error)),
             Err(error) => warn!(error = %chain(&error), "the session does not answer, asking again"),
         }
     }
     Ok(observed(None))
 }
 
-fn look(collector: &dyn Collector, name: &str) -> Result<(SessionState, bool), GraftError> {
+/// State of the session, and whether the container has a raw capture of that name.
+fn read_state(collector: &dyn Collector, name: &str) -> Result<(SessionState, bool), GraftError> {
     Ok((collector.session()?, collector.captures(name)? > 0))
 }
 
-/// Whether so many ranges are recorded, each in its raw capture, and the session is at rest.
+/// Whether the session is idle after `count` ranges, each of which has a raw capture of its own.
 pub(super) fn has_ranges(site: &Site, count: usize) -> bool {
     let (collector, name) = (collector(site), file_name(&site.capture));
-    // The session is asked from inside of the container: only when there is something to ask for.
+    // The session's state is read by a process that enters the container, so the raw captures are
+    // counted first.
     collector.captures(&name).is_ok_and(|captures| captures >= count)
         && collector.session().is_ok_and(|state| state == SessionState::Idle)
 }
 
-/// Stops the collection and takes its raw captures out of the container, where they are removed once they are here. `missed` says what
-/// it means that there is none, where that is possible.
+/// Stops the collection, copies its raw captures into the capture's folder, and removes them from
+/// the container. The copy is stopped once `goes_on` returns false. Where there is no raw capture,
+/// `missed` gives the failure; none where the collection should have made one.
 pub(super) fn stop(
     site: &Site,
     bound: Bound,
@@ -120,29 +130,30 @@ pub(super) fn stop(
     goes_on: &dyn Fn() -> bool,
 ) -> Result<(), Failure> {
     let (collector, name) = (collector(site), file_name(&site.capture));
-    let paths = collector.stop(&name).map_err(|error| match collector.verdict() {
-        // A stop that failed because the supervisor had ended the collection says why the supervisor did.
+    let raw_captures = collector.stop(&name).map_err(|error| match collector.verdict() {
+        // The stop failed because the supervisor had ended the collection: the failure gives the
+        // supervisor's reason.
         Some(verdict) if verdict != Verdict::Deadline => verdict_failure(verdict, bound),
         _ => missed()
             .filter(|_| matches!(error, GraftError::NoCapture { .. }))
             .unwrap_or_else(|| Failure::new(CaptureReason::CollectionFailed, chain(&error))),
     })?;
     check(site, bound)?;
-    if paths.len() > MOST_REPORTS {
+    if raw_captures.len() > MAX_REPORTS {
         let message = format!(
-            "the collection left {} raw captures, more than the {MOST_REPORTS} that a capture may have",
-            paths.len()
+            "the collection left {} raw captures, more than the {MAX_REPORTS} that a capture may have",
+            raw_captures.len()
         );
         return Err(Failure::new(CaptureReason::CollectionFailed, message));
     }
     let partial = site.folder.join("capture.partial");
-    let limit = site.limits.capture_bytes;
-    let mut taken = 0;
-    // The first comes last: it says that all are here.
-    for (at, path) in paths.iter().enumerate().rev() {
-        taken += copy_out(collector.as_ref(), path, &partial, (limit, taken), goes_on)?;
-        let to = site.folder.join(stream_name(at + 1));
-        std::fs::rename(&partial, to).map_err(Failure::because(CaptureReason::CollectionFailed))?;
+    let max_bytes = site.limits.capture_bytes;
+    let mut copied_bytes = 0;
+    // The first raw capture is copied last: where its file is in the folder, all others are too.
+    for (index, path) in raw_captures.iter().enumerate().rev() {
+        copied_bytes += copy_out(collector.as_ref(), path, &partial, max_bytes, copied_bytes, goes_on)?;
+        let target = site.folder.join(stream_name(index + 1));
+        std::fs::rename(&partial, target).map_err(Failure::because(CaptureReason::CollectionFailed))?;
     }
     if let Err(error) = collector.remove(&name) {
         warn!(error = %chain(&error), "the raw capture stays in the container until a later look");
@@ -150,10 +161,11 @@ pub(super) fn stop(
     Ok(())
 }
 
-/// Ends a collection that may run and removes the capture's file. Says only in the log what did not work: the session's
-/// supervisor ends what is left.
+/// Ends a collection that may run, and removes its raw captures from the container. What fails is
+/// logged and not returned: the session's supervisor ends a collection that goes on.
 pub(crate) fn clean(collector: &dyn Collector, name: &str) {
-    // A control command goes on when the helper that brought it into the container dies, and may write the capture yet.
+    // A control command goes on when the helper that started it in the container dies, and may
+    // still write the raw capture.
     if let Err(error) = collector.await_quiet() {
         warn!(error = %chain(&error), "whether a control command is at work cannot be told");
     }
@@ -176,31 +188,35 @@ pub(crate) fn clean(collector: &dyn Collector, name: &str) {
     }
 }
 
-/// Copies a raw capture out while `goes_on` says so, within a bound in bytes of which so many are taken; returns its bytes.
+/// Copies a raw capture to the file `target` and returns its bytes. `max_bytes` bounds all raw
+/// captures of the collection, of which `copied_bytes` are copied already. The copy is stopped once
+/// `goes_on` returns false.
 fn copy_out(
     collector: &dyn Collector,
     path: &Path,
-    to: &Path,
-    (limit, taken): (u64, u64),
+    target: &Path,
+    max_bytes: u64,
+    copied_bytes: u64,
     goes_on: &dyn Fn() -> bool,
 ) -> Result<u64, Failure> {
-    let mut file = File::create(to).map_err(Failure::because(CaptureReason::CollectionFailed))?;
-    let mut looked_at = 0_u64;
-    let mut look = |copied: u64| {
-        // Asking the file system for every block would cost more than the copy.
-        if copied.saturating_sub(looked_at) < LOOK_EVERY {
+    let mut file = File::create(target).map_err(Failure::because(CaptureReason::CollectionFailed))?;
+    let mut checked_bytes = 0_u64;
+    let mut continues = |bytes: u64| {
+        // `goes_on` asks the file system, which for every block would cost more than the copy.
+        if bytes.saturating_sub(checked_bytes) < BYTES_BETWEEN_CHECKS {
             return true;
         }
-        looked_at = copied;
+        checked_bytes = bytes;
         goes_on()
     };
-    match collector.copy_out(path, &mut file, limit.saturating_sub(taken), &mut look) {
+    let left_bytes = max_bytes.saturating_sub(copied_bytes);
+    match collector.copy_out(path, &mut file, left_bytes, &mut continues) {
         Ok(bytes) => {
             debug!(bytes, "took a raw capture out");
             Ok(bytes)
         }
         Err(GraftError::Files(RootfsError::TooLarge { .. })) => {
-            let (bytes, by) = (limit, BoundBy::Agent);
+            let (bytes, by) = (max_bytes, BoundBy::Agent);
             Err(Bound { bytes, by }.outgrown())
         }
         Err(GraftError::Files(RootfsError::Stopped { .. })) => Err(Failure::new(CaptureReason::DiskSpace, NO_SPACE)),
@@ -208,11 +224,13 @@ fn copy_out(
     }
 }
 
+/// The failure where the session could not be used before or at the start of a collection.
 #[expect(clippy::needless_pass_by_value, reason = "it maps errors")]
 fn attach_failure(error: GraftError) -> Failure {
     Failure::new(CaptureReason::AttachFailed, chain(&error))
 }
 
+/// The failure of a collection that the session's supervisor ended with `verdict`.
 fn verdict_failure(verdict: Verdict, bound: Bound) -> Failure {
     match verdict {
         Verdict::TooLarge => bound.outgrown(),

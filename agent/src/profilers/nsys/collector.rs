@@ -15,10 +15,12 @@ pub trait Collector: Send + Sync {
     /// Room of the volume that captures are written to.
     fn volume(&self) -> Result<Volume, GraftError>;
 
-    /// Starts a collection whose raw captures will have that name; its bounds hold from before the start on.
+    /// Starts a collection whose raw captures will have that name; its bounds hold from before the
+    /// start on.
     fn start(&self, name: &str, collection: &Collection, bounds: Bounds) -> Result<(), GraftError>;
 
-    /// Ends it; returns the paths of its raw captures in the container, one for each range that it recorded.
+    /// Ends it; returns the paths of its raw captures in the container, one for each range that it
+    /// recorded.
     fn stop(&self, name: &str) -> Result<Vec<PathBuf>, GraftError>;
 
     /// Ends it and throws it away. Safe to run twice.
@@ -30,7 +32,8 @@ pub trait Collector: Send + Sync {
     /// State of the session.
     fn session(&self) -> Result<SessionState, GraftError>;
 
-    /// Has the session's supervisor end a session that hangs on its way to its end. Safe to run twice.
+    /// Has the session's supervisor end a session that hangs on its way to its end. Safe to run
+    /// twice.
     fn end_session(&self) -> Result<(), GraftError>;
 
     /// Waits until no control command is at work.
@@ -39,7 +42,8 @@ pub trait Collector: Send + Sync {
     /// How many raw captures of that name lie in the container.
     fn captures(&self, name: &str) -> Result<usize, GraftError>;
 
-    /// Copies a raw capture out, at most `limit` bytes; `progress` is told the bytes so far and may return false to stop.
+    /// Copies a raw capture out, at most `limit` bytes; `progress` is told the bytes so far and may
+    /// return false to stop.
     fn copy_out(
         &self,
         path: &Path,
@@ -54,10 +58,11 @@ pub trait Collector: Send + Sync {
     /// What the launcher did in the end; none while it waits.
     fn launcher(&self) -> Result<Option<LauncherState>, GraftError>;
 
-    /// The same, waited for.
+    /// Waits for what [`Collector::launcher`] tells, for at most `limit`.
     fn await_launcher(&self, limit: Duration) -> Result<LauncherState, GraftError>;
 
-    /// Processor time that the session, its supervisor and control commands have used so far; none where that cannot be read.
+    /// Processor time that the session, its supervisor and control commands have used so far; none
+    /// where that cannot be read.
     fn processor_time(&self) -> Option<Duration>;
 
     /// Whether the program of a container that is held has ended.

@@ -1,4 +1,5 @@
-//! What a session asks of a container's session beside categories, held against what was fixed when the container started.
+//! What a session asks of a container's session beside categories, held against what was fixed when
+//! the container started.
 
 use flopwatch_api::pod;
 use flopwatch_api::preparation::{
@@ -25,7 +26,8 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// What a pod's annotations say. A word that is not known stands for the default: admission refused it.
+    /// What a pod's annotations say. A word that is not known stands for the default: admission
+    /// refused it.
     pub fn of(pod: &Pod) -> Self {
         let graph = pod::annotation(pod, NSYS_CUDA_GRAPH_ANNOTATION).map(str::trim);
         let range = pod::annotation(pod, NSYS_NVTX_CAPTURE_ANNOTATION).map(str::trim);

@@ -8,16 +8,16 @@ use flopwatch_launcher::state::Reason;
 use flopwatch_pipeline::failure::{Failure, chain};
 use tracing::debug;
 
+use crate::nsys_versions::NsysVersions;
 use crate::profilers::facts::Preparation;
-use crate::toolbox::Toolbox;
 
 /// Letters of a version that are looked at.
-const VERSION: usize = 64;
+const MAX_VERSION_CHARS: usize = 64;
 /// Letters of the reason why a launcher got no session.
-const FAILURE: usize = 300;
+const MAX_FAILURE_CHARS: usize = 300;
 
 /// Name of a capture that was never asked for.
-const ABANDONED: &str = "abandoned";
+const ABANDONED_NAME: &str = "abandoned";
 
 /// How a container was prepared.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ impl From<Preparation> for Prepared {
 }
 
 /// How a prepared container's start went, and whether its session answers.
-pub fn look(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
+pub fn inspect(grafted: &Target, nsys_versions: &NsysVersions) -> Result<Prepared, Failure> {
     let Some(state) = grafted.read_state().map_err(attach_failed)? else {
         return Ok(Preparation::Waiting.into());
     };
@@ -52,7 +52,7 @@ pub fn look(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
         let detail = if state.detail.is_empty() {
             grafted
                 .failure()
-                .map(|text| printable(&text, FAILURE))
+                .map(|text| printable(&text, MAX_FAILURE_CHARS))
                 .unwrap_or_default()
         } else {
             state.detail
@@ -65,13 +65,14 @@ pub fn look(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
     let session = grafted.session_state(NSYS_SESSION).map_err(attach_failed)?;
     debug!(?session, "asked the session");
     match session {
-        SessionState::Idle => live(grafted, toolbox),
+        SessionState::Idle => live(grafted, nsys_versions),
         SessionState::Collecting => {
-            // This agent carries one capture per container, so a collection that runs is one that nobody waits for.
+            // This agent carries one capture per container, so a collection that runs is one that
+            // nobody waits for.
             grafted
-                .discard_collection(NSYS_SESSION, ABANDONED)
+                .discard_collection(NSYS_SESSION, ABANDONED_NAME)
                 .map_err(attach_failed)?;
-            live(grafted, toolbox)
+            live(grafted, nsys_versions)
         }
         SessionState::Ending => {
             grafted.end_hanging_session().map_err(attach_failed)?;
@@ -92,10 +93,10 @@ fn printable(text: &str, most: usize) -> String {
 }
 
 /// A session that answers, if what it collects can be read here.
-pub fn live(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
+pub fn live(grafted: &Target, nsys_versions: &NsysVersions) -> Result<Prepared, Failure> {
     let text = grafted.tools_version().map_err(attach_failed)?.unwrap_or_default();
-    let tools = printable(&text, VERSION);
-    if toolbox.is_empty() || toolbox.get(&tools).is_some() {
+    let tools = printable(&text, MAX_VERSION_CHARS);
+    if nsys_versions.is_empty() || nsys_versions.get(&tools).is_some() {
         return Ok(Prepared {
             tools,
             ..Preparation::Live.into()
@@ -103,7 +104,7 @@ pub fn live(grafted: &Target, toolbox: &Toolbox) -> Result<Prepared, Failure> {
     }
     let named = if tools.is_empty() { "of unknown version" } else { &tools };
     Ok(Prepared {
-        detail: format!("{named}, and this node's agent carries {}", toolbox.versions()),
+        detail: format!("{named}, and this node's agent carries {}", nsys_versions.versions()),
         how: Preparation::OtherTools,
         tools,
     })

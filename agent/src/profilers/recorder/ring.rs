@@ -16,7 +16,7 @@ use flopwatch_trace::recorder::{self, snapshot};
 use crate::profilers::Site;
 
 /// How long the container's files are waited for.
-const LOOK: Duration = Duration::from_secs(10);
+const FILES_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no copy.
 #[derive(Debug, thiserror::Error)]
@@ -39,7 +39,7 @@ pub(crate) enum RingError {
     #[error(transparent)]
     Rootfs(RootfsError),
     /// The file is not one, or cannot be copied.
-    #[error(transparent)]
+    #[error("the flight recorder's file: {0}")]
     Snapshot(#[from] recorder::Failure),
     /// The copy cannot be made.
     #[error("the copy cannot be made: {0}")]
@@ -67,13 +67,14 @@ impl From<RingError> for Failure {
     }
 }
 
-/// Copies the file at `ring` of the site's container into the capture's folder, under a name that is there only when it is whole.
+/// Copies the file at `ring` of the site's container into the capture's folder, under a name that
+/// is there only when it is whole.
 pub(crate) fn take(gate: &Gate, site: &Site, ring: PathBuf, name: &str) -> Result<(), RingError> {
     let partial = site.folder.join("ring.partial");
     let mut copy = File::create(&partial)?;
     let (procfs, process) = (site.containers.procfs(), site.process);
     let limit = (*RECORDER_BYTES.end()).min(site.limits.capture_bytes);
-    gate.within(&site.container_id, LOOK, move || {
+    gate.within(&site.container_id, FILES_TIMEOUT, move || {
         mount_kind::check_readable(&procfs, process, &ring)?;
         let file = ContainerRoot::open(&procfs, process)?.open_file(&ring, limit)?;
         snapshot(&file, &mut copy, &ReadLimits::default())?;

@@ -1,4 +1,5 @@
-//! A machine with GPUs of the rig's NVML library and containers whose procfs and cgroups are files, and a ring over it.
+//! A machine with GPUs of the rig's NVML library and containers whose procfs and cgroups are files,
+//! and a ring over it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,7 +19,8 @@ pub(crate) const STATE: &str = "FLOPWATCH_FAKE_NVML";
 /// UID of the pod of every container.
 pub(crate) const POD: &str = "0a1b2c3d-1111-2222-3333-444455556666";
 
-/// The file that NVML's state is read from where it has `gpus` GPUs, each with the process of that number.
+/// The file that NVML's state is read from where it has `gpus` GPUs, each with the process of that
+/// number.
 pub(crate) fn state(folder: &Path, gpus: u32) -> PathBuf {
     let file = folder.join("state.json");
     let devices: Vec<Value> = (0..gpus).map(gpu).collect();

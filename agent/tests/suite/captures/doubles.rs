@@ -109,7 +109,8 @@ impl Inside {
             .filter(move |raw| raw_capture::split_stem(raw).0 == name)
     }
 
-    /// As when the program has gone through so many ranges that are recorded, and the last was the last that is.
+    /// As when the program has gone through so many ranges that are recorded, and the last was the
+    /// last that is.
     pub(crate) fn end_ranges(&mut self, count: u32) {
         if let Some(name) = self.collecting.take() {
             for number in 1..=count {
@@ -216,7 +217,8 @@ impl Containers for Doubles {
     }
 }
 
-/// What a sampler of one GPU would give: its power, and the share of its time that the container's processes had.
+/// What a sampler of one GPU would give: its power, and the share of its time that the container's
+/// processes had.
 struct OneGpu(f64);
 
 impl Sampler for OneGpu {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use clap::Parser;
-use flopwatch_agent::node::fleet::recover;
+use flopwatch_agent::node::fleet_outbox::recover;
 use flopwatch_artifacts::object_store::{Bucket, Limits, StoreArguments};
 use flopwatch_bucket_rig::{BUCKET, S3Server};
 use flopwatch_fleet::{CaptureRow, FilePath, Limits as ReadLimits, Row, Table, read_captures, read_rows};
@@ -32,7 +32,8 @@ fn bucket(server: &S3Server) -> Bucket {
     opened.unwrap().unwrap()
 }
 
-/// A node whose profiler records an operator, with a pod of a known image, and the store that its rows go to.
+/// A node whose profiler records an operator, with a pod of a known image, and the store that its
+/// rows go to.
 async fn fleet() -> (S3Server, Rig) {
     let server = S3Server::start().await;
     let mut rig = rig(&Sample::default());

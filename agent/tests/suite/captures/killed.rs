@@ -26,9 +26,9 @@ const LANES: usize = 2;
 /// Longest time from when a stage is seen to the kill.
 const MAX_DELAY: Duration = Duration::from_millis(150);
 /// Rest in a window whose end is waited for: all are of a second.
-const REST: Duration = Duration::from_millis(800);
+const PAUSE_DURATION: Duration = Duration::from_millis(800);
 /// Longest life, and longest end of one.
-const PATIENCE: Duration = Duration::from_mins(1);
+const STATE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Captures that are begun for one kill: a stage may be gone before it is seen.
 const MAX_ATTEMPTS: u32 = 5;
 
@@ -38,19 +38,19 @@ enum Course {
     /// Its one window holds what was asked for.
     Whole,
     /// Its first window misses it.
-    Missed,
+    RetryRecord,
     /// What it records is no trace.
     Spoilt,
 }
 
 impl Course {
-    const ALL: [Self; 3] = [Self::Whole, Self::Missed, Self::Spoilt];
+    const ALL: [Self; 3] = [Self::Whole, Self::RetryRecord, Self::Spoilt];
 
     fn rig(self) -> (Rig, Sample) {
         let sample = Sample::default();
         match self {
             Self::Whole => {}
-            Self::Missed => sample.misses.store(1, Ordering::SeqCst),
+            Self::RetryRecord => sample.misses.store(1, Ordering::SeqCst),
             Self::Spoilt => sample.rubbish.store(u32::MAX, Ordering::SeqCst),
         }
         let rig = rig(&sample);
@@ -143,7 +143,7 @@ impl Process {
         self.runtime.shutdown_background();
         let begun = Instant::now();
         while self.threads.load(Ordering::SeqCst) > 0 {
-            assert!(begun.elapsed() < PATIENCE, "a thread does not end");
+            assert!(begun.elapsed() < STATE_TIMEOUT, "a thread does not end");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -164,7 +164,7 @@ async fn watch(rig: &Rig, mut sees: impl FnMut(&str) -> bool) -> bool {
                 return true;
             }
             if stage == "Window" {
-                tokio::time::sleep(REST).await;
+                tokio::time::sleep(PAUSE_DURATION).await;
             }
         }
         if rig
@@ -173,7 +173,7 @@ async fn watch(rig: &Rig, mut sees: impl FnMut(&str) -> bool) -> bool {
         {
             return false;
         }
-        assert!(begun.elapsed() < PATIENCE, "the capture stays in stage {last}");
+        assert!(begun.elapsed() < STATE_TIMEOUT, "the capture stays in stage {last}");
         tokio::task::yield_now().await;
     }
 }
@@ -252,6 +252,8 @@ impl Kill<'_> {
             let process = Process::start();
             process.runtime.block_on(async {
                 let life = rig.live().await;
+                // One that was killed behind the capture's end has left its files behind.
+                life.sweep().await;
                 assert_eq!(end_of(&rig, &sample).await, *self.expected, "{self}");
                 life.end().await;
             });

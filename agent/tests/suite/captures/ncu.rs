@@ -1,4 +1,5 @@
-//! Captures of Nsight Compute: the program that it starts, the report that it leaves, and what becomes of both.
+//! Captures of Nsight Compute: the program that it starts, the report that it leaves, and what
+//! becomes of both.
 
 use std::collections::BTreeMap;
 

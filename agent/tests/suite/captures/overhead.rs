@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use flopwatch_agent::node::heartbeats::{BEAT, Heartbeats};
+use flopwatch_agent::node::heartbeats::{HEARTBEAT_INTERVAL, Heartbeats};
 use flopwatch_agent::node::starts::Answer;
 use flopwatch_agent::overhead::Opened;
 use flopwatch_api::overhead::OverheadSpec;
@@ -28,7 +28,7 @@ fn reading(heartbeats: &Heartbeats) -> JoinHandle<()> {
     tokio::spawn(async move {
         loop {
             heartbeats.read();
-            tokio::time::sleep(BEAT).await;
+            tokio::time::sleep(HEARTBEAT_INTERVAL).await;
         }
     })
 }
@@ -42,7 +42,8 @@ async fn a_program_that_was_slowed_too_much_is_not_given_a_second_window_for_wha
     let sample = Sample::default();
     sample.misses.store(9, Ordering::SeqCst);
     let rig = rig(&sample);
-    // Without the cost there would be a second window: the program was busy, and nothing of it was recorded.
+    // Without the cost there would be a second window: the program was busy, and nothing of it was
+    // recorded.
     rig.containers.inside().processor.1 = Duration::from_secs(1);
     let folder = tempfile::tempdir().unwrap();
     let program = Paced::start(Command::new(workload::program()), folder.path(), "abc", 2);

@@ -20,7 +20,7 @@ async fn untold() -> Rig {
 }
 
 #[tokio::test]
-async fn m1_what_lies_in_the_store_is_told_by_the_next_agent_and_not_recorded_anew() {
+async fn what_lies_in_the_store_is_told_by_the_next_agent_and_not_recorded_anew() {
     let rig = untold().await;
     let capture = rig.server.get("captures", "team", "c").unwrap();
     assert_eq!(
@@ -44,7 +44,7 @@ async fn m1_what_lies_in_the_store_is_told_by_the_next_agent_and_not_recorded_an
 }
 
 #[tokio::test]
-async fn m1_what_lies_in_the_store_is_told_even_where_the_record_of_it_is_lost() {
+async fn what_lies_in_the_store_is_told_even_where_the_record_of_it_is_lost() {
     let rig = untold().await;
     std::fs::remove_file(rig.journal("c")).unwrap();
     let life = rig.live().await;

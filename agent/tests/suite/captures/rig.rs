@@ -10,20 +10,21 @@ use flopwatch_agent::metrics::Metrics;
 use flopwatch_agent::node::captures::Captures;
 use flopwatch_agent::node::clock::ServerClock;
 use flopwatch_agent::node::entering::Entering;
-use flopwatch_agent::node::fleet::{self, Fleet};
+use flopwatch_agent::node::fleet_outbox::{self, Fleet};
 use flopwatch_agent::node::heartbeats::Heartbeats;
 use flopwatch_agent::node::starts::Starts;
 use flopwatch_agent::node::storage::Storage;
+use flopwatch_agent::node::sweep::{list_captures, sweep};
 use flopwatch_agent::node::{Node, pods};
+use flopwatch_agent::nsys_versions::NsysVersions;
 use flopwatch_agent::plan::Interrupt;
 use flopwatch_agent::profilers::{Limits, Registry as Profilers};
-use flopwatch_agent::toolbox::Toolbox;
 use flopwatch_artifacts::object_store::Bucket;
 use flopwatch_artifacts::{ArtifactMetrics, Store, StoreOptions};
 use flopwatch_attach::process::Procfs;
 use flopwatch_attach::reexec::Reexec;
 use flopwatch_pipeline::disk::Floor;
-use flopwatch_pipeline::steps::{self, Steps};
+use flopwatch_pipeline::steps::{self, ChildRunner};
 use flopwatch_test_harness::{ApiServer, Fault, Verb};
 use futures::StreamExt as _;
 use prometheus::Registry;
@@ -36,16 +37,16 @@ use tokio_util::sync::CancellationToken;
 use super::doubles::Doubles;
 
 /// Longest wait for something that is to happen.
-const PATIENCE: Duration = Duration::from_mins(1);
+const STATE_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// Waits until `look` finds something.
-pub(crate) async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Waits until `inspect` finds something.
+pub(crate) async fn eventually<T>(what: &str, mut inspect: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = inspect() {
             return found;
         }
-        assert!(begin.elapsed() < PATIENCE, "waited in vain for {what}");
+        assert!(begin.elapsed() < STATE_TIMEOUT, "waited in vain for {what}");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -230,7 +231,8 @@ impl Rig {
         life
     }
 
-    /// From now on the API server answers every status with that code; waits until a capture's artifacts are stored.
+    /// From now on the API server answers every status with that code; waits until a capture's
+    /// artifacts are stored.
     pub(crate) async fn stored_but_untold(&self, name: &str, code: u16) {
         self.server
             .fail(usize::MAX, Verb::Patch, "captures/status", Fault::Code(code));
@@ -283,8 +285,8 @@ impl Rig {
             store: Arc::new(store),
             metrics,
             limits: self.limits,
-            steps: Steps::new(own, None, steps::Limits::default()),
-            toolbox: Arc::new(Toolbox::default()),
+            steps: ChildRunner::new(own, None, steps::Limits::default()),
+            nsys_versions: Arc::new(NsysVersions::default()),
             spool: self.spool(),
             entering: Entering::new(&options, procfs.clone(), Reexec::default()),
             procfs,
@@ -308,7 +310,7 @@ impl Rig {
             watching,
             tokio::spawn(control),
             tokio::spawn(Arc::clone(&captures).end_gone()),
-            tokio::spawn(fleet::keep_copying(Arc::clone(&node))),
+            tokio::spawn(fleet_outbox::keep_copying(Arc::clone(&node))),
         ];
         Life {
             node,
@@ -321,6 +323,12 @@ impl Rig {
 }
 
 impl Life {
+    /// Removes what belongs to no capture, as an agent does once it is ready.
+    pub(crate) async fn sweep(&self) {
+        let listed = list_captures(&self.node.client, &self.node.name).await.unwrap();
+        sweep(&self.node, &self.captures, listed).await;
+    }
+
     /// Ends it as a SIGTERM does whose time is over.
     pub(crate) async fn end(self) {
         self.stop.cancel();

@@ -1,4 +1,5 @@
-//! A profiler that the agent does not know is one file and one line in the registry: its captures run to their end.
+//! A profiler that the agent does not know is one file and one line in the registry: its captures
+//! run to their end.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

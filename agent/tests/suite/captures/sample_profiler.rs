@@ -1,4 +1,5 @@
-//! A profiler of the least: it writes one trace of PyTorch's format, and needs neither a prepared pod nor tools.
+//! A profiler of the least: it writes one trace of PyTorch's format, and needs neither a prepared
+//! pod nor tools.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -6,10 +7,10 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use flopwatch_agent::nsys_versions::NsysVersions;
 use flopwatch_agent::profilers::containers::Probed;
 use flopwatch_agent::profilers::facts::{Facts, open};
 use flopwatch_agent::profilers::{Observed, Profiler, RawFiles, Recipe, STOP_TIMEOUT, Shortened, Site};
-use flopwatch_agent::toolbox::Toolbox;
 use flopwatch_api::artifact::TRACES;
 use flopwatch_api::capability::Capability;
 use flopwatch_api::profiler::{ProfilerSpec, ProfilerType};
@@ -17,8 +18,8 @@ use flopwatch_api::reason::CaptureReason;
 use flopwatch_attach::nsys::HostTools;
 use flopwatch_model::Category;
 use flopwatch_pipeline::failure::Failure;
-use flopwatch_pipeline::steps::ToolStep;
-use flopwatch_pipeline::workplace::Workplace;
+use flopwatch_pipeline::sandbox_dir::SandboxDir;
+use flopwatch_pipeline::steps::ToolJob;
 use k8s_openapi::api::core::v1::Pod;
 use serde::{Deserialize, Serialize};
 
@@ -41,7 +42,8 @@ pub(crate) struct Sample {
     pub(crate) loses: Arc<AtomicBool>,
     /// How often it was told of a collection of an earlier agent.
     pub(crate) follows: Arc<AtomicU32>,
-    /// Milliseconds of processor time that its own processes use between two looks; none where it has no such.
+    /// Milliseconds of processor time that its own processes use between two looks; none where it
+    /// has no such.
     pub(crate) uses: Option<u64>,
     /// Looks at that.
     pub(crate) looks: Arc<AtomicU32>,
@@ -50,7 +52,8 @@ pub(crate) struct Sample {
     pub(crate) stop_timeout: Option<Duration>,
     /// The window that it has instead of what was asked for.
     pub(crate) shortened: Option<Shortened>,
-    /// Tools whose importer is run on the trace before anything else; none where there is nothing to import.
+    /// Tools whose importer is run on the trace before anything else; none where there is nothing
+    /// to import.
     pub(crate) importer: Option<HostTools>,
 }
 
@@ -162,8 +165,8 @@ impl Profiler for Sample {
         self.records.store(false, Ordering::SeqCst);
     }
 
-    fn steps(&self, _: &Kept, raw: &RawFiles, place: &Workplace, _: &Toolbox) -> Result<Recipe, Failure> {
-        let import = ToolStep::Import {
+    fn steps(&self, _: &Kept, raw: &RawFiles, place: &SandboxDir, _: &NsysVersions) -> Result<Recipe, Failure> {
+        let import = ToolJob::Import {
             raw: raw.path(TRACE),
             report: place.at("report"),
         };

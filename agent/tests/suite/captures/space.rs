@@ -11,7 +11,7 @@ use super::rig::Rig;
 const MEBIBYTE: u64 = 1 << 20;
 
 #[tokio::test]
-async fn h3_a_collection_is_bounded_by_what_the_pods_limit_leaves_and_ends_as_soon_as_the_supervisor_ended_it() {
+async fn a_collection_is_bounded_by_what_the_pods_limit_leaves_and_ends_as_soon_as_the_supervisor_ended_it() {
     let rig = Rig::prepared(Some("37748736"));
     let life = rig.collecting("c", 300).await;
     // 36 MiB, a third of it: the stop writes the capture once more.
@@ -49,7 +49,7 @@ async fn a_session_that_hangs_after_a_stop_without_room_is_ended_with_its_captur
 }
 
 #[tokio::test]
-async fn h3_a_pod_without_room_is_refused_before_anything_is_collected() {
+async fn a_pod_without_room_is_refused_before_anything_is_collected() {
     // The second is nothing that admission writes.
     for room in ["1048576", "much"] {
         let rig = Rig::prepared(Some(room));
@@ -62,7 +62,7 @@ async fn h3_a_pod_without_room_is_refused_before_anything_is_collected() {
 }
 
 #[tokio::test]
-async fn h3_a_collection_leaves_the_part_of_the_pods_disk_that_must_stay_free() {
+async fn a_collection_leaves_the_part_of_the_pods_disk_that_must_stay_free() {
     let mut rig = Rig::prepared(None);
     // The spool is on a disk of this machine, where so little is free.
     rig.limits.floor = Floor {
@@ -89,7 +89,7 @@ async fn h3_a_collection_leaves_the_part_of_the_pods_disk_that_must_stay_free() 
 }
 
 #[tokio::test]
-async fn h3_a_collection_is_not_begun_on_a_disk_without_room() {
+async fn a_collection_is_not_begun_on_a_disk_without_room() {
     let mut rig = Rig::prepared(None);
     rig.limits.floor = Floor { bytes: 1, percent: 0 };
     rig.containers.inside().volume = Volume { bytes: 100, free: 0 };

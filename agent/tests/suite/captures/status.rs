@@ -1,11 +1,13 @@
-//! How often a status is written, and what comes of it when the API server refuses it for a while, or for good.
+//! How often a status is written, and what comes of it when the API server refuses it for a while,
+//! or for good.
 
 use flopwatch_test_harness::{Fault, Verb};
 use serde_json::json;
 
 use super::rig::{Rig, eventually};
 
-/// A capture whose window closes while the API server answers every write with that code; what it says when that is over.
+/// A capture whose window closes while the API server answers every write with that code; what it
+/// says when that is over.
 async fn told_in_the_end(code: u16) -> String {
     let rig = Rig::new(&json!({}));
     let life = rig.collecting("c", 4).await;
@@ -25,22 +27,22 @@ async fn told_in_the_end(code: u16) -> String {
 }
 
 #[tokio::test]
-async fn m1_a_finished_capture_outlives_an_api_server_that_forbids_it_for_a_while() {
+async fn a_finished_capture_outlives_an_api_server_that_forbids_it_for_a_while() {
     assert_eq!(told_in_the_end(403).await, "Succeeded");
 }
 
 #[tokio::test]
-async fn m1_a_finished_capture_outlives_conflicts() {
+async fn a_finished_capture_outlives_conflicts() {
     assert_eq!(told_in_the_end(409).await, "Succeeded");
 }
 
 #[tokio::test]
-async fn m1_a_finished_capture_outlives_an_api_server_that_fails() {
+async fn a_finished_capture_outlives_an_api_server_that_fails() {
     assert_eq!(told_in_the_end(500).await, "Succeeded");
 }
 
 #[tokio::test]
-async fn m1_a_status_that_was_written_and_answered_with_a_conflict_is_written_again_and_stays() {
+async fn a_status_that_was_written_and_answered_with_a_conflict_is_written_again_and_stays() {
     let rig = Rig::new(&json!({}));
     let life = rig.live().await;
     rig.server.fail(3, Verb::Patch, "captures/status", Fault::DoneBut(409));
@@ -50,14 +52,15 @@ async fn m1_a_status_that_was_written_and_answered_with_a_conflict_is_written_ag
 }
 
 #[tokio::test]
-async fn m1_nothing_is_written_over_a_later_capture_of_the_same_name() {
+async fn nothing_is_written_over_a_later_capture_of_the_same_name() {
     let rig = Rig::new(&json!({}));
     let life = rig.collecting("c", 4).await;
     rig.server.edit("captures", "team", "c", |capture| {
         capture["metadata"]["finalizers"] = json!([]);
     });
     rig.server.delete("captures", "team", "c");
-    // On another node, so that this agent has no business with it, and of a kind of capture that it does not know.
+    // On another node, so that this agent has no business with it, and of a kind of capture that it
+    // does not know.
     rig.server.put(&json!({
         "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture",
         "metadata": {"name": "c", "namespace": "team", "uid": "another"}, "spec": {"nodeName": "n2"}
@@ -69,7 +72,7 @@ async fn m1_nothing_is_written_over_a_later_capture_of_the_same_name() {
 }
 
 #[tokio::test]
-async fn m5_a_capture_whose_status_is_written_once_a_minute_says_at_once_how_it_ended() {
+async fn a_capture_whose_status_is_written_once_a_minute_says_at_once_how_it_ended() {
     let rig = Rig::new(&json!({}));
     rig.ask("c", 3);
     rig.server.edit("captures", "team", "c", |capture| {

@@ -1,4 +1,5 @@
-//! What follows a window: a stop that never comes back, and a window that its profiler made shorter.
+//! What follows a window: a stop that never comes back, and a window that its profiler made
+//! shorter.
 
 use std::sync::mpsc::sync_channel;
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use super::sample::{ask, rig};
 use super::sample_profiler::Sample;
 
 #[tokio::test]
-async fn n2_a_stop_that_never_comes_back_fails_its_capture_and_gives_the_turn_to_the_next() {
+async fn a_stop_that_never_comes_back_fails_its_capture_and_gives_the_turn_to_the_next() {
     let (release, stuck) = sync_channel::<()>(0);
     let sample = Sample {
         stop_timeout: Some(Duration::from_secs(5)),
@@ -35,7 +36,7 @@ async fn n2_a_stop_that_never_comes_back_fails_its_capture_and_gives_the_turn_to
 }
 
 #[tokio::test]
-async fn item1_a_window_that_its_profiler_made_shorter_ends_then_and_its_capture_says_why() {
+async fn a_window_that_its_profiler_made_shorter_ends_then_and_its_capture_says_why() {
     let sample = Sample {
         shortened: Some(Shortened {
             length: Duration::from_secs(1),
@@ -58,7 +59,7 @@ async fn item1_a_window_that_its_profiler_made_shorter_ends_then_and_its_capture
 }
 
 #[tokio::test]
-async fn item1_a_shortened_window_that_the_next_agent_goes_on_with_is_no_longer_than_it() {
+async fn a_shortened_window_that_the_next_agent_goes_on_with_is_no_longer_than_it() {
     let sample = Sample {
         shortened: Some(Shortened {
             length: Duration::from_secs(3),

@@ -1,4 +1,5 @@
-//! What a capture holds is checked against signs that its profiler had no part in; what was missed gets one second try.
+//! What a capture holds is checked against signs that its profiler had no part in; what was missed
+//! gets one second try.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;

@@ -34,8 +34,8 @@ pub(crate) struct Double {
 /// What it was told, and what it made of it.
 #[derive(Debug, Default)]
 struct Told {
-    /// Names of sessions that are to end. A session of the name takes it out when it sees it, and no
-    /// other one does.
+    /// Names of sessions that are to end. A session of the name takes it out when it sees it, and
+    /// no other one does.
     ends: HashSet<String>,
     /// How long each session recorded.
     recorded: Vec<Duration>,

@@ -33,9 +33,11 @@ fn server(serve: impl Fn(TcpStream) + Send + 'static) -> Service {
     }
 }
 
-/// One that speaks HTTP/2 and answers the first call with this head and this body, so many times; one of one body ends well.
+/// One that speaks HTTP/2 and answers the first call with this head and this body, so many times;
+/// one of one body ends well.
 fn http2(headers: &[(&str, &str)], body: &'static [u8], times: usize) -> impl Fn(TcpStream) + Send + use<> {
-    // Literal fields that no table knows: a length in one byte before each name and value. 8 is `:status: 200`.
+    // Literal fields that no table knows: a length in one byte before each name and value. 8 is
+    // `:status: 200`.
     let mut block = vec![0x88];
     for (name, value) in headers {
         block.push(0);

@@ -10,7 +10,7 @@ use super::program::Program;
 use super::rig::{Rig, wait};
 
 /// A window; it is ended as soon as it has taken enough.
-const LENGTH: Duration = Duration::from_mins(1);
+const WINDOW_DURATION: Duration = Duration::from_mins(1);
 /// Calls of a step: some hundred thousand events a second.
 const CALLS: u32 = 2_000;
 /// Bytes that a window must take, so that the program's own do not count.
@@ -25,7 +25,7 @@ fn memory(pid: i32, line: &str) -> u64 {
 }
 
 #[test]
-fn item1_a_profile_is_put_together_in_no_more_memory_than_is_kept_for_it() {
+fn a_profile_is_put_together_in_no_more_memory_than_is_kept_for_it() {
     let Some(mut program) = Program::start_calling(9712, CALLS) else {
         return;
     };
@@ -36,14 +36,14 @@ fn item1_a_profile_is_put_together_in_no_more_memory_than_is_kept_for_it() {
         python_tracer_level: Some(1),
         ..JaxOptions::default()
     };
-    let mut rig = Rig::new(&services, options, LENGTH);
+    let mut rig = Rig::new(&services, options, WINDOW_DURATION);
     rig.site.limits.capture_bytes = 1 << 30;
     // From now on the peak is counted anew.
     std::fs::write(format!("/proc/{pid}/clear_refs"), "5").unwrap();
     let before = memory(pid, "VmRSS");
     rig.start().unwrap();
     let taken = || memory(pid, "VmRSS").saturating_sub(before);
-    let until = Instant::now() + LENGTH;
+    let until = Instant::now() + WINDOW_DURATION;
     while taken() < ENOUGH {
         assert!(Instant::now() < until, "{} bytes recorded", taken());
         wait(Duration::from_millis(20));

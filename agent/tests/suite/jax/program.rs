@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::rig::{may_enter, wait};
 
 /// Longest start of a program on a busy machine.
-const START: Duration = Duration::from_mins(2);
+const START_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The program; ended when dropped, with all its processes.
 pub(crate) struct Program {
@@ -23,7 +23,8 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Starts processes with a service each, at ports from `first_port` on. None where there is no JAX here.
+    /// Starts processes with a service each, at ports from `first_port` on. None where there is no
+    /// JAX here.
     pub(crate) fn start(first_port: u16, processes: u16) -> Option<Self> {
         Self::start_with(first_port, processes, tempfile::tempdir().unwrap(), &[])
     }
@@ -69,7 +70,7 @@ impl Program {
         let ports = first_port..first_port + processes;
         let begun = Instant::now();
         while ports.clone().any(|port| program.steps(port).len() < 10) {
-            assert!(begun.elapsed() < START, "the program does not start");
+            assert!(begun.elapsed() < START_TIMEOUT, "the program does not start");
             wait(Duration::from_millis(100));
         }
         Some(program)
@@ -132,7 +133,8 @@ impl Drop for Program {
     }
 }
 
-/// A Python with JAX; none, with the reason on a line, where there is none or nobody may enter namespaces.
+/// A Python with JAX; none, with the reason on a line, where there is none or nobody may enter
+/// namespaces.
 fn python() -> Option<OsString> {
     if !may_enter() {
         return None;

@@ -10,7 +10,7 @@ use super::program::Program;
 use super::rig::{Rig, wait};
 
 /// A window.
-const LENGTH: Duration = Duration::from_secs(2);
+const WINDOW_DURATION: Duration = Duration::from_secs(2);
 
 fn events(capture: &Capture) -> usize {
     capture.events.values().map(Events::len).sum()
@@ -42,10 +42,10 @@ fn a_program_is_recorded_twice_as_it_runs_and_keeps_its_process_and_its_pace() {
     };
     let processes = program.processes();
     let services = program.services();
-    wait(LENGTH);
+    wait(WINDOW_DURATION);
     let before = program.steps(9012);
     for capture in ["first", "second"] {
-        let rig = Rig::new(&services, JaxOptions::default(), LENGTH);
+        let rig = Rig::new(&services, JaxOptions::default(), WINDOW_DURATION);
         let known = program.steps(9012).len();
         let recorded = rig.record();
         let steps = program.steps(9012);
@@ -75,7 +75,7 @@ fn a_capture_that_is_ended_early_keeps_what_it_recorded() {
     };
     let rig = Rig::new(&program.services(), JaxOptions::default(), Duration::from_mins(5));
     rig.start().unwrap();
-    wait(LENGTH);
+    wait(WINDOW_DURATION);
     let begun = Instant::now();
     let recorded = rig.taken();
     assert!(events(&recorded) > 100, "{} events", events(&recorded));
@@ -96,7 +96,7 @@ fn a_capture_that_is_discarded_leaves_nothing_and_the_next_one_finds_the_service
     rig.discard();
     assert_eq!(rig.stop().unwrap_err().reason, CaptureReason::CollectionFailed);
     wait(Duration::from_secs(1));
-    let next = Rig::new(&services, JaxOptions::default(), LENGTH);
+    let next = Rig::new(&services, JaxOptions::default(), WINDOW_DURATION);
     assert!(events(&next.record()) > 100);
     assert!(program.is_alive());
 }
@@ -129,7 +129,7 @@ fn each_of_eight_processes_is_found_and_recorded_at_its_port() {
             python_tracer_level: Some(1),
             ..JaxOptions::default()
         };
-        let recorded = Rig::new(&services, options, LENGTH).record();
+        let recorded = Rig::new(&services, options, WINDOW_DURATION).record();
         assert!(events(&recorded) > 100, "{port}: {} events", events(&recorded));
     }
     assert!(program.is_alive());
@@ -144,9 +144,9 @@ fn what_the_compiler_wrote_is_taken_with_the_capture_where_it_is_asked_for() {
         dumps: Some(true),
         ..JaxOptions::default()
     };
-    let rig = Rig::with_variables(&program.services(), options, LENGTH, &variables);
+    let rig = Rig::with_variables(&program.services(), options, WINDOW_DURATION, &variables);
     rig.start().unwrap();
-    wait(LENGTH);
+    wait(WINDOW_DURATION);
     let raw = rig.stop().unwrap();
     assert_eq!(rig.files(), ["jax-dumps.tar", "profile.xplane.pb"]);
     let mut archive = tar::Archive::new(std::fs::File::open(raw.path("jax-dumps.tar")).unwrap());
@@ -181,7 +181,7 @@ fn what_the_compiler_wrote_is_taken_with_the_capture_where_it_is_asked_for() {
             dumps: Some(false),
             ..JaxOptions::default()
         },
-        LENGTH,
+        WINDOW_DURATION,
     );
     without.record();
 }

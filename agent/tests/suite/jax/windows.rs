@@ -8,7 +8,7 @@ use super::double::{Double, PROFILE};
 use super::rig::{Rig, may_enter, wait};
 
 /// A window.
-const LENGTH: Duration = Duration::from_secs(2);
+const WINDOW_DURATION: Duration = Duration::from_secs(2);
 
 #[test]
 fn a_second_window_is_whole_though_the_service_heard_of_the_end_of_the_first_when_that_was_over() {
@@ -19,9 +19,9 @@ fn a_second_window_is_whole_though_the_service_heard_of_the_end_of_the_first_whe
     let double = Double::collecting_for(Duration::from_secs(1));
     let service = double.serve();
     for _ in 0..2 {
-        let rig = Rig::new(&[service], JaxOptions::default(), LENGTH);
+        let rig = Rig::new(&[service], JaxOptions::default(), WINDOW_DURATION);
         rig.start().unwrap();
-        wait(LENGTH);
+        wait(WINDOW_DURATION);
         let raw = rig.stop().unwrap();
         assert_eq!(
             std::fs::read(raw.path("profile.xplane.pb")).unwrap(),
@@ -31,7 +31,7 @@ fn a_second_window_is_whole_though_the_service_heard_of_the_end_of_the_first_whe
     let recorded = double.recorded();
     assert_eq!(recorded.len(), 2);
     // One that begins late is ended in time.
-    let is_whole = |recorded: &Duration| *recorded > LENGTH / 2;
+    let is_whole = |recorded: &Duration| *recorded > WINDOW_DURATION / 2;
     assert!(recorded.iter().all(is_whole), "recorded for {recorded:?}");
 }
 

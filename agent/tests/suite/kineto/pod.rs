@@ -1,4 +1,5 @@
-//! PyTorch in namespaces of its own, as a pod has them, and the double that shows it as a container.
+//! PyTorch in namespaces of its own, as a pod has them, and the double that shows it as a
+//! container.
 
 use std::io::{BufRead as _, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use flopwatch_pipeline::failure::Failure;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 
-const LONG: Duration = Duration::from_mins(3);
+const RUN_TIMEOUT: Duration = Duration::from_mins(3);
 /// Begin of the lines in which the program tells how its steps went.
 const STEPS: &str = "longest";
 
@@ -48,7 +49,8 @@ impl Pod {
             .arg(program)
             .args([&processes.to_string(), work])
             .env("KINETO_USE_DAEMON", "1")
-            // Eight programs whose libraries start a thread for each core keep a machine of many cores busy with starting them.
+            // Eight programs whose libraries start a thread for each core keep a machine of many
+            // cores busy with starting them.
             .envs(["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"].map(|name| (name, "1")))
             .env("TMPDIR", temporary.path())
             .stdout(Stdio::piped())
@@ -58,7 +60,7 @@ impl Pod {
         let lines: Arc<Mutex<Vec<String>>> = Arc::default();
         collect(unshare.stdout.take().unwrap(), &lines);
         collect(unshare.stderr.take().unwrap(), &lines);
-        let until = Instant::now() + LONG;
+        let until = Instant::now() + RUN_TIMEOUT;
         while count(&lines, "ready") < processes {
             assert!(
                 Instant::now() < until,
@@ -107,17 +109,18 @@ impl Pod {
     /// Waits until it or its library says a line with that in it, from now on.
     pub(crate) fn says(&self, words: &str) {
         self.lines.lock().unwrap().clear();
-        let until = Instant::now() + LONG;
+        let until = Instant::now() + RUN_TIMEOUT;
         while !self.lines.lock().unwrap().iter().any(|line| line.contains(words)) {
             assert!(Instant::now() < until, "it never said {words}");
             std::thread::sleep(Duration::from_millis(10));
         }
     }
 
-    /// Waits until it told the length of its longest step so many times more; it does once a second.
+    /// Waits until it told the length of its longest step so many times more; it does once a
+    /// second.
     pub(crate) fn tells_steps(&self, times: usize) {
         let told = count(&self.lines, STEPS) + times;
-        let until = Instant::now() + LONG;
+        let until = Instant::now() + RUN_TIMEOUT;
         while count(&self.lines, STEPS) < told {
             assert!(Instant::now() < until, "it takes no steps");
             std::thread::sleep(Duration::from_millis(10));
@@ -135,7 +138,7 @@ impl Pod {
     pub(crate) fn end(&mut self) {
         self.unshare.kill().ok();
         self.unshare.wait().ok();
-        let until = Instant::now() + LONG;
+        let until = Instant::now() + RUN_TIMEOUT;
         while Procfs::default().is_alive(self.process) {
             assert!(Instant::now() < until, "the program is still there");
             std::thread::sleep(Duration::from_millis(10));
@@ -178,7 +181,8 @@ fn collect(from: impl Read + Send + 'static, lines: &Arc<Mutex<Vec<String>>>) {
     });
 }
 
-/// What a process and those that it started do: state, threads, where the kernel has them wait, and the processor time that they took, in ms.
+/// What a process and those that it started do: state, threads, where the kernel has them wait, and
+/// the processor time that they took, in ms.
 fn states(process: u32) -> String {
     let read = |file: &str| std::fs::read_to_string(format!("/proc/{process}/{file}")).unwrap_or_default();
     let stat = read("stat");

@@ -2,14 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use flopwatch_model::{Category, Column, ColumnId, Events, Needs, Selection, Timeline, Track, index};
+use flopwatch_model::{Category, Column, ColumnId, Events, Needs, RowId, Timeline, Track, index};
 
 use super::{CollectiveOperation, element_bytes};
-use crate::holder::{Question, innermost, row_on};
+use crate::holder::{HolderQuery, innermost, row_on};
 use crate::interval::Interval;
 use crate::kernel_class::WorkClass;
 
-/// The columns that collectives are found by, and others beside them, for analyses that look at both.
+/// The columns that collectives are found by, and others beside them, for analyses that look at
+/// both.
 #[macro_export]
 macro_rules! collective_columns_and {
     ($($other:expr),* $(,)?) => {
@@ -34,17 +35,18 @@ macro_rules! collective_columns_and {
 pub struct Collective {
     /// When it ran, the wait for other ranks included.
     pub time: Interval,
-    /// Its place among the kernels.
+    /// Index of the event among the kernels.
     pub at: u32,
-    /// Its row: a stream of a process.
-    pub row: u32,
+    /// Row of the timeline: a stream of a process.
+    pub row: RowId,
     /// What the ranks do.
     pub operation: CollectiveOperation,
-    /// The message's bytes; see [`CollectiveOperation::message_bytes`]. `None` where the source does not say it.
+    /// The message's bytes; see [`CollectiveOperation::message_bytes`]. `None` where the source
+    /// does not say it.
     pub message_bytes: Option<u64>,
     /// Ranks that take part; `None` where the source does not say it.
     pub ranks: Option<u32>,
-    /// Its group: a place in [`Collectives::groups`].
+    /// Group of the collective: an index into [`Collectives::groups`].
     pub group: usize,
 }
 
@@ -67,13 +69,13 @@ pub struct Collectives {
 }
 
 /// What a column of texts says, as places in it.
-struct Said<'a> {
+struct CollectiveColumns<'a> {
     operations: Option<(&'a Column, Vec<CollectiveOperation>)>,
     element_bytes: Option<(&'a Column, Vec<Option<u64>>)>,
     events: &'a Events,
 }
 
-impl<'a> Said<'a> {
+impl<'a> CollectiveColumns<'a> {
     fn of(events: &'a Events) -> Self {
         let texts = |id: ColumnId| events.columns.iter().find(|column| column.id == id);
         let operations = texts(ColumnId::Collective).map(|column| {
@@ -93,7 +95,7 @@ impl<'a> Said<'a> {
 
     fn operation(&self, at: usize) -> Option<CollectiveOperation> {
         let (column, operations) = self.operations.as_ref()?;
-        operations.get(place(column, at)?).copied()
+        operations.get(text_number(column, at)?).copied()
     }
 
     fn number(&self, id: ColumnId, at: usize) -> Option<u64> {
@@ -102,7 +104,7 @@ impl<'a> Said<'a> {
 
     fn bytes(&self, id: ColumnId, at: usize) -> Option<u64> {
         let (column, sizes) = self.element_bytes.as_ref()?;
-        let size = sizes.get(place(column, at)?).copied().flatten()?;
+        let size = sizes.get(text_number(column, at)?).copied().flatten()?;
         self.number(id, at)?.checked_mul(size)
     }
 
@@ -117,31 +119,29 @@ impl<'a> Said<'a> {
 }
 
 /// Where an event's text is in its column; `None` where it says nothing.
-fn place(column: &Column, at: usize) -> Option<usize> {
-    let place = usize::try_from(column.values.get(at)?).ok()?;
-    (place > 0).then_some(place)
+fn text_number(column: &Column, at: usize) -> Option<usize> {
+    let number = usize::try_from(column.values.get(at)?).ok()?;
+    (number > 0).then_some(number)
 }
 
 impl Collectives {
     /// What an analysis reads to find them all.
-    pub const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[
-            Category::CudaKernel,
-            Category::CudaGraph,
-            Category::CudaApi,
-            Category::NvtxRange,
-            Category::CpuOp,
-            Category::Annotation,
-        ]),
-        columns: Selection::Only(collective_columns_and![]),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    pub const NEEDS: Needs = Needs::of(&[
+        Category::CudaKernel,
+        Category::CudaGraph,
+        Category::CudaApi,
+        Category::NvtxRange,
+        Category::CpuOp,
+        Category::Annotation,
+    ])
+    .columns(collective_columns_and![])
+    .names()
+    .rows();
 
-    /// Those of `timeline`: its kernels that communicate. What a kernel does not say of itself is taken from the operator with its
-    /// `External id` (PyTorch's `record_param_comms`), then from its name, and of
-    /// NCCL's kernel for sends and receives from the range `nccl:...` around its launch.
+    /// Those of `timeline`: its kernels that communicate. What a kernel does not say of itself is
+    /// taken from the operator with its `External id` (PyTorch's `record_param_comms`), then from
+    /// its name, and of NCCL's kernel for sends and receives from the range `nccl:...` around its
+    /// launch.
     pub fn of(timeline: &Timeline) -> Self {
         let Some(kernels) = timeline.capture.events.get(&Category::CudaKernel) else {
             return Self::default();
@@ -156,43 +156,47 @@ impl Collectives {
             .collect();
         let found: Vec<(u32, CollectiveOperation)> = (0_u32..)
             .zip(&kernels.name)
-            .filter_map(|(at, name)| Some((at, by_name.get(index(*name)).copied().flatten()?)))
+            .filter_map(|(at, name)| Some((at, by_name.get(name.index()).copied().flatten()?)))
             .collect();
-        let operators = timeline.capture.events.get(&Category::CpuOp).map(Said::of);
+        let operators = timeline.capture.events.get(&Category::CpuOp).map(CollectiveColumns::of);
         let by_id = operators.as_ref().map(operators_by_id).unwrap_or_default();
         let in_ranges = ranges_around(timeline, kernels, &found);
-        let said = Said::of(kernels);
+        let columns = CollectiveColumns::of(kernels);
         let ids = kernels.column(ColumnId::ExternalId);
         let mut groups: BTreeMap<Group, usize> = BTreeMap::new();
         groups.insert(Group::default(), 0);
         let mut all = Vec::with_capacity(found.len());
         for ((at, by_name), in_range) in found.into_iter().zip(in_ranges) {
-            let place = index(at);
-            let id = ids.and_then(|ids| ids.get(place)).filter(|id| *id > 0);
+            let position = index(at);
+            let Some(row) = kernels.row.get(position).copied() else {
+                continue;
+            };
+            let id = ids.and_then(|ids| ids.get(position)).filter(|id| *id > 0);
             let operator = id.and_then(|id| by_id.get(&id).copied()).zip(operators.as_ref());
-            let of_operator = |read: &dyn Fn(&Said<'_>, usize) -> Option<u64>| {
+            let of_operator = |read: &dyn Fn(&CollectiveColumns<'_>, usize) -> Option<u64>| {
                 operator.and_then(|(at, operators)| read(operators, index(at)))
             };
-            let number =
-                |read: &dyn Fn(&Said<'_>, usize) -> Option<u64>| read(&said, place).or_else(|| of_operator(read));
-            let operation = said
-                .operation(place)
+            let number = |read: &dyn Fn(&CollectiveColumns<'_>, usize) -> Option<u64>| {
+                read(&columns, position).or_else(|| of_operator(read))
+            };
+            let operation = columns
+                .operation(position)
                 .or_else(|| operator.and_then(|(at, operators)| operators.operation(index(at))))
                 .or_else(|| in_range.filter(|_| is_vague(by_name)))
                 .unwrap_or(by_name);
-            let group = said
-                .group(place)
+            let group = columns
+                .group(position)
                 .or_else(|| operator.and_then(|(at, operators)| operators.group(index(at))));
             let next = groups.len();
-            let ranks = number(&|said, at| said.number(ColumnId::GroupSize, at));
+            let ranks = number(&|columns, at| columns.number(ColumnId::GroupSize, at));
             all.push(Collective {
-                time: Interval::of(kernels, place),
+                time: Interval::of(kernels, position),
                 at,
-                row: kernels.row.get(place).copied().unwrap_or(0),
+                row,
                 operation,
                 message_bytes: operation.message_bytes(
-                    number(&|said, at| said.bytes(ColumnId::InElements, at)),
-                    number(&|said, at| said.bytes(ColumnId::OutElements, at)),
+                    number(&|columns, at| columns.bytes(ColumnId::InElements, at)),
+                    number(&|columns, at| columns.bytes(ColumnId::OutElements, at)),
                 ),
                 ranks: ranks.and_then(|ranks| u32::try_from(ranks).ok()),
                 group: group.map_or(0, |group| *groups.entry(group).or_insert(next)),
@@ -208,7 +212,7 @@ impl Collectives {
 }
 
 /// The operators that describe a collective, by their `External id`.
-fn operators_by_id(operators: &Said<'_>) -> HashMap<u64, u32> {
+fn operators_by_id(operators: &CollectiveColumns<'_>) -> HashMap<u64, u32> {
     let Some((ids, (column, _))) = operators
         .events
         .column(ColumnId::ExternalId)
@@ -217,7 +221,7 @@ fn operators_by_id(operators: &Said<'_>) -> HashMap<u64, u32> {
         return HashMap::new();
     };
     let all = 0..u32::try_from(operators.events.len()).unwrap_or(u32::MAX);
-    let described = all.filter(|at| place(column, index(*at)).is_some());
+    let described = all.filter(|at| text_number(column, index(*at)).is_some());
     described
         .filter_map(|at| Some((ids.get(index(at)).filter(|id| *id > 0)?, at)))
         .collect()
@@ -250,22 +254,22 @@ fn ranges_around(
             continue;
         };
         let of_name: Vec<Option<CollectiveOperation>> = ranges.names.iter().map(|name| named(name)).collect();
-        let says = |at: usize| of_name.get(index(*ranges.name.get(at)?)).copied().flatten();
+        let says = |at: usize| of_name.get(ranges.name.get(at)?.index()).copied().flatten();
         let rows = row_on(timeline, track);
-        let mut asked: Vec<(usize, Question)> = (0..)
+        let mut asked: Vec<(usize, HolderQuery)> = (0..)
             .zip(found)
-            .filter_map(|(place, (at, _))| {
+            .filter_map(|(position, (at, _))| {
                 let call = launch(*at)?;
-                let row = rows.get(index(*calls.row.get(call)?)).copied().flatten()?;
+                let row = rows.get(calls.row.get(call)?.index()).copied().flatten()?;
                 let time = Interval::of(calls, call);
-                Some((place, Question { time, row }))
+                Some((position, HolderQuery { time, row }))
             })
             .collect();
-        asked.sort_by_key(|(_, question)| question.time.start);
-        let questions: Vec<Question> = asked.iter().map(|(_, question)| *question).collect();
-        let around = innermost(ranges, |at| says(at).is_some(), &questions);
-        for ((place, _), range) in asked.into_iter().zip(around) {
-            if let Some((slot, operation)) = operations.get_mut(place).zip(says(index(range))) {
+        asked.sort_by_key(|(_, query)| query.time.start);
+        let queries: Vec<HolderQuery> = asked.iter().map(|(_, query)| *query).collect();
+        let around = innermost(ranges, |at| says(at).is_some(), &queries);
+        for ((position, _), range) in asked.into_iter().zip(around) {
+            if let Some((slot, operation)) = operations.get_mut(position).zip(says(index(range))) {
                 *slot = Some(operation);
             }
         }
@@ -273,12 +277,14 @@ fn ranges_around(
     operations
 }
 
-/// Whether a kernel of that name may be part of several collectives: NCCL makes all-to-all of sends and receives.
+/// Whether a kernel of that name may be part of several collectives: NCCL makes all-to-all of sends
+/// and receives.
 const fn is_vague(by_name: CollectiveOperation) -> bool {
     matches!(by_name, CollectiveOperation::SendReceive | CollectiveOperation::Other)
 }
 
-/// The collective that a range's name tells: PyTorch's `nccl:all_reduce`, NCCL's `ncclAllReduce` (behind its domain `NCCL`).
+/// The collective that a range's name tells: PyTorch's `nccl:all_reduce`, NCCL's `ncclAllReduce`
+/// (behind its domain `NCCL`).
 fn named(name: &str) -> Option<CollectiveOperation> {
     let bare = name.strip_prefix("NCCL:").unwrap_or(name).trim_start();
     let operation = CollectiveOperation::of(bare.strip_prefix("nccl")?);
@@ -330,9 +336,9 @@ mod tests {
         let of_operator = trace.kernel(stream, "ncclDevKernel_Generic(x)", 40, 60);
         trace.number(of_operator, ColumnId::ExternalId, 77);
         let found = Collectives::of(&trace.build());
-        let said: Vec<_> = found.all.iter().map(|one| (one.operation, one.message_bytes)).collect();
+        let columns: Vec<_> = found.all.iter().map(|one| (one.operation, one.message_bytes)).collect();
         assert_eq!(
-            said,
+            columns,
             [
                 (CollectiveOperation::AllToAll, None),
                 (CollectiveOperation::AllReduce, Some(24))

@@ -1,34 +1,38 @@
-//! Where the program left a compiled graph, and why.
+//! Graph breaks of `torch.compile`: where the program left a compiled graph, and why.
 //!
-//! A function that cannot be compiled as one graph is compiled as several: the compiled code runs the first graph, then what cannot be compiled, and calls a function
-//! for the rest (`torch_dynamo_resume_in_NAME_at_LINE`), which is compiled code again. Its run lies inside the first one's. So every run inside another one
-//! stands for a graph break, and what ran on the thread between the graph's end and the inner run is what broke it.
+//! A function that cannot be compiled as one graph is compiled as several: the compiled code runs
+//! the first graph, then what cannot be compiled, and calls a function for the rest
+//! (`torch_dynamo_resume_in_NAME_at_LINE`), which is compiled code again. Its run lies inside the
+//! first one's. So every run inside another one stands for a graph break, and what ran on the
+//! thread between the graph's end and the inner run is what broke it.
 //!
-//! A function that breaks in a loop or a `with` is given up: it runs uncompiled, and what it calls is compiled, so that its graphs run side by side.
-//! So do functions that are compiled apart. The entry to compiled code tells them apart, a function of Python of `torch.compile`: what was given up has one
-//! for all, and what was compiled apart has one each.
+//! A function that breaks in a loop or a `with` is given up: it runs uncompiled, and what it calls
+//! is compiled, so that its graphs run side by side. So do functions that are compiled apart. The
+//! entry to compiled code tells them apart, a function of Python of `torch.compile`: what was given
+//! up has one for all, and what was compiled apart has one each.
 
 use std::collections::BTreeMap;
 
 use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
-use flopwatch_report::page::Place;
+use flopwatch_report::page::TimelineLocation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{CompileId, Compiled, Function, Mark, Marked, Run, enclosing};
+use super::{CompileActivity, CompileId, Function, Mark, MarkKind, Run, enclosing};
 use crate::enclosing::Threads;
 use crate::interval::Interval;
 
-/// Most runs of one break that are looked at for its reason.
-const MOST_RUNS: u64 = 16;
-/// Most events of a category that are looked at between a graph and the next.
-const MOST_EVENTS: usize = 4096;
-/// Most marks before a run that are looked at for the end of the graph.
-const MOST_MARKS: usize = 256;
-/// What Python calls the rest of a function behind a break.
+/// Maximum number of runs of one graph break that are searched for its reason.
+const MAX_RUNS: u64 = 16;
+/// Maximum number of events of a category that are searched between two graphs.
+const MAX_EVENTS: usize = 4096;
+/// Maximum number of marks before a run that are searched for the end of the graph.
+const MAX_MARKS: usize = 256;
+/// Prefix of the name that Python has for the rest of a function after a graph break.
 const RESUME: &str = "torch_dynamo_resume_in_";
 
-/// Breaks by the function that was left and the one that goes on, and whether the function around both was given up.
+/// Graph breaks by the function whose graph ended, the function that goes on, and whether the
+/// function around both was given up.
 type Breaks = BTreeMap<(Option<Function>, Option<Function>, bool), GraphBreak>;
 
 /// Why a graph ended.
@@ -43,16 +47,16 @@ pub enum BreakReason {
     DataDependentShape,
     /// Something is printed or logged.
     Output,
-    /// Another call of Python that is not compiled.
+    /// A call of a Python function, other than those above, that cannot be compiled.
     PythonCall,
-    /// An operator that is not compiled.
+    /// An operator that cannot be compiled.
     Operator,
-    /// The capture does not say.
+    /// The capture does not show the reason.
     Unknown,
 }
 
 impl BreakReason {
-    /// In words.
+    /// The reason in a few words, for people.
     pub const fn label(self) -> &'static str {
         match self {
             Self::DataDependentBranch => "a branch depends on the values of a tensor",
@@ -65,7 +69,7 @@ impl BreakReason {
         }
     }
 
-    /// What a user can change so that the graph goes on.
+    /// What a user can change so that the graph does not end here, as a sentence.
     pub const fn suggestion(self) -> &'static str {
         match self {
             Self::DataDependentBranch => {
@@ -92,7 +96,7 @@ impl BreakReason {
         }
     }
 
-    /// Of an operator that ran between graphs.
+    /// The reason that an operator between two graphs stands for.
     fn of_operator(name: &str) -> Self {
         match name {
             "aten::is_nonzero" | "aten::equal" | "aten::allclose" => Self::DataDependentBranch,
@@ -104,7 +108,7 @@ impl BreakReason {
         }
     }
 
-    /// Of a function of Python that ran between graphs.
+    /// The reason that a Python function between two graphs stands for.
     fn of_function(name: &str) -> Self {
         let is = |words: &[&str]| words.iter().any(|word| name.contains(word));
         if is(&[
@@ -131,33 +135,37 @@ impl GraphBreak {
     }
 }
 
-/// Where one compiled graph ends and another begins.
+/// A graph break: where one compiled graph ends and the next begins.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GraphBreak {
     /// The code whose graph ended, as it was compiled first in the capture.
     pub broken: Option<CompileId>,
-    /// The code that goes on.
+    /// The compiled code that the program goes on with after the break.
     pub resumed: Option<CompileId>,
-    /// What ended the graph.
+    /// Why the graph ended.
     pub reason: BreakReason,
     /// What ran between the graphs, e.g. `aten::item`; empty where nothing was recorded.
     pub seen: String,
-    /// Where it goes on, e.g. `train.py(10): forward`; of a function that was given up that function. Null without Python stacks.
+    /// Source line on which the program goes on after the break, e.g. `train.py(10): forward`; of a
+    /// function that was given up, that function. Null without Python stacks.
     pub location: Option<String>,
-    /// Whether the function was given up: it runs uncompiled, and its graphs are those of functions that it calls. Only Python stacks tell.
+    /// Whether the function was given up: it runs uncompiled, and its graphs are those of functions
+    /// that it calls. Only Python stacks tell.
     pub is_given_up: bool,
-    /// What to do.
+    /// What a user can change so that the graph does not end here, as a sentence.
     pub suggestion: String,
-    /// How often the program went through it in the capture.
+    /// How often the program went through the break in the capture.
     pub runs: u64,
-    /// Time in ns between the graphs over these runs, without compilation.
+    /// Sum in ns of the time between the two graphs over all `runs`, without compilation.
     pub between_ns: u64,
-    /// The first of them: from the end of the graph to the start of the next.
-    pub place: Place,
+    /// The first of the `runs` in the timeline: from the end of the graph to the start of the next.
+    pub place: TimelineLocation,
 }
 
-impl Compiled {
-    /// The breaks, the most time between graphs first. Functions count once, however often they were compiled again.
+impl CompileActivity {
+    /// The graph breaks of the capture, the longest `between_ns` first. A break is listed once,
+    /// however often its functions were compiled again. `input` is the capture's index for
+    /// [`GraphBreak::place`].
     pub fn graph_breaks(&self, timeline: &Timeline, threads: &Threads, input: u32) -> Vec<GraphBreak> {
         let mut found: Breaks = BTreeMap::new();
         for run in self.runs() {
@@ -166,7 +174,7 @@ impl Compiled {
             };
             let (between, knows_graph) = self.between(outer, run);
             let known = self.count(&mut found, (outer, run), between, input, false);
-            if known.runs <= MOST_RUNS {
+            if known.runs <= MAX_RUNS {
                 if known.reason == BreakReason::Unknown {
                     let body = || body(timeline, threads, outer);
                     known.explain(self.reason(timeline, threads, (body, run), (between, knows_graph)));
@@ -176,10 +184,10 @@ impl Compiled {
                 }
             }
         }
-        for (entry, before, run) in self.beside(timeline, threads) {
+        for (entry, before, run) in self.adjacent_runs(timeline, threads) {
             let between = Interval::new(before.mark.time.end, run.mark.time.start);
             let known = self.count(&mut found, (before, run), between, input, true);
-            if known.runs <= MOST_RUNS {
+            if known.runs <= MAX_RUNS {
                 let around = || function_around(timeline, threads, entry, (before, run));
                 if known.reason == BreakReason::Unknown {
                     let body = || around().map(|(id, _)| id);
@@ -198,7 +206,7 @@ impl Compiled {
         breaks
     }
 
-    /// Counts one more run of a break.
+    /// Adds one run to a graph break.
     fn count<'a>(
         &self,
         found: &'a mut Breaks,
@@ -220,12 +228,7 @@ impl Compiled {
                 suggestion: String::new(),
                 runs: 0,
                 between_ns: 0,
-                place: Place {
-                    input,
-                    start_ns: between.start,
-                    end_ns: between.end,
-                    row: Some(resumed.mark.row),
-                },
+                place: TimelineLocation::new(between.start, between.end, Some(resumed.mark.row)).of_input(input),
             });
         known.runs += 1;
         known.between_ns += between.len() - self.compile_ns_within(resumed.mark.thread, between);
@@ -233,7 +236,7 @@ impl Compiled {
     }
 
     /// Outermost runs one after the other in one entry to compiled code, with the entry.
-    fn beside(&self, timeline: &Timeline, threads: &Threads) -> Vec<(Interval, &Run, &Run)> {
+    fn adjacent_runs(&self, timeline: &Timeline, threads: &Threads) -> Vec<(Interval, &Run, &Run)> {
         let mut entries = entries(timeline, threads);
         if entries.is_empty() {
             return Vec::new();
@@ -259,23 +262,28 @@ impl Compiled {
         pairs
     }
 
-    /// From the end of what `outer` ran compiled before `run`, up to `run`, and whether the capture says where that ended: operators of a graph that no
-    /// backend compiled look like those behind it.
+    /// From the end of what `outer` ran compiled before `run`, up to `run`, and whether the capture
+    /// says where that ended: operators of a graph that no backend compiled look like those behind
+    /// it.
     fn between(&self, outer: &Run, run: &Run) -> (Interval, bool) {
         let before = Interval::new(outer.mark.time.start, run.mark.time.start);
-        let marks = self.within(outer.mark.thread, before).iter().rev().take(MOST_MARKS);
+        let marks = self.within(outer.mark.thread, before).iter().rev().take(MAX_MARKS);
         let compiled = marks.filter(|mark| {
             mark.time.end <= run.mark.time.start
                 && matches!(
                     mark.marked,
-                    Marked::Function | Marked::Graph | Marked::PythonGraph | Marked::Prologue | Marked::Region(_)
+                    MarkKind::Function
+                        | MarkKind::Graph
+                        | MarkKind::PythonGraph
+                        | MarkKind::Prologue
+                        | MarkKind::Region(_)
                 )
                 && (mark.category, mark.at) != (outer.mark.category, outer.mark.at)
         });
         let (mut end, mut knows_graph) = (outer.mark.time.start, false);
         for mark in compiled {
             end = end.max(mark.time.end);
-            knows_graph |= mark.marked != Marked::Prologue;
+            knows_graph |= mark.marked != MarkKind::Prologue;
         }
         (Interval::new(end, run.mark.time.start), knows_graph)
     }
@@ -290,7 +298,12 @@ impl Compiled {
     ) -> Option<(BreakReason, String)> {
         // Before the search for the next code, and before that is compiled.
         let own = self.within(run.mark.thread, between).iter();
-        let own = own.filter(|mark| matches!(mark.marked, Marked::CacheLookup | Marked::Phase | Marked::Compiler));
+        let own = own.filter(|mark| {
+            matches!(
+                mark.marked,
+                MarkKind::CacheLookup | MarkKind::Phase | MarkKind::Compiler
+            )
+        });
         let until = own.map(|mark| mark.time.start).min().unwrap_or(between.end);
         let eager = Interval::new(between.start, until);
         let operators = timeline.capture.events.get(&Category::CpuOp);
@@ -298,7 +311,7 @@ impl Compiled {
             let mut on_thread = beginning_in(events, eager, (threads, run.mark.thread));
             let wanted = on_thread.find(|at| {
                 let name = events.name_of(*at);
-                Marked::of(name).is_none() && (knows_graph || BreakReason::of_operator(name) != BreakReason::Operator)
+                MarkKind::of(name).is_none() && (knows_graph || BreakReason::of_operator(name) != BreakReason::Operator)
             })?;
             let name = events.name_of(wanted);
             Some((BreakReason::of_operator(name), name.to_owned()))
@@ -329,7 +342,8 @@ fn location(timeline: &Timeline, threads: &Threads, run: &Run) -> Option<String>
     Some(format!("{file}: {function}"))
 }
 
-/// Entries to compiled code: calls of what `torch.compile` made of a function. Until `PyTorch` 2.5 they had the name that `torch.compiler.disable` still has.
+/// Entries to compiled code: calls of what `torch.compile` made of a function. Until `PyTorch` 2.5
+/// they had the name that `torch.compiler.disable` still has.
 fn entries(timeline: &Timeline, threads: &Threads) -> Vec<Mark> {
     let Some(functions) = timeline.capture.events.get(&Category::PythonFunction) else {
         return Vec::new();
@@ -341,11 +355,11 @@ fn entries(timeline: &Timeline, threads: &Threads) -> Vec<Mark> {
     let known: Vec<bool> = functions.names.iter().map(is_entry).collect();
     let mut entries = Vec::new();
     for (at, (name, row)) in (0_u32..).zip(functions.name.iter().zip(&functions.row)) {
-        if known.get(index(*name)) == Some(&true)
+        if known.get(name.index()) == Some(&true)
             && let Some(thread) = threads.of_row(*row)
         {
             entries.push(Mark {
-                marked: Marked::Compiler,
+                marked: MarkKind::Compiler,
                 time: Interval::of(functions, index(at)),
                 row: *row,
                 thread,
@@ -388,7 +402,7 @@ fn called_by<'a>(timeline: &'a Timeline, of: (&'a Threads, u32), body: u64, time
     Some(functions.name_of(called))
 }
 
-/// Places of the events of a thread that begin in `time`.
+/// Indices of the events of a thread that begin in `time`, at most [`MAX_EVENTS`].
 fn beginning_in<'a>(
     events: &'a Events,
     time: Interval,
@@ -396,8 +410,8 @@ fn beginning_in<'a>(
 ) -> impl Iterator<Item = usize> + 'a {
     let first = events.start_ns.partition_point(|start| *start < time.start);
     let last = events.start_ns.partition_point(|start| *start < time.end);
-    let places = (first..last).take(MOST_EVENTS);
-    places.filter(move |at| {
+    let candidates = (first..last).take(MAX_EVENTS);
+    candidates.filter(move |at| {
         let row = events.row.get(*at);
         row.and_then(|row| threads.of_row(*row)) == Some(thread)
     })

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use flopwatch_model::{Timeline, index};
-use flopwatch_report::page::Place;
+use flopwatch_report::page::TimelineLocation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Compiled, Mark, Marked, TIMED, enclosing};
+use super::{CompileActivity, Mark, MarkKind, TIMED, enclosing};
 use crate::interval::{Interval, Intervals};
 
 /// A phase of the compiler, all its events together.
@@ -17,19 +17,20 @@ pub struct CompilePhase {
     pub name: String,
     /// How often it ran.
     pub calls: u64,
-    /// Time in ns in which it ran, phases inside it counted in: the union per thread, summed over threads.
+    /// Time in ns in which it ran, phases inside it counted in: the union per thread, summed over
+    /// threads.
     pub total_ns: u64,
     /// Time in ns in which it ran and no phase inside it. These add up to the whole compile time.
     pub own_ns: u64,
     /// The longest of its events.
-    pub longest: Place,
+    pub longest: TimelineLocation,
 }
 
-impl Compiled {
+impl CompileActivity {
     /// The phases, the longest own time first.
     pub fn phases(&self, timeline: &Timeline, input: u32) -> Vec<CompilePhase> {
         let marks = self.marks().iter();
-        let marks: Vec<Mark> = marks.filter(|mark| mark.marked == Marked::Phase).copied().collect();
+        let marks: Vec<Mark> = marks.filter(|mark| mark.marked == MarkKind::Phase).copied().collect();
         let outer = enclosing(&marks);
         let mut inside: Vec<Vec<Interval>> = vec![Vec::new(); marks.len()];
         for (mark, outer) in marks.iter().zip(&outer) {
@@ -48,14 +49,14 @@ impl Compiled {
                     calls: 0,
                     total_ns: 0,
                     own_ns: 0,
-                    longest: mark.place(input),
+                    longest: mark.location(input),
                 };
                 (phase, BTreeMap::new())
             });
             phase.calls += 1;
             phase.own_ns += mark.time.len() - Intervals::union_of(inside).clip(mark.time).len_ns();
             if mark.time.len() > phase.longest.end_ns - phase.longest.start_ns {
-                phase.longest = mark.place(input);
+                phase.longest = mark.location(input);
             }
             times.entry(mark.thread).or_default().push(mark.time);
         }

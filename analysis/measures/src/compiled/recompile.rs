@@ -2,42 +2,44 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, ColumnId, Timeline, index};
-use flopwatch_report::page::Place;
+use flopwatch_model::{Category, ColumnId, RowId, Timeline, index};
+use flopwatch_report::page::TimelineLocation;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{CompileId, Compiled, Marked, Run};
+use super::{CompileActivity, CompileId, MarkKind, Run};
 use crate::interval::Interval;
 
 /// Most events that are looked at for the first operator of a run.
-const MOST_EVENTS: usize = 4096;
+const MAX_EVENTS: usize = 4096;
 /// Most differences of inputs that are told.
-const MOST_DIFFERENCES: usize = 4;
+const MAX_DIFFERENCES: usize = 4;
 
 /// Code that was compiled again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Recompile {
     /// Which code.
     pub code: CompileId,
-    /// Time in ns that its compilation took in the capture, backward pass included; null where it was compiled before.
+    /// Time in ns that its compilation took in the capture, backward pass included; null where it
+    /// was compiled before.
     pub compile_ns: Option<u64>,
     /// Runs in the capture.
     pub runs: u64,
     /// The guard that failed. Kineto's captures never say it; `TORCH_LOGS=recompiles` does.
     pub guard: Option<String>,
-    /// What is different from the code compiled just before, as far as the shapes and types of the graph's inputs tell, or of its first operator's where nothing
-    /// was recorded of the graph: this is inferred. Null where shapes were not recorded or one of both did not run.
+    /// What is different from the code compiled just before, as far as the shapes and types of the
+    /// graph's inputs tell, or of its first operator's where nothing was recorded of the graph:
+    /// this is inferred. Null where shapes were not recorded or one of both did not run.
     pub changed: Option<String>,
     /// Where it was compiled, else where it first ran.
-    pub place: Option<Place>,
+    pub place: Option<TimelineLocation>,
 }
 
 /// Time in ns that was spent on code, and the longest piece of it with its row.
-pub(crate) type CompileTime = (u64, Option<(Interval, u32)>);
+pub(crate) type CompileTime = (u64, Option<(Interval, RowId)>);
 
-impl Compiled {
+impl CompileActivity {
     /// Time that was spent on each code. What nothing says the code of is under `None`.
     pub(crate) fn compile_time_by_code(&self) -> BTreeMap<Option<CompileId>, CompileTime> {
         let mut found: BTreeMap<Option<CompileId>, CompileTime> = BTreeMap::new();
@@ -46,21 +48,23 @@ impl Compiled {
             for time in union.as_slice() {
                 let code = self.code_compiled(thread, *time, said_before);
                 said_before = time.end;
-                let row = self.within(thread, *time).first().map_or(0, |mark| mark.row);
                 let (total, longest) = found.entry(code).or_default();
                 *total += time.len();
-                if longest.is_none_or(|(known, _)| time.len() > known.len()) {
-                    *longest = Some((*time, row));
+                if let Some(mark) = self.within(thread, *time).first()
+                    && longest.is_none_or(|(known, _)| time.len() > known.len())
+                {
+                    *longest = Some((*time, mark.row));
                 }
             }
         }
         found
     }
 
-    /// The code that a thread compiled in `time`: the compiler says it just before or in it; else the next run is of it.
+    /// The code that a thread compiled in `time`: the compiler says it just before or in it; else
+    /// the next run is of it.
     fn code_compiled(&self, thread: u32, time: Interval, from: u64) -> Option<CompileId> {
-        let id = |marked: Marked| match marked {
-            Marked::Data(id) => Some(id),
+        let id = |marked: MarkKind| match marked {
+            MarkKind::Data(id) => Some(id),
             _ => None,
         };
         // Said by an event around the phases, just before them; else inside.
@@ -72,8 +76,8 @@ impl Compiled {
             behind
                 .map(|mark| mark.marked)
                 .find_map(|marked| match marked {
-                    Marked::Region(id) => Some(id),
-                    Marked::CacheLookup | Marked::Phase | Marked::Backward => Some(None),
+                    MarkKind::Region(id) => Some(id),
+                    MarkKind::CacheLookup | MarkKind::Phase | MarkKind::Backward => Some(None),
                     _ => None,
                 })
                 .flatten()
@@ -99,15 +103,12 @@ impl Compiled {
         codes.sort_unstable();
         codes.dedup();
         let inputs = |code: CompileId| self.inputs(timeline, first.get(&code)?.0);
-        let told = codes.into_iter().map(|code| {
+        let recompiles = codes.into_iter().map(|code| {
             let compiled = compile_time.get(&Some(code));
             let run = first.get(&code);
-            let compiled_at = compiled.and_then(|(_, longest)| *longest).map(|(time, row)| Place {
-                input,
-                start_ns: time.start,
-                end_ns: time.end,
-                row: Some(row),
-            });
+            let compiled_at = compiled
+                .and_then(|(_, longest)| *longest)
+                .map(|(time, row)| TimelineLocation::new(time.start, time.end, Some(row)).of_input(input));
             let before = CompileId {
                 recompile: code.recompile - 1,
                 ..code
@@ -120,10 +121,10 @@ impl Compiled {
                 changed: inputs(before)
                     .zip(inputs(code))
                     .and_then(|(before, now)| difference(before, now)),
-                place: compiled_at.or_else(|| run.map(|(run, _)| run.mark.place(input))),
+                place: compiled_at.or_else(|| run.map(|(run, _)| run.mark.location(input))),
             }
         });
-        told.collect()
+        recompiles.collect()
     }
 
     /// The inputs of the graph that `run` ran first.
@@ -132,7 +133,7 @@ impl Compiled {
         let function = self
             .within(thread, time)
             .iter()
-            .find(|mark| mark.marked == Marked::Function);
+            .find(|mark| mark.marked == MarkKind::Function);
         let (category, at, of) = if let Some(function) = function {
             (function.category, index(function.at), "input")
         } else {
@@ -143,7 +144,7 @@ impl Compiled {
                 // The thread's operators are on one row with its runs.
                 operators.row.get(*at) == Some(&run.mark.row) && operators.text(ColumnId::InputShapes, *at).is_some()
             };
-            let at = (first..last).take(MOST_EVENTS).find(on_thread)?;
+            let at = (first..last).take(MAX_EVENTS).find(on_thread)?;
             (Category::CpuOp, at, "first operator's input")
         };
         let events = timeline.capture.events.get(&category)?;
@@ -183,8 +184,8 @@ fn difference(before: GraphInputs<'_>, now: GraphInputs<'_>) -> Option<String> {
     };
     let mut changes = differ(&old, &new);
     changes.extend(differ(&old_types, &new_types));
-    let more = changes.len().saturating_sub(MOST_DIFFERENCES);
-    changes.truncate(MOST_DIFFERENCES);
+    let more = changes.len().saturating_sub(MAX_DIFFERENCES);
+    changes.truncate(MAX_DIFFERENCES);
     if more > 0 {
         changes.push(format!("{more} more"));
     }

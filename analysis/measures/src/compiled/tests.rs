@@ -5,12 +5,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn compiled(timeline: &Timeline) -> (Compiled, Threads) {
+fn compiled(timeline: &Timeline) -> (CompileActivity, Threads) {
     let threads = Threads::of(timeline);
-    (Compiled::of(timeline, &threads), threads)
+    (CompileActivity::of(timeline, &threads), threads)
 }
 
-/// Names of PyTorch 2.15 on a thread: a function in three graphs. `print` and `.item()` are between them; only the latter calls an operator.
+/// Names of PyTorch 2.15 on a thread: a function in three graphs. `print` and `.item()` are between
+/// them; only the latter calls an operator.
 fn broken() -> Timeline {
     let mut trace = Trace::new();
     let (ops, python) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Python));
@@ -46,7 +47,7 @@ fn runs_inside_runs_are_breaks_with_what_ran_between() {
     let timeline = broken();
     let (compiled, threads) = compiled(&timeline);
     let breaks = compiled.graph_breaks(&timeline, &threads, 0);
-    let told: Vec<_> = breaks
+    let actual: Vec<_> = breaks
         .iter()
         .map(|one| {
             (
@@ -68,14 +69,14 @@ fn runs_inside_runs_are_breaks_with_what_ran_between() {
         ),
         (BreakReason::ScalarRead, "aten::item", None, 1, 50 - 19),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(actual, expected);
     assert_eq!(compiled.outermost().count(), 1);
     assert_eq!(compiled.cache_lookups(), (3, 30));
     assert_eq!(compiled.mean_run_ns(), None);
 }
 
 /// Two graphs side by side, in one entry to compiled code or in one each.
-fn beside(is_given_up: bool) -> Timeline {
+fn graphs_side_by_side(is_given_up: bool) -> Timeline {
     let mut trace = Trace::new();
     let (ops, python) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Python));
     for (start, end) in [(30, 40), (60, 70)] {
@@ -107,7 +108,7 @@ fn beside(is_given_up: bool) -> Timeline {
 
 #[test]
 fn graphs_side_by_side_are_a_break_in_a_function_that_was_given_up_and_none_where_they_are_compiled_apart() {
-    let timeline = beside(true);
+    let timeline = graphs_side_by_side(true);
     let (compiled, threads) = compiled(&timeline);
     let breaks = compiled.graph_breaks(&timeline, &threads, 0);
     assert_eq!(breaks.len(), 1);
@@ -121,7 +122,7 @@ fn graphs_side_by_side_are_a_break_in_a_function_that_was_given_up_and_none_wher
         (true, Some("net.py(24): loop"))
     );
     assert_eq!((one.runs, one.between_ns), (1, 20));
-    let timeline = beside(false);
+    let timeline = graphs_side_by_side(false);
     let (compiled, threads) = self::compiled(&timeline);
     assert_eq!(compiled.graph_breaks(&timeline, &threads, 0), []);
 }
@@ -129,7 +130,7 @@ fn graphs_side_by_side_are_a_break_in_a_function_that_was_given_up_and_none_wher
 #[test]
 fn what_began_to_compile_and_has_no_guards_was_given_up() {
     let mut trace = Trace::new();
-    let (ops, said) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Annotation));
+    let (ops, annotations) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Annotation));
     for (code, start, parts) in [
         ("6/0", 0, ["entire_frame_compile", "gc"]),
         ("7/0", 100, ["entire_frame_compile", "build_guards"]),
@@ -137,7 +138,7 @@ fn what_began_to_compile_and_has_no_guards_was_given_up() {
         for (part, at) in parts.into_iter().zip([start + 1, start + 5]) {
             trace.event(
                 Category::Annotation,
-                said,
+                annotations,
                 &format!("{part}_data: compile_id={code}"),
                 at,
                 at + 1,
@@ -153,12 +154,12 @@ fn what_began_to_compile_and_has_no_guards_was_given_up() {
     }
     let timeline = trace.build();
     let (compiled, _) = compiled(&timeline);
-    let told: Vec<_> = compiled
+    let actual: Vec<_> = compiled
         .given_up(&timeline, 0)
         .into_iter()
         .map(|one| (one.code.to_string(), one.compile_ns))
         .collect();
-    assert_eq!(told, [("6/0".to_owned(), 38)]);
+    assert_eq!(actual, [("6/0".to_owned(), 38)]);
 }
 
 #[test]
@@ -172,13 +173,13 @@ fn the_compiler_time_is_of_the_code_that_it_says_or_of_the_next_run() {
         ("2/1".to_owned(), Some(19))
     );
     let mut trace = Trace::new();
-    let (ops, said) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Annotation));
+    let (ops, annotations) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Annotation));
     trace.event(Category::CpuOp, ops, "dynamo", 0, 100);
-    trace.event(Category::Annotation, said, "dynamo_data: compile_id=4/2", 1, 2);
+    trace.event(Category::Annotation, annotations, "dynamo_data: compile_id=4/2", 1, 2);
     trace.event(Category::CpuOp, ops, "_compile.compile_inner (dynamo_timed)", 3, 90);
     let timeline = trace.build();
     let threads = Threads::of(&timeline);
-    let time = Compiled::of(&timeline, &threads).compile_time_by_code();
+    let time = CompileActivity::of(&timeline, &threads).compile_time_by_code();
     assert_eq!(time.get(&CompileId::parse("4/2")).map(|(ns, _)| *ns), Some(87));
 }
 
@@ -207,21 +208,21 @@ fn what_changed_is_inferred_from_the_shapes_of_inputs() {
 fn names_are_those_of_versions_2_2_to_2_15() {
     let id = |text| CompileId::parse(text);
     for (name, marked) in [
-        ("Torch-Compiled Region", Some(Marked::Region(None))),
-        ("Torch-Compiled Region: 3/1", Some(Marked::Region(id("3/1")))),
-        ("Torch-Compiled Region: !0/3/1", Some(Marked::Region(id("!0/3/1")))),
-        ("Torch-Compiled Region: Unknown", Some(Marked::Region(None))),
+        ("Torch-Compiled Region", Some(MarkKind::Region(None))),
+        ("Torch-Compiled Region: 3/1", Some(MarkKind::Region(id("3/1")))),
+        ("Torch-Compiled Region: !0/3/1", Some(MarkKind::Region(id("!0/3/1")))),
+        ("Torch-Compiled Region: Unknown", Some(MarkKind::Region(None))),
         (
             "inductor_compile_data: fn_name=compile_fx_inner, compile_id=2/5",
-            id("2/5").map(Marked::Data),
+            id("2/5").map(MarkKind::Data),
         ),
-        ("bytecode_tracing_data: compile_id=0/0", id("0/0").map(Marked::Data)),
-        ("## Call CompiledFxGraph fdlq ##", Some(Marked::Graph)),
-        ("entire_frame_compile (dynamo_timed)", Some(Marked::Phase)),
+        ("bytecode_tracing_data: compile_id=0/0", id("0/0").map(MarkKind::Data)),
+        ("## Call CompiledFxGraph fdlq ##", Some(MarkKind::Graph)),
+        ("entire_frame_compile (dynamo_timed)", Some(MarkKind::Phase)),
         ("aten::mm", None),
         ("data: compile_id=x", None),
     ] {
-        assert_eq!(Marked::of(name), marked, "{name}");
+        assert_eq!(MarkKind::of(name), marked, "{name}");
     }
 }
 

@@ -2,25 +2,25 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, Timeline, index};
+use flopwatch_model::{Category, RowId, Timeline, index};
 
 use super::graph::{Edge, Graph, begin, end};
 use super::host::Host;
-use super::waits::{Awaited, HostWait, Queues, Waits};
+use super::waits::{AwaitedWork, HostWait, Queues, Waits};
 use super::{Item, PathPart, PathWindow};
 use crate::interval::Interval;
 use crate::work::{GpuWork, Work};
 
 /// One work of the window.
-struct Placed {
+struct WindowWork {
     work: Work,
     item: u32,
-    /// Item of its launch call, and the call's begin.
+    /// Item of the call that launched the work; `None` where the window has none.
     call: Option<u32>,
 }
 
 /// What was found beside the graph.
-pub(super) struct Found {
+pub(super) struct GpuCautions {
     /// Work that has no recorded launch.
     pub(super) unlaunched: u64,
     /// Work whose stream waited for another one's by an event of which the capture does not say
@@ -29,8 +29,14 @@ pub(super) struct Found {
 }
 
 /// Adds the work of the window.
-pub(super) fn add(timeline: &Timeline, work: &GpuWork, window: PathWindow, host: &Host, graph: &mut Graph) -> Found {
-    let placed = place(timeline, work, window, host, graph);
+pub(super) fn add(
+    timeline: &Timeline,
+    work: &GpuWork,
+    window: PathWindow,
+    host: &Host,
+    graph: &mut Graph,
+) -> GpuCautions {
+    let placed = place_work(timeline, work, window, host, graph);
     let streams = Streams::new(timeline, window, placed, host, graph);
     let guessed_waits = streams.add(graph);
     streams.add_host_waits(timeline, host, graph);
@@ -39,13 +45,19 @@ pub(super) fn add(timeline: &Timeline, work: &GpuWork, window: PathWindow, host:
         .iter()
         .filter(|of| of.work.launch(timeline).is_none())
         .count();
-    Found {
+    GpuCautions {
         unlaunched: u64::try_from(unlaunched).unwrap_or(u64::MAX),
         guessed_waits,
     }
 }
 
-fn place(timeline: &Timeline, work: &GpuWork, window: PathWindow, host: &Host, graph: &mut Graph) -> Vec<Placed> {
+fn place_work(
+    timeline: &Timeline,
+    work: &GpuWork,
+    window: PathWindow,
+    host: &Host,
+    graph: &mut Graph,
+) -> Vec<WindowWork> {
     let mut placed = Vec::new();
     for work in work.all() {
         let Some(row) = timeline.row(work.row) else { continue };
@@ -75,7 +87,7 @@ fn place(timeline: &Timeline, work: &GpuWork, window: PathWindow, host: &Host, g
             end_place: 0,
             is_gpu: true,
         });
-        placed.push(Placed {
+        placed.push(WindowWork {
             work: *work,
             item,
             call,
@@ -86,34 +98,34 @@ fn place(timeline: &Timeline, work: &GpuWork, window: PathWindow, host: &Host, g
 
 /// The work of the window, and in which order it could run.
 struct Streams {
-    placed: Vec<Placed>,
+    placed: Vec<WindowWork>,
     /// Places of the work of each row by start.
-    by_row: BTreeMap<u32, Vec<u32>>,
+    by_row: BTreeMap<RowId, Vec<u32>>,
     /// Ends and places of all work by end.
     ends: Vec<(u64, u32)>,
-    /// The same of each row.
-    row_ends: BTreeMap<u32, Vec<(u64, u32)>>,
+    /// Ends and places of the work of each row by end.
+    row_ends: BTreeMap<RowId, Vec<(u64, u32)>>,
     waits: Waits,
     queues: Queues,
 }
 
 /// What a piece of work waited for by events.
 #[derive(Default)]
-struct Waited {
+struct EventWait {
     source: Option<u32>,
     is_guess: bool,
 }
 
 impl Streams {
-    fn new(timeline: &Timeline, window: PathWindow, placed: Vec<Placed>, host: &Host, graph: &Graph) -> Self {
-        let mut by_row: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    fn new(timeline: &Timeline, window: PathWindow, placed: Vec<WindowWork>, host: &Host, graph: &Graph) -> Self {
+        let mut by_row: BTreeMap<RowId, Vec<u32>> = BTreeMap::new();
         for (at, of) in (0_u32..).zip(&placed) {
             by_row.entry(of.work.row).or_default().push(at);
         }
         let ends = (0_u32..).zip(&placed).map(|(at, of)| (graph.time(end(of.item)), at));
         let mut ends: Vec<(u64, u32)> = ends.collect();
         ends.sort_unstable();
-        let mut row_ends: BTreeMap<u32, Vec<(u64, u32)>> = BTreeMap::new();
+        let mut row_ends: BTreeMap<RowId, Vec<(u64, u32)>> = BTreeMap::new();
         for (time, at) in &ends {
             if let Some(of) = placed.get(index(*at)) {
                 row_ends.entry(of.work.row).or_default().push((*time, *at));
@@ -141,11 +153,11 @@ impl Streams {
         let mut guessed = 0;
         for list in self.by_row.values() {
             // The work before, and that of all before which ends last.
-            let (mut before, mut latest): (Option<&Placed>, Option<&Placed>) = (None, None);
+            let (mut before, mut latest): (Option<&WindowWork>, Option<&WindowWork>) = (None, None);
             for of in list.iter().filter_map(|at| self.placed.get(index(*at))) {
                 guessed += u64::from(self.add_work(before, latest, of, graph));
                 before = Some(of);
-                let ends = |of: &Placed| graph.time(end(of.item));
+                let ends = |of: &WindowWork| graph.time(end(of.item));
                 if latest.is_none_or(|latest| ends(latest) < ends(of)) {
                     latest = Some(of);
                 }
@@ -155,7 +167,13 @@ impl Streams {
     }
 
     /// Adds a piece of work and what it waited for; gives whether that is a guess.
-    fn add_work(&self, before: Option<&Placed>, latest: Option<&Placed>, of: &Placed, graph: &mut Graph) -> bool {
+    fn add_work(
+        &self,
+        before: Option<&WindowWork>,
+        latest: Option<&WindowWork>,
+        of: &WindowWork,
+        graph: &mut Graph,
+    ) -> bool {
         let edge = |from, to, part| Edge {
             from,
             to,
@@ -172,7 +190,7 @@ impl Streams {
             follow(first, of, graph);
         }
         let start = graph.time(begin(of.item));
-        let ended = |first: Option<&Placed>| first.map(|first| graph.time(end(first.item)));
+        let ended = |first: Option<&WindowWork>| first.map(|first| graph.time(end(first.item)));
         let (latest_end, source_end) = (ended(latest), ended(source));
         // Whether all that it waited for had ended when its call began: then the call alone held it
         // up.
@@ -180,7 +198,7 @@ impl Streams {
             let launched = graph.time(*call);
             latest_end.is_none_or(|time| time < launched) && source_end.is_none_or(|time| time < launched)
         });
-        let held_by = |first: Option<&Placed>, part| {
+        let held_by = |first: Option<&WindowWork>, part| {
             let first = first.filter(|first| graph.time(end(first.item)) <= start)?;
             Some(edge(end(first.item), begin(of.item), part))
         };
@@ -197,9 +215,9 @@ impl Streams {
     /// event's stream before its record, where the capture says that. Where it says nothing of a
     /// wait since the previous work of the stream was launched, it is guessed: the last work of
     /// another stream that ended before this one began.
-    fn waited_for(&self, of: &Placed, before: Option<&Placed>, graph: &Graph) -> Waited {
+    fn waited_for(&self, of: &WindowWork, before: Option<&WindowWork>, graph: &Graph) -> EventWait {
         let Some(call) = of.call.and_then(|call| graph.items.get(index(call))) else {
-            return Waited::default();
+            return EventWait::default();
         };
         let since = before
             .and_then(|before| before.call)
@@ -214,13 +232,13 @@ impl Streams {
                 continue;
             }
             match wait.recorded.map(|recorded| self.queues.awaited(recorded)) {
-                Some(Awaited::Work(at)) if source.is_none_or(|last| ended(&last) < ended(&at)) => source = Some(at),
-                Some(Awaited::Work(_) | Awaited::Nothing) => {}
-                Some(Awaited::Unknown) | None => is_unsaid = true,
+                Some(AwaitedWork::Work(at)) if source.is_none_or(|last| ended(&last) < ended(&at)) => source = Some(at),
+                Some(AwaitedWork::Work(_) | AwaitedWork::Nothing) => {}
+                Some(AwaitedWork::Unknown) | None => is_unsaid = true,
             }
         }
         if source.is_some() || !is_unsaid {
-            return Waited {
+            return EventWait {
                 source,
                 is_guess: false,
             };
@@ -233,7 +251,7 @@ impl Streams {
             other.is_some_and(|other| other.work.row != of.work.row)
         };
         let source = candidates.find(|(_, at)| is_other(at)).map(|(_, at)| *at);
-        Waited {
+        EventWait {
             source,
             is_guess: source.is_some(),
         }
@@ -252,9 +270,9 @@ impl Streams {
         match self.waits.of_host(correlation) {
             HostWait::Stream(row) => Self::last_ended(self.row_ends.get(&row)?, until),
             HostWait::Event(recorded) => match self.queues.awaited(recorded) {
-                Awaited::Work(at) => Some(at),
-                Awaited::Nothing => None,
-                Awaited::Unknown => Self::last_ended(&self.ends, until),
+                AwaitedWork::Work(at) => Some(at),
+                AwaitedWork::Nothing => None,
+                AwaitedWork::Unknown => Self::last_ended(&self.ends, until),
             },
             HostWait::Unsaid => Self::last_ended(&self.ends, until),
         }
@@ -306,10 +324,10 @@ impl Streams {
 /// Adds that `then` comes behind `first`. Where `then` began before `first` had ended (graphs,
 /// programmatic dependent launches, times that are rounded), the way goes through `first` up to
 /// where `then` began, or through all of `first` and what `then` has left.
-fn follow(first: &Placed, then: &Placed, graph: &mut Graph) {
-    let time = |of: &Placed| Interval::new(graph.time(begin(of.item)), graph.time(end(of.item)));
+fn follow(first: &WindowWork, then: &WindowWork, graph: &mut Graph) {
+    let time = |of: &WindowWork| Interval::new(graph.time(begin(of.item)), graph.time(end(of.item)));
     let (before, behind) = (time(first), time(then));
-    let edge = |from, to, of: Option<&Placed>| Edge {
+    let edge = |from, to, of: Option<&WindowWork>| Edge {
         from,
         to,
         part: of.map(|of| PathPart::of_class(of.work.class)),

@@ -1,6 +1,6 @@
 //! The graph, and the longest path through it.
 
-use flopwatch_model::{Category, index};
+use flopwatch_model::{Category, RowId, index};
 
 use super::PathPart;
 use crate::interval::Interval;
@@ -10,7 +10,7 @@ use crate::interval::Interval;
 pub(super) struct Item {
     pub(super) category: Category,
     pub(super) at: u32,
-    pub(super) row: u32,
+    pub(super) row: RowId,
     /// Its time within the window; of GPU work never empty.
     pub(super) time: Interval,
     /// Orders nodes of one time: the thread, and the node's place in it. GPU work has none.
@@ -43,7 +43,7 @@ pub(super) struct Edge {
     /// The item that it belongs to.
     pub(super) subject: Option<u32>,
     /// The timeline's row, where it belongs to no item.
-    pub(super) row: u32,
+    pub(super) row: RowId,
 }
 
 /// An edge of the path that costs time.
@@ -52,7 +52,7 @@ pub(super) struct Step {
     pub(super) part: PathPart,
     pub(super) time: Interval,
     pub(super) event: Option<(Category, u32)>,
-    pub(super) row: u32,
+    pub(super) row: RowId,
 }
 
 #[derive(Debug, Default)]
@@ -78,15 +78,15 @@ impl Graph {
         if node.is_multiple_of(2) { time.start } else { time.end }
     }
 
-    /// All nodes in an order in which every edge goes forward: by time, then ends of GPU work, nodes of threads in their order, and begins
-    /// of GPU work.
+    /// All nodes in an order in which every edge goes forward: by time, then ends of GPU work,
+    /// nodes of threads in their order, and begins of GPU work.
     pub(super) fn order(&self) -> Vec<Node> {
         let count = u32::try_from(self.items.len() * 2).unwrap_or(u32::MAX);
         let mut order: Vec<Node> = (0..count).collect();
         order.sort_by_cached_key(|node| {
             let is_begin = node.is_multiple_of(2);
             let item = self.item(*node);
-            let (class, thread, place) = item.map_or((0, 0, 0), |item| {
+            let (class, thread, position) = item.map_or((0, 0, 0), |item| {
                 let class = match (item.is_gpu, is_begin) {
                     (true, false) => 0_u8,
                     (false, _) => 1,
@@ -98,31 +98,31 @@ impl Graph {
                     if is_begin { item.begin_place } else { item.end_place },
                 )
             });
-            (self.time(*node), class, thread, place)
+            (self.time(*node), class, thread, position)
         });
         order
     }
 
     /// The edges of the longest path that cost time, in order. Edges that do not go forward in
-    /// `order` come of clocks that differ, and are left out. `gpu_alone` leaves out what is not from
-    /// GPU work to GPU work: what is left says how long the GPU takes without the processor.
+    /// `order` come of clocks that differ, and are left out. `gpu_alone` leaves out what is not
+    /// from GPU work to GPU work: what is left says how long the GPU takes without the processor.
     pub(super) fn longest(&self, order: &[Node], gpu_alone: bool) -> Vec<Step> {
-        let mut places = vec![0_u32; order.len()];
-        for (place, node) in (0_u32..).zip(order) {
-            if let Some(slot) = places.get_mut(index(*node)) {
-                *slot = place;
+        let mut positions = vec![0_u32; order.len()];
+        for (position, node) in (0_u32..).zip(order) {
+            if let Some(slot) = positions.get_mut(index(*node)) {
+                *slot = position;
             }
         }
-        let place = |node: Node| places.get(index(node)).copied().unwrap_or(0);
+        let position = |node: Node| positions.get(index(node)).copied().unwrap_or(0);
         let on_gpu = |node: Node| self.item(node).is_some_and(|item| item.is_gpu);
         let mut edges: Vec<u32> = (0_u32..)
             .zip(&self.edges)
-            .filter(|(_, edge)| place(edge.from) < place(edge.to))
+            .filter(|(_, edge)| position(edge.from) < position(edge.to))
             .filter(|(_, edge)| !gpu_alone || (on_gpu(edge.from) && on_gpu(edge.to)))
             .map(|(at, _)| at)
             .collect();
         let edge = |at: u32| self.edges.get(index(at));
-        edges.sort_by_key(|at| edge(*at).map_or(0, |edge| place(edge.to)));
+        edges.sort_by_key(|at| edge(*at).map_or(0, |edge| position(edge.to)));
         let mut lengths = vec![0_u64; order.len()];
         let mut best = vec![NO_EDGE; order.len()];
         for at in edges {

@@ -94,7 +94,7 @@ fn threads(timeline: &Timeline, window: PathWindow, graph: &mut Graph, host: &mu
             let time = Interval::of(events, at);
             // In traces of whole microseconds short calls have no length, and launch work all the
             // same.
-            if let (Some(Some(thread)), Ok(at)) = (rows.get(index(row)), u32::try_from(at)) {
+            if let (Some(Some(thread)), Ok(at)) = (rows.get(row.index()), u32::try_from(at)) {
                 found.entry(*thread).or_default().push(Item {
                     category,
                     at,
@@ -119,12 +119,12 @@ fn threads(timeline: &Timeline, window: PathWindow, graph: &mut Graph, host: &mu
         };
         for item in items {
             let (category, at) = (item.category, item.at);
-            let place = graph.add(item);
-            thread.items.push(place);
+            let item_number = graph.add(item);
+            thread.items.push(item_number);
             if category == Category::CudaApi
                 && let Some(slot) = host.calls.get_mut(index(at))
             {
-                *slot = place;
+                *slot = item_number;
             }
         }
         threads.push(thread);
@@ -137,19 +137,21 @@ fn chain(timeline: &Timeline, thread: &mut Thread, waiting: &[bool], graph: &mut
     let api = timeline.capture.events.get(&Category::CudaApi);
     let mut open: Vec<u32> = Vec::new();
     let mut last: Option<Node> = None;
-    let mut place = 0_u32;
+    let mut item_number = 0_u32;
     let mut visit = |node: Node, open: &[u32], graph: &mut Graph, host: &mut Host, outer: &mut Vec<(u32, u32)>| {
         let item = node / 2;
         let mut edge_place = Host::NONE;
-        if let Some(item) = graph.items.get_mut(index(item)) {
-            item.thread = thread.number;
-            *(if node.is_multiple_of(2) {
-                &mut item.begin_place
-            } else {
-                &mut item.end_place
-            }) = place;
-        }
-        place += 1;
+        let Some(placed) = graph.items.get_mut(index(item)) else {
+            return;
+        };
+        placed.thread = thread.number;
+        *(if node.is_multiple_of(2) {
+            &mut placed.begin_place
+        } else {
+            &mut placed.end_place
+        }) = item_number;
+        let row = placed.row;
+        item_number += 1;
         let subject = open.last().copied();
         if let Some(last) = last {
             edge_place = u32::try_from(graph.edges.len()).unwrap_or(u32::MAX);
@@ -159,7 +161,7 @@ fn chain(timeline: &Timeline, thread: &mut Thread, waiting: &[bool], graph: &mut
                 part: subject.map(|_| PathPart::Cpu),
                 less_ns: 0,
                 subject,
-                row: graph.items.get(index(item)).map_or(0, |item| item.row),
+                row,
             });
             if last == begin(item)
                 && node == end(item)
@@ -168,7 +170,7 @@ fn chain(timeline: &Timeline, thread: &mut Thread, waiting: &[bool], graph: &mut
                     .get(index(item))
                     .filter(|call| call.category == Category::CudaApi)
                 && let Some(name) = api.and_then(|api| api.name.get(index(call.at)))
-                && waiting.get(index(*name)) == Some(&true)
+                && waiting.get(name.index()) == Some(&true)
             {
                 host.waits.push((item, edge_place));
             }
@@ -213,14 +215,15 @@ fn launching(timeline: &Timeline, work: &GpuWork, threads: &[Thread], host: &Hos
             *count += 1;
         }
     }
-    let most = counts
+    let max = counts
         .into_iter()
         .enumerate()
         .max_by_key(|(at, count)| (*count, std::cmp::Reverse(*at)))?;
-    Some(most.0)
+    Some(max.0)
 }
 
-/// Weighs the gaps of the thread of control: the program's own code, or another thread that works meanwhile.
+/// Weighs the gaps of the thread of control: the program's own code, or another thread that works
+/// meanwhile.
 fn pass_control(threads: &[Thread], control: usize, graph: &mut Graph) {
     let Some(main) = threads.get(control) else { return };
     for (next, edge) in &main.outer {

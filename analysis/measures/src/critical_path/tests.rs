@@ -1,6 +1,6 @@
 //! Paths that can be counted.
 
-use flopwatch_analysis_testing::{Added, Trace};
+use flopwatch_analysis_testing::{EventHandle, Trace};
 use flopwatch_model::{ColumnId, Row, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,11 +8,11 @@ use proptest::prelude::*;
 use super::*;
 
 struct Rows {
-    ops: u32,
-    api: u32,
-    other: u32,
-    near: u32,
-    far: u32,
+    ops: RowId,
+    api: RowId,
+    other: RowId,
+    near: RowId,
+    far: RowId,
 }
 
 fn trace() -> (Trace, Rows) {
@@ -27,7 +27,7 @@ fn trace() -> (Trace, Rows) {
     (trace, rows)
 }
 
-fn launch(trace: &mut Trace, rows: &Rows, call: (u64, u64), stream: u32, name: &str, ran: (u64, u64)) {
+fn launch(trace: &mut Trace, rows: &Rows, call: (u64, u64), stream: RowId, name: &str, ran: (u64, u64)) {
     let call = trace.call(rows.api, "cudaLaunchKernel", call.0, call.1);
     let kernel = trace.kernel(stream, name, ran.0, ran.1);
     trace.launched_by(kernel, call);
@@ -174,7 +174,7 @@ fn clocks_that_differ_make_no_path_backwards() {
 }
 
 /// The row of synchronisations of a stream of device 0.
-fn synchronizes(trace: &mut Trace, stream: u64) -> u32 {
+fn synchronizes(trace: &mut Trace, stream: u64) -> RowId {
     trace.row(Row {
         capture: 0,
         machine: 0,
@@ -190,7 +190,7 @@ fn synchronizes(trace: &mut Trace, stream: u64) -> u32 {
 
 /// A synchronisation of `kind` by `call` that waits for an event: its stream, and the place in time
 /// of the call that recorded it.
-fn waits_for(trace: &mut Trace, row: u32, kind: &str, call: (Added, u64, u64), recorded: (u64, u64)) {
+fn waits_for(trace: &mut Trace, row: RowId, kind: &str, call: (EventHandle, u64, u64), recorded: (u64, u64)) {
     let (call, start, end) = call;
     let sync = trace.event(Category::CudaSync, row, kind, start, end);
     trace.launched_by(sync, call);

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, ColumnId, Row, Timeline, Track, index};
+use flopwatch_model::{Category, ColumnId, Row, RowId, Timeline, Track, index};
 
 use super::PathWindow;
 use super::graph::Graph;
@@ -11,7 +11,7 @@ use super::host::Host;
 
 /// The record of an event: it is done when all that was launched to the stream before it is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Recorded {
+pub(super) struct EventRecord {
     stream: Recorder,
     /// Of the call that recorded it.
     correlation: u32,
@@ -21,7 +21,7 @@ pub(super) struct Recorded {
 #[derive(Debug, Clone, Copy)]
 enum Recorder {
     /// The one of that row of the timeline.
-    Row(u32),
+    Row(RowId),
     /// One that has no work in the capture.
     Idle,
 }
@@ -34,9 +34,9 @@ pub(super) struct StreamWait {
     /// The thread that called.
     pub(super) thread: u32,
     /// The row of the stream that waits; `None` where the capture does not say it.
-    pub(super) stream: Option<u32>,
+    pub(super) stream: Option<RowId>,
     /// What it waits for; `None` where the capture does not say it.
-    pub(super) recorded: Option<Recorded>,
+    pub(super) recorded: Option<EventRecord>,
 }
 
 /// What a synchronisation of the capture is of.
@@ -64,19 +64,19 @@ impl Kind {
 
 /// A synchronisation of the capture.
 #[derive(Debug, Clone, Copy)]
-struct Synced {
+struct Synchronisation {
     kind: Kind,
-    stream: Option<u32>,
-    recorded: Option<Recorded>,
+    stream: Option<RowId>,
+    recorded: Option<EventRecord>,
 }
 
 /// What a call of the host waited for.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum HostWait {
     /// All work of the stream of that row.
-    Stream(u32),
+    Stream(RowId),
     /// An event.
-    Event(Recorded),
+    Event(EventRecord),
     /// The capture does not say it.
     Unsaid,
 }
@@ -85,7 +85,7 @@ pub(super) enum HostWait {
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     /// By the correlation of their calls.
-    synced: BTreeMap<u32, Synced>,
+    synced: BTreeMap<u32, Synchronisation>,
     /// By time.
     of_streams: Vec<StreamWait>,
 }
@@ -100,18 +100,18 @@ impl Waits {
             let from = api.start_ns.partition_point(|start| *start < window.time.start);
             let calls = api.name.iter().zip(&api.correlation).enumerate().skip(from);
             for (at, (name, correlation)) in calls {
-                if is_wait.get(index(*name)) != Some(&true) {
+                if is_wait.get(name.index()) != Some(&true) {
                     continue;
                 }
                 let Some(item) = host.call(at).and_then(|item| graph.items.get(index(item))) else {
                     continue;
                 };
-                let said = synced.get(correlation).filter(|of| of.kind == Kind::StreamWait);
+                let synchronisation = synced.get(correlation).filter(|of| of.kind == Kind::StreamWait);
                 of_streams.push(StreamWait {
                     time: item.time.start,
                     thread: item.thread,
-                    stream: said.and_then(|said| said.stream),
-                    recorded: said.and_then(|said| said.recorded),
+                    stream: synchronisation.and_then(|synchronisation| synchronisation.stream),
+                    recorded: synchronisation.and_then(|synchronisation| synchronisation.recorded),
                 });
             }
         }
@@ -127,14 +127,14 @@ impl Waits {
 
     /// What the call of that correlation waited for.
     pub(super) fn of_host(&self, correlation: u32) -> HostWait {
-        let said = self.synced.get(&correlation).copied();
-        match said {
-            Some(Synced {
+        let synchronisation = self.synced.get(&correlation).copied();
+        match synchronisation {
+            Some(Synchronisation {
                 kind: Kind::Stream,
                 stream: Some(stream),
                 ..
             }) => HostWait::Stream(stream),
-            Some(Synced {
+            Some(Synchronisation {
                 kind: Kind::Event,
                 recorded: Some(recorded),
                 ..
@@ -145,31 +145,31 @@ impl Waits {
 }
 
 /// The synchronisations of the window's process by the correlation of their calls.
-fn synced(timeline: &Timeline, window: PathWindow) -> BTreeMap<u32, Synced> {
+fn synced(timeline: &Timeline, window: PathWindow) -> BTreeMap<u32, Synchronisation> {
     let mut found = BTreeMap::new();
     let Some(syncs) = timeline.capture.events.get(&Category::CudaSync) else {
         return found;
     };
     let streams = Streams::of(timeline, window);
     let kinds: Vec<Kind> = syncs.names.iter().map(|name| Kind::of(name)).collect();
-    for (at, (row, name)) in syncs.row.iter().zip(&syncs.name).enumerate() {
-        let correlation = syncs.correlation.get(at).copied().unwrap_or(0);
+    let events = syncs.row.iter().zip(&syncs.name).zip(&syncs.correlation);
+    for (at, ((row, name), correlation)) in events.enumerate() {
         let row = timeline.row(*row).filter(|row| process_of(row) == window.process);
-        let (Some(row), true) = (row, correlation != 0) else {
+        let (Some(row), Some(kind), true) = (row, kinds.get(name.index()), *correlation != 0) else {
             continue;
         };
         let record = syncs.number(ColumnId::WaitOnRecord, at).unwrap_or(0);
         let recorded = syncs.number(ColumnId::WaitOnStream, at).and_then(|stream| {
             let correlation = u32::try_from(record).ok().filter(|record| *record != 0)?;
             let stream = streams.recorder(row, stream)?;
-            Some(Recorded { stream, correlation })
+            Some(EventRecord { stream, correlation })
         });
-        let synced = Synced {
-            kind: kinds.get(index(*name)).copied().unwrap_or(Kind::Other),
+        let synced = Synchronisation {
+            kind: *kind,
             stream: row.stream.and_then(|stream| streams.same(row, stream)),
             recorded,
         };
-        found.insert(correlation, synced);
+        found.insert(*correlation, synced);
     }
     found
 }
@@ -179,35 +179,35 @@ fn process_of(row: &Row) -> (u32, u32, u32) {
 }
 
 /// Device, context and row of a stream.
-type Place = (Option<u32>, Option<u64>, u32);
+type StreamLocation = (Option<u32>, Option<u64>, RowId);
 
 /// The streams of a process by their number.
-struct Streams(BTreeMap<u64, Vec<Place>>);
+struct Streams(BTreeMap<u64, Vec<StreamLocation>>);
 
 impl Streams {
     fn of(timeline: &Timeline, window: PathWindow) -> Self {
         let mut streams: BTreeMap<u64, Vec<_>> = BTreeMap::new();
-        for (at, row) in (0_u32..).zip(&timeline.capture.rows) {
+        for (id, row) in RowId::all().zip(&timeline.capture.rows) {
             if let Some(stream) = row.stream
                 && row.track == Track::GpuStream
                 && process_of(row) == window.process
             {
                 let of_number = streams.entry(stream).or_default();
-                of_number.push((row.device, row.context, at));
+                of_number.push((row.device, row.context, id));
             }
         }
         Self(streams)
     }
 
-    fn numbered(&self, stream: u64) -> &[Place] {
+    fn numbered(&self, stream: u64) -> &[StreamLocation] {
         self.0.get(&stream).map_or(&[], Vec::as_slice)
     }
 
     /// The stream of that number in the context of `row`.
-    fn same(&self, row: &Row, stream: u64) -> Option<u32> {
+    fn same(&self, row: &Row, stream: u64) -> Option<RowId> {
         let mut of_number = self.numbered(stream).iter();
         let found = of_number.find(|(device, context, _)| (*device, *context) == (row.device, row.context));
-        found.map(|(_, _, at)| *at)
+        found.map(|(_, _, id)| *id)
     }
 
     /// The stream of that number in the context of `row`, else the only one of the process; `None`
@@ -224,7 +224,7 @@ impl Streams {
 
 /// What an event stood for when it was recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Awaited {
+pub(super) enum AwaitedWork {
     /// Work of the window, by its place.
     Work(u32),
     /// Nothing: no work of the window was launched to its stream before.
@@ -236,7 +236,7 @@ pub(super) enum Awaited {
 /// The work of the window by stream and correlation, which rises from launch to launch of a
 /// process.
 #[derive(Debug, Default)]
-pub(super) struct Queues(BTreeMap<u32, Queue>);
+pub(super) struct Queues(BTreeMap<RowId, Queue>);
 
 /// The work of a stream.
 #[derive(Debug, Default)]
@@ -252,23 +252,23 @@ impl Queue {
     fn settle(&mut self) {
         self.launched.sort_unstable();
         let mut last = (0, 0);
-        for (_, end, place) in &mut self.launched {
-            last = last.max((*end, *place));
-            (*end, *place) = last;
+        for (_, end, item) in &mut self.launched {
+            last = last.max((*end, *item));
+            (*end, *item) = last;
         }
     }
 }
 
 impl Queues {
     /// Of pieces of work: row, correlation, end and place.
-    pub(super) fn of(pieces: impl Iterator<Item = (u32, u32, u64, u32)>) -> Self {
-        let mut queues: BTreeMap<u32, Queue> = BTreeMap::new();
-        for (row, correlation, end, place) in pieces {
+    pub(super) fn of(pieces: impl Iterator<Item = (RowId, u32, u64, u32)>) -> Self {
+        let mut queues: BTreeMap<RowId, Queue> = BTreeMap::new();
+        for (row, correlation, end, item) in pieces {
             let queue = queues.entry(row).or_default();
             if correlation == 0 {
                 queue.is_partial = true;
             } else {
-                queue.launched.push((correlation, end, place));
+                queue.launched.push((correlation, end, item));
             }
         }
         queues.values_mut().for_each(Queue::settle);
@@ -276,21 +276,21 @@ impl Queues {
     }
 
     /// What `recorded` stood for.
-    pub(super) fn awaited(&self, recorded: Recorded) -> Awaited {
+    pub(super) fn awaited(&self, recorded: EventRecord) -> AwaitedWork {
         let queue = match recorded.stream {
             Recorder::Row(row) => self.0.get(&row),
             Recorder::Idle => None,
         };
         let Some(queue) = queue else {
-            return Awaited::Nothing;
+            return AwaitedWork::Nothing;
         };
         let before = queue
             .launched
             .partition_point(|(correlation, ..)| *correlation < recorded.correlation);
         match before.checked_sub(1).and_then(|last| queue.launched.get(last)) {
-            Some((_, _, place)) => Awaited::Work(*place),
-            None if queue.is_partial => Awaited::Unknown,
-            None => Awaited::Nothing,
+            Some((_, _, item)) => AwaitedWork::Work(*item),
+            None if queue.is_partial => AwaitedWork::Unknown,
+            None => AwaitedWork::Nothing,
         }
     }
 }

@@ -1,4 +1,5 @@
-//! What people look at of a tree: frames that are too short, too deep or too many are summed, and nothing is lost.
+//! Reduces a flame tree to what people can look at: frames that are too short, too deep or too many
+//! are summed into one, so that the total time stays.
 
 use std::cmp::Reverse;
 
@@ -8,26 +9,27 @@ use super::frame::{Frame, FrameKind};
 use super::tree::{FlameTree, Side};
 use crate::interval::Interval;
 
-/// The names of the frames that stand for others.
+/// Names of the frames that stand for others, which were summed.
 pub(crate) const SMALL_KERNELS: &str = "(small kernels)";
 const SHORT: &str = "(shorter frames)";
 const DEEPER: &str = "(deeper frames)";
 
-/// What is summed.
+/// Limits of a flame graph; frames beyond them are summed into one frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cut {
-    /// Frames whose time in a stack, over the whole capture, is less than this, in ns.
+    /// Minimum time of a frame in one stack over the whole capture, in ns; shorter frames are
+    /// summed.
     pub min_ns: u64,
-    /// Frames that more than so many are around.
+    /// Maximum number of frames around a frame; deeper frames are summed.
     pub max_depth: u32,
-    /// Whether short GPU operations are summed, too.
+    /// Whether GPU operations shorter than `min_ns` are summed like other frames.
     pub group_small_kernels: bool,
-    /// Most frames; the shortest are summed beyond.
+    /// Maximum number of frames; where there are more, the shortest are summed.
     pub limit: usize,
 }
 
 impl Cut {
-    /// Sums nothing.
+    /// No limits: every frame stays.
     pub const NOTHING: Self = Self {
         min_ns: 0,
         max_depth: u32::MAX,
@@ -36,52 +38,55 @@ impl Cut {
     };
 }
 
-/// A frame of a flame graph.
+/// One row of a flame graph: a frame in one stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FlameRow {
-    /// How many frames are around it.
+    /// Number of frames around the row, 0 for the row of all time.
     pub depth: u32,
-    /// Which of [`Flame::frames`].
+    /// Index of the row's frame in [`Flame::frames`].
     pub frame: u32,
-    /// Its time in ns with that of the frames inside it, per side; with a flame graph of samples
-    /// how many there are.
+    /// Time in ns with that of the frames inside, per side; in a flame graph of samples their
+    /// number.
     pub total_ns: [u64; 2],
-    /// Its time in ns without that of the frames inside it, per side.
+    /// Time in ns without that of the frames inside, per side.
     pub own_ns: [u64; 2],
-    /// How often it ran, per side; with a flame graph of GPUs only GPU operations are counted.
+    /// Number of runs, per side; in a flame graph of GPU time only those of GPU operations.
     pub count: [u64; 2],
-    /// How often it and the frames inside it ran, per side.
+    /// Number of runs with those of the frames inside, per side.
     pub total_count: [u64; 2],
-    /// When it first ran, and on which side; `None` of what is summed.
+    /// The first run and its side; `None` of a row that stands for others.
     pub first: Option<(Side, Interval)>,
 }
 
-/// A flame graph.
+/// A flame graph within the limits of a [`Cut`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flame {
-    /// The frames that rows refer to.
+    /// The frames to which [`FlameRow::frame`] refers.
     pub frames: Vec<Frame>,
-    /// The rows: one behind those around it, and beside each other the longest first. The first is all.
+    /// The rows, each after the row around it, siblings by time with the longest first. The first
+    /// row is all time.
     pub rows: Vec<FlameRow>,
-    /// Frames of stacks that were summed.
+    /// Number of frames in stacks that were summed into others.
     pub summed: u64,
-    /// Frames whose time in a stack is less than this, in ns, were summed.
+    /// Minimum time in ns of a frame in a stack that stayed by itself: [`Cut::min_ns`], or more
+    /// where [`Cut::limit`] asked for it.
     pub shortest_ns: u64,
 }
 
 impl Flame {
-    /// The frame of a row.
+    /// The frame of a row; `None` where the row is of another flame graph.
     pub fn frame(&self, row: &FlameRow) -> Option<&Frame> {
         self.frames.get(index(row.frame))
     }
 
-    /// Time in ns of all, per side.
+    /// Time in ns of the whole flame graph, per side.
     pub fn total_ns(&self) -> [u64; 2] {
         self.rows.first().map_or([0; 2], |all| all.total_ns)
     }
 
-    /// Calls `each` for every row that has time of its own, with the places of the rows around it in [`Flame::rows`], the outermost first, without all, and
-    /// itself at the end.
+    /// Calls `each` for every row with time of its own, and its stack as indices in
+    /// [`Flame::rows`]: the rows around it from the outermost one on, without the row of all time,
+    /// then the row itself.
     pub fn stacks<E>(&self, mut each: impl FnMut(&[usize], &FlameRow) -> Result<(), E>) -> Result<(), E> {
         let mut stack = Vec::new();
         for (at, row) in self.rows.iter().enumerate() {
@@ -101,7 +106,7 @@ const fn plus([before, after]: [u64; 2], [more_before, more_after]: [u64; 2]) ->
     [before.saturating_add(more_before), after.saturating_add(more_after)]
 }
 
-/// What a node and all inside it hold.
+/// Sums over a node and all nodes inside it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sum {
     ns: [u64; 2],
@@ -119,7 +124,7 @@ impl Sum {
         }
     }
 
-    /// The longer side.
+    /// Time in ns of the side for which it is longer.
     fn longest(self) -> u64 {
         let [before, after] = self.ns;
         before.max(after)
@@ -130,17 +135,18 @@ struct Cutter<'a> {
     tree: &'a FlameTree,
     cut: Cut,
     sums: Vec<Sum>,
-    /// Where the children of each node begin in `children`; one longer than there are nodes.
+    /// Index in `children` at which the children of each node begin; one entry more than there are
+    /// nodes.
     begins: Vec<u32>,
     children: Vec<u32>,
-    /// The number of each of the tree's frames in `flame`.
+    /// Index in `flame.frames` of each of the tree's frames.
     numbers: Vec<Option<u32>>,
     rest: Vec<(&'static str, u32)>,
     flame: Flame,
 }
 
 impl FlameTree {
-    /// The flame graph of it.
+    /// The flame graph of the tree within the limits of `cut`.
     pub fn cut(&self, cut: &Cut) -> Flame {
         let mut cutter = Cutter::new(self, *cut);
         cutter.limit();
@@ -171,19 +177,19 @@ impl<'a> Cutter<'a> {
             }
         }
         let mut before = 0;
-        for place in &mut begins {
-            before += std::mem::replace(place, before);
+        for slot in &mut begins {
+            before += std::mem::replace(slot, before);
         }
         let mut next = begins.clone();
         let mut children = vec![0; nodes.len().saturating_sub(1)];
         for (at, node) in (0_u32..).zip(nodes).skip(1) {
-            let Some(place) = next.get_mut(index(node.parent)) else {
+            let Some(position) = next.get_mut(index(node.parent)) else {
                 continue;
             };
-            if let Some(slot) = children.get_mut(index(*place)) {
+            if let Some(slot) = children.get_mut(index(*position)) {
                 *slot = at;
             }
-            *place += 1;
+            *position += 1;
         }
         Self {
             tree,
@@ -206,7 +212,7 @@ impl<'a> Cutter<'a> {
         self.tree.frame_at(frame).map_or(FrameKind::Rest, |frame| frame.kind)
     }
 
-    /// Raises the shortest time until no more frames are left than there is room for.
+    /// Raises the minimum time until at most [`Cut::limit`] frames are left.
     fn limit(&mut self) {
         let nodes = u32::try_from(self.sums.len()).unwrap_or(u32::MAX);
         let mut kept: Vec<u64> = (1..nodes)
@@ -275,7 +281,7 @@ impl<'a> Cutter<'a> {
         self.emit_rest(SHORT, short, depth);
     }
 
-    /// A frame inside the one of `depth` that stands for others.
+    /// Appends a row, inside the one at `depth`, that stands for summed frames.
     fn emit_rest(&mut self, name: &'static str, sum: Sum, depth: u32) {
         if sum.nodes == 0 {
             return;

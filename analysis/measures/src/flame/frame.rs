@@ -8,7 +8,7 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum FrameKind {
-    /// All of it.
+    /// The root: the time of all frames.
     All,
     /// A process, thread, GPU or stream.
     Group,
@@ -39,24 +39,6 @@ pub enum FrameKind {
 }
 
 impl FrameKind {
-    /// Every kind, in the order of its declaration.
-    pub const ALL: [Self; 14] = [
-        Self::All,
-        Self::Group,
-        Self::Step,
-        Self::Range,
-        Self::Annotation,
-        Self::Python,
-        Self::Operator,
-        Self::Call,
-        Self::Function,
-        Self::Kernel,
-        Self::Graph,
-        Self::Copy,
-        Self::DeviceOp,
-        Self::Rest,
-    ];
-
     /// Of the events of `category`.
     pub fn of(category: Category) -> Self {
         match category {
@@ -100,7 +82,8 @@ impl FrameKind {
         matches!(self, Self::Kernel | Self::Graph | Self::Copy | Self::DeviceOp)
     }
 
-    /// Whether programs number such names: the line numbers of functions and the numbers of kernels tell them apart.
+    /// Whether programs number such names: the line numbers of functions and the numbers of kernels
+    /// tell them apart.
     pub(super) const fn may_be_numbered(self) -> bool {
         matches!(self, Self::Step | Self::Range | Self::Annotation | Self::Operator)
     }
@@ -109,9 +92,9 @@ impl FrameKind {
 /// A frame: equal names of one kind are one frame.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Frame {
-    /// What it is.
+    /// The kind of the frame.
     pub kind: FrameKind,
-    /// Its name.
+    /// Name of the frame.
     pub name: String,
 }
 

@@ -28,11 +28,11 @@ impl FlameTree {
             if time.intersect(window).is_empty() {
                 continue;
             }
-            let known = groups.get(index(*row)).copied().flatten();
+            let known = groups.get(row.index()).copied().flatten();
             let group = known.unwrap_or_else(|| {
                 let of_row = timeline.row(*row);
                 let group = of_row.map_or(Self::ROOT, |row| self.group_of_cpu(row, by));
-                if let Some(slot) = groups.get_mut(index(*row)) {
+                if let Some(slot) = groups.get_mut(row.index()) {
                     *slot = Some(group);
                 }
                 group
@@ -55,11 +55,11 @@ impl FlameTree {
             let none = self.frame(FrameKind::Rest, NO_STACK);
             return self.child(group, none);
         }
-        outermost_first.into_iter().fold(group, |around, place| {
-            let known = frames.get(index(place)).copied().flatten();
+        outermost_first.into_iter().fold(group, |around, frame_number| {
+            let known = frames.get(index(frame_number)).copied().flatten();
             let frame = known.unwrap_or_else(|| {
-                let frame = self.frame(FrameKind::Function, &stacks.name(place));
-                if let Some(slot) = frames.get_mut(index(place)) {
+                let frame = self.frame(FrameKind::Function, &stacks.name(frame_number));
+                if let Some(slot) = frames.get_mut(index(frame_number)) {
                     *slot = Some(frame);
                 }
                 frame

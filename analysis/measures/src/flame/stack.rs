@@ -4,10 +4,11 @@ use super::frame::FrameKind;
 use super::tree::{FlameTree, Side};
 use crate::interval::Interval;
 
-/// Most frames that are told apart in one stack. What begins above them counts as one frame, [`TOO_DEEP`].
-pub(super) const DEEPEST: usize = 512;
+/// Most frames that are told apart in one stack. What begins above them counts as one frame,
+/// [`TOO_DEEP`].
+pub(super) const MAX_FRAMES: usize = 512;
 
-/// The name of what is above [`DEEPEST`].
+/// The name of what is above [`MAX_FRAMES`].
 const TOO_DEEP: &str = "(stack too deep)";
 
 /// Something that ran on a thread.
@@ -19,7 +20,7 @@ pub(super) struct Span {
 
 /// A frame that has not ended.
 #[derive(Debug, Clone, Copy)]
-struct Open {
+struct OpenFrame {
     time: Interval,
     frame: u32,
     node: u32,
@@ -29,16 +30,17 @@ struct Open {
 
 /// The open frames of a thread, the outermost first.
 ///
-/// Frames need not nest: where one ends before another that began inside it, the other goes on without it, so that every nanosecond belongs to
-/// exactly one stack.
+/// Frames need not nest: where one ends before another that began inside it, the other goes on
+/// without it, so that every nanosecond belongs to exactly one stack.
 #[derive(Debug)]
 pub(super) struct Stack<'t> {
     pub(super) tree: &'t mut FlameTree,
     root: u32,
-    open: Vec<Open>,
+    open: Vec<OpenFrame>,
     /// How many of them have their node.
     resolved: usize,
-    /// Whether the ends do not rise from the outermost to the innermost, so that the innermost ends first.
+    /// Whether the ends do not rise from the outermost to the innermost, so that the innermost ends
+    /// first.
     nests: bool,
     now: u64,
     /// Which side of the tree has the time that passes; `None` where it is not counted.
@@ -64,17 +66,17 @@ impl<'t> Stack<'t> {
         if span.time.is_empty() {
             return;
         }
-        if self.open.len() > DEEPEST {
+        if self.open.len() > MAX_FRAMES {
             if let Some(last) = self.open.last_mut() {
                 last.time.end = last.time.end.max(span.time.end);
             }
         } else {
-            let frame = if self.open.len() == DEEPEST {
+            let frame = if self.open.len() == MAX_FRAMES {
                 self.tree.frame(FrameKind::Rest, TOO_DEEP)
             } else {
                 span.frame
             };
-            self.open.push(Open {
+            self.open.push(OpenFrame {
                 time: span.time,
                 frame,
                 node: 0,

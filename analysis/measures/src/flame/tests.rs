@@ -20,13 +20,14 @@ fn rows(flame: &Flame) -> Vec<String> {
     flame.rows.iter().map(row).collect()
 }
 
-fn flame(timeline: &Timeline, asked: &Asked, cut: &Cut) -> (Flame, Held) {
+fn flame(timeline: &Timeline, options: &FlameOptions, cut: &Cut) -> (Flame, FlameCoverage) {
     let mut tree = FlameTree::default();
-    let held = tree.add(timeline, asked, Side::Before);
-    (tree.cut(cut), held)
+    let coverage = tree.add(timeline, options, Side::Before);
+    (tree.cut(cut), coverage)
 }
 
-/// A range with a function of Python and an operator in it, which launches; a kernel outside of the range; one of which no call is known.
+/// A range with a function of Python and an operator in it, which launches; a kernel outside of the
+/// range; one of which no call is known.
 fn trace() -> Timeline {
     let mut trace = Trace::new();
     let (stream, other) = (trace.stream(1, 0, 7), trace.stream(1, 1, 7));
@@ -50,11 +51,11 @@ fn trace() -> Timeline {
 
 #[test]
 fn gpu_operations_are_in_the_stack_of_their_call() {
-    let asked = Asked {
+    let options = FlameOptions {
         merge_numbered: true,
-        ..Asked::default()
+        ..FlameOptions::default()
     };
-    let (found, held) = flame(&trace(), &asked, &Cut::NOTHING);
+    let (found, coverage) = flame(&trace(), &options, &Cut::NOTHING);
     let expected = [
         "0 all 112 0",
         "1 step * 100 0",
@@ -68,16 +69,19 @@ fn gpu_operations_are_in_the_stack_of_their_call() {
         "1 late 5 5",
     ];
     assert_eq!(rows(&found), expected);
-    assert_eq!((held.gpu_ops, held.unlaunched_ops, held.unlaunched_ns), (5, 1, 7));
+    assert_eq!(
+        (coverage.gpu_ops, coverage.unlaunched_ops, coverage.unlaunched_ns),
+        (5, 1, 7)
+    );
 }
 
 #[test]
 fn time_of_the_cpu_is_in_the_stack_of_its_moment() {
-    let asked = Asked {
+    let options = FlameOptions {
         weight: FlameWeight::Cpu,
-        ..Asked::default()
+        ..FlameOptions::default()
     };
-    let (found, _) = flame(&trace(), &asked, &Cut::NOTHING);
+    let (found, _) = flame(&trace(), &options, &Cut::NOTHING);
     let expected = [
         "0 all 210 0",
         "1 step 1 100 20",
@@ -90,9 +94,9 @@ fn time_of_the_cpu_is_in_the_stack_of_its_moment() {
         "1 cudaLaunchKernel 10 10",
     ];
     assert_eq!(rows(&found), expected);
-    let windowed = Asked {
+    let windowed = FlameOptions {
         window: Some(Interval::new(50, 110)),
-        ..asked
+        ..options
     };
     assert_eq!(flame(&trace(), &windowed, &Cut::NOTHING).0.total_ns(), [60, 0]);
 }
@@ -100,13 +104,13 @@ fn time_of_the_cpu_is_in_the_stack_of_its_moment() {
 #[test]
 fn groups_are_the_outermost_frames() {
     let by = |group_by, weight| {
-        let asked = Asked {
+        let options = FlameOptions {
             group_by,
             weight,
             stacks: FlameStacks::Python,
-            ..Asked::default()
+            ..FlameOptions::default()
         };
-        let (found, _) = flame(&trace(), &asked, &Cut::NOTHING);
+        let (found, _) = flame(&trace(), &options, &Cut::NOTHING);
         let outermost = rows(&found).into_iter().filter(|row| row.starts_with('1'));
         outermost.collect::<Vec<_>>()
     };
@@ -127,9 +131,9 @@ fn groups_are_the_outermost_frames() {
 
 #[test]
 fn what_is_cut_is_summed_in_frames_of_its_own() {
-    let asked = Asked {
+    let options = FlameOptions {
         merge_numbered: true,
-        ..Asked::default()
+        ..FlameOptions::default()
     };
     let cut = Cut {
         min_ns: 45,
@@ -137,7 +141,7 @@ fn what_is_cut_is_summed_in_frames_of_its_own() {
         max_depth: 3,
         ..Cut::NOTHING
     };
-    let (found, _) = flame(&trace(), &asked, &cut);
+    let (found, _) = flame(&trace(), &options, &cut);
     let expected = [
         "0 all 112 0",
         "1 step * 100 0",
@@ -155,7 +159,7 @@ fn what_is_cut_is_summed_in_frames_of_its_own() {
         limit: 2,
         ..Cut::NOTHING
     };
-    let (found, _) = flame(&trace(), &asked, &few);
+    let (found, _) = flame(&trace(), &options, &few);
     assert_eq!(found.total_ns(), [112, 0]);
     assert_eq!(found.shortest_ns, 51);
 }
@@ -169,14 +173,14 @@ fn frames_that_cross_share_their_time_by_the_moment() {
     trace.event(Category::NvtxRange, nvtx, "c", 12, 14);
     let style = trace.event(Category::NvtxRange, nvtx, "start/end", 0, 900);
     trace.number(style, ColumnId::RangeStyle, 1);
-    let asked = Asked {
+    let options = FlameOptions {
         weight: FlameWeight::Cpu,
-        ..Asked::default()
+        ..FlameOptions::default()
     };
-    let (found, held) = flame(&trace.build(), &asked, &Cut::NOTHING);
+    let (found, coverage) = flame(&trace.build(), &options, &Cut::NOTHING);
     let expected = ["0 all 20 0", "1 a 10 5", "2 b 5 5", "1 b 10 8", "2 c 2 2"];
     assert_eq!(rows(&found), expected);
-    assert_eq!(held.start_end_ranges, 1);
+    assert_eq!(coverage.start_end_ranges, 1);
 }
 
 #[test]
@@ -187,11 +191,11 @@ fn of_functions_with_the_same_times_the_one_called_first_is_outside() {
         let call = trace.event(Category::PythonFunction, python, name, 0, 10);
         trace.number(call, ColumnId::PythonId, id);
     }
-    let asked = Asked {
+    let options = FlameOptions {
         weight: FlameWeight::Cpu,
-        ..Asked::default()
+        ..FlameOptions::default()
     };
-    let (found, _) = flame(&trace.build(), &asked, &Cut::NOTHING);
+    let (found, _) = flame(&trace.build(), &options, &Cut::NOTHING);
     assert_eq!(rows(&found), ["0 all 10 0", "1 outer 10 0", "2 inner 10 10"]);
 }
 
@@ -202,11 +206,11 @@ fn stacks_without_end_are_one_frame_and_lose_no_time() {
     for at in 0..2000 {
         trace.event(Category::NvtxRange, nvtx, "stairs", at, at + 3000);
     }
-    let asked = Asked {
+    let options = FlameOptions {
         weight: FlameWeight::Cpu,
-        ..Asked::default()
+        ..FlameOptions::default()
     };
-    let (found, _) = flame(&trace.build(), &asked, &Cut::NOTHING);
+    let (found, _) = flame(&trace.build(), &options, &Cut::NOTHING);
     assert_eq!(found.total_ns(), [4999, 0]);
 }
 
@@ -237,7 +241,7 @@ proptest! {
         let kinds = [
             (Category::NvtxRange, Track::Nvtx), (Category::CpuOp, Track::CpuOp), (Category::PythonFunction, Track::Python),
         ];
-        let threads: Vec<[u32; 3]> = [1, 2].iter().map(|thread| kinds.map(|(_, track)| trace.thread(1, *thread, track))).collect();
+        let threads: Vec<[RowId; 3]> = [1, 2].iter().map(|thread| kinds.map(|(_, track)| trace.thread(1, *thread, track))).collect();
         let apis = [1, 2].map(|thread| trace.thread(1, thread, Track::CudaApi));
         let stream = trace.stream(1, 0, 7);
         for (start, length, which, name) in &spans {
@@ -263,9 +267,9 @@ proptest! {
         }).iter().sum();
         let (min_ns, max_depth, group_small_kernels, limit) = cut;
         for (weight, total) in [(FlameWeight::Gpu, gpu), (FlameWeight::Cpu, cpu)] {
-            let asked = Asked { weight, group_by, window, ..Asked::default() };
+            let options = FlameOptions { weight, group_by, window, ..FlameOptions::default() };
             for cut in [Cut::NOTHING, Cut { min_ns, max_depth, group_small_kernels, limit }] {
-                let (found, _) = flame(&timeline, &asked, &cut);
+                let (found, _) = flame(&timeline, &options, &cut);
                 prop_assert_eq!(found.total_ns(), [total, 0]);
                 adds_up(&found);
             }

@@ -3,10 +3,10 @@
 use flopwatch_model::hlo::{Convolution, Instruction, Shape, WindowDimension};
 
 /// Positions of a window that are looked at one by one; beyond them the operations are not known.
-const MOST_POSITIONS: u64 = 1 << 22;
+const MAX_POSITIONS: u64 = 1 << 22;
 
-/// Operations of a convolution of `input` with `kernel`. Positions where the window lies on padding, or between the elements of a
-/// dilated input, are none.
+/// Operations of a convolution of `input` with `kernel`. Positions where the window lies on
+/// padding, or between the elements of a dilated input, are none.
 pub(super) fn forward(of: &Instruction, input: Option<&Instruction>, kernel: Option<&Instruction>) -> Option<u64> {
     flops(of, &input?.shape, &kernel?.shape, of.shape.first_array()?)
 }
@@ -34,7 +34,7 @@ pub(super) fn flops(of: &Instruction, input: &Shape, kernel: &Shape, output: &Sh
 
 /// Pairs of an element of the kernel and one of the output that meet an element of the input.
 fn positions(window: &WindowDimension, input: u64, kernel: u64, output: u64) -> Option<u64> {
-    if kernel.saturating_mul(output) > MOST_POSITIONS {
+    if kernel.saturating_mul(output) > MAX_POSITIONS {
         return None;
     }
     let signed = |value: u64| i64::try_from(value).ok();

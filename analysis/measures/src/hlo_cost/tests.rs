@@ -201,7 +201,8 @@ fn an_update_in_place_moves_the_updated_part() {
 
 #[test]
 fn a_convolution_counts_positions_on_the_input_alone() {
-    // One feature each, a window of 3 over 4 elements, padded by one on each side: 2 + 3 + 3 + 2 pairs.
+    // One feature each, a window of 3 over 4 elements, padded by one on each side: 2 + 3 + 3 + 2
+    // pairs.
     let convolution = Instruction {
         window: vec![WindowDimension {
             size: 3,

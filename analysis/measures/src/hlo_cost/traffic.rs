@@ -6,9 +6,10 @@ use flopwatch_model::hlo::{Computation, Instruction, Module, Shape};
 pub(super) const IMMEDIATE_ELEMENTS: u64 = 8;
 
 /// Fusions inside fusions that are followed.
-const DEEPEST: u32 = 8;
+const MAX_FUSION_DEPTH: u32 = 8;
 
-/// Opcodes that touch no memory: they name values that are there, or wait for what another instruction does.
+/// Opcodes that touch no memory: they name values that are there, or wait for what another
+/// instruction does.
 const NOTHING: &[&str] = &[
     "add-dependency",
     "after-all",
@@ -31,7 +32,8 @@ const NOTHING: &[&str] = &[
     "tuple",
 ];
 
-/// Bytes of an instruction that calls no computation but those that it applies to elements, and fusions.
+/// Bytes of an instruction that calls no computation but those that it applies to elements, and
+/// fusions.
 pub(super) fn bytes(module: &Module, of: &Instruction) -> u64 {
     let operand = |at: usize| of.operands.get(at).and_then(|id| module.instruction(*id));
     let operand_bytes = |at: usize| operand(at).map_or(0, |operand| operand.shape.bytes());
@@ -67,7 +69,8 @@ pub(super) fn bytes(module: &Module, of: &Instruction) -> u64 {
     }
 }
 
-/// What a fusion reads of its operands, and what it writes. What is between its instructions stays on the chip.
+/// What a fusion reads of its operands, and what it writes. What is between its instructions stays
+/// on the chip.
 fn fusion(module: &Module, of: &Instruction) -> Option<u64> {
     let inside = module.computation(*of.called.first()?)?;
     let users = Users::of(inside);
@@ -141,7 +144,7 @@ impl<'a> Users<'a> {
                 "dynamic-slice" | "gather" if is_first => bytes = bytes.saturating_add(user.shape.bytes()),
                 // Its memory is that of the result.
                 "dynamic-update-slice" if is_first => {}
-                "fusion" if depth < DEEPEST => {
+                "fusion" if depth < MAX_FUSION_DEPTH => {
                     let inner = user.called.first().and_then(|id| module.computation(*id));
                     let read = inner.map_or(whole, |inner| {
                         let inside = Users::of(inner);
@@ -159,7 +162,8 @@ impl<'a> Users<'a> {
             }
         }
         let rest = if is_read_whole { whole } else { 0 };
-        // A part may be read twice from memory only where it left the chip; more than all of it is not counted.
+        // A part may be read twice from memory only where it left the chip; more than all of it is
+        // not counted.
         bytes.saturating_add(rest).min(whole.max(rest))
     }
 }

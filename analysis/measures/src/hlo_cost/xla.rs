@@ -10,28 +10,17 @@ use flopwatch_model::hlo::{Computation, Instruction, Module, Shape};
 use super::traffic::{self, Users};
 
 /// Bytes of a pointer in a tuple's table.
-const POINTER: i64 = 8;
+const POINTER_BYTES: i64 = 8;
 
 /// Fusions inside fusions that are followed.
-const DEEPEST: u32 = 8;
-
-/// Opcodes that touch no memory here. Whatever waits for another instruction does touch it.
-const NOTHING: &[&str] = &[
-    "add-dependency",
-    "after-all",
-    "bitcast",
-    "constant",
-    "domain",
-    "get-tuple-element",
-    "parameter",
-];
+const MAX_FUSION_DEPTH: u32 = 8;
 
 /// Bytes of a run of the module, loops once. 0 where the analysis has less.
 pub(super) fn bytes(module: &Module) -> u64 {
     let mut sums: Vec<i64> = Vec::with_capacity(module.computations.len());
     for computation in &module.computations {
         let of_each = computation.instructions.iter().map(|of| {
-            let called = |id: &u64| module.computation_place(*id).and_then(|at| sums.get(at)).copied();
+            let called = |id: &u64| module.computation_number(*id).and_then(|at| sums.get(at)).copied();
             instruction(module, of, called)
         });
         let sum = of_each.fold(0, i64::saturating_add);
@@ -48,7 +37,7 @@ fn whole(bytes: u64) -> i64 {
 /// Bytes of a value: of a tuple those of its table.
 fn size(shape: &Shape) -> i64 {
     if shape.is_tuple() {
-        whole(flopwatch_model::count(shape.tuple.len())).saturating_mul(POINTER)
+        whole(flopwatch_model::count(shape.tuple.len())).saturating_mul(POINTER_BYTES)
     } else {
         whole(shape.bytes())
     }
@@ -61,7 +50,8 @@ fn instruction(module: &Module, of: &Instruction, called: impl Fn(&u64) -> Optio
     let sum = |begin: usize, end: usize| (begin..end).map(read).fold(0, i64::saturating_add);
     let result = size(&of.shape);
     match of.opcode.as_str() {
-        opcode if NOTHING.contains(&opcode) => 0,
+        // These touch no memory here. Whatever waits for another instruction does touch it.
+        "add-dependency" | "after-all" | "bitcast" | "constant" | "domain" | "get-tuple-element" | "parameter" => 0,
         "custom-call" => -1,
         "tuple" => result,
         "call" | "async-start" => of.called.first().and_then(called).unwrap_or(0),
@@ -147,7 +137,7 @@ impl<'a> Reads<'a> {
     /// Of what a fusion inside takes: where it hands the value on, what is sliced of its result.
     fn nested(&self, value: &Instruction, fusion: &Instruction) -> i64 {
         let inside = fusion.called.first().and_then(|id| self.module.computation(*id));
-        let Some(inside) = inside.filter(|_| self.depth < DEEPEST) else {
+        let Some(inside) = inside.filter(|_| self.depth < MAX_FUSION_DEPTH) else {
             return size(&value.shape);
         };
         let reads = Reads {

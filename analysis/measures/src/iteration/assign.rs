@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, Timeline, index};
+use flopwatch_model::{Category, RowId, Timeline, index};
 
 use super::Iterations;
 use super::ranges::process;
@@ -15,9 +15,11 @@ pub struct Assignment {
     pub iteration: Vec<u32>,
     /// Work that the thread of the loop launched during the iteration.
     pub by_thread: u64,
-    /// Work that another thread of the process launched during the iteration, e.g. the one that runs PyTorch's backward pass.
+    /// Work that another thread of the process launched during the iteration, e.g. the one that
+    /// runs PyTorch's backward pass.
     pub by_process: u64,
-    /// Work without a recorded launch, or of iterations that are GPU time, that started during the iteration.
+    /// Work without a recorded launch, or of iterations that are GPU time, that started during the
+    /// iteration.
     pub by_time: u64,
     /// Work of no iteration.
     pub outside: u64,
@@ -41,7 +43,7 @@ impl Assignment {
 
 /// The iterations of one row.
 struct Loop {
-    row: u32,
+    row: RowId,
     thread: Option<u64>,
     device: Option<u32>,
     /// Their places in the list: from here, and how many.
@@ -52,17 +54,18 @@ struct Loop {
 impl Iterations {
     /// Finds the iteration of each piece of `work`.
     ///
-    /// Work belongs to the iteration during which its launch call began: of the loop of the calling thread, else of the only loop of the
-    /// process, else of the process's loop whose thread launches to the same device. Work without a recorded launch is taken by the time of
-    /// its start in the same way. Of iterations that are time of devices work belongs by its start to the loop of its
-    /// process and device.
+    /// Work belongs to the iteration during which its launch call began: of the loop of the calling
+    /// thread, else of the only loop of the process, else of the process's loop whose thread
+    /// launches to the same device. Work without a recorded launch is taken by the time of its
+    /// start in the same way. Of iterations that are time of devices work belongs by its start to
+    /// the loop of its process and device.
     pub fn assign(&self, timeline: &Timeline, work: &GpuWork) -> Assignment {
         let mut loops: BTreeMap<_, Vec<Loop>> = BTreeMap::new();
         let mut first = 0;
         for list in self.loops() {
-            let row = list.first().map_or(0, |iteration| iteration.row);
-            let described = timeline.row(row);
-            if let Some(process) = process(timeline, row) {
+            let row = list.first().map(|iteration| iteration.row);
+            if let Some((row, process)) = row.and_then(|row| Some((row, process(timeline, row)?))) {
+                let described = timeline.row(row);
                 loops.entry(process).or_default().push(Loop {
                     row,
                     thread: described.and_then(|row| row.thread),
@@ -83,25 +86,25 @@ impl Iterations {
             let found = loops
                 .iter()
                 .next()
-                .and_then(|_| self.place(timeline, *work, &loops, &devices));
-            let (place, counter) = match found {
-                Some((place, How::Thread)) => (place, &mut assignment.by_thread),
-                Some((place, How::Process)) => (place, &mut assignment.by_process),
-                Some((place, How::Time)) => (place, &mut assignment.by_time),
+                .and_then(|_| self.find_iteration(timeline, *work, &loops, &devices));
+            let (iteration_number, counter) = match found {
+                Some((iteration_number, How::Thread)) => (iteration_number, &mut assignment.by_thread),
+                Some((iteration_number, How::Process)) => (iteration_number, &mut assignment.by_process),
+                Some((iteration_number, How::Time)) => (iteration_number, &mut assignment.by_time),
                 None => (Assignment::NONE, &mut assignment.outside),
             };
             *counter += 1;
-            assignment.iteration.push(place);
+            assignment.iteration.push(iteration_number);
         }
         assignment
     }
 
-    fn place(
+    fn find_iteration(
         &self,
         timeline: &Timeline,
         work: Work,
         loops: &BTreeMap<(u32, u32, u32), Vec<Loop>>,
-        devices: &BTreeMap<u32, BTreeMap<u32, u64>>,
+        devices: &BTreeMap<RowId, BTreeMap<u32, u64>>,
     ) -> Option<(u32, How)> {
         let loops = loops.get(&process(timeline, work.row)?)?;
         let device = timeline.row(work.row)?.device;
@@ -134,11 +137,13 @@ impl Iterations {
     /// The iteration of a loop that holds `time`.
     fn at(&self, of: &Loop, time: u64) -> Option<u32> {
         let list = self.list.get(of.first..of.first + of.count)?;
-        let place = list
+        let iteration_number = list
             .partition_point(|iteration| iteration.time.start <= time)
             .checked_sub(1)?;
-        let holds = list.get(place).is_some_and(|iteration| time < iteration.time.end);
-        holds.then(|| u32::try_from(of.first + place).ok()).flatten()
+        let holds = list
+            .get(iteration_number)
+            .is_some_and(|iteration| time < iteration.time.end);
+        holds.then(|| u32::try_from(of.first + iteration_number).ok()).flatten()
     }
 }
 
@@ -147,8 +152,8 @@ fn devices_of(
     timeline: &Timeline,
     work: &GpuWork,
     loops: &BTreeMap<(u32, u32, u32), Vec<Loop>>,
-) -> BTreeMap<u32, BTreeMap<u32, u64>> {
-    let mut found: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
+) -> BTreeMap<RowId, BTreeMap<u32, u64>> {
+    let mut found: BTreeMap<RowId, BTreeMap<u32, u64>> = BTreeMap::new();
     for work in work.all() {
         let thread = launch(timeline, *work).and_then(|(_, row)| timeline.row(row)?.thread);
         let device = timeline.row(work.row).and_then(|row| row.device);
@@ -168,7 +173,7 @@ enum How {
 }
 
 /// Start and row of the call that launched `work`.
-fn launch(timeline: &Timeline, work: Work) -> Option<(u64, u32)> {
+fn launch(timeline: &Timeline, work: Work) -> Option<(u64, RowId)> {
     let api = timeline.capture.events.get(&Category::CudaApi)?;
     let call = work.launch(timeline)?;
     Some((*api.start_ns.get(call)?, *api.row.get(call)?))

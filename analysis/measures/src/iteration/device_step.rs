@@ -22,10 +22,10 @@ pub(super) fn of(timeline: &Timeline) -> Option<Iterations> {
     let mut list = Vec::new();
     for (at, row) in (0_u32..).zip(&events.row) {
         let time = Interval::of(events, index(at));
-        if is_line.get(index(*row)) != Some(&true) || time.is_empty() {
+        if is_line.get(row.index()) != Some(&true) || time.is_empty() {
             continue;
         }
-        let Some(before) = before.get_mut(index(*row)) else {
+        let Some(before) = before.get_mut(row.index()) else {
             continue;
         };
         list.push(Iteration {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Category, Timeline, index};
+use flopwatch_model::{Category, RowId, Timeline, index};
 
 use super::share::ratio;
 use super::{Iteration, IterationSource, Iterations};
@@ -11,19 +11,21 @@ use crate::work::GpuWork;
 
 /// Least confidence of a period.
 const LEAST_CONFIDENCE: f64 = 0.6;
-/// A shorter period is preferred to the best one when its confidence is at most this much lower: multiples of a period are periods too.
-const SLACK: f64 = 0.03;
+/// A shorter period is preferred to the best one when its confidence is at most this much lower:
+/// multiples of a period are periods too.
+const MAX_CONFIDENCE_LOSS: f64 = 0.03;
 /// Periods that are tried.
-const TRIED: usize = 32;
+const MAX_CANDIDATES: usize = 32;
 /// Fewest periods of a stream.
-const FEWEST: usize = 3;
+const MIN_PERIODS: usize = 3;
 /// Fewest kernels of a period.
-const SHORTEST: usize = 2;
+const MIN_PERIOD_KERNELS: usize = 2;
 
 /// One stream's kernels and whole graphs in order.
 #[derive(Default)]
 struct Sequence {
-    row: u32,
+    row: RowId,
+    /// Names of kernels, and behind them those of graphs.
     names: Vec<u32>,
     times: Vec<Interval>,
 }
@@ -42,15 +44,16 @@ pub(super) fn of(timeline: &Timeline, work: &GpuWork) -> Iterations {
     if first.is_empty() {
         return Iterations::none("no steps, no range that repeats, and no kernels");
     }
-    let mut streams: BTreeMap<u32, Sequence> = BTreeMap::new();
+    let mut streams: BTreeMap<RowId, Sequence> = BTreeMap::new();
     for work in work.all() {
         let Some(first) = first.get(&work.category) else {
             continue;
         };
         let name = work.events(timeline).and_then(|events| events.name.get(index(work.at)));
+        let Some(name) = name else { continue };
         let sequence = streams.entry(work.row).or_default();
         sequence.row = work.row;
-        sequence.names.push(first.saturating_add(name.copied().unwrap_or(0)));
+        sequence.names.push(first.saturating_add(name.number()));
         sequence.times.push(work.time);
     }
     let mut busiest: BTreeMap<_, Sequence> = BTreeMap::new();
@@ -94,23 +97,25 @@ pub(super) fn of(timeline: &Timeline, work: &GpuWork) -> Iterations {
 }
 
 /// The places of each name in the sequence.
-fn places(names: &[u32], count: usize) -> Vec<Vec<usize>> {
-    let mut places = vec![Vec::new(); count];
+fn positions(names: &[u32], count: usize) -> Vec<Vec<usize>> {
+    let mut positions = vec![Vec::new(); count];
     for (at, name) in names.iter().enumerate() {
-        if let Some(list) = places.get_mut(index(*name)) {
+        if let Some(list) = positions.get_mut(index(*name)) {
             list.push(at);
         }
     }
-    places
+    positions
 }
 
-/// The shortest period in kernels that explains the sequence as well as any, and its confidence. Names count equally, however often
-/// each runs, so that the kernels of a layer do not outvote those that run once an iteration.
+/// The shortest period in kernels that explains the sequence as well as any, and its confidence.
+/// Names count equally, however often each runs, so that the kernels of a layer do not outvote
+/// those that run once an iteration.
 fn period(names: &[u32], count: usize) -> Option<(usize, f64)> {
-    let longest = names.len() / FEWEST;
-    // For each distance the votes of names whose kernels are so far apart; each name has one vote to share.
+    let longest = names.len() / MIN_PERIODS;
+    // For each distance the votes of names whose kernels are so far apart; each name has one vote
+    // to share.
     let mut votes = vec![0.0_f64; longest + 1];
-    for list in places(names, count) {
+    for list in positions(names, count) {
         for apart in 1..=4 {
             let share = ratio(1, u64::try_from(list.len()).unwrap_or(1));
             for (one, next) in list.iter().zip(list.iter().skip(apart)) {
@@ -120,22 +125,25 @@ fn period(names: &[u32], count: usize) -> Option<(usize, f64)> {
             }
         }
     }
-    let mut tried: Vec<usize> = (SHORTEST..=longest)
+    let mut tried: Vec<usize> = (MIN_PERIOD_KERNELS..=longest)
         .filter(|length| votes.get(*length).is_some_and(|vote| *vote > 0.0))
         .collect();
     let vote = |length: &usize| votes.get(*length).copied().unwrap_or(0.0);
     tried.sort_by(|one, other| vote(other).total_cmp(&vote(one)).then(one.cmp(other)));
-    tried.truncate(TRIED);
+    tried.truncate(MAX_CANDIDATES);
     let mut scored: Vec<(usize, f64)> = tried
         .into_iter()
         .map(|length| (length, confidence(names, count, length)))
         .collect();
     scored.sort_by_key(|(length, _)| *length);
     let best = scored.iter().map(|(_, score)| *score).fold(0.0, f64::max);
-    scored.into_iter().find(|(_, score)| *score >= best - SLACK)
+    scored
+        .into_iter()
+        .find(|(_, score)| *score >= best - MAX_CONFIDENCE_LOSS)
 }
 
-/// The share of kernels that are the same `length` later, averaged over the names that run at least twice.
+/// The share of kernels that are the same `length` later, averaged over the names that run at least
+/// twice.
 fn confidence(names: &[u32], count: usize, length: usize) -> f64 {
     let mut figures = vec![(0_u64, 0_u64); count];
     let mut runs = vec![0_u32; count];
@@ -162,8 +170,8 @@ fn confidence(names: &[u32], count: usize, length: usize) -> f64 {
     if distinct == 0 { 0.0 } else { sum / f64::from(distinct) }
 }
 
-/// Splits the sequence before the kernel that runs once a period and follows the most idle time; without one, at the phase that does so.
-/// Parts of periods at both ends are left out.
+/// Splits the sequence before the kernel that runs once a period and follows the most idle time;
+/// without one, at the phase that does so. Parts of periods at both ends are left out.
 fn split(sequence: &Sequence, length: usize, count: usize) -> Vec<Iteration> {
     let mut idle = Vec::with_capacity(sequence.times.len());
     let mut end = sequence.times.first().map_or(0, |time| time.start);
@@ -171,14 +179,14 @@ fn split(sequence: &Sequence, length: usize, count: usize) -> Vec<Iteration> {
         idle.push(time.start.saturating_sub(end));
         end = end.max(time.end);
     }
-    let sum = |places: &[usize]| -> u64 { places.iter().filter_map(|place| idle.get(*place)).sum() };
+    let sum = |positions: &[usize]| -> u64 { positions.iter().filter_map(|position| idle.get(*position)).sum() };
     let near = |n: usize, wanted: usize| n.abs_diff(wanted) * 10 <= wanted;
-    let anchors = places(&sequence.names, count).into_iter().filter(|list| {
+    let anchors = positions(&sequence.names, count).into_iter().filter(|list| {
         let spaces: Vec<u64> = list
             .windows(2)
             .filter_map(|two| u64::try_from(two.last()? - two.first()?).ok())
             .collect();
-        list.len() >= FEWEST
+        list.len() >= MIN_PERIODS
             && spaces
                 .iter()
                 .all(|space| near(usize::try_from(*space).unwrap_or(usize::MAX), length))
@@ -189,7 +197,7 @@ fn split(sequence: &Sequence, length: usize, count: usize) -> Vec<Iteration> {
         .max_by(best)
         .or_else(|| phases().max_by(best))
         .unwrap_or_default();
-    let start = |place: usize| sequence.times.get(place).map(|time| time.start);
+    let start = |position: usize| sequence.times.get(position).map(|time| time.start);
     let mut times: Vec<Interval> = borders
         .windows(2)
         .filter_map(|two| Some(Interval::new(start(*two.first()?)?, start(*two.last()?)?)))
@@ -253,7 +261,8 @@ mod tests {
 
     #[test]
     fn iterations_begin_behind_the_longest_idle_time() {
-        // Three kernels an iteration; the device waits before `1`. The capture begins and ends inside iterations.
+        // Three kernels an iteration; the device waits before `1`. The capture begins and ends
+        // inside iterations.
         let names = [2, 3, 1, 2, 3, 1, 2, 3, 1, 2, 3, 1, 2];
         let mut times = Vec::new();
         let mut now = 0;
@@ -262,7 +271,7 @@ mod tests {
             times.push(Interval::new(now, now + 10));
             now += 10;
         }
-        let row = 3;
+        let row = RowId::new(3);
         let names = names.to_vec();
         let found = split(&Sequence { row, names, times }, 3, 4);
         let times: Vec<(u64, u64)> = found

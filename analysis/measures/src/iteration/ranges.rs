@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use flopwatch_model::{Category, ColumnId, Events, Figures, Timeline, index};
+use flopwatch_model::{Category, ColumnId, Events, Figures, RowId, Timeline, index};
 use rayon::prelude::*;
 
 use super::share::ratio;
@@ -12,22 +12,23 @@ use crate::interval::Interval;
 use crate::work::GpuWork;
 
 /// Fewest ranges that repeat.
-const FEWEST: usize = 3;
+const MIN_RANGES: usize = 3;
 /// Least share of a process's launches that iterations hold.
 const LEAST_COVERAGE: f64 = 0.8;
 /// Least share of iterations that launch as much as the median one does.
-const LEAST_REGULARITY: f64 = 0.65;
+const MIN_REGULARITY: f64 = 0.65;
 /// Ranges deeper than this are no iterations.
-const DEEPEST: u32 = 8;
+const MAX_DEPTH: u32 = 8;
 /// Words by which programs call an iteration.
-const ITERATION_WORDS: [&str; 4] = ["step", "iter", "batch", "sample"];
+pub(super) const ITERATION_WORDS: [&str; 4] = ["step", "iter", "batch", "sample"];
 /// Words by which programs call a part of a model, many of which are in an iteration.
-const PART_WORDS: [&str; 4] = ["block", "layer", "module", "stage"];
+pub(super) const PART_WORDS: [&str; 4] = ["block", "layer", "module", "stage"];
 /// How operators begin, which frameworks push as NVTX ranges: they repeat within an iteration too.
 const OPERATORS: [&str; 4] = ["aten::", "c10d::", "autograd::", "torch::"];
 
-/// A range's name without what differs each time: the numbers that `emit_nvtx` adds (`, seq = 4, op_id = 9`) are cut off, other numbers
-/// become `#`. `step 12` and `step 13` are one name, `step #`.
+/// A range's name without what differs each time: the numbers that `emit_nvtx` adds
+/// (`, seq = 4, op_id = 9`) are cut off, other numbers become `#`. `step 12` and `step 13` are one
+/// name, `step #`.
 pub fn normalized(name: &str) -> Cow<'_, str> {
     let bare = [", seq = ", ", op_id = "]
         .iter()
@@ -52,7 +53,7 @@ pub fn normalized(name: &str) -> Cow<'_, str> {
 /// Ranges of one name on one thread, none inside another of them.
 struct Group {
     category: Category,
-    row: u32,
+    row: RowId,
     depth: u32,
     at: Vec<u32>,
     times: Vec<Interval>,
@@ -70,7 +71,7 @@ impl Group {
 }
 
 /// All ranges by name and row.
-type Groups<'a> = BTreeMap<(Cow<'a, str>, u32), Group>;
+type Groups<'a> = BTreeMap<(Cow<'a, str>, RowId), Group>;
 
 fn groups(timeline: &Timeline, wanted: impl Fn(&str, &str) -> bool) -> Groups<'_> {
     let mut groups = Groups::new();
@@ -79,21 +80,21 @@ fn groups(timeline: &Timeline, wanted: impl Fn(&str, &str) -> bool) -> Groups<'_
             continue;
         };
         let mut names: Vec<Cow<'_, str>> = Vec::new();
-        let mut places: HashMap<Cow<'_, str>, u32> = HashMap::new();
-        // For each of the category's names the place in `names`.
+        let mut key_numbers: HashMap<Cow<'_, str>, u32> = HashMap::new();
+        // For each of the category's names the place in `names`; `None` of one that is not wanted.
         let mut keys = Vec::with_capacity(events.names.len());
         for name in &events.names {
             let key = normalized(name);
             if !wanted(name, &key) {
-                keys.push(u32::MAX);
+                keys.push(None);
                 continue;
             }
-            let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
-            let place = *places.entry(key.clone()).or_insert(next);
-            if place == next {
+            let next = u32::try_from(key_numbers.len()).unwrap_or(u32::MAX);
+            let number = *key_numbers.entry(key.clone()).or_insert(next);
+            if number == next {
                 names.push(key);
             }
-            keys.push(place);
+            keys.push(Some(number));
         }
         for ((key, row), group) in by_key(events, category, &keys) {
             if let Some(name) = names.get(index(key)) {
@@ -104,12 +105,12 @@ fn groups(timeline: &Timeline, wanted: impl Fn(&str, &str) -> bool) -> Groups<'_
     groups
 }
 
-fn by_key(events: &Events, category: Category, keys: &[u32]) -> BTreeMap<(u32, u32), Group> {
+fn by_key(events: &Events, category: Category, keys: &[Option<u32>]) -> BTreeMap<(u32, RowId), Group> {
     let styles = events.column(ColumnId::RangeStyle);
     let nests = |at: usize| styles.is_none_or(|styles| styles.get(at) == Some(0));
     let parents = events.parents(nests);
     let mut depths = vec![0_u32; events.len()];
-    let mut found: HashMap<(u32, u32), Group> = HashMap::new();
+    let mut found: HashMap<(u32, RowId), Group> = HashMap::new();
     for (at, (name, row)) in (0_u32..).zip(events.name.iter().zip(&events.row)) {
         let parent = parents.get(index(at)).and_then(|parent| depths.get(index(*parent)));
         let depth = parent.map_or(0, |depth| depth + 1);
@@ -117,10 +118,10 @@ fn by_key(events: &Events, category: Category, keys: &[u32]) -> BTreeMap<(u32, u
             *slot = depth;
         }
         let time = Interval::of(events, index(at));
-        let key = keys.get(index(*name)).copied().unwrap_or(u32::MAX);
-        if depth > DEEPEST || key == u32::MAX || time.is_empty() {
+        let key = keys.get(name.index()).copied().flatten();
+        let Some(key) = key.filter(|_| depth <= MAX_DEPTH && !time.is_empty()) else {
             continue;
-        }
+        };
         let group = found.entry((key, *row)).or_insert_with(|| Group {
             category,
             row: *row,
@@ -168,24 +169,25 @@ impl Launches {
     }
 
     /// Whether the row's thread launched any.
-    fn are_by(&self, timeline: &Timeline, row: u32) -> bool {
+    fn are_by(&self, timeline: &Timeline, row: RowId) -> bool {
         let thread = timeline.row(row).and_then(|row| row.thread);
         process(timeline, row).is_some_and(|process| self.threads.contains(&(process, thread)))
     }
 
-    /// How well `times`, which are sorted, fit as iterations of the row's thread. What is launched in `tail` counts as covered.
-    fn fit(&self, timeline: &Timeline, row: u32, times: &[Interval], tail: Interval) -> Fit {
+    /// How well `times`, which are sorted, fit as iterations of the row's thread. What is launched
+    /// in `tail` counts as covered.
+    fn fit(&self, timeline: &Timeline, row: RowId, times: &[Interval], tail: Interval) -> Fit {
         let launches = process(timeline, row).and_then(|process| self.starts.get(&process));
         let Some(launches) = launches else {
             return Fit::default();
         };
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         // Neither starts nor ends go back from one time to the next.
-        let mut place = 0;
+        let mut first = 0;
         let mut count_in = |time: &Interval| {
-            let start = launched_before(launches, place, time.start);
-            place = launched_before(launches, start, time.end);
-            count(place - start)
+            let start = launched_before(launches, first, time.start);
+            first = launched_before(launches, start, time.end);
+            count(first - start)
         };
         let mut inside: Vec<u64> = times.iter().map(&mut count_in).collect();
         let covered = inside.iter().sum::<u64>() + count_in(&tail);
@@ -201,7 +203,8 @@ impl Launches {
     }
 }
 
-/// How many `launches`, which are sorted, are before `end`, where it is known that `from` are. Quick where the answer is near.
+/// How many `launches`, which are sorted, are before `end`, where it is known that `from` are.
+/// Quick where the answer is near.
 fn launched_before(launches: &[u64], from: usize, end: u64) -> usize {
     let rest = launches.get(from..).unwrap_or_default();
     let mut reach = 1;
@@ -217,13 +220,14 @@ fn launched_before(launches: &[u64], from: usize, end: u64) -> usize {
 struct Fit {
     /// The share of the process's launches that are inside.
     coverage: f64,
-    /// The share of them with as many launches as the median one, give or take a tenth. Time is no measure: a slow iteration is one.
+    /// The share of them with as many launches as the median one, give or take a tenth. Time is no
+    /// measure: a slow iteration is one.
     regularity: f64,
 }
 
 impl Fit {
     fn is_good(self) -> bool {
-        self.coverage >= LEAST_COVERAGE && self.regularity >= LEAST_REGULARITY
+        self.coverage >= LEAST_COVERAGE && self.regularity >= MIN_REGULARITY
     }
 
     fn confidence(self) -> f64 {
@@ -232,7 +236,7 @@ impl Fit {
 }
 
 /// Process of a row, across machines of a merged session.
-pub(super) fn process(timeline: &Timeline, row: u32) -> Option<(u32, u32, u32)> {
+pub(super) fn process(timeline: &Timeline, row: RowId) -> Option<(u32, u32, u32)> {
     let row = timeline.row(row)?;
     Some((row.capture, row.machine, row.process))
 }
@@ -246,8 +250,8 @@ struct Candidate<'a> {
     rank: (bool, bool, bool, u32, u64, u64),
 }
 
-/// The outermost range that repeats around most launches, as many each time; without one, the range at the outermost level that does so
-/// from its start to its next start.
+/// The outermost range that repeats around most launches, as many each time; without one, the range
+/// at the outermost level that does so from its start to its next start.
 pub(super) fn chosen(timeline: &Timeline, work: &GpuWork) -> Option<Iterations> {
     let groups = groups(timeline, |_, _| true);
     if groups.is_empty() {
@@ -266,7 +270,7 @@ pub(super) fn chosen(timeline: &Timeline, work: &GpuWork) -> Option<Iterations> 
 }
 
 fn candidate<'a>(timeline: &Timeline, launches: &Launches, name: &'a str, group: &Group) -> Option<Candidate<'a>> {
-    if group.times.len() < FEWEST {
+    if group.times.len() < MIN_RANGES {
         return None;
     }
     let lower = name.to_ascii_lowercase();
@@ -293,7 +297,7 @@ fn candidate<'a>(timeline: &Timeline, launches: &Launches, name: &'a str, group:
             if operator {
                 0
             } else {
-                DEEPEST + 1 - group.depth.min(DEEPEST)
+                MAX_DEPTH + 1 - group.depth.min(MAX_DEPTH)
             },
             percent.unwrap_or(0),
             group.len_ns(),
@@ -373,7 +377,8 @@ fn cautions(timeline: &Timeline, iterations: &Iterations) -> Vec<String> {
 /// The ranges that are called `name`, as they are or normalized.
 pub(super) fn named(timeline: &Timeline, work: &GpuWork, name: &str) -> Iterations {
     let key = normalized(name);
-    // A name with numbers of its own means that one range, unless it is written as normalized names are.
+    // A name with numbers of its own means that one range, unless it is written as normalized names
+    // are.
     let groups = groups(timeline, |raw, of| raw == name || of == name || of == key);
     if groups.is_empty() {
         return Iterations::none(format!("no NVTX range or annotation is called `{name}`"));

@@ -11,9 +11,9 @@ fn times(iterations: &Iterations) -> Vec<(u64, u64)> {
         .collect()
 }
 
-/// Three iterations of 100 ns each, in which the loop's thread launches one kernel and a second thread another; a kernel without a launch
-/// runs at 250, and one launched before the loop.
-fn three(mark: impl Fn(&mut Trace, u32, u64)) -> Timeline {
+/// Three iterations of 100 ns each, in which the loop's thread launches one kernel and a second
+/// thread another; a kernel without a launch runs at 250, and one launched before the loop.
+fn three(mark: impl Fn(&mut Trace, RowId, u64)) -> Timeline {
     let mut trace = Trace::new();
     let marks = trace.thread(1, 10, Track::Annotation);
     let stream = trace.stream(1, 0, 7);
@@ -48,7 +48,8 @@ fn steps_hold_the_work_that_was_launched_in_them_whenever_it_ran() {
     assert_eq!(numbers, [1, 2, 3]);
     let assignment = iterations.assign(&timeline, &work);
     assert_eq!((assignment.by_thread, assignment.by_process), (3, 3));
-    // The kernel without a launch by time; the one launched before the loop to none, though it ran inside.
+    // The kernel without a launch by time; the one launched before the loop to none, though it ran
+    // inside.
     assert_eq!((assignment.by_time, assignment.outside), (1, 1));
     let lists = assignment.by_iteration(&work, 3);
     let names: Vec<Vec<&str>> = lists
@@ -85,7 +86,8 @@ fn the_outermost_range_around_the_launches_is_the_iteration() {
     }
     let timeline = trace.build();
     let found = of(&timeline, &IterationOptions::default());
-    // Not `load`, which is longer, of a thread that launches nothing; not `forward`, which is inside.
+    // Not `load`, which is longer, of a thread that launches nothing; not `forward`, which is
+    // inside.
     assert_eq!(
         (found.source, found.name.as_str()),
         (Some(IterationSource::Range), "train #")
@@ -161,7 +163,8 @@ fn kernels_alone_have_a_period_or_an_abstention() {
     assert!(none.list.is_empty() && none.not_found.is_some());
 }
 
-/// What XLA's profiler writes of two devices: a line `Steps` each, whose events are named by the step's number.
+/// What XLA's profiler writes of two devices: a line `Steps` each, whose events are named by the
+/// step's number.
 fn device_steps(trace: &mut Trace) {
     for device in [0, 1] {
         let line = |label: &str| Row {
@@ -226,9 +229,11 @@ fn steps_of_the_host_hold_the_work_that_they_launch_before_those_of_the_device()
     let mut devices = Trace::new();
     device_steps(&mut devices);
     let mut devices = devices.build().capture;
-    let moved = u32::try_from(timeline.capture.rows.len()).unwrap();
+    let moved = timeline.capture.rows.len();
     let mut derived = devices.events.remove(&Category::Derived).unwrap();
-    derived.row.iter_mut().for_each(|row| *row += moved);
+    for row in &mut derived.row {
+        *row = RowId::from_index(row.index() + moved).unwrap();
+    }
     timeline.capture.rows.extend(devices.rows);
     timeline.capture.events.insert(Category::Derived, derived);
     let iterations = of(&timeline, &IterationOptions::default());

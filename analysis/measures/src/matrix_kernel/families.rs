@@ -2,20 +2,21 @@
 
 use super::MatrixUnit::{CudaCore, TensorCore, Unknown};
 use super::{MatrixUnit, Name};
-use Word::{Anywhere, Begins, Own};
+use NamePattern::{Anywhere, Begins, Own};
 
 /// A word of a name, in small letters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Word {
+pub(super) enum NamePattern {
     /// The function's own name begins with it.
     Begins(&'static str),
-    /// The function's own name holds it. What namespaces and template arguments say is not the kernel's.
+    /// The function's own name holds it. What namespaces and template arguments say is not the
+    /// kernel's.
     Own(&'static str),
     /// The name holds it anywhere: libraries of templates say everything in their arguments.
     Anywhere(&'static str),
 }
 
-impl Word {
+impl NamePattern {
     fn is_in(self, name: &Name) -> bool {
         match self {
             Self::Begins(word) => name.own.starts_with(word),
@@ -31,21 +32,22 @@ pub(super) struct Family {
     /// What they multiply matrices with; `None` of those that multiply none.
     pub(super) multiplies_with: Option<MatrixUnit>,
     /// Of each list the name holds a word.
-    words: &'static [&'static [Word]],
+    words: &'static [&'static [NamePattern]],
     /// Names that it knows, as captures and libraries have them.
     #[cfg_attr(not(test), expect(dead_code, reason = "read by people and held by a test"))]
     pub(super) examples: &'static [&'static str],
 }
 
 impl Family {
-    pub(super) fn knows(&self, name: &Name) -> bool {
+    pub(super) fn matches(&self, name: &Name) -> bool {
         self.words.iter().all(|words| words.iter().any(|word| word.is_in(name)))
     }
 }
 
-/// Every family. Of several that know a name the first decides, so that exceptions stand before their rule: first what only has a word in
-/// common with a product of matrices, then what says CUDA cores outright, then tensor cores, then names of old libraries for CUDA
-/// cores, and last products of which the name says no more.
+/// Every family. Of several that know a name the first decides, so that exceptions stand before
+/// their rule: first what only has a word in common with a product of matrices, then what says CUDA
+/// cores outright, then tensor cores, then names of old libraries for CUDA cores, and last products
+/// of which the name says no more.
 ///
 /// A product with a vector is none here: memory bounds it, and tensor cores do not help.
 pub(super) const FAMILIES: &[Family] = &[
@@ -161,7 +163,8 @@ pub(super) const FAMILIES: &[Family] = &[
         ]],
         examples: &["Cijk_SB_BiasS_HAS_ScaleAlphaVec_PostGSU8_VW2", "Cijk_BBS_BH_PostGSU2"],
     },
-    // The instruction that the name says, also of kernels of the library xmma, whose others use tensor cores.
+    // The instruction that the name says, also of kernels of the library xmma, whose others use
+    // tensor cores.
     Family {
         multiplies_with: Some(CudaCore),
         words: &[&[Own("_ffma_"), Own("_dfma_")]],
@@ -210,7 +213,8 @@ pub(super) const FAMILIES: &[Family] = &[
             "cutlass3x_sm90_tensorop_s64x128x16gemm_bf16_bf16_f32_bf16_bf16_128x128x64_2x1x1_0_tnn_align8_warpspecialized",
         ],
     },
-    // cuBLAS, cuDNN and TensorRT of the library xmma: the shape of an instruction, groups of warps, or a type that CUDA cores do not multiply.
+    // cuBLAS, cuDNN and TensorRT of the library xmma: the shape of an instruction, groups of warps,
+    // or a type that CUDA cores do not multiply.
     Family {
         multiplies_with: Some(TensorCore),
         words: &[
@@ -319,7 +323,8 @@ pub(super) const FAMILIES: &[Family] = &[
         words: &[&[Begins("fmha_cutlass")]],
         examples: &["fmha_cutlassF_f32_aligned_64x64_rf_sm75(PyTorchMemEffAttention::AttentionKernel<float>::Params)"],
     },
-    // DeepGEMM, TensorRT-LLM's, vLLM's and AITER's: types that tensor cores alone multiply. Marlin multiplies in half precision.
+    // DeepGEMM, TensorRT-LLM's, vLLM's and AITER's: types that tensor cores alone multiply. Marlin
+    // multiplies in half precision.
     Family {
         multiplies_with: Some(TensorCore),
         words: &[
@@ -345,7 +350,8 @@ pub(super) const FAMILIES: &[Family] = &[
         words: &[&[Begins("marlin")]],
         examples: &["void marlin::Marlin<__nv_bfloat16, 256, 1, 8, 8, 4>(int4 const*, int4 const*, int4*)"],
     },
-    // Tensile, whose kernels rocBLAS and hipBLASLt run: the matrix instruction. What of a thread computes a tile needs none.
+    // Tensile, whose kernels rocBLAS and hipBLASLt run: the matrix instruction. What of a thread
+    // computes a tile needs none.
     Family {
         multiplies_with: Some(TensorCore),
         words: &[&[Own("cijk_")], &[Own("_mi16x"), Own("_mi32x"), Own("_mi4x")]],
@@ -367,7 +373,8 @@ pub(super) const FAMILIES: &[Family] = &[
         words: &[&[Own("cijk_")]],
         examples: &["Custom_Cijk_Ailk_Bljk_F8NH_HHS_BH_Bias_AS_SAB_SAV_shortname0_gfx942"],
     },
-    // Composable Kernel and MIOpen's products of gathered tiles: with and without matrix instructions.
+    // Composable Kernel and MIOpen's products of gathered tiles: with and without matrix
+    // instructions.
     Family {
         multiplies_with: Some(TensorCore),
         words: &[

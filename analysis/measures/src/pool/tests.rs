@@ -60,7 +60,7 @@ fn pools_together_are_the_sum_of_their_levels() {
     let mut all = timeline(&[(10, 1, 30, None), (20, 2, 5, None), (20, 1, -30, None)]);
     all.capture.allocations[1].device = Some(1);
     let pools = Pool::all(&all);
-    let (before, changes) = together(&pools.iter().collect::<Vec<_>>());
+    let (before, changes) = merge_changes(&pools.iter().collect::<Vec<_>>());
     let levels: Vec<_> = changes.iter().map(|change| (change.t_ns, change.level_bytes)).collect();
     assert_eq!((before, levels), (0, vec![(10, 30), (20, 0), (20, 5)]));
 }

@@ -1,4 +1,5 @@
-//! A page's tables as CSV (RFC 4180): exact numbers, in the unit that the head says, and texts that are no formulas.
+//! A page's tables as CSV (RFC 4180): exact numbers, in the unit that the head says, and texts that
+//! are no formulas.
 
 use std::borrow::Cow;
 
@@ -6,8 +7,9 @@ use flopwatch_model::spreadsheet::inert;
 
 use super::{Block, Cell, Page, Table, TableColumn, Unit};
 
-/// The tables of `page`, one after the other: an only one alone, several each behind a line with its title and parted by an empty
-/// line. Points of a roofline are a table too. Of a page without a table, its key figures.
+/// The tables of `page`, one after the other: an only one alone, several each behind a line with
+/// its title and parted by an empty line. Points of a roofline are a table too. Of a page without a
+/// table, its key figures.
 pub fn render(page: &Page) -> String {
     let mut out = String::new();
     let mut tables = page.blocks.iter().filter_map(|block| match block {
@@ -113,6 +115,7 @@ fn record<T: AsRef<str>>(out: &mut String, fields: impl IntoIterator<Item = T>) 
 
 #[cfg(test)]
 mod tests {
+    use super::super::Tile;
     use super::*;
 
     fn time(title: &str) -> Table {
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn n12_a_text_is_no_formula_and_a_number_is_as_it_was() {
+    fn a_text_is_no_formula_and_a_number_is_as_it_was() {
         let mut one = Table::new("", &[("=Name", Unit::None), ("Change", Unit::Ns)]);
         one.push(["=1+1".into(), Cell::Integer(-1)]);
         one.push(["\t=1".into(), Cell::Number(-0.5)]);
@@ -151,7 +154,7 @@ mod tests {
     #[test]
     fn several_tables_are_told_apart_and_key_figures_stand_for_none() {
         let mut page = Page::new("t", "a");
-        page.tiles([("Window", 5_u64.into(), Unit::Ns)]);
+        page.tiles([Tile::figure("Window", Unit::Ns, 5_u64)]);
         assert_eq!(render(&page), "figure,value,unit\nWindow,5,ns\n");
         page.table(time("one"));
         page.table(time("two"));

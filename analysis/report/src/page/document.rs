@@ -13,7 +13,7 @@ use super::Page;
 pub struct Document {
     /// The analysis that made it.
     pub analysis: String,
-    /// Its version.
+    /// Version of the format of the document.
     pub version: u32,
     /// Every parameter that it was run with.
     pub parameters: Vec<Setting>,
@@ -34,7 +34,7 @@ impl Document {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "PageSetting")]
 pub struct Setting {
-    /// Its name.
+    /// Name of the setting.
     pub name: String,
     /// Its value: text as it is, anything else as JSON.
     pub value: String,
@@ -65,7 +65,8 @@ pub struct Heading {
 }
 
 impl Heading {
-    /// Whether it holds no events and no window, as reports of profiled kernels, profiles of memory and programs do.
+    /// Whether it holds no events and no window, as reports of profiled kernels, profiles of memory
+    /// and programs do.
     pub(crate) fn has_no_time(&self) -> bool {
         self.window_ns == 0 && self.events == 0
     }
@@ -82,7 +83,7 @@ impl Heading {
             }
         }
         let named = gpus.into_iter().filter(|(name, _)| !name.is_empty());
-        let told = named.map(|(name, count)| match count {
+        let labels = named.map(|(name, count)| match count {
             1 => name.to_owned(),
             _ => format!("{count} × {name}"),
         });
@@ -90,11 +91,11 @@ impl Heading {
             session: timeline.session_id.clone(),
             tool: capture.source.tool.clone(),
             tool_version: capture.source.tool_version.clone(),
-            gpus: told.collect(),
+            gpus: labels.collect(),
             window_ns: capture.duration_ns,
             session_start_utc_ns: capture.session_start_utc_ns,
             events: totals.events,
-            drops: capture.drops.list(),
+            drops: capture.losses.list(),
             redactions: capture.redactions,
         }
     }

@@ -87,9 +87,11 @@ fn scaled(value: f64, unit: &str) -> String {
     in_steps(value, &steps)
 }
 
-/// In the largest unit that leaves at least one; two digits behind the point, but none of whole numbers of the smallest.
+/// In the largest unit that leaves at least one; two digits behind the point, but none of whole
+/// numbers of the smallest.
 fn in_steps(value: f64, units: &[(String, f64)]) -> String {
-    // What two digits behind the point would round to a thousand is of the next unit: 999.999 ns is 1.00 µs.
+    // What two digits behind the point would round to a thousand is of the next unit: 999.999 ns is
+    // 1.00 µs.
     let fits = |size: f64| value.abs() >= size * 0.999_995;
     let found = units.iter().rev().find(|(_, size)| fits(*size)).or(units.first());
     let (unit, size) = found.map_or(("", 1.0), |(unit, size)| (unit.as_str(), *size));

@@ -5,19 +5,20 @@ use flopwatch_model::{approximate, index};
 use super::Flame;
 use super::figure::number;
 use super::printable::shortened;
+use crate::layout::Layout;
 
 /// Frames that a terminal shows.
-const MOST_LINES: usize = 60;
-/// Longest name in a line.
-const NAME_CHARACTERS: usize = 100;
+const MAX_LINES: usize = 60;
+/// What is left at least of a name that has to be short.
+const MIN_NAME: usize = 20;
 /// Levels that are indented; those below say their level.
-const INDENTED: u32 = 24;
+const MAX_INDENTED_LEVEL: u32 = 24;
 
 impl Flame {
     /// The largest frames as an indented tree, with their shares of all.
-    pub(super) fn text(&self) -> String {
+    pub(super) fn text(&self, layout: Layout) -> String {
         let all = self.value.first().copied().unwrap_or(0);
-        let shortest = shortest_kept(self.value.clone(), MOST_LINES);
+        let shortest = shortest_kept(self.value.clone(), MAX_LINES);
         let mut out = String::new();
         let mut left_out = self.left_out;
         for (at, value) in self.value.iter().copied().enumerate() {
@@ -27,9 +28,9 @@ impl Flame {
             }
             let depth = self.depth.get(at).copied().unwrap_or(0);
             let name = self.name.get(at).and_then(|name| self.names.get(index(*name)));
-            let name = shortened(name.map_or("", String::as_str), NAME_CHARACTERS);
-            let indent = "  ".repeat(index(depth.min(INDENTED)));
-            let level = if depth > INDENTED {
+            let name = name.map_or("", String::as_str);
+            let indent = "  ".repeat(index(depth.min(MAX_INDENTED_LEVEL)));
+            let level = if depth > MAX_INDENTED_LEVEL {
                 format!("[{depth}] ")
             } else {
                 String::new()
@@ -48,7 +49,13 @@ impl Flame {
                 }
                 None => format!("{:>10} {share:>5.1} %", number(approximate(value.into()), self.unit)),
             };
-            out.push_str(format!("{figure}  {indent}{level}{name}").trim_end());
+            let before = format!("{figure}  {indent}{level}");
+            let taken = before.chars().count();
+            let room = layout
+                .columns
+                .map(|columns| columns.saturating_sub(taken).max(MIN_NAME));
+            let name = shortened(name, room.unwrap_or(usize::MAX));
+            out.push_str(format!("{before}{name}").trim_end());
             out.push('\n');
         }
         if left_out > 0 {
@@ -60,11 +67,11 @@ impl Flame {
     }
 }
 
-/// The least value of `values` of which at most `most` are as large.
-pub fn shortest_kept(mut values: Vec<u64>, most: usize) -> u64 {
-    if values.len() <= most {
+/// The least value of `values` of which at most `max` are as large.
+pub fn shortest_kept(mut values: Vec<u64>, max: usize) -> u64 {
+    if values.len() <= max {
         return 0;
     }
-    let (_, edge, _) = values.select_nth_unstable_by_key(most, |value| std::cmp::Reverse(*value));
+    let (_, edge, _) = values.select_nth_unstable_by_key(max, |value| std::cmp::Reverse(*value));
     edge.saturating_add(1)
 }

@@ -1,7 +1,7 @@
 //! A document as one HTML file: it opens from a disk, asks for nothing, and prints.
 //!
-//! What a capture names is foreign. It is written as text alone, and the file's own policy admits no style and no script but those
-//! that are in it.
+//! What a capture names is foreign. It is written as text alone, and the file's own policy admits
+//! no style and no script but those that are in it.
 
 mod chart;
 mod flame;
@@ -11,7 +11,7 @@ use std::fmt::{self, Write as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flopwatch_model::approximate;
+use flopwatch_model::{approximate, count};
 use sha2::{Digest, Sha256};
 
 use super::document::{Document, Heading};
@@ -20,14 +20,15 @@ use super::printable::{printable, shortened};
 use super::{Block, Cell, Page, Table, TableColumn, TableRow, Tiles, Unit};
 
 /// Most bytes of rows in a file. With what stands around them a file stays below 5 MB.
-const MOST_ROW_BYTES: usize = 4 << 20;
+const MAX_ROW_BYTES: usize = 4 << 20;
 /// Most rows of a table: more than people read, and few enough to be sorted at once.
-const MOST_ROWS: usize = 5000;
+const MAX_ROWS: usize = 5000;
 /// Longest name in a cell: few lines of its column.
 const CELL_CHARACTERS: usize = 120;
 /// Longest sentence in a cell.
 const SENTENCE_CHARACTERS: usize = 400;
-/// Characters of a word, on average, beyond which a text is a name, such as that of a template, and no sentence.
+/// Characters of a word, on average, beyond which a text is a name, such as that of a template, and
+/// no sentence.
 const WORD_CHARACTERS: usize = 9;
 /// Longest text beside a cell that is shortened.
 const WHOLE_CHARACTERS: usize = 600;
@@ -59,7 +60,7 @@ pub fn render(document: &Document) -> String {
         .iter()
         .filter(|block| matches!(block, Block::Table(_)))
         .count();
-    let mut room = MOST_ROW_BYTES;
+    let mut room = MAX_ROW_BYTES;
     let mut tables_left = tables;
     let lacks_all = page.lacks_all();
     for block in &page.blocks {
@@ -76,7 +77,8 @@ pub fn render(document: &Document) -> String {
             }
             Block::Tiles(tiles) => self::tiles(&mut out, tiles),
             Block::Table(table) => {
-                // Each has its part of what is left, so that a long one does not take the room of those behind it.
+                // Each has its part of what is left, so that a long one does not take the room of
+                // those behind it.
                 let before = out.len();
                 self::table(&mut out, table, document.inputs.len(), room / tables_left.max(1));
                 room = room.saturating_sub(out.len() - before);
@@ -230,26 +232,42 @@ fn tiles(out: &mut String, tiles: &Tiles) {
     out.push_str("</dl></section>\n");
 }
 
-/// A table of at most `room` bytes.
+/// A table of at most `room` bytes; one that is folded is closed.
 fn table(out: &mut String, table: &Table, inputs: usize, room: usize) {
-    let begin = out.len();
     out.push_str(match table.columns.len() {
         columns if columns > WIDEST_COLUMNS => "<section class=\"wide widest\">",
         columns if columns > WIDE_COLUMNS => "<section class=\"wide\">",
         _ => "<section>",
     });
-    title(out, &table.title);
+    if table.folded {
+        out.push_str("<details><summary><strong>");
+        text(out, &table.title);
+        let rows = table.left_out.saturating_add(count(table.rows.len()));
+        put(out, format_args!(" ({rows})</strong></summary>\n"));
+    } else {
+        title(out, &table.title);
+    }
     paragraph(out, "about", &table.about);
     if table.rows.is_empty() {
         paragraph(out, "note", "No rows.");
-        out.push_str("</section>\n");
-        return;
+    } else {
+        rows(out, table, inputs, room);
     }
+    out.push_str(if table.folded {
+        "</details></section>\n"
+    } else {
+        "</section>\n"
+    });
+}
+
+/// The heads and rows of a table, in at most `room` bytes.
+fn rows(out: &mut String, table: &Table, inputs: usize, room: usize) {
+    let begin = out.len();
     out.push_str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");
     text(out, if table.title.is_empty() { "Table" } else { &table.title });
     out.push_str("\"><table>\n<thead><tr>");
-    let look: Vec<Look> = (0..table.columns.len()).map(|at| Look::of(table, at)).collect();
-    let is_number = |at: usize| look.get(at) == Some(&Look::Number);
+    let look: Vec<CellStyle> = (0..table.columns.len()).map(|at| CellStyle::of(table, at)).collect();
+    let is_number = |at: usize| look.get(at) == Some(&CellStyle::Number);
     let first_text = (0..table.columns.len()).find(|at| !is_number(*at));
     for (at, column) in table.columns.iter().enumerate() {
         out.push_str("<th scope=\"col\"");
@@ -271,7 +289,7 @@ fn table(out: &mut String, table: &Table, inputs: usize, room: usize) {
     }
     out.push_str("</tr></thead>\n<tbody>\n");
     let mut written = 0;
-    for row in table.rows.iter().take(MOST_ROWS) {
+    for row in table.rows.iter().take(MAX_ROWS) {
         if out.len() - begin > room {
             break;
         }
@@ -281,7 +299,7 @@ fn table(out: &mut String, table: &Table, inputs: usize, room: usize) {
             self::cell(out, cell, column, *look, first_text == Some(at));
         }
         if says_where {
-            place(out, row, inputs);
+            location(out, row, inputs);
         }
         out.push_str("</tr>\n");
     }
@@ -296,12 +314,11 @@ fn table(out: &mut String, table: &Table, inputs: usize, room: usize) {
         };
         paragraph(out, "note", &words);
     }
-    out.push_str("</section>\n");
 }
 
 /// How the cells of a column are laid out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum CellStyle {
     /// To the right, with the exact number for sorting.
     Number,
     /// Words that stay on one line.
@@ -310,9 +327,9 @@ enum Look {
     Name,
 }
 
-impl Look {
+impl CellStyle {
     /// Longest text that is no name.
-    const WORD: usize = 28;
+    const MAX_WORD_CHARACTERS: usize = 28;
 
     fn of(table: &Table, at: usize) -> Self {
         let has_unit = table.columns.get(at).is_some_and(|column| column.unit != Unit::None);
@@ -321,7 +338,8 @@ impl Look {
         if (has_unit || known.peek().is_some()) && known.all(|cell| value_of(cell).is_some()) {
             return Self::Number;
         }
-        let is_long = |cell: &Cell| matches!(cell, Cell::Text(text) if text.chars().nth(Self::WORD).is_some());
+        let is_long =
+            |cell: &Cell| matches!(cell, Cell::Text(text) if text.chars().nth(Self::MAX_WORD_CHARACTERS).is_some());
         if cells().any(is_long) { Self::Name } else { Self::Word }
     }
 
@@ -350,12 +368,12 @@ fn has_start(table: &Table) -> bool {
     titles.any(|title| title.starts_with("start") || title == "at" || title == "begin")
 }
 
-fn cell(out: &mut String, cell: &Cell, column: &TableColumn, look: Look, is_name: bool) {
+fn cell(out: &mut String, cell: &Cell, column: &TableColumn, look: CellStyle, is_name: bool) {
     let shown = column.shown(cell);
     let longest = longest(&shown);
     let (tag, scope) = if is_name { ("th", " scope=\"row\"") } else { ("td", "") };
     put(out, format_args!("<{tag}{scope} class=\"{}\"", look.class()));
-    if look == Look::Number {
+    if look == CellStyle::Number {
         match value_of(cell).map(|value| value.to_string()) {
             Some(exact) if exact == shown => {}
             exact => put(out, format_args!(" data-v=\"{}\"", exact.unwrap_or_default())),
@@ -373,18 +391,18 @@ fn cell(out: &mut String, cell: &Cell, column: &TableColumn, look: Look, is_name
     put(out, format_args!("</{tag}>"));
 }
 
-fn place(out: &mut String, row: &TableRow, inputs: usize) {
-    let Some(place) = row.place else {
+fn location(out: &mut String, row: &TableRow, inputs: usize) {
+    let Some(location) = row.place else {
         out.push_str("<td class=\"n\" data-v=\"\">–</td>");
         return;
     };
-    let start = number(approximate(place.start_ns.into()), Unit::Instant);
+    let start = number(approximate(location.start_ns.into()), Unit::Instant);
     let length = number(
-        approximate(place.end_ns.saturating_sub(place.start_ns).into()),
+        approximate(location.end_ns.saturating_sub(location.start_ns).into()),
         Unit::Ns,
     );
     let of = if inputs > 1 {
-        format!(" of {}", place.input.saturating_add(1))
+        format!(" of {}", location.input.saturating_add(1))
     } else {
         String::new()
     };
@@ -392,7 +410,7 @@ fn place(out: &mut String, row: &TableRow, inputs: usize) {
         out,
         format_args!(
             "<td class=\"n\" data-v=\"{}\" title=\"{} to {} ns\">{start} + {length}{of}</td>",
-            place.start_ns, place.start_ns, place.end_ns
+            location.start_ns, location.start_ns, location.end_ns
         ),
     );
 }

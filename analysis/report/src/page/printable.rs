@@ -1,7 +1,7 @@
 //! Text of foreign captures as it may be shown: a profiled program chooses the names of its ranges.
 
-/// A character that may reach a terminal or a page: control characters, and those that turn the direction of the text after them,
-/// become U+FFFD.
+/// A character that may reach a terminal or a page: control characters, and those that turn the
+/// direction of the text after them, become U+FFFD.
 pub(crate) fn printable(c: char) -> char {
     let turns = matches!(
         c,
@@ -14,7 +14,8 @@ pub(crate) fn printable(c: char) -> char {
     }
 }
 
-/// `text` of printable characters, at most `longest` of them; the middle of a longer one is left out.
+/// `text` of printable characters, at most `longest` of them; the middle of a longer one is left
+/// out.
 pub(crate) fn shortened(text: &str, longest: usize) -> String {
     let length = text.chars().count();
     if length <= longest {

@@ -1,15 +1,16 @@
-//! Performance over intensity below roofs, both logarithmic: where a kernel stands, and what bounds it.
+//! Performance over intensity below roofs, both logarithmic: where a kernel stands, and what bounds
+//! it.
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Cell, Table, Unit};
+use super::{Table, Unit};
 
 /// A roofline chart. What is not above zero has no place on it and is not drawn.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PageRoofline")]
 pub struct Roofline {
-    /// Its heading.
+    /// Heading of the roofline.
     pub title: String,
     /// What it tells; may be empty.
     pub about: String,
@@ -31,7 +32,7 @@ pub struct Roofline {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PageRoof")]
 pub struct Roof {
-    /// Its name.
+    /// Name of the roof.
     pub name: String,
     /// What it is at most.
     pub value: f64,
@@ -41,7 +42,7 @@ pub struct Roof {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "PageRooflinePoint")]
 pub struct RooflinePoint {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
     /// What it has its colour by.
     pub series: String,
@@ -62,7 +63,7 @@ pub struct RooflineArrow {
 }
 
 /// Most points that are drawn.
-pub(super) const MOST_POINTS: usize = 2000;
+pub(super) const MAX_POINTS: usize = 2000;
 
 impl Roofline {
     /// Names of series, each once, in the order of points.
@@ -78,7 +79,7 @@ impl Roofline {
 
     /// Decades that the chart shows: of intensity, then of performance.
     pub(super) fn decades(&self) -> Option<[(i32, i32); 2]> {
-        let points = || self.points.iter().filter(|point| is_drawn(point)).take(MOST_POINTS);
+        let points = || self.points.iter().filter(|point| is_drawn(point)).take(MAX_POINTS);
         let peaks = || self.peaks.iter().map(|roof| roof.value).filter(|value| *value > 0.0);
         let ridges = peaks().flat_map(|peak| {
             let bandwidths = self
@@ -96,22 +97,12 @@ impl Roofline {
 
     /// The points as a table.
     pub fn table(&self) -> Table {
-        let columns = [
-            ("Name", Unit::None),
-            ("Series", Unit::None),
-            ("Intensity", Unit::None),
-            ("Performance", self.unit),
-        ];
-        let mut table = Table::new(&self.title, &columns);
-        for point in &self.points {
-            table.push([
-                point.name.as_str().into(),
-                point.series.as_str().into(),
-                Cell::from(point.intensity),
-                Cell::from(point.performance),
-            ]);
-        }
-        table
+        Table::of(&self.title, &self.points)
+            .column("Name", |point| point.name.as_str())
+            .column("Series", |point| point.series.as_str())
+            .column("Intensity", |point| point.intensity)
+            .figure("Performance", self.unit, |point| point.performance)
+            .build()
     }
 }
 

@@ -3,21 +3,21 @@
 use flopwatch_measures::api_call::ApiCall;
 use flopwatch_measures::host_call::without_version;
 use flopwatch_measures::interval::{Interval, Intervals};
-use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
+use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline};
 
 /// A call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
-    /// Its place among the events of [`Category::CudaApi`].
+    /// Index of the call among the events of [`Category::CudaApi`].
     pub(crate) at: usize,
-    /// Its name, without the version that Nsight Systems puts behind it.
+    /// Name of the call, without the version that Nsight Systems puts behind it.
     pub(crate) name: &'a str,
-    /// What it is for.
+    /// Purpose of the call.
     pub(crate) kind: ApiCall,
     /// When it ran.
     pub(crate) time: Interval,
-    /// Its row: a thread.
-    pub(crate) row: u32,
+    /// Row of the call in the timeline: a thread.
+    pub(crate) row: RowId,
 }
 
 /// Every call, by start.
@@ -39,16 +39,16 @@ impl<'a> Calls<'a> {
         }
     }
 
-    /// Those whose name `picks` picks; it is asked once per name.
+    /// Calls whose name `picks` picks; it is asked once per name.
     pub(crate) fn named(&self, picks: impl Fn(&str, ApiCall) -> bool) -> impl Iterator<Item = Call<'a>> {
         let events = self.events;
         let picked: Vec<bool> = self.names.iter().map(|(name, kind)| picks(name, *kind)).collect();
-        let places = events.into_iter().flat_map(|events| events.name.iter().enumerate());
-        let places = places.filter(move |(_, name)| picked.get(index(**name)).copied().unwrap_or(false));
-        places.filter_map(move |(at, _)| self.get(at))
+        let occurrences = events.into_iter().flat_map(|events| events.name.iter().enumerate());
+        let occurrences = occurrences.filter(move |(_, name)| picked.get(name.index()).copied().unwrap_or(false));
+        occurrences.filter_map(move |(at, _)| self.get(at))
     }
 
-    /// Those for that purpose.
+    /// Calls whose purpose is `wanted`.
     pub(crate) fn of_kind(&self, wanted: ApiCall) -> impl Iterator<Item = Call<'a>> {
         self.named(move |_, kind| kind == wanted)
     }
@@ -61,7 +61,7 @@ impl<'a> Calls<'a> {
     /// The call at `at`.
     pub(crate) fn get(&self, at: usize) -> Option<Call<'a>> {
         let events = self.events?;
-        let (name, kind) = *self.names.get(index(*events.name.get(at)?))?;
+        let (name, kind) = *self.names.get(events.name.get(at)?.index())?;
         Some(Call {
             at,
             name,

@@ -1,10 +1,8 @@
 //! The time of one GPU.
 
-use flopwatch_measures::gap::{Gap, GapOptions, KERNEL_WAIT_NS, gaps};
 use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::kernel_class::WorkClass;
-use flopwatch_measures::launch::WorkCalls;
 use flopwatch_measures::work::GpuWork;
 use flopwatch_model::{Category, index};
 
@@ -13,7 +11,7 @@ use flopwatch_model::{Category, index};
 pub(crate) struct GpuFacts {
     /// The GPU, in its process.
     pub(crate) gpu: Gpu,
-    /// Its work, by start.
+    /// Work of the GPU, by start.
     pub(crate) work: GpuWork,
     /// When it computed.
     pub(crate) compute: Intervals,
@@ -25,19 +23,13 @@ pub(crate) struct GpuFacts {
     pub(crate) exposed_memory: Intervals,
     /// When it did nothing, within the capture's window.
     pub(crate) idle: Intervals,
-    /// The parts of that which end with work, by start, as the analysis `idle` finds them. Places are of the work of all GPUs.
-    pub(crate) gaps: Vec<Gap>,
 }
 
 impl GpuFacts {
-    /// `gpu`, whose work is at `places` in `all`, which `calls` launched.
-    pub(crate) fn of(gpu: Gpu, (all, places): (&GpuWork, &[u32]), calls: &WorkCalls, window: Interval) -> Self {
-        let work = places.iter().filter_map(|at| all.all().get(index(*at)));
+    /// `gpu`, whose work is at `work_indices` in `all`.
+    pub(crate) fn of(gpu: Gpu, (all, work_indices): (&GpuWork, &[u32]), window: Interval) -> Self {
+        let work = work_indices.iter().filter_map(|at| all.all().get(index(*at)));
         let work = GpuWork::sorted(work.copied().collect());
-        let options = GapOptions {
-            kernel_wait_ns: KERNEL_WAIT_NS,
-            from_ns: Some(window.start),
-        };
         let compute = work.busy_with(WorkClass::Compute);
         let communication = work.busy_with(WorkClass::Communication);
         let exposed_communication = communication.subtract(&compute);
@@ -46,7 +38,6 @@ impl GpuFacts {
             gpu,
             exposed_memory: memory.subtract(&compute).subtract(&communication),
             idle: work.busy().gaps(window),
-            gaps: gaps(all, places, calls, options),
             compute,
             communication,
             exposed_communication,

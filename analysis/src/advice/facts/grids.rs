@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use flopwatch_measures::kernel_class::WorkClass;
-use flopwatch_model::{Category, ColumnId, index};
+use flopwatch_model::{Category, ColumnId, NameId, index};
 
 use super::Facts;
 
@@ -12,12 +12,13 @@ use super::Facts;
 pub(crate) struct Grids {
     /// Kernels whose blocks and whose GPU's multiprocessors are known.
     pub(crate) known: u64,
-    /// Their length.
+    /// Length of the kernels whose grid is known.
     pub(crate) known_ns: u64,
     /// The length of those with fewer blocks than the GPU has multiprocessors.
     pub(crate) small_ns: u64,
-    /// Of each name (by its place) what multiprocessors without a block make while such a kernel runs alone: its length times their share.
-    pub(crate) unused_ns: BTreeMap<u32, u64>,
+    /// Of each name (by its place) what multiprocessors without a block make while such a kernel
+    /// runs alone: its length times their share.
+    pub(crate) unused_ns: BTreeMap<NameId, u64>,
 }
 
 impl Grids {
@@ -51,8 +52,8 @@ impl Facts<'_> {
             };
             let mut until = 0;
             let all = gpu.work.all();
-            for (place, work) in all.iter().enumerate() {
-                let next = all.get(place + 1);
+            for (position, work) in all.iter().enumerate() {
+                let next = all.get(position + 1);
                 let alone = work.time.start >= until && next.is_none_or(|next| next.time.start >= work.time.end);
                 until = until.max(work.time.end);
                 if work.category != Category::CudaKernel || work.class != WorkClass::Compute {

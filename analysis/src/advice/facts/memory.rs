@@ -9,7 +9,7 @@ const XLA: &str = "XLA profiler";
 
 /// The most that was reserved on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Reserved {
+pub(crate) struct ReservedMemory {
     /// How much, in bytes.
     pub(crate) bytes: u64,
     /// What of it was given out then; `None` where the source does not say.
@@ -21,33 +21,34 @@ pub(crate) struct Reserved {
 }
 
 impl Facts<'_> {
-    /// The most that the framework's allocator had reserved on each GPU; empty where that was not recorded.
-    pub(crate) fn reserved(&self) -> BTreeMap<u32, Reserved> {
+    /// The most that the framework's allocator had reserved on each GPU; empty where that was not
+    /// recorded.
+    pub(crate) fn reserved(&self) -> BTreeMap<u32, ReservedMemory> {
         let capture = &self.timeline.capture;
         // XLA reserves most of a device ahead, whether a program needs it or not.
         if capture.source.tool == XLA {
             return BTreeMap::new();
         }
-        let mut most: BTreeMap<u32, Reserved> = BTreeMap::new();
+        let mut max: BTreeMap<u32, ReservedMemory> = BTreeMap::new();
         for allocation in &capture.allocations {
             let (Some(device), Some(reserved_bytes)) = (allocation.device, allocation.reserved) else {
                 continue;
             };
-            let now = Reserved {
+            let now = ReservedMemory {
                 bytes: reserved_bytes,
                 allocated_bytes: allocation.allocated,
                 t_ns: allocation.t_ns,
                 memory_bytes: None,
             };
-            let entry = most.entry(device).or_insert(now);
+            let entry = max.entry(device).or_insert(now);
             if reserved_bytes > entry.bytes {
                 *entry = now;
             }
         }
-        for (device, reserved) in &mut most {
+        for (device, reserved) in &mut max {
             let known = capture.devices.iter().find(|known| known.id == *device);
             reserved.memory_bytes = known.and_then(|device| device.memory_bytes);
         }
-        most
+        max
     }
 }

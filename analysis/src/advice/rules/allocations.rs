@@ -1,12 +1,11 @@
 //! Memory that is given out and taken back while the loop runs.
 
-use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::facts::Calls;
+use crate::advice::facts::{Calls, IdleOwner};
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where the GPU is idle while the host allocates or frees, after the warm-up.
 #[derive(Debug)]
@@ -18,7 +17,7 @@ const SHARE: Threshold = Threshold::percent(
     "ours: a caching allocator makes no such call in the steady state",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "allocations",
     title: "Memory is allocated after the warm-up",
     area: Area::Memory,
@@ -28,27 +27,24 @@ static ABOUT: About = About {
 };
 
 impl Rule for Allocations {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let calls = || {
-            // The asynchronous ones take memory from a pool and do not wait.
-            let picked = facts
-                .calls
-                .named(|name, kind| kind == ApiCall::Allocate && !name.contains("Async"));
-            picked.filter(|call| !call.time.intersect(facts.steady).is_empty())
+            let allocations = facts.allocations();
+            allocations.filter(|call| !call.time.intersect(facts.steady).is_empty())
         };
         let times = Calls::times(calls());
-        let stalled = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
+        let stalled = facts.shared(facts.idle_parts.total_within_ns(IdleOwner::Allocate, &times));
         let window = facts.window.len();
         if !SHARE.reached(stalled, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, stalled, window);
         }
         let number = u64::try_from(calls().count()).unwrap_or(u64::MAX);
         let rows = calls().map(|call| (call.time.len(), call.name, call.time, call.row));
-        Found::new(format!(
+        FindingDraft::new(format!(
             "{} {} took {}; the GPU was idle in {} of it ({} of the window).",
             facts.warm_up.0,
             count(number, "call that allocates or frees memory", "calls that allocate or free memory"),
@@ -62,8 +58,16 @@ impl Rule for Allocations {
         .evidence("time in them", times.len_ns(), Unit::Ns)
         .evidence("GPU idle meanwhile", stalled, Unit::Ns)
         .at(facts.largest(rows, Unit::Ns))
-        .do_this("Allocate before the loop, or use an allocator that keeps memory: PyTorch's (do not call torch.cuda.empty_cache() in the loop), cudaMallocAsync with a pool's release threshold, RMM.")
-        .do_this("cudaFree waits for the whole GPU; shapes that change from step to step make a caching allocator call it: pad them, or set expandable_segments:True.")
+        .do_this(facts.framework.pick(
+            "Let PyTorch's allocator keep its memory: do not call torch.cuda.empty_cache() in the loop.",
+            "Let XLA keep its pool: leave XLA_PYTHON_CLIENT_PREALLOCATE on and XLA_PYTHON_CLIENT_ALLOCATOR unset (platform allocates anew each time).",
+            "Allocate before the loop, or use an allocator that keeps memory: cudaMallocAsync with a pool's release threshold, RMM.",
+        ))
+        .do_this(facts.framework.pick(
+            "cudaFree waits for the whole GPU; shapes that change from step to step make the caching allocator call it: pad them, or set expandable_segments:True.",
+            "cudaFree waits for the whole GPU; shapes that change from step to step ask for other buffers: pad them.",
+            "cudaFree waits for the whole GPU: free after the loop, or with cudaFreeAsync.",
+        ))
         .into()
     }
 

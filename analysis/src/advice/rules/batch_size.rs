@@ -4,10 +4,10 @@ use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, share};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
-/// Fires where the GPU is little used, its kernels are short, their grids do not fill it, and its memory is half empty: all four, for each
-/// alone has other causes.
+/// Fires where the GPU is little used, its kernels are short, their grids do not fill it, and its
+/// memory is half empty: all four, for each alone has other causes.
 #[derive(Debug)]
 pub(super) struct BatchSize;
 
@@ -34,7 +34,7 @@ const RESERVED: Threshold = Threshold::percent(
 /// As of the rule small-kernels.
 const SHORT_NS: u64 = 10_000;
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "batch-size",
     title: "The batch may be too small",
     area: Area::Kernels,
@@ -44,7 +44,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for BatchSize {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -80,7 +80,7 @@ impl Rule for BatchSize {
         if !holds {
             return Verdict::Quiet;
         }
-        Found::new(format!(
+        FindingDraft::new(format!(
             "Idle time and multiprocessors without a block make {} of the window; {} of kernels run for less than 10 µs, {} of the time of kernels is of grids smaller \
              than the GPU, and {} of its {} of memory is reserved.",
             share(unused, window),

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use flopwatch_measures::reuse::Reuse;
 use flopwatch_model::{Allocation, MemoryKind};
-use flopwatch_report::page::{Cell, Place, Unit};
+use flopwatch_report::page::{Cell, TimelineLocation, Unit};
 
 use crate::advice::wording::{bytes, share};
-use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
-/// Fires where, after the warm-up, most requests to the driver could have been served from what was given back to it before: an allocator
-/// that keeps memory would make none of them.
+/// Fires where, after the warm-up, most requests to the driver could have been served from what was
+/// given back to it before: an allocator that keeps memory would make none of them.
 #[derive(Debug)]
 pub(super) struct BufferReuse;
 
@@ -25,7 +25,7 @@ const SHARE: Threshold = Threshold::percent(
     "ours: a reuse ratio of 2; the contract with earlier tools sees no benefit near 1",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "buffer-reuse",
     title: "Buffers are not reused",
     area: Area::Memory,
@@ -38,7 +38,7 @@ static ABOUT: About = About {
 type Owner = (u32, u32);
 
 impl Rule for BufferReuse {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -73,15 +73,10 @@ impl Rule for BufferReuse {
                 what: format!("allocations of {} on GPU {device} that reuse would save", bytes(*size)),
                 value: Cell::from(of.reuses),
                 unit: Unit::None,
-                place: Some(Place {
-                    input: 0,
-                    start_ns: of.first_ns,
-                    end_ns: of.first_ns.saturating_add(1),
-                    row: None,
-                }),
+                place: Some(TimelineLocation::new(of.first_ns, of.first_ns.saturating_add(1), None)),
             });
         let all = requests.allocations;
-        Found::new(format!(
+        FindingDraft::new(format!(
             "{} {all} allocations were asked of the driver; for {reuses} of them ({}; {} in all) a buffer of that size had been given back before.",
             facts.warm_up.0,
             share(reuses, all),
@@ -93,8 +88,16 @@ impl Rule for BufferReuse {
         .evidence("of them such that reuse would save", reuses, Unit::None)
         .evidence("allocations per buffer that is needed", requests.ratio().unwrap_or(1.0), Unit::None)
         .at(rows)
-        .do_this("Keep buffers and use them again: a pool (cudaMallocAsync with a release threshold, RMM), or PyTorch's allocator without torch.cuda.empty_cache() in the loop.")
-        .do_this("Where a caching allocator asks again and again, its memory is full or fragmented: expandable_segments:True, a smaller batch. What the calls cost is in the finding on allocation.")
+        .do_this(facts.framework.pick(
+            "Keep buffers and use them again: PyTorch's allocator without torch.cuda.empty_cache() in the loop.",
+            "Keep buffers and use them again: donate arguments (donate_argnums of jax.jit), and leave XLA_PYTHON_CLIENT_PREALLOCATE on.",
+            "Keep buffers and use them again: a pool (cudaMallocAsync with a release threshold, RMM).",
+        ))
+        .do_this(facts.framework.pick(
+            "Where the caching allocator asks again and again, its memory is full or fragmented: expandable_segments:True, a smaller batch. What the calls cost is in the finding on allocation.",
+            "Where the pool asks again and again, memory is full or fragmented: a smaller batch. What the calls cost is in the finding on allocation.",
+            "Where a pool asks again and again, its memory is full or fragmented. What the calls cost is in the finding on allocation.",
+        ))
         .into()
     }
 
@@ -109,7 +112,8 @@ impl Rule for BufferReuse {
     }
 }
 
-/// What the driver was asked for, in bytes: below 0 is given back. Of a framework's allocator that is by how much its reservation changes.
+/// What the driver was asked for, in bytes: below 0 is given back. Of a framework's allocator that
+/// is by how much its reservation changes.
 fn asked(allocation: &Allocation, reserved: &mut BTreeMap<Owner, u64>) -> Option<(Owner, i64)> {
     let owner = (allocation.process, allocation.device?);
     if let Some(kind) = allocation.kind {

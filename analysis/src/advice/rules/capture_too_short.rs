@@ -3,7 +3,7 @@
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::time;
-use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
 /// Fires where the GPU's window is short.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ const WINDOW: Threshold = Threshold::ns(
     "ours: shorter than most steps of training, so that a single gap decides every share",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "capture-too-short",
     title: "The capture is short",
     area: Area::Capture,
@@ -25,7 +25,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for CaptureTooShort {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -34,7 +34,7 @@ impl Rule for CaptureTooShort {
         if window >= WINDOW.value {
             return Verdict::Quiet;
         }
-        Found::new(format!(
+        FindingDraft::new(format!(
             "The GPU's work spans {}: what is found here may be chance.",
             time(window)
         ))

@@ -7,18 +7,19 @@ use flopwatch_measures::gpu::Gpu;
 use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::wording::{share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::wording::{count, share, time};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where the same collective takes longer on some GPUs than on the one that enters it last.
 ///
-/// As TraceLens has it, the shortest of a collective's kernels is its latency, and what another one takes beyond that is waiting.
+/// As TraceLens has it, the shortest of a collective's kernels is its latency, and what another one
+/// takes beyond that is waiting.
 #[derive(Debug)]
 pub(super) struct CollectivesUnbalanced;
 
 const SHARE: Threshold = Threshold::percent("waiting in collectives, of the window", 3, "ours");
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "collectives-unbalanced",
     title: "GPUs wait for each other in collectives",
     area: Area::Communication,
@@ -28,7 +29,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for CollectivesUnbalanced {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -70,8 +71,8 @@ impl Rule for CollectivesUnbalanced {
         let mut waits = Vec::new();
         for (_, gpus) in &paired {
             let count = gpus.values().next().map_or(0, Vec::len);
-            for place in 0..count {
-                let same = || gpus.values().filter_map(|list| list.get(place));
+            for position in 0..count {
+                let same = || gpus.values().filter_map(|list| list.get(position));
                 let latency = same().map(|collective| collective.time.len()).min().unwrap_or(0);
                 waits.extend(same().map(|collective| {
                     let wait = collective.time.len() - latency;
@@ -88,9 +89,13 @@ impl Rule for CollectivesUnbalanced {
         for row in &mut rows {
             row.what.insert_str(0, "wait in ");
         }
-        Found::new(format!(
-            "In {} collectives the GPUs waited {} for the one that came last ({} of the window, the mean of {} GPUs).",
-            waits.len() / facts.gpus.len(),
+        FindingDraft::new(format!(
+            "In {} the GPUs waited {} for the one that came last ({} of the window, the mean of {} GPUs).",
+            count(
+                u64::try_from(waits.len() / facts.gpus.len()).unwrap_or(u64::MAX),
+                "collective",
+                "collectives"
+            ),
             time(waited),
             share(waited, window),
             facts.gpus.len()
@@ -114,7 +119,8 @@ impl Rule for CollectivesUnbalanced {
     }
 }
 
-/// Both GPUs end an all-reduce at 120 us; the second one enters it at `late` us, the first at 100 us.
+/// Both GPUs end an all-reduce at 120 us; the second one enters it at `late` us, the first at 100
+/// us.
 #[cfg(test)]
 fn scene(early: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();

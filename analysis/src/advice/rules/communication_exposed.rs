@@ -2,11 +2,11 @@
 
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::Work;
-use flopwatch_model::Category;
+use flopwatch_model::{Category, RowId};
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where communication is not hidden behind computation.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ const SHARE: Threshold = Threshold::percent(
     "XProf calls a step bound by collectives from 30 % on and names all-reduce from 6 %",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "communication-exposed",
     title: "Communication is not overlapped",
     area: Area::Communication,
@@ -28,7 +28,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for CommunicationExposed {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -36,13 +36,14 @@ impl Rule for CommunicationExposed {
         let exposed = facts.per_gpu(|gpu| gpu.exposed_communication.len_ns());
         let window = facts.window.len();
         if !SHARE.reached(exposed, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, exposed, window);
         }
         let all = facts.per_gpu(|gpu| gpu.communication.len_ns());
         let compute = facts.per_gpu(|gpu| gpu.compute.subtract(&gpu.communication).len_ns());
         let communicates = |work: &&Work| work.class == WorkClass::Communication;
-        // Work of one stream runs one after the other: such communication cannot overlap whatever else is done.
-        let mut computing: Vec<u32> = facts
+        // Work of one stream runs one after the other: such communication cannot overlap whatever
+        // else is done.
+        let mut computing: Vec<RowId> = facts
             .work
             .all()
             .iter()
@@ -57,7 +58,7 @@ impl Rule for CommunicationExposed {
             .map(|work| work.time.len())
             .sum();
         let shared = facts.shared(shared);
-        let found = Found::new(format!(
+        let found = FindingDraft::new(format!(
             "Communication takes {}, and nothing computes beside {} of it ({} of the window).",
             time(all),
             time(exposed),
@@ -78,8 +79,16 @@ impl Rule for CommunicationExposed {
             found
         };
         found
-            .do_this("Start it earlier and in larger pieces: DDP bucket_cap_mb, FSDP backward and forward prefetch, XLA's latency-hiding scheduler (--xla_gpu_enable_latency_hiding_scheduler=true).")
-            .do_this("Communicate less: gradient accumulation, gradients of 16 bits, sharding that fits the links.")
+            .do_this(facts.framework.pick(
+            "Start it earlier and in larger pieces: DDP bucket_cap_mb, FSDP backward and forward prefetch.",
+            "Let XLA start it earlier: the latency-hiding scheduler (--xla_gpu_enable_latency_hiding_scheduler=true), and larger combined collectives (--xla_gpu_all_reduce_combine_threshold_bytes).",
+            "Start it earlier and in larger pieces: ncclGroupStart and ncclGroupEnd, non-blocking MPI calls, halos before the interior.",
+        ))
+            .do_this(facts.framework.pick(
+            "Communicate less: gradient accumulation, gradients of 16 bits, sharding that fits the links.",
+            "Communicate less: gradient accumulation, gradients of 16 bits, a mesh that fits the links.",
+            "Communicate less: fewer and larger exchanges, a decomposition that fits the links.",
+        ))
             .into()
     }
 
@@ -88,7 +97,7 @@ impl Rule for CommunicationExposed {
         scene(90)
     }
 
-    /// The same collective beside the kernel.
+    /// A capture whose collective runs beside the kernel.
     #[cfg(test)]
     fn quiet(&self) -> flopwatch_model::Timeline {
         scene(10)

@@ -4,16 +4,16 @@ use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::facts::Calls;
+use crate::advice::facts::{Calls, IdleOwner};
 use crate::advice::wording::{share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where the GPU is idle while launch calls run, and no graph is used.
 #[derive(Debug)]
 pub(super) struct CudaGraphs;
 
 const EXPOSED: Threshold = Threshold::percent(
-    "idle time in which a launch call runs, of the window",
+    "idle time in which a launch call runs and no other cause is known, of the window",
     5,
     "ours; the measure is nsys-ai's exposed launch overhead",
 );
@@ -29,7 +29,7 @@ const SLOW: Threshold = Threshold::ns(
     "HTA: runtime_cutoff of get_cuda_kernel_launch_stats; such calls wait for a full queue or for code that is loaded",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "cuda-graphs",
     title: "CUDA graphs would save launches",
     area: Area::Host,
@@ -39,7 +39,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for CudaGraphs {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -50,7 +50,7 @@ impl Rule for CudaGraphs {
         };
         let launches = usual().count();
         let calls = Calls::times(usual());
-        let exposed = facts.per_gpu(|gpu| gpu.idle.intersect(&calls).len_ns());
+        let exposed = facts.shared(facts.idle_parts.total_within_ns(IdleOwner::Launch, &calls));
         let window = facts.window.len();
         let many = u64::try_from(launches).is_ok_and(|launches| launches >= LAUNCHES.value);
         if facts.uses_graphs() || !many || !EXPOSED.reached(exposed, window) {
@@ -60,18 +60,22 @@ impl Rule for CudaGraphs {
             .len_ns()
             .checked_div(u64::try_from(launches).unwrap_or(u64::MAX))
             .unwrap_or(0);
-        Found::new(format!(
+        FindingDraft::new(format!(
             "{launches} launch calls of {} each (without those of 50 µs and more), and no CUDA graph; the GPU was idle in {} of them ({} of the window).",
             time(mean),
             time(exposed),
             share(exposed, window)
         ))
-        .worth(exposed, "the launches repeat with the same shapes, so that graphs replace them")
+        .worth(exposed, "the launches repeat with the same shapes, so that graphs replace them; where the host launches too slowly, it is a part of that")
         .confidence(Confidence::Medium)
         .evidence("launch calls", launches, Unit::None)
         .evidence("GPU idle while one ran", exposed, Unit::Ns)
         .at(facts.longest("launch call", usual().map(|call| (call.time, call.row))))
-        .do_this("Record the loop's body as a graph: torch.cuda.CUDAGraph or make_graphed_callables, torch.compile(mode=\"reduce-overhead\"), XLA command buffers.")
+        .do_this(facts.framework.pick(
+            "Record the loop's body as a graph: torch.compile(mode=\"reduce-overhead\"), torch.cuda.CUDAGraph or make_graphed_callables.",
+            "Let XLA record command buffers, which are CUDA graphs: --xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN, and one jit around the whole step.",
+            "Record the loop's body as a graph: cudaStreamBeginCapture, cudaGraphInstantiate, then cudaGraphLaunch.",
+        ))
         .do_this("Shapes must not change, and the body must not synchronise or allocate outside of the graph's pool.")
         .into()
     }

@@ -4,7 +4,7 @@ use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where copies within the GPU take a part of the window.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ const SHARE: Threshold = Threshold::percent(
     "ours, as of copies with the host",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "device-copies",
     title: "Copies within the GPU",
     area: Area::Transfers,
@@ -26,7 +26,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for DeviceCopies {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -34,7 +34,7 @@ impl Rule for DeviceCopies {
         let exposed = facts.per_gpu(|gpu| gpu.exposed_copies(Category::CudaMemcpyD2d).len_ns());
         let window = facts.window.len();
         if !SHARE.reached(exposed, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, exposed, window);
         }
         let copies = || {
             facts
@@ -44,7 +44,7 @@ impl Rule for DeviceCopies {
                 .filter(|work| work.category == Category::CudaMemcpyD2d)
         };
         let moved = facts.moved(copies());
-        let found = Found::new(format!(
+        let found = FindingDraft::new(format!(
             "{} within the GPU moved {} and took {} beside no kernel ({} of the window): they only move what is there already.",
             count(u64::try_from(copies().count()).unwrap_or(u64::MAX), "copy", "copies"),
             moved.text(),
@@ -52,12 +52,16 @@ impl Rule for DeviceCopies {
             share(exposed, window)
         ));
         moved
-            .told(found)
+            .add_evidence(found)
         .worth(exposed, "the copies are not needed")
         .confidence(Confidence::Medium)
         .evidence("copies without computation beside them", exposed, Unit::Ns)
         .at(facts.longest_work("longest copy", copies()))
-        .do_this("Write results where they belong: out= and in-place operators, views in place of torch.cat and .contiguous(), gradients as views of the buckets (gradient_as_bucket_view=True).")
+        .do_this(facts.framework.pick(
+            "Write results where they belong: out= and in-place operators, views in place of torch.cat and .contiguous(), gradients as views of the buckets (gradient_as_bucket_view=True).",
+            "Let results take the place of arguments: donate buffers (donate_argnums of jax.jit), and look for copy operations in the analysis `hlo-operations`.",
+            "Write results where they belong: let kernels write to the final buffer, and swap pointers instead of copying.",
+        ))
         .into()
     }
 

@@ -5,9 +5,9 @@ use flopwatch_model::{Category, index};
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{count, share, short, time};
-use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
-/// Fires where one kernel has half of all kernel time.
+/// Fires where one kernel has half of all kernel time, and that is much of the window.
 #[derive(Debug)]
 pub(super) struct DominantKernel;
 
@@ -16,18 +16,23 @@ const SHARE: Threshold = Threshold::percent(
     50,
     "nsys-ai 0.3.0, rule \"Kernel Hotspot\"",
 );
+const WINDOW: Threshold = Threshold::percent(
+    "one kernel's time of the window",
+    10,
+    "XProf: a tenth of the step is the least that its smart suggestions name",
+);
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "dominant-kernel",
     title: "One kernel dominates",
     area: Area::Kernels,
     needs: &[&[Category::CudaKernel]],
     of_gpu_work: true,
-    thresholds: &[SHARE],
+    thresholds: &[SHARE, WINDOW],
 };
 
 impl Rule for DominantKernel {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -37,7 +42,7 @@ impl Rule for DominantKernel {
         };
         let mut totals = vec![(0_u64, 0_u64); kernels.names.len()];
         for (name, length) in kernels.name.iter().zip(&kernels.duration_ns) {
-            if let Some((launches, total)) = totals.get_mut(index(*name)) {
+            if let Some((launches, total)) = totals.get_mut(name.index()) {
                 *launches += 1;
                 *total += length;
             }
@@ -50,20 +55,26 @@ impl Rule for DominantKernel {
         let Some(((launches, total), name)) = largest.filter(|((_, total), _)| SHARE.reached(*total, all)) else {
             return Verdict::Quiet;
         };
+        // Where kernels are little of the window, none of them matters.
+        let (own_ns, window) = (facts.shared(*total), facts.window.len());
+        if !WINDOW.reached(own_ns, window) {
+            return Verdict::Quiet;
+        }
         // A program of one kernel is no finding: there is nothing beside it that could matter more.
         if totals.len() < 2 {
             return Verdict::Quiet;
         }
         let number = kernels.names.iter().position(|known| known == name);
         let own = facts.work.all().iter().filter(|work| {
-            work.category == Category::CudaKernel && kernels.name.get(index(work.at)).map(|name| index(*name)) == number
+            work.category == Category::CudaKernel && kernels.name.get(index(work.at)).map(|name| name.index()) == number
         });
-        Found::new(format!(
-            "{} takes {} of {} of kernel time ({}) in {}: making it faster is worth more than anything else about kernels.",
+        FindingDraft::new(format!(
+            "{} takes {} of {} of kernel time ({}) and {} of the window, in {}: of all kernels it is the first to make faster.",
             short(name),
             time(*total),
             time(all),
             share(*total, all),
+            share(own_ns, window),
             count(*launches, "launch", "launches")
         ))
         .severity(Severity::Low)
@@ -89,5 +100,21 @@ impl Rule for DominantKernel {
             scene.kernel(name, (100 * u64::try_from(at).unwrap(), 60));
         }
         scene.build()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn most_of_a_little_kernel_time_is_no_finding() {
+        let mut scene = crate::advice::scene::Scene::new();
+        scene.kernel("gemm", (0, 60));
+        scene.kernel("add", (60, 10));
+        scene.kernel("add", (990, 10));
+        let timeline = scene.build();
+        let verdict = DominantKernel.evaluate(&Facts::of(&timeline, 5));
+        assert_eq!(verdict, Verdict::Quiet);
     }
 }

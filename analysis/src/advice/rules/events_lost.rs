@@ -3,7 +3,7 @@
 use flopwatch_model::{Loss, LossReason};
 use flopwatch_report::page::{Cell, Unit};
 
-use crate::advice::{About, Area, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
 /// Fires where events are missing that were recorded or should have been.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ const MANY: Threshold = Threshold::percent(
     "ours: the figures of a capture are said to three digits",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "events-lost",
     title: "Events were lost",
     area: Area::Capture,
@@ -29,12 +29,12 @@ fn sum<'a>(losses: impl Iterator<Item = &'a Loss>) -> u64 {
 }
 
 impl Rule for EventsLost {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let losses = facts.timeline.capture.drops.list();
+        let losses = facts.timeline.capture.losses.list();
         let lost = losses.iter().filter(|loss| {
             matches!(loss.reason, LossReason::Dropped | LossReason::Skipped) || loss.is_of_impossible_times()
         });
@@ -70,13 +70,17 @@ impl Rule for EventsLost {
         } else {
             "Capture a shorter window, fewer categories, or with a larger buffer of the profiler."
         };
-        Found::new(what).severity(severity).at(rows).do_this(remedy).into()
+        FindingDraft::new(what)
+            .severity(severity)
+            .at(rows)
+            .do_this(remedy)
+            .into()
     }
 
     #[cfg(test)]
     fn fires(&self) -> flopwatch_model::Timeline {
         let mut timeline = self.quiet();
-        timeline.capture.drops.add(LossReason::Dropped, "CUPTI buffer", 3);
+        timeline.capture.losses.add(LossReason::Dropped, "CUPTI buffer", 3);
         timeline
     }
 
@@ -85,7 +89,7 @@ impl Rule for EventsLost {
         let mut scene = crate::advice::scene::Scene::new();
         scene.kernel("gemm", (10, 5));
         let mut timeline = scene.build();
-        timeline.capture.drops.add(LossReason::Unsupported, "NVTX marks", 3);
+        timeline.capture.losses.add(LossReason::Unsupported, "NVTX marks", 3);
         timeline
     }
 }

@@ -6,7 +6,7 @@ use flopwatch_model::Category;
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::count;
-use crate::advice::{About, Area, Evidence, Facts, Found, Rule, Severity, Verdict};
+use crate::advice::{Area, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Verdict};
 
 /// Fires where calls returned an error, but for those that only ask whether work is done.
 #[derive(Debug)]
@@ -16,10 +16,11 @@ pub(super) struct FailedCalls;
 const NOT_READY: u64 = 600;
 /// `cudaErrorMemoryAllocation` and `CUDA_ERROR_OUT_OF_MEMORY`.
 const OUT_OF_MEMORY: u64 = 2;
-/// `cudaErrorPeerAccessAlreadyEnabled` and its twin of the driver: frameworks ask for it again and go on.
+/// `cudaErrorPeerAccessAlreadyEnabled` and its twin of the driver: frameworks ask for it again and
+/// go on.
 const ALREADY_ENABLED: u64 = 704;
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "failed-calls",
     title: "Calls of the CUDA API failed",
     area: Area::Host,
@@ -29,7 +30,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for FailedCalls {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -50,7 +51,7 @@ impl Rule for FailedCalls {
                 what: format!("{} returned {code}", call.name),
                 value: Cell::Nothing,
                 unit: Unit::None,
-                place: Some(Facts::place(call.time, call.row)),
+                place: Some(Facts::location(call.time, call.row)),
             };
             failed.entry((call.name, code)).or_insert_with(|| (0, first())).0 += 1;
         }
@@ -65,14 +66,18 @@ impl Rule for FailedCalls {
             value: Cell::from(count),
             ..evidence
         });
-        let found = Found::new(format!(
+        let found = FindingDraft::new(format!(
             "{} of the CUDA API returned an error.",
             count(total, "call", "calls")
         ))
         .severity(if memory { Severity::High } else { Severity::Medium })
         .at(rows);
         let found = if memory {
-            found.do_this("Code 2 is out of memory: the allocator frees its cache and tries again, which stalls the GPU. Use a smaller batch, activation checkpointing, or expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).")
+            found.do_this(facts.framework.pick(
+                "Code 2 is out of memory: the allocator frees its cache and tries again, which stalls the GPU. Use a smaller batch, activation checkpointing, or expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).",
+                "Code 2 is out of memory. Use a smaller batch, rematerialization (jax.checkpoint), or donated arguments (donate_argnums).",
+                "Code 2 is out of memory. Use smaller pieces of the problem, or free what is no longer needed.",
+            ))
         } else {
             found.do_this(
                 "Look the code up (cudaError_t, CUresult) and see whether the program means to go on after it.",

@@ -1,11 +1,10 @@
 //! Python's garbage collector while the GPU waits.
 
-use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::facts::times;
+use crate::advice::facts::{IdleOwner, PROGRAM, times};
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where the GPU is idle while ranges run that are named after garbage collection.
 #[derive(Debug)]
@@ -17,44 +16,30 @@ const SHARE: Threshold = Threshold::percent(
     "ours; nsys-ai 0.3.0 lists such ranges without a threshold",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "garbage-collection",
     title: "The GPU waits for garbage collection",
     area: Area::Host,
-    needs: &[CATEGORIES],
+    needs: &[PROGRAM],
     of_gpu_work: true,
     thresholds: &[SHARE],
 };
 
-const CATEGORIES: &[Category] = &[
-    Category::NvtxRange,
-    Category::Annotation,
-    Category::CpuOp,
-    Category::PythonFunction,
-];
-
-/// `gc` as a word, or `garbage`: letters of `gc` are in many other names.
-fn collects(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let mut words = name.split(|letter: char| !letter.is_ascii_alphanumeric());
-    name.contains("garbage") || words.any(|word| word == "gc")
-}
-
 impl Rule for GarbageCollection {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let pieces = facts.named(CATEGORIES, collects);
-        let times = times(&pieces);
-        let waiting = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
+        let pieces = &facts.host_ranges.garbage;
+        let times = times(pieces);
+        let waiting = facts.shared(facts.idle_parts.total_ns(IdleOwner::CollectGarbage));
         let window = facts.window.len();
         if !SHARE.reached(waiting, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, waiting, window);
         }
         let number = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
-        Found::new(format!(
+        FindingDraft::new(format!(
             "Garbage is collected for {} in {}, and the GPU is idle in {} of it ({} of the window).",
             time(times.len_ns()),
             count(number, "range", "ranges"),
@@ -65,7 +50,7 @@ impl Rule for GarbageCollection {
         .confidence(Confidence::Medium)
         .evidence("time in which garbage is collected", times.len_ns(), Unit::Ns)
         .evidence("GPU idle meanwhile", waiting, Unit::Ns)
-        .at(facts.largest(pieces, Unit::Ns))
+        .at(facts.largest(pieces.iter().copied(), Unit::Ns))
         .do_this("Collect by hand every N steps on all ranks at once (gc.disable(), gc.collect(1)), and keep what lives long out of it (gc.freeze() after the warm-up).")
         .into()
     }

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use flopwatch_measures::enclosing::{LaunchedWork, Threads};
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::operator_flops::FlopFormula;
-use flopwatch_model::{Category, ColumnId, Events, index};
+use flopwatch_model::{Category, ColumnId, Events, NameId};
 use flopwatch_report::page::Unit;
 
-use crate::advice::wording::{share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::wording::{count, share, time};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
 /// Fires where matrices have dimensions that are not multiples of 8.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ const MULTIPLE: Threshold = Threshold::count(
     "NVIDIA's guide to matrix multiplication: 8 values of 16 bits are the 16 bytes that tensor cores load; multiples of 64 and 128 are faster yet",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "gemm-shapes",
     title: "Matrices do not fit tensor cores",
     area: Area::Kernels,
@@ -40,7 +40,8 @@ const OPERATORS: &[&str] = &[
     "aten::_scaled_mm",
 ];
 
-/// A matrix multiplication by its place among the operators; its name is written only of those that are shown.
+/// A matrix multiplication by its place among the operators; its name is written only of those that
+/// are shown.
 struct Product<'a>(&'a Events, usize);
 
 impl From<Product<'_>> for String {
@@ -52,7 +53,7 @@ impl From<Product<'_>> for String {
 }
 
 impl Rule for GemmShapes {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -75,17 +76,17 @@ impl Rule for GemmShapes {
         else {
             return Verdict::abstain("the shapes of operators were not recorded; profile with record_shapes=True");
         };
-        let mut known: HashMap<(u32, usize), bool> = HashMap::new();
+        let mut known: HashMap<(NameId, usize), bool> = HashMap::new();
         let threads = Threads::of(facts.timeline);
         let launched = LaunchedWork::of(facts.timeline, &threads, &facts.work);
         let mut pieces = Vec::new();
         for (at, (name, row)) in operators.name.iter().zip(&operators.row).enumerate() {
-            let shapes = column.values.get(at).and_then(|place| usize::try_from(place).ok());
-            let Some(place) = shapes.filter(|_| multiplies.get(index(*name)).copied().unwrap_or(false)) else {
+            let shapes = column.values.get(at).and_then(|slot| usize::try_from(slot).ok());
+            let Some(slot) = shapes.filter(|_| multiplies.get(name.index()).copied().unwrap_or(false)) else {
                 continue;
             };
-            let is_odd = known.entry((*name, place)).or_insert_with(|| {
-                let shapes = column.texts.get(place).map_or("", String::as_str);
+            let is_odd = known.entry((*name, slot)).or_insert_with(|| {
+                let shapes = column.texts.get(slot).map_or("", String::as_str);
                 is_odd(operators.name_of(at), shapes)
             });
             if !*is_odd {
@@ -100,9 +101,13 @@ impl Rule for GemmShapes {
         if !SHARE.reached(busy, window) {
             return Verdict::Quiet;
         }
-        Found::new(format!(
-            "{} matrix multiplications have a dimension that is no multiple of 8; they take {} of GPU time ({} of the window).",
-            pieces.len(),
+        FindingDraft::new(format!(
+            "{} with a dimension that is no multiple of 8 took {} of GPU time ({} of the window).",
+            count(
+                u64::try_from(pieces.len()).unwrap_or(u64::MAX),
+                "matrix multiplication",
+                "matrix multiplications"
+            ),
             time(busy),
             share(busy, window)
         ))

@@ -5,7 +5,7 @@ use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where the GPU is idle for a part of the window.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ const SHARE: Threshold = Threshold::percent(
     "XProf: a tenth of the step is the least that its smart suggestions name",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "gpu-idle",
     title: "The GPU is idle",
     area: Area::Idle,
@@ -41,7 +41,7 @@ const PARTS: &[(&str, IdleClass)] = &[
 ];
 
 impl Rule for GpuIdle {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -49,19 +49,30 @@ impl Rule for GpuIdle {
         let idle = facts.per_gpu(|gpu| gpu.idle.len_ns());
         let window = facts.window.len();
         if !SHARE.reached(idle, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, idle, window);
         }
         let of = |class: IdleClass| facts.gap_time(facts.gaps().filter(|gap: &&Gap| gap.class == class));
         let (host, unknown) = (of(IdleClass::HostWait), of(IdleClass::LaunchNotRecorded));
+        let activities = facts.idle_parts.activities();
         let cause = if unknown > idle / 2 {
             format!(
                 "why cannot be told of {} of it, because the launches of the work that ends it were not recorded",
                 time(unknown)
             )
         } else {
-            format!("for {} of it the host had not yet launched the next work", time(host))
+            let longest = activities.first().map_or(String::new(), |longest| {
+                format!(
+                    "; what the launching thread did longest meanwhile: {} ({})",
+                    longest.activity.label(),
+                    time(facts.shared(longest.idle_ns))
+                )
+            });
+            format!(
+                "for {} of it the host had not yet launched the next work{longest}",
+                time(host)
+            )
         };
-        let mut found = Found::new(format!(
+        let mut found = FindingDraft::new(format!(
             "The GPU did nothing for {} of {} ({}); {cause}.",
             time(idle),
             time(window),
@@ -83,13 +94,13 @@ impl Rule for GpuIdle {
                 found = found.evidence(*what, part, Unit::Ns);
             }
         }
-        for cause in facts.host_wait_causes.iter().take(facts.rows) {
+        for cause in activities.iter().take(facts.rows) {
             let what = format!("meanwhile the launching thread: {}", cause.activity.label());
             found = found.evidence(what, facts.shared(cause.idle_ns), Unit::Ns);
         }
         found
             .at(facts.longest_gaps(facts.gaps()))
-            .do_this("See the findings below it for what the host did meanwhile; open the longest gaps in the timeline, or list them with their causes (analysis `idle`).")
+            .do_this("Open the longest gaps in the timeline, or list them with their causes (analysis `idle`).")
             .into()
     }
 

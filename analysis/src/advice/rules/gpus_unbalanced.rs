@@ -5,7 +5,7 @@ use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::facts::GpuFacts;
 use crate::advice::wording::{share, time};
-use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where the GPUs of a capture do not compute for as long as each other.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ const SHARE: Threshold = Threshold::percent(
     "ours",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "gpus-unbalanced",
     title: "GPUs compute for different lengths of time",
     area: Area::Communication,
@@ -27,7 +27,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for GpusUnbalanced {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -37,11 +37,11 @@ impl Rule for GpusUnbalanced {
         }
         let compute = |gpu: &GpuFacts| gpu.compute.len_ns();
         let mean = facts.per_gpu(compute);
-        let most = facts.gpus.iter().max_by_key(|gpu| compute(gpu));
-        let Some((busiest, most)) = most.map(|gpu| (gpu.gpu, compute(gpu))) else {
+        let max = facts.gpus.iter().max_by_key(|gpu| compute(gpu));
+        let Some((busiest, max)) = max.map(|gpu| (gpu.gpu, compute(gpu))) else {
             return Verdict::Quiet;
         };
-        let (beyond, window) = (most.saturating_sub(mean), facts.window.len());
+        let (beyond, window) = (max.saturating_sub(mean), facts.window.len());
         if !SHARE.reached(beyond, window) {
             return Verdict::Quiet;
         }
@@ -51,10 +51,10 @@ impl Rule for GpusUnbalanced {
             unit: Unit::Ns,
             place: None,
         });
-        Found::new(format!(
+        FindingDraft::new(format!(
             "{} computes for {}, {} more than the mean of {} GPUs ({} of the window); the others wait for it where they exchange data.",
             busiest.label(),
-            time(most),
+            time(max),
             time(beyond),
             facts.gpus.len(),
             share(beyond, window)

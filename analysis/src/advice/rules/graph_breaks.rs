@@ -1,14 +1,15 @@
 //! Compiled code that the program leaves and enters again.
 
-use flopwatch_measures::compiled::{COMPILED_CATEGORIES, Compiled};
+use flopwatch_measures::compiled::{COMPILED_CATEGORIES, CompileActivity};
 use flopwatch_measures::enclosing::Threads;
-use flopwatch_measures::interval::{Interval, Intervals};
+use flopwatch_measures::interval::Intervals;
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
-/// Fires where runs of what torch.compile made lie inside each other, and what ran between their graphs takes time.
+/// Fires where runs of what torch.compile made lie inside each other, and what ran between their
+/// graphs takes time.
 #[derive(Debug)]
 pub(super) struct GraphBreaks;
 
@@ -18,7 +19,7 @@ const SHARE: Threshold = Threshold::percent(
     "ours: each break ends what can be fused and brings the host back",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "graph-breaks",
     title: "Compiled code is left at graph breaks",
     area: Area::Compilation,
@@ -28,13 +29,13 @@ static ABOUT: About = About {
 };
 
 impl Rule for GraphBreaks {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let threads = Threads::of(facts.timeline);
-        let compiled = Compiled::of(facts.timeline, &threads);
+        let compiled = CompileActivity::of(facts.timeline, &threads);
         let breaks = compiled.graph_breaks(facts.timeline, &threads, 0);
         let between: u64 = breaks.iter().map(|one| one.between_ns).sum();
         let window = facts.window.len();
@@ -50,7 +51,7 @@ impl Rule for GraphBreaks {
         let compiling: Intervals = compiling.copied().collect();
         let held = times.subtract(&compiling);
         let idle = facts.per_gpu(|gpu| gpu.idle.intersect(&held).len_ns()).min(between);
-        let mut found = Found::new(format!(
+        let mut found = FindingDraft::new(format!(
             "The program leaves compiled code at {} and goes on in another graph, {} in the capture; {} pass between the graphs ({} of the window).",
             count(u64::try_from(breaks.len()).unwrap_or(u64::MAX), "place", "places"),
             count(runs, "time", "times"),
@@ -76,10 +77,7 @@ impl Rule for GraphBreaks {
                 what: seen.to_owned(),
                 value: Cell::from(one.between_ns),
                 unit: Unit::Ns,
-                place: Some(Facts::place(
-                    Interval::new(one.place.start_ns, one.place.end_ns),
-                    one.place.row.unwrap_or(0),
-                )),
+                place: Some(one.place),
             }
         });
         found = found.at(rows);

@@ -6,25 +6,26 @@ use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::facts::Calls;
+use crate::advice::facts::{Calls, IdleOwner};
 use crate::advice::wording::{count as counted, share, time};
-use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where the GPU runs dry while the host waits for it.
 ///
-/// The time that the host is blocked is no cost by itself: a host that waits while the GPU works loses nothing. What counts is the idle
-/// time that begins while the host waits, for then nothing can have been launched ahead; and no more of it than the waits took, for
-/// without them the host would be ahead by that and no more.
+/// The time that the host is blocked is no cost by itself: a host that waits while the GPU works
+/// loses nothing. What counts is idle time that begins while the host waits and ends with work that
+/// is launched after the wait; and no more of a gap than its wait took, for without it the host
+/// would be ahead by that and no more.
 #[derive(Debug)]
 pub(super) struct HostSynchronisation;
 
 const SHARE: Threshold = Threshold::percent(
-    "idle time that begins in a synchronising call, at most the time in these calls, of the window",
+    "idle time that begins in a synchronising call and ends with work that is launched after it, at most the call's length, of the window",
     2,
     "nsys-ai 0.3.0: synchronisation of 2 % of GPU time; here only the part that leaves the GPU idle",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "host-synchronisation",
     title: "Host synchronisation drains the GPU",
     area: Area::Host,
@@ -34,31 +35,31 @@ static ABOUT: About = About {
 };
 
 impl Rule for HostSynchronisation {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let calls = || facts.calls.of_kind(ApiCall::Synchronize);
         let blocked = Calls::times(calls());
-        let gaps = facts.gaps_begun_in(&blocked);
+        let gaps = facts.idle_parts.gaps_of(IdleOwner::Synchronize);
         let idle = facts.gap_time(&gaps);
-        let cost = idle.min(blocked.len_ns());
+        let cost = facts.shared(facts.idle_parts.total_ns(IdleOwner::Synchronize));
         let window = facts.window.len();
         if !SHARE.reached(cost, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, cost, window);
         }
         let mut by_name: BTreeMap<&str, u64> = BTreeMap::new();
         for call in calls() {
             *by_name.entry(call.name).or_default() += 1;
         }
         let count: u64 = by_name.values().sum();
-        let most = by_name
+        let max = by_name
             .iter()
             .max_by_key(|(_, count)| **count)
             .map_or("", |(name, _)| name);
-        Found::new(format!(
-            "{}, most of them {most}, blocked the host for {}; {} of the GPU began meanwhile and lasted {}, of which the waits explain at most {} ({} of the window).",
+        FindingDraft::new(format!(
+            "{}, most of them {max}, blocked the host for {}; {} of the GPU began meanwhile, ended with work that was launched afterwards and lasted {}, of which the waits explain at most {} ({} of the window).",
             counted(count, "synchronising call", "synchronising calls"),
             time(blocked.len_ns()),
             counted(u64::try_from(gaps.len()).unwrap_or(u64::MAX), "idle gap", "idle gaps"),
@@ -66,13 +67,22 @@ impl Rule for HostSynchronisation {
             time(cost),
             share(cost, window)
         ))
-        .worth(cost, "without the wait the next work would be queued when the GPU gets there; no more is counted than the host was blocked, for it would be ahead by that")
+        .worth(cost, "without the wait the next work would be queued when the GPU gets there; no more of a gap is counted than its wait took, for the host would be ahead by that")
         .evidence("synchronising calls", count, Unit::None)
         .evidence("host blocked in them", blocked.len_ns(), Unit::Ns)
-        .evidence("idle time that began in them", idle, Unit::Ns)
+        .evidence("idle gaps that began in them", idle, Unit::Ns)
+        .evidence("idle time that they explain", cost, Unit::Ns)
         .at(facts.longest_gaps(&gaps))
-        .do_this("Find what waits: .item(), .cpu(), print of a tensor, torch.cuda.synchronize(), boolean masks and nonzero in the loop.")
-        .do_this("Log and check every N steps, keep scalars on the GPU, copy results to pinned memory with non_blocking=True and wait for an event later.")
+        .do_this(facts.framework.pick(
+            "Find what waits: .item(), .cpu(), print of a tensor, torch.cuda.synchronize(), boolean masks and nonzero in the loop.",
+            "Find what waits: block_until_ready(), float(), np.asarray() and print of an array in the loop.",
+            "Find what waits: calls of cudaStreamSynchronize, cudaDeviceSynchronize and cudaEventSynchronize in the loop.",
+        ))
+        .do_this(facts.framework.pick(
+            "Log and check every N steps, keep scalars on the GPU, copy results to pinned memory with non_blocking=True and wait for an event later.",
+            "Log and check every N steps, and read results one step late (copy_to_host_async()), so that the next step is dispatched first.",
+            "Check results every N rounds, order streams among each other by cudaStreamWaitEvent instead of the host, and wait for an event later.",
+        ))
         .into()
     }
 
@@ -103,7 +113,8 @@ mod tests {
     use super::*;
     use crate::advice::rule::judge;
 
-    /// Four gaps of 130 us, each begun in a wait of 9 us: without the five waits the host would be ahead by 45 us and no more.
+    /// Four gaps of 130 us, each begun in a wait of 9 us: without its wait the host would be ahead
+    /// by 9 us at each and no more.
     #[test]
     fn waits_are_worth_no_more_than_they_took() {
         let mut scene = crate::advice::scene::Scene::new();
@@ -115,7 +126,34 @@ mod tests {
         let Verdict::Fires(found) = judge(&HostSynchronisation, &Facts::of(&timeline, 5)) else {
             panic!("it must fire");
         };
-        assert_eq!(found.gain.map(|(gain_ns, _)| gain_ns), Some(45_000));
+        assert_eq!(found.gain.map(|(gain_ns, _)| gain_ns), Some(36_000));
         assert!(found.sentence.contains("4 idle gaps"), "{}", found.sentence);
+    }
+
+    /// Kernels that another thread launches while this one waits, as a thread does that waits for
+    /// the end of it all.
+    #[test]
+    fn a_wait_that_ends_behind_the_launch_is_no_cause_of_the_gap() {
+        let mut scene = crate::advice::scene::Scene::new();
+        let track = flopwatch_model::Track::CudaApi;
+        scene.on_thread(2, track, Category::CudaApi, "cudaDeviceSynchronize", (0, 600));
+        for at in 0..5 {
+            scene.launch((at * 100, 5), "gemm", (at * 100 + 8, 70));
+        }
+        let timeline = scene.build();
+        assert_eq!(judge(&HostSynchronisation, &Facts::of(&timeline, 5)), Verdict::Quiet);
+    }
+
+    #[test]
+    fn a_wait_of_another_thread_counts_where_the_launch_follows_it() {
+        let mut scene = crate::advice::scene::Scene::new();
+        let track = flopwatch_model::Track::CudaApi;
+        for at in 0..5 {
+            scene.launch((at * 100, 5), "gemm", (at * 100 + 8, 70));
+            scene.on_thread(2, track, Category::CudaApi, "cudaStreamSynchronize", (at * 100 + 6, 73));
+        }
+        let timeline = scene.build();
+        let verdict = judge(&HostSynchronisation, &Facts::of(&timeline, 5));
+        assert!(matches!(verdict, Verdict::Fires(_)), "{verdict:?}");
     }
 }

@@ -5,18 +5,20 @@ use std::collections::BTreeMap;
 use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::iteration::Assignment;
+use flopwatch_model::RowId;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
-/// Fires where the idle time between the last work of an iteration and the first of the next adds up.
+/// Fires where the idle time between the last work of an iteration and the first of the next adds
+/// up.
 #[derive(Debug)]
 pub(super) struct IdleBetweenIterations;
 
 const SHARE: Threshold = Threshold::percent("idle time between iterations, of the window", 3, "ours");
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "idle-between-iterations",
     title: "The GPU is idle between iterations",
     area: Area::Iterations,
@@ -26,7 +28,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for IdleBetweenIterations {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -43,22 +45,36 @@ impl Rule for IdleBetweenIterations {
         let idle = facts.shared(gaps.iter().map(|(gap, _)| gap.len()).sum());
         let window = facts.window.len();
         if !SHARE.reached(idle, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, idle, window);
         }
-        Found::new(format!(
-            "The GPU is idle for {} where one iteration ends and the next begins ({} of the window), in {} of up to {}.",
+        let unit = facts.iterations.unit();
+        FindingDraft::new(format!(
+            "The GPU is idle for {} where one {} ends and the next begins ({} of the window), in {} of up to {}.",
             time(idle),
+            unit.one,
             share(idle, window),
             count(u64::try_from(gaps.len()).unwrap_or(u64::MAX), "gap", "gaps"),
             time(gaps.iter().map(|(gap, _)| gap.len()).max().unwrap_or(0))
         ))
-        .worth(idle, "the next iteration is launched before the last one ends on the GPU")
+        .titled(format!("The GPU is idle between {}", unit.many))
+        .worth(
+            idle,
+            format!("the next {} is launched before the last one ends on the GPU", unit.one),
+        )
         .confidence(Confidence::Medium)
         .on(&facts.iterations)
-        .evidence("idle between iterations", idle, Unit::Ns)
-        .at(facts.longest("idle between iterations", gaps))
-        .do_this("Look at what the host does there: the next batch, loss.item() for the log, the learning-rate scheduler, zero_grad, checkpoints.")
-        .do_this("Log a step late (from a tensor copied without waiting), prefetch the batch, and do not synchronise at the end of the step.")
+        .evidence(format!("idle between {}", unit.many), idle, Unit::Ns)
+        .at(facts.longest(&format!("idle between {}", unit.many), gaps))
+        .do_this(facts.framework.pick(
+            "Look at what the host does there: the next batch, loss.item() for the log, the learning-rate scheduler, zero_grad, checkpoints.",
+            "Look at what the host does there: the next batch, float(loss) for the log, checkpoints, functions that are not jitted.",
+            "Look at what the host does there: input and output, checks of convergence, exchange with other processes.",
+        ))
+        .do_this(facts.framework.pick(
+            "Log a step late (from a tensor copied without waiting), prefetch the batch, and do not synchronize at the end of the step.",
+            "Log a step late (copy_to_host_async()), prefetch the batch, and do not block_until_ready() at the end of the step.",
+            "Check results one round late, read ahead, and do not synchronize at the end of the round.",
+        ))
         .into()
     }
 
@@ -74,7 +90,7 @@ impl Rule for IdleBetweenIterations {
 }
 
 /// The gaps of each GPU whose work before and behind is of different iterations.
-fn between(facts: &Facts<'_>) -> Vec<(Interval, u32)> {
+fn between(facts: &Facts<'_>) -> Vec<(Interval, RowId)> {
     let assigned = facts.iterations.assign(facts.timeline, &facts.work);
     let mut last: BTreeMap<Gpu, (u64, u32)> = BTreeMap::new();
     let mut gaps = Vec::new();
@@ -104,4 +120,19 @@ fn scene(length: u64) -> flopwatch_model::Timeline {
         scene.launch((number * 100, 1), "gemm", (number * 100 + 1, length));
     }
     scene.build()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_that_the_profiler_marked_are_called_steps() {
+        let timeline = scene(80);
+        let Verdict::Fires(found) = IdleBetweenIterations.evaluate(&Facts::of(&timeline, 5)) else {
+            panic!("it must fire");
+        };
+        assert!(found.sentence.contains("where one step ends"), "{}", found.sentence);
+        assert_eq!(found.title.as_deref(), Some("The GPU is idle between steps"));
+    }
 }

@@ -1,11 +1,10 @@
 //! A GPU that waits for the next batch.
 
-use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::facts::times;
+use crate::advice::facts::{IdleOwner, PROGRAM, times};
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where the GPU is idle while data is loaded.
 #[derive(Debug)]
@@ -17,62 +16,30 @@ const SHARE: Threshold = Threshold::percent(
     "XProf: input of 5 % of the step is moderate; from 10 % on the program is input-bound",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "input-bound",
     title: "The GPU waits for data",
     area: Area::Host,
-    needs: &[CATEGORIES],
+    needs: &[PROGRAM],
     of_gpu_work: true,
     thresholds: &[SHARE],
 };
 
-const CATEGORIES: &[Category] = &[
-    Category::CpuOp,
-    Category::Annotation,
-    Category::NvtxRange,
-    Category::PythonFunction,
-];
-
-/// What names of ranges, operators and functions hold that load data; letters of either case are the same.
-const LOADING: &[&str] = &[
-    "dataloader",
-    "data_loader",
-    "dataloading",
-    "data_loading",
-    "data loading",
-    "load_data",
-    "load data",
-    "load_batch",
-    "load batch",
-    "next_batch",
-    "next batch",
-    "get_batch",
-    "fetch_batch",
-    "input_pipeline",
-    "iteratorgetnext",
-    "iterator::",
-];
-
-fn loads_data(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    LOADING.iter().any(|word| name.contains(word))
-}
-
 impl Rule for InputBound {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let pieces = facts.named(CATEGORIES, loads_data);
-        let times = times(&pieces);
-        let waiting = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
+        let pieces = &facts.host_ranges.loading;
+        let times = times(pieces);
+        let waiting = facts.shared(facts.idle_parts.total_ns(IdleOwner::LoadData));
         let window = facts.window.len();
         if !SHARE.reached(waiting, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, waiting, window);
         }
         let loads = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
-        Found::new(format!(
+        FindingDraft::new(format!(
             "Data is loaded for {} in {}, and the GPU is idle in {} of it ({} of the window).",
             time(times.len_ns()),
             count(loads, "range", "ranges"),
@@ -83,8 +50,12 @@ impl Rule for InputBound {
         .confidence(Confidence::Medium)
         .evidence("time in which data is loaded", times.len_ns(), Unit::Ns)
         .evidence("GPU idle meanwhile", waiting, Unit::Ns)
-        .at(facts.largest(pieces, Unit::Ns))
-        .do_this("Load ahead: DataLoader(num_workers > 0, prefetch_factor >= 2, persistent_workers=True, pin_memory=True); tf.data prefetch and parallel map.")
+        .at(facts.largest(pieces.iter().copied(), Unit::Ns))
+        .do_this(facts.framework.pick(
+            "Load ahead: DataLoader(num_workers > 0, prefetch_factor >= 2, persistent_workers=True, pin_memory=True).",
+            "Load ahead: prefetch to the device (jax.device_put of the next batch while this one runs), tf.data prefetch and parallel map, Grain with workers.",
+            "Load ahead: read the next piece on a thread of its own while the GPU works, into pinned memory.",
+        ))
         .do_this("Decode and augment on the GPU (DALI, torchcodec, kornia), or once ahead of the run.")
         .into()
     }

@@ -5,7 +5,7 @@ use flopwatch_model::Figures;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where slow iterations add up.
 #[derive(Debug)]
@@ -22,9 +22,9 @@ const SHARE: Threshold = Threshold::percent(
     "ours",
 );
 /// Fewer have no usual length.
-const FEWEST: usize = 4;
+const MIN_ITERATIONS: usize = 4;
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "iterations-unbalanced",
     title: "Some iterations are slow",
     area: Area::Iterations,
@@ -34,7 +34,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for IterationsUnbalanced {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -42,7 +42,7 @@ impl Rule for IterationsUnbalanced {
         let list = facts.main_loop();
         // The first one warms up.
         let list = list.get(1..).unwrap_or(&[]);
-        if list.len() < FEWEST {
+        if list.len() < MIN_ITERATIONS {
             let reason = facts
                 .iterations
                 .not_found
@@ -65,25 +65,31 @@ impl Rule for IterationsUnbalanced {
             return Verdict::Quiet;
         }
         let number = u64::try_from(slow.len()).unwrap_or(u64::MAX);
+        let unit = facts.iterations.unit();
         let rows = slow.iter().map(|iteration| {
-            let name = format!("iteration {}", iteration.number);
+            let name = format!("{} {}", unit.one, iteration.number);
             (iteration.time.len(), name, iteration.time, iteration.row)
         });
-        Found::new(format!(
+        FindingDraft::new(format!(
             "{} of {} took more than 1.2 times the median of {}, together {} longer ({} of the time of all).",
-            count(number, "iteration", "iterations"),
+            count(number, unit.one, unit.many),
             list.len(),
             time(median),
             time(beyond),
             share(beyond, all)
         ))
+        .titled(format!("Some {} are slow", unit.many))
         .worth(beyond.min(facts.window.len()), "the slow ones take as long as the median")
         .confidence(Confidence::Medium)
         .on(&facts.iterations)
-        .evidence("median iteration", median, Unit::Ns)
-        .evidence("slow iterations beyond it", beyond, Unit::Ns)
+        .evidence(format!("median {}", unit.one), median, Unit::Ns)
+        .evidence(format!("slow {} beyond it", unit.many), beyond, Unit::Ns)
         .at(facts.largest(rows, Unit::Ns))
-        .do_this("Compare a slow iteration with the median one in the timeline: evaluation, checkpoints, logging, garbage collection of Python (gc.freeze, gc.disable), batches of other shapes, a straggling rank.")
+        .do_this(facts.framework.pick(
+            "Compare a slow one with the median one in the timeline: evaluation, checkpoints, logging, garbage collection of Python (gc.freeze, gc.disable), batches of other shapes, a straggling rank.",
+            "Compare a slow one with the median one in the timeline: evaluation, checkpoints, logging, garbage collection of Python (gc.freeze, gc.disable), shapes that are compiled anew, a straggling process.",
+            "Compare a slow one with the median one in the timeline: output, checkpoints, other sizes of the problem, a straggling process.",
+        ))
         .into()
     }
 
@@ -130,7 +136,7 @@ mod tests {
         scene.build()
     }
 
-    fn found(timeline: &flopwatch_model::Timeline) -> Found {
+    fn found(timeline: &flopwatch_model::Timeline) -> FindingDraft {
         match IterationsUnbalanced.evaluate(&Facts::of(timeline, 5)) {
             Verdict::Fires(found) => *found,
             verdict => panic!("{verdict:?}"),
@@ -148,6 +154,8 @@ mod tests {
             layers.sentence
         );
         assert_eq!(layers.confidence, Confidence::Low);
+        assert!(layers.sentence.starts_with("1 layer of 7"), "{}", layers.sentence);
+        assert_eq!(layers.title.as_deref(), Some("Some layers are slow"));
         let batches = found(&ranges("batch"));
         assert_eq!(batches.confidence, Confidence::Medium);
         assert!(!batches.sentence.contains("layers"), "{}", batches.sentence);

@@ -6,19 +6,26 @@ use flopwatch_measures::thread_activity::HostActivity;
 use flopwatch_model::{Category, approximate};
 use flopwatch_report::page::{Unit, figure};
 
+use crate::advice::facts::IdleOwner;
 use crate::advice::wording::{share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 use crate::analyses::idle::IdleCause;
 
-/// Fires where the GPU is often idle, mostly because the next launch has not come, and launches do not queue.
+/// Fires where the GPU is often idle, mostly because the next launch has not come, and launches do
+/// not queue.
 #[derive(Debug)]
 pub(super) struct LaunchBound;
 
 const IDLE: Threshold = Threshold::percent("idle share of the window", 10, "as of the rule gpu-idle");
 const HOST_WAIT: Threshold = Threshold::percent(
-    "share of idle time that waits for a launch while the launching thread is in no call that waits, allocates, loads code or copies",
+    "share of idle time that waits for a launch and has no other cause: no call that waits, allocates, loads code or copies, no range that loads data, collects garbage or compiles, and no wait that the gap began in",
     50,
     "HTA's class host_wait, here the larger part, without what other rules name",
+);
+const LAUNCHES: Threshold = Threshold::count(
+    "launch calls, from which on their rate can be told",
+    100,
+    "ours: a few gaps between a few launches tell of what lies between them, not of launching",
 );
 const QUEUE: Threshold = Threshold::ns(
     "median time from the end of the call to the start of the work, up to which nothing queues",
@@ -26,17 +33,17 @@ const QUEUE: Threshold = Threshold::ns(
     "nsys cuda_kern_exec_sum: no queue time suggests an idle GPU; 10 us is the usual latency of a launch",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "launch-bound",
     title: "The host launches too slowly",
     area: Area::Host,
     needs: &[&[Category::CudaKernel, Category::CudaGraph], &[Category::CudaApi]],
     of_gpu_work: true,
-    thresholds: &[IDLE, HOST_WAIT, QUEUE],
+    thresholds: &[IDLE, HOST_WAIT, LAUNCHES, QUEUE],
 };
 
 impl Rule for LaunchBound {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -52,16 +59,12 @@ impl Rule for LaunchBound {
         let delays = facts.joined().launches;
         // A graph's GPU operations share a call, and count once.
         let firsts = delays.iter().filter(|launch| launch.is_first);
-        let queue = firsts.map(Launch::delay_ns).collect::<Spread>().median_ns;
-        if queue > approximate(QUEUE.value.into()) {
+        let delay = firsts.map(Launch::delay_ns).collect::<Spread>();
+        let queue = delay.median_ns;
+        if queue > approximate(QUEUE.value.into()) || delay.count < LAUNCHES.value {
             return Verdict::Quiet;
         }
-        let causes = &facts.host_wait_causes;
-        let time_of = |picks: fn(HostActivity) -> bool| {
-            let picked = causes.iter().filter(|cause| picks(cause.activity));
-            facts.shared(picked.map(|cause| cause.idle_ns).sum())
-        };
-        let (own, held) = (time_of(|activity| !is_held(activity)), time_of(is_held));
+        let own = facts.shared(facts.idle_parts.total_ns(IdleOwner::Launch));
         if !HOST_WAIT.reached(own, idle) {
             return Verdict::Quiet;
         }
@@ -73,31 +76,42 @@ impl Rule for LaunchBound {
         } else {
             "half of all work began before the call that launched it returned".to_owned()
         };
-        let found = Found::new(format!(
-            "The GPU waits for launches: for {} of its {} of idle time ({}) the next work had not been launched, and the launching thread was in no call that waits, \
-             allocates or copies; {delay}.",
+        let causes = facts.idle_parts.activities_of_owner(IdleOwner::Launch);
+        let host_wait = facts.gap_time(facts.gaps().filter(|gap| gap.class == IdleClass::HostWait));
+        let found = FindingDraft::new(format!(
+            "The GPU waits for launches: for {} of its {} of idle time ({}) the next work had not been launched, and nothing that was recorded held the launching thread: \
+             no wait, allocation, copy or loading; {delay}.",
             time(own),
             time(idle),
             share(own, idle),
         ))
         .worth(own, "work is launched ahead of the GPU, as CUDA graphs or fewer, larger kernels allow")
-        .confidence(if unrecorded(causes) { Confidence::Medium } else { Confidence::High })
-        .evidence("idle time that waited for a launch", own + held, Unit::Ns);
-        let told = causes.iter().take(facts.rows).fold(found, |found, cause| {
-            let what = format!("of it the launching thread: {}", cause.activity.label());
+        .confidence(if unrecorded(&causes) { Confidence::Medium } else { Confidence::High })
+        .evidence("idle time that waited for a launch", host_wait, Unit::Ns)
+        .evidence("of it without another cause", own, Unit::Ns);
+        let finding = causes.iter().take(facts.rows).fold(found, |found, cause| {
+            let what = format!("of that the launching thread: {}", cause.activity.label());
             found.evidence(what, facts.shared(cause.idle_ns), Unit::Ns)
         });
-        told.evidence("median time between launch and start", queue, Unit::Ns)
-        .at(facts.longest_gaps(facts.gaps().filter(|gap| gap.class == IdleClass::HostWait)))
-        .do_this("Launch less often: torch.compile (mode=\"reduce-overhead\"), CUDA graphs, fused optimisers (fused=True), larger batches.")
-        .do_this("Take work off the launching thread: Python, logging, .item(), checks of shapes; see the operators around the gaps.")
+        finding.evidence("median time between launch and start", queue, Unit::Ns)
+        .at(facts.longest_gaps(&facts.idle_parts.gaps_of(IdleOwner::Launch)))
+        .do_this(facts.framework.pick(
+            "Launch less often: torch.compile (mode=\"reduce-overhead\"), CUDA graphs, fused optimizers (fused=True), larger batches.",
+            "Launch less often: one jax.jit around the whole step, jax.lax.scan over several steps, command buffers (--xla_gpu_enable_command_buffer), larger batches.",
+            "Launch less often: CUDA graphs, fused kernels, more work per kernel.",
+        ))
+        .do_this(facts.framework.pick(
+            "Take work off the launching thread: Python, logging, .item(), checks of shapes; see the operators around the gaps.",
+            "Take work off the launching thread: Python between two jitted calls, logging, conversions of results.",
+            "Take work off the launching thread: what it computes between launches can run on another thread or beforehand.",
+        ))
         .into()
     }
 
     #[cfg(test)]
     fn fires(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
-        for at in 0..10 {
+        for at in 0..100 {
             scene.launch((at * 100, 5), "add", (at * 100 + 8, 20));
         }
         scene.build()
@@ -107,22 +121,15 @@ impl Rule for LaunchBound {
     #[cfg(test)]
     fn quiet(&self) -> flopwatch_model::Timeline {
         let mut scene = crate::advice::scene::Scene::new();
-        for at in 0..10 {
-            scene.launch((at * 5, 5), "add", (at * 100 + 100, 20));
+        for at in 0..100 {
+            scene.launch((at * 5, 5), "add", (at * 100 + 600, 20));
         }
         scene.build()
     }
 }
 
-/// Whether a thread in such a call is kept from launching by what another rule is about: synchronisation, allocation, loading, copies.
-const fn is_held(activity: HostActivity) -> bool {
-    matches!(
-        activity,
-        HostActivity::Synchronize | HostActivity::Allocate | HostActivity::LoadModule | HostActivity::Copy
-    )
-}
-
-/// Whether most of the waiting is of threads of which nothing was recorded: they may have computed, or waited for something else.
+/// Whether most of the waiting is of threads of which nothing was recorded: they may have computed,
+/// or waited for something else.
 fn unrecorded(causes: &[IdleCause]) -> bool {
     let all: u64 = causes.iter().map(|cause| cause.idle_ns).sum();
     let nothing = causes
@@ -133,18 +140,49 @@ fn unrecorded(causes: &[IdleCause]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use flopwatch_model::Track;
+
     use super::*;
     use crate::advice::rule::judge;
 
-    /// Gaps of 80 us, of which the launching thread spends 71 us in a copy.
+    /// Gaps of 80 us, of which the launching thread spends 71 us in a call of `name`.
+    fn held_in(category: Category, track: Track, name: &str) -> Verdict {
+        let mut scene = crate::advice::scene::Scene::new();
+        for at in 0..100 {
+            scene.launch((at * 100, 5), "add", (at * 100 + 8, 20));
+            scene.on_thread(1, track, category, name, (at * 100 + 6, 93));
+        }
+        judge(&LaunchBound, &Facts::of(&scene.build(), 5))
+    }
+
     #[test]
     fn a_thread_that_waits_in_a_copy_is_not_slow_to_launch() {
-        let mut scene = crate::advice::scene::Scene::new();
-        for at in 0..10 {
-            scene.launch((at * 100, 5), "add", (at * 100 + 8, 20));
-            scene.call("cudaMemcpy_v3020", (at * 100 + 6, 93));
+        let verdict = held_in(Category::CudaApi, Track::CudaApi, "cudaMemcpy_v3020");
+        assert_eq!(verdict, Verdict::Quiet);
+    }
+
+    #[test]
+    fn a_thread_that_waits_in_the_operating_system_is_not_slow_to_launch() {
+        for name in ["futex", "pthread_cond_wait", "poll", "sem_wait"] {
+            let verdict = held_in(Category::OsRuntime, Track::OsRuntime, name);
+            assert_eq!(verdict, Verdict::Quiet, "{name}");
         }
-        let timeline = scene.build();
-        assert_eq!(judge(&LaunchBound, &Facts::of(&timeline, 5)), Verdict::Quiet);
+        let verdict = held_in(Category::OsRuntime, Track::OsRuntime, "mmap64");
+        assert!(matches!(verdict, Verdict::Fires(_)), "{verdict:?}");
+    }
+
+    #[test]
+    fn a_thread_that_loads_data_is_not_slow_to_launch() {
+        let verdict = held_in(Category::NvtxRange, Track::Nvtx, "DataLoader.__next__");
+        assert_eq!(verdict, Verdict::Quiet);
+    }
+
+    #[test]
+    fn the_rate_of_a_few_launches_is_not_told() {
+        let mut scene = crate::advice::scene::Scene::new();
+        for at in 0..99 {
+            scene.launch((at * 100, 5), "add", (at * 100 + 8, 20));
+        }
+        assert_eq!(judge(&LaunchBound, &Facts::of(&scene.build(), 5)), Verdict::Quiet);
     }
 }

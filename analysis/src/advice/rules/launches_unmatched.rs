@@ -1,10 +1,10 @@
 //! GPU work whose launch was not recorded.
 
-use flopwatch_model::Category;
+use flopwatch_model::{Category, count};
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::share;
-use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
 /// Fires where a part of the GPU's work has no launch in the capture.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ const SHARE: Threshold = Threshold::percent(
     "ours: of the public captures that we know, whole ones lack below 1 % (24 of 4,010 kernels) and trimmed ones above 50 % (1,810 of 3,442)",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "launches-unmatched",
     title: "Launches are missing",
     area: Area::Capture,
@@ -26,25 +26,45 @@ static ABOUT: About = About {
 };
 
 impl Rule for LaunchesUnmatched {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let all = u64::try_from(facts.work.all().len()).unwrap_or(u64::MAX);
+        let all = count(facts.work.all().len());
         let unmatched = all.saturating_sub(facts.work_calls.known());
         if !SHARE.reached(unmatched, all) {
             return Verdict::Quiet;
         }
-        Found::new(format!(
-            "{unmatched} of {all} pieces of GPU work ({}) have no launch in the capture: what is said of launches and of why the GPU waits rests on the others.",
-            share(unmatched, all)
+        let early = before_first_launch(facts);
+        let found = FindingDraft::new(format!(
+            "{unmatched} of {all} pieces of GPU work ({}) have no launch in the capture{}: what is said of launches and of why the GPU waits rests on the others.",
+            share(unmatched, all),
+            match early {
+                0 => String::new(),
+                early if early == unmatched => ", and all of them began before the first launch that was recorded: the program had launched them before the profiler began".to_owned(),
+                early => format!(", and {early} of them began before the first launch that was recorded: the program had launched them before the profiler began"),
+            }
         ))
         .severity(Severity::Medium)
         .evidence("GPU work", all, Unit::None)
         .evidence("without a launch", unmatched, Unit::None)
-        .do_this("Capture API calls of all processes, and do not cut the capture apart afterwards.")
-        .into()
+        .evidence("of it launched before the profiler began", early, Unit::None);
+        let found = if early > 0 {
+            found.do_this(facts.framework.pick(
+                "Let the GPU run dry before the profiler begins: torch.cuda.synchronize() before start(), or schedule(wait=..., warmup=1, active=...), so that launches of the first kernels are recorded too.",
+                "Let the GPU run dry before the profiler begins: block_until_ready() before jax.profiler.start_trace(), so that launches of the first kernels are recorded too.",
+                "Let the GPU run dry before the profiler begins: cudaDeviceSynchronize() before cudaProfilerStart(), so that launches of the first kernels are recorded too.",
+            ))
+        } else {
+            found
+        };
+        if early < unmatched {
+            return found
+                .do_this("Capture API calls of all processes, and do not cut the capture apart afterwards.")
+                .into();
+        }
+        found.into()
     }
 
     #[cfg(test)]
@@ -61,5 +81,64 @@ impl Rule for LaunchesUnmatched {
         scene.launch((0, 5), "gemm", (10, 5));
         scene.launch((5, 5), "gemm", (20, 5));
         scene.build()
+    }
+}
+
+/// Pieces of work without a launch that began before the first recorded launch of any work did.
+fn before_first_launch(facts: &Facts<'_>) -> u64 {
+    let calls = || {
+        (0_u32..)
+            .zip(facts.work.all())
+            .map(|(at, work)| (work, facts.work_calls.time(at)))
+    };
+    let Some(first) = calls().filter_map(|(_, call)| Some(call?.start)).min() else {
+        return 0;
+    };
+    let early = calls().filter(|(work, call)| call.is_none() && work.time.start < first);
+    count(early.count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::scene::Scene;
+
+    fn found(scene: Scene) -> FindingDraft {
+        match LaunchesUnmatched.evaluate(&Facts::of(&scene.build(), 5)) {
+            Verdict::Fires(found) => *found,
+            verdict => panic!("{verdict:?}"),
+        }
+    }
+
+    #[test]
+    fn work_from_before_the_first_launch_was_launched_before_the_profiler_began() {
+        let mut scene = Scene::new();
+        scene.kernel("gemm", (0, 5));
+        scene.kernel("gemm", (6, 5));
+        scene.launch((20, 5), "gemm", (30, 5));
+        let found = found(scene);
+        let all = "all of them began before the first launch that was recorded";
+        assert!(found.sentence.contains(all), "{}", found.sentence);
+        assert_eq!(found.actions.len(), 1);
+        assert!(
+            found.actions[0].contains("before the profiler begins"),
+            "{:?}",
+            found.actions
+        );
+    }
+
+    #[test]
+    fn work_from_behind_it_is_of_calls_that_were_not_captured() {
+        let mut scene = Scene::new();
+        scene.kernel("gemm", (0, 5));
+        scene.launch((20, 5), "gemm", (30, 5));
+        scene.kernel("gemm", (40, 5));
+        let found = found(scene);
+        assert!(
+            found.sentence.contains("and 1 of them began before"),
+            "{}",
+            found.sentence
+        );
+        assert_eq!(found.actions.len(), 2);
     }
 }

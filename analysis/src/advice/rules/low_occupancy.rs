@@ -1,11 +1,11 @@
 //! A hot kernel that keeps few warps on the multiprocessors.
 
 use flopwatch_measures::kernel_class::WorkClass;
-use flopwatch_model::{Category, ColumnId, approximate, index};
+use flopwatch_model::{Category, ColumnId, approximate};
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
-use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
 /// Fires where a kernel with a large share of the time has a low occupancy.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ const OCCUPANCY: Threshold = Threshold::percent(
     "ours: below a quarter of the warps there are few to hide the latency of memory",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "low-occupancy",
     title: "A hot kernel has a low occupancy",
     area: Area::Kernels,
@@ -38,7 +38,7 @@ struct OfName {
 }
 
 impl Rule for LowOccupancy {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -55,7 +55,7 @@ impl Rule for LowOccupancy {
         let registers = kernels.column(ColumnId::Registers);
         let mut names = vec![OfName::default(); kernels.names.len()];
         for (at, (name, length)) in kernels.name.iter().zip(&kernels.duration_ns).enumerate() {
-            let Some(entry) = names.get_mut(index(*name)) else {
+            let Some(entry) = names.get_mut(name.index()) else {
                 continue;
             };
             entry.total_ns += length;
@@ -63,12 +63,12 @@ impl Rule for LowOccupancy {
             entry.registers = entry
                 .registers
                 .max(registers.and_then(|column| column.get(at)).unwrap_or(0));
-            let said = occupancy
+            let achieved = occupancy
                 .get(at)
                 // Kineto rounds its estimate to whole percent: 0 is unknown, or below a half.
-                .filter(|value| *value != u64::from(ColumnId::NOT_SAID) && *value > 0);
-            if let Some(said) = said {
-                entry.weighted += u128::from(said) * u128::from(*length);
+                .filter(|value| *value != u64::from(ColumnId::UNKNOWN) && *value > 0);
+            if let Some(achieved) = achieved {
+                entry.weighted += u128::from(achieved) * u128::from(*length);
                 entry.known_ns += length;
             }
         }
@@ -106,7 +106,7 @@ impl Rule for LowOccupancy {
         } else {
             "a theoretical"
         };
-        Found::new(format!(
+        FindingDraft::new(format!(
             "{} takes {} ({} of kernel time) at {kind} occupancy of {:.0} %.",
             short(name),
             time(first.total_ns),

@@ -1,9 +1,9 @@
 //! A GPU whose memory is almost full.
 
-use flopwatch_report::page::{Cell, Place, Unit};
+use flopwatch_report::page::{Cell, TimelineLocation, Unit};
 
 use crate::advice::wording::{bytes, share};
-use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
 /// Fires where the framework has reserved most of a GPU's memory.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ const FULL: Threshold = Threshold::percent(
     "ours: the rest is for the CUDA context, NCCL and libraries",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "memory-full",
     title: "The GPU's memory is almost full",
     area: Area::Memory,
@@ -25,25 +25,25 @@ static ABOUT: About = About {
 };
 
 impl Rule for MemoryFull {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let most = facts.reserved();
-        if most.is_empty() {
+        let max = facts.reserved();
+        if max.is_empty() {
             return Verdict::abstain(
                 "the reservations of the framework's allocator were not recorded; profile with profile_memory=True",
             );
         }
-        let known = most
+        let known = max
             .into_iter()
-            .filter_map(|(device, most)| Some((device, most, most.memory_bytes?)));
+            .filter_map(|(device, max)| Some((device, max, max.memory_bytes?)));
         let known: Vec<_> = known.collect();
         if known.is_empty() {
             return Verdict::abstain("the source does not say how much memory the GPU has");
         }
-        let full = known.iter().filter(|(_, most, size)| FULL.reached(most.bytes, *size));
+        let full = known.iter().filter(|(_, max, size)| FULL.reached(max.bytes, *size));
         let full: Vec<_> = full.collect();
         let Some((device, first, size)) = full.first() else {
             return Verdict::Quiet;
@@ -51,18 +51,13 @@ impl Rule for MemoryFull {
         let given = first.allocated_bytes.map_or(String::new(), |allocated| {
             format!(", of which {} are given out", bytes(allocated))
         });
-        let rows = full.iter().take(facts.rows).map(|(device, most, _)| Evidence {
+        let rows = full.iter().take(facts.rows).map(|(device, max, _)| Evidence {
             what: format!("reserved on GPU {device}"),
-            value: Cell::from(most.bytes),
+            value: Cell::from(max.bytes),
             unit: Unit::Bytes,
-            place: Some(Place {
-                input: 0,
-                start_ns: most.t_ns,
-                end_ns: most.t_ns.saturating_add(1),
-                row: None,
-            }),
+            place: Some(TimelineLocation::new(max.t_ns, max.t_ns.saturating_add(1), None)),
         });
-        Found::new(format!(
+        FindingDraft::new(format!(
             "The framework has reserved {} of {} on GPU {device} ({}){given}: a longer sequence or another library's buffer fails.",
             bytes(first.bytes),
             bytes(*size),

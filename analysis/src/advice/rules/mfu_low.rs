@@ -1,10 +1,11 @@
 //! Few of the floating-point operations that the devices could do.
 
-use flopwatch_report::page::{Cell, Place, Unit, figure};
+use flopwatch_model::Device;
+use flopwatch_report::page::{Cell, TimelineLocation, Unit, figure};
 
 use crate::advice::wording::share;
-use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Severity, Threshold, Verdict};
-use crate::analyses::mfu::{FlopsSource, MfuParams, MfuResult};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
+use crate::analyses::mfu::{FlopsSource, MfuParams, MfuResult, PeakSource, data_sheet};
 
 /// Fires where model FLOP utilisation, as the analysis `mfu` measures it, is low.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ const COVERAGE: Threshold = Threshold::percent(
     "ours: else the operations of most kernels may be missing",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "mfu-low",
     title: "Model FLOP utilisation is low",
     area: Area::Kernels,
@@ -31,15 +32,16 @@ static ABOUT: About = About {
 };
 
 impl Rule for MfuLow {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
         let devices = &facts.timeline.capture.devices;
-        if devices.iter().all(|device| device.peak_flops.is_empty()) {
+        let has_peak = |device: &Device| !device.peak_flops.is_empty() || data_sheet(device).is_some();
+        if !devices.iter().any(has_peak) {
             return Verdict::abstain(
-                "the capture does not state the peak rate of its devices; the analysis `mfu` takes it as a parameter (peak_tflops)",
+                "the capture does not state the peak rate of its devices, and no data sheet is known by their names; the analysis `mfu` takes it as a parameter (peak_tflops)",
             );
         }
         let params = MfuParams {
@@ -60,14 +62,18 @@ impl Rule for MfuLow {
                 share(mfu.known_kernel_time_ns, mfu.kernel_time_ns)
             ));
         }
+        let is_of_data_sheet = mfu.peak_source == Some(PeakSource::DataSheet);
+        if is_of_data_sheet && mfu.rows.iter().any(|row| row.element_type.is_none()) {
+            return Verdict::abstain(
+                "the type of number was not recorded, by which the data sheet has the peak rate; the analysis `mfu` takes it as a parameter (peak_tflops)",
+            );
+        }
         if mfu
             .rows
             .iter()
             .any(|row| row.peak_ratio.is_some_and(|ratio| ratio > 1.0))
         {
-            return Verdict::abstain(
-                "operations reach more than the peak rate that the capture states: it is of other units",
-            );
+            return Verdict::abstain("operations reach more than the peak rate: it is of other units");
         }
         let mfu_percent = ratio * 100.0;
         if mfu_percent >= flopwatch_model::approximate(MFU.value.into()) {
@@ -80,12 +86,10 @@ impl Rule for MfuLow {
                     .to_owned(),
                 value: Cell::from(row.peak_ratio?),
                 unit: Unit::Ratio,
-                place: row.start_ns.zip(row.end_ns).map(|(start_ns, end_ns)| Place {
-                    input: 0,
-                    start_ns,
-                    end_ns,
-                    row: row.row,
-                }),
+                place: row
+                    .start_ns
+                    .zip(row.end_ns)
+                    .map(|(start_ns, end_ns)| TimelineLocation::new(start_ns, end_ns, row.row)),
             })
         });
         let busy = if facts.gpus.is_empty() {
@@ -97,10 +101,11 @@ impl Rule for MfuLow {
                 share(idle, facts.window.len())
             )
         };
-        Found::new(format!(
-            "The model's floating-point operations ({}) take {} of the time at the peak rate{busy}.",
+        FindingDraft::new(format!(
+            "The model's floating-point operations ({}) take {} of the time at the peak rate{}{busy}.",
             source.label(),
-            figure::number(ratio, Unit::Ratio)
+            figure::number(ratio, Unit::Ratio),
+            if is_of_data_sheet { " of the data sheet" } else { "" }
         ))
         .severity(Severity::Medium)
         .confidence(Confidence::Medium)
@@ -124,7 +129,8 @@ impl Rule for MfuLow {
     }
 }
 
-/// A matrix product of 100 us with so many operations, on a device of 1 TFLOP/s, which could do 100 million.
+/// A matrix product of 100 us with so many operations, on a device of 1 TFLOP/s, which could do 100
+/// million.
 #[cfg(test)]
 fn scene(flops: u64) -> flopwatch_model::Timeline {
     let mut scene = crate::advice::scene::Scene::new();
@@ -132,9 +138,9 @@ fn scene(flops: u64) -> flopwatch_model::Timeline {
     scene.number(operator, flopwatch_model::ColumnId::Flops, flops);
     scene.launch((1, 5), "gemm", (10, 100));
     let mut timeline = scene.build();
-    timeline.capture.devices.push(flopwatch_model::Device {
+    timeline.capture.devices.push(Device {
         peak_flops: [("any".to_owned(), 1_000_000_000_000)].into(),
-        ..flopwatch_model::Device::default()
+        ..Device::default()
     });
     timeline
 }

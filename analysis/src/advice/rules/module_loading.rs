@@ -1,12 +1,11 @@
 //! Code that is loaded or compiled for the GPU while the loop runs.
 
-use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::facts::{Named, times};
+use crate::advice::facts::{IdleOwner, NamedTime, times};
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where modules are loaded after the warm-up.
 #[derive(Debug)]
@@ -18,7 +17,7 @@ const SHARE: Threshold = Threshold::percent(
     "ours: the steady state loads nothing",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "module-loading",
     title: "Code is loaded after the warm-up",
     area: Area::Host,
@@ -28,26 +27,21 @@ static ABOUT: About = About {
 };
 
 impl Rule for ModuleLoading {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let calls = facts.calls.of_kind(ApiCall::Module);
-        let mut pieces: Vec<Named<'_>> = calls
-            .map(|call| (call.time.len(), call.name, call.time, call.row))
-            .collect();
-        // Kineto files lazy loading under overhead.
-        pieces.extend(facts.named(&[Category::Overhead], |name| name.contains("Lazy Function Loading")));
+        let mut pieces: Vec<NamedTime<'_>> = facts.module_loads.clone();
         pieces.retain(|(_, _, time, _)| time.start >= facts.steady.start && time.start < facts.steady.end);
         let times = times(&pieces);
         let window = facts.window.len();
         if !SHARE.reached(times.len_ns(), window) {
             return Verdict::Quiet;
         }
-        let idle = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
+        let idle = facts.shared(facts.idle_parts.total_within_ns(IdleOwner::LoadModule, &times));
         let number = u64::try_from(pieces.len()).unwrap_or(u64::MAX);
-        let found = Found::new(format!(
+        let found = FindingDraft::new(format!(
             "{} {} took {} ({} of the window); the GPU was idle in {} of it.",
             facts.warm_up.0,
             count(number, "load of code", "loads of code"),
@@ -61,7 +55,11 @@ impl Rule for ModuleLoading {
         .evidence("GPU idle meanwhile", idle, Unit::Ns)
         .at(facts.largest(pieces, Unit::Ns))
         .do_this("Run every shape and branch once before what is timed or served; CUDA_MODULE_LOADING=EAGER loads everything at the start.")
-        .do_this("If cuLink or nvrtc calls are among them, code is compiled at run time: ship SASS for this GPU (TORCH_CUDA_ARCH_LIST, -gencode) and keep CUDA_CACHE_PATH on a disk that lasts.");
+        .do_this(facts.framework.pick(
+            "If cuLink or nvrtc calls are among them, code is compiled at run time: ship SASS for this GPU (TORCH_CUDA_ARCH_LIST) and keep CUDA_CACHE_PATH on a disk that lasts.",
+            "If cuLink calls are among them, code is compiled at run time: keep compiled programs (jax_compilation_cache_dir) and CUDA_CACHE_PATH on a disk that lasts.",
+            "If cuLink or nvrtc calls are among them, code is compiled at run time: ship SASS for this GPU (nvcc -gencode) and keep CUDA_CACHE_PATH on a disk that lasts.",
+        ));
         let found = if idle > 0 {
             found.worth(idle, "the code is loaded before the loop")
         } else {
@@ -75,7 +73,7 @@ impl Rule for ModuleLoading {
         scene(500)
     }
 
-    /// The same load in the first tenth of the window.
+    /// A capture that loads code in the first tenth of the window alone.
     #[cfg(test)]
     fn quiet(&self) -> flopwatch_model::Timeline {
         scene(50)

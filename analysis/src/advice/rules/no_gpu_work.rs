@@ -4,13 +4,14 @@ use flopwatch_measures::api_call::ApiCall;
 use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::{About, Area, Facts, Found, Rule, Severity, Verdict};
+use crate::advice::wording::count;
+use crate::advice::{Area, Facts, FindingDraft, Rule, RuleInfo, Severity, Verdict};
 
 /// Fires where calls launched work and no kernel was recorded.
 #[derive(Debug)]
 pub(super) struct NoGpuWork;
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "no-gpu-work",
     title: "Launches without kernels",
     area: Area::Capture,
@@ -20,7 +21,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for NoGpuWork {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -31,8 +32,9 @@ impl Rule for NoGpuWork {
             return Verdict::Quiet;
         }
         let graphs = facts.calls.named(|name, _| name.contains("GraphLaunch")).count();
-        let found = Found::new(format!(
-            "{launches} calls launched work and no kernel was recorded: nothing can be said of the GPU's time."
+        let found = FindingDraft::new(format!(
+            "{} launched work and no kernel was recorded: nothing can be said of the GPU's time.",
+            count(u64::try_from(launches).unwrap_or(u64::MAX), "call", "calls")
         ))
         .severity(Severity::High)
         .evidence("launch calls", launches, Unit::None)

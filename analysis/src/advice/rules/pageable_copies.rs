@@ -7,7 +7,7 @@ use flopwatch_model::{Category, ColumnId, MemoryKind, index};
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where `cudaMemcpy*Async` copies from or to pageable memory.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ const SHARE: Threshold = Threshold::percent(
     "ours; the condition is nsys's rule cuda_memcpy_async, which has no threshold",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "pageable-copies",
     title: "Asynchronous copies of pageable memory",
     area: Area::Transfers,
@@ -29,14 +29,14 @@ static ABOUT: About = About {
 };
 
 impl Rule for PageableCopies {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let said = Category::MEMCPY.iter().filter_map(|category| facts.events(*category));
-        let mut said = said.peekable();
-        if said.peek().is_some() && !said.any(|copies| copies.column(ColumnId::SrcMemoryKind).is_some()) {
+        let recorded = Category::MEMCPY.iter().filter_map(|category| facts.events(*category));
+        let mut recorded = recorded.peekable();
+        if recorded.peek().is_some() && !recorded.any(|copies| copies.column(ColumnId::SrcMemoryKind).is_some()) {
             return Verdict::abstain("the source does not say which kind of memory was copied");
         }
         let kind = |work: &Work, id| work.events(facts.timeline)?.column(id)?.get(index(work.at));
@@ -61,10 +61,10 @@ impl Rule for PageableCopies {
             .sum();
         let (exposed, window) = (facts.shared(exposed), facts.window.len());
         if !SHARE.reached(exposed, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, exposed, window);
         }
         let moved = facts.moved(&copies);
-        let found = Found::new(format!(
+        let found = FindingDraft::new(format!(
             "{} ({}) used pageable memory, so the driver copies twice and the call waits; {} of it is not hidden by kernels ({} of the window).",
             count(
                 u64::try_from(copies.len()).unwrap_or(u64::MAX),
@@ -76,12 +76,16 @@ impl Rule for PageableCopies {
             share(exposed, window)
         ));
         moved
-            .told(found)
+            .add_evidence(found)
         .worth(exposed / 2, "pinned memory halves the time of the copies; that they can then overlap is not counted")
         .confidence(Confidence::High)
         .evidence("copies without computation beside them", exposed, Unit::Ns)
         .at(facts.longest_work("longest copy", &copies))
-        .do_this("Pin the host's memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaHostAlloc or cudaHostRegister.")
+        .do_this(facts.framework.pick(
+            "Pin the host's memory: DataLoader(pin_memory=True), tensor.pin_memory().",
+            "Copy from pinned memory: keep arrays in the memory kind pinned_host (jax.sharding with memory_kind), or hand over arrays of a library that pins.",
+            "Pin the host's memory: cudaHostAlloc or cudaHostRegister.",
+        ))
         .into()
     }
 

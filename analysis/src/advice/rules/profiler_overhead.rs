@@ -5,7 +5,7 @@ use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{share, time};
-use crate::advice::{About, Area, Facts, Found, Rule, Severity, Threshold, Verdict};
+use crate::advice::{Area, Facts, FindingDraft, Rule, RuleInfo, Severity, Threshold, Verdict};
 
 /// Fires where the profiler's own work takes a part of the window.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ const SHARE: Threshold = Threshold::percent(
     "nsys-ai 0.3.0: 2 % is the noise of one run",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "profiler-overhead",
     title: "The profiler takes time",
     area: Area::Capture,
@@ -27,7 +27,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for ProfilerOverhead {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -44,12 +44,11 @@ impl Rule for ProfilerOverhead {
         if !SHARE.reached(taken, window) {
             return Verdict::Quiet;
         }
-        let row = |at: usize| overhead.row.get(at).copied().unwrap_or(0);
-        let pieces = own.iter().map(|at| {
+        let pieces = own.iter().filter_map(|at| {
             let time = Interval::of(overhead, *at);
-            (time.len(), overhead.name_of(*at), time, row(*at))
+            Some((time.len(), overhead.name_of(*at), time, *overhead.row.get(*at)?))
         });
-        Found::new(format!(
+        FindingDraft::new(format!(
             "The profiler was at work for {} of the window ({}): gaps and host times beside it are not the program's.",
             time(taken),
             share(taken, window)

@@ -1,11 +1,10 @@
 //! Compilation by the framework while the loop runs.
 
-use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::facts::times;
+use crate::advice::facts::{COMPILER, IdleOwner, times};
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where torch.compile or XLA compiles within the capture.
 #[derive(Debug)]
@@ -22,40 +21,35 @@ const BREAK_EVEN: Threshold = Threshold::count(
     "the contract with earlier tools: compile time / mean run time above 1,000 calls is bad",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "recompilation",
     title: "Code is compiled in the capture",
     area: Area::Compilation,
-    needs: &[CATEGORIES],
+    needs: &[COMPILER],
     of_gpu_work: true,
     thresholds: &[SHARE, BREAK_EVEN],
 };
 
-/// What events of compilation hold: the phases of TorchDynamo and Inductor, and XLA's compiler.
-const COMPILING: &[&str] = &["(dynamo_timed)", "XlaCompile", "PjRtCompile", "xla::GpuCompiler"];
 /// What runs of compiled code are called.
 const REGION: &str = "Torch-Compiled Region";
 
-const CATEGORIES: &[Category] = &[Category::CpuOp, Category::Annotation];
-
 impl Rule for Recompilation {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let holds = |words: &'static [&str]| move |name: &str| words.iter().any(|word| name.contains(word));
-        let compiling = facts.named(CATEGORIES, holds(COMPILING));
+        let compiling = &facts.host_ranges.compiling;
         // Phases nest: a union, not a sum.
-        let times = times(&compiling);
+        let times = times(compiling);
         let spent = times.clip(facts.window).len_ns();
         let window = facts.window.len();
         if !SHARE.reached(spent, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, spent, window);
         }
-        let idle = facts.per_gpu(|gpu| gpu.idle.intersect(&times).len_ns());
+        let idle = facts.shared(facts.idle_parts.total_ns(IdleOwner::Compile));
         let outer: Vec<u64> = times.as_slice().iter().map(|time| time.len()).collect();
-        let regions = facts.named(CATEGORIES, holds(&[REGION]));
+        let regions = facts.named(COMPILER, |name| name.contains(REGION));
         let runs = regions.iter().filter(|(_, _, time, _)| times.clip(*time).is_empty());
         let runs: Vec<u64> = runs.map(|(length, ..)| *length).collect();
         let mean = runs
@@ -63,7 +57,7 @@ impl Rule for Recompilation {
             .sum::<u64>()
             .checked_div(u64::try_from(runs.len()).unwrap_or(u64::MAX));
         let break_even = mean.and_then(|mean| times.len_ns().checked_div(mean));
-        let mut found = Found::new(format!(
+        let mut found = FindingDraft::new(format!(
             "Code was compiled {} for {} ({} of the window).",
             count(u64::try_from(outer.len()).unwrap_or(u64::MAX), "time", "times"),
             time(spent),
@@ -79,9 +73,17 @@ impl Rule for Recompilation {
             found = found.worth(idle, "nothing is compiled once the program has warmed up");
         }
         found = found
-            .at(facts.largest(compiling, Unit::Ns))
-            .do_this("Warm every shape up before the loop; mark dimensions that change (torch._dynamo.mark_dynamic, dynamic=True), pad them, or use jax.jit with static shapes.")
-            .do_this("TORCH_LOGS=recompiles,graph_breaks says what guard failed.");
+            .at(facts.largest(compiling.iter().copied(), Unit::Ns))
+            .do_this(facts.framework.pick(
+            "Warm every shape up before the loop; mark dimensions that change (torch._dynamo.mark_dynamic, dynamic=True), or pad them.",
+            "Warm every shape up before the loop (jit(f).lower(...).compile()); pad dimensions that change, and keep compiled programs (jax_compilation_cache_dir).",
+            "Warm every shape up before the loop, and pad dimensions that change.",
+        ))
+            .do_this(facts.framework.pick(
+            "TORCH_LOGS=recompiles,graph_breaks says what guard failed.",
+            "jax.config.update(\"jax_explain_cache_misses\", True) says why a function is compiled again.",
+            "Look at what is compiled: its events are in the evidence.",
+        ));
         if break_even.is_some_and(|break_even| break_even > BREAK_EVEN.value) {
             found = found.do_this("Compilation costs more than 1,000 runs of what it compiled: compile only what runs often, or use a cheaper mode.");
         }

@@ -8,7 +8,7 @@ use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where many small copies in one direction take time beside no kernel.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ const MANY: Threshold = Threshold::count(
 );
 const SHARE: Threshold = Threshold::percent("small copies beside which nothing computes, of the window", 1, "ours");
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "small-copies",
     title: "Many small copies",
     area: Area::Transfers,
@@ -41,7 +41,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for SmallCopies {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -65,7 +65,7 @@ impl Rule for SmallCopies {
         // All have a size, or they would not be known to be small.
         let moved = facts.moved(&copies).bytes;
         let count = u64::try_from(copies.len()).unwrap_or(u64::MAX);
-        Found::new(format!(
+        FindingDraft::new(format!(
             "{count} copies of at most 64 KiB move {} together and take {} beside no kernel ({} of the window).",
             bytes(moved),
             time(exposed),
@@ -77,7 +77,11 @@ impl Rule for SmallCopies {
         .evidence("mean size", moved.checked_div(count).unwrap_or(0), Unit::Bytes)
         .evidence("small copies without computation beside them", exposed, Unit::Ns)
         .at(facts.longest_work("longest small copy", &copies))
-        .do_this("Gather the data in one buffer and copy it once; keep scalars on the GPU (each .item() or .tolist() is such a copy).")
+        .do_this(facts.framework.pick(
+            "Gather the data in one buffer and copy it once; keep scalars on the GPU (each .item() or .tolist() is such a copy).",
+            "Gather the data in one array and copy it once; keep scalars on the GPU (each float() or np.asarray() is such a copy).",
+            "Gather the data in one buffer and copy it once; keep scalars on the GPU.",
+        ))
         .into()
     }
 

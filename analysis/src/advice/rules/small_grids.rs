@@ -1,12 +1,13 @@
 //! Kernels that use a part of the GPU only.
 
-use flopwatch_model::{Category, index};
+use flopwatch_model::{Category, NameId};
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
-use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
-/// Fires where compute kernels have fewer blocks than the GPU has multiprocessors, and nothing else runs beside them.
+/// Fires where compute kernels have fewer blocks than the GPU has multiprocessors, and nothing else
+/// runs beside them.
 #[derive(Debug)]
 pub(super) struct SmallGrids;
 
@@ -16,7 +17,7 @@ const SHARE: Threshold = Threshold::percent(
     "ours; ncu's rule calls such a grid too small",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "small-grids",
     title: "Grids are smaller than the GPU",
     area: Area::Kernels,
@@ -26,7 +27,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for SmallGrids {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -41,7 +42,7 @@ impl Rule for SmallGrids {
         if !SHARE.reached(unused, window) {
             return Verdict::Quiet;
         }
-        let mut names: Vec<(u32, u64)> = grids.unused_ns.into_iter().collect();
+        let mut names: Vec<(NameId, u64)> = grids.unused_ns.into_iter().collect();
         names.sort_by_key(|(_, unused)| std::cmp::Reverse(*unused));
         let rows = names.into_iter().take(facts.rows).map(|(name, unused)| Evidence {
             what: format!("share of the GPU without a block in {}", short(self::name(facts, name))),
@@ -49,7 +50,7 @@ impl Rule for SmallGrids {
             unit: Unit::Ns,
             place: None,
         });
-        Found::new(format!(
+        FindingDraft::new(format!(
             "Kernels with fewer blocks than the GPU has multiprocessors ran alone; the idle multiprocessors make {} ({} of the window).",
             time(unused),
             share(unused, window)
@@ -74,9 +75,9 @@ impl Rule for SmallGrids {
     }
 }
 
-fn name<'a>(facts: &Facts<'a>, at: u32) -> &'a str {
+fn name<'a>(facts: &Facts<'a>, id: NameId) -> &'a str {
     let kernels = facts.events(Category::CudaKernel);
-    let name = kernels.and_then(|kernels| kernels.names.get(index(at)));
+    let name = kernels.and_then(|kernels| kernels.names.get(id.index()));
     name.map_or("", String::as_str)
 }
 

@@ -1,11 +1,11 @@
 //! Kernels so short that the GPU spends its time between them.
 
 use flopwatch_measures::gap::{IdleClass, KERNEL_WAIT_NS};
-use flopwatch_model::{Category, index};
+use flopwatch_model::Category;
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
-use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where most kernels are short and the gaps between kernels add up.
 #[derive(Debug)]
@@ -18,12 +18,12 @@ const SHORT: Threshold = Threshold::ns(
 );
 const MANY: Threshold = Threshold::percent("short kernels of all kernels", 50, "ours: the usual kernel is short");
 const GAPS: Threshold = Threshold::percent(
-    "gaps below 30 µs after which a short kernel runs, of the window",
+    "gaps below 30 µs after which a short kernel runs that was launched in time, of the window",
     2,
     "ours: the noise of one run",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "small-kernels",
     title: "Many small kernels",
     area: Area::Kernels,
@@ -33,7 +33,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for SmallKernels {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -47,16 +47,17 @@ impl Rule for SmallKernels {
         for (name, length) in kernels.name.iter().zip(&kernels.duration_ns) {
             if is_short(*length) {
                 count += 1;
-                if let Some(entry) = by_name.get_mut(index(*name)) {
+                if let Some(entry) = by_name.get_mut(name.index()) {
                     entry.0 += 1;
                     entry.1 += length;
                 }
             }
         }
-        // Gaps that end with a short kernel and are short themselves: launch after launch, with nothing else in the way.
+        // Gaps that end with a short kernel and are short themselves, and that no late launch has
+        // made: one kernel after another, with nothing else in the way.
         let before_short = facts.gaps().filter(|gap| {
             gap.time.len() < KERNEL_WAIT_NS
-                && gap.class != IdleClass::Other
+                && matches!(gap.class, IdleClass::KernelWait | IdleClass::LaunchNotRecorded)
                 && facts
                     .behind(gap)
                     .is_some_and(|work| work.category == Category::CudaKernel && is_short(work.time.len()))
@@ -75,7 +76,7 @@ impl Rule for SmallKernels {
             unit: Unit::None,
             place: None,
         });
-        Found::new(format!(
+        FindingDraft::new(format!(
             "{count} of {} kernels ({}) run for less than 10 µs; the short gaps before them add up to {} ({} of the window).",
             kernels.count(),
             share(count, kernels.count()),
@@ -87,7 +88,11 @@ impl Rule for SmallKernels {
         .evidence("kernels below 10 µs", count, Unit::None)
         .evidence("gaps before them", gaps, Unit::Ns)
         .at(rows)
-        .do_this("Fuse element-wise work: torch.compile, fused optimisers (fused=True, foreach), fused layer norm and attention.")
+        .do_this(facts.framework.pick(
+            "Fuse element-wise work: torch.compile, fused optimizers (fused=True, foreach), fused layer norm and attention.",
+            "Put the whole step into one jax.jit, so that XLA fuses element-wise work; use fused attention (jax.nn.dot_product_attention).",
+            "Fuse kernels that follow each other on the same data.",
+        ))
         .do_this("Where the sequence repeats with the same shapes, record it as a CUDA graph.")
         .into()
     }

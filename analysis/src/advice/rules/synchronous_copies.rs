@@ -1,32 +1,31 @@
 //! Copies for which the host waits.
 
-use flopwatch_measures::api_call::ApiCall;
 use flopwatch_measures::interval::Intervals;
 use flopwatch_measures::work::Work;
 use flopwatch_model::Category;
 use flopwatch_report::page::Unit;
 
-use crate::advice::facts::Calls;
+use crate::advice::facts::{Calls, IdleOwner, MAX_UNWAITED_COPY};
 use crate::advice::wording::{count, share, time};
-use crate::advice::{About, Area, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
 /// Fires where `cudaMemcpy` and its kin that are not asynchronous leave the GPU without kernels.
 #[derive(Debug)]
 pub(super) struct SynchronousCopies;
 
 const SHARE: Threshold = Threshold::percent(
-    "time of such copies beside no kernel, and of the idle time that begins in their calls, at most the time in these calls, of the window",
+    "time of such copies beside no kernel, and of the idle time that begins in their calls and ends with work that is launched after them, at most the calls' length, of the window",
     1,
     "ours; the condition is nsys's rule cuda_memcpy_sync, which has no threshold",
 );
 const EXEMPT: Threshold = Threshold::new(
     "size up to which a copy to the GPU does not wait",
-    64_000,
+    MAX_UNWAITED_COPY,
     Unit::Bytes,
     "nsys's rule cuda_memcpy_sync",
 );
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "synchronous-copies",
     title: "Synchronous copies",
     area: Area::Transfers,
@@ -36,38 +35,26 @@ static ABOUT: About = About {
 };
 
 impl Rule for SynchronousCopies {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
     fn evaluate(&self, facts: &Facts<'_>) -> Verdict {
-        let waits = |work: &&Work| {
-            let exempt = match work.category {
-                Category::CudaMemcpyH2d => {
-                    // One whose size is not known may be small.
-                    let size = work.bytes(facts.timeline);
-                    size.is_none_or(|size| size <= EXEMPT.value)
-                }
-                Category::CudaMemcpyD2d => true,
-                category => !Category::MEMCPY.contains(&category),
-            };
-            !exempt && call(facts, work).is_some()
-        };
+        let waits = |work: &&Work| facts.synchronous_copy(work).is_some();
         let copies: Vec<Work> = facts.work.all().iter().filter(waits).copied().collect();
-        let calls = Calls::times(copies.iter().filter_map(|work| call(facts, work)));
+        let calls = Calls::times(copies.iter().filter_map(|work| facts.synchronous_copy(work)));
         // What the copies take beside no kernel, and the gaps that begin before their calls return.
-        let gaps = facts.gaps_begun_in(&calls);
-        let idle = facts.gap_time(&gaps).min(calls.len_ns());
+        let idle = facts.shared(facts.idle_parts.total_ns(IdleOwner::SynchronousCopy));
         let times: Intervals = copies.iter().map(|work| work.time).collect();
         let exposed = facts.per_gpu(|gpu| times.intersect(&gpu.exposed_memory).len_ns());
         let cost = exposed + idle;
         let compute = facts.per_gpu(|gpu| gpu.compute.len_ns());
         let window = facts.window.len();
         if !SHARE.reached(cost, window) {
-            return Verdict::Quiet;
+            return Verdict::below(SHARE, cost, window);
         }
         let gain = exposed.min(compute) + idle;
-        let mut found = Found::new(format!(
+        let mut found = FindingDraft::new(format!(
             "The host waited {} for {}; the GPU ran no kernel for {} because of them ({} of the window).",
             time(calls.len_ns()),
             count(
@@ -86,7 +73,11 @@ impl Rule for SynchronousCopies {
         .evidence("copies without kernels beside them", exposed, Unit::Ns)
         .evidence("idle time that the waits explain", idle, Unit::Ns)
         .at(facts.longest_work("longest copy", &copies))
-        .do_this("Use cudaMemcpyAsync with pinned memory on a stream of its own (PyTorch: non_blocking=True), and wait for an event where the data is used.")
+        .do_this(facts.framework.pick(
+            "Copy with non_blocking=True from and to pinned memory, and wait for an event where the data is used.",
+            "Copy asynchronously: jax.device_put returns at once; read results (np.asarray, float) only where they are needed, or start with copy_to_host_async().",
+            "Use cudaMemcpyAsync with pinned memory on a stream of its own, and wait for an event where the data is used.",
+        ))
         .into()
     }
 
@@ -99,12 +90,6 @@ impl Rule for SynchronousCopies {
     fn quiet(&self) -> flopwatch_model::Timeline {
         scene("cudaMemcpy_v3020", 64_000)
     }
-}
-
-/// The call that asked for a copy, where it is not asynchronous.
-fn call<'a>(facts: &Facts<'a>, work: &Work) -> Option<crate::advice::facts::Call<'a>> {
-    let call = facts.calls.get(work.launch(facts.timeline)?)?;
-    (call.kind == ApiCall::Copy && !call.name.contains("Async")).then_some(call)
 }
 
 #[cfg(test)]

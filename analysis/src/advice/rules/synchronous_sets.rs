@@ -7,13 +7,14 @@ use flopwatch_report::page::Unit;
 
 use crate::advice::facts::Calls;
 use crate::advice::wording::{count, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Severity, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Severity, Verdict};
 
-/// Fires on nsys's rule `cuda_memset_sync`: a set that is not asynchronous, of pinned or managed memory.
+/// Fires on nsys's rule `cuda_memset_sync`: a set that is not asynchronous, of pinned or managed
+/// memory.
 #[derive(Debug)]
 pub(super) struct SynchronousSets;
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "synchronous-sets",
     title: "Synchronous sets of memory",
     area: Area::Transfers,
@@ -23,7 +24,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for SynchronousSets {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -49,7 +50,7 @@ impl Rule for SynchronousSets {
         }
         let blocked = Calls::times(waits.iter().filter_map(call)).len_ns();
         let number = u64::try_from(waits.len()).unwrap_or(u64::MAX);
-        Found::new(format!(
+        FindingDraft::new(format!(
             "{} of pinned or managed memory blocked the host for {}.",
             count(number, "synchronous set", "synchronous sets"),
             time(blocked)

@@ -3,13 +3,14 @@
 use std::cmp::Reverse;
 
 use flopwatch_measures::matrix_kernel::MatrixKernel;
-use flopwatch_model::{Category, index};
+use flopwatch_model::Category;
 use flopwatch_report::page::{Cell, Unit};
 
 use crate::advice::wording::{share, short, time};
-use crate::advice::{About, Area, Confidence, Evidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Evidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
-/// Fires where kernels of matrix multiplication or convolution work in full precision on a GPU that has tensor cores.
+/// Fires where kernels of matrix multiplication or convolution work in full precision on a GPU that
+/// has tensor cores.
 #[derive(Debug)]
 pub(super) struct TensorCores;
 
@@ -24,10 +25,11 @@ const CAPABILITY: Threshold = Threshold::count(
     "NVIDIA: tensor cores are there from Volta on (7.0)",
 );
 
-/// The first compute capability with bfloat16 and TF32 (CUDA C++ Programming Guide, tensor core data types).
+/// The first compute capability with bfloat16 and TF32 (CUDA C++ Programming Guide, tensor core
+/// data types).
 const AMPERE: (u32, u32) = (8, 0);
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "tensor-cores",
     title: "Tensor cores are not used",
     area: Area::Kernels,
@@ -37,7 +39,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for TensorCores {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -68,7 +70,7 @@ impl Rule for TensorCores {
         }
         let mut totals = vec![0_u64; kernels.names.len()];
         for (name, length) in kernels.name.iter().zip(&kernels.duration_ns) {
-            if let Some(total) = totals.get_mut(index(*name)) {
+            if let Some(total) = totals.get_mut(name.index()) {
                 *total += length;
             }
         }
@@ -89,7 +91,7 @@ impl Rule for TensorCores {
             unit: Unit::Ns,
             place: None,
         });
-        let found = Found::new(format!(
+        let found = FindingDraft::new(format!(
             "Matrix multiplications in full precision take {} ({} of the window) on a GPU of compute capability {major}, which has tensor cores.",
             time(total),
             share(total, window)
@@ -98,11 +100,23 @@ impl Rule for TensorCores {
         .confidence(Confidence::Medium)
         .at(rows);
         let advised = if *least < AMPERE {
-            found.do_this("Train in mixed precision: torch.autocast with float16 and torch.amp.GradScaler; JAX: float16 with a scaled loss. A GPU before compute capability 8.0 has no other short type for training.")
+            found.do_this(facts.framework.pick(
+                "Train in mixed precision: torch.autocast with float16 and torch.amp.GradScaler. A GPU before compute capability 8.0 has no other short type for training.",
+                "Train in mixed precision: float16 with a scaled loss. A GPU before compute capability 8.0 has no other short type for training.",
+                "Multiply in float16 and add up in float32 (cublasGemmEx). A GPU before compute capability 8.0 has no other short type of this range.",
+            ))
         } else {
             found
-                .do_this("Train in mixed precision: torch.autocast with bfloat16; JAX: bfloat16 parameters and activations.")
-                .do_this("Where float32 must stay, allow TF32: torch.set_float32_matmul_precision(\"high\"), NVIDIA_TF32_OVERRIDE=1.")
+                .do_this(facts.framework.pick(
+                    "Train in mixed precision: torch.autocast with bfloat16.",
+                    "Train in mixed precision: bfloat16 parameters and activations.",
+                    "Multiply in bfloat16 or float16 and add up in float32 (cublasGemmEx).",
+                ))
+                .do_this(facts.framework.pick(
+                    "Where float32 must stay, allow TF32: torch.set_float32_matmul_precision(\"high\"), NVIDIA_TF32_OVERRIDE=1.",
+                    "Where float32 must stay, allow TF32: jax.default_matmul_precision(\"tensorfloat32\"), NVIDIA_TF32_OVERRIDE=1.",
+                    "Where float32 must stay, allow TF32: CUBLAS_TF32_TENSOR_OP_MATH, NVIDIA_TF32_OVERRIDE=1.",
+                ))
         };
         advised
             .do_this("Make dimensions multiples of 16, better of 128.")
@@ -144,11 +158,19 @@ mod tests {
     fn no_type_is_advised_that_the_gpu_has_not() {
         for capability in [(7, 0), (7, 5)] {
             let advised = actions(&scene("volta_sgemm_128x64_nn", capability));
-            assert!(advised.contains("float16 and torch.amp.GradScaler"), "{advised}");
+            assert!(advised.contains("Multiply in float16"), "{advised}");
             assert!(!advised.contains("bfloat16") && !advised.contains("TF32"), "{advised}");
         }
         let advised = actions(&scene("ampere_sgemm_128x64_nn", (8, 0)));
         assert!(advised.contains("bfloat16") && advised.contains("TF32"), "{advised}");
+    }
+
+    #[test]
+    fn a_program_of_pytorch_is_told_what_pytorch_has() {
+        let mut timeline = scene("volta_sgemm_128x64_nn", (7, 0));
+        "PyTorch Kineto".clone_into(&mut timeline.capture.source.tool);
+        let advised = actions(&timeline);
+        assert!(advised.contains("float16 and torch.amp.GradScaler"), "{advised}");
     }
 
     #[test]

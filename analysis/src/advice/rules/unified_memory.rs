@@ -1,4 +1,5 @@
-//! Pages of unified memory that move between host and device while the program runs.
+//! The rule `unified-memory`: pages of unified memory that migrate between host and device while
+//! the program runs.
 
 use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::interval::{Interval, Intervals};
@@ -7,15 +8,15 @@ use flopwatch_model::{Category, ColumnId, Events};
 use flopwatch_report::page::Unit;
 
 use crate::advice::wording::{bytes, count, share, time};
-use crate::advice::{About, Area, Confidence, Facts, Found, Rule, Threshold, Verdict};
+use crate::advice::{Area, Confidence, Facts, FindingDraft, Rule, RuleInfo, Threshold, Verdict};
 
-/// Fires where pages migrate for a part of the window.
+/// Fires where pages migrate during 1 % of the window or more.
 #[derive(Debug)]
 pub(super) struct UnifiedMemory;
 
 const SHARE: Threshold = Threshold::percent("time in which pages migrate, of the window", 1, "ours");
 
-static ABOUT: About = About {
+static ABOUT: RuleInfo = RuleInfo {
     id: "unified-memory",
     title: "Pages of unified memory migrate",
     area: Area::Transfers,
@@ -25,7 +26,7 @@ static ABOUT: About = About {
 };
 
 impl Rule for UnifiedMemory {
-    fn about(&self) -> &'static About {
+    fn about(&self) -> &'static RuleInfo {
         &ABOUT
     }
 
@@ -52,7 +53,7 @@ impl Rule for UnifiedMemory {
         let moved = sizes.collect::<MovedBytes>().known();
         let size = moved.map_or_else(|| "an unknown number of bytes".to_owned(), bytes);
         let idle = migrating.saturating_sub(beside_work);
-        let found = Found::new(format!(
+        let found = FindingDraft::new(format!(
             "{} of unified memory ({size}) took {} ({} of the window): {} beside work of the GPU, which waits for its \
              pages, and {} while it had none.",
             count(number, "migration", "migrations"),

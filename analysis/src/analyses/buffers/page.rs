@@ -3,35 +3,30 @@
 use flopwatch_measures::requester::RequesterName;
 use flopwatch_measures::reuse::NO_BENEFIT;
 use flopwatch_report::page::figure::number;
-use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Cell, Page, Table, Tile, Unit};
 
 use super::{BufferLife, BufferPool, BuffersResult, LifetimeClass};
 
 /// Pools that have lists of their own; all are in the first table.
-const DETAILED: usize = 6;
+const MAX_DETAILED_POOLS: usize = 6;
 
-pub(super) fn page(about: &str, result: &BuffersResult) -> Page {
-    let mut page = Page::new("Buffers", about);
-    page.not_captured.clone_from(&result.not_captured);
+pub(super) fn page(title: &str, about: &str, result: &BuffersResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     if let Some(first) = result.pools.first() {
         page.tiles([
-            ("Allocations", first.allocations.into(), Unit::None),
-            ("Given out, all together", first.allocated_bytes.into(), Unit::Bytes),
-            (
-                "Allocations per iteration",
-                first.allocations_per_iteration.into(),
-                Unit::None,
-            ),
-            ("Never taken back", first.kept_bytes.into(), Unit::Bytes),
-            ("Reuse ratio", rounded(first.reuse_ratio), Unit::None),
-            ("Reuse saves", first.saved_bytes.into(), Unit::Bytes),
+            Tile::new("Allocations", first.allocations),
+            Tile::figure("Given out, all together", Unit::Bytes, first.allocated_bytes),
+            Tile::new("Allocations per iteration", first.allocations_per_iteration),
+            Tile::figure("Never taken back", Unit::Bytes, first.kept_bytes),
+            Tile::new("Reuse ratio", rounded(first.reuse_ratio)),
+            Tile::figure("Reuse saves", Unit::Bytes, first.saved_bytes),
         ]);
         page.text("", reuse_in_words(first));
     }
     if !result.pools.is_empty() {
         page.table(pools(&result.pools));
     }
-    for pool in result.pools.iter().take(DETAILED) {
+    for pool in result.pools.iter().take(MAX_DETAILED_POOLS) {
         details(&mut page, pool);
     }
     page
@@ -63,45 +58,23 @@ fn reuse_in_words(pool: &BufferPool) -> String {
 }
 
 fn pools(all: &[BufferPool]) -> Table {
-    let mut table = Table::new(
-        "Buffers by memory",
-        &[
-            ("Memory", Unit::None),
-            ("Given out by", Unit::None),
-            ("Process", Unit::None),
-            ("Allocations", Unit::None),
-            ("Given out", Unit::Bytes),
-            ("Per second", Unit::BytesPerSecond),
-            ("Never taken back", Unit::None),
-            ("Their bytes", Unit::Bytes),
-            ("Unmatched releases", Unit::None),
-            ("Unseen releases", Unit::None),
-            ("Growths", Unit::None),
-            ("Address reuses", Unit::None),
-            ("Reuse ratio", Unit::None),
-            ("Reuse saves", Unit::Bytes),
-        ],
-    );
-    for pool in all {
-        table.push([
-            pool.memory.as_str().into(),
-            pool.allocator.words().into(),
-            Some(pool.process).filter(|process| *process > 0).into(),
-            pool.allocations.into(),
-            pool.allocated_bytes.into(),
-            pool.bytes_per_second.into(),
-            pool.kept.into(),
-            pool.kept_bytes.into(),
-            pool.unmatched_releases.into(),
-            pool.unrecorded_releases.into(),
-            pool.growths.into(),
-            pool.address_reuses.into(),
-            rounded(pool.reuse_ratio),
-            pool.saved_bytes.into(),
-        ]);
-    }
-    table.without_unknown();
-    table
+    Table::of("Buffers by memory", all)
+        .column("Memory", |pool| pool.memory.as_str())
+        .column("Given out by", |pool| pool.allocator.words())
+        .column("Process", |pool| Some(pool.process).filter(|process| *process > 0))
+        .column("Allocations", |pool| pool.allocations)
+        .figure("Given out", Unit::Bytes, |pool| pool.allocated_bytes)
+        .figure("Per second", Unit::BytesPerSecond, |pool| pool.bytes_per_second)
+        .column("Never taken back", |pool| pool.kept)
+        .figure("Their bytes", Unit::Bytes, |pool| pool.kept_bytes)
+        .column("Unmatched releases", |pool| pool.unmatched_releases)
+        .column("Unseen releases", |pool| pool.unrecorded_releases)
+        .column("Growths", |pool| pool.growths)
+        .column("Address reuses", |pool| pool.address_reuses)
+        .column("Reuse ratio", |pool| rounded(pool.reuse_ratio))
+        .figure("Reuse saves", Unit::Bytes, |pool| pool.saved_bytes)
+        .without_unknown()
+        .build()
 }
 
 fn class(of: &LifetimeClass) -> String {
@@ -115,42 +88,24 @@ fn class(of: &LifetimeClass) -> String {
 
 fn details(page: &mut Page, pool: &BufferPool) {
     if pool.lifetimes.iter().any(|class| class.buffers > 0) {
-        let amount = |value: u64| Some(flopwatch_model::approximate(value.into()));
-        page.bars(Bars {
-            title: format!(
-                "Lifetimes of buffers of {}",
-                pool.allocator.pool(&pool.memory, pool.process)
-            ),
-            unit: Unit::None,
-            stacked: false,
-            labels: pool.lifetimes.iter().map(class).collect(),
-            series: vec![Series {
-                name: "buffers".to_owned(),
-                values: pool.lifetimes.iter().map(|class| amount(class.buffers)).collect(),
-            }],
-        });
+        let title = format!(
+            "Lifetimes of buffers of {}",
+            pool.allocator.pool(&pool.memory, pool.process)
+        );
+        page.bars(Bars::of(&title, Unit::None, &pool.lifetimes, class).series("buffers", |class| class.buffers));
     }
-    let mut sizes = Table::new(
-        &format!("Sizes of {}", pool.allocator.pool(&pool.memory, pool.process)),
-        &[
-            ("Size", Unit::Bytes),
-            ("Allocations", Unit::None),
-            ("Given out", Unit::Bytes),
-            ("Could use a buffer again", Unit::None),
-            ("Reuse ratio", Unit::None),
-        ],
+    page.table(
+        Table::of(
+            &format!("Sizes of {}", pool.allocator.pool(&pool.memory, pool.process)),
+            &pool.sizes,
+        )
+        .left_out(pool.sizes_left_out)
+        .figure("Size", Unit::Bytes, |size| size.size_bytes)
+        .column("Allocations", |size| size.allocations)
+        .figure("Given out", Unit::Bytes, |size| size.allocated_bytes)
+        .column("Could use a buffer again", |size| size.reuses)
+        .column("Reuse ratio", |size| rounded(Some(size.reuse_ratio))),
     );
-    sizes.left_out = pool.sizes_left_out;
-    for size in &pool.sizes {
-        sizes.push([
-            size.size_bytes.into(),
-            size.allocations.into(),
-            size.allocated_bytes.into(),
-            size.reuses.into(),
-            rounded(Some(size.reuse_ratio)),
-        ]);
-    }
-    page.table(sizes);
     if !pool.requesters.is_empty() {
         page.table(requesters(pool));
     }
@@ -168,49 +123,26 @@ fn details(page: &mut Page, pool: &BufferPool) {
 }
 
 fn requesters(pool: &BufferPool) -> Table {
-    let mut table = Table::new(
-        &format!(
-            "Who asked for memory of {}",
-            pool.allocator.pool(&pool.memory, pool.process)
-        ),
-        &RequesterName::columns(&[
-            ("Allocations", Unit::None),
-            ("Given out", Unit::Bytes),
-            ("Mean lifetime", Unit::Ns),
-        ]),
+    let title = format!(
+        "Who asked for memory of {}",
+        pool.allocator.pool(&pool.memory, pool.process)
     );
-    table.left_out = pool.requesters_left_out;
-    for one in &pool.requesters {
-        let figures = [
-            one.allocations.into(),
-            one.allocated_bytes.into(),
-            one.mean_lifetime_ns.into(),
-        ];
-        table.push(one.requester.cells(figures));
-    }
-    table.without_unknown();
-    table
+    let table = Table::of(&title, &pool.requesters).left_out(pool.requesters_left_out);
+    RequesterName::columns(table, |one| &one.requester)
+        .column("Allocations", |one| one.allocations)
+        .figure("Given out", Unit::Bytes, |one| one.allocated_bytes)
+        .figure("Mean lifetime", Unit::Ns, |one| one.mean_lifetime_ns)
+        .without_unknown()
+        .build()
 }
 
 fn lives(title: &str, list: &[BufferLife]) -> Table {
-    let mut table = Table::new(
-        title,
-        &[
-            ("Bytes", Unit::Bytes),
-            ("Who asked", Unit::None),
-            ("Given out at", Unit::Instant),
-            ("Lifetime", Unit::Ns),
-        ],
-    );
-    for one in list {
-        let cells = [
-            one.bytes.into(),
-            one.requester.shown().into(),
-            one.given_ns.into(),
-            one.lifetime_ns.into(),
-        ];
-        table.push_at(one.place, cells);
-    }
-    table.without_unknown();
-    table
+    Table::of(title, list)
+        .figure("Bytes", Unit::Bytes, |one| one.bytes)
+        .column("Who asked", |one| one.requester.shown())
+        .figure("Given out at", Unit::Instant, |one| one.given_ns)
+        .figure("Lifetime", Unit::Ns, |one| one.lifetime_ns)
+        .at(|one| one.place)
+        .without_unknown()
+        .build()
 }

@@ -1,19 +1,17 @@
 //! How people read the collectives of a capture.
 
-use flopwatch_model::approximate;
-use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Page, Table, TableBuilder, Tile, Unit};
 
 use super::{CollectiveCall, CollectivesResult};
 
-pub(super) fn page(about: &str, result: &CollectivesResult) -> Page {
-    let mut page = Page::new("Collectives", about);
-    page.not_captured.clone_from(&result.not_captured);
+pub(super) fn page(title: &str, about: &str, result: &CollectivesResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     page.tiles([
-        ("Collectives", result.collectives.into(), Unit::None),
-        ("Communication", result.communication_ns.into(), Unit::Ns),
-        ("Exposed", result.exposed_ns.into(), Unit::Ns),
-        ("Hidden by computation", result.hidden_ratio.into(), Unit::Ratio),
-        ("With a message size", result.sized_collectives.into(), Unit::None),
+        Tile::new("Collectives", result.collectives),
+        Tile::figure("Communication", Unit::Ns, result.communication_ns),
+        Tile::figure("Exposed", Unit::Ns, result.exposed_ns),
+        Tile::figure("Hidden by computation", Unit::Ratio, result.hidden_ratio),
+        Tile::new("With a message size", result.sized_collectives),
     ]);
     if result.collectives == 0 {
         page.text("", "No kernel of NCCL or another library of collectives ran.");
@@ -28,139 +26,77 @@ pub(super) fn page(about: &str, result: &CollectivesResult) -> Page {
 }
 
 fn rows(result: &CollectivesResult) -> Table {
-    let mut table = Table::new(
-        "By operation and message size",
-        &[
-            ("Operation", Unit::None),
-            ("Ranks", Unit::None),
-            ("Messages from", Unit::Bytes),
-            ("Collectives", Unit::None),
-            ("Bytes", Unit::Bytes),
-            ("Total", Unit::Ns),
-            ("Min", Unit::Ns),
-            ("Median", Unit::Ns),
-            ("Max", Unit::Ns),
-            ("Algorithm bandwidth", Unit::BytesPerSecond),
-            ("Bus bandwidth", Unit::BytesPerSecond),
-            ("Best bus bandwidth", Unit::BytesPerSecond),
-            ("Hidden", Unit::Ratio),
-        ],
-    );
-    "A kernel's time holds its wait for other ranks, so that bandwidths are lower bounds. Bandwidth is total bytes by total time."
-        .clone_into(&mut table.about);
-    for row in &result.rows {
-        table.push([
-            row.operation.name().into(),
-            row.ranks.into(),
-            row.from_bytes.into(),
-            row.collectives.into(),
-            row.total_bytes.into(),
-            row.total_ns.into(),
-            row.min_ns.into(),
-            row.median_ns.into(),
-            row.max_ns.into(),
-            row.algorithm_bytes_per_second.into(),
-            row.bus_bytes_per_second.into(),
-            row.best_bus_bytes_per_second.into(),
-            row.hidden_ratio.into(),
-        ]);
-    }
-    table
+    Table::of("By operation and message size", &result.rows)
+        .about(
+            "A kernel's time holds its wait for other ranks, so that bandwidths are lower bounds. \
+             Bandwidth is total bytes by total time.",
+        )
+        .column("Operation", |row| row.operation.name())
+        .column("Ranks", |row| row.ranks)
+        .figure("Messages from", Unit::Bytes, |row| row.from_bytes)
+        .column("Collectives", |row| row.collectives)
+        .figure("Bytes", Unit::Bytes, |row| row.total_bytes)
+        .figure("Total", Unit::Ns, |row| row.total_ns)
+        .figure("Min", Unit::Ns, |row| row.min_ns)
+        .figure("Median", Unit::Ns, |row| row.median_ns)
+        .figure("Max", Unit::Ns, |row| row.max_ns)
+        .figure("Algorithm bandwidth", Unit::BytesPerSecond, |row| {
+            row.algorithm_bytes_per_second
+        })
+        .figure("Bus bandwidth", Unit::BytesPerSecond, |row| row.bus_bytes_per_second)
+        .figure("Best bus bandwidth", Unit::BytesPerSecond, |row| {
+            row.best_bus_bytes_per_second
+        })
+        .figure("Hidden", Unit::Ratio, |row| row.hidden_ratio)
+        .build()
 }
 
 fn bars(result: &CollectivesResult) -> Bars {
-    let per_device = |of: fn(&super::CollectiveDevice) -> u64| {
-        let values = result.devices.iter().map(of);
-        values.map(|value| Some(approximate(value.into()))).collect()
-    };
-    Bars {
-        title: "Communication per device".to_owned(),
-        unit: Unit::Ns,
-        stacked: true,
-        labels: result
-            .devices
-            .iter()
-            .map(|device| format!("GPU {}", device.device))
-            .collect(),
-        series: vec![
-            Series {
-                name: "exposed".to_owned(),
-                values: per_device(|device| device.exposed_ns),
-            },
-            Series {
-                name: "hidden by computation".to_owned(),
-                values: per_device(|device| device.hidden_ns),
-            },
-        ],
-    }
+    Bars::of("Communication per device", Unit::Ns, &result.devices, |device| {
+        format!("GPU {}", device.device)
+    })
+    .series("exposed", |device| device.exposed_ns)
+    .series("hidden by computation", |device| device.hidden_ns)
+    .stacked()
+    .build()
 }
 
 fn devices(result: &CollectivesResult) -> Table {
-    let mut table = Table::new(
-        "By device",
-        &[
-            ("GPU", Unit::None),
-            ("Collectives", Unit::None),
-            ("Communication", Unit::Ns),
-            ("Exposed", Unit::Ns),
-            ("Hidden", Unit::Ns),
-            ("Hidden share", Unit::Ratio),
-        ],
-    );
-    for device in &result.devices {
-        table.push([
-            device.device.into(),
-            device.collectives.into(),
-            device.communication_ns.into(),
-            device.exposed_ns.into(),
-            device.hidden_ns.into(),
-            device.hidden_ratio.into(),
-        ]);
-    }
-    table
-}
-
-const CALL: [(&str, Unit); 8] = [
-    ("Operation", Unit::None),
-    ("Group", Unit::None),
-    ("GPU", Unit::None),
-    ("Start", Unit::Instant),
-    ("Duration", Unit::Ns),
-    ("Message", Unit::Bytes),
-    ("Bus bandwidth", Unit::BytesPerSecond),
-    ("Hidden", Unit::Ns),
-];
-
-fn cells(call: &CollectiveCall) -> [Cell; 8] {
-    [
-        call.operation.name().into(),
-        call.group.as_str().into(),
-        call.device.into(),
-        call.start_ns.into(),
-        call.duration_ns.into(),
-        call.message_bytes.into(),
-        call.bus_bytes_per_second.into(),
-        call.hidden_ns.into(),
-    ]
+    Table::of("By device", &result.devices)
+        .column("GPU", |device| device.device)
+        .column("Collectives", |device| device.collectives)
+        .figure("Communication", Unit::Ns, |device| device.communication_ns)
+        .figure("Exposed", Unit::Ns, |device| device.exposed_ns)
+        .figure("Hidden", Unit::Ns, |device| device.hidden_ns)
+        .figure("Hidden share", Unit::Ratio, |device| device.hidden_ratio)
+        .build()
 }
 
 fn outliers(result: &CollectivesResult) -> Table {
-    let mut columns = CALL.to_vec();
-    columns.extend([("Median of its like", Unit::Ns), ("Lost", Unit::Ns)]);
-    let mut table = Table::new("Much longer than their like", &columns);
-    table.left_out = result.outliers_left_out;
-    for outlier in &result.outliers {
-        let more = [outlier.median_ns.into(), outlier.lost_ns.into()];
-        table.push_at(outlier.call.place(), cells(&outlier.call).into_iter().chain(more));
-    }
-    table
+    let table = Table::of("Much longer than their like", &result.outliers).left_out(result.outliers_left_out);
+    of_calls(table, |outlier| &outlier.call)
+        .figure("Median of its like", Unit::Ns, |outlier| outlier.median_ns)
+        .figure("Lost", Unit::Ns, |outlier| outlier.lost_ns)
+        .build()
 }
 
 fn longest(result: &CollectivesResult) -> Table {
-    let mut table = Table::new("Longest", &CALL);
-    table.left_out = result.longest_left_out;
-    for call in &result.longest {
-        table.push_at(call.place(), cells(call));
-    }
+    let table = Table::of("Longest", &result.longest).left_out(result.longest_left_out);
+    of_calls(table, |call| call).build()
+}
+
+/// Adds the columns of each row's call, where the row is.
+fn of_calls<'a, T: Copy>(table: TableBuilder<T>, call: impl Fn(T) -> &'a CollectiveCall) -> TableBuilder<T> {
     table
+        .column("Operation", |row| call(row).operation.name())
+        .column("Group", |row| call(row).group.as_str())
+        .column("GPU", |row| call(row).device)
+        .figure("Start", Unit::Instant, |row| call(row).start_ns)
+        .figure("Duration", Unit::Ns, |row| call(row).duration_ns)
+        .figure("Message", Unit::Bytes, |row| call(row).message_bytes)
+        .figure("Bus bandwidth", Unit::BytesPerSecond, |row| {
+            call(row).bus_bytes_per_second
+        })
+        .figure("Hidden", Unit::Ns, |row| call(row).hidden_ns)
+        .at(|row| call(row).location())
 }

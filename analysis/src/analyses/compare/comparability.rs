@@ -2,7 +2,7 @@
 
 use flopwatch_measures::counterpart::{Presence, Units};
 use flopwatch_measures::iteration::IterationSource;
-use flopwatch_model::approximate;
+use flopwatch_model::{approximate, count};
 use flopwatch_report::page::category::label;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -206,16 +206,23 @@ fn launches(kernels: &[TimeDifference], units: Units) -> ComparabilityFactor {
 
 fn iterations(before: &Side<'_>, after: &Side<'_>) -> ComparabilityFactor {
     let (old, new) = (before.iterations.len(), after.iterations.len());
+    let unit = before.found.unit();
     let mut about = match (before.found.source, after.found.source) {
-        _ if old > 0 && old == new => format!("Both have {old} iterations ({}).", told(before)),
-        _ if old > 0 => format!(
-            "They have {old} and {new} iterations ({}); times are compared per iteration.",
-            told(before)
+        _ if old > 0 && old == new => format!(
+            "Both have {old} {} ({}).",
+            unit.of(count(old)),
+            describe_iterations(before)
         ),
-        (Some(_), Some(_)) if told(before) != told(after) => format!(
+        _ if old > 0 => format!(
+            "They have {old} and {new} {} ({}); times are compared per {}.",
+            unit.many,
+            describe_iterations(before),
+            unit.one
+        ),
+        (Some(_), Some(_)) if describe_iterations(before) != describe_iterations(after) => format!(
             "Whole captures are compared: the iterations of one are {}, those of the other {}.",
-            told(before),
-            told(after)
+            describe_iterations(before),
+            describe_iterations(after)
         ),
         (Some(_), Some(_)) => {
             "Whole captures are compared, as was asked for or because all iterations are left out.".to_owned()
@@ -232,14 +239,15 @@ fn iterations(before: &Side<'_>, after: &Side<'_>) -> ComparabilityFactor {
 }
 
 /// What the iterations of a side are, for people.
-fn told(side: &Side<'_>) -> String {
+fn describe_iterations(side: &Side<'_>) -> String {
     match side.found.source {
         Some(IterationSource::KernelPeriod) => "periods of the sequence of kernels".to_owned(),
         _ => side.found.name.clone(),
     }
 }
 
-/// Twice as long is what a regression may look like; still longer is another program, or another window.
+/// Twice as long is what a regression may look like; still longer is another program, or another
+/// window.
 fn lengths(before: &Side<'_>, after: &Side<'_>) -> ComparabilityFactor {
     let name = "lengths";
     let length = |side: &Side<'_>| side.timeline.capture.duration_ns;

@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_measures::counterpart::{Counterpart, MatchedBy, Named, Parts, Presence, Tally, Units, counterparts};
+use flopwatch_measures::counterpart::{Counterpart, MatchedBy, NameTally, Parts, Presence, Tally, Units, counterparts};
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::moved_bytes::MovedBytes;
 use flopwatch_model::{Category, approximate, ratio};
-use flopwatch_report::page::Place;
+use flopwatch_report::page::TimelineLocation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::side::{Entry, Side};
 
 /// Bytes of a megabyte in `peak_mb`.
-const MEGABYTE: f64 = 1e6;
+const BYTES_PER_MEGABYTE: f64 = 1e6;
 
 /// A kernel, whole graph, range or operator in both captures. Times are per iteration or capture,
 /// as the result's `unit` says, in whole ns.
@@ -35,9 +35,11 @@ pub struct TimeDifference {
     pub after_ns: u64,
     /// `after_ns` less `before_ns`.
     pub difference_ns: i64,
-    /// The part of the difference in ns that comes from more or fewer calls: their change times the mean length before, rounded once.
+    /// The part of the difference in ns that comes from more or fewer calls: their change times the
+    /// mean length before, rounded once.
     pub count_part_ns: i64,
-    /// The rest, in ns: calls after times the change of the mean length. Both parts add up to the difference.
+    /// The rest, in ns: calls after times the change of the mean length. Both parts add up to the
+    /// difference.
     pub duration_part_ns: i64,
     /// Calls before, in all that is compared.
     pub before_calls: u64,
@@ -48,12 +50,13 @@ pub struct TimeDifference {
     /// Mean length of a call in ns after; null without any.
     pub after_mean_ns: Option<f64>,
     /// The longest call before.
-    pub before_place: Option<Place>,
+    pub before_place: Option<TimelineLocation>,
     /// The longest call after.
-    pub after_place: Option<Place>,
+    pub after_place: Option<TimelineLocation>,
 }
 
-/// Copies of one direction, or memsets. Times and bytes are per iteration or capture, as the result's `unit` says.
+/// Copies of one direction, or memsets. Times and bytes are per iteration or capture, as the
+/// result's `unit` says.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct CopyDifference {
     /// Its category, such as `cuda_memcpy_h2d`.
@@ -92,7 +95,8 @@ pub struct GpuTimeDifference {
 /// Peak of memory in use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MemoryDifference {
-    /// The highest peak of a GPU after less that before, in megabytes (10^6 bytes); null where a side recorded none.
+    /// The highest peak of a GPU after less that before, in megabytes (10^6 bytes); null where a
+    /// side recorded none.
     pub peak_mb: Option<f64>,
     /// Per GPU.
     pub rows: Vec<PeakMemory>,
@@ -148,8 +152,8 @@ fn matched(
     [old, new]: [&[Entry<'_>]; 2],
     units: Units,
 ) -> Vec<TimeDifference> {
-    let old: Vec<Named<'_>> = old.iter().map(|entry| before.named(entry)).collect();
-    let new: Vec<Named<'_>> = new.iter().map(|entry| after.named(entry)).collect();
+    let old: Vec<NameTally<'_>> = old.iter().map(|entry| before.named(entry)).collect();
+    let new: Vec<NameTally<'_>> = new.iter().map(|entry| after.named(entry)).collect();
     let found = counterparts(&old, &new);
     found.iter().map(|one| difference(category, one, units)).collect()
 }
@@ -186,9 +190,10 @@ fn per_unit(before: u128, after: u128, units: Units) -> Parts {
 pub(super) fn copies(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<CopyDifference> {
     let (old, new) = (before.copies(), after.copies());
     let categories = Category::ALL
-        .into_iter()
+        .iter()
+        .copied()
         .filter(|category| old.contains_key(category) || new.contains_key(category));
-    let told = categories.map(|category| {
+    let differences = categories.map(|category| {
         let of = |side: &BTreeMap<Category, (Tally, MovedBytes)>| side.get(&category).copied().unwrap_or_default();
         let ((old, old_bytes), (new, new_bytes)) = (of(&old), of(&new));
         let (old_bytes, new_bytes) = (old_bytes.known(), new_bytes.known());
@@ -206,7 +211,7 @@ pub(super) fn copies(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<C
             after_calls: new.count,
         }
     });
-    told.collect()
+    differences.collect()
 }
 
 pub(super) fn gpu_time(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec<GpuTimeDifference> {
@@ -225,7 +230,7 @@ pub(super) fn gpu_time(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec
         ("idle", old.idle_ns, new.idle_ns),
         ("window", old.window_ns, new.window_ns),
     ];
-    let told = parts.map(|(part, old, new)| {
+    let differences = parts.map(|(part, old, new)| {
         let time = per_unit(old.into(), new.into(), units);
         GpuTimeDifference {
             part: part.to_owned(),
@@ -234,7 +239,7 @@ pub(super) fn gpu_time(before: &Side<'_>, after: &Side<'_>, units: Units) -> Vec
             difference_ns: time.difference_ns,
         }
     });
-    told.into()
+    differences.into()
 }
 
 pub(super) fn memory(before: &Side<'_>, after: &Side<'_>) -> MemoryDifference {
@@ -245,7 +250,7 @@ pub(super) fn memory(before: &Side<'_>, after: &Side<'_>) -> MemoryDifference {
     devices.dedup();
     let both = highest(&old).zip(highest(&new));
     MemoryDifference {
-        peak_mb: both.map(|(old, new)| (approximate(new.into()) - approximate(old.into())) / MEGABYTE),
+        peak_mb: both.map(|(old, new)| (approximate(new.into()) - approximate(old.into())) / BYTES_PER_MEGABYTE),
         rows: devices
             .into_iter()
             .map(|device| PeakMemory {

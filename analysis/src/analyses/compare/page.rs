@@ -1,39 +1,31 @@
 //! The comparison as people read it.
 
-use flopwatch_model::approximate;
 use flopwatch_report::page::category::label_of_name;
-use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Cell, Page, Table, Tile, Unit};
 
 use super::{ComparedUnit, Comparison, TimeDifference};
 use crate::definition::Analysis;
 
 /// Most bars and most places of a list.
-const BARS: usize = 15;
+const MAX_BARS: usize = 15;
 
 pub(super) fn of(comparison: &Comparison) -> Page {
-    let mut page = Page::new("Before and after", super::Compare::ABOUT);
-    page.not_captured.clone_from(&comparison.not_captured);
+    let mut page = Page::of(super::Compare::TITLE, super::Compare::ABOUT, &comparison.not_captured);
     let time = &comparison.time;
     page.tiles([
-        (
-            "Verdict",
-            comparison.verdict.name().replace('_', " ").into(),
-            Unit::None,
-        ),
-        ("Speed-up", comparison.speedup.into(), Unit::None),
-        ("Before", time.before_ns.into(), Unit::Ns),
-        ("After", time.after_ns.into(), Unit::Ns),
-        ("Change", time.change_percent.into(), Unit::Percent),
-        ("Noise floor", time.noise_floor_percent.into(), Unit::Percent),
-        (
-            "Comparability",
-            comparison.comparability.score_ratio.into(),
-            Unit::Ratio,
-        ),
+        Tile::new("Verdict", comparison.verdict.name().replace('_', " ")),
+        Tile::new("Speed-up", comparison.speedup),
+        Tile::figure("Before", Unit::Ns, time.before_ns),
+        Tile::figure("After", Unit::Ns, time.after_ns),
+        Tile::figure("Change", Unit::Percent, time.change_percent),
+        Tile::figure("Noise floor", Unit::Percent, time.noise_floor_percent),
+        Tile::figure("Comparability", Unit::Ratio, comparison.comparability.score_ratio),
     ]);
-    let per = match comparison.unit {
-        ComparedUnit::Iteration => "Times below are per iteration",
-        ComparedUnit::Capture => "Times below are of whole captures",
+    let per = match (comparison.unit, &comparison.iteration_unit) {
+        (ComparedUnit::Capture, _) => "Times below are of whole captures".to_owned(),
+        (ComparedUnit::Iteration, unit) => {
+            format!("Times below are per {}", unit.as_deref().unwrap_or("iteration"))
+        }
     };
     let text = format!(
         "{} {per}, after less before: above 0 is slower.",
@@ -47,7 +39,10 @@ pub(super) fn of(comparison: &Comparison) -> Page {
     if !comparison.kernels.is_empty() {
         page.bars(changes("Kernels that changed most", &comparison.kernels));
         page.table(differences("Kernels", &comparison.kernels, comparison.kernels_left_out));
-        page.table(places("The longest launches of these kernels", &comparison.kernels));
+        page.table(longest_calls(
+            "The longest launches of these kernels",
+            &comparison.kernels,
+        ));
     }
     if !comparison.copies.is_empty() {
         page.table(copies(comparison));
@@ -58,7 +53,7 @@ pub(super) fn of(comparison: &Comparison) -> Page {
             &comparison.ranges,
             comparison.ranges_left_out,
         ));
-        page.table(places("The longest calls of these ranges", &comparison.ranges));
+        page.table(longest_calls("The longest calls of these ranges", &comparison.ranges));
     }
     if !comparison.memory_diff.rows.is_empty() {
         page.table(memory(comparison));
@@ -67,178 +62,89 @@ pub(super) fn of(comparison: &Comparison) -> Page {
 }
 
 fn comparability(comparison: &Comparison) -> Table {
-    let columns = [("What", Unit::None), ("Factor", Unit::Ratio), ("Found", Unit::None)];
-    let mut table = Table::new("Whether they can be compared", &columns);
-    "The score is the product of the factors.".clone_into(&mut table.about);
-    for factor in &comparison.comparability.factors {
-        table.push([
-            factor.name.as_str().into(),
-            factor.ratio.into(),
-            factor.about.as_str().into(),
-        ]);
-    }
-    table
+    Table::of("Whether they can be compared", &comparison.comparability.factors)
+        .about("The score is the product of the factors.")
+        .column("What", |factor| factor.name.as_str())
+        .figure("Factor", Unit::Ratio, |factor| factor.ratio)
+        .column("Found", |factor| factor.about.as_str())
+        .build()
 }
 
 fn gpu_time(comparison: &Comparison) -> Bars {
-    let parts: Vec<_> = comparison
-        .gpu_time
-        .iter()
-        .filter(|part| part.part != "window")
-        .collect();
-    let exact = |ns: u64| Some(approximate(ns.into()));
-    let series = |name: &str, values| Series {
-        name: name.to_owned(),
-        values,
-    };
-    Bars {
-        title: "Time of the GPUs".to_owned(),
-        unit: Unit::Ns,
-        stacked: false,
-        labels: parts.iter().map(|part| part.part.replace('_', " ")).collect(),
-        series: vec![
-            series("Before", parts.iter().map(|part| exact(part.before_ns)).collect()),
-            series("After", parts.iter().map(|part| exact(part.after_ns)).collect()),
-        ],
-    }
-}
-
-fn signed(ns: i64) -> f64 {
-    let size = approximate(ns.unsigned_abs().into());
-    if ns < 0 { -size } else { size }
+    let parts = comparison.gpu_time.iter().filter(|part| part.part != "window");
+    Bars::of("Time of the GPUs", Unit::Ns, parts, |part| part.part.replace('_', " "))
+        .series("Before", |part| part.before_ns)
+        .series("After", |part| part.after_ns)
+        .build()
 }
 
 fn changes(title: &str, rows: &[TimeDifference]) -> Bars {
-    let rows = rows.iter().filter(|row| row.difference_ns != 0).take(BARS);
-    let rows: Vec<&TimeDifference> = rows.collect();
-    let series = |name: &str, of: fn(&TimeDifference) -> i64| Series {
-        name: name.to_owned(),
-        values: rows.iter().map(|row| Some(signed(of(row)))).collect(),
-    };
-    Bars {
-        title: title.to_owned(),
-        unit: Unit::Ns,
-        stacked: false,
-        labels: rows.iter().map(|row| row.name.clone()).collect(),
-        series: vec![
-            series("More or fewer calls", |row| row.count_part_ns),
-            series("Longer or shorter calls", |row| row.duration_part_ns),
-        ],
-    }
+    let rows = rows.iter().filter(|row| row.difference_ns != 0).take(MAX_BARS);
+    Bars::of(title, Unit::Ns, rows, |row| row.name.clone())
+        .series("More or fewer calls", |row| row.count_part_ns)
+        .series("Longer or shorter calls", |row| row.duration_part_ns)
+        .build()
 }
 
 fn differences(title: &str, rows: &[TimeDifference], left_out: u64) -> Table {
-    let columns = [
-        ("Name", Unit::None),
-        ("In", Unit::None),
-        ("Difference", Unit::Ns),
-        ("By calls", Unit::Ns),
-        ("By length", Unit::Ns),
-        ("Before", Unit::Ns),
-        ("After", Unit::Ns),
-        ("Calls before", Unit::None),
-        ("Calls after", Unit::None),
-        ("Mean before", Unit::Ns),
-        ("Mean after", Unit::Ns),
-        ("Matched by", Unit::None),
-    ];
-    let mut table = Table::new(title, &columns);
-    table.left_out = left_out;
-    for row in rows {
-        let cells: [Cell; 12] = [
-            row.name.as_str().into(),
-            serde_name(&row.presence),
-            row.difference_ns.into(),
-            row.count_part_ns.into(),
-            row.duration_part_ns.into(),
-            row.before_ns.into(),
-            row.after_ns.into(),
-            row.before_calls.into(),
-            row.after_calls.into(),
-            row.before_mean_ns.into(),
-            row.after_mean_ns.into(),
-            serde_name(&row.matched_by),
-        ];
-        match row.after_place.or(row.before_place) {
-            Some(place) => table.push_at(place, cells),
-            None => table.push(cells),
-        }
-    }
-    table
+    Table::of(title, rows)
+        .left_out(left_out)
+        .column("Name", |row| row.name.as_str())
+        .column("In", |row| serde_name(&row.presence))
+        .figure("Difference", Unit::Ns, |row| row.difference_ns)
+        .figure("By calls", Unit::Ns, |row| row.count_part_ns)
+        .figure("By length", Unit::Ns, |row| row.duration_part_ns)
+        .figure("Before", Unit::Ns, |row| row.before_ns)
+        .figure("After", Unit::Ns, |row| row.after_ns)
+        .column("Calls before", |row| row.before_calls)
+        .column("Calls after", |row| row.after_calls)
+        .figure("Mean before", Unit::Ns, |row| row.before_mean_ns)
+        .figure("Mean after", Unit::Ns, |row| row.after_mean_ns)
+        .column("Matched by", |row| serde_name(&row.matched_by))
+        .at(|row| row.after_place.or(row.before_place))
+        .build()
 }
 
 /// A place in each timeline for the rows that differ most.
-fn places(title: &str, rows: &[TimeDifference]) -> Table {
-    let mut table = Table::new(
-        title,
-        &[
-            ("Name", Unit::None),
-            ("Capture", Unit::None),
-            ("Start", Unit::Instant),
-            ("Length", Unit::Ns),
-        ],
-    );
-    for row in rows.iter().take(BARS) {
-        for (capture, place) in [("before", row.before_place), ("after", row.after_place)] {
-            let Some(place) = place else { continue };
-            let length = place.end_ns.saturating_sub(place.start_ns);
-            let cells: [Cell; 4] = [
-                row.name.as_str().into(),
-                capture.into(),
-                place.start_ns.into(),
-                length.into(),
-            ];
-            table.push_at(place, cells);
-        }
-    }
-    table
+fn longest_calls(title: &str, rows: &[TimeDifference]) -> Table {
+    let calls = rows.iter().take(MAX_BARS).flat_map(|row| {
+        let places = [("before", row.before_place), ("after", row.after_place)];
+        let known = places
+            .into_iter()
+            .filter_map(|(capture, place)| Some((capture, place?)));
+        known.map(move |(capture, place)| (row, capture, place))
+    });
+    Table::of(title, calls)
+        .column("Name", |(row, ..)| row.name.as_str())
+        .column("Capture", |(_, capture, _)| capture)
+        .figure("Start", Unit::Instant, |(.., place)| place.start_ns)
+        .figure("Length", Unit::Ns, |(.., place)| {
+            place.end_ns.saturating_sub(place.start_ns)
+        })
+        .at(|(.., place)| place)
+        .build()
 }
 
 fn copies(comparison: &Comparison) -> Table {
-    let columns = [
-        ("Direction", Unit::None),
-        ("Difference", Unit::Ns),
-        ("Before", Unit::Ns),
-        ("After", Unit::Ns),
-        ("More bytes", Unit::Bytes),
-        ("Bytes before", Unit::Bytes),
-        ("Bytes after", Unit::Bytes),
-        ("Calls before", Unit::None),
-        ("Calls after", Unit::None),
-    ];
-    let mut table = Table::new("Copies and memsets", &columns);
-    for row in &comparison.copies {
-        let cells: [Cell; 9] = [
-            label_of_name(&row.category).into(),
-            row.difference_ns.into(),
-            row.before_ns.into(),
-            row.after_ns.into(),
-            row.difference_bytes.into(),
-            row.before_bytes.into(),
-            row.after_bytes.into(),
-            row.before_calls.into(),
-            row.after_calls.into(),
-        ];
-        table.push(cells);
-    }
-    table
+    Table::of("Copies and memsets", &comparison.copies)
+        .column("Direction", |row| label_of_name(&row.category))
+        .figure("Difference", Unit::Ns, |row| row.difference_ns)
+        .figure("Before", Unit::Ns, |row| row.before_ns)
+        .figure("After", Unit::Ns, |row| row.after_ns)
+        .figure("More bytes", Unit::Bytes, |row| row.difference_bytes)
+        .figure("Bytes before", Unit::Bytes, |row| row.before_bytes)
+        .figure("Bytes after", Unit::Bytes, |row| row.after_bytes)
+        .column("Calls before", |row| row.before_calls)
+        .column("Calls after", |row| row.after_calls)
+        .build()
 }
 
 fn memory(comparison: &Comparison) -> Table {
-    let columns = [
-        ("GPU", Unit::None),
-        ("Peak before", Unit::Bytes),
-        ("Peak after", Unit::Bytes),
-    ];
-    let mut table = Table::new("Peak of memory in use", &columns);
-    for row in &comparison.memory_diff.rows {
-        table.push([
-            row.device.as_str().into(),
-            row.before_peak_bytes.into(),
-            row.after_peak_bytes.into(),
-        ]);
-    }
-    table
+    Table::of("Peak of memory in use", &comparison.memory_diff.rows)
+        .column("GPU", |row| row.device.as_str())
+        .figure("Peak before", Unit::Bytes, |row| row.before_peak_bytes)
+        .figure("Peak after", Unit::Bytes, |row| row.after_peak_bytes)
+        .build()
 }
 
 /// The word that stands for a value in JSON.

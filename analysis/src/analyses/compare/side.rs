@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use flopwatch_measures::counterpart::{Named, Tally};
+use flopwatch_measures::counterpart::{NameTally, Tally};
 use flopwatch_measures::exclusive_time::{BusyByClass, ExclusiveTime};
 use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::interval::{Interval, Intervals};
@@ -11,8 +11,8 @@ use flopwatch_measures::iteration::{self, Assignment, Iteration, IterationOption
 use flopwatch_measures::moved_bytes::MovedBytes;
 use flopwatch_measures::work::{GpuWork, Work};
 use flopwatch_measures::{kernel_name, operation_name};
-use flopwatch_model::{Category, ColumnId, Events, LossReason, Timeline, index, whole};
-use flopwatch_report::page::Place;
+use flopwatch_model::{Category, ColumnId, Events, LossReason, RowId, Timeline, index, whole};
+use flopwatch_report::page::TimelineLocation;
 
 use super::{CompareParams, ComparedCapture};
 
@@ -41,7 +41,8 @@ pub(super) struct Entry<'a> {
     short: Cow<'a, str>,
     tally: Tally,
     longest: Interval,
-    row: u32,
+    /// Row of the longest event.
+    row: Option<RowId>,
 }
 
 impl<'a> Side<'a> {
@@ -53,17 +54,18 @@ impl<'a> Side<'a> {
         };
         let found = iteration::of_work(timeline, &work, &options);
         let skip = usize::try_from(params.skip_iterations).unwrap_or(usize::MAX);
-        let is_compared = |list: &[Iteration]| (0..list.len()).map(|place| place >= skip).collect::<Vec<bool>>();
+        let is_compared = |list: &[Iteration]| (0..list.len()).map(|position| position >= skip).collect::<Vec<bool>>();
         let compared: Vec<bool> = found.loops().flat_map(is_compared).collect();
         let kept = found.list.iter().zip(&compared).filter(|(_, compared)| **compared);
         let iterations: Vec<Interval> = kept.map(|(iteration, _)| iteration.time).collect();
         let scope: Intervals = iterations.iter().copied().collect();
         let assigned = found.assign(timeline, &work).iteration;
-        let belongs = work.all().iter().zip(assigned).map(|(work, place)| {
-            // A source that recorded no launch may not say which process the work is of either: its time is all that there is.
+        let belongs = work.all().iter().zip(assigned).map(|(work, position)| {
+            // A source that recorded no launch may not say which process the work is of either: its
+            // time is all that there is.
             let by_time =
-                || place == Assignment::NONE && work.launch(timeline).is_none() && holds(&scope, work.time.start);
-            compared.get(index(place)).copied().unwrap_or_else(by_time)
+                || position == Assignment::NONE && work.launch(timeline).is_none() && holds(&scope, work.time.start);
+            compared.get(index(position)).copied().unwrap_or_else(by_time)
         });
         Self {
             timeline,
@@ -104,9 +106,9 @@ impl<'a> Side<'a> {
         let kernels = self.compared_work().filter(|work| work.category == category);
         let tallies = tallies(events, kernels.map(|work| index(work.at)));
         let named = events.names.iter().zip(tallies).enumerate();
-        let named = named.map(|(place, (name, (tally, longest, row)))| Entry {
+        let named = named.map(|(position, (name, (tally, longest, row)))| Entry {
             name: name.into(),
-            short: kernel_name::short_of(events, place).into(),
+            short: kernel_name::short_of(events, position).into(),
             tally,
             longest,
             row,
@@ -157,7 +159,8 @@ impl<'a> Side<'a> {
         copies
     }
 
-    /// How the GPUs spent what is compared, all of them together: of each its iterations, or from its first work to its last.
+    /// How the GPUs spent what is compared, all of them together: of each its iterations, or from
+    /// its first work to its last.
     pub(super) fn gpu_time(&self) -> ExclusiveTime {
         let mut time = ExclusiveTime::default();
         for work in self.gpus.values() {
@@ -180,8 +183,8 @@ impl<'a> Side<'a> {
         self.gpus.values().filter_map(|work| Some(work.span()?.len())).max()
     }
 
-    /// The product names of the GPUs that did at least a hundredth of the work, sorted; empty texts where the source names none. A GPU that only
-    /// a library's start touched does not count.
+    /// The product names of the GPUs that did at least a hundredth of the work, sorted; empty texts
+    /// where the source names none. A GPU that only a library's start touched does not count.
     pub(super) fn gpus(&self) -> Vec<String> {
         let busy: Vec<(Gpu, u64)> = self
             .gpus
@@ -206,14 +209,16 @@ impl<'a> Side<'a> {
         named
     }
 
-    /// The highest memory in use that was recorded, per device, in bytes: what allocators said, otherwise the series of memory in use.
+    /// The highest memory in use that was recorded, per device, in bytes: what allocators said,
+    /// otherwise the series of memory in use.
     pub(super) fn peaks(&self) -> BTreeMap<String, u64> {
         let capture = &self.timeline.capture;
         let mut peaks: BTreeMap<String, u64> = BTreeMap::new();
         let mut running: BTreeMap<(u32, u32), i128> = BTreeMap::new();
         for allocation in &capture.allocations {
             let Some(device) = allocation.device else { continue };
-            // Where the allocator does not say what is in use, it is what was given out and not taken back since the capture began.
+            // Where the allocator does not say what is in use, it is what was given out and not
+            // taken back since the capture began.
             let sum = running.entry((allocation.process, device)).or_default();
             *sum = (*sum + i128::from(allocation.bytes)).max(0);
             let in_use = allocation
@@ -246,23 +251,20 @@ impl<'a> Side<'a> {
 
     /// Events that the profiler says it lost.
     pub(super) fn lost(&self) -> u64 {
-        let losses = self.timeline.capture.drops.list();
+        let losses = self.timeline.capture.losses.list();
         let dropped = losses.iter().filter(|loss| loss.reason == LossReason::Dropped);
         dropped.map(|loss| loss.count).fold(0, u64::saturating_add)
     }
 
     /// An entry as it is matched with those of the other side.
-    pub(super) fn named<'e>(&self, entry: &'e Entry<'_>) -> Named<'e> {
-        Named {
+    pub(super) fn named<'e>(&self, entry: &'e Entry<'_>) -> NameTally<'e> {
+        NameTally {
             name: &entry.name,
             short: &entry.short,
             tally: entry.tally,
-            longest: Some(Place {
-                input: self.input,
-                start_ns: entry.longest.start,
-                end_ns: entry.longest.end,
-                row: Some(entry.row),
-            }),
+            longest: Some(
+                TimelineLocation::new(entry.longest.start, entry.longest.end, entry.row).of_input(self.input),
+            ),
         }
     }
 
@@ -305,14 +307,14 @@ fn holds(set: &Intervals, time: u64) -> bool {
 }
 
 /// For each name of the events at these places its tally, its longest event and the row of that.
-fn tallies(events: &Events, places: impl Iterator<Item = usize>) -> Vec<(Tally, Interval, u32)> {
-    let mut found = vec![(Tally::default(), Interval::default(), 0); events.names.len()];
-    for at in places {
-        let name = events.name.get(at).and_then(|name| found.get_mut(index(*name)));
+fn tallies(events: &Events, events_at: impl Iterator<Item = usize>) -> Vec<(Tally, Interval, Option<RowId>)> {
+    let mut found = vec![(Tally::default(), Interval::default(), None); events.names.len()];
+    for at in events_at {
+        let name = events.name.get(at).and_then(|name| found.get_mut(name.index()));
         let Some((tally, longest, row)) = name else { continue };
         let time = Interval::of(events, at);
         if tally.count == 0 || time.len() > longest.len() {
-            (*longest, *row) = (time, events.row.get(at).copied().unwrap_or(0));
+            (*longest, *row) = (time, events.row.get(at).copied());
         }
         tally.add(time.len());
     }

@@ -4,7 +4,8 @@ use flopwatch_model::{Allocation, Device, Track};
 
 use super::*;
 
-/// A capture whose iterations have these lengths. In each the kernels `(name, length)` are launched one after the other from its start.
+/// A capture whose iterations have these lengths. In each the kernels `(name, length)` are launched
+/// one after the other from its start.
 fn program(lengths: &[u64], kernels: &[(&str, u64)]) -> Timeline {
     let mut trace = Trace::new();
     let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::Annotation));
@@ -48,13 +49,15 @@ fn compared(before: &Timeline, after: &Timeline) -> Comparison {
 
 #[test]
 fn a_difference_is_told_per_iteration_by_calls_and_by_length() {
-    // Four iterations before and two after, so that totals alone would say that everything is faster.
+    // Four iterations before and two after, so that totals alone would say that everything is
+    // faster.
     let before = program(&[1000; 4], &[("gemm", 300), ("add", 100), ("gone", 50)]);
     let after = program(&[1200; 2], &[("gemm", 400), ("gemm", 400), ("add", 100), ("new", 20)]);
     let found = compared(&before, &after);
     assert_eq!(found.unit, ComparedUnit::Iteration);
+    assert_eq!(found.iteration_unit.as_deref(), Some("step"));
     assert_eq!((found.before.iterations, found.after.iterations), (4, 2));
-    let told: Vec<_> = found
+    let actual: Vec<_> = found
         .kernels
         .iter()
         .map(|one| {
@@ -68,7 +71,7 @@ fn a_difference_is_told_per_iteration_by_calls_and_by_length() {
         })
         .collect();
     assert_eq!(
-        told,
+        actual,
         [
             // One call more of 300 ns, and two that are 100 ns longer.
             ("gemm", Presence::Both, 500, 300, 200),
@@ -97,13 +100,13 @@ fn parts_of_the_gpus_time_add_up_to_their_window() {
     let before = program(&[1000; 3], &[("gemm", 300), ("ncclDevKernel_AllReduce", 200)]);
     let after = program(&[900; 3], &[("gemm", 400)]);
     let found = compared(&before, &after);
-    let told: Vec<_> = found
+    let actual: Vec<_> = found
         .gpu_time
         .iter()
         .map(|part| (part.part.as_str(), part.before_ns, part.after_ns))
         .collect();
     assert_eq!(
-        told,
+        actual,
         [
             ("compute", 300, 400),
             ("exposed_communication", 200, 0),
@@ -126,6 +129,14 @@ fn iterations_tell_a_change_from_noise() {
         "{}",
         regression.verdict_reason
     );
+    assert!(
+        regression
+            .verdict_reason
+            .starts_with("The median step changed by +10.0 %"),
+        "{}",
+        regression.verdict_reason
+    );
+    assert_eq!(regression.iteration_unit.as_deref(), Some("step"));
     // All five after are longer than all five before: p = 2/252.
     assert!((regression.time.p_value.unwrap() - 2.0 / 252.0).abs() < 1e-12);
     let (low, high) = (

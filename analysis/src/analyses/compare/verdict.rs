@@ -1,6 +1,8 @@
-//! The time that is compared, and what its change means.
+//! The verdict of `compare`: the time that is compared, and whether its change is a regression, an
+//! improvement or noise.
 
 use flopwatch_measures::interval::Interval;
+use flopwatch_measures::iteration::IterationUnit;
 use flopwatch_measures::significance::{change_of_median, mann_whitney, median};
 use flopwatch_model::{approximate, ratio};
 use schemars::JsonSchema;
@@ -10,27 +12,29 @@ use super::CompareParams;
 use super::comparability::Comparability;
 use super::side::Side;
 
-/// Least iterations a side for the test: with 4 and 4 the smallest p-value is 0.029, with 3 and 3 it is 0.1.
+/// Minimum number of iterations per capture for the Mann–Whitney test: with 4 and 4 the smallest
+/// p-value is 0.029, with 3 and 3 it is 0.1.
 const LEAST_TESTED: usize = 4;
-/// Whole captures with launches of kernels that differ by more did other work, so that their lengths say nothing.
+/// Ratio of the smaller number of kernel launches to the larger one, below which two whole captures
+/// did different work, so that their lengths cannot be compared.
 const SAME_WORK: f64 = 0.98;
 
-/// What a change means.
+/// The verdict on a change of the compared time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparisonVerdict {
-    /// Slower, by the threshold or more and by more than noise.
+    /// The second capture is slower, by the threshold or more and by more than noise.
     RegressionLikely,
-    /// Faster, by the threshold or more and by more than noise.
+    /// The second capture is faster, by the threshold or more and by more than noise.
     ImprovementLikely,
-    /// Neither: the change is below the threshold.
+    /// The change is below the threshold.
     Neutral,
-    /// It cannot be told, and the reason says why.
+    /// The captures do not allow a verdict, and the reason says why.
     Inconclusive,
 }
 
 impl ComparisonVerdict {
-    /// Name in JSON.
+    /// The verdict's name in JSON, as `regression_likely`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::RegressionLikely => "regression_likely",
@@ -41,63 +45,76 @@ impl ComparisonVerdict {
     }
 }
 
-/// Which time is compared.
+/// The time by which two captures are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ComparedTimeKind {
     /// The median length of an iteration.
     Iteration,
-    /// From the first work of a GPU to its last, of the GPU that has the longest such time.
+    /// The time from the first work of a GPU to its last, of the GPU for which that is longest.
     GpuSpan,
-    /// None: there are neither iterations nor work of GPUs on both sides.
+    /// No time: one of the captures has neither iterations nor GPU work.
     Nothing,
 }
 
-/// The time that the verdict is about.
+/// The compared time of both captures, and the statistics of its change.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedTime {
-    /// Which it is.
+    /// Which time is compared.
     pub kind: ComparedTimeKind,
-    /// Its length in ns before; null where there is none.
+    /// The compared time of the first capture in ns; null where `kind` is `nothing`.
     pub before_ns: Option<f64>,
-    /// Its length in ns after; null where there is none.
+    /// The compared time of the second capture in ns; null where `kind` is `nothing`.
     pub after_ns: Option<f64>,
-    /// Mean length of an iteration in ns before; null of other times. A few long iterations move it and not the median.
+    /// Mean length of an iteration of the first capture in ns; null where `kind` is not
+    /// `iteration`. A few long iterations change the mean and not the median.
     pub before_mean_ns: Option<f64>,
-    /// Mean length of an iteration in ns after; null of other times.
+    /// Mean length of an iteration of the second capture in ns; null where `kind` is not
+    /// `iteration`.
     pub after_mean_ns: Option<f64>,
-    /// `after_ns` over `before_ns`, less 1, in percent.
+    /// Change in percent: 100 × (`after_ns` / `before_ns` − 1). Positive where the second capture
+    /// is slower.
     pub change_percent: Option<f64>,
-    /// Low end of the change in percent, with the confidence of the parameters (percentile bootstrap); null without enough iterations.
+    /// Lower bound of the confidence interval of the change in percent, by a percentile bootstrap
+    /// with the confidence of the parameters; null without enough iterations.
     pub change_low_percent: Option<f64>,
-    /// High end of the same in percent.
+    /// Upper bound of the confidence interval of the change in percent; null without enough
+    /// iterations.
     pub change_high_percent: Option<f64>,
-    /// Two-sided p-value of the Mann–Whitney test of the lengths of iterations; null with fewer than four a side.
+    /// Two-sided p-value of the Mann–Whitney test of the lengths of iterations; null where a
+    /// capture has fewer than four.
     pub p_value: Option<f64>,
-    /// Change in percent below which a change is not told from noise: the parameter, or half the width of the interval where that is more.
+    /// Smallest change in percent that is distinguished from noise: the parameter, or half the
+    /// width of the confidence interval where that is more.
     pub noise_floor_percent: f64,
-    /// Change in percent from which on there is a regression or an improvement.
+    /// Change in percent from which on the verdict is a regression or an improvement.
     pub threshold_percent: f64,
 }
 
 impl ComparedTime {
-    /// Time before over time after.
+    /// Speed-up: `before_ns` divided by `after_ns`; above 1 where the second capture is faster.
+    /// `None` where either is missing or 0.
     pub(super) fn speedup(&self) -> Option<f64> {
         let (before, after) = self.before_ns.zip(self.after_ns)?;
         (before > 0.0 && after > 0.0).then(|| before / after)
     }
 }
 
-pub(super) struct Told {
+pub(super) struct Judgement {
     pub(super) verdict: ComparisonVerdict,
     pub(super) reason: String,
     pub(super) time: ComparedTime,
 }
 
-pub(super) fn of(before: &Side<'_>, after: &Side<'_>, comparability: &Comparability, params: &CompareParams) -> Told {
+pub(super) fn of(
+    before: &Side<'_>,
+    after: &Side<'_>,
+    comparability: &Comparability,
+    params: &CompareParams,
+) -> Judgement {
     let time = time(before, after, params);
-    let (verdict, reason) = judge(&time, comparability, params);
-    Told { verdict, reason, time }
+    let (verdict, reason) = judge(&time, before.found.unit(), comparability, params);
+    Judgement { verdict, reason, time }
 }
 
 fn time(before: &Side<'_>, after: &Side<'_>, params: &CompareParams) -> ComparedTime {
@@ -144,8 +161,14 @@ fn mean(lengths: &[u64]) -> Option<f64> {
     ratio(sum, count)
 }
 
-/// The order matters: captures that cannot be compared have no verdict, whatever their times; then the threshold, then the spread.
-fn judge(time: &ComparedTime, comparability: &Comparability, params: &CompareParams) -> (ComparisonVerdict, String) {
+/// The order matters: captures that cannot be compared have no verdict, whatever their times; then
+/// the threshold, then the spread.
+fn judge(
+    time: &ComparedTime,
+    unit: IterationUnit,
+    comparability: &Comparability,
+    params: &CompareParams,
+) -> (ComparisonVerdict, String) {
     use ComparisonVerdict::{ImprovementLikely, Inconclusive, Neutral, RegressionLikely};
     if comparability.score_ratio < params.least_comparability {
         let lowest = comparability.factors.iter().min_by(|a, b| a.ratio.total_cmp(&b.ratio));
@@ -161,8 +184,8 @@ fn judge(time: &ComparedTime, comparability: &Comparability, params: &ComparePar
         return (Inconclusive, reason.to_owned());
     };
     let what = match time.kind {
-        ComparedTimeKind::Iteration => "The median iteration",
-        _ => "The time from the first GPU work to the last",
+        ComparedTimeKind::Iteration => format!("The median {}", unit.one),
+        _ => "The time from the first GPU work to the last".to_owned(),
     };
     let changed = format!("{what} changed by {change:+.1} %");
     if time.kind == ComparedTimeKind::GpuSpan && comparability.same_work_ratio() < SAME_WORK {
@@ -180,14 +203,15 @@ fn judge(time: &ComparedTime, comparability: &Comparability, params: &ComparePar
     match time.p_value {
         Some(p) if p >= significance => {
             let reason = format!(
-                "{changed}, which the spread of the iterations explains as well (p = {p:.3}). Capture more of them."
+                "{changed}, which the spread of the {} explains as well (p = {p:.3}). Capture more of them.",
+                unit.many
             );
             return (Inconclusive, reason);
         }
         _ => {}
     }
     let by = match time.p_value {
-        Some(p) => format!("more than the spread of the iterations explains (p = {p:.2e})"),
+        Some(p) => format!("more than the spread of the {} explains (p = {p:.2e})", unit.many),
         None => format!("above {limit:.1} %; one run a side cannot say more"),
     };
     let verdict = if change > 0.0 {

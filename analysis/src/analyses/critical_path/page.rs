@@ -1,14 +1,13 @@
 //! How people read a critical path.
 
 use flopwatch_model::{approximate, ratio};
-use flopwatch_report::page::{Bars, Page, Place, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Page, Series, Table, Tile, TimelineLocation, Unit};
 
 use super::{CriticalPath, CriticalPathResult};
 use crate::definition::Analysis;
 
 pub(super) fn of(result: &CriticalPathResult) -> Page {
-    let mut page = Page::new("Critical path", CriticalPath::ABOUT);
-    page.not_captured.clone_from(&result.not_captured);
+    let mut page = Page::of(CriticalPath::TITLE, CriticalPath::ABOUT, &result.not_captured);
     let Some(verdict) = result.verdict else { return page };
     let mut text = match result.iteration {
         Some(number) => format!(
@@ -30,11 +29,11 @@ pub(super) fn of(result: &CriticalPathResult) -> Page {
     page.text("Verdict", text);
     let span = result.end_ns.saturating_sub(result.start_ns);
     page.tiles([
-        ("Verdict", verdict.label().into(), Unit::None),
-        ("Critical path", result.path_ns.into(), Unit::Ns),
-        ("From begin to end", span.into(), Unit::Ns),
-        ("Not explained", ratio(result.unexplained_ns, span).into(), Unit::Ratio),
-        ("GPU work alone", result.gpu_chain_ns.into(), Unit::Ns),
+        Tile::new("Verdict", verdict.label()),
+        Tile::figure("Critical path", Unit::Ns, result.path_ns),
+        Tile::figure("From begin to end", Unit::Ns, span),
+        Tile::figure("Not explained", Unit::Ratio, ratio(result.unexplained_ns, span)),
+        Tile::figure("GPU work alone", Unit::Ns, result.gpu_chain_ns),
     ]);
     page.bars(Bars {
         title: "Parts of the path".to_owned(),
@@ -50,60 +49,29 @@ pub(super) fn of(result: &CriticalPathResult) -> Page {
             })
             .collect(),
     });
-    let mut parts = Table::new(
-        "Parts",
-        &[("Part", Unit::None), ("Time", Unit::Ns), ("Of the path", Unit::Ratio)],
+    page.table(
+        Table::of("Parts", &result.parts)
+            .column("Part", |share| share.part.label())
+            .figure("Time", Unit::Ns, |share| share.time_ns)
+            .figure("Of the path", Unit::Ratio, |share| share.of_path_ratio),
     );
-    for share in &result.parts {
-        parts.push([
-            share.part.label().into(),
-            share.time_ns.into(),
-            share.of_path_ratio.into(),
-        ]);
-    }
-    page.table(parts);
-    let columns = [
-        ("Name", Unit::None),
-        ("Part", Unit::None),
-        ("Segments", Unit::None),
-        ("Time", Unit::Ns),
-        ("Of the path", Unit::Ratio),
-    ];
-    let mut names = Table::new("What the path runs through", &columns);
-    for name in &result.names {
-        names.push([
-            shown(&name.name).into(),
-            name.part.label().into(),
-            name.segments.into(),
-            name.time_ns.into(),
-            name.of_path_ratio.into(),
-        ]);
-    }
-    page.table(names);
-    let columns = [
-        ("Part", Unit::None),
-        ("Name", Unit::None),
-        ("Begin", Unit::Instant),
-        ("Time", Unit::Ns),
-    ];
-    let mut segments = Table::new("The path", &columns);
-    segments.left_out = result.left_out;
-    for row in &result.rows {
-        let place = Place {
-            input: 0,
-            start_ns: row.start_ns,
-            end_ns: row.end_ns,
-            row: Some(row.row),
-        };
-        let cells = [
-            row.part.label().into(),
-            shown(&row.name).into(),
-            row.start_ns.into(),
-            row.time_ns.into(),
-        ];
-        segments.push_at(place, cells);
-    }
-    page.table(segments);
+    page.table(
+        Table::of("What the path runs through", &result.names)
+            .column("Name", |name| shown(&name.name))
+            .column("Part", |name| name.part.label())
+            .column("Segments", |name| name.segments)
+            .figure("Time", Unit::Ns, |name| name.time_ns)
+            .figure("Of the path", Unit::Ratio, |name| name.of_path_ratio),
+    );
+    page.table(
+        Table::of("The path", &result.rows)
+            .left_out(result.left_out)
+            .column("Part", |row| row.part.label())
+            .column("Name", |row| shown(&row.name))
+            .figure("Begin", Unit::Instant, |row| row.start_ns)
+            .figure("Time", Unit::Ns, |row| row.time_ns)
+            .at(|row| TimelineLocation::new(row.start_ns, row.end_ns, Some(row.row))),
+    );
     page
 }
 

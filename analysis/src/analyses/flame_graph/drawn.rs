@@ -5,7 +5,7 @@ use flopwatch_model::index;
 use flopwatch_report::page::{self, Unit, shortest_kept};
 
 /// Most frames of a page: a wide screen shows no more at once.
-const MOST_FRAMES: usize = 20_000;
+const MAX_FRAMES: usize = 20_000;
 
 /// The picture of a flame graph of one capture, or of the difference of two, with values of that
 /// unit.
@@ -16,7 +16,7 @@ pub(crate) fn drawn(title: &str, flame: &Flame, unit: Unit, is_difference: bool)
         unit,
         ..page::Flame::default()
     };
-    let shortest = shortest_kept(flame.rows.iter().map(|row| value(row.total_ns)).collect(), MOST_FRAMES);
+    let shortest = shortest_kept(flame.rows.iter().map(|row| value(row.total_ns)).collect(), MAX_FRAMES);
     let mut names: Vec<Option<u32>> = vec![None; flame.frames.len()];
     let mut kinds: Vec<FrameKind> = Vec::new();
     for row in &flame.rows {
@@ -55,13 +55,13 @@ fn number(
     *slot.get_or_insert_with(|| {
         let known = flame.frame(row);
         let kind = known.map_or(FrameKind::Rest, |frame| frame.kind);
-        let place = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
+        let slot = kinds.iter().position(|known| *known == kind).unwrap_or_else(|| {
             kinds.push(kind);
             kinds.len() - 1
         });
         own.names
             .push(known.map(|frame| frame.name.clone()).unwrap_or_default());
-        own.name_kind.push(u32::try_from(place).unwrap_or(0));
+        own.name_kind.push(u32::try_from(slot).unwrap_or(0));
         u32::try_from(own.names.len() - 1).unwrap_or(u32::MAX)
     })
 }

@@ -1,4 +1,5 @@
-//! Folded stacks: a line per stack, its frames from the outermost on, and its time. <https://github.com/brendangregg/FlameGraph>
+//! Folded stacks: a line per stack, its frames from the outermost on, and its time.
+//! <https://github.com/brendangregg/FlameGraph>
 
 use std::io::{self, Write};
 

@@ -1,4 +1,5 @@
-//! A profile of pprof, compressed with gzip: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
+//! A profile of pprof, compressed with gzip:
+//! <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -38,8 +39,8 @@ mod location {
     pub(super) const NUMBER: u32 = 2;
 }
 
-/// Fields of `Function`. A system name is left out: where it equals the name, pprof takes the name for one to be demangled, and drops the
-/// template's arguments that tell kernels apart.
+/// Fields of `Function`. A system name is left out: where it equals the name, pprof takes the name
+/// for one to be demangled, and drops the template's arguments that tell kernels apart.
 mod function {
     pub(super) const ID: u32 = 1;
     pub(super) const NAME: u32 = 2;
@@ -50,13 +51,13 @@ mod function {
 /// What a stack counts and takes: how often, and how many ns.
 pub(crate) type Values = [i64; 2];
 
-/// Those of a flame graph of one capture.
+/// Count and own ns of a row of one capture's flame graph.
 pub(crate) fn before(row: &FlameRow) -> Values {
     let ([count, _], [ns, _]) = (row.count, row.own_ns);
     [signed(count), signed(ns)]
 }
 
-/// Those of a difference: the second capture's without the first's.
+/// Count and own ns of a row of a difference: the second capture's less the first's.
 pub(crate) fn difference(row: &FlameRow) -> Values {
     let ([count, more], [ns, longer]) = (row.count, row.own_ns);
     [signed(more) - signed(count), signed(longer) - signed(ns)]

@@ -22,7 +22,7 @@ pub enum HloStage {
 }
 
 /// The program, and the same at the other stage.
-pub(super) struct Chosen<'a> {
+pub(super) struct ProgramChoice<'a> {
     pub(super) shown: &'a HloProgram,
     pub(super) before: Option<&'a HloProgram>,
     pub(super) after: Option<&'a HloProgram>,
@@ -46,7 +46,7 @@ fn size(program: &HloProgram) -> u64 {
     u64::try_from(program.module.instructions().count()).unwrap_or(u64::MAX)
 }
 
-impl<'a> Chosen<'a> {
+impl<'a> ProgramChoice<'a> {
     pub(super) fn of(programs: &'a HloPrograms, params: &HloGraphParams) -> Option<Self> {
         let mut best: Option<&HloProgram> = None;
         for program in &programs.list {
@@ -72,7 +72,7 @@ impl<'a> Chosen<'a> {
                 .list
                 .iter()
                 .filter(|one| one.name == shown.name && one.module.is_scheduled == is_scheduled);
-            named.reduce(|most, one| if size(one) > size(most) { one } else { most })
+            named.reduce(|max, one| if size(one) > size(max) { one } else { max })
         };
         Some(Self {
             shown,

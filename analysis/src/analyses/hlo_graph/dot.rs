@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use super::result::{HloEdgeKind, HloGraph};
 
-/// A graph that `dot -Tsvg` draws: instructions as boxes, those of a computation in a frame of their own.
+/// A graph that `dot -Tsvg` draws: instructions as boxes, those of a computation in a frame of
+/// their own.
 pub(super) fn text(graph: &HloGraph) -> String {
     let mut lines = vec![
         format!("digraph {} {{", quoted(&graph.program)),

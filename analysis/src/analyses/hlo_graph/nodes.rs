@@ -3,20 +3,20 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
 use flopwatch_measures::hlo_program::HloProgram;
-use flopwatch_model::hlo::{Instruction, Module, Place};
+use flopwatch_model::hlo::{Instruction, InstructionLocation, Module};
 use flopwatch_model::{count, index};
 use flopwatch_report::NotCaptured;
 
 use super::HloGraphParams;
-use super::choice::Chosen;
+use super::choice::ProgramChoice;
 use super::result::{
     HloComputation, HloEdge, HloEdgeKind, HloFusion, HloGraph, HloGraphComputationKind, HloNode, HloOpcodeCount,
 };
 
 /// Opcodes of what a fusion holds, in its text.
-const MOST_OPCODES: usize = 8;
+const MAX_OPCODES: usize = 8;
 
-pub(super) fn fill(found: &mut HloGraph, chosen: &Chosen<'_>, params: &HloGraphParams) {
+pub(super) fn fill(found: &mut HloGraph, chosen: &ProgramChoice<'_>, params: &HloGraphParams) {
     let program = chosen.shown;
     let limit = index(params.limit);
     found.program.clone_from(&program.name);
@@ -30,10 +30,10 @@ pub(super) fn fill(found: &mut HloGraph, chosen: &Chosen<'_>, params: &HloGraphP
     found.fusions = fusions(program);
     found.fusions_left_out = count(found.fusions.len().saturating_sub(limit));
     found.fusions.truncate(limit);
-    let places = if params.around.is_empty() {
+    let locations = if params.around.is_empty() {
         all(&program.module, params.inside)
     } else {
-        let Some(center) = program.place(&params.around) else {
+        let Some(center) = program.location(&params.around) else {
             let reason = format!("the program {} has no instruction of that name", program.name);
             found
                 .not_captured
@@ -42,18 +42,25 @@ pub(super) fn fill(found: &mut HloGraph, chosen: &Chosen<'_>, params: &HloGraphP
         };
         around(&program.module, center, params)
     };
-    found.nodes_left_out = count(places.len().saturating_sub(limit));
-    let places = places.get(..limit).unwrap_or(&places);
-    found.nodes = places.iter().filter_map(|place| node(program, *place)).collect();
-    found.edges = edges(&program.module, places);
+    found.nodes_left_out = count(locations.len().saturating_sub(limit));
+    let locations = locations.get(..limit).unwrap_or(&locations);
+    found.nodes = locations
+        .iter()
+        .filter_map(|location| node(program, *location))
+        .collect();
+    found.edges = edges(&program.module, locations);
 }
 
 /// What calls each computation: the instruction, and its place.
-fn callers(module: &Module) -> HashMap<usize, (Place, &Instruction)> {
+fn callers(module: &Module) -> HashMap<usize, (InstructionLocation, &Instruction)> {
     let mut callers = HashMap::new();
-    for (place, instruction) in module.instructions() {
-        for called in instruction.called.iter().filter_map(|id| module.computation_place(*id)) {
-            callers.entry(called).or_insert((place, instruction));
+    for (location, instruction) in module.instructions() {
+        for called in instruction
+            .called
+            .iter()
+            .filter_map(|id| module.computation_number(*id))
+        {
+            callers.entry(called).or_insert((location, instruction));
         }
     }
     callers
@@ -70,26 +77,27 @@ fn kind_of(opcode: &str) -> HloGraphComputationKind {
 
 fn computations(module: &Module) -> Vec<HloComputation> {
     let callers = callers(module);
-    // Callers stand behind those that they call, so that the depth of a caller is known first from the end on.
+    // Callers stand behind those that they call, so that the depth of a caller is known first from
+    // the end on.
     let mut depths: Vec<Option<u32>> = vec![None; module.computations.len()];
-    for place in (0..module.computations.len()).rev() {
-        let depth = if Some(place) == module.entry {
+    for location in (0..module.computations.len()).rev() {
+        let depth = if Some(location) == module.entry {
             Some(0)
         } else {
-            let around = callers.get(&place).map(|(caller, _)| caller.computation);
+            let around = callers.get(&location).map(|(caller, _)| caller.computation);
             let depth = around
-                .filter(|around| *around > place)
+                .filter(|around| *around > location)
                 .and_then(|around| *depths.get(around)?);
             depth.map(|depth| depth + 1)
         };
-        if let Some(slot) = depths.get_mut(place) {
+        if let Some(slot) = depths.get_mut(location) {
             *slot = depth;
         }
     }
     let mut found: Vec<HloComputation> = Vec::new();
-    for ((place, computation), depth) in module.computations.iter().enumerate().zip(depths) {
-        let caller = callers.get(&place);
-        let is_entry = Some(place) == module.entry;
+    for ((location, computation), depth) in module.computations.iter().enumerate().zip(depths) {
+        let caller = callers.get(&location);
+        let is_entry = Some(location) == module.entry;
         let kind = match caller {
             _ if is_entry => HloGraphComputationKind::Entry,
             Some((_, instruction)) => kind_of(&instruction.opcode),
@@ -114,7 +122,7 @@ fn computations(module: &Module) -> Vec<HloComputation> {
     found
 }
 
-fn opcodes(chosen: &Chosen<'_>) -> Vec<HloOpcodeCount> {
+fn opcodes(chosen: &ProgramChoice<'_>) -> Vec<HloOpcodeCount> {
     let mut before: BTreeMap<&str, u64> = BTreeMap::new();
     // All, and those inside fusions.
     let mut after: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
@@ -123,11 +131,11 @@ fn opcodes(chosen: &Chosen<'_>) -> Vec<HloOpcodeCount> {
     }
     if let Some(program) = chosen.after {
         let callers = callers(&program.module);
-        for (place, instruction) in program.module.instructions() {
+        for (location, instruction) in program.module.instructions() {
             let (all, fused) = after.entry(&instruction.opcode).or_default();
             *all += 1;
             let is_fused = callers
-                .get(&place.computation)
+                .get(&location.computation)
                 .is_some_and(|(_, caller)| caller.opcode == "fusion");
             *fused += u64::from(is_fused);
         }
@@ -150,21 +158,22 @@ fn opcodes(chosen: &Chosen<'_>) -> Vec<HloOpcodeCount> {
 fn fusions(program: &HloProgram) -> Vec<HloFusion> {
     let module = &program.module;
     let mut fusions: Vec<HloFusion> = Vec::new();
-    for (place, instruction) in module.instructions().filter(|(_, one)| one.opcode == "fusion") {
-        let called = instruction.called.first().and_then(|id| module.computation_place(*id));
-        let Some((computation, inside)) = called.and_then(|place| Some((place, module.computations.get(place)?)))
+    for (location, instruction) in module.instructions().filter(|(_, one)| one.opcode == "fusion") {
+        let called = instruction.called.first().and_then(|id| module.computation_number(*id));
+        let Some((computation, inside)) =
+            called.and_then(|location| Some((location, module.computations.get(location)?)))
         else {
             continue;
         };
         let mut holds: BTreeMap<&str, u64> = BTreeMap::new();
         let mut alone = 0_u64;
         for (at, one) in inside.instructions.iter().enumerate() {
-            alone = alone.saturating_add(program.costs.at(Place { computation, at }).bytes);
+            alone = alone.saturating_add(program.costs.at(InstructionLocation { computation, at }).bytes);
             if !matches!(one.opcode.as_str(), "parameter" | "constant") {
                 *holds.entry(&one.opcode).or_default() += 1;
             }
         }
-        let cost = program.costs.at(place);
+        let cost = program.costs.at(location);
         fusions.push(HloFusion {
             name: instruction.name.clone(),
             kind: instruction.fusion_kind.clone(),
@@ -185,8 +194,8 @@ fn fusions(program: &HloProgram) -> Vec<HloFusion> {
 fn listed(holds: BTreeMap<&str, u64>) -> String {
     let mut holds: Vec<(&str, u64)> = holds.into_iter().collect();
     holds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let more = holds.len().saturating_sub(MOST_OPCODES);
-    let shown = holds.iter().take(MOST_OPCODES);
+    let more = holds.len().saturating_sub(MAX_OPCODES);
+    let shown = holds.iter().take(MAX_OPCODES);
     let mut parts: Vec<String> = shown.map(|(opcode, count)| format!("{opcode} {count}")).collect();
     if more > 0 {
         parts.push(format!("{more} more opcodes"));
@@ -194,62 +203,73 @@ fn listed(holds: BTreeMap<&str, u64>) -> String {
     parts.join(", ")
 }
 
-/// Instructions of the whole program, with none of called computations unless `inside` asks for them.
-fn all(module: &Module, inside: bool) -> Vec<(Place, Option<u32>)> {
+/// Instructions of the whole program, with none of called computations unless `inside` asks for
+/// them.
+fn all(module: &Module, inside: bool) -> Vec<(InstructionLocation, Option<u32>)> {
     let shown = module
         .instructions()
-        .filter(|(place, _)| inside || Some(place.computation) == module.entry);
-    shown.map(|(place, _)| (place, None)).collect()
+        .filter(|(location, _)| inside || Some(location.computation) == module.entry);
+    shown.map(|(location, _)| (location, None)).collect()
 }
 
-/// Instructions at most `distance` steps from one, over operands and users, and with `inside` over calls too.
-fn around(module: &Module, center: Place, params: &HloGraphParams) -> Vec<(Place, Option<u32>)> {
-    let mut users: HashMap<Place, Vec<Place>> = HashMap::new();
-    for (place, instruction) in module.instructions() {
+/// Instructions at most `distance` steps from one, over operands and users, and with `inside` over
+/// calls too.
+fn around(
+    module: &Module,
+    center: InstructionLocation,
+    params: &HloGraphParams,
+) -> Vec<(InstructionLocation, Option<u32>)> {
+    let mut users: HashMap<InstructionLocation, Vec<InstructionLocation>> = HashMap::new();
+    for (location, instruction) in module.instructions() {
         for used in neighbours(module, instruction, params.inside) {
-            users.entry(used).or_default().push(place);
+            users.entry(used).or_default().push(location);
         }
     }
-    let mut steps: HashMap<Place, u32> = HashMap::from([(center, 0)]);
+    let mut steps: HashMap<InstructionLocation, u32> = HashMap::from([(center, 0)]);
     let mut open = VecDeque::from([center]);
-    while let Some(place) = open.pop_front() {
-        let step = steps.get(&place).copied().unwrap_or(0);
+    while let Some(location) = open.pop_front() {
+        let step = steps.get(&location).copied().unwrap_or(0);
         if step >= params.distance || steps.len() > index(params.limit) {
             continue;
         }
         let used = module
-            .at(place)
+            .at(location)
             .map(|of| neighbours(module, of, params.inside))
             .unwrap_or_default();
-        for next in used.into_iter().chain(users.get(&place).into_iter().flatten().copied()) {
+        for next in used
+            .into_iter()
+            .chain(users.get(&location).into_iter().flatten().copied())
+        {
             steps.entry(next).or_insert_with(|| {
                 open.push_back(next);
                 step + 1
             });
         }
     }
-    let mut found: Vec<(Place, Option<u32>)> = Vec::with_capacity(steps.len());
+    let mut found: Vec<(InstructionLocation, Option<u32>)> = Vec::with_capacity(steps.len());
     // Places are in the order of the module, and of a module too large the nearest are kept.
-    let mut steps: Vec<(u32, Place)> = steps.into_iter().map(|(place, step)| (step, place)).collect();
+    let mut steps: Vec<(u32, InstructionLocation)> =
+        steps.into_iter().map(|(location, step)| (step, location)).collect();
     steps.sort_unstable();
     steps.truncate(index(params.limit));
-    steps.sort_unstable_by_key(|(_, place)| *place);
-    found.extend(steps.into_iter().map(|(step, place)| (place, Some(step))));
+    steps.sort_unstable_by_key(|(_, location)| *location);
+    found.extend(steps.into_iter().map(|(step, location)| (location, Some(step))));
     found
 }
 
-/// What an instruction takes values from: its operands, and the values of computations that it calls.
-fn neighbours(module: &Module, of: &Instruction, calls: bool) -> Vec<Place> {
-    let operands = of.operands.iter().filter_map(|id| module.place(*id));
+/// What an instruction takes values from: its operands, and the values of computations that it
+/// calls.
+fn neighbours(module: &Module, of: &Instruction, calls: bool) -> Vec<InstructionLocation> {
+    let operands = of.operands.iter().filter_map(|id| module.location(*id));
     let called = of.called.iter().filter(|_| calls);
-    let roots = called.filter_map(|id| module.place(module.computation(*id)?.root));
+    let roots = called.filter_map(|id| module.location(module.computation(*id)?.root));
     operands.chain(roots).collect()
 }
 
-fn node(program: &HloProgram, (place, distance): (Place, Option<u32>)) -> Option<HloNode> {
-    let computation = program.module.computations.get(place.computation)?;
-    let instruction = program.module.at(place)?;
-    let cost = program.costs.at(place);
+fn node(program: &HloProgram, (location, distance): (InstructionLocation, Option<u32>)) -> Option<HloNode> {
+    let computation = program.module.computations.get(location.computation)?;
+    let instruction = program.module.at(location)?;
+    let cost = program.costs.at(location);
     Some(HloNode {
         name: instruction.name.clone(),
         opcode: instruction.opcode.clone(),
@@ -264,21 +284,25 @@ fn node(program: &HloProgram, (place, distance): (Place, Option<u32>)) -> Option
     })
 }
 
-fn edges(module: &Module, places: &[(Place, Option<u32>)]) -> Vec<HloEdge> {
-    let numbered = (0_u32..).zip(places).map(|(number, (place, _))| (*place, number));
-    let number_of: HashMap<Place, u32> = numbered.collect();
+fn edges(module: &Module, locations: &[(InstructionLocation, Option<u32>)]) -> Vec<HloEdge> {
+    let numbered = (0_u32..)
+        .zip(locations)
+        .map(|(number, (location, _))| (*location, number));
+    let number_of: HashMap<InstructionLocation, u32> = numbered.collect();
     let mut edges: Vec<HloEdge> = Vec::new();
-    for (to, (place, _)) in (0_u32..).zip(places) {
-        let Some(instruction) = module.at(*place) else { continue };
-        let operands = instruction.operands.iter().filter_map(|id| module.place(*id));
-        let operands = operands.map(|place| (place, HloEdgeKind::Operand));
+    for (to, (location, _)) in (0_u32..).zip(locations) {
+        let Some(instruction) = module.at(*location) else {
+            continue;
+        };
+        let operands = instruction.operands.iter().filter_map(|id| module.location(*id));
+        let operands = operands.map(|location| (location, HloEdgeKind::Operand));
         let called = instruction
             .called
             .iter()
-            .filter_map(|id| module.place(module.computation(*id)?.root));
-        let called = called.map(|place| (place, HloEdgeKind::Called));
-        for (place, kind) in operands.chain(called) {
-            if let Some(from) = number_of.get(&place) {
+            .filter_map(|id| module.location(module.computation(*id)?.root));
+        let called = called.map(|location| (location, HloEdgeKind::Called));
+        for (location, kind) in operands.chain(called) {
+            if let Some(from) = number_of.get(&location) {
                 edges.push(HloEdge { from: *from, to, kind });
             }
         }

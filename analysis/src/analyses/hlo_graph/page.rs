@@ -1,24 +1,23 @@
 //! How people read the graph of a program.
 
-use flopwatch_model::{approximate, count};
-use flopwatch_report::page::{Bars, Page, Series, Table, Unit};
+use flopwatch_model::count;
+use flopwatch_report::page::{Bars, Page, Table, Tile, Unit};
 
 use super::HloGraphAnalysis;
 use super::result::{HloGraph, HloGraphComputationKind};
 use crate::definition::Analysis;
 
 /// Opcodes of the bars, and rows of tables that would be long.
-const BARS: usize = 20;
-const ROWS: usize = 100;
+const MAX_BARS: usize = 20;
+const MAX_ROWS: usize = 100;
 
 pub(super) fn page(output: &HloGraph) -> Page {
     let title = if output.program.is_empty() {
-        "Graph of a compiled program".to_owned()
+        HloGraphAnalysis::TITLE.to_owned()
     } else {
         format!("Graph of {}", output.program)
     };
-    let mut page = Page::new(&title, HloGraphAnalysis::ABOUT);
-    page.not_captured.clone_from(&output.not_captured);
+    let mut page = Page::of(&title, HloGraphAnalysis::ABOUT, &output.not_captured);
     if !output.program.is_empty() {
         let stage = if output.is_optimised {
             "after optimisation"
@@ -27,23 +26,14 @@ pub(super) fn page(output: &HloGraph) -> Page {
         };
         let in_fusions = output.opcodes.iter().filter_map(|opcode| opcode.in_fusions);
         page.tiles([
-            ("Stage", stage.into(), Unit::None),
-            ("Instructions", output.instructions.into(), Unit::None),
-            (
-                "Inside fusions",
-                output.is_optimised.then(|| in_fusions.sum::<u64>()).into(),
-                Unit::None,
-            ),
-            (
+            Tile::new("Stage", stage),
+            Tile::new("Instructions", output.instructions),
+            Tile::new("Inside fusions", output.is_optimised.then(|| in_fusions.sum::<u64>())),
+            Tile::new(
                 "Computations",
-                (count(output.computations.len()) + output.computations_left_out).into(),
-                Unit::None,
+                count(output.computations.len()) + output.computations_left_out,
             ),
-            (
-                "Fusions",
-                (count(output.fusions.len()) + output.fusions_left_out).into(),
-                Unit::None,
-            ),
+            Tile::new("Fusions", count(output.fusions.len()) + output.fusions_left_out),
         ]);
         page.bars(opcodes(output));
         if !output.fusions.is_empty() {
@@ -59,123 +49,74 @@ pub(super) fn page(output: &HloGraph) -> Page {
 }
 
 fn opcodes(output: &HloGraph) -> Bars {
-    let shown = output.opcodes.get(..BARS).unwrap_or(&output.opcodes);
-    let series = |name: &str, values: Vec<Option<f64>>| Series {
-        name: name.to_owned(),
-        values,
-    };
-    let number = |count: Option<u64>| count.map(|count| approximate(count.into()));
-    let before: Vec<Option<f64>> = shown.iter().map(|opcode| number(opcode.before)).collect();
-    let after: Vec<Option<f64>> = shown.iter().map(|opcode| number(opcode.after)).collect();
-    let all = [("before optimisation", before), ("after optimisation", after)];
-    let known = all.into_iter().filter(|(_, values)| values.iter().any(Option::is_some));
-    Bars {
-        title: "Instructions by opcode".to_owned(),
-        unit: Unit::None,
-        stacked: false,
-        labels: shown.iter().map(|opcode| opcode.opcode.clone()).collect(),
-        series: known.map(|(name, values)| series(name, values)).collect(),
-    }
+    let shown = output.opcodes.get(..MAX_BARS).unwrap_or(&output.opcodes);
+    let mut bars = Bars::of("Instructions by opcode", Unit::None, shown, |opcode| {
+        opcode.opcode.clone()
+    })
+    .series("before optimisation", |opcode| opcode.before)
+    .series("after optimisation", |opcode| opcode.after)
+    .build();
+    bars.series.retain(|series| series.values.iter().any(Option::is_some));
+    bars
 }
 
 fn fusions(output: &HloGraph) -> Table {
-    let columns = [
-        ("Fusion", Unit::None),
-        ("Kind", Unit::None),
-        ("Holds", Unit::None),
-        ("Value", Unit::None),
-        ("FLOP", Unit::Count),
-        ("Traffic", Unit::Bytes),
-        ("Saved", Unit::Bytes),
-        ("Framework operation", Unit::None),
-        ("Source", Unit::None),
-    ];
-    let mut table = Table::new("Fusions", &columns);
-    "Saved is what its instructions would read and write one by one, less what the fusion does."
-        .clone_into(&mut table.about);
-    let shown = output.fusions.get(..ROWS).unwrap_or(&output.fusions);
-    table.left_out = output.fusions_left_out + count(output.fusions.len() - shown.len());
-    for fusion in shown {
-        table.push([
-            fusion.name.as_str().into(),
-            fusion.kind.as_str().into(),
-            fusion.holds.as_str().into(),
-            fusion.shape.as_str().into(),
-            fusion.flops.into(),
-            fusion.bytes.into(),
-            fusion.saved_bytes.into(),
-            fusion.framework_op.as_str().into(),
-            fusion.source.as_deref().into(),
-        ]);
-    }
-    table.without_unknown();
-    table
+    let shown = output.fusions.get(..MAX_ROWS).unwrap_or(&output.fusions);
+    Table::of("Fusions", shown)
+        .about("Saved is what its instructions would read and write one by one, less what the fusion does.")
+        .left_out(output.fusions_left_out + count(output.fusions.len() - shown.len()))
+        .column("Fusion", |fusion| fusion.name.as_str())
+        .column("Kind", |fusion| fusion.kind.as_str())
+        .column("Holds", |fusion| fusion.holds.as_str())
+        .column("Value", |fusion| fusion.shape.as_str())
+        .figure("FLOP", Unit::Count, |fusion| fusion.flops)
+        .figure("Traffic", Unit::Bytes, |fusion| fusion.bytes)
+        .figure("Saved", Unit::Bytes, |fusion| fusion.saved_bytes)
+        .column("Framework operation", |fusion| fusion.framework_op.as_str())
+        .column("Source", |fusion| fusion.source.as_deref())
+        .without_unknown()
+        .build()
 }
 
 fn computations(output: &HloGraph) -> Table {
-    let columns = [
-        ("Computation", Unit::None),
-        ("Kind", Unit::None),
-        ("Called by", Unit::None),
-        ("In", Unit::None),
-        ("Depth", Unit::None),
-        ("Instructions", Unit::None),
-    ];
-    let mut table = Table::new("Computations", &columns);
-    let shown = output.computations.get(..ROWS).unwrap_or(&output.computations);
-    table.left_out = output.computations_left_out + count(output.computations.len() - shown.len());
-    for computation in shown {
-        let kind = match computation.kind {
+    let shown = output.computations.get(..MAX_ROWS).unwrap_or(&output.computations);
+    Table::of("Computations", shown)
+        .left_out(output.computations_left_out + count(output.computations.len() - shown.len()))
+        .column("Computation", |computation| computation.name.as_str())
+        .column("Kind", |computation| match computation.kind {
             HloGraphComputationKind::Entry => "the program",
             HloGraphComputationKind::Fusion => "fusion",
             HloGraphComputationKind::Loop => "loop",
             HloGraphComputationKind::Call => "call",
             HloGraphComputationKind::Applied => "applied to elements",
             HloGraphComputationKind::Unused => "not called",
-        };
-        table.push([
-            computation.name.as_str().into(),
-            kind.into(),
-            computation.called_by.as_deref().into(),
-            computation.caller.as_deref().into(),
-            computation.depth.into(),
-            computation.instructions.into(),
-        ]);
-    }
-    table
+        })
+        .column("Called by", |computation| computation.called_by.as_deref())
+        .column("In", |computation| computation.caller.as_deref())
+        .column("Depth", |computation| computation.depth)
+        .column("Instructions", |computation| computation.instructions)
+        .build()
 }
 
 fn nodes(output: &HloGraph) -> Table {
-    let columns = [
-        ("Instruction", Unit::None),
-        ("Opcode", Unit::None),
-        ("Value", Unit::None),
-        ("Takes", Unit::None),
-        ("Steps away", Unit::None),
-        ("FLOP", Unit::Count),
-        ("Traffic", Unit::Bytes),
-        ("Framework operation", Unit::None),
-        ("Source", Unit::None),
-    ];
-    let mut table = Table::new("Instructions", &columns);
-    let shown = output.nodes.get(..ROWS).unwrap_or(&output.nodes);
-    table.left_out = output.nodes_left_out + count(output.nodes.len() - shown.len());
-    for (at, node) in (0_u32..).zip(shown) {
+    let shown = output.nodes.get(..MAX_ROWS).unwrap_or(&output.nodes);
+    let takes = |at: u32| {
         let edges = output.edges.iter().filter(|edge| edge.to == at);
         let from = edges.filter_map(|edge| output.nodes.get(flopwatch_model::index(edge.from)));
-        let takes: Vec<&str> = from.map(|node| node.name.as_str()).take(8).collect();
-        table.push([
-            node.name.as_str().into(),
-            node.opcode.as_str().into(),
-            node.shape.as_str().into(),
-            takes.join(", ").into(),
-            node.distance.into(),
-            node.flops.into(),
-            node.bytes.into(),
-            node.framework_op.as_str().into(),
-            node.source.as_deref().into(),
-        ]);
-    }
-    table.without_unknown();
-    table
+        let names: Vec<&str> = from.map(|node| node.name.as_str()).take(8).collect();
+        names.join(", ")
+    };
+    Table::of("Instructions", (0_u32..).zip(shown))
+        .left_out(output.nodes_left_out + count(output.nodes.len() - shown.len()))
+        .column("Instruction", |(_, node)| node.name.as_str())
+        .column("Opcode", |(_, node)| node.opcode.as_str())
+        .column("Value", |(_, node)| node.shape.as_str())
+        .column("Takes", |(at, _)| takes(at))
+        .column("Steps away", |(_, node)| node.distance)
+        .figure("FLOP", Unit::Count, |(_, node)| node.flops)
+        .figure("Traffic", Unit::Bytes, |(_, node)| node.bytes)
+        .column("Framework operation", |(_, node)| node.framework_op.as_str())
+        .column("Source", |(_, node)| node.source.as_deref())
+        .without_unknown()
+        .build()
 }

@@ -5,10 +5,10 @@ use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The result.
+/// The result of the analysis `hlo-graph`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HloGraph {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// The program; empty where there is none.
     pub program: String,
@@ -16,7 +16,7 @@ pub struct HloGraph {
     pub program_id: String,
     /// Whether it is the program after optimisation.
     pub is_optimised: bool,
-    /// Its instructions.
+    /// Number of instructions of the program.
     pub instructions: u64,
     /// Its computations, the one that runs first, then by their instructions.
     pub computations: Vec<HloComputation>,
@@ -41,17 +41,18 @@ pub struct HloGraph {
 /// A computation: a function of instructions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct HloComputation {
-    /// Its name.
+    /// Name of the computation.
     pub name: String,
     /// What calls it.
     pub kind: HloGraphComputationKind,
-    /// The instruction that calls it, the first where there are several; null of the computation that runs.
+    /// The instruction that calls it, the first where there are several; null of the computation
+    /// that runs.
     pub called_by: Option<String>,
     /// The computation of that instruction.
     pub caller: Option<String>,
     /// How many calls lie between it and the computation that runs; null where none leads to it.
     pub depth: Option<u32>,
-    /// Its instructions.
+    /// Number of instructions of the computation.
     pub instructions: u64,
 }
 
@@ -80,7 +81,8 @@ pub struct HloOpcodeCount {
     pub opcode: String,
     /// Instructions before optimisation; null where no capture holds that program.
     pub before: Option<u64>,
-    /// Instructions after optimisation, inside fusions included; null where no capture holds that program.
+    /// Instructions after optimisation, inside fusions included; null where no capture holds that
+    /// program.
     pub after: Option<u64>,
     /// Those of them that are inside fusions.
     pub in_fusions: Option<u64>,
@@ -89,7 +91,7 @@ pub struct HloOpcodeCount {
 /// A fusion: instructions that become one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HloFusion {
-    /// Its name.
+    /// Name of the fusion.
     pub name: String,
     /// How it is compiled: `kLoop`, `kInput`, `kOutput`, `kCustom`.
     pub kind: String,
@@ -116,11 +118,11 @@ pub struct HloFusion {
 pub struct HloNode {
     /// Its name, unique in the program.
     pub name: String,
-    /// Its opcode.
+    /// Opcode of the instruction.
     pub opcode: String,
     /// Shape of its value.
     pub shape: String,
-    /// Its computation.
+    /// Computation of the instruction.
     pub computation: String,
     /// Whether its computation gives its value.
     pub is_root: bool,
@@ -143,11 +145,11 @@ pub struct HloEdge {
     pub from: u32,
     /// Where it goes: a place in `nodes`.
     pub to: u32,
-    /// What it is.
+    /// Whether the edge is an operand or a call.
     pub kind: HloEdgeKind,
 }
 
-/// What an edge is.
+/// The kind of an edge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HloEdgeKind {

@@ -54,7 +54,7 @@ fn program() -> HloProgram {
 
 fn graph(params: &HloGraphParams) -> HloGraph {
     let program = program();
-    let chosen = choice::Chosen {
+    let chosen = choice::ProgramChoice {
         shown: &program,
         before: None,
         after: Some(&program),

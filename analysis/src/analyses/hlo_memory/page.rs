@@ -2,33 +2,32 @@
 
 use flopwatch_measures::hlo_memory::HloBufferUse;
 use flopwatch_model::approximate;
-use flopwatch_report::page::{Bars, Page, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Page, Series, Table, Tile, Unit};
 
 use super::{HloBuffer, HloMemory, HloMemoryAnalysis};
 use crate::definition::Analysis;
 
 /// Bars of the steps; more are put together, each with its largest.
-const BARS: usize = 40;
+const MAX_BARS: usize = 40;
 
 /// Values of the table of all values.
-const VALUES: usize = 100;
+const MAX_ROWS: usize = 100;
 
 pub(super) fn page(output: &HloMemory) -> Page {
     let title = if output.program.is_empty() {
-        "Memory of a compiled program".to_owned()
+        HloMemoryAnalysis::TITLE.to_owned()
     } else {
         format!("Memory of {}", output.program)
     };
-    let mut page = Page::new(&title, HloMemoryAnalysis::ABOUT);
-    page.not_captured.clone_from(&output.not_captured);
+    let mut page = Page::of(&title, HloMemoryAnalysis::ABOUT, &output.not_captured);
     if output.allocated_bytes > 0 {
         page.tiles([
-            ("Peak of values", output.peak_bytes.into(), Unit::Bytes),
-            ("Allocated", output.allocated_bytes.into(), Unit::Bytes),
-            ("Parameters", output.parameters_bytes.into(), Unit::Bytes),
-            ("Results", output.outputs_bytes.into(), Unit::Bytes),
-            ("Temporaries", output.temporaries_bytes.into(), Unit::Bytes),
-            ("Constants", output.constants_bytes.into(), Unit::Bytes),
+            Tile::figure("Peak of values", Unit::Bytes, output.peak_bytes),
+            Tile::figure("Allocated", Unit::Bytes, output.allocated_bytes),
+            Tile::figure("Parameters", Unit::Bytes, output.parameters_bytes),
+            Tile::figure("Results", Unit::Bytes, output.outputs_bytes),
+            Tile::figure("Temporaries", Unit::Bytes, output.temporaries_bytes),
+            Tile::figure("Constants", Unit::Bytes, output.constants_bytes),
         ]);
         for caution in &output.cautions {
             page.text("", caution.clone());
@@ -42,9 +41,9 @@ pub(super) fn page(output: &HloMemory) -> Page {
             at_peak.about = format!("Behind the step of {instruction}.");
         }
         page.table(at_peak);
-        let all = output.buffers.get(..VALUES).unwrap_or(&output.buffers);
+        let all = output.buffers.get(..MAX_ROWS).unwrap_or(&output.buffers);
         let mut all_values = values("Lifetimes of values", all);
-        let more = u64::try_from(output.buffers.len().saturating_sub(VALUES)).unwrap_or(u64::MAX);
+        let more = u64::try_from(output.buffers.len().saturating_sub(MAX_ROWS)).unwrap_or(u64::MAX);
         all_values.left_out = output.buffers_left_out.saturating_add(more);
         "Steps are where a temporary begins or ends, in the order of the program.".clone_into(&mut all_values.about);
         page.table(all_values);
@@ -56,17 +55,17 @@ pub(super) fn page(output: &HloMemory) -> Page {
 }
 
 fn steps(output: &HloMemory) -> Bars {
-    let per_bar = output.steps.len().div_ceil(BARS).max(1);
+    let per_bar = output.steps.len().div_ceil(MAX_BARS).max(1);
     let mut labels = Vec::new();
     let (mut fixed, mut others) = (Vec::new(), Vec::new());
     for chunk in output.steps.chunks(per_bar) {
-        if let Some(most) = chunk
+        if let Some(max) = chunk
             .iter()
-            .reduce(|most, step| if step.bytes > most.bytes { step } else { most })
+            .reduce(|max, step| if step.bytes > max.bytes { step } else { max })
         {
-            labels.push(most.instruction.clone());
+            labels.push(max.instruction.clone());
             fixed.push(Some(approximate(output.fixed_bytes.into())));
-            let heap = most.bytes.saturating_sub(output.fixed_bytes);
+            let heap = max.bytes.saturating_sub(output.fixed_bytes);
             others.push(Some(approximate(heap.into())));
         }
     }
@@ -84,41 +83,23 @@ fn steps(output: &HloMemory) -> Bars {
 }
 
 fn values(title: &str, buffers: &[HloBuffer]) -> Table {
-    let columns = [
-        ("Value of", Unit::None),
-        ("Opcode", Unit::None),
-        ("Shape", Unit::None),
-        ("Size", Unit::Bytes),
-        ("Use", Unit::None),
-        ("Begins at", Unit::None),
-        ("Ends at", Unit::None),
-        ("Allocation", Unit::None),
-        ("Offset", Unit::Bytes),
-        ("Framework operation", Unit::None),
-        ("Source", Unit::None),
-    ];
-    let mut table = Table::new(title, &columns);
-    for buffer in buffers {
-        let kind = match buffer.kind {
+    Table::of(title, buffers)
+        .column("Value of", |buffer| buffer.instruction.as_str())
+        .column("Opcode", |buffer| buffer.opcode.as_str())
+        .column("Shape", |buffer| buffer.shape.as_str())
+        .figure("Size", Unit::Bytes, |buffer| buffer.bytes)
+        .column("Use", |buffer| match buffer.kind {
             HloBufferUse::Parameter => "parameter",
             HloBufferUse::Output => "result",
             HloBufferUse::Constant => "constant",
             HloBufferUse::Temporary => "temporary",
-        };
-        table.push([
-            buffer.instruction.as_str().into(),
-            buffer.opcode.as_str().into(),
-            buffer.shape.as_str().into(),
-            buffer.bytes.into(),
-            kind.into(),
-            buffer.begin_step.into(),
-            buffer.end_step.into(),
-            buffer.allocation.into(),
-            buffer.offset_bytes.into(),
-            buffer.framework_op.as_str().into(),
-            buffer.source.as_deref().into(),
-        ]);
-    }
-    table.without_unknown();
-    table
+        })
+        .column("Begins at", |buffer| buffer.begin_step)
+        .column("Ends at", |buffer| buffer.end_step)
+        .column("Allocation", |buffer| buffer.allocation)
+        .figure("Offset", Unit::Bytes, |buffer| buffer.offset_bytes)
+        .column("Framework operation", |buffer| buffer.framework_op.as_str())
+        .column("Source", |buffer| buffer.source.as_deref())
+        .without_unknown()
+        .build()
 }

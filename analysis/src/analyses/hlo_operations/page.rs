@@ -1,25 +1,27 @@
 //! How people read operations of compiled programs.
 
-use flopwatch_model::approximate;
-use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Page, Table, Tile, Unit};
 
 use super::HloOperationsAnalysis;
 use super::result::{HloBound, HloFigureSource, HloOperations};
 use crate::definition::Analysis;
 
 /// Operations of the bars.
-const BARS: usize = 15;
+const MAX_BARS: usize = 15;
 
 pub(super) fn page(output: &HloOperations) -> Page {
-    let mut page = Page::new("Operations of compiled programs", HloOperationsAnalysis::ABOUT);
-    page.not_captured.clone_from(&output.not_captured);
+    let mut page = Page::of(
+        HloOperationsAnalysis::TITLE,
+        HloOperationsAnalysis::ABOUT,
+        &output.not_captured,
+    );
     if output.rows.is_empty() {
         return page;
     }
     page.tiles([
-        ("Operations", output.operations.into(), Unit::None),
-        ("Time of operations", output.self_ns.into(), Unit::Ns),
-        ("GPU work of no operation", output.other_ns.into(), Unit::Ns),
+        Tile::new("Operations", output.operations),
+        Tile::figure("Time of operations", Unit::Ns, output.self_ns),
+        Tile::figure("GPU work of no operation", Unit::Ns, output.other_ns),
     ]);
     page.bars(bars(output));
     page.table(operations(output));
@@ -36,111 +38,69 @@ pub(super) fn page(output: &HloOperations) -> Page {
 }
 
 fn bars(output: &HloOperations) -> Bars {
-    let shown = output.rows.iter().filter(|row| !row.is_asynchronous).take(BARS);
-    let (labels, values) = shown
-        .map(|row| (row.operation.clone(), Some(approximate(row.self_ns.into()))))
-        .unzip();
-    Bars {
-        title: "Operations that take longest".to_owned(),
-        unit: Unit::Ns,
-        stacked: false,
-        labels,
-        series: vec![Series {
-            name: "own time".to_owned(),
-            values,
-        }],
-    }
+    let shown = output.rows.iter().filter(|row| !row.is_asynchronous).take(MAX_BARS);
+    Bars::of("Operations that take longest", Unit::Ns, shown, |row| {
+        row.operation.clone()
+    })
+    .series("own time", |row| row.self_ns)
+    .build()
 }
 
 fn operations(output: &HloOperations) -> Table {
-    let columns = [
-        ("Operation", Unit::None),
-        ("Kind", Unit::None),
-        ("Own time", Unit::Ns),
-        ("Share", Unit::Ratio),
-        ("Runs", Unit::None),
-        ("Average", Unit::Ns),
-        ("Arithmetic", Unit::FlopPerSecond),
-        ("Memory", Unit::BytesPerSecond),
-        ("FLOP/byte", Unit::None),
-        ("Bound by", Unit::None),
-        ("FLOP", Unit::Count),
-        ("Bytes", Unit::Bytes),
-        ("Work from", Unit::None),
-        ("Source", Unit::None),
-        ("Framework operation", Unit::None),
-        ("Program", Unit::None),
-    ];
-    let mut table = Table::new("Operations", &columns);
-    "FLOP and bytes are of one run. An operation beside others has the time of others too, and no share."
-        .clone_into(&mut table.about);
-    table.left_out = output.operations_left_out;
-    for row in &output.rows {
-        let kind = if row.is_asynchronous {
-            format!("{} (beside others)", row.category)
-        } else {
-            row.category.clone()
-        };
-        let bound = row.bound.map(|bound| match bound {
-            HloBound::Compute => "compute",
-            HloBound::Memory => "memory",
-        });
-        let from = row.flops_source.or(row.bytes_source).map(|source| match source {
-            HloFigureSource::Profiler => "profiler",
-            HloFigureSource::Program => "program",
-        });
-        let cells: [Cell; 16] = [
-            row.operation.as_str().into(),
-            kind.into(),
-            row.self_ns.into(),
-            row.self_ratio.into(),
-            row.occurrences.into(),
-            row.average_ns.into(),
-            row.flops_per_second.into(),
-            row.bytes_per_second.into(),
-            row.intensity.into(),
-            bound.into(),
-            row.flops.into(),
-            row.bytes.into(),
-            from.into(),
-            row.source.as_deref().into(),
-            row.framework_op.as_str().into(),
-            row.program.as_str().into(),
-        ];
-        match row.place {
-            Some(place) => table.push_at(place, cells),
-            None => table.push(cells),
-        }
-    }
-    table.without_unknown();
-    table
+    Table::of("Operations", &output.rows)
+        .about(
+            "FLOP and bytes are of one run. An operation beside others has the time of others too, and no \
+             share.",
+        )
+        .left_out(output.operations_left_out)
+        .column("Operation", |row| row.operation.as_str())
+        .column("Kind", |row| {
+            if row.is_asynchronous {
+                format!("{} (beside others)", row.category)
+            } else {
+                row.category.clone()
+            }
+        })
+        .figure("Own time", Unit::Ns, |row| row.self_ns)
+        .figure("Share", Unit::Ratio, |row| row.self_ratio)
+        .column("Runs", |row| row.occurrences)
+        .figure("Average", Unit::Ns, |row| row.average_ns)
+        .figure("Arithmetic", Unit::FlopPerSecond, |row| row.flops_per_second)
+        .figure("Memory", Unit::BytesPerSecond, |row| row.bytes_per_second)
+        .column("FLOP/byte", |row| row.intensity)
+        .column("Bound by", |row| {
+            row.bound.map(|bound| match bound {
+                HloBound::Compute => "compute",
+                HloBound::Memory => "memory",
+            })
+        })
+        .figure("FLOP", Unit::Count, |row| row.flops)
+        .figure("Bytes", Unit::Bytes, |row| row.bytes)
+        .column("Work from", |row| {
+            row.flops_source.or(row.bytes_source).map(|source| match source {
+                HloFigureSource::Profiler => "profiler",
+                HloFigureSource::Program => "program",
+            })
+        })
+        .column("Source", |row| row.source.as_deref())
+        .column("Framework operation", |row| row.framework_op.as_str())
+        .column("Program", |row| row.program.as_str())
+        .at(|row| row.place)
+        .without_unknown()
+        .build()
 }
 
 fn kernels(output: &HloOperations) -> Table {
-    let columns = [
-        ("Kernel", Unit::None),
-        ("Time", Unit::Ns),
-        ("Launches", Unit::None),
-        ("Average", Unit::Ns),
-        ("Operation", Unit::None),
-        ("Source", Unit::None),
-        ("Framework operation", Unit::None),
-        ("Program", Unit::None),
-    ];
-    let mut table = Table::new("Kernels of operations", &columns);
-    table.left_out = output.kernels_left_out;
-    for row in &output.kernels {
-        table.push([
-            row.kernel.as_str().into(),
-            row.total_ns.into(),
-            row.launches.into(),
-            row.average_ns.into(),
-            row.operation.as_str().into(),
-            row.source.as_deref().into(),
-            row.framework_op.as_str().into(),
-            row.program.as_str().into(),
-        ]);
-    }
-    table.without_unknown();
-    table
+    Table::of("Kernels of operations", &output.kernels)
+        .left_out(output.kernels_left_out)
+        .column("Kernel", |row| row.kernel.as_str())
+        .figure("Time", Unit::Ns, |row| row.total_ns)
+        .column("Launches", |row| row.launches)
+        .figure("Average", Unit::Ns, |row| row.average_ns)
+        .column("Operation", |row| row.operation.as_str())
+        .column("Source", |row| row.source.as_deref())
+        .column("Framework operation", |row| row.framework_op.as_str())
+        .column("Program", |row| row.program.as_str())
+        .without_unknown()
+        .build()
 }

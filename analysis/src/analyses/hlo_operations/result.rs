@@ -1,20 +1,21 @@
 //! What `hlo-operations` gives.
 
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::Place;
+use flopwatch_report::page::TimelineLocation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-/// The result.
+/// The result of the analysis `hlo-operations`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct HloOperations {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// Operations in all.
     pub operations: u64,
     /// Time in ns of all operations by themselves, asynchronous ones apart.
     pub self_ns: u64,
-    /// Time in ns of GPU work that belongs to no operation: copies to and from the host, and what the runtime adds.
+    /// Time in ns of GPU work that belongs to no operation: copies to and from the host, and what
+    /// the runtime adds.
     pub other_ns: u64,
     /// Pieces of such work.
     pub other_events: u64,
@@ -22,7 +23,8 @@ pub struct HloOperations {
     pub rows: Vec<HloOperation>,
     /// Operations behind the list's limit.
     pub operations_left_out: u64,
-    /// Kernels, copies and memsets of the operations, the longest first; empty of a device without kernels.
+    /// Kernels, copies and memsets of the operations, the longest first; empty of a device without
+    /// kernels.
     pub kernels: Vec<HloKernel>,
     /// Kernels behind the list's limit.
     pub kernels_left_out: u64,
@@ -49,7 +51,8 @@ pub struct HloOperation {
     pub source: Option<String>,
     /// Whether it runs beside the others, so that its time is theirs too.
     pub is_asynchronous: bool,
-    /// How often it ran. An operation of several kernels ran as often as the rarest of those that take a tenth of its time or more.
+    /// How often it ran. An operation of several kernels ran as often as the rarest of those that
+    /// take a tenth of its time or more.
     pub occurrences: u64,
     /// Its events: kernels, copies, or operations of the device.
     pub events: u64,
@@ -65,20 +68,23 @@ pub struct HloOperation {
     pub flops: Option<u64>,
     /// Where `flops` come from.
     pub flops_source: Option<HloFigureSource>,
-    /// Bytes that one occurrence reads and writes, from whatever memory; null where they are not known.
+    /// Bytes that one occurrence reads and writes, from whatever memory; null where they are not
+    /// known.
     pub bytes: Option<u64>,
     /// Where `bytes` come from.
     pub bytes_source: Option<HloFigureSource>,
-    /// Floating-point operations per second.
+    /// Floating-point operations per second; null of an operation that only begins or awaits work
+    /// beside others (`copy-start`, `copy-done`), whose time is not that of the work.
     pub flops_per_second: Option<f64>,
-    /// Bytes per second.
+    /// Bytes per second; null where `flops_per_second` is for that reason.
     pub bytes_per_second: Option<f64>,
     /// Arithmetic intensity: `flops` per byte.
     pub intensity: Option<f64>,
-    /// What bounds it; null where the device's peaks are not known.
+    /// What bounds it; null where the device's peaks are not known, and of an operation that only
+    /// begins or awaits work beside others.
     pub bound: Option<HloBound>,
     /// Its longest event in the timeline.
-    pub place: Option<Place>,
+    pub place: Option<TimelineLocation>,
 }
 
 /// Where a figure comes from.
@@ -114,7 +120,7 @@ pub struct HloKernel {
     pub framework_op: String,
     /// Line of source, `file:line`; null where it is not known.
     pub source: Option<String>,
-    /// Its launches.
+    /// Number of launches of the kernel.
     pub launches: u64,
     /// Time in ns of all of them.
     pub total_ns: u64,

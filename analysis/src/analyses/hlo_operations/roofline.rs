@@ -38,7 +38,8 @@ impl<'a> Peaks<'a> {
     }
 }
 
-/// Type of the numbers that an operation computes with: that of the operands of its product where it has one, else of its first operand.
+/// Type of the numbers that an operation computes with: that of the operands of its product where
+/// it has one, else of its first operand.
 pub(super) fn element(module: &Module, of: &Instruction) -> Option<&'static str> {
     let inside = of.called.first().filter(|_| of.opcode == "fusion");
     let product = inside.and_then(|id| {

@@ -24,7 +24,8 @@ fn what_the_profiler_states_gives_rates_and_the_side_of_the_ridge() {
         thread: None,
         label: "/device:TPU:0 XLA Ops".to_owned(),
     });
-    // Per run 2,000 FLOP of 100 bytes in 10 ns, and 100 FLOP of 100 bytes in 5 ns; the ridge is at 10 FLOP per byte.
+    // Per run 2,000 FLOP of 100 bytes in 10 ns, and 100 FLOP of 100 bytes in 5 ns; the ridge is at
+    // 10 FLOP per byte.
     for (name, flops, start, end) in [
         ("dot.1", 2_000, 0, 10),
         ("dot.1", 2_000, 20, 30),
@@ -45,6 +46,40 @@ fn what_the_profiler_states_gives_rates_and_the_side_of_the_ridge() {
     assert_eq!((dot.self_ratio, add.self_ratio), (Some(0.8), Some(0.2)));
     assert_eq!(dot.flops_source, Some(HloFigureSource::Profiler));
     assert_eq!(found.self_ns, 25);
+}
+
+#[test]
+fn what_begins_or_awaits_a_copy_has_no_rate_and_no_bound() {
+    let mut trace = Trace::new();
+    trace.device(Device {
+        peak_bandwidth: Some(100_000_000_000),
+        peak_flops: [("any".to_owned(), 1_000_000_000_000)].into(),
+        ..Device::default()
+    });
+    let row = trace.row(Row {
+        capture: 0,
+        machine: 0,
+        process: 0,
+        track: Track::Device,
+        device: Some(0),
+        context: None,
+        stream: None,
+        thread: None,
+        label: "/device:TPU:0 XLA Ops".to_owned(),
+    });
+    for (name, start, end) in [("copy-start.1", 0, 2), ("copy-done.1", 10, 90), ("copy.2", 90, 100)] {
+        let event = trace.event(Category::DeviceOp, row, name, start, end);
+        trace.number(event, ColumnId::Flops, 1);
+        trace.number(event, ColumnId::Bytes, 5_000_000_000);
+    }
+    let found = of(&trace.build(), &HloOperationsParams::default());
+    for row in &found.rows {
+        let is_own = row.operation == "copy.2";
+        assert_eq!(row.bytes, Some(5_000_000_000), "{row:?}");
+        assert_eq!(row.bytes_per_second.is_some(), is_own, "{row:?}");
+        assert_eq!(row.flops_per_second.is_some(), is_own, "{row:?}");
+        assert_eq!(row.bound.is_some(), is_own, "{row:?}");
+    }
 }
 
 #[test]

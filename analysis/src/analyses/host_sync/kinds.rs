@@ -4,9 +4,11 @@ use flopwatch_measures::host_call::{HostCall, without_version};
 use flopwatch_model::{Category, ColumnId, Events, MemoryKind, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
+use strum::{IntoStaticStr, VariantArray};
 
 /// Why the host waits in a call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
 pub enum SyncKind {
     /// For all work of a device or context: `cudaDeviceSynchronize`, `cuCtxSynchronize`.
@@ -25,25 +27,11 @@ pub enum SyncKind {
 
 impl SyncKind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
-        Self::Device,
-        Self::Stream,
-        Self::Event,
-        Self::Copy,
-        Self::PageableCopy,
-        Self::Memset,
-    ];
+    pub const ALL: &'static [Self] = Self::VARIANTS;
 
     /// Name in JSON.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Device => "device",
-            Self::Stream => "stream",
-            Self::Event => "event",
-            Self::Copy => "copy",
-            Self::PageableCopy => "pageable_copy",
-            Self::Memset => "memset",
-        }
+    pub fn name(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -75,7 +63,8 @@ fn shape(name: &str) -> Option<Shape> {
 /// The copies and memsets of a timeline, by the call that launched them.
 pub(super) struct Transfers<'a> {
     timeline: &'a Timeline,
-    /// Call, category and place; sorted. One call may have several: a copy between devices may go through the host in two.
+    /// Call, category and place; sorted. One call may have several: a copy between devices may go
+    /// through the host in two.
     list: Vec<(u32, Category, u32)>,
 }
 
@@ -176,7 +165,7 @@ pub(super) fn waits(timeline: &Timeline, transfers: &Transfers<'_>) -> Vec<(Sync
     let candidates = HostCall::list(timeline, Category::CudaApi, |name| of_name(name).is_some());
     let kind = |call: &HostCall| {
         let mut launched = transfers.of_call(call.at);
-        match of_name(index(*calls.name.get(index(call.at))?))? {
+        match of_name(calls.name.get(index(call.at))?.index())? {
             Shape::Wait(kind) => Some(kind),
             Shape::Copy { asynchronous: true } => launched
                 .any(|copy| copy.is_pageable())

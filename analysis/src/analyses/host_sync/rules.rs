@@ -2,8 +2,8 @@
 
 use flopwatch_measures::host_call::{HostCall, without_version};
 use flopwatch_measures::interval::Interval;
-use flopwatch_model::{Category, ColumnId, Row, Timeline};
-use flopwatch_report::page::Place;
+use flopwatch_model::{Category, ColumnId, Row, RowId, Timeline};
+use flopwatch_report::page::TimelineLocation;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ use super::kinds::{Transfer, Transfers};
 pub struct SyncRule {
     /// Its name in `nsys analyze`.
     pub rule: String,
-    /// Its condition.
+    /// Condition of the rule.
     pub about: String,
     /// What it found: calls, copies or memsets.
     pub count: u64,
@@ -32,7 +32,7 @@ pub struct SyncRule {
 pub struct SyncRuleRow {
     /// Length in ns: of a call on the host, of a copy or memset on the GPU.
     pub duration_ns: u64,
-    /// Its start in ns.
+    /// Start of the occurrence, in ns.
     pub start_ns: u64,
     /// Name of the call.
     pub api_name: String,
@@ -53,18 +53,17 @@ pub struct SyncRuleRow {
     /// CUDA stream.
     pub stream: Option<u64>,
     /// Row of the timeline.
-    pub row: u32,
+    pub row: RowId,
 }
 
 impl SyncRuleRow {
-    /// Where it is in the timeline.
-    pub fn place(&self) -> Place {
-        Place {
-            input: 0,
-            start_ns: self.start_ns,
-            end_ns: self.start_ns.saturating_add(self.duration_ns),
-            row: Some(self.row),
-        }
+    /// Location of the occurrence in the timeline of the first input.
+    pub fn location(&self) -> TimelineLocation {
+        TimelineLocation::new(
+            self.start_ns,
+            self.start_ns.saturating_add(self.duration_ns),
+            Some(self.row),
+        )
     }
 }
 
@@ -88,11 +87,11 @@ pub(super) fn all(timeline: &Timeline, transfers: &Transfers<'_>, params: HostSy
     let of_transfers = |picks: Picks, holds: &dyn Fn(&Transfer<'_>) -> bool| {
         let rows = picked(timeline, picks).into_iter().flat_map(|call| {
             let launched = transfers.of_call(call.at).filter(|transfer| holds(transfer));
-            launched.map(move |transfer| Found::Transfer(call, transfer))
+            launched.map(move |transfer| SyncPoint::Transfer(call, transfer))
         });
-        rows.collect::<Vec<Found<'_>>>()
+        rows.collect::<Vec<SyncPoint<'_>>>()
     };
-    let synchronised = picked(timeline, calls).into_iter().map(Found::Call).collect();
+    let synchronised = picked(timeline, calls).into_iter().map(SyncPoint::Call).collect();
     let rule = |name: &str, about: String, found| SyncRule::of(timeline, name, about, found, limit);
     vec![
         rule(
@@ -128,12 +127,12 @@ fn picked(timeline: &Timeline, picks: Picks) -> Vec<HostCall> {
     HostCall::list(timeline, Category::CudaApi, of_name)
 }
 
-enum Found<'a> {
+enum SyncPoint<'a> {
     Call(HostCall),
     Transfer(HostCall, Transfer<'a>),
 }
 
-impl Found<'_> {
+impl SyncPoint<'_> {
     fn time(&self) -> Interval {
         match self {
             Self::Call(call) => call.time,
@@ -147,9 +146,8 @@ impl Found<'_> {
             Self::Call(call) => (call, None),
             Self::Transfer(call, transfer) => (call, Some(transfer)),
         };
-        let row = transfer.map_or(call.row, |transfer| {
-            transfer.events.row.get(transfer.at).copied().unwrap_or(0)
-        });
+        let row = transfer.and_then(|transfer| transfer.events.row.get(transfer.at).copied());
+        let row = row.unwrap_or(call.row);
         let of_row: Option<&Row> = timeline.row(row);
         let kind = |id| Some(transfer?.kind(id)?.name().to_owned());
         SyncRuleRow {
@@ -170,7 +168,7 @@ impl Found<'_> {
 }
 
 impl SyncRule {
-    fn of(timeline: &Timeline, rule: &str, about: String, mut found: Vec<Found<'_>>, limit: usize) -> Self {
+    fn of(timeline: &Timeline, rule: &str, about: String, mut found: Vec<SyncPoint<'_>>, limit: usize) -> Self {
         found.sort_by_key(|found| (std::cmp::Reverse(found.time().len()), found.time().start));
         Self {
             rule: rule.to_owned(),

@@ -1,14 +1,14 @@
 //! Waits of traces made by hand.
 
-use flopwatch_analysis_testing::{Added, Trace};
+use flopwatch_analysis_testing::{EventHandle, Trace};
 use flopwatch_model::{MemoryKind, Track};
 
 use super::*;
 
 struct Host {
     trace: Trace,
-    calls: u32,
-    stream: u32,
+    calls: RowId,
+    stream: RowId,
 }
 
 impl Host {
@@ -18,7 +18,7 @@ impl Host {
         Self { trace, calls, stream }
     }
 
-    fn copy(&mut self, name: &str, at: u64, category: Category, kinds: [MemoryKind; 2], bytes: u64) -> Added {
+    fn copy(&mut self, name: &str, at: u64, category: Category, kinds: [MemoryKind; 2], bytes: u64) -> EventHandle {
         let call = self.trace.call(self.calls, name, at, at + 50);
         let copy = self.trace.event(category, self.stream, "copy", at + 10, at + 40);
         self.trace.launched_by(copy, call);

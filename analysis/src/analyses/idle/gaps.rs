@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use flopwatch_measures::enclosing::Threads;
 use flopwatch_measures::gap::Gap;
 use flopwatch_measures::gpu::Gpu;
-use flopwatch_measures::holder::{Question, innermost, row_on};
+use flopwatch_measures::holder::{HolderQuery, innermost, row_on};
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::launch::WorkCalls;
 use flopwatch_measures::thread_activity::{HostActivity, ThreadActivities};
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index, ratio};
+use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline, Track, index, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -34,12 +34,13 @@ pub struct IdleGap {
     /// The work that ends it.
     pub after: String,
     /// The timeline's row of the work that ends it.
-    pub after_row: u32,
+    pub after_row: RowId,
     /// When the call that launched that work began, in ns; null where it was not recorded.
     pub call_start_ns: Option<u64>,
     /// The timeline's row of that call.
-    pub call_row: Option<u32>,
-    /// What the launching thread did in the gap, longest first; these add up to it. Empty where the call was not recorded.
+    pub call_row: Option<RowId>,
+    /// What the launching thread did in the gap, longest first; these add up to it. Empty where the
+    /// call was not recorded.
     pub thread: Vec<GapPart>,
     /// The innermost operator and range of the launching thread in the middle of the gap.
     pub during: Vec<GapHolder>,
@@ -61,9 +62,9 @@ pub struct GapPart {
 /// An operator or range.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct GapHolder {
-    /// Its category.
+    /// Category of the call in the gap.
     pub category: Category,
-    /// Its name.
+    /// Name of the call in the gap.
     pub name: String,
 }
 
@@ -74,14 +75,55 @@ const HOLDERS: [(Category, Track); 4] = [
     (Category::Step, Track::Annotation),
 ];
 
-/// What launching threads did during those of `gaps` in which a GPU waited for the host, longest first.
-pub(crate) fn host_wait_causes<'g>(
+/// What a launching thread did in a piece of a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadPiece {
+    /// The gap's place among those that were asked about.
+    pub(crate) gap: u32,
+    /// The piece of the gap.
+    pub(crate) time: Interval,
+    /// What the thread did meanwhile.
+    pub(crate) activity: HostActivity,
+}
+
+/// What launching threads did during those of `gaps` in which a GPU waited for the host, in the
+/// order of `gaps` and of time. The pieces of a gap make it up.
+pub(crate) fn host_wait_pieces(
     timeline: &Timeline,
     all: &GpuWork,
     calls: &WorkCalls,
-    gaps: impl IntoIterator<Item = &'g Gap>,
-) -> Vec<IdleCause> {
-    Host::of(timeline, all, calls).causes(gaps)
+    gaps: &[Gap],
+) -> Vec<ThreadPiece> {
+    let host = Host::of(timeline, all, calls);
+    let mut pieces = Vec::new();
+    let waits = (0_u32..).zip(gaps).filter(|(_, gap)| gap.class == IdleClass::HostWait);
+    for (at, gap) in waits {
+        host.parts(gap, |activity, _, time| {
+            if !time.is_empty() {
+                pieces.push(ThreadPiece {
+                    gap: at,
+                    time,
+                    activity,
+                });
+            }
+        });
+    }
+    pieces
+}
+
+/// Lengths in ns by activity as a list, longest first.
+pub(crate) fn causes_of(lengths: BTreeMap<HostActivity, u64>) -> Vec<IdleCause> {
+    let total: u64 = lengths.values().sum();
+    let recorded = lengths.into_iter().filter(|(_, idle_ns)| *idle_ns > 0);
+    let mut causes: Vec<IdleCause> = recorded
+        .map(|(activity, idle_ns)| IdleCause {
+            activity,
+            idle_ns,
+            host_wait_ratio: ratio(idle_ns, total),
+        })
+        .collect();
+    causes.sort_by_key(|cause| std::cmp::Reverse(cause.idle_ns));
+    causes
 }
 
 /// What is known of the host.
@@ -106,58 +148,48 @@ impl<'a> Host<'a> {
         }
     }
 
-    fn call(&self, gap: &Gap) -> Option<(u32, Interval)> {
+    fn call(&self, gap: &Gap) -> Option<(RowId, Interval)> {
         self.calls.get(gap.after)
     }
 
-    /// What the launching thread did in a gap: lengths by activity and name. Behind the end of the launching call, whatever the thread does is
-    /// no cause: that is the latency of the launch.
-    fn parts(&self, gap: &Gap, mut add: impl FnMut(HostActivity, Option<(Category, u32)>, u64)) {
+    /// What the launching thread did in a gap, piece by piece in the order of time, with the event
+    /// that says so. Behind the end of the launching call, whatever the thread does is no cause:
+    /// that is the latency of the launch.
+    fn parts(&self, gap: &Gap, mut add: impl FnMut(HostActivity, Option<(Category, u32)>, Interval)) {
         let Some((row, call)) = self.call(gap) else {
             return;
         };
-        let before_return = gap.time.intersect(Interval::new(0, call.end));
+        let returned = call.end.clamp(gap.time.start, gap.time.end);
+        let before_return = Interval::new(gap.time.start, returned);
+        let mut until = before_return.start;
         if let Some(thread) = self.threads.of_row(row) {
-            let mut recorded = 0;
             for segment in self.activities.within(thread, before_return) {
-                recorded += segment.time.len();
                 add(
-                    segment.activity,
-                    Some((segment.category, segment.at)),
-                    segment.time.len(),
+                    HostActivity::NothingRecorded,
+                    None,
+                    Interval::new(until, segment.time.start),
                 );
+                add(segment.activity, Some((segment.category, segment.at)), segment.time);
+                until = segment.time.end;
             }
-            add(HostActivity::NothingRecorded, None, before_return.len() - recorded);
-        } else {
-            add(HostActivity::NothingRecorded, None, before_return.len());
         }
-        add(HostActivity::LaunchLatency, None, gap.time.len() - before_return.len());
+        add(HostActivity::NothingRecorded, None, Interval::new(until, returned));
+        add(HostActivity::LaunchLatency, None, Interval::new(returned, gap.time.end));
     }
 
     /// What launching threads did during the gaps of host wait, longest first.
     pub(super) fn causes<'g>(&self, gaps: impl IntoIterator<Item = &'g Gap>) -> Vec<IdleCause> {
         let mut found: BTreeMap<HostActivity, u64> = BTreeMap::new();
         for gap in gaps.into_iter().filter(|gap| gap.class == IdleClass::HostWait) {
-            self.parts(gap, |activity, _, time_ns| {
-                *found.entry(activity).or_default() += time_ns;
+            self.parts(gap, |activity, _, time| {
+                *found.entry(activity).or_default() += time.len();
             });
         }
-        let total: u64 = found.values().sum();
-        let mut causes: Vec<IdleCause> = found
-            .into_iter()
-            .filter(|(_, idle_ns)| *idle_ns > 0)
-            .map(|(activity, idle_ns)| IdleCause {
-                activity,
-                idle_ns,
-                host_wait_ratio: ratio(idle_ns, total),
-            })
-            .collect();
-        causes.sort_by_key(|cause| std::cmp::Reverse(cause.idle_ns));
-        causes
+        causes_of(found)
     }
 
     /// The gaps with all that is known of them.
-    pub(super) fn told(&self, gaps: &[(Gpu, Gap)]) -> Vec<IdleGap> {
+    pub(super) fn idle_gaps(&self, gaps: &[(Gpu, Gap)]) -> Vec<IdleGap> {
         let middle = |gap: &Gap| {
             let at = u64::midpoint(gap.time.start, gap.time.end);
             Interval::new(at, at)
@@ -168,33 +200,37 @@ impl<'a> Host<'a> {
             let work = at.and_then(|at| self.all.all().get(index(at)));
             work.map_or("", |work| work.name(self.timeline)).to_owned()
         };
-        let told = gaps.iter().zip(during.into_iter().zip(launched_in));
-        told.map(|((gpu, gap), (during, launched_in))| IdleGap {
-            gpu: *gpu,
-            start_ns: gap.time.start,
-            end_ns: gap.time.end,
-            idle_ns: gap.time.len(),
-            class: gap.class,
-            before: name(gap.before),
-            after: name(Some(gap.after)),
-            after_row: self.all.all().get(index(gap.after)).map_or(0, |work| work.row),
-            call_start_ns: self.call(gap).map(|(_, call)| call.start),
-            call_row: self.call(gap).map(|(row, _)| row),
-            thread: self.thread(gap),
-            during,
-            launched_in,
-        })
-        .collect()
+        let idle_gaps = gaps.iter().zip(during.into_iter().zip(launched_in));
+        idle_gaps
+            .filter_map(|((gpu, gap), (during, launched_in))| {
+                let after = self.all.all().get(index(gap.after))?;
+                Some(IdleGap {
+                    gpu: *gpu,
+                    start_ns: gap.time.start,
+                    end_ns: gap.time.end,
+                    idle_ns: gap.time.len(),
+                    class: gap.class,
+                    before: name(gap.before),
+                    after: after.name(self.timeline).to_owned(),
+                    after_row: after.row,
+                    call_start_ns: self.call(gap).map(|(_, call)| call.start),
+                    call_row: self.call(gap).map(|(row, _)| row),
+                    thread: self.thread(gap),
+                    during,
+                    launched_in,
+                })
+            })
+            .collect()
     }
 
     fn thread(&self, gap: &Gap) -> Vec<GapPart> {
         let mut found: BTreeMap<(HostActivity, Option<&str>), u64> = BTreeMap::new();
-        self.parts(gap, |activity, event, time_ns| {
+        self.parts(gap, |activity, event, time| {
             let name = event.and_then(|(category, at)| {
                 let events = self.timeline.capture.events.get(&category)?;
                 Some(events.name_of(index(at)))
             });
-            *found.entry((activity, name)).or_default() += time_ns;
+            *found.entry((activity, name)).or_default() += time.len();
         });
         let mut parts: Vec<GapPart> = found
             .into_iter()
@@ -209,7 +245,8 @@ impl<'a> Host<'a> {
         parts
     }
 
-    /// The innermost operator and ranges that hold, on the launching thread, the time that `asked` tells of each gap and its call.
+    /// The innermost operator and ranges that hold, on the launching thread, the time that `asked`
+    /// tells of each gap and its call.
     fn holders(&self, gaps: &[(Gpu, Gap)], asked: impl Fn(&Gap, Interval) -> Interval) -> Vec<Vec<GapHolder>> {
         let mut found: Vec<Vec<GapHolder>> = vec![Vec::new(); gaps.len()];
         for (category, track) in HOLDERS {
@@ -219,17 +256,17 @@ impl<'a> Host<'a> {
             let rows = row_on(self.timeline, track);
             let question = |(at, (_, gap)): (usize, &(Gpu, Gap))| {
                 let (row, call) = self.call(gap)?;
-                let row = rows.get(index(row)).copied().flatten()?;
+                let row = rows.get(row.index()).copied().flatten()?;
                 let time = asked(gap, call);
-                Some((at, Question { time, row }))
+                Some((at, HolderQuery { time, row }))
             };
-            let mut questions: Vec<(usize, Question)> = gaps.iter().enumerate().filter_map(question).collect();
-            questions.sort_by_key(|(_, question)| question.time.start);
-            let (places, questions): (Vec<usize>, Vec<Question>) = questions.into_iter().unzip();
+            let mut queries: Vec<(usize, HolderQuery)> = gaps.iter().enumerate().filter_map(question).collect();
+            queries.sort_by_key(|(_, question)| question.time.start);
+            let (gap_numbers, queries): (Vec<usize>, Vec<HolderQuery>) = queries.into_iter().unzip();
             let style = events.column(ColumnId::RangeStyle);
             let nests = |at: usize| style.and_then(|style| style.get(at)).unwrap_or(0) == 0;
-            for (place, at) in places.into_iter().zip(innermost(events, nests, &questions)) {
-                if let Some(holders) = found.get_mut(place).filter(|_| at != Events::NO_PARENT) {
+            for (gap_number, at) in gap_numbers.into_iter().zip(innermost(events, nests, &queries)) {
+                if let Some(holders) = found.get_mut(gap_number).filter(|_| at != Events::NO_PARENT) {
                     let name = events.name_of(index(at)).to_owned();
                     holders.push(GapHolder { category, name });
                 }

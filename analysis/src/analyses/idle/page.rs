@@ -1,24 +1,19 @@
 //! Idle time as people read it.
 
 use flopwatch_model::{approximate, ratio};
-use flopwatch_report::page::{Bars, Cell, Page, Place, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Page, Table, Tile, TimelineLocation, Unit};
 
 use super::{Idle, IdleGap, IdleTime};
 use crate::definition::Analysis;
 
 pub(super) fn of(output: &IdleTime) -> Page {
-    let mut page = Page::new("Idle time", Idle::ABOUT);
-    page.not_captured.clone_from(&output.not_captured);
+    let mut page = Page::of(Idle::TITLE, Idle::ABOUT, &output.not_captured);
     let idle: u64 = output.gpus.iter().map(|gpu| gpu.idle_ns).sum();
     let window: u64 = output.gpus.iter().map(|gpu| gpu.end_ns - gpu.start_ns).sum();
     page.tiles([
-        ("Idle", (!output.gpus.is_empty()).then_some(idle).into(), Unit::Ns),
-        ("Share of the time", ratio(idle, window).into(), Unit::Ratio),
-        (
-            "GPU ops with their call",
-            output.coverage.joined_ratio.into(),
-            Unit::Ratio,
-        ),
+        Tile::figure("Idle", Unit::Ns, (!output.gpus.is_empty()).then_some(idle)),
+        Tile::figure("Share of the time", Unit::Ratio, ratio(idle, window)),
+        Tile::figure("GPU ops with their call", Unit::Ratio, output.coverage.joined_ratio),
     ]);
     page.table(class_table(output));
     page.table(cause_table(output));
@@ -29,52 +24,34 @@ pub(super) fn of(output: &IdleTime) -> Page {
 }
 
 fn class_table(output: &IdleTime) -> Table {
-    let columns = [
-        ("GPU", Unit::None),
-        ("Class", Unit::None),
-        ("Gaps", Unit::None),
-        ("Time", Unit::Ns),
-        ("Share of idle time", Unit::Ratio),
-    ];
-    let mut table = Table::new("Classes of idle time", &columns);
-    "Host wait: the next work was launched only after the last one had ended. Kernel wait: it was launched in time and began soon. Other: it \
-     was launched in time and began late."
-        .clone_into(&mut table.about);
-    for gpu in &output.gpus {
-        for class in gpu.classes.iter().filter(|class| class.gaps > 0) {
-            let cells: [Cell; 5] = [
-                gpu.gpu.label().into(),
-                class.class.label().into(),
-                class.gaps.into(),
-                class.idle_ns.into(),
-                class.idle_ratio.into(),
-            ];
-            table.push(cells);
-        }
-    }
-    table
+    let classes = output.gpus.iter().flat_map(|gpu| {
+        let classes = gpu.classes.iter().filter(|class| class.gaps > 0);
+        classes.map(move |class| (gpu.gpu, class))
+    });
+    Table::of("Classes of idle time", classes)
+        .about(
+            "Host wait: the next work was launched only after the last one had ended. Kernel wait: it \
+             was launched in time and began soon. Other: it was launched in time and began late.",
+        )
+        .column("GPU", |(gpu, _)| gpu.label())
+        .column("Class", |(_, class)| class.class.label())
+        .column("Gaps", |(_, class)| class.gaps)
+        .figure("Time", Unit::Ns, |(_, class)| class.idle_ns)
+        .figure("Share of idle time", Unit::Ratio, |(_, class)| class.idle_ratio)
+        .build()
 }
 
 fn cause_table(output: &IdleTime) -> Table {
-    let columns = [
-        ("GPU", Unit::None),
-        ("Launching thread", Unit::None),
-        ("Time", Unit::Ns),
-        ("Share of host wait", Unit::Ratio),
-    ];
-    let mut table = Table::new("What the host did while GPUs waited for it", &columns);
-    for gpu in &output.gpus {
-        for cause in &gpu.host_wait_causes {
-            let cells: [Cell; 4] = [
-                gpu.gpu.label().into(),
-                cause.activity.label().into(),
-                cause.idle_ns.into(),
-                cause.host_wait_ratio.into(),
-            ];
-            table.push(cells);
-        }
-    }
-    table
+    let causes = output.gpus.iter().flat_map(|gpu| {
+        let causes = gpu.host_wait_causes.iter();
+        causes.map(move |cause| (gpu.gpu, cause))
+    });
+    Table::of("What the host did while GPUs waited for it", causes)
+        .column("GPU", |(gpu, _)| gpu.label())
+        .column("Launching thread", |(_, cause)| cause.activity.label())
+        .figure("Time", Unit::Ns, |(_, cause)| cause.idle_ns)
+        .figure("Share of host wait", Unit::Ratio, |(_, cause)| cause.host_wait_ratio)
+        .build()
 }
 
 /// A length for people, of the bounds of buckets alone.
@@ -87,33 +64,15 @@ fn bound(ns: u64) -> String {
 }
 
 fn histogram(output: &IdleTime) -> Bars {
-    let value = |of: fn(&super::GapBucket) -> u64| {
-        let values = output
-            .histogram
-            .iter()
-            .map(|bucket| Some(approximate(of(bucket).into())));
-        values.collect()
-    };
-    Bars {
-        title: "Idle time by length of gaps".to_owned(),
-        unit: Unit::Ns,
-        stacked: false,
-        labels: output
-            .histogram
-            .iter()
-            .map(|bucket| {
-                let gaps = bucket.gaps;
-                match bucket.to_ns {
-                    Some(to) => format!("{} to {} ({gaps} gaps)", bound(bucket.from_ns), bound(to)),
-                    None => format!("{} and more ({gaps} gaps)", bound(bucket.from_ns)),
-                }
-            })
-            .collect(),
-        series: vec![Series {
-            name: "idle time".to_owned(),
-            values: value(|bucket| bucket.idle_ns),
-        }],
-    }
+    Bars::of("Idle time by length of gaps", Unit::Ns, &output.histogram, |bucket| {
+        let gaps = bucket.gaps;
+        match bucket.to_ns {
+            Some(to) => format!("{} to {} ({gaps} gaps)", bound(bucket.from_ns), bound(to)),
+            None => format!("{} and more ({gaps} gaps)", bound(bucket.from_ns)),
+        }
+    })
+    .series("idle time", |bucket| bucket.idle_ns)
+    .build()
 }
 
 fn cause(gap: &IdleGap) -> String {
@@ -130,67 +89,36 @@ fn cause(gap: &IdleGap) -> String {
 }
 
 fn gap_table(output: &IdleTime) -> Table {
-    let columns = [
-        ("GPU", Unit::None),
-        ("Start", Unit::Instant),
-        ("Length", Unit::Ns),
-        ("Class", Unit::None),
-        ("Launching thread", Unit::None),
-        ("Inside", Unit::None),
-        ("Launched in", Unit::None),
-        ("Work before", Unit::None),
-        ("Work behind", Unit::None),
-    ];
-    let mut table = Table::new("Largest gaps", &columns);
-    table.left_out = output.gaps_left_out;
     let names = |holders: &[super::GapHolder]| {
         let names: Vec<&str> = holders.iter().map(|holder| holder.name.as_str()).collect();
         names.join(", ")
     };
-    for gap in &output.gaps {
-        let place = Place {
-            input: 0,
-            start_ns: gap.start_ns,
-            end_ns: gap.end_ns,
-            row: Some(gap.call_row.unwrap_or(gap.after_row)),
-        };
-        let cells: [Cell; 9] = [
-            gap.gpu.label().into(),
-            gap.start_ns.into(),
-            gap.idle_ns.into(),
-            gap.class.label().into(),
-            cause(gap).into(),
-            names(&gap.during).into(),
-            names(&gap.launched_in).into(),
-            gap.before.as_str().into(),
-            gap.after.as_str().into(),
-        ];
-        table.push_at(place, cells);
-    }
-    table
+    Table::of("Largest gaps", &output.gaps)
+        .left_out(output.gaps_left_out)
+        .column("GPU", |gap| gap.gpu.label())
+        .figure("Start", Unit::Instant, |gap| gap.start_ns)
+        .figure("Length", Unit::Ns, |gap| gap.idle_ns)
+        .column("Class", |gap| gap.class.label())
+        .column("Launching thread", cause)
+        .column("Inside", |gap| names(&gap.during))
+        .column("Launched in", |gap| names(&gap.launched_in))
+        .column("Work before", |gap| gap.before.as_str())
+        .column("Work behind", |gap| gap.after.as_str())
+        .at(|gap| TimelineLocation::new(gap.start_ns, gap.end_ns, Some(gap.call_row.unwrap_or(gap.after_row))))
+        .build()
 }
 
 fn stream_table(output: &IdleTime) -> Table {
-    let columns = [
-        ("Stream", Unit::None),
-        ("Idle", Unit::Ns),
-        ("Share of the time", Unit::Ratio),
-        ("Host wait", Unit::Ns),
-        ("Kernel wait", Unit::Ns),
-        ("Other", Unit::Ns),
-        ("Launch not recorded", Unit::Ns),
-    ];
-    let mut table = Table::new("Idle time of streams", &columns);
-    "While one stream is idle others may run.".clone_into(&mut table.about);
-    table.left_out = output.streams_left_out;
-    for stream in &output.streams {
-        let first: [Cell; 3] = [
-            stream.stream.label().into(),
-            stream.idle_ns.into(),
-            stream.idle_ratio.into(),
-        ];
-        let classes = stream.classes.iter().map(|class| Cell::from(class.idle_ns));
-        table.push(first.into_iter().chain(classes));
+    let mut table = Table::of("Idle time of streams", &output.streams)
+        .about("While one stream is idle others may run.")
+        .left_out(output.streams_left_out)
+        .column("Stream", |stream| stream.stream.label())
+        .figure("Idle", Unit::Ns, |stream| stream.idle_ns)
+        .figure("Share of the time", Unit::Ratio, |stream| stream.idle_ratio);
+    let classes = ["Host wait", "Kernel wait", "Other", "Launch not recorded"];
+    for (index, title) in classes.into_iter().enumerate() {
+        let of_class = |class: &super::IdleOfClass| class.idle_ns;
+        table = table.figure(title, Unit::Ns, |stream| stream.classes.get(index).map(of_class));
     }
-    table
+    table.build()
 }

@@ -88,7 +88,8 @@ fn a_gap_of_host_wait_says_what_the_launching_thread_did() {
     assert_eq!(causes.iter().map(|(_, idle_ns)| idle_ns).sum::<u64>(), 80);
 }
 
-/// HolisticTraceAnalysis takes the end of the work that began last for the end of all: it sees a gap of −50 and one of 100 here.
+/// HolisticTraceAnalysis takes the end of the work that began last for the end of all: it sees a
+/// gap of −50 and one of 100 here.
 #[test]
 fn work_inside_other_work_of_its_stream_makes_no_gap() {
     let mut trace = Trace::new();

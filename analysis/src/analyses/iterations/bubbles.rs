@@ -1,4 +1,5 @@
-//! Pipeline bubbles: time in which a device waits inside an iteration while another one works for it.
+//! Pipeline bubbles: time in which a device waits inside an iteration while another one works for
+//! it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use super::{IterationRow, devices};
 
 /// How long one device waited for others, over all iterations without warm-up.
 ///
-/// Iterations of the same number are one iteration of all loops; its window reaches from the first start to the last end of their GPU work.
+/// Iterations of the same number are one iteration of all loops; its window reaches from the first
+/// start to the last end of their GPU work.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, JsonSchema)]
 pub struct PipelineBubbles {
     /// Which capture of a merged session.

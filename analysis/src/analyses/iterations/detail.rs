@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flopwatch_measures::kernel_class::WorkClass;
 use flopwatch_measures::work::Work;
-use flopwatch_model::{Category, Timeline, index};
+use flopwatch_model::{Category, NameId, RowId, Timeline, index};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -14,8 +14,8 @@ use super::{IterationRow, IterationsParams};
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct IterationDetail {
     /// The timeline's row of its loop.
-    pub row: u32,
-    /// Its number.
+    pub row: RowId,
+    /// Number of the iteration.
     pub number: u64,
     /// Its length as a share of the median of its loop.
     pub of_median_ratio: f64,
@@ -28,7 +28,7 @@ pub struct IterationDetail {
 /// GPU work of one name in an iteration.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct IterationKernel {
-    /// Its name.
+    /// Name of the kernel.
     pub name: String,
     /// What it is for.
     pub class: WorkClass,
@@ -74,20 +74,19 @@ pub(super) fn of(
 }
 
 fn kernels(timeline: &Timeline, work: &[Work]) -> Vec<IterationKernel> {
-    let mut found: BTreeMap<(Category, u32), IterationKernel> = BTreeMap::new();
+    let mut found: BTreeMap<(Category, NameId), IterationKernel> = BTreeMap::new();
     for work in work {
         let name = work.events(timeline).and_then(|events| events.name.get(index(work.at)));
-        let kernel = found
-            .entry((work.category, name.copied().unwrap_or(0)))
-            .or_insert_with(|| IterationKernel {
-                name: work.name(timeline).to_owned(),
-                class: work.class,
-                instances: 0,
-                total_ns: 0,
-                max_ns: 0,
-                start_ns: work.time.start,
-                end_ns: 0,
-            });
+        let Some(name) = name else { continue };
+        let kernel = found.entry((work.category, *name)).or_insert_with(|| IterationKernel {
+            name: work.name(timeline).to_owned(),
+            class: work.class,
+            instances: 0,
+            total_ns: 0,
+            max_ns: 0,
+            start_ns: work.time.start,
+            end_ns: 0,
+        });
         kernel.instances += 1;
         kernel.total_ns += work.time.len();
         kernel.max_ns = kernel.max_ns.max(work.time.len());

@@ -1,37 +1,31 @@
 //! How people read iterations.
 
 use flopwatch_measures::iteration::IterationSource;
-use flopwatch_model::approximate;
-use flopwatch_report::page::{Bars, Page, Place, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Page, Table, Tile, TimelineLocation, Unit};
 
 use super::{Iterations, IterationsResult};
 use crate::definition::Analysis;
 
 /// Iterations that are drawn as bars.
-const DRAWN: usize = 60;
+const MAX_BARS: usize = 60;
 
 pub(super) fn of(result: &IterationsResult) -> Page {
-    let mut page = Page::new("Iterations", Iterations::ABOUT);
-    page.not_captured.clone_from(&result.not_captured);
+    let mut page = Page::of(Iterations::TITLE, Iterations::ABOUT, &result.not_captured);
     let Some(source) = result.source else { return page };
     page.text("Where they come from", provenance(result, source));
     let parts = &result.parts;
     let median = result.time.map(|time| time.median_ns);
     page.tiles([
-        ("Iterations", result.iterations.into(), Unit::None),
-        ("Warm-up", result.warm_up_iterations.into(), Unit::None),
-        ("Median", median.into(), Unit::Ns),
-        ("95th percentile", result.time.map(|time| time.p95_ns).into(), Unit::Ns),
-        ("Longest", result.time.map(|time| time.max_ns).into(), Unit::Ns),
-        (
-            "Median GPU span",
-            result.gpu_span.map(|span| span.median_ns).into(),
-            Unit::Ns,
-        ),
-        (
+        Tile::new("Iterations", result.iterations),
+        Tile::new("Warm-up", result.warm_up_iterations),
+        Tile::figure("Median", Unit::Ns, median),
+        Tile::figure("95th percentile", Unit::Ns, result.time.map(|time| time.p95_ns)),
+        Tile::figure("Longest", Unit::Ns, result.time.map(|time| time.max_ns)),
+        Tile::figure("Median GPU span", Unit::Ns, result.gpu_span.map(|span| span.median_ns)),
+        Tile::figure(
             "GPU idle inside",
-            flopwatch_model::ratio(parts.idle_ns, parts.window_ns).into(),
             Unit::Ratio,
+            flopwatch_model::ratio(parts.idle_ns, parts.window_ns),
         ),
     ]);
     if parts.window_ns > 0 {
@@ -42,38 +36,25 @@ pub(super) fn of(result: &IterationsResult) -> Page {
         page.table(bubbles(result));
     }
     for detail in &result.details {
-        let columns = [
-            ("Name", Unit::None),
-            ("Class", Unit::None),
-            ("Instances", Unit::None),
-            ("Total", Unit::Ns),
-            ("Longest", Unit::Ns),
-        ];
-        let mut table = Table::new(&format!("Iteration {} of row {}", detail.number, detail.row), &columns);
-        table.about = format!("It took {:.2} times the median of its loop.", detail.of_median_ratio);
-        table.left_out = detail.left_out;
-        for kernel in &detail.kernels {
-            let cells = [
-                kernel.name.as_str().into(),
-                kernel.class.name().into(),
-                kernel.instances.into(),
-                kernel.total_ns.into(),
-                kernel.max_ns.into(),
-            ];
-            table.push_at(place(kernel.start_ns, kernel.end_ns, None), cells);
-        }
-        page.table(table);
+        page.table(
+            Table::of(
+                &format!("Iteration {} of row {}", detail.number, detail.row),
+                &detail.kernels,
+            )
+            .about(format!(
+                "It took {:.2} times the median of its loop.",
+                detail.of_median_ratio
+            ))
+            .left_out(detail.left_out)
+            .column("Name", |kernel| kernel.name.as_str())
+            .column("Class", |kernel| kernel.class.name())
+            .column("Instances", |kernel| kernel.instances)
+            .figure("Total", Unit::Ns, |kernel| kernel.total_ns)
+            .figure("Longest", Unit::Ns, |kernel| kernel.max_ns)
+            .at(|kernel| TimelineLocation::new(kernel.start_ns, kernel.end_ns, None)),
+        );
     }
     page
-}
-
-fn place(start_ns: u64, end_ns: u64, row: Option<u32>) -> Place {
-    Place {
-        input: 0,
-        start_ns,
-        end_ns,
-        row,
-    }
 }
 
 fn provenance(result: &IterationsResult, source: IterationSource) -> String {
@@ -100,104 +81,60 @@ fn provenance(result: &IterationsResult, source: IterationSource) -> String {
 }
 
 fn bars(result: &IterationsResult) -> Bars {
-    let drawn = || result.rows.iter().take(DRAWN);
-    let part = |name: &str, of: fn(&super::IterationRow) -> u64| Series {
-        name: name.to_owned(),
-        values: drawn().map(|row| Some(approximate(of(row).into()))).collect(),
-    };
-    Bars {
-        title: "GPU time of iterations".to_owned(),
-        unit: Unit::Ns,
-        stacked: true,
-        labels: drawn()
-            .map(|row| {
-                if result.loops < 2 {
-                    row.number.to_string()
-                } else if drawn().any(|other| other.process == row.process && other.row != row.row) {
-                    format!("process {} row {}: {}", row.process, row.row, row.number)
-                } else {
-                    format!("process {}: {}", row.process, row.number)
-                }
-            })
-            .collect(),
-        series: vec![
-            part("Compute", |row| row.parts.compute_ns),
-            part("Exposed communication", |row| row.parts.exposed_communication_ns),
-            part("Exposed copies", |row| row.parts.exposed_memory_ns),
-            part("Idle", |row| row.parts.idle_ns),
-        ],
-    }
+    let drawn = || result.rows.iter().take(MAX_BARS);
+    Bars::of("GPU time of iterations", Unit::Ns, drawn(), |row| {
+        if result.loops < 2 {
+            row.number.to_string()
+        } else if drawn().any(|other| other.process == row.process && other.row != row.row) {
+            format!("process {} row {}: {}", row.process, row.row, row.number)
+        } else {
+            format!("process {}: {}", row.process, row.number)
+        }
+    })
+    .series("Compute", |row| row.parts.compute_ns)
+    .series("Exposed communication", |row| row.parts.exposed_communication_ns)
+    .series("Exposed copies", |row| row.parts.exposed_memory_ns)
+    .series("Idle", |row| row.parts.idle_ns)
+    .stacked()
+    .build()
 }
 
 fn iterations(result: &IterationsResult) -> Table {
-    let columns = [
-        ("Number", Unit::None),
-        ("Process", Unit::None),
-        ("Name", Unit::None),
-        ("Time", Unit::Ns),
-        ("Start to next start", Unit::Ns),
-        ("GPU span", Unit::Ns),
-        ("Compute", Unit::Ns),
-        ("Exposed communication", Unit::Ns),
-        ("Exposed copies", Unit::Ns),
-        ("Idle", Unit::Ns),
-        ("GPU gap before", Unit::Ns),
-        ("Kernels", Unit::None),
-        ("Whole graphs", Unit::None),
-        ("Note", Unit::None),
-    ];
-    let mut table = Table::new("Iterations", &columns);
-    table.left_out = result.left_out;
-    for row in &result.rows {
-        let note = match (row.warm_up, row.outlier) {
+    Table::of("Iterations", &result.rows)
+        .left_out(result.left_out)
+        .column("Number", |row| row.number)
+        .column("Process", |row| row.process)
+        .column("Name", |row| row.name.as_str())
+        .figure("Time", Unit::Ns, |row| row.time_ns)
+        .figure("Start to next start", Unit::Ns, |row| row.period_ns)
+        .figure("GPU span", Unit::Ns, |row| row.parts.window_ns)
+        .figure("Compute", Unit::Ns, |row| row.parts.compute_ns)
+        .figure("Exposed communication", Unit::Ns, |row| {
+            row.parts.exposed_communication_ns
+        })
+        .figure("Exposed copies", Unit::Ns, |row| row.parts.exposed_memory_ns)
+        .figure("Idle", Unit::Ns, |row| row.parts.idle_ns)
+        .figure("GPU gap before", Unit::Ns, |row| row.gpu_gap_before_ns)
+        .column("Kernels", |row| row.kernels)
+        .column("Whole graphs", |row| row.graphs)
+        .column("Note", |row| match (row.warm_up, row.outlier) {
             (true, _) => "warm-up",
             (_, true) => "outlier",
             _ => "",
-        };
-        let cells = [
-            row.number.into(),
-            row.process.into(),
-            row.name.as_str().into(),
-            row.time_ns.into(),
-            row.period_ns.into(),
-            row.parts.window_ns.into(),
-            row.parts.compute_ns.into(),
-            row.parts.exposed_communication_ns.into(),
-            row.parts.exposed_memory_ns.into(),
-            row.parts.idle_ns.into(),
-            row.gpu_gap_before_ns.into(),
-            row.kernels.into(),
-            row.graphs.into(),
-            note.into(),
-        ];
-        table.push_at(place(row.start_ns, row.end_ns, Some(row.row)), cells);
-    }
-    table
+        })
+        .at(|row| TimelineLocation::new(row.start_ns, row.end_ns, Some(row.row)))
+        .build()
 }
 
 fn bubbles(result: &IterationsResult) -> Table {
-    let columns = [
-        ("Machine", Unit::None),
-        ("Device", Unit::None),
-        ("Iterations", Unit::Ns),
-        ("Busy", Unit::Ns),
-        ("Waiting for others", Unit::Ns),
-        ("All idle", Unit::Ns),
-        ("Bubble", Unit::Ratio),
-    ];
-    let mut table = Table::new("Pipeline bubbles", &columns);
-    "A bubble is time inside an iteration in which a device does nothing while another one works."
-        .clone_into(&mut table.about);
-    for of in &result.bubbles {
-        table.push([
-            of.machine.into(),
-            of.device.into(),
-            of.window_ns.into(),
-            of.busy_ns.into(),
-            of.bubble_ns.into(),
-            of.all_idle_ns.into(),
-            of.bubble_ratio.into(),
-        ]);
-    }
-    table
+    Table::of("Pipeline bubbles", &result.bubbles)
+        .about("A bubble is time inside an iteration in which a device does nothing while another one works.")
+        .column("Machine", |of| of.machine)
+        .column("Device", |of| of.device)
+        .figure("Iterations", Unit::Ns, |of| of.window_ns)
+        .figure("Busy", Unit::Ns, |of| of.busy_ns)
+        .figure("Waiting for others", Unit::Ns, |of| of.bubble_ns)
+        .figure("All idle", Unit::Ns, |of| of.all_idle_ns)
+        .figure("Bubble", Unit::Ratio, |of| of.bubble_ratio)
+        .build()
 }

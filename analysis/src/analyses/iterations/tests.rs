@@ -5,9 +5,10 @@ use flopwatch_model::{ColumnId, Track};
 
 use super::*;
 
-/// Steps 5 to 8 on one thread, the first of 400 ns, then of 100 ns. Each launches to device 0 a kernel of 30 ns and a collective of 30 ns
-/// that starts 10 ns before the kernel's end, and 10 ns later a copy of 10 ns: 20 ns of exposed communication, 10 of copies, 10 idle in 70.
-/// Device 1 works in the last 20 ns of these.
+/// Steps 5 to 8 on one thread, the first of 400 ns, then of 100 ns. Each launches to device 0 a
+/// kernel of 30 ns and a collective of 30 ns that starts 10 ns before the kernel's end, and 10 ns
+/// later a copy of 10 ns: 20 ns of exposed communication, 10 of copies, 10 idle in 70. Device 1
+/// works in the last 20 ns of these.
 fn steps() -> Timeline {
     let mut trace = Trace::new();
     let (near, far) = (trace.stream(1, 0, 7), trace.stream(1, 1, 7));
@@ -79,7 +80,8 @@ fn parts_of_an_iteration_add_up_and_the_first_one_is_warm_up() {
 #[test]
 fn a_device_that_waits_while_another_works_has_a_bubble() {
     let result = IterationsResult::of(&steps(), &IterationsParams::default());
-    // Three windows of 70 ns. Device 0 is busy for 60 and idle for 10 of them, in which device 1 works; device 1 is busy for 20.
+    // Three windows of 70 ns. Device 0 is busy for 60 and idle for 10 of them, in which device 1
+    // works; device 1 is busy for 20.
     let near = result.bubbles[0];
     assert_eq!(
         (near.window_ns, near.busy_ns, near.bubble_ns, near.all_idle_ns),

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_measures::holder::{Question, innermost, row_on};
-use flopwatch_measures::launch::Joined;
+use flopwatch_measures::holder::{HolderQuery, innermost, row_on};
+use flopwatch_measures::launch::LaunchJoin;
 use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index};
 
-/// Names of GPU operations in the order in which the GPU operations began, as a sum of 128 bits. Two sequences of one sum are taken for equal: of a million
-/// sequences two different ones have one sum with a probability of 1e-27.
+/// Names of GPU operations in the order in which the GPU operations began, as a sum of 128 bits.
+/// Two sequences of one sum are taken for equal: of a million sequences two different ones have one
+/// sum with a probability of 1e-27.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Sequence {
     /// How many GPU operations.
@@ -38,20 +39,21 @@ pub(super) struct Regions {
 
 impl Regions {
     /// Most operators or ranges around a call that it counts for: the innermost of them.
-    pub(super) const MOST_LEVELS: usize = 128;
+    pub(super) const MAX_LEVELS: usize = 128;
 
-    /// Those of `events` whose name contains `under`. `by_call` is [`Joined::by_call`], `numbers` are the numbers of the names of GPU operations. The cost is a step per work and region
-    /// around its call.
+    /// Those of `events` whose name contains `under`. `by_call` is [`LaunchJoin::by_call`],
+    /// `numbers` are the numbers of the names of GPU operations. The cost is a step per work and
+    /// region around its call.
     pub(super) fn of(
         timeline: &Timeline,
         (category, events): (Category, &Events),
         under: &str,
-        (joined, by_call, numbers): (&Joined, &[u32], &[u32]),
+        (joined, by_call, numbers): (&LaunchJoin, &[u32], &[u32]),
     ) -> Self {
         let fits: Vec<bool> = events.names.iter().map(|name| name.contains(under)).collect();
         let style = events.column(ColumnId::RangeStyle);
         let counts = |at: usize| {
-            let name = events.name.get(at).and_then(|name| fits.get(index(*name)));
+            let name = events.name.get(at).and_then(|name| fits.get(name.index()));
             // Ranges of start/end style need not nest.
             name == Some(&true) && style.and_then(|style| style.get(at)).unwrap_or(0) == 0
         };
@@ -65,13 +67,13 @@ impl Regions {
         // Launches are in the order in which their GPU operations began.
         for (at, (launch, name)) in joined.launches.iter().zip(numbers).enumerate() {
             let mut region = regions.of_launch.get(at).copied().unwrap_or(Events::NO_PARENT);
-            for _ in 0..Self::MOST_LEVELS {
-                let place = index(region);
-                let slots = regions.sequence.get_mut(place).zip(regions.gpu_ns.get_mut(place));
+            for _ in 0..Self::MAX_LEVELS {
+                let position = index(region);
+                let slots = regions.sequence.get_mut(position).zip(regions.gpu_ns.get_mut(position));
                 let Some((sequence, gpu_ns)) = slots else { break };
                 sequence.push(*name);
                 *gpu_ns += launch.work.time.len();
-                region = regions.parent(place);
+                region = regions.parent(position);
             }
         }
         regions
@@ -102,7 +104,8 @@ impl Regions {
         self.gpu_ns.get(at).copied().unwrap_or(0)
     }
 
-    /// Tells `found` each launch of the regions that are keys of `listed`, with what stands there, in the order in which the GPU operations began.
+    /// Tells `found` each launch of the regions that are keys of `listed`, with what stands there,
+    /// in the order in which the GPU operations began.
     pub(super) fn works_of(&self, listed: &BTreeMap<u32, usize>, mut found: impl FnMut(usize, usize)) {
         if listed.is_empty() {
             return;
@@ -115,12 +118,12 @@ impl Regions {
         }
         for (launch, region) in self.of_launch.iter().enumerate() {
             let mut region = *region;
-            for _ in 0..Self::MOST_LEVELS {
+            for _ in 0..Self::MAX_LEVELS {
                 let Some(is_listed) = is_listed.get(index(region)) else {
                     break;
                 };
-                if let Some(place) = listed.get(&region).filter(|_| *is_listed) {
-                    found(*place, launch);
+                if let Some(position) = listed.get(&region).filter(|_| *is_listed) {
+                    found(*position, launch);
                 }
                 region = self.parent(index(region));
             }
@@ -133,7 +136,7 @@ fn regions_of_launches(
     timeline: &Timeline,
     (category, events): (Category, &Events),
     counts: impl Fn(usize) -> bool,
-    (joined, by_call): (&Joined, &[u32]),
+    (joined, by_call): (&LaunchJoin, &[u32]),
 ) -> Vec<u32> {
     let track = match category {
         Category::CpuOp => Track::CpuOp,
@@ -142,16 +145,16 @@ fn regions_of_launches(
     };
     let rows = row_on(timeline, track);
     let calls = timeline.capture.events.get(&Category::CudaApi);
-    let row_of = |call: usize| *rows.get(index(*calls?.row.get(call)?))?;
+    let row_of = |call: usize| *rows.get(calls?.row.get(call)?.index())?;
     let asked = by_call.iter().filter_map(|at| {
         let launch = joined.launches.get(index(*at))?;
         let row = row_of(launch.at)?;
-        let question = Question { time: launch.call, row };
+        let question = HolderQuery { time: launch.call, row };
         Some((index(*at), question))
     });
-    let (places, questions): (Vec<usize>, Vec<Question>) = asked.unzip();
+    let (launch_numbers, queries): (Vec<usize>, Vec<HolderQuery>) = asked.unzip();
     let mut found = vec![Events::NO_PARENT; joined.launches.len()];
-    for (at, region) in places.into_iter().zip(innermost(events, counts, &questions)) {
+    for (at, region) in launch_numbers.into_iter().zip(innermost(events, counts, &queries)) {
         if let Some(slot) = found.get_mut(at) {
             *slot = region;
         }

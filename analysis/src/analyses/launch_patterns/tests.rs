@@ -7,9 +7,10 @@ use proptest::prelude::*;
 use super::*;
 
 /// Name, how often, GPU operations at a time.
-fn told(found: &PatternsOfLaunches) -> Vec<(&str, u64, u64)> {
-    let told = found.patterns.iter();
-    told.map(|pattern| (pattern.name.as_str(), pattern.count, pattern.length))
+fn actual(found: &PatternsOfLaunches) -> Vec<(&str, u64, u64)> {
+    let actual = found.patterns.iter();
+    actual
+        .map(|pattern| (pattern.name.as_str(), pattern.count, pattern.length))
         .collect()
 }
 
@@ -85,7 +86,8 @@ fn sequences_below_a_named_operator_are_its_own() {
     assert_eq!(found.outside, 7);
 }
 
-/// `layer` twice in each of two `step`s; a layer holds `gemm` of one kernel and, besides, a kernel of its own.
+/// `layer` twice in each of two `step`s; a layer holds `gemm` of one kernel and, besides, a kernel
+/// of its own.
 #[test]
 fn a_range_counts_what_is_launched_in_those_inside_it_too() {
     let mut trace = Trace::new();
@@ -108,12 +110,13 @@ fn a_range_counts_what_is_launched_in_those_inside_it_too() {
     };
     let timeline = trace.build();
     let found = LaunchPatterns::of(&timeline, &params);
-    assert_eq!(told(&found), [("layer", 4, 2), ("gemm", 4, 1), ("step", 2, 4)]);
+    assert_eq!(actual(&found), [("layer", 4, 2), ("gemm", 4, 1), ("step", 2, 4)]);
     assert_eq!(found.patterns[2].gpu_ops, ["mm", "relu", "mm", "relu"]);
     assert_eq!((found.patterns[2].gpu_ns, found.patterns[2].host_ns), (40, 200));
 }
 
-/// `linear` is `addmm` and nothing else; `addmm` is called by itself once, and `t` only in `linear`.
+/// `linear` is `addmm` and nothing else; `addmm` is called by itself once, and `t` only in
+/// `linear`.
 #[test]
 fn a_range_that_is_the_whole_of_another_each_time_is_told_by_the_other() {
     let mut trace = Trace::new();
@@ -134,11 +137,12 @@ fn a_range_that_is_the_whole_of_another_each_time_is_told_by_the_other() {
     };
     let timeline = trace.build();
     let found = LaunchPatterns::of(&timeline, &params);
-    assert_eq!(told(&found), [("addmm", 3, 1), ("linear", 2, 1)]);
+    assert_eq!(actual(&found), [("addmm", 3, 1), ("linear", 2, 1)]);
 }
 
 proptest! {
-    /// Against the plain definition: for each range the names of the GPU operations whose call is inside it, in the order in which they began.
+    /// Against the plain definition: for each range the names of the GPU operations whose call is
+    /// inside it, in the order in which they began.
     #[test]
     fn sequences_are_those_of_each_range_by_itself(
         ranges in vec((0_u64..12, 1_u64..8, 0_usize..2), 0..12), calls in vec((0_u64..24, 0_usize..2), 0..16),

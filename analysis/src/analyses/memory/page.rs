@@ -1,24 +1,23 @@
 //! Memory over time, as people read it.
 
 use flopwatch_measures::requester::RequesterName;
-use flopwatch_report::page::{Cell, Lines, Page, Series, Table, Unit};
+use flopwatch_report::page::{Cell, Lines, Page, Series, Table, Tile, Unit};
 
 use super::{MemoryPool, MemoryResult, MemorySeries};
 
 /// Pools that have a chart and lists of their own; all are in the first table.
-const DETAILED: usize = 8;
+const MAX_DETAILED_POOLS: usize = 8;
 
-pub(super) fn page(about: &str, result: &MemoryResult) -> Page {
-    let mut page = Page::new("Memory", about);
-    page.not_captured.clone_from(&result.not_captured);
+pub(super) fn page(title: &str, about: &str, result: &MemoryResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     if let Some(first) = result.pools.first() {
         page.tiles([
-            ("Peak", first.peak_bytes.into(), Unit::Bytes),
-            ("Of", first.memory.as_str().into(), Unit::None),
-            ("Reached at", first.peak_ns.into(), Unit::Instant),
-            ("Of the device's memory", first.peak_ratio.into(), Unit::Ratio),
-            ("Reserved at most", first.peak_reserved_bytes.into(), Unit::Bytes),
-            ("Unused at the peak", first.unused_at_peak_bytes.into(), Unit::Bytes),
+            Tile::figure("Peak", Unit::Bytes, first.peak_bytes),
+            Tile::new("Of", first.memory.as_str()),
+            Tile::figure("Reached at", Unit::Instant, first.peak_ns),
+            Tile::figure("Of the device's memory", Unit::Ratio, first.peak_ratio),
+            Tile::figure("Reserved at most", Unit::Bytes, first.peak_reserved_bytes),
+            Tile::figure("Unused at the peak", Unit::Bytes, first.unused_at_peak_bytes),
         ]);
     }
     for note in &result.notes {
@@ -28,8 +27,8 @@ pub(super) fn page(about: &str, result: &MemoryResult) -> Page {
         page.table(pools(&result.pools));
     }
     let highest = result.pools.first().map_or(0, |pool| pool.peak_bytes);
-    let detailed = result.pools.iter().take(DETAILED);
-    for pool in detailed.filter(|pool| pool.peak_bytes.saturating_mul(SMALL) >= highest) {
+    let detailed = result.pools.iter().take(MAX_DETAILED_POOLS);
+    for pool in detailed.filter(|pool| pool.peak_bytes.saturating_mul(MAX_PEAK_RATIO) >= highest) {
         chart(&mut page, pool);
         requesters(&mut page, pool);
         alive(&mut page, pool);
@@ -39,51 +38,33 @@ pub(super) fn page(about: &str, result: &MemoryResult) -> Page {
     }
     // What never changes, such as how much memory there is, needs no chart.
     let changing = result.series.iter().filter(|one| one.min < one.max);
-    for one in changing.take(DETAILED) {
+    for one in changing.take(MAX_DETAILED_POOLS) {
         sampled(&mut page, one);
     }
     page
 }
 
 /// A pool whose peak is smaller than the highest by this factor has no lists of its own.
-const SMALL: u64 = 10_000;
-/// What is reserved is in the chart where it is at most so many times the peak: otherwise the level would be a line at zero.
-const TALLEST: u64 = 4;
+const MAX_PEAK_RATIO: u64 = 10_000;
+/// What is reserved is in the chart where it is at most so many times the peak: otherwise the level
+/// would be a line at zero.
+const MAX_RESERVED_RATIO: u64 = 4;
 
 fn pools(all: &[MemoryPool]) -> Table {
-    let mut table = Table::new(
-        "What allocators gave out",
-        &[
-            ("Memory", Unit::None),
-            ("Given out by", Unit::None),
-            ("Process", Unit::None),
-            ("Peak", Unit::Bytes),
-            ("At", Unit::Instant),
-            ("Before the capture", Unit::Bytes),
-            ("At the end", Unit::Bytes),
-            ("Reserved at most", Unit::Bytes),
-            ("Most unused", Unit::Bytes),
-            ("Allocations", Unit::None),
-            ("Releases", Unit::None),
-        ],
-    );
-    for pool in all {
-        table.push([
-            pool.memory.as_str().into(),
-            pool.allocator.words().into(),
-            Some(pool.process).filter(|process| *process > 0).into(),
-            pool.peak_bytes.into(),
-            pool.peak_ns.into(),
-            pool.before_bytes.into(),
-            pool.end_bytes.into(),
-            pool.peak_reserved_bytes.into(),
-            pool.most_unused_bytes.into(),
-            pool.allocations.into(),
-            pool.releases.into(),
-        ]);
-    }
-    table.without_unknown();
-    table
+    Table::of("What allocators gave out", all)
+        .column("Memory", |pool| pool.memory.as_str())
+        .column("Given out by", |pool| pool.allocator.words())
+        .column("Process", |pool| Some(pool.process).filter(|process| *process > 0))
+        .figure("Peak", Unit::Bytes, |pool| pool.peak_bytes)
+        .figure("At", Unit::Instant, |pool| pool.peak_ns)
+        .figure("Before the capture", Unit::Bytes, |pool| pool.before_bytes)
+        .figure("At the end", Unit::Bytes, |pool| pool.end_bytes)
+        .figure("Reserved at most", Unit::Bytes, |pool| pool.peak_reserved_bytes)
+        .figure("Most unused", Unit::Bytes, |pool| pool.most_unused_bytes)
+        .column("Allocations", |pool| pool.allocations)
+        .column("Releases", |pool| pool.releases)
+        .without_unknown()
+        .build()
 }
 
 fn amount(bytes: u64) -> f64 {
@@ -96,7 +77,7 @@ fn chart(page: &mut Page, pool: &MemoryPool) {
         name: "given out".to_owned(),
         values: points.iter().map(|point| Some(amount(point.allocated_bytes))).collect(),
     }];
-    let fits = |bytes: u64| bytes > 0 && bytes <= pool.peak_bytes.saturating_mul(TALLEST);
+    let fits = |bytes: u64| bytes > 0 && bytes <= pool.peak_bytes.saturating_mul(MAX_RESERVED_RATIO);
     if pool.peak_reserved_bytes.is_some_and(fits) {
         series.push(Series {
             name: "reserved".to_owned(),
@@ -115,22 +96,16 @@ fn requesters(page: &mut Page, pool: &MemoryPool) {
     if pool.alive_by_requester.is_empty() {
         return;
     }
-    let mut table = Table::new(
-        &format!(
-            "Alive at the peak of {}, by who asked",
-            pool.allocator.pool(&pool.memory, pool.process)
-        ),
-        &RequesterName::columns(&[
-            ("Bytes", Unit::Bytes),
-            ("Of the peak", Unit::Ratio),
-            ("Buffers", Unit::None),
-        ]),
+    let title = format!(
+        "Alive at the peak of {}, by who asked",
+        pool.allocator.pool(&pool.memory, pool.process)
     );
-    table.left_out = pool.alive_by_requester_left_out;
-    for one in &pool.alive_by_requester {
-        let figures = [one.bytes.into(), one.peak_ratio.into(), one.buffers.into()];
-        table.push(one.requester.cells(figures));
-    }
+    let table = Table::of(&title, &pool.alive_by_requester).left_out(pool.alive_by_requester_left_out);
+    let mut table = RequesterName::columns(table, |one| &one.requester)
+        .figure("Bytes", Unit::Bytes, |one| one.bytes)
+        .figure("Of the peak", Unit::Ratio, |one| one.peak_ratio)
+        .column("Buffers", |one| one.buffers)
+        .build();
     if let Some(bytes) = pool.from_before_bytes.filter(|bytes| *bytes > 0) {
         let mut cells = vec![
             Cell::from("(before the capture)"),
@@ -149,34 +124,24 @@ fn alive(page: &mut Page, pool: &MemoryPool) {
     if pool.alive.is_empty() {
         return;
     }
-    let mut table = Table::new(
-        &format!(
-            "Largest buffers alive at the peak of {}",
-            pool.allocator.pool(&pool.memory, pool.process)
-        ),
-        &[
-            ("Bytes", Unit::Bytes),
-            ("Who asked", Unit::None),
-            ("Given out at", Unit::Instant),
-            ("Lifetime", Unit::Ns),
-            ("Taken back", Unit::None),
-            ("Address", Unit::None),
-        ],
+    page.table(
+        Table::of(
+            &format!(
+                "Largest buffers alive at the peak of {}",
+                pool.allocator.pool(&pool.memory, pool.process)
+            ),
+            &pool.alive,
+        )
+        .left_out(pool.alive_left_out)
+        .figure("Bytes", Unit::Bytes, |one| one.bytes)
+        .column("Who asked", |one| one.requester.shown())
+        .figure("Given out at", Unit::Instant, |one| one.given_ns)
+        .figure("Lifetime", Unit::Ns, |one| one.lifetime_ns)
+        .column("Taken back", |one| one.release.words())
+        .column("Address", |one| one.address.as_str())
+        .at(|one| one.place)
+        .without_unknown(),
     );
-    table.left_out = pool.alive_left_out;
-    for one in &pool.alive {
-        let cells = [
-            one.bytes.into(),
-            one.requester.shown().into(),
-            one.given_ns.into(),
-            one.lifetime_ns.into(),
-            one.release.words().into(),
-            one.address.as_str().into(),
-        ];
-        table.push_at(one.place, cells);
-    }
-    table.without_unknown();
-    page.table(table);
 }
 
 fn unit(series: &MemorySeries) -> Unit {
@@ -188,34 +153,18 @@ fn unit(series: &MemorySeries) -> Unit {
 }
 
 fn series(all: &[MemorySeries]) -> Table {
+    let shown = |one: &MemorySeries, value: f64| flopwatch_report::page::figure::number(value, unit(one));
     // Units differ from row to row, so that figures are in words.
-    let mut table = Table::new(
-        "What was sampled",
-        &[
-            ("Source", Unit::None),
-            ("Device", Unit::None),
-            ("Metric", Unit::None),
-            ("Samples", Unit::None),
-            ("Lowest", Unit::None),
-            ("Highest", Unit::None),
-            ("At", Unit::Instant),
-            ("Last", Unit::None),
-        ],
-    );
-    for one in all {
-        let shown = |value: f64| Cell::from(flopwatch_report::page::figure::number(value, unit(one)));
-        table.push([
-            one.source.as_str().into(),
-            one.device.as_str().into(),
-            one.metric.as_str().into(),
-            one.samples.into(),
-            shown(one.min),
-            shown(one.max),
-            one.max_ns.into(),
-            shown(one.last),
-        ]);
-    }
-    table
+    Table::of("What was sampled", all)
+        .column("Source", |one| one.source.as_str())
+        .column("Device", |one| one.device.as_str())
+        .column("Metric", |one| one.metric.as_str())
+        .column("Samples", |one| one.samples)
+        .column("Lowest", |one| shown(one, one.min))
+        .column("Highest", |one| shown(one, one.max))
+        .figure("At", Unit::Instant, |one| one.max_ns)
+        .column("Last", |one| shown(one, one.last))
+        .build()
 }
 
 fn sampled(page: &mut Page, one: &MemorySeries) {

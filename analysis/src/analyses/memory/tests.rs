@@ -3,7 +3,8 @@ use flopwatch_model::{Allocation, Category, Device, Track};
 
 use super::*;
 
-/// A GPU of 1000 bytes: 100 before the capture, then 300 for `aten::conv2d`, 200 for `aten::add`, of which the peak of 600 is made.
+/// A GPU of 1000 bytes: 100 before the capture, then 300 for `aten::conv2d`, 200 for `aten::add`,
+/// of which the peak of 600 is made.
 fn trace() -> Timeline {
     let mut trace = Trace::new();
     let operators = trace.thread(1, 7, Track::CpuOp);

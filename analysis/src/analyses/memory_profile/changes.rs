@@ -22,7 +22,7 @@ pub struct MemoryProfileChanges;
 /// The difference of two profiles of memory: after less before.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct MemoryProfileChangesResult {
-    /// What has no figures, and why.
+    /// Parts of the result that the capture has no data for, each with the reason.
     pub not_captured: Vec<NotCaptured>,
     /// Which values of the profiles these are, e.g. `space`.
     pub measured: String,
@@ -34,7 +34,8 @@ pub struct MemoryProfileChangesResult {
     pub change_bytes: i64,
     /// By device and kind, the largest change first.
     pub devices: Vec<MemoryProfileDeviceChange>,
-    /// By function, the largest flat change first; those without a change, flat or cumulative, are not there.
+    /// By function, the largest flat change first; those without a change, flat or cumulative, are
+    /// not there.
     pub functions: Vec<MemoryProfileFunctionChange>,
     /// Functions that were left out behind these.
     pub functions_left_out: u64,
@@ -62,7 +63,7 @@ pub struct MemoryProfileDeviceChange {
 /// The change of a function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MemoryProfileFunctionChange {
-    /// Its name.
+    /// Name of the function.
     pub function: String,
     /// The source file of one that is called so; empty where the profile does not say.
     pub file: String,
@@ -87,7 +88,8 @@ pub struct MemoryProfileStackChange {
     pub device: Option<String>,
     /// What it is: `buffer`, `executable`.
     pub kind: Option<String>,
-    /// The innermost frame that is of no installed package and not of Python's library; null where all are.
+    /// The innermost frame that is of no installed package and not of Python's library; null where
+    /// all are.
     pub own_frame: Option<MemoryProfileFrame>,
     /// Its frames, the innermost first.
     pub frames: Vec<MemoryProfileFrame>,
@@ -97,7 +99,8 @@ impl Analysis for MemoryProfileChanges {
     const NAME: &'static str = "memory-profile-changes";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "The difference of two profiles of memory, before and after, by device, function and stack, as go tool pprof -base tells it.";
-    const GROUP: Group = Group::Comparison;
+    const TITLE: &'static str = "Changes of memory";
+    const GROUP: Group = Group::Memory;
     const INPUTS: InputCount = InputCount::Two;
     const NEEDS: Needs = NEEDS;
     type Params = MemoryProfileParams;
@@ -108,7 +111,7 @@ impl Analysis for MemoryProfileChanges {
     }
 
     fn page(output: &MemoryProfileChangesResult) -> Result<Page, AnalysisError> {
-        Ok(page::of_two(Self::ABOUT, output))
+        Ok(page::of_two(Self::TITLE, Self::ABOUT, output))
     }
 }
 

@@ -1,178 +1,107 @@
 //! Profiles of memory, as people read them.
 
-use flopwatch_report::page::{Cell, Page, Table, Unit};
+use flopwatch_report::page::{Page, Table, Tile, Unit};
 
 use super::{MemoryProfileChangesResult, MemoryProfileFrame, MemoryProfileResult};
 
 /// Frames of a stack that a table shows: the innermost ones.
-const FRAMES: usize = 4;
+const MAX_SHOWN_FRAMES: usize = 4;
 
 fn stack(frames: &[MemoryProfileFrame]) -> String {
-    let mut shown: Vec<String> = frames.iter().take(FRAMES).map(MemoryProfileFrame::shown).collect();
-    if frames.len() > FRAMES {
-        shown.push(format!("and {} more", frames.len() - FRAMES));
+    let mut shown: Vec<String> = frames
+        .iter()
+        .take(MAX_SHOWN_FRAMES)
+        .map(MemoryProfileFrame::shown)
+        .collect();
+    if frames.len() > MAX_SHOWN_FRAMES {
+        shown.push(format!("and {} more", frames.len() - MAX_SHOWN_FRAMES));
     }
     shown.join(" < ")
 }
 
-fn own(frame: Option<&MemoryProfileFrame>) -> Cell {
-    frame.map(MemoryProfileFrame::shown).into()
-}
-
-/// A table by function of rows `(function, file, flat bytes, cumulative bytes)`.
-fn functions<'a>(rows: impl IntoIterator<Item = (&'a str, &'a str, i64, i64)>, left_out: u64) -> Table {
-    let mut table = Table::new(
-        "By function",
-        &[
-            ("Function", Unit::None),
-            ("File", Unit::None),
-            ("Flat", Unit::Bytes),
-            ("Cumulative", Unit::Bytes),
-        ],
-    );
-    table.left_out = left_out;
-    for (function, file, flat, cumulative) in rows {
-        table.push([function.into(), file.into(), flat.into(), cumulative.into()]);
-    }
-    table
-}
-
-pub(super) fn of_one(about: &str, result: &MemoryProfileResult) -> Page {
-    let mut page = Page::new("Memory profile", about);
-    page.not_captured.clone_from(&result.not_captured);
+pub(super) fn of_one(title: &str, about: &str, result: &MemoryProfileResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     if !result.not_captured.is_empty() {
         return page;
     }
     page.tiles([
-        ("Given out", result.total_bytes.into(), Unit::Bytes),
-        ("Buffers", result.total_buffers.into(), Unit::None),
-        ("Measured", result.measured.as_str().into(), Unit::None),
+        Tile::figure("Given out", Unit::Bytes, result.total_bytes),
+        Tile::new("Buffers", result.total_buffers),
+        Tile::new("Measured", result.measured.as_str()),
     ]);
-    let mut devices = Table::new(
-        "By device and kind",
-        &[
-            ("Device", Unit::None),
-            ("Kind", Unit::None),
-            ("Bytes", Unit::Bytes),
-            ("Buffers", Unit::None),
-        ],
+    page.table(
+        Table::of("By device and kind", &result.devices)
+            .column("Device", |one| one.device.as_deref())
+            .column("Kind", |one| one.kind.as_deref())
+            .figure("Bytes", Unit::Bytes, |one| one.bytes)
+            .column("Buffers", |one| one.buffers)
+            .without_unknown(),
     );
-    for one in &result.devices {
-        devices.push([
-            one.device.clone().into(),
-            one.kind.clone().into(),
-            one.bytes.into(),
-            one.buffers.into(),
-        ]);
-    }
-    devices.without_unknown();
-    page.table(devices);
-    let mut stacks = Table::new(
-        "By stack",
-        &[
-            ("Bytes", Unit::Bytes),
-            ("Buffers", Unit::None),
-            ("Device", Unit::None),
-            ("Kind", Unit::None),
-            ("Asked for in", Unit::None),
-            ("Stack, the innermost frame first", Unit::None),
-        ],
+    page.table(
+        Table::of("By stack", &result.stacks)
+            .left_out(result.stacks_left_out)
+            .figure("Bytes", Unit::Bytes, |one| one.bytes)
+            .column("Buffers", |one| one.buffers)
+            .column("Device", |one| one.device.as_deref())
+            .column("Kind", |one| one.kind.as_deref())
+            .column("Asked for in", |one| {
+                one.own_frame.as_ref().map(MemoryProfileFrame::shown)
+            })
+            .column("Stack, the innermost frame first", |one| stack(&one.frames))
+            .without_unknown(),
     );
-    stacks.left_out = result.stacks_left_out;
-    for one in &result.stacks {
-        stacks.push([
-            one.bytes.into(),
-            one.buffers.into(),
-            one.device.clone().into(),
-            one.kind.clone().into(),
-            own(one.own_frame.as_ref()),
-            stack(&one.frames).into(),
-        ]);
-    }
-    stacks.without_unknown();
-    page.table(stacks);
-    let rows = result.functions.iter();
-    let rows = rows.map(|one| {
-        (
-            one.function.as_str(),
-            one.file.as_str(),
-            one.flat_bytes,
-            one.cumulative_bytes,
-        )
-    });
-    page.table(functions(rows, result.functions_left_out));
+    page.table(
+        Table::of("By function", &result.functions)
+            .left_out(result.functions_left_out)
+            .column("Function", |one| one.function.as_str())
+            .column("File", |one| one.file.as_str())
+            .figure("Flat", Unit::Bytes, |one| one.flat_bytes)
+            .figure("Cumulative", Unit::Bytes, |one| one.cumulative_bytes),
+    );
     page
 }
 
-pub(super) fn of_two(about: &str, result: &MemoryProfileChangesResult) -> Page {
-    let mut page = Page::new("Changes of memory", about);
-    page.not_captured.clone_from(&result.not_captured);
+pub(super) fn of_two(title: &str, about: &str, result: &MemoryProfileChangesResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     if !result.not_captured.is_empty() {
         return page;
     }
     page.tiles([
-        ("Before", result.before_bytes.into(), Unit::Bytes),
-        ("After", result.after_bytes.into(), Unit::Bytes),
-        ("Change", result.change_bytes.into(), Unit::Bytes),
+        Tile::figure("Before", Unit::Bytes, result.before_bytes),
+        Tile::figure("After", Unit::Bytes, result.after_bytes),
+        Tile::figure("Change", Unit::Bytes, result.change_bytes),
     ]);
-    let mut devices = Table::new(
-        "By device and kind",
-        &[
-            ("Device", Unit::None),
-            ("Kind", Unit::None),
-            ("Change", Unit::Bytes),
-            ("Before", Unit::Bytes),
-            ("After", Unit::Bytes),
-        ],
+    page.table(
+        Table::of("By device and kind", &result.devices)
+            .column("Device", |one| one.device.as_deref())
+            .column("Kind", |one| one.kind.as_deref())
+            .figure("Change", Unit::Bytes, |one| one.change_bytes)
+            .figure("Before", Unit::Bytes, |one| one.before_bytes)
+            .figure("After", Unit::Bytes, |one| one.after_bytes)
+            .without_unknown(),
     );
-    for one in &result.devices {
-        devices.push([
-            one.device.clone().into(),
-            one.kind.clone().into(),
-            one.change_bytes.into(),
-            one.before_bytes.into(),
-            one.after_bytes.into(),
-        ]);
-    }
-    devices.without_unknown();
-    page.table(devices);
-    let mut stacks = Table::new(
-        "By stack",
-        &[
-            ("Change", Unit::Bytes),
-            ("Before", Unit::Bytes),
-            ("After", Unit::Bytes),
-            ("Buffers", Unit::None),
-            ("Device", Unit::None),
-            ("Kind", Unit::None),
-            ("Asked for in", Unit::None),
-            ("Stack, the innermost frame first", Unit::None),
-        ],
+    page.table(
+        Table::of("By stack", &result.stacks)
+            .left_out(result.stacks_left_out)
+            .figure("Change", Unit::Bytes, |one| one.change_bytes)
+            .figure("Before", Unit::Bytes, |one| one.before_bytes)
+            .figure("After", Unit::Bytes, |one| one.after_bytes)
+            .column("Buffers", |one| one.change_buffers)
+            .column("Device", |one| one.device.as_deref())
+            .column("Kind", |one| one.kind.as_deref())
+            .column("Asked for in", |one| {
+                one.own_frame.as_ref().map(MemoryProfileFrame::shown)
+            })
+            .column("Stack, the innermost frame first", |one| stack(&one.frames))
+            .without_unknown(),
     );
-    stacks.left_out = result.stacks_left_out;
-    for one in &result.stacks {
-        stacks.push([
-            one.change_bytes.into(),
-            one.before_bytes.into(),
-            one.after_bytes.into(),
-            one.change_buffers.into(),
-            one.device.clone().into(),
-            one.kind.clone().into(),
-            own(one.own_frame.as_ref()),
-            stack(&one.frames).into(),
-        ]);
-    }
-    stacks.without_unknown();
-    page.table(stacks);
-    let rows = result.functions.iter();
-    let rows = rows.map(|one| {
-        (
-            one.function.as_str(),
-            one.file.as_str(),
-            one.flat_bytes,
-            one.cumulative_bytes,
-        )
-    });
-    page.table(functions(rows, result.functions_left_out));
+    page.table(
+        Table::of("By function", &result.functions)
+            .left_out(result.functions_left_out)
+            .column("Function", |one| one.function.as_str())
+            .column("File", |one| one.file.as_str())
+            .figure("Flat", Unit::Bytes, |one| one.flat_bytes)
+            .figure("Cumulative", Unit::Bytes, |one| one.cumulative_bytes),
+    );
     page
 }

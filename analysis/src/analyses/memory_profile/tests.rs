@@ -2,7 +2,8 @@ use flopwatch_model::{SampleKind, StackFrame, StackLabel, StackProfile, StackSam
 
 use super::*;
 
-/// Samples of stacks of `f`, which is somebody's own, and of functions of a package; texts are numbered as they stand here.
+/// Samples of stacks of `f`, which is somebody's own, and of functions of a package; texts are
+/// numbered as they stand here.
 const TEXTS: [&str; 10] = [
     "",
     "f",

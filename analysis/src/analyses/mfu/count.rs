@@ -1,18 +1,20 @@
 //! The floating-point operations that a capture holds, call by call.
 
+use std::collections::BTreeSet;
+
 use flopwatch_measures::enclosing::{LaunchedWork, Threads};
 use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::operator_flops::FlopFormula;
 use flopwatch_measures::range_tree::innermost;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Events, KernelProfile, Timeline, index};
+use flopwatch_model::{Category, ColumnId, Events, KernelProfile, RowId, Timeline, index};
 use flopwatch_summary::duration_ns;
 
 use super::{FlopsSource, whole};
 
 /// A call whose operations are known.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Piece<'a> {
+pub(super) struct CountedCall<'a> {
     pub(super) name: &'a str,
     /// Shapes of its inputs; empty where none were recorded.
     pub(super) shapes: &'a str,
@@ -24,21 +26,21 @@ pub(super) struct Piece<'a> {
     /// Its first work's place in [`GpuWork::all`].
     pub(super) work: Option<u32>,
     /// When it ran, and the timeline's row.
-    pub(super) place: Option<(Interval, u32)>,
+    pub(super) place: Option<(Interval, RowId)>,
 }
 
 /// All of them.
 #[derive(Debug, Default)]
-pub(super) struct Counted<'a> {
+pub(super) struct CountedCalls<'a> {
     pub(super) source: Option<FlopsSource>,
-    pub(super) pieces: Vec<Piece<'a>>,
+    pub(super) pieces: Vec<CountedCall<'a>>,
     pub(super) kernel_time_ns: u64,
     pub(super) known_kernel_time_ns: u64,
     pub(super) without_kernels: u64,
     pub(super) without_shapes: u64,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> CountedCalls<'a> {
     /// From the first source that knows any: counters, the compiler, operators.
     pub(super) fn of(timeline: &'a Timeline, work: &GpuWork) -> Self {
         let counters = Self::of_profiles(&timeline.capture.profiles);
@@ -55,7 +57,13 @@ impl<'a> Counted<'a> {
         Self::of_operators(timeline, work)
     }
 
-    /// From counters of Nsight Compute. A type of number counts where additions, products and multiply-adds of it were all counted.
+    /// Types of number of the calls; `None` of those whose type is not known.
+    pub(super) fn types(&self) -> BTreeSet<Option<&'static str>> {
+        self.pieces.iter().map(|piece| piece.element_type).collect()
+    }
+
+    /// From counters of Nsight Compute. A type of number counts where additions, products and
+    /// multiply-adds of it were all counted.
     fn of_profiles(profiles: &'a [KernelProfile]) -> Self {
         let mut counted = Self::default();
         for profile in profiles {
@@ -69,7 +77,7 @@ impl<'a> Counted<'a> {
                     continue;
                 };
                 if flops > 0 || !is_known {
-                    counted.pieces.push(Piece {
+                    counted.pieces.push(CountedCall {
                         name: &profile.name,
                         shapes: "",
                         element_type: Some(element_type),
@@ -90,7 +98,8 @@ impl<'a> Counted<'a> {
         counted
     }
 
-    /// From the compiler's count of each operation of a program. Of operations inside each other the innermost that has a count is taken.
+    /// From the compiler's count of each operation of a program. Of operations inside each other
+    /// the innermost that has a count is taken.
     fn of_device_operations(timeline: &Timeline, operations: &'a Events) -> Self {
         let mut counted = Self::default();
         let Some(flops) = operations.column(ColumnId::Flops) else {
@@ -99,7 +108,7 @@ impl<'a> Counted<'a> {
         let flops_of = |at: usize| flops.get(at).filter(|flops| *flops > 0);
         let mut busy: Vec<Vec<Interval>> = vec![Vec::new(); timeline.capture.rows.len()];
         for (at, row) in operations.row.iter().enumerate() {
-            if let Some(busy) = busy.get_mut(index(*row)) {
+            if let Some(busy) = busy.get_mut(row.index()) {
                 busy.push(Interval::of(operations, at));
             }
         }
@@ -110,7 +119,7 @@ impl<'a> Counted<'a> {
             };
             let time = Interval::of(operations, at);
             counted.known_kernel_time_ns = counted.known_kernel_time_ns.saturating_add(time.len());
-            counted.pieces.push(Piece {
+            counted.pieces.push(CountedCall {
                 name: operations.name_of(at),
                 shapes: "",
                 element_type: None,
@@ -126,8 +135,9 @@ impl<'a> Counted<'a> {
         counted
     }
 
-    /// From framework operators: their own count where they have one, else the formula of their shapes. Of operators inside each other the innermost
-    /// that is known is taken, so that a linear layer and the matrix product in it count once.
+    /// From framework operators: their own count where they have one, else the formula of their
+    /// shapes. Of operators inside each other the innermost that is known is taken, so that a
+    /// linear layer and the matrix product in it count once.
     fn of_operators(timeline: &'a Timeline, work: &GpuWork) -> Self {
         let mut counted = Self::default();
         let kernels = timeline.capture.events.get(&Category::CudaKernel);
@@ -159,7 +169,7 @@ impl<'a> Counted<'a> {
             };
             let kernel_time_ns: u64 = kernels.iter().map(|(of, _)| of.time.len()).sum();
             counted.known_kernel_time_ns = counted.known_kernel_time_ns.saturating_add(kernel_time_ns);
-            counted.pieces.push(Piece {
+            counted.pieces.push(CountedCall {
                 name: operators.name_of(at),
                 shapes: operators.text(ColumnId::InputShapes, at).unwrap_or(""),
                 element_type: known.element_type(at),
@@ -205,7 +215,7 @@ impl<'a> KnownOperators<'a> {
             if let Some(flops) = counts.and_then(|counts| counts.get(at)).filter(|flops| *flops > 0) {
                 return flops;
             }
-            let Some(formula) = formulas.get(index(*name)).copied().flatten() else {
+            let Some(formula) = formulas.get(name.index()).copied().flatten() else {
                 return 0;
             };
             let key = (*name, shapes.and_then(|shapes| shapes.get(at)));
@@ -230,7 +240,7 @@ impl<'a> KnownOperators<'a> {
     }
 
     fn element_type(&self, at: usize) -> Option<&'static str> {
-        let name = index(*self.operators.name.get(at)?);
+        let name = self.operators.name.get(at)?.index();
         let formula = self.formulas.get(name).copied().flatten()?;
         formula.element_type(self.operators.text(ColumnId::InputTypes, at)?)
     }

@@ -1,21 +1,25 @@
 //! How people read model FLOP utilisation.
 
-use flopwatch_report::page::{Page, Place, Table, Unit};
+use flopwatch_measures::iteration::IterationUnit;
+use flopwatch_report::page::{Page, Table, Tile, TimelineLocation, Unit};
 
 use super::{Mfu, MfuResult};
+use crate::advice::count;
 use crate::definition::Analysis;
 
 pub(super) fn of(result: &MfuResult) -> Page {
-    let mut page = Page::new("Model FLOP utilisation", Mfu::ABOUT);
-    page.not_captured.clone_from(&result.not_captured);
+    let mut page = Page::of(Mfu::TITLE, Mfu::ABOUT, &result.not_captured);
     let Some(source) = result.flops_source else { return page };
     let region = if result.iterations == 0 {
         "The region is the whole capture.".to_owned()
     } else {
-        format!(
-            "The region is {} iterations {}.",
-            result.iterations, result.iteration_name
-        )
+        let unit = IterationUnit::by(result.iteration_source, &result.iteration_name);
+        let what = count(result.iterations, unit.one, unit.many);
+        if result.iteration_name.is_empty() {
+            format!("The region is {what}.")
+        } else {
+            format!("The region is {what}, `{}`.", result.iteration_name)
+        }
     };
     let mut text = format!("Operations: {}. {region}", source.label());
     for caution in &result.cautions {
@@ -24,16 +28,12 @@ pub(super) fn of(result: &MfuResult) -> Page {
     }
     page.text("Region", text);
     page.tiles([
-        ("MFU", result.mfu_ratio.into(), Unit::Ratio),
-        (
-            "MFU of the median iteration",
-            result.median_mfu_ratio.into(),
-            Unit::Ratio,
-        ),
-        ("Per device", result.flops_per_second.into(), Unit::FlopPerSecond),
-        ("Operations", result.flops.into(), Unit::None),
-        ("Time of all devices", result.device_time_ns.into(), Unit::Ns),
-        ("Kernel time that is counted", result.coverage_ratio.into(), Unit::Ratio),
+        Tile::figure("MFU", Unit::Ratio, result.mfu_ratio),
+        Tile::figure("MFU of the median iteration", Unit::Ratio, result.median_mfu_ratio),
+        Tile::figure("Per device", Unit::FlopPerSecond, result.flops_per_second),
+        Tile::figure("Operations", Unit::Count, result.flops),
+        Tile::figure("Time of all devices", Unit::Ns, result.device_time_ns),
+        Tile::figure("Kernel time that is counted", Unit::Ratio, result.coverage_ratio),
     ]);
     page.table(iterations(result));
     page.table(operations(result));
@@ -41,72 +41,31 @@ pub(super) fn of(result: &MfuResult) -> Page {
 }
 
 fn iterations(result: &MfuResult) -> Table {
-    let columns = [
-        ("Number", Unit::None),
-        ("Time", Unit::Ns),
-        ("Devices", Unit::None),
-        ("Operations", Unit::None),
-        ("Per device", Unit::FlopPerSecond),
-        ("MFU", Unit::Ratio),
-    ];
-    let mut table = Table::new("Iterations", &columns);
-    table.left_out = result.iterations_left_out;
-    for iteration in &result.by_iteration {
-        let place = Place {
-            input: 0,
-            start_ns: iteration.start_ns,
-            end_ns: iteration.end_ns,
-            row: Some(iteration.row),
-        };
-        let cells = [
-            iteration.number.into(),
-            iteration.time_ns.into(),
-            iteration.devices.into(),
-            iteration.flops.into(),
-            iteration.flops_per_second.into(),
-            iteration.mfu_ratio.into(),
-        ];
-        table.push_at(place, cells);
-    }
-    table
+    Table::of("Iterations", &result.by_iteration)
+        .left_out(result.iterations_left_out)
+        .column("Number", |iteration| iteration.number)
+        .figure("Time", Unit::Ns, |iteration| iteration.time_ns)
+        .column("Devices", |iteration| iteration.devices)
+        .figure("Operations", Unit::Count, |iteration| iteration.flops)
+        .figure("Per device", Unit::FlopPerSecond, |iteration| {
+            iteration.flops_per_second
+        })
+        .figure("MFU", Unit::Ratio, |iteration| iteration.mfu_ratio)
+        .at(|of| TimelineLocation::new(of.start_ns, of.end_ns, Some(of.row)))
+        .build()
 }
 
 fn operations(result: &MfuResult) -> Table {
-    let columns = [
-        ("Operation", Unit::None),
-        ("Shapes", Unit::None),
-        ("Type", Unit::None),
-        ("Calls", Unit::None),
-        ("Operations", Unit::None),
-        ("GPU time", Unit::Ns),
-        ("Rate", Unit::FlopPerSecond),
-        ("Of peak", Unit::Ratio),
-    ];
-    let mut table = Table::new("Operations that are counted", &columns);
-    table.left_out = result.left_out;
-    for row in &result.rows {
-        let cells = [
-            row.name.as_str().into(),
-            row.shapes.as_str().into(),
-            row.element_type.as_deref().into(),
-            row.calls.into(),
-            row.flops.into(),
-            row.gpu_time_ns.into(),
-            row.flops_per_second.into(),
-            row.peak_ratio.into(),
-        ];
-        match row.start_ns.zip(row.end_ns) {
-            Some((start_ns, end_ns)) => {
-                let place = Place {
-                    input: 0,
-                    start_ns,
-                    end_ns,
-                    row: row.row,
-                };
-                table.push_at(place, cells);
-            }
-            None => table.push(cells),
-        }
-    }
-    table
+    Table::of("Operations that are counted", &result.rows)
+        .left_out(result.left_out)
+        .column("Operation", |row| row.name.as_str())
+        .column("Shapes", |row| row.shapes.as_str())
+        .column("Type", |row| row.element_type.as_deref())
+        .column("Calls", |row| row.calls)
+        .figure("Operations", Unit::Count, |row| row.flops)
+        .figure("GPU time", Unit::Ns, |row| row.gpu_time_ns)
+        .figure("Rate", Unit::FlopPerSecond, |row| row.flops_per_second)
+        .figure("Of peak", Unit::Ratio, |row| row.peak_ratio)
+        .at(|row| Some(TimelineLocation::new(row.start_ns?, row.end_ns?, row.row)))
+        .build()
 }

@@ -1,5 +1,8 @@
 //! Operations beside the peak rates of devices.
 
+use std::collections::BTreeMap;
+
+use flopwatch_measures::data_sheet::DataSheet;
 use flopwatch_model::{Device, approximate, ratio};
 
 /// Peak rates of devices, in operations per second.
@@ -9,16 +12,40 @@ pub(super) struct Peaks<'a> {
 }
 
 impl Peaks<'_> {
-    /// The rate of `device` for a type of number; a rate that the source states without a type counts for all.
+    /// The rate of `device` for a type of number; a rate that the source states without a type
+    /// counts for all. Where the source states none, that of the device's data sheet.
     pub(super) fn of(&self, device: u32, element_type: Option<&str>) -> Option<f64> {
         if self.given.is_some() {
             return self.given;
         }
-        let rates = &self.devices.iter().find(|known| known.id == device)?.peak_flops;
+        let device = self.devices.iter().find(|known| known.id == device)?;
+        if let Some(sheet) = data_sheet(device) {
+            return sheet.peak(element_type);
+        }
+        let rates = &device.peak_flops;
         let rate = element_type
             .and_then(|name| rates.get(name))
             .or_else(|| rates.get("any"))?;
         (*rate > 0).then(|| approximate(u128::from(*rate)))
+    }
+}
+
+impl<'a> Peaks<'a> {
+    /// The data sheets whose rates are taken, by the names of the devices, each name once.
+    pub(super) fn data_sheets(&self) -> BTreeMap<&'a str, &'static DataSheet> {
+        let devices = self.devices.iter().filter(|_| self.given.is_none());
+        devices
+            .filter_map(|device| Some((device.name.as_str(), data_sheet(device)?)))
+            .collect()
+    }
+}
+
+/// The data sheet of a device whose rates the source does not state.
+pub(crate) fn data_sheet(device: &Device) -> Option<&'static DataSheet> {
+    if device.peak_flops.is_empty() {
+        DataSheet::of(&device.name)
+    } else {
+        None
     }
 }
 

@@ -16,10 +16,10 @@ fn slow_device() -> Device {
 /// A process with one thread and one stream.
 struct Program {
     trace: Trace,
-    operators: u32,
-    calls: u32,
-    steps: u32,
-    stream: u32,
+    operators: RowId,
+    calls: RowId,
+    steps: RowId,
+    stream: RowId,
 }
 
 impl Program {
@@ -56,7 +56,8 @@ impl Program {
     }
 }
 
-/// A linear layer of 48 operations in a kernel of 100 ns, and another kernel of 100 ns that nothing is known of.
+/// A linear layer of 48 operations in a kernel of 100 ns, and another kernel of 100 ns that nothing
+/// is known of.
 fn linear_layer(element_type: &str) -> Program {
     let mut program = Program::new();
     program.operator("aten::linear", "[[2,3],[4,3],[4]]", element_type, (0, 90));
@@ -82,7 +83,8 @@ fn a_layer_and_the_matrix_product_in_it_count_once() {
     let result = MfuResult::of(&program.trace.build(), &params);
     assert_eq!(result.flops_source, Some(FlopsSource::Operators));
     assert_eq!(result.peak_source, Some(PeakSource::Device));
-    // The kernels run from 100 to 300: 48 operations in 200 ns of a device that could have done 200.
+    // The kernels run from 100 to 300: 48 operations in 200 ns of a device that could have
+    // done 200.
     assert_eq!((result.flops, result.device_time_ns), (Some(48), 200));
     assert!(near(result.mfu_ratio, 0.24) && near(result.flops_per_second, 0.24e9));
     assert!(near(result.coverage_ratio, 0.5));
@@ -120,6 +122,51 @@ fn without_a_peak_rate_of_the_type_there_is_no_share_of_it() {
     let result = MfuResult::of(&timeline, &params);
     assert!(near(result.mfu_ratio, 0.12), "{:?}", result.mfu_ratio);
     assert_eq!(result.peak_source, Some(PeakSource::Given));
+}
+
+#[test]
+fn a_device_that_states_no_peak_has_that_of_its_data_sheet_and_says_so() {
+    let mut program = linear_layer("c10::BFloat16");
+    program.trace.device(Device {
+        name: "NVIDIA H100 80GB HBM3".to_owned(),
+        ..Device::default()
+    });
+    let timeline = program.trace.build();
+    let params = MfuParams {
+        whole: true,
+        ..MfuParams::default()
+    };
+    let result = MfuResult::of(&timeline, &params);
+    assert_eq!(result.peak_source, Some(PeakSource::DataSheet));
+    // 48 operations in 200 ns of 989.4 per ps.
+    assert!(
+        near(result.mfu_ratio, 48.0 / 200.0 / 989_400.0),
+        "{:?}",
+        result.mfu_ratio
+    );
+    let told = "the data sheet of NVIDIA H100 SXM, without sparsity (989.40 TFLOP/s for bf16)";
+    assert!(
+        result.cautions.iter().any(|caution| caution.contains(told)),
+        "{:?}",
+        result.cautions
+    );
+    let given = MfuParams {
+        peak_tflops: Some(0.002),
+        ..params
+    };
+    let result = MfuResult::of(&timeline, &given);
+    assert_eq!(result.peak_source, Some(PeakSource::Given));
+    assert!(near(result.mfu_ratio, 0.12), "{:?}", result.mfu_ratio);
+}
+
+#[test]
+fn one_iteration_is_told_in_the_singular_and_by_its_name() {
+    let result = MfuResult {
+        iterations: 1,
+        ..MfuResult::of(&two_steps(), &MfuParams::default())
+    };
+    let text = serde_json::to_string(&page::of(&result)).unwrap();
+    assert!(text.contains("The region is 1 step"), "{text}");
 }
 
 /// Two steps of 1000 ns, with one layer and with three.

@@ -1,12 +1,12 @@
 //! Summaries by time of calls and of NVTX ranges.
 
-use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, index};
+use flopwatch_model::{Category, ColumnId, Events, Needs, Timeline};
 use flopwatch_report::page::Page;
 
-use super::gpu::lacking;
+use super::gpu::missing_category;
 use super::parameters::NsysParams;
 use super::times::{Group, Grouping, Label, NsysTimes};
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Times of calls of the CUDA runtime and driver.
@@ -41,8 +41,8 @@ fn calls(timeline: &Timeline, category: Category, what: &str, params: &NsysParam
     if let Some(events) = timeline.capture.events.get(&category) {
         grouping.add_events(events, Group::named, |at| events.duration_ns.get(at).copied());
     }
-    let lacks = lacking(timeline, &[category], what);
-    NsysTimes::of(grouping, params.limit, lacks.into_iter().collect())
+    let missing = missing_category(timeline, &[category], what);
+    NsysTimes::of(grouping, params.limit, missing.into_iter().collect())
 }
 
 fn ranges(timeline: &Timeline, by_style: bool, params: &NsysParams) -> NsysTimes {
@@ -64,14 +64,14 @@ fn ranges(timeline: &Timeline, by_style: bool, params: &NsysParams) -> NsysTimes
             });
             let keys: Vec<u32> = keys.collect();
             for (at, (name, duration)) in events.name.iter().zip(&events.duration_ns).enumerate() {
-                if let Some(key) = keys.get(index(*name)).filter(|_| push_pop(at) == *wanted) {
+                if let Some(key) = keys.get(name.index()).filter(|_| push_pop(at) == *wanted) {
                     grouping.add(*key, *duration);
                 }
             }
         }
     }
-    let lacks = lacking(timeline, &[Category::NvtxRange], "NVTX ranges");
-    NsysTimes::of(grouping, params.limit, lacks.into_iter().collect())
+    let missing = missing_category(timeline, &[Category::NvtxRange], "NVTX ranges");
+    NsysTimes::of(grouping, params.limit, missing.into_iter().collect())
 }
 
 impl Analysis for CudaApiSum {
@@ -79,12 +79,7 @@ impl Analysis for CudaApiSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of calls of the CUDA runtime and driver by function, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::CudaApi]),
-        names: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(&[Category::CudaApi]).names();
     type Params = NsysParams;
     type Output = NsysTimes;
 
@@ -102,12 +97,7 @@ impl Analysis for OsrtSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of calls of the operating system by function, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::OsRuntime]),
-        names: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(&[Category::OsRuntime]).names();
     type Params = NsysParams;
     type Output = NsysTimes;
 
@@ -121,19 +111,15 @@ impl Analysis for OsrtSum {
     }
 }
 
-const RANGES: Needs = Needs {
-    categories: Selection::Only(&[Category::NvtxRange]),
-    columns: Selection::Only(&[ColumnId::RangeStyle]),
-    names: true,
-    ..Needs::NOTHING
-};
+const RANGES: Needs = Needs::of(&[Category::NvtxRange])
+    .columns(&[ColumnId::RangeStyle])
+    .names();
 
 impl Analysis for NvtxSum {
     const NAME: &'static str = "nvtx_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of NVTX ranges by style and name, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = RANGES;
     type Params = NsysParams;
     type Output = NsysTimes;
@@ -153,7 +139,6 @@ impl Analysis for NvtxPushpopSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of NVTX push/pop ranges by name, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = RANGES;
     type Params = NsysParams;
     type Output = NsysTimes;

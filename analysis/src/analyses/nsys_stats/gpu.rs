@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use flopwatch_model::{Category, ColumnId, Needs, Selection, Timeline, gpu_work_and};
+use flopwatch_model::{Category, ColumnId, Needs, Timeline, gpu_work_and};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::Page;
 
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::{NsysKernelParams, NsysParams};
 use super::times::{Group, Grouping, Label, NsysTimes, Shape};
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Copies, migrations of unified memory, and memsets.
@@ -27,13 +27,11 @@ pub(super) const MEMORY: &[Category] = &[
 /// Everything that CUDA does and is asked for, and the ranges around it.
 const CUDA_AND_RANGES: &[Category] = gpu_work_and![Category::CudaMigration, Category::CudaApi, Category::NvtxRange];
 
-const NAMES: Needs = Needs {
-    names: true,
-    name_details: true,
-    rows: true,
-    columns: Selection::Only(&[ColumnId::Launch]),
-    ..Needs::NOTHING
-};
+const NAMES: Needs = Needs::NOTHING
+    .names()
+    .name_details()
+    .rows()
+    .columns(&[ColumnId::Launch]);
 
 /// The launch of a kernel and its shape.
 pub(super) const SHAPES: &[ColumnId] = &[
@@ -46,7 +44,8 @@ pub(super) const SHAPES: &[ColumnId] = &[
     ColumnId::BlockZ,
 ];
 
-/// What is listed under a category of its own in tables that mix kernels, operations on memory and calls.
+/// What is listed under a category of its own in tables that mix kernels, operations on memory and
+/// calls.
 const KERNEL: Option<&str> = Some("CUDA_KERNEL");
 const OPERATION: Option<&str> = Some("MEMORY_OPER");
 const CALL: Option<&str> = Some("CUDA_API");
@@ -93,7 +92,8 @@ fn add_kernels(
         let shape_of = kernels.shape();
         let mut known: HashMap<(u32, Shape), u32> = HashMap::new();
         for (at, duration) in durations {
-            let key = (kernels.number(at), shape_of(at));
+            let Some(number) = kernels.number(at) else { continue };
+            let key = (number, shape_of(at));
             let key = *known
                 .entry(key)
                 .or_insert_with(|| grouping.key(group(key.0, Some(key.1))));
@@ -103,8 +103,10 @@ fn add_kernels(
         let numbers = 0..u32::try_from(kernels.names().len()).unwrap_or(u32::MAX);
         let keys: Vec<u32> = numbers.map(|number| grouping.key(group(number, None))).collect();
         for (at, duration) in durations {
-            let key = keys.get(flopwatch_model::index(kernels.number(at))).copied();
-            grouping.add(key.unwrap_or(0), *duration);
+            let number = kernels.number(at);
+            if let Some(key) = number.and_then(|number| keys.get(flopwatch_model::index(number))) {
+                grouping.add(*key, *duration);
+            }
         }
     }
     kernels.not_captured
@@ -127,7 +129,7 @@ fn add_named<'a>(
 }
 
 fn kernels(timeline: &Timeline, params: &NsysKernelParams, by_shape: bool) -> NsysTimes {
-    let mut not_captured: Vec<NotCaptured> = lacking(timeline, &[Category::CudaKernel], "kernels")
+    let mut not_captured: Vec<NotCaptured> = missing_category(timeline, &[Category::CudaKernel], "kernels")
         .into_iter()
         .collect();
     let mut grouping = Grouping::default();
@@ -137,14 +139,14 @@ fn kernels(timeline: &Timeline, params: &NsysKernelParams, by_shape: bool) -> Ns
 
 fn mixed(timeline: &Timeline, params: &NsysKernelParams, calls: bool) -> NsysTimes {
     let mut grouping = Grouping::default();
-    let lacks = [
+    let missing = [
         calls
-            .then(|| lacking(timeline, &[Category::CudaApi], "CUDA calls"))
+            .then(|| missing_category(timeline, &[Category::CudaApi], "CUDA calls"))
             .flatten(),
-        lacking(timeline, &[Category::CudaKernel], "kernels"),
-        lacking(timeline, MEMORY, "copies and memsets"),
+        missing_category(timeline, &[Category::CudaKernel], "kernels"),
+        missing_category(timeline, MEMORY, "copies and memsets"),
     ];
-    let mut not_captured: Vec<NotCaptured> = lacks.into_iter().flatten().collect();
+    let mut not_captured: Vec<NotCaptured> = missing.into_iter().flatten().collect();
     if calls {
         add_named(&mut grouping, timeline, &[Category::CudaApi], CALL);
     }
@@ -153,7 +155,7 @@ fn mixed(timeline: &Timeline, params: &NsysKernelParams, calls: bool) -> NsysTim
     NsysTimes::of(grouping, params.limit, not_captured)
 }
 
-pub(super) fn lacking(timeline: &Timeline, categories: &[Category], what: &str) -> Option<NotCaptured> {
+pub(super) fn missing_category(timeline: &Timeline, categories: &[Category], what: &str) -> Option<NotCaptured> {
     NotCaptured::unless_any(&timeline.capture, categories, what)
 }
 
@@ -162,11 +164,7 @@ impl Analysis for CudaGpuKernSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of GPU kernels by name, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(KERNELS_AND_RANGES),
-        ..NAMES
-    };
+    const NEEDS: Needs = NAMES.only(KERNELS_AND_RANGES);
     type Params = NsysKernelParams;
     type Output = NsysTimes;
 
@@ -184,12 +182,7 @@ impl Analysis for CudaGpuKernGbSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of GPU kernels by name, grid and block, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(KERNELS_AND_RANGES),
-        columns: Selection::Only(SHAPES),
-        ..NAMES
-    };
+    const NEEDS: Needs = NAMES.only(KERNELS_AND_RANGES).columns(SHAPES);
     type Params = NsysKernelParams;
     type Output = NsysTimes;
 
@@ -208,12 +201,7 @@ impl Analysis for CudaGpuMemTimeSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of copies and memsets on GPUs by kind, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(MEMORY),
-        names: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(MEMORY).names();
     type Params = NsysParams;
     type Output = NsysTimes;
 
@@ -221,8 +209,8 @@ impl Analysis for CudaGpuMemTimeSum {
         let timeline = inputs.first();
         let mut grouping = Grouping::default();
         add_named(&mut grouping, timeline, MEMORY, None);
-        let lacks = lacking(timeline, MEMORY, "copies and memsets");
-        Ok(NsysTimes::of(grouping, params.limit, lacks.into_iter().collect()))
+        let missing = missing_category(timeline, MEMORY, "copies and memsets");
+        Ok(NsysTimes::of(grouping, params.limit, missing.into_iter().collect()))
     }
 
     fn page(output: &NsysTimes) -> Result<Page, AnalysisError> {
@@ -235,11 +223,7 @@ impl Analysis for CudaGpuSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Times of GPU kernels, copies and memsets together, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(CUDA_AND_RANGES),
-        ..NAMES
-    };
+    const NEEDS: Needs = NAMES.only(CUDA_AND_RANGES);
     type Params = NsysKernelParams;
     type Output = NsysTimes;
 
@@ -259,11 +243,7 @@ impl Analysis for CudaApiGpuSum {
     const ABOUT: &'static str =
         "Times of CUDA calls, GPU kernels, copies and memsets together, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(CUDA_AND_RANGES),
-        ..NAMES
-    };
+    const NEEDS: Needs = NAMES.only(CUDA_AND_RANGES);
     type Params = NsysKernelParams;
     type Output = NsysTimes;
 

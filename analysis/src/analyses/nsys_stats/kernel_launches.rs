@@ -3,19 +3,21 @@
 use std::collections::HashMap;
 
 use flopwatch_measures::interval::Interval;
-use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, count, figures_by_key, index, listed};
+use flopwatch_model::{
+    Category, ColumnId, Events, NameId, Needs, RowId, Timeline, count, figures_by_key, index, listed,
+};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Page, Place};
+use flopwatch_report::page::{Page, Table, TableBuilder, TimelineLocation};
 use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::gpu::{SHAPES, lacking};
-use super::heads::{Head, dimensions, plain, rounded, table, tenth};
+use super::dimensions;
+use super::gpu::{SHAPES, missing_category};
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysKernelParams;
 use super::rounding::tenths;
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Launches and runs of kernels by function and kernel.
@@ -26,7 +28,8 @@ pub struct CudaKernExecSum;
 #[derive(Debug)]
 pub struct CudaKernExecTrace;
 
-/// A summary of launches, the longest mean from the start of the call to the end of the kernel first.
+/// A summary of launches, the longest mean from the start of the call to the end of the kernel
+/// first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct NsysLaunchTimes {
     /// What the capture lacks.
@@ -58,7 +61,8 @@ pub struct NsysLaunchTimesRow {
     pub total: NsysSpread,
     /// Length of the call.
     pub api: NsysSpread,
-    /// From the end of the call to the start of the kernel, of those that were queued; null without any.
+    /// From the end of the call to the start of the kernel, of those that were queued; null without
+    /// any.
     pub queue: Option<NsysSpread>,
     /// The kernel.
     pub kernel: NsysSpread,
@@ -105,7 +109,8 @@ pub struct NsysLaunchesRow {
     pub api_start_ns: u64,
     /// Length of the call in ns.
     pub api_duration_ns: u64,
-    /// Length in ns from the end of the call to the start of the kernel; null where the kernel began before the call had ended.
+    /// Length in ns from the end of the call to the start of the kernel; null where the kernel
+    /// began before the call had ended.
     pub queue_duration_ns: Option<u64>,
     /// Start of the kernel in ns.
     pub kernel_start_ns: u64,
@@ -128,7 +133,7 @@ pub struct NsysLaunchesRow {
     /// The kernel.
     pub kernel_name: String,
     /// The timeline's row of the kernel.
-    pub row: u32,
+    pub row: RowId,
 }
 
 /// A kernel and its launch.
@@ -168,32 +173,32 @@ impl From<Statistics> for NsysSpread {
 }
 
 impl NsysSpread {
-    fn cells(self) -> [Cell; 5] {
-        [
-            rounded(self.avg_ns),
-            rounded(self.med_ns),
-            self.min_ns.into(),
-            self.max_ns.into(),
-            rounded(self.stddev_ns),
-        ]
+    /// Adds the columns of each row's spread, whose heads begin with a letter.
+    fn columns<T: Copy>(table: TableBuilder<T>, letter: char, spread: impl Fn(T) -> Option<Self>) -> TableBuilder<T> {
+        let head = |figure: &str| format!("{letter}{figure} (ns)");
+        table
+            .number(&head("Avg"), 1, |row| spread(row).map(|spread| tenths(spread.avg_ns)))
+            .number(&head("Med"), 1, |row| spread(row).map(|spread| tenths(spread.med_ns)))
+            .column(&head("Min"), |row| spread(row).map(|spread| spread.min_ns))
+            .column(&head("Max"), |row| spread(row).map(|spread| spread.max_ns))
+            .number(&head("StdDev"), 1, |row| {
+                spread(row).map(|spread| tenths(spread.stddev_ns))
+            })
     }
 }
 
-const NEEDS: Needs = Needs {
-    categories: Selection::Only(KERNELS_AND_RANGES),
-    columns: Selection::Only(SHAPES),
-    names: true,
-    name_details: true,
-    rows: true,
-    ..Needs::NOTHING
-};
+const NEEDS: Needs = Needs::of(KERNELS_AND_RANGES)
+    .columns(SHAPES)
+    .names()
+    .name_details()
+    .rows();
 
-fn lacks(timeline: &Timeline) -> Vec<NotCaptured> {
-    let lacks = [
-        lacking(timeline, &[Category::CudaKernel], "kernels"),
-        lacking(timeline, &[Category::CudaApi], "launches of kernels"),
+fn missing_events(timeline: &Timeline) -> Vec<NotCaptured> {
+    let missing_events = [
+        missing_category(timeline, &[Category::CudaKernel], "kernels"),
+        missing_category(timeline, &[Category::CudaApi], "launches of kernels"),
     ];
-    lacks.into_iter().flatten().collect()
+    missing_events.into_iter().flatten().collect()
 }
 
 /// Says how many kernels are in no row.
@@ -205,7 +210,7 @@ fn say_coverage(page: &mut Page, kernels: u64, without_launch: u64) {
 }
 
 /// What the rows of the summary differ in: row and name of the call, device and name of the kernel.
-type Key = (u32, u32, Option<u32>, u32);
+type Key = (RowId, NameId, Option<u32>, u32);
 
 /// Times by group.
 #[derive(Default)]
@@ -244,7 +249,6 @@ impl Analysis for CudaKernExecSum {
     const ABOUT: &'static str =
         "Times of kernels from launch to end by thread, device, function and kernel, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = NsysKernelParams;
     type Output = NsysLaunchTimes;
@@ -252,7 +256,7 @@ impl Analysis for CudaKernExecSum {
     fn run(inputs: &Inputs<'_>, params: &NsysKernelParams) -> Result<NsysLaunchTimes, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysLaunchTimes {
-            not_captured: lacks(timeline),
+            not_captured: missing_events(timeline),
             ..NsysLaunchTimes::default()
         };
         let Some(kernels) = Kernels::of(timeline, params) else {
@@ -271,11 +275,12 @@ impl Analysis for CudaKernExecSum {
             let (Some(row), Some(name)) = (calls.row.get(call), calls.name.get(call)) else {
                 continue;
             };
+            let Some(number) = kernels.number(kernel) else {
+                continue;
+            };
             let device = kernels.row(timeline, kernel).and_then(|row| row.device);
             let next = u32::try_from(groups.len()).unwrap_or(u32::MAX);
-            let key = groups
-                .entry((*row, *name, device, kernels.number(kernel)))
-                .or_insert(next);
+            let key = groups.entry((*row, *name, device, number)).or_insert(next);
             times.add(*key, Pair::of(calls, call, kernels.events, kernel));
         }
         let figures = |keys: &[u32], values: &[u64]| Times::figures(groups.len(), keys, values);
@@ -297,7 +302,7 @@ impl Analysis for CudaKernExecSum {
                 api: of(&api)?.into(),
                 queue: of(&queue).map(NsysSpread::from),
                 kernel: of(&kernel)?.into(),
-                api_name: calls.names.get(index(*name)).cloned().unwrap_or_default(),
+                api_name: calls.names.get(name.index()).cloned().unwrap_or_default(),
                 kernel_name: kernels.name_of_number(*kernel_name).to_owned(),
             })
         };
@@ -317,35 +322,20 @@ impl Analysis for CudaKernExecSum {
     }
 
     fn page(output: &NsysLaunchTimes) -> Result<Page, AnalysisError> {
-        let spread: [[Head; 5]; 4] = [
-            ["TAvg (ns)", "TMed (ns)", "TMin (ns)", "TMax (ns)", "TStdDev (ns)"],
-            ["AAvg (ns)", "AMed (ns)", "AMin (ns)", "AMax (ns)", "AStdDev (ns)"],
-            ["QAvg (ns)", "QMed (ns)", "QMin (ns)", "QMax (ns)", "QStdDev (ns)"],
-            ["KAvg (ns)", "KMed (ns)", "KMin (ns)", "KMax (ns)", "KStdDev (ns)"],
-        ]
-        .map(|[avg, med, min, max, deviation]| [tenth(avg), tenth(med), plain(min), plain(max), tenth(deviation)]);
-        let mut heads: Vec<Head> = ["PID", "TID", "DevId", "Count", "QCount"].map(plain).to_vec();
-        heads.extend(spread.into_iter().flatten());
-        heads.extend([plain("API Name"), plain("Kernel Name")]);
-        let mut table = table(&heads, output.left_out);
-        for row in &output.rows {
-            let mut cells: Vec<Cell> = vec![
-                row.process.into(),
-                row.thread.into(),
-                row.device.into(),
-                row.count.into(),
-                row.queued.into(),
-            ];
-            cells.extend(row.total.cells());
-            cells.extend(row.api.cells());
-            let nothing = || std::array::from_fn(|_| Cell::Nothing);
-            cells.extend(row.queue.map_or_else(nothing, NsysSpread::cells));
-            cells.extend(row.kernel.cells());
-            cells.extend([row.api_name.as_str().into(), row.kernel_name.as_str().into()]);
-            table.push(cells);
-        }
-        let mut page = Page::new(Self::NAME, Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let table = Table::of("", &output.rows)
+            .left_out(output.left_out)
+            .column("PID", |row| row.process)
+            .column("TID", |row| row.thread)
+            .column("DevId", |row| row.device)
+            .column("Count", |row| row.count)
+            .column("QCount", |row| row.queued);
+        let table = NsysSpread::columns(table, 'T', |row| Some(row.total));
+        let table = NsysSpread::columns(table, 'A', |row| Some(row.api));
+        let table = NsysSpread::columns(table, 'Q', |row| row.queue);
+        let table = NsysSpread::columns(table, 'K', |row| Some(row.kernel))
+            .column("API Name", |row| row.api_name.as_str())
+            .column("Kernel Name", |row| row.kernel_name.as_str());
+        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         say_coverage(&mut page, output.kernels, output.without_launch);
         page.table(table);
         Ok(page)
@@ -358,7 +348,6 @@ impl Analysis for CudaKernExecTrace {
     const ABOUT: &'static str =
         "Call, wait in the queue and run of each kernel in the order of the calls, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = NsysKernelParams;
     type Output = NsysLaunches;
@@ -366,7 +355,7 @@ impl Analysis for CudaKernExecTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysKernelParams) -> Result<NsysLaunches, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysLaunches {
-            not_captured: lacks(timeline),
+            not_captured: missing_events(timeline),
             ..NsysLaunches::default()
         };
         let Some(kernels) = Kernels::of(timeline, params) else {
@@ -411,53 +400,33 @@ impl Analysis for CudaKernExecTrace {
     }
 
     fn page(output: &NsysLaunches) -> Result<Page, AnalysisError> {
-        let heads = [
-            "API Start (ns)",
-            "API Dur (ns)",
-            "Queue Start (ns)",
-            "Queue Dur (ns)",
-            "Kernel Start (ns)",
-            "Kernel Dur (ns)",
-            "Total Dur (ns)",
-            "PID",
-            "TID",
-            "DevId",
-            "API Function",
-            "GridXYZ",
-            "BlockXYZ",
-            "Kernel Name",
-        ];
-        let mut table = table(&heads.map(plain), output.left_out);
-        for row in &output.rows {
-            let place = Place {
-                input: 0,
-                start_ns: row.api_start_ns,
-                end_ns: row.api_start_ns.saturating_add(row.total_duration_ns),
-                row: Some(row.row),
-            };
-            let called = row.api_start_ns.saturating_add(row.api_duration_ns);
-            let cells = [
-                row.api_start_ns.into(),
-                row.api_duration_ns.into(),
-                row.queue_duration_ns.map(|_| called).into(),
-                row.queue_duration_ns.into(),
-                row.kernel_start_ns.into(),
-                row.kernel_duration_ns.into(),
-                row.total_duration_ns.into(),
-                row.process.into(),
-                row.thread.into(),
-                row.device.into(),
-                row.api_name.as_str().into(),
-                dimensions(row.grid),
-                dimensions(row.block),
-                row.kernel_name.as_str().into(),
-            ];
-            table.push_at(place, cells);
-        }
-        let mut page = Page::new(Self::NAME, Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
+        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         say_coverage(&mut page, output.kernels, output.without_launch);
-        page.table(table);
+        page.table(
+            Table::of("", &output.rows)
+                .left_out(output.left_out)
+                .column("API Start (ns)", |row| row.api_start_ns)
+                .column("API Dur (ns)", |row| row.api_duration_ns)
+                .column("Queue Start (ns)", |row| {
+                    let called = row.api_start_ns.saturating_add(row.api_duration_ns);
+                    row.queue_duration_ns.map(|_| called)
+                })
+                .column("Queue Dur (ns)", |row| row.queue_duration_ns)
+                .column("Kernel Start (ns)", |row| row.kernel_start_ns)
+                .column("Kernel Dur (ns)", |row| row.kernel_duration_ns)
+                .column("Total Dur (ns)", |row| row.total_duration_ns)
+                .column("PID", |row| row.process)
+                .column("TID", |row| row.thread)
+                .column("DevId", |row| row.device)
+                .column("API Function", |row| row.api_name.as_str())
+                .column("GridXYZ", |row| dimensions(row.grid))
+                .column("BlockXYZ", |row| dimensions(row.block))
+                .column("Kernel Name", |row| row.kernel_name.as_str())
+                .at(|row| {
+                    let end_ns = row.api_start_ns.saturating_add(row.total_duration_ns);
+                    TimelineLocation::new(row.api_start_ns, end_ns, Some(row.row))
+                }),
+        );
         Ok(page)
     }
 }

@@ -13,9 +13,11 @@ pub enum NsysKernelName {
     /// By the whole name: `void gemm<float>(float*)`.
     #[default]
     Demangled,
-    /// By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole name where the source does not say it.
+    /// By the name without templates and arguments, `gemm`; nsys's `:base`. It is made of the whole
+    /// name where the source does not say it.
     Base,
-    /// By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps its whole name.
+    /// By the symbol in the program, `_Z4gemmIfEvPf`; nsys's `:mangled`. A kernel without one keeps
+    /// its whole name.
     Mangled,
 }
 
@@ -40,8 +42,8 @@ impl Default for NsysParams {
 pub struct NsysKernelParams {
     /// How kernels are called: nsys's `:base` and `:mangled`.
     pub name: NsysKernelName,
-    /// Whether the name of the innermost NVTX range around a kernel's launch stands before the kernel's, as in `step/gemm`: nsys's
-    /// `:nvtx-name`.
+    /// Whether the name of the innermost NVTX range around a kernel's launch stands before the
+    /// kernel's, as in `step/gemm`: nsys's `:nvtx-name`.
     pub nvtx_name: bool,
     /// Most rows in the result, the first ones in the table's order.
     #[schemars(range(min = 1, max = 10_000_000))]

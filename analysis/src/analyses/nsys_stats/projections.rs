@@ -1,4 +1,5 @@
-//! NVTX ranges as GPUs saw them: from the first start to the last end of the work that was launched inside.
+//! NVTX ranges as GPUs saw them: from the first start to the last end of the work that was launched
+//! inside.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +7,20 @@ use flopwatch_measures::call_ranges;
 use flopwatch_measures::range_tree::RangeTree;
 use flopwatch_measures::work::GPU_WORK;
 use flopwatch_model::{
-    Category, ColumnId, Events, Needs, Row, Selection, Timeline, approximate, count, gpu_work_and, index,
+    Category, ColumnId, Events, NameId, Needs, Row, RowId, Timeline, approximate, count, gpu_work_and, index,
 };
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, Table, TimelineLocation};
 use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calls::style;
-use super::gpu::lacking;
-use super::heads::{plain, rounded, table, tenth};
+use super::gpu::missing_category;
 use super::parameters::NsysParams;
-use super::push_pop_trace::{MOST_LEVELS, number, stack_text};
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use super::push_pop_trace::{MAX_LEVELS, number, stack_text};
+use super::rounding::tenths;
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Projections by range.
@@ -116,20 +117,21 @@ pub struct NsysProjectionTraceRow {
     pub range_id: Option<u32>,
     /// The number of the range around it; null of an outermost one.
     pub parent_id: Option<u32>,
-    /// The numbers of the ranges around it, the outermost first, and its own; at most the 1,000 innermost.
+    /// The numbers of the ranges around it, the outermost first, and its own; at most the 1,000
+    /// innermost.
     pub stack: Vec<u32>,
 }
 
 /// The work of a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Projected {
+struct RangeProjection {
     start: u64,
     end: u64,
     launches: u64,
     operations: u64,
 }
 
-impl Projected {
+impl RangeProjection {
     const NOTHING: Self = Self {
         start: u64::MAX,
         end: 0,
@@ -153,17 +155,17 @@ impl Projected {
 struct Projection<'a> {
     ranges: &'a Events,
     tree: RangeTree,
-    of_range: Vec<Projected>,
-    outside: Projected,
+    of_range: Vec<RangeProjection>,
+    outside: RangeProjection,
     /// The rows of the calls outside: none, one, or the first of several.
-    rows_outside: (Option<u32>, bool),
+    rows_outside: (Option<RowId>, bool),
     /// Ranges with work directly inside each range.
     children: Vec<u64>,
 }
 
 /// The work of each call, by its place.
-fn by_call(timeline: &Timeline, calls: usize) -> Vec<Projected> {
-    let mut found = vec![Projected::NOTHING; calls];
+fn by_call(timeline: &Timeline, calls: usize) -> Vec<RangeProjection> {
+    let mut found = vec![RangeProjection::NOTHING; calls];
     for events in GPU_WORK
         .iter()
         .filter_map(|category| timeline.capture.events.get(category))
@@ -174,7 +176,7 @@ fn by_call(timeline: &Timeline, calls: usize) -> Vec<Projected> {
         for (at, start) in events.start_ns.iter().enumerate() {
             let call = launches.get(at).and_then(|call| usize::try_from(call).ok());
             if let Some(call) = call.and_then(|call| found.get_mut(call)) {
-                call.add(Projected {
+                call.add(RangeProjection {
                     start: *start,
                     end: events.end_ns(at),
                     launches: 0,
@@ -195,8 +197,8 @@ impl<'a> Projection<'a> {
         let mut projection = Self {
             ranges,
             tree: RangeTree::of(ranges, |_| true),
-            of_range: vec![Projected::NOTHING; ranges.len()],
-            outside: Projected::NOTHING,
+            of_range: vec![RangeProjection::NOTHING; ranges.len()],
+            outside: RangeProjection::NOTHING,
             rows_outside: (None, false),
             children: vec![0; ranges.len()],
         };
@@ -228,7 +230,7 @@ impl<'a> Projection<'a> {
     }
 
     /// The ranges with work.
-    fn with_work(&self) -> impl Iterator<Item = (u32, Projected)> {
+    fn with_work(&self) -> impl Iterator<Item = (u32, RangeProjection)> {
         let all = (0_u32..).zip(self.of_range.iter().copied());
         all.filter(|(_, range)| range.launches > 0)
     }
@@ -264,25 +266,25 @@ impl<'a> Projection<'a> {
         }
     }
 
-    fn trace_row(&self, timeline: &Timeline, at: u32, range: Projected) -> NsysProjectionTraceRow {
-        let place = index(at);
-        let row = self.row(timeline, place);
-        let stack = self.tree.stack(at, MOST_LEVELS);
+    fn trace_row(&self, timeline: &Timeline, at: u32, range: RangeProjection) -> NsysProjectionTraceRow {
+        let event = index(at);
+        let row = self.row(timeline, event);
+        let stack = self.tree.stack(at, MAX_LEVELS);
         NsysProjectionTraceRow {
-            name: Some(self.ranges.name_of(place).to_owned()),
+            name: Some(self.ranges.name_of(event).to_owned()),
             projected_start_ns: range.start,
             projected_duration_ns: range.length(),
-            start_ns: self.ranges.start_ns.get(place).copied(),
-            duration_ns: Some(self.duration(place)),
-            style: Some(self.style(place)),
+            start_ns: self.ranges.start_ns.get(event).copied(),
+            duration_ns: Some(self.duration(event)),
+            style: Some(self.style(event)),
             process: row.map(|row| row.process),
             thread: row.and_then(|row| row.thread),
             launches: range.launches,
             operations: range.operations,
-            level: Some(self.tree.level(place)),
-            children: self.children(place),
+            level: Some(self.tree.level(event)),
+            children: self.children(event),
             range_id: Some(number(at)),
-            parent_id: self.tree.parent(place).map(number),
+            parent_id: self.tree.parent(event).map(number),
             stack: stack.into_iter().map(number).collect(),
         }
     }
@@ -322,29 +324,25 @@ impl Sums {
     }
 }
 
-fn lacks(timeline: &Timeline) -> Vec<NotCaptured> {
-    let lacks = [
-        lacking(timeline, &[Category::NvtxRange], "NVTX ranges"),
-        lacking(timeline, &[Category::CudaApi], "launches of GPU work"),
-        lacking(timeline, GPU_WORK, "GPU work"),
+fn missing_events(timeline: &Timeline) -> Vec<NotCaptured> {
+    let missing_events = [
+        missing_category(timeline, &[Category::NvtxRange], "NVTX ranges"),
+        missing_category(timeline, &[Category::CudaApi], "launches of GPU work"),
+        missing_category(timeline, GPU_WORK, "GPU work"),
     ];
-    lacks.into_iter().flatten().collect()
+    missing_events.into_iter().flatten().collect()
 }
 
-const NEEDS: Needs = Needs {
-    categories: Selection::Only(gpu_work_and![Category::CudaApi, Category::NvtxRange]),
-    columns: Selection::Only(&[ColumnId::Launch, ColumnId::RangeStyle]),
-    names: true,
-    rows: true,
-    ..Needs::NOTHING
-};
+const NEEDS: Needs = Needs::of(gpu_work_and![Category::CudaApi, Category::NvtxRange])
+    .columns(&[ColumnId::Launch, ColumnId::RangeStyle])
+    .names()
+    .rows();
 
 impl Analysis for NvtxGpuProjSum {
     const NAME: &'static str = "nvtx_gpu_proj_sum";
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "NVTX ranges projected onto GPUs by name, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = NsysParams;
     type Output = NsysProjections;
@@ -352,27 +350,29 @@ impl Analysis for NvtxGpuProjSum {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysProjections, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysProjections {
-            not_captured: lacks(timeline),
+            not_captured: missing_events(timeline),
             ..NsysProjections::default()
         };
         let Some(projection) = Projection::of(timeline) else {
             return Ok(output);
         };
-        let mut sums: BTreeMap<(u32, &'static str), Sums> = BTreeMap::new();
+        let mut sums: BTreeMap<(NameId, &'static str), Sums> = BTreeMap::new();
         for (at, range) in projection.with_work() {
-            let place = index(at);
-            let name = projection.ranges.name.get(place).copied().unwrap_or(0);
-            let sums = sums.entry((name, projection.style(place))).or_default();
+            let event = index(at);
+            let Some(name) = projection.ranges.name.get(event).copied() else {
+                continue;
+            };
+            let sums = sums.entry((name, projection.style(event))).or_default();
             sums.lengths.push(range.length());
-            sums.range_ns = sums.range_ns.saturating_add(projection.duration(place));
+            sums.range_ns = sums.range_ns.saturating_add(projection.duration(event));
             sums.launches += range.launches;
             sums.operations += range.operations;
-            sums.levels += u64::from(projection.tree.level(place));
-            sums.children += projection.children(place);
+            sums.levels += u64::from(projection.tree.level(event));
+            sums.children += projection.children(event);
         }
-        let name = |at: u32| projection.ranges.names.get(index(at)).map_or("", String::as_str);
+        let name = |id: NameId| projection.ranges.names.get(id.index()).map_or("", String::as_str);
         let rows = sums.into_iter();
-        let rows = rows.filter_map(|((at, style), sums)| sums.row(name(at), style));
+        let rows = rows.filter_map(|((id, style), sums)| sums.row(name(id), style));
         let mut rows: Vec<NsysProjectionsRow> = rows.collect();
         rows.sort_by(|a, b| {
             let names = || (&a.name, a.style).cmp(&(&b.name, b.style));
@@ -385,45 +385,28 @@ impl Analysis for NvtxGpuProjSum {
     }
 
     fn page(output: &NsysProjections) -> Result<Page, AnalysisError> {
-        let heads = [
-            plain("Range"),
-            plain("Style"),
-            plain("Total Proj Time (ns)"),
-            plain("Total Range Time (ns)"),
-            plain("Range Instances"),
-            tenth("Proj Avg (ns)"),
-            tenth("Proj Med (ns)"),
-            plain("Proj Min (ns)"),
-            plain("Proj Max (ns)"),
-            tenth("Proj StdDev (ns)"),
-            plain("Total GPU Ops"),
-            tenth("Avg GPU Ops"),
-            tenth("Avg Range Lvl"),
-            tenth("Avg Num Child"),
-        ];
-        let mut table = table(&heads, output.left_out);
-        for row in &output.rows {
-            let launches = approximate(u128::from(row.launches)) / approximate(u128::from(row.instances.max(1)));
-            table.push([
-                row.name.as_str().into(),
-                row.style.into(),
-                row.projected_ns.into(),
-                row.range_ns.into(),
-                row.instances.into(),
-                rounded(row.avg_ns),
-                rounded(row.med_ns),
-                row.min_ns.into(),
-                row.max_ns.into(),
-                rounded(row.stddev_ns),
-                row.launches.into(),
-                rounded(launches),
-                rounded(row.avg_level),
-                rounded(row.avg_children),
-            ]);
-        }
-        let mut page = Page::new(Self::NAME, Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        page.table(table);
+        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
+        let launches = |row: &NsysProjectionsRow| {
+            approximate(u128::from(row.launches)) / approximate(u128::from(row.instances.max(1)))
+        };
+        page.table(
+            Table::of("", &output.rows)
+                .left_out(output.left_out)
+                .column("Range", |row| row.name.as_str())
+                .column("Style", |row| row.style)
+                .column("Total Proj Time (ns)", |row| row.projected_ns)
+                .column("Total Range Time (ns)", |row| row.range_ns)
+                .column("Range Instances", |row| row.instances)
+                .number("Proj Avg (ns)", 1, |row| tenths(row.avg_ns))
+                .number("Proj Med (ns)", 1, |row| tenths(row.med_ns))
+                .column("Proj Min (ns)", |row| row.min_ns)
+                .column("Proj Max (ns)", |row| row.max_ns)
+                .number("Proj StdDev (ns)", 1, |row| tenths(row.stddev_ns))
+                .column("Total GPU Ops", |row| row.launches)
+                .number("Avg GPU Ops", 1, |row| tenths(launches(row)))
+                .number("Avg Range Lvl", 1, |row| tenths(row.avg_level))
+                .number("Avg Num Child", 1, |row| tenths(row.avg_children)),
+        );
         Ok(page)
     }
 }
@@ -433,7 +416,6 @@ impl Analysis for NvtxGpuProjTrace {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Each NVTX range projected onto GPUs, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = NsysParams;
     type Output = NsysProjectionTrace;
@@ -441,7 +423,7 @@ impl Analysis for NvtxGpuProjTrace {
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysProjectionTrace, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysProjectionTrace {
-            not_captured: lacks(timeline),
+            not_captured: missing_events(timeline),
             ..NsysProjectionTrace::default()
         };
         let Some(projection) = Projection::of(timeline) else {
@@ -449,11 +431,11 @@ impl Analysis for NvtxGpuProjTrace {
         };
         let outside = (projection.outside.launches > 0).then_some((None, projection.outside));
         let ranges = projection.with_work().map(|(at, range)| (Some(at), range));
-        let mut order: Vec<(Option<u32>, Projected)> = outside.into_iter().chain(ranges).collect();
+        let mut order: Vec<(Option<u32>, RangeProjection)> = outside.into_iter().chain(ranges).collect();
         order.sort_by_key(|(at, range)| (range.start, std::cmp::Reverse(range.length()), *at));
         output.left_out = count(order.len().saturating_sub(index(params.limit)));
         order.truncate(index(params.limit));
-        let row = |(at, range): (Option<u32>, Projected)| match at {
+        let row = |(at, range): (Option<u32>, RangeProjection)| match at {
             Some(at) => projection.trace_row(timeline, at, range),
             None => projection.outside(timeline),
         };
@@ -462,51 +444,31 @@ impl Analysis for NvtxGpuProjTrace {
     }
 
     fn page(output: &NsysProjectionTrace) -> Result<Page, AnalysisError> {
-        let heads = [
-            "Name",
-            "Projected Start (ns)",
-            "Projected Duration (ns)",
-            "Orig Start (ns)",
-            "Orig Duration (ns)",
-            "Style",
-            "PID",
-            "TID",
-            "NumGPUOps",
-            "Lvl",
-            "NumChild",
-            "RangeId",
-            "ParentId",
-            "RangeStack",
-        ];
-        let mut table = table(&heads.map(plain), output.left_out);
-        for row in &output.rows {
-            let place = Place {
-                input: 0,
-                start_ns: row.projected_start_ns,
-                end_ns: row.projected_start_ns.saturating_add(row.projected_duration_ns),
-                row: None,
-            };
-            let cells = [
-                row.name.as_deref().into(),
-                row.projected_start_ns.into(),
-                row.projected_duration_ns.into(),
-                row.start_ns.into(),
-                row.duration_ns.into(),
-                row.style.into(),
-                row.process.into(),
-                row.thread.into(),
-                row.launches.into(),
-                row.level.into(),
-                row.children.into(),
-                row.range_id.into(),
-                row.parent_id.into(),
-                (!row.stack.is_empty()).then(|| stack_text(&row.stack)).into(),
-            ];
-            table.push_at(place, cells);
-        }
-        let mut page = Page::new(Self::NAME, Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        page.table(table);
+        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
+        page.table(
+            Table::of("", &output.rows)
+                .left_out(output.left_out)
+                .column("Name", |row| row.name.as_deref())
+                .column("Projected Start (ns)", |row| row.projected_start_ns)
+                .column("Projected Duration (ns)", |row| row.projected_duration_ns)
+                .column("Orig Start (ns)", |row| row.start_ns)
+                .column("Orig Duration (ns)", |row| row.duration_ns)
+                .column("Style", |row| row.style)
+                .column("PID", |row| row.process)
+                .column("TID", |row| row.thread)
+                .column("NumGPUOps", |row| row.launches)
+                .column("Lvl", |row| row.level)
+                .column("NumChild", |row| row.children)
+                .column("RangeId", |row| row.range_id)
+                .column("ParentId", |row| row.parent_id)
+                .column("RangeStack", |row| {
+                    (!row.stack.is_empty()).then(|| stack_text(&row.stack))
+                })
+                .at(|row| {
+                    let end_ns = row.projected_start_ns.saturating_add(row.projected_duration_ns);
+                    TimelineLocation::new(row.projected_start_ns, end_ns, None)
+                }),
+        );
         Ok(page)
     }
 }

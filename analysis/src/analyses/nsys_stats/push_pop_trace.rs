@@ -1,21 +1,20 @@
 //! Every push/pop range with its place among the others.
 
 use flopwatch_measures::range_tree::RangeTree;
-use flopwatch_model::{Category, ColumnId, Needs, Selection, count, index};
+use flopwatch_model::{Category, ColumnId, Needs, RowId, count, index};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Page, Place};
+use flopwatch_report::page::{Page, Table, TimelineLocation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calls::is_push_pop;
-use super::gpu::lacking;
-use super::heads::{plain, table};
+use super::gpu::missing_category;
 use super::parameters::NsysParams;
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Most ranges of a stack that are named: the innermost ones.
-pub(super) const MOST_LEVELS: usize = 1000;
+pub(super) const MAX_LEVELS: usize = 1000;
 
 /// Push/pop ranges in the order of their starts.
 #[derive(Debug)]
@@ -55,10 +54,11 @@ pub struct NsysPushPopTraceRow {
     pub range_id: u32,
     /// The number of the range around it; null of an outermost one.
     pub parent_id: Option<u32>,
-    /// The numbers of the ranges around it, the outermost first, and its own; at most the 1,000 innermost.
+    /// The numbers of the ranges around it, the outermost first, and its own; at most the 1,000
+    /// innermost.
     pub stack: Vec<u32>,
     /// The timeline's row.
-    pub row: u32,
+    pub row: RowId,
 }
 
 /// A range's number, as people see it.
@@ -89,21 +89,17 @@ impl Analysis for NvtxPushpopTrace {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "NVTX push/pop ranges in the order of their starts with the ranges around and inside them, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::NvtxRange]),
-        columns: Selection::Only(&[ColumnId::RangeStyle]),
-        names: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(&[Category::NvtxRange])
+        .columns(&[ColumnId::RangeStyle])
+        .names()
+        .rows();
     type Params = NsysParams;
     type Output = NsysPushPopTrace;
 
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysPushPopTrace, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysPushPopTrace {
-            not_captured: lacking(timeline, &[Category::NvtxRange], "NVTX ranges")
+            not_captured: missing_category(timeline, &[Category::NvtxRange], "NVTX ranges")
                 .into_iter()
                 .collect(),
             ..NsysPushPopTrace::default()
@@ -129,10 +125,10 @@ impl Analysis for NvtxPushpopTrace {
         let shown = order.len().min(index(params.limit));
         output.left_out = count(order.len() - shown);
         let row = |(start_ns, duration_ns, at): (u64, u64, u32)| {
-            let place = *ranges.row.get(index(at))?;
-            let row = timeline.row(place)?;
+            let row_number = *ranges.row.get(index(at))?;
+            let row = timeline.row(row_number)?;
             let (children, children_ns) = children.get(index(at)).copied()?;
-            let stack = tree.stack(at, MOST_LEVELS);
+            let stack = tree.stack(at, MAX_LEVELS);
             Some(NsysPushPopTraceRow {
                 start_ns,
                 duration_ns,
@@ -145,7 +141,7 @@ impl Analysis for NvtxPushpopTrace {
                 range_id: number(at),
                 parent_id: tree.parent(index(at)).map(number),
                 stack: stack.into_iter().map(number).collect(),
-                row: place,
+                row: row_number,
             })
         };
         output.rows = order.into_iter().take(shown).filter_map(row).collect();
@@ -153,54 +149,30 @@ impl Analysis for NvtxPushpopTrace {
     }
 
     fn page(output: &NsysPushPopTrace) -> Result<Page, AnalysisError> {
-        let heads = [
-            "Start (ns)",
-            "End (ns)",
-            "Duration (ns)",
-            "DurChild (ns)",
-            "DurNonChild (ns)",
-            "Name",
-            "PID",
-            "TID",
-            "Lvl",
-            "NumChild",
-            "RangeId",
-            "ParentId",
-            "RangeStack",
-            "NameTree",
-        ];
-        let mut table = table(&heads.map(plain), output.left_out);
-        for row in &output.rows {
-            let end_ns = row.start_ns.saturating_add(row.duration_ns);
-            let place = Place {
-                input: 0,
-                start_ns: row.start_ns,
-                end_ns,
-                row: Some(row.row),
-            };
-            let own = i128::from(row.duration_ns) - i128::from(row.children_ns);
-            let level = index(row.level).min(MOST_LEVELS);
-            let cells = [
-                row.start_ns.into(),
-                end_ns.into(),
-                row.duration_ns.into(),
-                row.children_ns.into(),
-                i64::try_from(own).unwrap_or(i64::MIN).into(),
-                row.name.as_str().into(),
-                row.process.into(),
-                row.thread.into(),
-                row.level.into(),
-                row.children.into(),
-                row.range_id.into(),
-                row.parent_id.into(),
-                stack_text(&row.stack).into(),
-                name_tree(level, &row.name).into(),
-            ];
-            table.push_at(place, cells);
-        }
-        let mut page = Page::new(Self::NAME, Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        page.table(table);
+        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
+        let end_ns = |row: &NsysPushPopTraceRow| row.start_ns.saturating_add(row.duration_ns);
+        page.table(
+            Table::of("", &output.rows)
+                .left_out(output.left_out)
+                .column("Start (ns)", |row| row.start_ns)
+                .column("End (ns)", end_ns)
+                .column("Duration (ns)", |row| row.duration_ns)
+                .column("DurChild (ns)", |row| row.children_ns)
+                .column("DurNonChild (ns)", |row| {
+                    let own = i128::from(row.duration_ns) - i128::from(row.children_ns);
+                    i64::try_from(own).unwrap_or(i64::MIN)
+                })
+                .column("Name", |row| row.name.as_str())
+                .column("PID", |row| row.process)
+                .column("TID", |row| row.thread)
+                .column("Lvl", |row| row.level)
+                .column("NumChild", |row| row.children)
+                .column("RangeId", |row| row.range_id)
+                .column("ParentId", |row| row.parent_id)
+                .column("RangeStack", |row| stack_text(&row.stack))
+                .column("NameTree", |row| name_tree(index(row.level).min(MAX_LEVELS), &row.name))
+                .at(|row| TimelineLocation::new(row.start_ns, end_ns(row), Some(row.row))),
+        );
         Ok(page)
     }
 }

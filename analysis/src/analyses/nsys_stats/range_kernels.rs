@@ -3,19 +3,21 @@
 use std::collections::{HashMap, HashSet};
 
 use flopwatch_measures::call_ranges;
-use flopwatch_model::{Category, ColumnId, Events, Needs, Selection, Timeline, count, figures_by_key, index, listed};
+use flopwatch_model::{
+    Category, ColumnId, Events, NameId, Needs, RowId, Timeline, count, figures_by_key, index, listed,
+};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::Page;
+use flopwatch_report::page::{Page, Table};
 use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::calls::style;
-use super::gpu::lacking;
-use super::heads::{plain, rounded, table, tenth};
+use super::gpu::missing_category;
 use super::kernel_names::{KERNELS_AND_RANGES, Kernels};
 use super::parameters::NsysRangeKernelParams;
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use super::rounding::tenths;
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Times of kernels by range, thread and kernel.
@@ -33,11 +35,12 @@ pub struct NsysRangeKernels {
     pub left_out: u64,
 }
 
-/// The kernels of one name that a thread launched in the ranges of one name. A kernel counts in each range around its launch; where two of
-/// them have the same name its time counts twice.
+/// The kernels of one name that a thread launched in the ranges of one name. A kernel counts in
+/// each range around its launch; where two of them have the same name its time counts twice.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct NsysRangeKernelsRow {
-    /// Domain and text of the ranges; null of kernels that were launched outside of ranges, or whose launch was not recorded.
+    /// Domain and text of the ranges; null of kernels that were launched outside of ranges, or
+    /// whose launch was not recorded.
     pub range: Option<String>,
     /// `PushPop` or `StartEnd`.
     pub style: Option<&'static str>,
@@ -68,8 +71,8 @@ pub struct NsysRangeKernelsRow {
 /// What the rows differ in: name and style of the range, row of the call, name of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
-    range: Option<(u32, u64)>,
-    row: Option<u32>,
+    range: Option<(NameId, u64)>,
+    row: Option<RowId>,
     kernel: u32,
 }
 
@@ -82,12 +85,12 @@ struct Groups {
     /// Groups with the ranges that are in them.
     ranges: HashSet<(u32, u32)>,
     /// What is in each group.
-    met: Vec<Met>,
+    met: Vec<GroupCounts>,
 }
 
 /// What is in a group.
 #[derive(Debug, Clone, Copy, Default)]
-struct Met {
+struct GroupCounts {
     ranges: u64,
     kernels: u64,
     last_kernel: Option<u32>,
@@ -100,7 +103,7 @@ impl Groups {
         self.keys.push(group);
         self.values.push(duration);
         if index(group) >= self.met.len() {
-            self.met.push(Met::default());
+            self.met.push(GroupCounts::default());
         }
         if let Some(met) = self.met.get_mut(index(group)) {
             met.ranges += u64::from(range.is_some_and(|range| self.ranges.insert((group, range))));
@@ -122,7 +125,9 @@ fn gather(timeline: &Timeline, ranges: &Events, kernels: &Kernels<'_>) -> Groups
     call_ranges::visit(timeline, launching.map(|(call, _)| *call), |call, around| {
         let row = calls.and_then(|calls| calls.row.get(index(call)).copied());
         for (_, kernel) in of_calls.next().unwrap_or_default() {
-            let name = kernels.number(index(*kernel));
+            let Some(name) = kernels.number(index(*kernel)) else {
+                continue;
+            };
             let key = |range| Key {
                 range,
                 row,
@@ -140,10 +145,13 @@ fn gather(timeline: &Timeline, ranges: &Events, kernels: &Kernels<'_>) -> Groups
         }
     });
     for (_, kernel) in alone {
+        let Some(name) = kernels.number(index(*kernel)) else {
+            continue;
+        };
         let key = Key {
             range: None,
             row: None,
-            kernel: kernels.number(index(*kernel)),
+            kernel: name,
         };
         groups.add(key, None, *kernel, duration(*kernel));
     }
@@ -156,27 +164,23 @@ impl Analysis for NvtxKernSum {
     const ABOUT: &'static str =
         "Times of kernels by the NVTX ranges that they were launched in, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(KERNELS_AND_RANGES),
-        columns: Selection::Only(&[ColumnId::Launch, ColumnId::RangeStyle]),
-        names: true,
-        name_details: true,
-        rows: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(KERNELS_AND_RANGES)
+        .columns(&[ColumnId::Launch, ColumnId::RangeStyle])
+        .names()
+        .name_details()
+        .rows();
     type Params = NsysRangeKernelParams;
     type Output = NsysRangeKernels;
 
     fn run(inputs: &Inputs<'_>, params: &NsysRangeKernelParams) -> Result<NsysRangeKernels, AnalysisError> {
         let timeline = inputs.first();
-        let lacks = [
-            lacking(timeline, &[Category::NvtxRange], "NVTX ranges"),
-            lacking(timeline, &[Category::CudaApi], "launches of kernels"),
-            lacking(timeline, &[Category::CudaKernel], "kernels"),
+        let missing = [
+            missing_category(timeline, &[Category::NvtxRange], "NVTX ranges"),
+            missing_category(timeline, &[Category::CudaApi], "launches of kernels"),
+            missing_category(timeline, &[Category::CudaKernel], "kernels"),
         ];
         let mut output = NsysRangeKernels {
-            not_captured: lacks.into_iter().flatten().collect(),
+            not_captured: missing.into_iter().flatten().collect(),
             ..NsysRangeKernels::default()
         };
         let kernels = Kernels::named(timeline, params.name);
@@ -187,7 +191,7 @@ impl Analysis for NvtxKernSum {
         let groups = gather(timeline, ranges, &kernels);
         let count_of_groups = u32::try_from(groups.known.len()).unwrap_or(u32::MAX);
         let figures = figures_by_key(count_of_groups, &groups.keys, listed(&groups.values));
-        let range_name = |name: u32| ranges.names.get(index(name)).cloned();
+        let range_name = |name: NameId| ranges.names.get(name.index()).cloned();
         let row = |(key, group): (&Key, &u32)| {
             let figures = Statistics::from_figures(figures.get(index(*group))?)?;
             let met = groups.met.get(index(*group)).copied().unwrap_or_default();
@@ -222,42 +226,24 @@ impl Analysis for NvtxKernSum {
     }
 
     fn page(output: &NsysRangeKernels) -> Result<Page, AnalysisError> {
-        let heads = [
-            plain("NVTX Range"),
-            plain("Style"),
-            plain("PID"),
-            plain("TID"),
-            plain("NVTX Inst"),
-            plain("Kern Inst"),
-            plain("Total Time (ns)"),
-            tenth("Avg (ns)"),
-            tenth("Med (ns)"),
-            plain("Min (ns)"),
-            plain("Max (ns)"),
-            tenth("StdDev (ns)"),
-            plain("Kernel Name"),
-        ];
-        let mut table = table(&heads, output.left_out);
-        for row in &output.rows {
-            table.push([
-                row.range.as_deref().into(),
-                row.style.into(),
-                row.process.into(),
-                row.thread.into(),
-                row.ranges.into(),
-                row.kernels.into(),
-                row.total_ns.into(),
-                rounded(row.avg_ns),
-                rounded(row.med_ns),
-                row.min_ns.into(),
-                row.max_ns.into(),
-                rounded(row.stddev_ns),
-                row.kernel_name.as_str().into(),
-            ]);
-        }
-        let mut page = Page::new(Self::NAME, Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        page.table(table);
+        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
+        page.table(
+            Table::of("", &output.rows)
+                .left_out(output.left_out)
+                .column("NVTX Range", |row| row.range.as_deref())
+                .column("Style", |row| row.style)
+                .column("PID", |row| row.process)
+                .column("TID", |row| row.thread)
+                .column("NVTX Inst", |row| row.ranges)
+                .column("Kern Inst", |row| row.kernels)
+                .column("Total Time (ns)", |row| row.total_ns)
+                .number("Avg (ns)", 1, |row| tenths(row.avg_ns))
+                .number("Med (ns)", 1, |row| tenths(row.med_ns))
+                .column("Min (ns)", |row| row.min_ns)
+                .column("Max (ns)", |row| row.max_ns)
+                .number("StdDev (ns)", 1, |row| tenths(row.stddev_ns))
+                .column("Kernel Name", |row| row.kernel_name.as_str()),
+        );
         Ok(page)
     }
 }

@@ -2,8 +2,8 @@
 
 use flopwatch_model::approximate;
 
-/// `value` to one digit behind the point, the middle between two away from zero: what SQLite's `round(value, 1)` gives, by which nsys rounds
-/// averages, medians, deviations and shares.
+/// `value` to one digit behind the point, the middle between two away from zero: what SQLite's
+/// `round(value, 1)` gives, by which nsys rounds averages, medians, deviations and shares.
 pub(super) fn tenths(value: f64) -> f64 {
     (value * 10.0).round() / 10.0
 }

@@ -1,17 +1,16 @@
 //! Sizes of copies and memsets.
 
-use flopwatch_model::{ColumnId, Needs, Selection, approximate, count, index};
+use flopwatch_model::{ColumnId, Needs, approximate, count, index};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::Page;
+use flopwatch_report::page::{Page, Table};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::gpu::{MEMORY, lacking};
-use super::heads::{plain, table, thousandth};
+use super::gpu::{MEMORY, missing_category};
 use super::parameters::NsysParams;
 use super::rounding::megabytes;
 use super::times::{Group, Grouping};
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Sizes of copies and memsets.
@@ -55,13 +54,7 @@ impl Analysis for CudaGpuMemSizeSum {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Sizes of copies and memsets on GPUs by kind, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(MEMORY),
-        columns: Selection::Only(&[ColumnId::Bytes]),
-        names: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(MEMORY).columns(&[ColumnId::Bytes]).names();
     type Params = NsysParams;
     type Output = NsysSizes;
 
@@ -91,7 +84,7 @@ impl Analysis for CudaGpuMemSizeSum {
             stddev_bytes: figures.stddev,
             operation: group.name.into_owned(),
         };
-        let lacks = lacking(timeline, MEMORY, "copies and memsets");
+        let missing = missing_category(timeline, MEMORY, "copies and memsets");
         let unsaid = (unknown > 0).then(|| {
             NotCaptured::new(
                 format!("the size of {unknown} operations"),
@@ -99,40 +92,27 @@ impl Analysis for CudaGpuMemSizeSum {
             )
         });
         Ok(NsysSizes {
-            not_captured: lacks.into_iter().chain(unsaid).collect(),
+            not_captured: missing.into_iter().chain(unsaid).collect(),
             rows: groups.into_iter().map(row).collect(),
             left_out,
         })
     }
 
     fn page(output: &NsysSizes) -> Result<Page, AnalysisError> {
-        let heads = [
-            thousandth("Total (MB)"),
-            plain("Count"),
-            thousandth("Avg (MB)"),
-            thousandth("Med (MB)"),
-            thousandth("Min (MB)"),
-            thousandth("Max (MB)"),
-            thousandth("StdDev (MB)"),
-            plain("Operation"),
-        ];
-        let mut table = table(&heads, output.left_out);
+        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let whole = |bytes: u64| megabytes(approximate(u128::from(bytes)));
-        for row in &output.rows {
-            table.push([
-                whole(row.total_bytes).into(),
-                row.count.into(),
-                megabytes(row.avg_bytes).into(),
-                megabytes(row.med_bytes).into(),
-                whole(row.min_bytes).into(),
-                whole(row.max_bytes).into(),
-                megabytes(row.stddev_bytes).into(),
-                row.operation.as_str().into(),
-            ]);
-        }
-        let mut page = Page::new(Self::NAME, Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        page.table(table);
+        page.table(
+            Table::of("", &output.rows)
+                .left_out(output.left_out)
+                .number("Total (MB)", 3, |row| whole(row.total_bytes))
+                .column("Count", |row| row.count)
+                .number("Avg (MB)", 3, |row| megabytes(row.avg_bytes))
+                .number("Med (MB)", 3, |row| megabytes(row.med_bytes))
+                .number("Min (MB)", 3, |row| whole(row.min_bytes))
+                .number("Max (MB)", 3, |row| whole(row.max_bytes))
+                .number("StdDev (MB)", 3, |row| megabytes(row.stddev_bytes))
+                .column("Operation", |row| row.operation.as_str()),
+        );
         Ok(page)
     }
 }

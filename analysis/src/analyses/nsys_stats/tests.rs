@@ -28,8 +28,9 @@ fn rows(page: &Page) -> Vec<Vec<Cell>> {
     rows.map(|row| row.cells.clone()).collect()
 }
 
-/// A thread with two nested ranges of one name around a call that launches a graph of two kernels, and another call inside the outer one
-/// alone. A third kernel has no launch. Kernels take 10, 20, 30 and 40 ns.
+/// A thread with two nested ranges of one name around a call that launches a graph of two kernels,
+/// and another call inside the outer one alone. A third kernel has no launch. Kernels take 10, 20,
+/// 30 and 40 ns.
 fn nested() -> Timeline {
     let mut trace = Trace::new();
     let stream = trace.stream(1, 0, 7);
@@ -66,7 +67,8 @@ fn times_are_summed_by_name_and_the_largest_total_is_first() {
         .map(|row| (row.name.as_str(), row.instances, row.total_ns));
     assert_eq!(found.collect::<Vec<_>>(), [("a", 3, 80), ("b", 1, 20)]);
     assert_eq!(times.total_ns, 100);
-    // 10, 30, 40: the deviation of a sample is the root of (n * 2,600 - 80^2) / (n (n - 1)) with n = 3.
+    // 10, 30, 40: the deviation of a sample is the root of (n * 2,600 - 80^2) / (n (n - 1)) with
+    // n = 3.
     let page = CudaGpuKernSum::page(&times).unwrap();
     let figures: Vec<Cell> = vec![
         80.0.into(),

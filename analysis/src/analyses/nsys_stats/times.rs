@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use flopwatch_model::{Events, Figures, count, figures_by_key, index, listed};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Page};
+use flopwatch_report::page::{Page, Table};
 use flopwatch_summary::Statistics;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::heads::{Head, dimensions, plain, rounded, table, tenth};
-use super::rounding::percent;
+use super::dimensions;
+use super::rounding::{percent, tenths};
 
 /// A summary by time, the largest total first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -112,7 +112,7 @@ impl<'a> Grouping<'a> {
     ) {
         let keys: Vec<u32> = events.names.iter().map(|name| self.key(group(name))).collect();
         for (at, name) in events.name.iter().enumerate() {
-            if let (Some(key), Some(value)) = (keys.get(index(*name)), value(at)) {
+            if let (Some(key), Some(value)) = (keys.get(name.index()), value(at)) {
                 self.add(*key, value);
             }
         }
@@ -129,7 +129,8 @@ impl<'a> Grouping<'a> {
 }
 
 impl NsysTimes {
-    /// The `limit` rows with the largest totals. Of equal totals the one with fewer instances comes first, then the names decide.
+    /// The `limit` rows with the largest totals. Of equal totals the one with fewer instances comes
+    /// first, then the names decide.
     pub(super) fn of(grouping: Grouping<'_>, limit: u32, not_captured: Vec<NotCaptured>) -> Self {
         let mut groups = grouping.figures();
         let total: u128 = groups.iter().map(|(_, figures)| u128::from(figures.total)).sum();
@@ -150,36 +151,30 @@ impl NsysTimes {
         }
     }
 
-    /// The page: `instances` is the head of the number of values, `labels` are the columns behind the figures.
+    /// The page: `instances` is the head of the number of values, `labels` are the columns behind
+    /// the figures.
     pub(super) fn page(&self, name: &str, about: &str, instances: &'static str, labels: &[Label]) -> Page {
-        let mut heads = vec![
-            tenth("Time (%)"),
-            plain("Total Time (ns)"),
-            plain(instances),
-            tenth("Avg (ns)"),
-            tenth("Med (ns)"),
-            plain("Min (ns)"),
-            plain("Max (ns)"),
-            tenth("StdDev (ns)"),
-        ];
-        heads.extend(labels.iter().flat_map(|label| label.heads()));
-        let mut table = table(&heads, self.left_out);
-        for row in &self.rows {
-            let figures = [
-                percent(row.total_ns, u128::from(self.total_ns)).into(),
-                row.total_ns.into(),
-                row.instances.into(),
-                rounded(row.avg_ns),
-                rounded(row.med_ns),
-                row.min_ns.into(),
-                row.max_ns.into(),
-                rounded(row.stddev_ns),
-            ];
-            let labels = labels.iter().flat_map(|label| label.cells(row));
-            table.push(figures.into_iter().chain(labels));
+        let mut table = Table::of("", &self.rows)
+            .left_out(self.left_out)
+            .number("Time (%)", 1, |row| percent(row.total_ns, u128::from(self.total_ns)))
+            .column("Total Time (ns)", |row| row.total_ns)
+            .column(instances, |row| row.instances)
+            .number("Avg (ns)", 1, |row| tenths(row.avg_ns))
+            .number("Med (ns)", 1, |row| tenths(row.med_ns))
+            .column("Min (ns)", |row| row.min_ns)
+            .column("Max (ns)", |row| row.max_ns)
+            .number("StdDev (ns)", 1, |row| tenths(row.stddev_ns));
+        for label in labels {
+            table = match *label {
+                Label::Category => table.column("Category", |row| row.category),
+                Label::Style => table.column("Style", |row| row.style),
+                Label::Shape => table
+                    .column("GridXYZ", |row| row.grid.map(dimensions))
+                    .column("BlockXYZ", |row| row.block.map(dimensions)),
+                Label::Name(head) => table.column(head, |row| row.name.as_str()),
+            };
         }
-        let mut page = Page::new(name, about);
-        page.not_captured.clone_from(&self.not_captured);
+        let mut page = Page::of(name, about, &self.not_captured);
         page.table(table);
         page
     }
@@ -193,27 +188,6 @@ pub(super) enum Label {
     Shape,
     /// The name, under this head.
     Name(&'static str),
-}
-
-impl Label {
-    fn heads(self) -> Vec<Head> {
-        match self {
-            Self::Category => vec![plain("Category")],
-            Self::Style => vec![plain("Style")],
-            Self::Shape => vec![plain("GridXYZ"), plain("BlockXYZ")],
-            Self::Name(head) => vec![plain(head)],
-        }
-    }
-
-    fn cells(self, row: &NsysTimesRow) -> Vec<Cell> {
-        let shape = |shape: Option<[u32; 3]>| shape.map_or(Cell::Nothing, dimensions);
-        match self {
-            Self::Category => vec![row.category.into()],
-            Self::Style => vec![row.style.into()],
-            Self::Shape => vec![shape(row.grid), shape(row.block)],
-            Self::Name(_) => vec![row.name.as_str().into()],
-        }
-    }
 }
 
 fn row(group: Group<'_>, figures: &Statistics, total: u128) -> NsysTimesRow {

@@ -2,19 +2,18 @@
 
 use flopwatch_measures::work::GPU_WORK;
 use flopwatch_model::{
-    Category, ColumnId, Events, MemoryKind, Needs, Row, Selection, Timeline, approximate, count, gpu_work_and, index,
+    Category, ColumnId, Events, MemoryKind, Needs, Row, RowId, Timeline, approximate, count, gpu_work_and, index,
 };
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{Cell, Page, Place};
+use flopwatch_report::page::{Cell, Page, Table, TableColumn, TimelineLocation};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::gpu::lacking;
-use super::heads::{Head, describe, plain, table, thousandth};
+use super::gpu::missing_category;
 use super::kernel_names::Kernels;
 use super::parameters::{NsysKernelParams, NsysParams};
 use super::rounding::megabytes;
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use crate::definition::{Analysis, AnalysisError};
 use crate::input::Inputs;
 
 /// Kernels, copies and memsets in the order of their starts.
@@ -55,7 +54,8 @@ pub struct NsysGpuTraceRow {
     pub source_memory: Option<&'static str>,
     /// Kind of memory that is copied to.
     pub destination_memory: Option<&'static str>,
-    /// Name and ordinal of the GPU, as in `NVIDIA H100 (0)`; null where the source does not say the ordinal.
+    /// Name and ordinal of the GPU, as in `NVIDIA H100 (0)`; null where the source does not say the
+    /// ordinal.
     pub device: Option<String>,
     /// CUDA context; null where the source does not say it.
     pub context: Option<u64>,
@@ -64,7 +64,7 @@ pub struct NsysGpuTraceRow {
     /// Name of the kernel or operation.
     pub name: String,
     /// The timeline's row.
-    pub row: u32,
+    pub row: RowId,
 }
 
 /// Shape of a launch.
@@ -113,7 +113,7 @@ pub struct NsysApiTraceRow {
     /// Name of the thread; null where the source does not say it.
     pub thread_name: Option<String>,
     /// The timeline's row.
-    pub row: u32,
+    pub row: RowId,
 }
 
 /// Kinds of memory as nsys writes them.
@@ -163,8 +163,8 @@ fn gpu_row(
     (category, at): (Category, usize),
 ) -> Option<NsysGpuTraceRow> {
     let events = timeline.capture.events.get(&category)?;
-    let place = *events.row.get(at)?;
-    let row = timeline.row(place);
+    let row_number = *events.row.get(at)?;
+    let row = timeline.row(row_number);
     let number = |id: ColumnId| events.number(id, at);
     let kernels = kernels.filter(|_| category == Category::CudaKernel);
     let shape = |kernels: &Kernels<'_>| {
@@ -209,7 +209,7 @@ fn gpu_row(
         name: kernels
             .map_or_else(|| events.name_of(at), |kernels| kernels.name(at))
             .to_owned(),
-        row: place,
+        row: row_number,
     })
 }
 
@@ -223,7 +223,8 @@ fn thread_name(row: &Row) -> Option<String> {
     (name != "thread" && !name.is_empty()).then(|| name.to_owned())
 }
 
-/// Whether a call's result is known: a column in which every call succeeded is not kept, but Nsight Systems always says it.
+/// Whether a call's result is known: a column in which every call succeeded is not kept, but Nsight
+/// Systems always says it.
 fn says_results(timeline: &Timeline, calls: &Events) -> bool {
     calls.column(ColumnId::ReturnValue).is_some() || timeline.capture.source.tool.contains("Nsight Systems")
 }
@@ -233,121 +234,102 @@ impl Analysis for CudaGpuTrace {
     const VERSION: u32 = 1;
     const ABOUT: &'static str = "Kernels, copies and memsets in the order of their starts, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(gpu_work_and![
-            Category::CudaMigration,
-            Category::CudaApi,
-            Category::NvtxRange
-        ]),
-        columns: Selection::Only(&[
-            ColumnId::GridX,
-            ColumnId::GridY,
-            ColumnId::GridZ,
-            ColumnId::BlockX,
-            ColumnId::BlockY,
-            ColumnId::BlockZ,
-            ColumnId::Registers,
-            ColumnId::SharedStatic,
-            ColumnId::SharedDynamic,
-            ColumnId::Bytes,
-            ColumnId::Launch,
-            ColumnId::SrcMemoryKind,
-            ColumnId::DstMemoryKind,
-        ]),
-        names: true,
-        name_details: true,
-        rows: true,
-        correlations: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(gpu_work_and![
+        Category::CudaMigration,
+        Category::CudaApi,
+        Category::NvtxRange
+    ])
+    .columns(&[
+        ColumnId::GridX,
+        ColumnId::GridY,
+        ColumnId::GridZ,
+        ColumnId::BlockX,
+        ColumnId::BlockY,
+        ColumnId::BlockZ,
+        ColumnId::Registers,
+        ColumnId::SharedStatic,
+        ColumnId::SharedDynamic,
+        ColumnId::Bytes,
+        ColumnId::Launch,
+        ColumnId::SrcMemoryKind,
+        ColumnId::DstMemoryKind,
+    ])
+    .names()
+    .name_details()
+    .rows()
+    .correlations();
     type Params = NsysKernelParams;
     type Output = NsysGpuTrace;
 
     fn run(inputs: &Inputs<'_>, params: &NsysKernelParams) -> Result<NsysGpuTrace, AnalysisError> {
         let timeline = inputs.first();
-        let lacks = [
-            lacking(timeline, &[Category::CudaKernel], "kernels"),
-            lacking(timeline, super::gpu::MEMORY, "copies and memsets"),
+        let missing = [
+            missing_category(timeline, &[Category::CudaKernel], "kernels"),
+            missing_category(timeline, super::gpu::MEMORY, "copies and memsets"),
         ];
         let kernels = Kernels::of(timeline, params);
-        let mut not_captured: Vec<NotCaptured> = lacks.into_iter().flatten().collect();
+        let mut not_captured: Vec<NotCaptured> = missing.into_iter().flatten().collect();
         not_captured.extend(kernels.iter().flat_map(|kernels| kernels.not_captured.clone()));
         let (order, left_out) = earliest(timeline, index(params.limit));
         let rows = order.into_iter();
         Ok(NsysGpuTrace {
             not_captured,
             rows: rows
-                .filter_map(|place| gpu_row(timeline, kernels.as_ref(), place))
+                .filter_map(|launch| gpu_row(timeline, kernels.as_ref(), launch))
                 .collect(),
             left_out,
         })
     }
 
     fn page(output: &NsysGpuTrace) -> Result<Page, AnalysisError> {
-        let heads: [Head; 21] = [
-            plain("Start (ns)"),
-            plain("Duration (ns)"),
-            plain("CorrId"),
-            plain("GrdX"),
-            plain("GrdY"),
-            plain("GrdZ"),
-            plain("BlkX"),
-            plain("BlkY"),
-            plain("BlkZ"),
-            plain("Reg/Trd"),
-            thousandth("StcSMem (MB)"),
-            thousandth("DymSMem (MB)"),
-            thousandth("Bytes (MB)"),
-            thousandth("Throughput (MB/s)"),
-            plain("SrcMemKd"),
-            plain("DstMemKd"),
-            plain("Device"),
-            plain("Ctx"),
-            plain("GreenCtx"),
-            plain("Strm"),
-            plain("Name"),
-        ];
-        let mut table = table(&heads, output.left_out);
-        describe(&mut table, "GreenCtx", "Green contexts are not kept; always empty.");
+        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
         let sized = |bytes: u64| megabytes(approximate(u128::from(bytes)));
-        for row in &output.rows {
-            let place = Place {
-                input: 0,
-                start_ns: row.start_ns,
-                end_ns: row.start_ns.saturating_add(row.duration_ns),
-                row: Some(row.row),
-            };
-            let axis = |of: fn(&NsysKernelShape) -> u32| Cell::from(row.kernel.as_ref().map(of));
-            let cells = [
-                row.start_ns.into(),
-                row.duration_ns.into(),
-                row.correlation.into(),
-                axis(|shape| shape.grid[0]),
-                axis(|shape| shape.grid[1]),
-                axis(|shape| shape.grid[2]),
-                axis(|shape| shape.block[0]),
-                axis(|shape| shape.block[1]),
-                axis(|shape| shape.block[2]),
-                row.kernel.map(|shape| shape.registers).into(),
-                row.kernel.map(|shape| sized(shape.shared_static_bytes)).into(),
-                row.kernel.map(|shape| sized(shape.shared_dynamic_bytes)).into(),
-                row.bytes.map(sized).into(),
-                row.bytes_per_second.map(megabytes).into(),
-                row.source_memory.into(),
-                row.destination_memory.into(),
-                row.device.as_deref().into(),
-                row.context.into(),
-                Cell::Nothing,
-                row.stream.into(),
-                row.name.as_str().into(),
-            ];
-            table.push_at(place, cells);
-        }
-        let mut page = Page::new(Self::NAME, Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        page.table(table);
+        page.table(
+            Table::of("", &output.rows)
+                .left_out(output.left_out)
+                .column("Start (ns)", |row| row.start_ns)
+                .column("Duration (ns)", |row| row.duration_ns)
+                .column("CorrId", |row| row.correlation)
+                .column("GrdX", |row| row.kernel.map(|shape| shape.grid[0]))
+                .column("GrdY", |row| row.kernel.map(|shape| shape.grid[1]))
+                .column("GrdZ", |row| row.kernel.map(|shape| shape.grid[2]))
+                .column("BlkX", |row| row.kernel.map(|shape| shape.block[0]))
+                .column("BlkY", |row| row.kernel.map(|shape| shape.block[1]))
+                .column("BlkZ", |row| row.kernel.map(|shape| shape.block[2]))
+                .column("Reg/Trd", |row| row.kernel.map(|shape| shape.registers))
+                .number("StcSMem (MB)", 3, |row| {
+                    row.kernel.map(|shape| sized(shape.shared_static_bytes))
+                })
+                .number("DymSMem (MB)", 3, |row| {
+                    row.kernel.map(|shape| sized(shape.shared_dynamic_bytes))
+                })
+                .number("Bytes (MB)", 3, |row| row.bytes.map(sized))
+                .number("Throughput (MB/s)", 3, |row| row.bytes_per_second.map(megabytes))
+                .column("SrcMemKd", |row| row.source_memory)
+                .column("DstMemKd", |row| row.destination_memory)
+                .column("Device", |row| row.device.as_deref())
+                .column("Ctx", |row| row.context)
+                .with(
+                    not_kept("GreenCtx", "Green contexts are not kept; always empty."),
+                    |_| Cell::Nothing,
+                )
+                .column("Strm", |row| row.stream)
+                .column("Name", |row| row.name.as_str())
+                .at(|row| {
+                    let end_ns = row.start_ns.saturating_add(row.duration_ns);
+                    TimelineLocation::new(row.start_ns, end_ns, Some(row.row))
+                }),
+        );
         Ok(page)
+    }
+}
+
+/// The head of a column that nsys has and a timeline does not keep.
+fn not_kept(title: &str, about: &str) -> TableColumn {
+    TableColumn {
+        title: title.to_owned(),
+        about: about.to_owned(),
+        ..TableColumn::default()
     }
 }
 
@@ -357,22 +339,18 @@ impl Analysis for CudaApiTrace {
     const ABOUT: &'static str =
         "Calls of the CUDA runtime and driver in the order of their starts, as nsys stats has them.";
     const GROUP: crate::Group = crate::Group::NsysTables;
-    const INPUTS: InputCount = InputCount::One;
-    const NEEDS: Needs = Needs {
-        categories: Selection::Only(&[Category::CudaApi]),
-        columns: Selection::Only(&[ColumnId::ReturnValue]),
-        names: true,
-        rows: true,
-        correlations: true,
-        ..Needs::NOTHING
-    };
+    const NEEDS: Needs = Needs::of(&[Category::CudaApi])
+        .columns(&[ColumnId::ReturnValue])
+        .names()
+        .rows()
+        .correlations();
     type Params = NsysParams;
     type Output = NsysApiTrace;
 
     fn run(inputs: &Inputs<'_>, params: &NsysParams) -> Result<NsysApiTrace, AnalysisError> {
         let timeline = inputs.first();
         let mut output = NsysApiTrace {
-            not_captured: lacking(timeline, &[Category::CudaApi], "CUDA calls")
+            not_captured: missing_category(timeline, &[Category::CudaApi], "CUDA calls")
                 .into_iter()
                 .collect(),
             ..NsysApiTrace::default()
@@ -388,8 +366,8 @@ impl Analysis for CudaApiTrace {
         let returned = calls.column(ColumnId::ReturnValue);
         let names: Vec<Option<String>> = timeline.capture.rows.iter().map(thread_name).collect();
         let row = |at: usize| {
-            let place = *calls.row.get(at)?;
-            let row = timeline.row(place)?;
+            let row_number = *calls.row.get(at)?;
+            let row = timeline.row(row_number)?;
             Some(NsysApiTraceRow {
                 start_ns: *calls.start_ns.get(at)?,
                 duration_ns: *calls.duration_ns.get(at)?,
@@ -398,8 +376,8 @@ impl Analysis for CudaApiTrace {
                 correlation: calls.correlation.get(at).copied().and_then(known),
                 process: row.process,
                 thread: row.thread,
-                thread_name: names.get(index(place)).cloned().flatten(),
-                row: place,
+                thread_name: names.get(row_number.index()).cloned().flatten(),
+                row: row_number,
             })
         };
         let shown = calls.len().min(index(params.limit));
@@ -409,42 +387,25 @@ impl Analysis for CudaApiTrace {
     }
 
     fn page(output: &NsysApiTrace) -> Result<Page, AnalysisError> {
-        let heads = [
-            "Start (ns)",
-            "Duration (ns)",
-            "Name",
-            "Result",
-            "CorrID",
-            "Pid",
-            "Tid",
-            "T-Pri",
-            "Thread Name",
-        ];
-        let mut table = table(&heads.map(plain), output.left_out);
-        describe(&mut table, "T-Pri", "Priorities of threads are not kept; always empty.");
-        for row in &output.rows {
-            let place = Place {
-                input: 0,
-                start_ns: row.start_ns,
-                end_ns: row.start_ns.saturating_add(row.duration_ns),
-                row: Some(row.row),
-            };
-            let cells = [
-                row.start_ns.into(),
-                row.duration_ns.into(),
-                row.name.as_str().into(),
-                row.result.into(),
-                row.correlation.into(),
-                row.process.into(),
-                row.thread.into(),
-                Cell::Nothing,
-                row.thread_name.as_deref().into(),
-            ];
-            table.push_at(place, cells);
-        }
-        let mut page = Page::new(Self::NAME, Self::ABOUT);
-        page.not_captured.clone_from(&output.not_captured);
-        page.table(table);
+        let mut page = Page::of(Self::NAME, Self::ABOUT, &output.not_captured);
+        let priority = not_kept("T-Pri", "Priorities of threads are not kept; always empty.");
+        page.table(
+            Table::of("", &output.rows)
+                .left_out(output.left_out)
+                .column("Start (ns)", |row| row.start_ns)
+                .column("Duration (ns)", |row| row.duration_ns)
+                .column("Name", |row| row.name.as_str())
+                .column("Result", |row| row.result)
+                .column("CorrID", |row| row.correlation)
+                .column("Pid", |row| row.process)
+                .column("Tid", |row| row.thread)
+                .with(priority, |_| Cell::Nothing)
+                .column("Thread Name", |row| row.thread_name.as_deref())
+                .at(|row| {
+                    let end_ns = row.start_ns.saturating_add(row.duration_ns);
+                    TimelineLocation::new(row.start_ns, end_ns, Some(row.row))
+                }),
+        );
         Ok(page)
     }
 }

@@ -1,4 +1,5 @@
-//! What bounds each kernel, from the best that the captures have: counters, the compiler's count, shapes, the kind of kernel.
+//! What bounds each kernel, from the best that the captures have: counters, the compiler's count,
+//! shapes, the kind of kernel.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,16 +11,18 @@ use flopwatch_measures::kernel_name::short;
 use flopwatch_measures::operator_flops::{FlopFormula, input_bytes};
 use flopwatch_measures::range_tree::innermost;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Events, KernelProfile, Timeline, approximate, index, whole};
-use flopwatch_report::page::Place;
+use flopwatch_model::{Category, ColumnId, Events, KernelProfile, NameId, Timeline, approximate, index, whole};
+use flopwatch_report::page::TimelineLocation;
 use flopwatch_summary::duration_ns;
 
 use super::{BoundBasis, OffloadBound};
 
-/// Share of its peak from which on memory or compute bounds a kernel; below it ncu's rules speak of latency.
-const BUSY: f64 = 0.6;
+/// Share of its peak from which on memory or compute bounds a kernel; below it ncu's rules speak of
+/// latency.
+const MIN_BOUND_SHARE: f64 = 0.6;
 
-/// What names of kernels hold that do a few operations per byte: PyTorch's, Inductor's, XLA's and CUB's.
+/// What names of kernels hold that do a few operations per byte: PyTorch's, Inductor's, XLA's and
+/// CUB's.
 const FEW_OPERATIONS: &[&str] = &[
     "elementwise",
     "triton_poi",
@@ -79,7 +82,7 @@ const TRANSFERS: &[&str] = &[
 
 /// What is known of a kernel.
 #[derive(Debug, Clone)]
-pub(super) struct Found {
+pub(super) struct KernelEvidence {
     pub(super) kernel: String,
     pub(super) bound: OffloadBound,
     pub(super) basis: BoundBasis,
@@ -93,11 +96,11 @@ pub(super) struct Found {
     pub(super) flops: Option<u64>,
     pub(super) working_set: Option<u64>,
     pub(super) bandwidth_ratio: Option<f64>,
-    pub(super) longest: Option<Place>,
+    pub(super) longest: Option<TimelineLocation>,
     longest_ns: u64,
 }
 
-impl Found {
+impl KernelEvidence {
     fn new(kernel: &str) -> Self {
         Self {
             kernel: kernel.to_owned(),
@@ -116,11 +119,11 @@ impl Found {
         }
     }
 
-    fn launched(&mut self, ns: u64, place: Option<Place>) {
+    fn launched(&mut self, ns: u64, location: Option<TimelineLocation>) {
         self.launches += 1;
         self.total_ns = self.total_ns.saturating_add(ns);
-        if place.is_some() && (self.longest.is_none() || ns > self.longest_ns) {
-            self.longest = place;
+        if location.is_some() && (self.longest.is_none() || ns > self.longest_ns) {
+            self.longest = location;
             self.longest_ns = ns;
         }
     }
@@ -136,7 +139,7 @@ impl Found {
     }
 
     /// By operations and bytes against the balance of the device.
-    fn against(&mut self, ridge: Option<f64>, basis: BoundBasis) {
+    fn classify_by_ridge(&mut self, ridge: Option<f64>, basis: BoundBasis) {
         let (Some(bytes), Some(flops), Some(ridge)) = (self.bytes.filter(|bytes| *bytes > 0), self.flops, ridge) else {
             return;
         };
@@ -153,13 +156,13 @@ impl Found {
 /// All kernels.
 #[derive(Debug, Default)]
 pub(super) struct Evidence {
-    found: Vec<Found>,
+    found: Vec<KernelEvidence>,
     pub(super) has_counters: bool,
     pub(super) has_bytes: bool,
 }
 
 impl Evidence {
-    pub(super) fn kernels(&self) -> &[Found] {
+    pub(super) fn kernels(&self) -> &[KernelEvidence] {
         &self.found
     }
 
@@ -181,7 +184,7 @@ impl Evidence {
             found = of_profiles(&timeline.capture.profiles);
         }
         for kernel in &mut found {
-            counters.tell(kernel);
+            counters.add_measurements(kernel);
             if kernel.basis == BoundBasis::None && kernel.flops.is_none() {
                 let name = kernel.kernel.to_ascii_lowercase();
                 if FEW_OPERATIONS.iter().any(|word| name.contains(word)) {
@@ -197,8 +200,9 @@ impl Evidence {
     }
 }
 
-/// Kernels of CUDA, with the bytes of the operators that launched them. An operator that launched several says nothing of each.
-fn of_kernels(timeline: &Timeline, ridge: Option<f64>) -> Vec<Found> {
+/// Kernels of CUDA, with the bytes of the operators that launched them. An operator that launched
+/// several says nothing of each.
+fn of_kernels(timeline: &Timeline, ridge: Option<f64>) -> Vec<KernelEvidence> {
     let Some(kernels) = timeline.capture.events.get(&Category::CudaKernel) else {
         return Vec::new();
     };
@@ -207,33 +211,31 @@ fn of_kernels(timeline: &Timeline, ridge: Option<f64>) -> Vec<Found> {
         .iter()
         .map(|name| WorkClass::of(Category::CudaKernel, name) == Some(WorkClass::Compute))
         .collect();
-    let mut found: BTreeMap<u32, Found> = BTreeMap::new();
+    let mut found: BTreeMap<NameId, KernelEvidence> = BTreeMap::new();
     let known = operands(timeline);
     for (at, (name, length)) in kernels.name.iter().zip(&kernels.duration_ns).enumerate() {
-        if !computes.get(index(*name)).copied().unwrap_or(false) {
+        if !computes.get(name.index()).copied().unwrap_or(false) {
             continue;
         }
-        let kernel = found.entry(*name).or_insert_with(|| Found::new(kernels.name_of(at)));
+        let kernel = found
+            .entry(*name)
+            .or_insert_with(|| KernelEvidence::new(kernels.name_of(at)));
         let time = Interval::of(kernels, at);
-        let place = Place {
-            input: 0,
-            start_ns: time.start,
-            end_ns: time.end,
-            row: kernels.row.get(at).copied(),
-        };
-        kernel.launched(*length, Some(place));
+        let location = TimelineLocation::new(time.start, time.end, kernels.row.get(at).copied());
+        kernel.launched(*length, Some(location));
         if let Some((bytes, flops)) = known.get(&at) {
             kernel.moved(*length, *bytes, *flops);
         }
     }
-    let mut found: Vec<Found> = found.into_values().collect();
+    let mut found: Vec<KernelEvidence> = found.into_values().collect();
     for kernel in &mut found {
-        kernel.against(ridge, BoundBasis::Shapes);
+        kernel.classify_by_ridge(ridge, BoundBasis::Shapes);
     }
     found
 }
 
-/// Bytes and operations of kernels by their place, from the innermost operators with shapes that launched one kernel each.
+/// Bytes and operations of kernels by their place, from the innermost operators with shapes that
+/// launched one kernel each.
 fn operands(timeline: &Timeline) -> HashMap<usize, (u64, Option<u64>)> {
     let Some(operators) = timeline.capture.events.get(&Category::CpuOp) else {
         return HashMap::new();
@@ -259,7 +261,7 @@ fn operands(timeline: &Timeline) -> HashMap<usize, (u64, Option<u64>)> {
         let Some(name) = operators.name.get(at) else { continue };
         let key = (*name, shapes.get(at), types.get(at));
         let known = worked_out.entry(key).or_insert_with(|| {
-            let formula = formulas.get(index(*name)).copied().flatten();
+            let formula = formulas.get(name.index()).copied().flatten();
             moved(operators, at, formula)
         });
         let kernel = work.all().get(index(one.work)).map(|piece| index(piece.at));
@@ -292,7 +294,7 @@ fn moved(operators: &Events, at: usize, formula: Option<FlopFormula>) -> Option<
 }
 
 /// Operations of an accelerator, with the compiler's count.
-fn of_device_operations(timeline: &Timeline, ridge: Option<f64>) -> Vec<Found> {
+fn of_device_operations(timeline: &Timeline, ridge: Option<f64>) -> Vec<KernelEvidence> {
     let Some(operations) = timeline.capture.events.get(&Category::DeviceOp) else {
         return Vec::new();
     };
@@ -304,40 +306,39 @@ fn of_device_operations(timeline: &Timeline, ridge: Option<f64>) -> Vec<Found> {
             !moves && WorkClass::of(Category::CudaKernel, name) == Some(WorkClass::Compute)
         })
         .collect();
-    let mut found: BTreeMap<u32, Found> = BTreeMap::new();
+    let mut found: BTreeMap<NameId, KernelEvidence> = BTreeMap::new();
     for at in innermost(operations, |_| true) {
         let Some(name) = operations.name.get(at) else { continue };
-        if !computes.get(index(*name)).copied().unwrap_or(false) {
+        if !computes.get(name.index()).copied().unwrap_or(false) {
             continue;
         }
-        let kernel = found.entry(*name).or_insert_with(|| Found::new(operations.name_of(at)));
+        let kernel = found
+            .entry(*name)
+            .or_insert_with(|| KernelEvidence::new(operations.name_of(at)));
         let time = Interval::of(operations, at);
-        let place = Place {
-            input: 0,
-            start_ns: time.start,
-            end_ns: time.end,
-            row: operations.row.get(at).copied(),
-        };
-        kernel.launched(time.len(), Some(place));
-        let said = |id: ColumnId| operations.number(id, at).filter(|value| *value > 0);
-        if let Some(bytes) = said(ColumnId::Bytes) {
+        let location = TimelineLocation::new(time.start, time.end, operations.row.get(at).copied());
+        kernel.launched(time.len(), Some(location));
+        let column_value = |id: ColumnId| operations.number(id, at).filter(|value| *value > 0);
+        if let Some(bytes) = column_value(ColumnId::Bytes) {
             // The compiler counts no operation of what moves data only.
-            kernel.moved(time.len(), bytes, Some(said(ColumnId::Flops).unwrap_or(0)));
+            kernel.moved(time.len(), bytes, Some(column_value(ColumnId::Flops).unwrap_or(0)));
         }
     }
-    let mut found: Vec<Found> = found.into_values().collect();
+    let mut found: Vec<KernelEvidence> = found.into_values().collect();
     for kernel in &mut found {
-        kernel.against(ridge, BoundBasis::Compiler);
+        kernel.classify_by_ridge(ridge, BoundBasis::Compiler);
     }
     found
 }
 
 /// Launches that were measured, where there is no timeline.
-fn of_profiles(profiles: &[KernelProfile]) -> Vec<Found> {
-    let mut found: BTreeMap<&str, Found> = BTreeMap::new();
+fn of_profiles(profiles: &[KernelProfile]) -> Vec<KernelEvidence> {
+    let mut found: BTreeMap<&str, KernelEvidence> = BTreeMap::new();
     for profile in profiles {
         let Some(ns) = duration_ns(profile) else { continue };
-        let kernel = found.entry(&profile.name).or_insert_with(|| Found::new(&profile.name));
+        let kernel = found
+            .entry(&profile.name)
+            .or_insert_with(|| KernelEvidence::new(&profile.name));
         kernel.launched(ns, None);
     }
     found.into_values().collect()
@@ -367,7 +368,7 @@ impl<'a> Counters<'a> {
     }
 
     /// Tells what was measured of `kernel`: means of its launches.
-    fn tell(&self, kernel: &mut Found) {
+    fn add_measurements(&self, kernel: &mut KernelEvidence) {
         let by_short = || {
             let name = self.whole_name.get(short(&kernel.kernel)).copied().flatten()?;
             self.by_name.get(name)
@@ -385,7 +386,7 @@ impl<'a> Counters<'a> {
             return;
         };
         kernel.basis = BoundBasis::Counters;
-        kernel.bound = if memory.max(compute) < BUSY {
+        kernel.bound = if memory.max(compute) < MIN_BOUND_SHARE {
             OffloadBound::Latency
         } else if memory >= compute {
             OffloadBound::Memory

@@ -3,7 +3,8 @@ use flopwatch_model::{Device, KernelProfile, Metric, Track};
 
 use super::*;
 
-/// Copy in, addition of two vectors, product, copy out: 100 B in, 4,000 B added in 40 ns, a 64 x 64 product in 20 ns, 50 B out.
+/// Copy in, addition of two vectors, product, copy out: 100 B in, 4,000 B added in 40 ns, a 64 x 64
+/// product in 20 ns, 50 B out.
 fn trace() -> Timeline {
     let mut trace = Trace::new();
     trace.device(Device {
@@ -56,7 +57,8 @@ fn trace() -> Timeline {
 fn bytes_intensity_and_needs_can_be_counted() {
     let found = OffloadCandidatesResult::of(&[&trace()], OffloadCandidatesParams::default());
     assert_eq!(found.ridge_flop_per_byte, Some(10.0));
-    // The product does 2 * 64^3 operations on 3 * 64 * 64 * 4 bytes: 10.67 per byte, above the balance.
+    // The product does 2 * 64^3 operations on 3 * 64 * 64 * 4 bytes: 10.67 per byte, above the
+    // balance.
     assert_eq!(
         (
             found.kernel_ns,
@@ -93,13 +95,13 @@ fn bytes_intensity_and_needs_can_be_counted() {
         ..OffloadCandidatesParams::default()
     };
     let found = OffloadCandidatesResult::of(&[&trace()], params);
-    let told: Vec<_> = found
+    let actual: Vec<_> = found
         .candidates
         .iter()
         .map(|one| (one.kernel.as_str(), one.basis, one.copied_out_bytes))
         .collect();
     assert_eq!(
-        told,
+        actual,
         [
             ("vectorized_elementwise_kernel", BoundBasis::Kind, Some(0)),
             ("sgemm", BoundBasis::Shapes, Some(50))

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flopwatch_measures::moved_bytes::MovedBytes;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, Timeline, index};
+use flopwatch_model::{Category, NameId, Timeline, index};
 
 /// Copies around the launches of a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -14,7 +14,8 @@ pub(super) struct Copies {
     pub(super) ns: u64,
 }
 
-/// Copies by the kernel that they are for: what goes in belongs to the next kernel of the GPU, what comes out to the one before.
+/// Copies by the kernel that they are for: what goes in belongs to the next kernel of the GPU, what
+/// comes out to the one before.
 #[derive(Debug, Default)]
 pub(super) struct Transfers {
     by_kernel: BTreeMap<String, Copies>,
@@ -26,7 +27,7 @@ impl Transfers {
     pub(super) fn of(timeline: &Timeline) -> Self {
         let mut found = Self::default();
         let kernels = timeline.capture.events.get(&Category::CudaKernel);
-        let mut by_name: BTreeMap<u32, Copies> = BTreeMap::new();
+        let mut by_name: BTreeMap<NameId, Copies> = BTreeMap::new();
         for work in GpuWork::of(timeline).by_gpu(timeline).values() {
             let (mut before, mut pending) = (None, Copies::default());
             for piece in work.all() {
@@ -72,7 +73,7 @@ impl Transfers {
         }
         let names = kernels.map(|kernels| &kernels.names);
         for (name, copies) in by_name {
-            if let Some(name) = names.and_then(|names| names.get(index(name))) {
+            if let Some(name) = names.and_then(|names| names.get(name.index())) {
                 found.by_kernel.insert(name.clone(), copies);
             }
         }

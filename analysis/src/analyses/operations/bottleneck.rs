@@ -1,6 +1,6 @@
 //! The operations that cost most, and why.
 
-use flopwatch_model::approximate;
+use flopwatch_model::{RowId, approximate};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -9,20 +9,21 @@ use super::Operation;
 /// An operation that costs much.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OperationBottleneck {
-    /// Its name.
+    /// Name of the operation.
     pub operation: String,
-    /// What it costs in ns: the longer of its own time on the host and the time of the GPU work that it launched itself.
+    /// What it costs in ns: the longer of its own time on the host and the time of the GPU work
+    /// that it launched itself.
     pub cost_ns: u64,
     /// Its share of the own time of all operations.
     pub self_ratio: f64,
-    /// Its calls.
+    /// Number of calls of the operation.
     pub calls: u64,
     /// Its longest call: start in ns.
     pub longest_start_ns: u64,
     /// Its longest call: end in ns.
     pub longest_end_ns: u64,
     /// The timeline's row of that call; null where the operations are of no timeline.
-    pub longest_row: Option<u32>,
+    pub longest_row: Option<RowId>,
     /// What stands out, the gravest first. Empty where nothing does but its cost.
     pub reasons: Vec<OperationReason>,
 }
@@ -46,7 +47,8 @@ pub enum OperationRule {
     WaitsForGpu,
     /// Calls of the CUDA API take half of the time or longer.
     ApiBound,
-    /// It launches GPU work and spends four fifths of its time or more on the host outside of the CUDA API, longer than the GPU works.
+    /// It launches GPU work and spends four fifths of its time or more on the host outside of the
+    /// CUDA API, longer than the GPU works.
     HostBound,
     /// The GPU works longer on what the operation launches than its calls last.
     GpuBound,
@@ -57,13 +59,13 @@ pub enum OperationRule {
 }
 
 /// From this share of the time on the host waits or calls the API for long.
-const HALF: f64 = 0.5;
+const MIN_WAIT_SHARE: f64 = 0.5;
 /// From this share on the host's own work is what takes long.
-const MOST: f64 = 0.8;
+const MIN_HOST_SHARE: f64 = 0.8;
 /// Times the mean from which on the longest call stands out.
-const UNEVEN: f64 = 10.0;
+const MIN_LONGEST_TO_MEAN: f64 = 10.0;
 /// Calls from which on they are many.
-const MANY: u64 = 1000;
+const MIN_MANY_CALLS: u64 = 1000;
 /// Mean length in ns below which calls are short: a kernel's launch takes as long as that.
 const SHORT_NS: f64 = 20_000.0;
 
@@ -115,11 +117,14 @@ fn reasons(operation: &Operation) -> Vec<OperationReason> {
             add(OperationRule::CpuMayBeBetter, text);
         }
     }
-    if let Some(wait) = operation.wait_ns.filter(|wait| share(*wait) >= HALF) {
+    if let Some(wait) = operation.wait_ns.filter(|wait| share(*wait) >= MIN_WAIT_SHARE) {
         let text = format!("the host waits for the GPU for {} of the time", percent(wait));
         add(OperationRule::WaitsForGpu, text);
     }
-    if let Some(overhead) = operation.overhead_ns.filter(|overhead| share(*overhead) >= HALF) {
+    if let Some(overhead) = operation
+        .overhead_ns
+        .filter(|overhead| share(*overhead) >= MIN_WAIT_SHARE)
+    {
         let text = format!(
             "{} of the time is inside of the CUDA API and no waiting",
             percent(overhead)
@@ -129,7 +134,7 @@ fn reasons(operation: &Operation) -> Vec<OperationReason> {
     if let (Some(cpu), Some(gpu)) = (operation.cpu_ns, operation.gpu_ns)
         && gpu > 0
     {
-        if share(cpu) >= MOST && cpu > gpu {
+        if share(cpu) >= MIN_HOST_SHARE && cpu > gpu {
             let text = format!(
                 "{} of the time is the host's own work, longer than the GPU works ({})",
                 percent(cpu),
@@ -146,12 +151,12 @@ fn reasons(operation: &Operation) -> Vec<OperationReason> {
         }
     }
     let mean = operation.avg_ns;
-    if operation.calls > 2 && approximate(operation.max_ns.into()) >= UNEVEN * mean {
+    if operation.calls > 2 && approximate(operation.max_ns.into()) >= MIN_LONGEST_TO_MEAN * mean {
         let times = approximate(operation.max_ns.into()) / mean;
         let text = format!("the longest call takes {times:.0} times the mean of {}", rounded(mean));
         add(OperationRule::Uneven, text);
     }
-    if operation.calls >= MANY && mean < SHORT_NS {
+    if operation.calls >= MIN_MANY_CALLS && mean < SHORT_NS {
         let text = format!(
             "{} calls of {} on average: batch or fuse them",
             operation.calls,

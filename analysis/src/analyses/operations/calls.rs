@@ -1,4 +1,5 @@
-//! The calls of the operations of one kind: when, where, of which operation, and how long without the calls inside them.
+//! The calls of the operations of one kind: when, where, of which operation, and how long without
+//! the calls inside them.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -6,7 +7,7 @@ use std::collections::HashMap;
 use flopwatch_measures::enclosing::Threads;
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::operation_name::normalised;
-use flopwatch_model::{Category, ColumnId, Events, Timeline, index};
+use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline, index};
 
 use super::OperationKind;
 
@@ -14,13 +15,13 @@ use super::OperationKind;
 const PUSH_POP: u64 = 0;
 
 /// Calls around a call among which one of the same operation is looked for.
-const DEEPEST: usize = 128;
+const MAX_OUTER_CALLS: usize = 128;
 
 /// One call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call {
     pub time: Interval,
-    pub row: u32,
+    pub row: RowId,
     /// The thread that called; `None` of work on a device.
     pub thread: Option<u32>,
     /// Which of [`Calls::operations`].
@@ -35,7 +36,8 @@ pub(super) struct Call {
     pub is_transfer: bool,
 }
 
-/// A category of work on devices, with the name of the operation of each event; `None` where it belongs to none.
+/// A category of work on devices, with the name of the operation of each event; `None` where it
+/// belongs to none.
 struct NamedWork {
     category: Category,
     names: Vec<Option<u32>>,
@@ -50,13 +52,13 @@ pub(super) struct Calls<'a> {
     pub operation_of: Vec<u32>,
     /// Names of the operations.
     pub operations: Vec<String>,
-    /// The calls.
+    /// Every call, by start.
     pub list: Vec<Call>,
 }
 
 impl<'a> Calls<'a> {
-    /// The calls of `kind`. Their names lose what tells calls apart where `normalise` says so; those of HLO never do, because
-    /// `fusion.1` and `fusion.2` are two operations.
+    /// The calls of `kind`. Their names lose what tells calls apart where `normalise` says so;
+    /// those of HLO never do, because `fusion.1` and `fusion.2` are two operations.
     pub(super) fn of(timeline: &'a Timeline, kind: OperationKind, normalise: bool, threads: &Threads) -> Self {
         let mut calls = Self::default();
         if let Some(category) = kind.category() {
@@ -97,16 +99,17 @@ impl<'a> Calls<'a> {
         let parents = events.parents(nests);
         let inside = time_inside(events, &parents);
         self.list.reserve(events.len());
-        for (at, name) in events.name.iter().enumerate() {
-            let row = events.row.get(at).copied().unwrap_or(0);
+        for (at, (name, row)) in events.name.iter().zip(&events.row).enumerate() {
+            let Some(operation) = self.operation(name.number()) else {
+                continue;
+            };
             let time = Interval::of(events, at);
-            let operation = self.operation(*name);
             self.list.push(Call {
                 time,
-                row,
-                thread: threads.of_row(row),
+                row: *row,
+                thread: threads.of_row(*row),
                 operation,
-                name: *name,
+                name: name.number(),
                 self_ns: time.len().saturating_sub(inside.get(at).copied().unwrap_or(0)),
                 is_recursive: self.is_inside_itself(events, &parents, at, operation),
                 is_transfer: false,
@@ -114,18 +117,18 @@ impl<'a> Calls<'a> {
         }
     }
 
-    fn operation(&self, name: u32) -> u32 {
-        self.operation_of.get(index(name)).copied().unwrap_or(0)
+    fn operation(&self, name: u32) -> Option<u32> {
+        self.operation_of.get(index(name)).copied()
     }
 
     fn is_inside_itself(&self, events: &Events, parents: &[u32], at: usize, operation: u32) -> bool {
         let mut around = parents.get(at).copied().unwrap_or(Events::NO_PARENT);
-        for _ in 0..DEEPEST {
+        for _ in 0..MAX_OUTER_CALLS {
             if around == Events::NO_PARENT {
                 return false;
             }
-            let name = events.name.get(index(around)).copied().unwrap_or(0);
-            if self.operation(name) == operation {
+            let name = events.name.get(index(around));
+            if name.is_some_and(|name| self.operation(name.number()) == Some(operation)) {
                 return true;
             }
             around = parents.get(index(around)).copied().unwrap_or(Events::NO_PARENT);
@@ -133,8 +136,8 @@ impl<'a> Calls<'a> {
         false
     }
 
-    /// Interns the names of the operations of compiled programs: the operation, and behind it the program where there are several.
-    /// Gives the categories that hold any, with a name per event.
+    /// Interns the names of the operations of compiled programs: the operation, and behind it the
+    /// program where there are several. Gives the categories that hold any, with a name per event.
     fn add_names_of_hlo(&mut self, timeline: &Timeline) -> Vec<NamedWork> {
         let categories = timeline.capture.events.iter();
         let devices = categories.filter(|(category, _)| category.is_gpu_work() || **category == Category::DeviceOp);
@@ -194,13 +197,14 @@ impl<'a> Calls<'a> {
             };
             let parents = events.parents(|_| *category == Category::DeviceOp);
             let inside = time_inside(events, &parents);
-            for (at, name) in names.iter().enumerate() {
-                let Some(name) = *name else { continue };
+            for (at, (name, row)) in names.iter().zip(&events.row).enumerate() {
+                let Some((name, operation)) = name.and_then(|name| Some((name, self.operation(name)?))) else {
+                    continue;
+                };
                 let time = Interval::of(events, at);
-                let operation = self.operation(name);
                 self.list.push(Call {
                     time,
-                    row: events.row.get(at).copied().unwrap_or(0),
+                    row: *row,
                     thread: None,
                     operation,
                     name,
@@ -214,7 +218,8 @@ impl<'a> Calls<'a> {
     }
 }
 
-/// Whether GPU work of `category` moves data out of a device's memory or into it. Copies within a device are work like a kernel.
+/// Whether GPU work of `category` moves data out of a device's memory or into it. Copies within a
+/// device are work like a kernel.
 pub(super) fn leaves_the_device(category: Category) -> bool {
     Category::MEMCPY.contains(&category) && category != Category::CudaMemcpyD2d
 }

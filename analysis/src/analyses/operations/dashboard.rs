@@ -1,26 +1,23 @@
-//! Operations as people read them: the dashboard of a capture or of a profile that a program wrote itself.
+//! Operations as people read them: the dashboard of a capture or of a profile that a program wrote
+//! itself.
 
-use flopwatch_model::approximate;
-use flopwatch_report::page::{Bars, Cell, Lines, Page, Place, Series, Table, Unit};
+use flopwatch_model::{RowId, approximate};
+use flopwatch_report::page::{Bars, Lines, Page, Series, Table, Tile, TimelineLocation, Unit};
 
 use super::{Operation, OperationBottleneck, OperationCall, OperationKind, OperationMemory, Operations};
 
 /// Bars that one can read side by side.
-const BARS: usize = 15;
+const MAX_BARS: usize = 15;
 
 /// Where the rows of a capture's tables lead; a profile has no timeline.
 const LEADS: &str = " A row leads to the longest call.";
-
-/// A figure of an operation as a value of a bar.
-type Figure = fn(&Operation) -> Option<u64>;
 
 pub(super) fn page(of: &Operations) -> Page {
     let about = format!(
         "Of {}: how often they were called, how long they took, and what their time was made of.",
         of.kind.title()
     );
-    let mut page = Page::new("Operations", &about);
-    page.not_captured.clone_from(&of.not_captured);
+    let mut page = Page::of("Operations", &about, &of.not_captured);
     tiles(&mut page, of);
     if of.calls == 0 {
         return page;
@@ -42,69 +39,62 @@ pub(super) fn page(of: &Operations) -> Page {
 
 fn tiles(page: &mut Page, of: &Operations) {
     // Of a profile nobody knows which calls lie inside others.
-    let time = if of.kind == OperationKind::Profile {
-        "Total time of calls"
-    } else {
-        "Time inside operations"
+    let time = match of.kind {
+        OperationKind::Profile => "Total time of calls",
+        OperationKind::Hlo => "Time inside operations",
+        _ => "Host time inside operations",
     };
     page.tiles([
-        ("Operations called", of.calls.into(), Unit::None),
-        ("Distinct operations", of.distinct.into(), Unit::None),
-        (time, of.self_ns.into(), Unit::Ns),
-        ("Average time of a call", of.avg_ns.into(), Unit::Ns),
+        Tile::new("Operations called", of.calls),
+        Tile::new("Distinct operations", of.distinct),
+        Tile::figure(time, Unit::Ns, of.self_ns),
+        Tile::figure("Average time of a call", Unit::Ns, of.avg_ns),
     ]);
     if let Some(work) = &of.gpu_work {
         page.tiles([
-            ("GPU work", work.pieces.into(), Unit::None),
-            ("launched inside operations", work.inside.into(), Unit::None),
-            ("launched outside of them", work.outside.into(), Unit::None),
-            ("of unknown launch", work.without_launch.into(), Unit::None),
+            Tile::new("GPU work", work.pieces),
+            Tile::new("launched inside operations", work.inside),
+            Tile::new("launched outside of them", work.outside),
+            Tile::new("of unknown launch", work.without_launch),
         ]);
     }
 }
 
 fn charts(page: &mut Page, of: &Operations) {
-    let shown: Vec<&Operation> = of.operations.iter().take(BARS).collect();
-    let labels = || {
-        shown
-            .iter()
-            .map(|operation| operation.operation.clone())
-            .collect::<Vec<_>>()
+    let shown: Vec<&Operation> = of.operations.iter().take(MAX_BARS).collect();
+    let bars = |title: &str, unit| Bars::of(title, unit, shown.iter().copied(), |one| one.operation.clone());
+    // A profile does not say what its own time is; on a device it is that of the device.
+    let title = match of.kind {
+        OperationKind::Profile => "Share of time per operation",
+        OperationKind::Hlo => "Share of the device's time per operation",
+        _ => "Share of host time per operation",
     };
-    let series = |name: &str, value: &dyn Fn(&Operation) -> Option<f64>| Series {
-        name: name.to_owned(),
-        values: shown.iter().map(|operation| value(operation)).collect(),
-    };
-    let mut bars = |title: &str, unit, stacked, series| {
-        page.bars(Bars {
-            title: title.to_owned(),
-            unit,
-            stacked,
-            labels: labels(),
-            series,
-        });
-    };
-    let share = series("Share of own time", &|operation| Some(operation.self_ratio));
-    bars("Share of time per operation", Unit::Ratio, true, vec![share]);
-    let average = series("Average time", &|operation| Some(operation.avg_ns));
-    bars("Average time of a call", Unit::Ns, false, vec![average]);
-    let calls = series("Calls", &|operation| Some(approximate(operation.calls.into())));
-    bars("Calls", Unit::None, false, vec![calls]);
-    let parts: [(&str, Figure); 5] = [
-        ("GPU", |operation| operation.gpu_ns),
-        ("CPU", |operation| operation.cpu_ns),
-        ("Transfers", |operation| operation.transfer_ns),
-        ("Overhead", |operation| operation.overhead_ns),
-        ("Waiting for the GPU", |operation| operation.wait_ns),
-    ];
-    let known = parts
+    let has_gpu_time = shown
         .iter()
-        .filter(|(_, part)| shown.iter().any(|operation| part(operation).is_some()));
-    let stacked: Vec<Series> = known
-        .map(|(name, part)| series(name, &|operation| part(operation).map(|ns| approximate(ns.into()))))
-        .collect();
-    if !stacked.is_empty() {
-        bars("Time by what it was made of", Unit::Ns, true, stacked);
+        .any(|operation| operation.self_gpu_ns.is_some_and(|ns| ns > 0));
+    if of.kind != OperationKind::Profile && has_gpu_time {
+        page.bars(
+            bars("GPU time of what each operation launched itself", Unit::Ns).series("GPU time", |one| one.self_gpu_ns),
+        );
+    }
+    page.bars(
+        bars(title, Unit::Ratio)
+            .series("Share of own time", |one| one.self_ratio)
+            .stacked(),
+    );
+    page.bars(bars("Average time of a call", Unit::Ns).series("Average time", |one| one.avg_ns));
+    page.bars(bars("Calls", Unit::None).series("Calls", |one| one.calls));
+    let mut parts = bars("Time by what it was made of", Unit::Ns)
+        .series("GPU", |one| one.gpu_ns)
+        .series("CPU", |one| one.cpu_ns)
+        .series("Transfers", |one| one.transfer_ns)
+        .series("Overhead", |one| one.overhead_ns)
+        .series("Waiting for the GPU", |one| one.wait_ns)
+        .stacked()
+        .build();
+    parts.series.retain(|series| series.values.iter().any(Option::is_some));
+    if !parts.series.is_empty() {
+        page.bars(parts);
         page.text(
             "",
             "GPU and transfer time passes beside the host's, often after the call has ended: only CPU, overhead and waiting add up to the time of the calls.",
@@ -134,183 +124,106 @@ fn memory(points: &[OperationMemory]) -> Lines {
     }
 }
 
-fn place(row: Option<u32>, start_ns: u64, end_ns: u64) -> Option<Place> {
-    row.map(|row| Place {
-        input: 0,
-        start_ns,
-        end_ns,
-        row: Some(row),
-    })
-}
-
-fn push(table: &mut Table, at: Option<Place>, cells: Vec<Cell>) {
-    match at {
-        Some(at) => table.push_at(at, cells),
-        None => table.push(cells),
-    }
+fn location(row: Option<RowId>, start_ns: u64, end_ns: u64) -> Option<TimelineLocation> {
+    row.map(|row| TimelineLocation::new(start_ns, end_ns, Some(row)))
 }
 
 fn bottlenecks(list: &[OperationBottleneck]) -> Table {
-    let columns = [
-        ("Operation", Unit::None),
-        ("Cost", Unit::Ns),
-        ("Share of own time", Unit::Ratio),
-        ("Calls", Unit::None),
-        ("What stands out", Unit::None),
-    ];
-    let mut table = Table::new("Bottlenecks", &columns);
-    "The cost is the longer of the operation's own time on the host and that of the GPU work that it launched itself."
-        .clone_into(&mut table.about);
+    let mut about = "The cost is the longer of the operation's own time on the host and that of the GPU \
+                     work that it launched itself."
+        .to_owned();
     if list.iter().any(|bottleneck| bottleneck.longest_row.is_some()) {
-        table.about += LEADS;
+        about += LEADS;
     }
-    for bottleneck in list {
-        let at = place(
-            bottleneck.longest_row,
-            bottleneck.longest_start_ns,
-            bottleneck.longest_end_ns,
-        );
-        let reasons: Vec<&str> = bottleneck.reasons.iter().map(|reason| reason.text.as_str()).collect();
-        let cells = vec![
-            bottleneck.operation.as_str().into(),
-            bottleneck.cost_ns.into(),
-            bottleneck.self_ratio.into(),
-            bottleneck.calls.into(),
-            reasons.join("; ").into(),
-        ];
-        push(&mut table, at, cells);
-    }
-    table
+    Table::of("Bottlenecks", list)
+        .about(about)
+        .column("Operation", |of| of.operation.as_str())
+        .figure("Cost", Unit::Ns, |of| of.cost_ns)
+        .figure("Share of own time", Unit::Ratio, |of| of.self_ratio)
+        .column("Calls", |of| of.calls)
+        .column("What stands out", |of| {
+            let reasons: Vec<&str> = of.reasons.iter().map(|reason| reason.text.as_str()).collect();
+            reasons.join("; ")
+        })
+        .at(|of| location(of.longest_row, of.longest_start_ns, of.longest_end_ns))
+        .build()
 }
 
 fn timeline(first: &[OperationCall], all: u64) -> Table {
-    let heads = [
-        ("Start", Unit::Instant),
-        ("Length", Unit::Ns),
-        ("Operation", Unit::None),
-        ("Name as captured", Unit::None),
-        ("GPU", Unit::Ns),
-        ("CPU", Unit::Ns),
-        ("Transfers", Unit::Ns),
-        ("Overhead", Unit::Ns),
-    ];
-    let mut table = Table::new("Operation timeline", &heads);
-    "The first calls.".clone_into(&mut table.about);
-    for one in first {
-        let cells = vec![
-            one.start_ns.into(),
-            one.end_ns.saturating_sub(one.start_ns).into(),
-            one.operation.as_str().into(),
-            one.name.as_str().into(),
-            one.gpu_ns.into(),
-            one.cpu_ns.into(),
-            one.transfer_ns.into(),
-            one.overhead_ns.into(),
-        ];
-        push(&mut table, place(one.row, one.start_ns, one.end_ns), cells);
-    }
-    table.left_out = all.saturating_sub(u64::try_from(first.len()).unwrap_or(u64::MAX));
-    table
+    Table::of("Operation timeline", first)
+        .about("The first calls.")
+        .left_out(all.saturating_sub(u64::try_from(first.len()).unwrap_or(u64::MAX)))
+        .figure("Start", Unit::Instant, |one| one.start_ns)
+        .figure("Length", Unit::Ns, |one| one.end_ns.saturating_sub(one.start_ns))
+        .column("Operation", |one| one.operation.as_str())
+        .column("Name as captured", |one| one.name.as_str())
+        .figure("GPU", Unit::Ns, |one| one.gpu_ns)
+        .figure("CPU", Unit::Ns, |one| one.cpu_ns)
+        .figure("Transfers", Unit::Ns, |one| one.transfer_ns)
+        .figure("Overhead", Unit::Ns, |one| one.overhead_ns)
+        .at(|one| location(one.row, one.start_ns, one.end_ns))
+        .build()
 }
 
 fn operations(of: &Operations) -> Table {
-    let columns = [
-        ("Operation", Unit::None),
-        ("Calls", Unit::None),
-        ("Recursive calls", Unit::None),
-        ("Total", Unit::Ns),
-        ("Own time", Unit::Ns),
-        ("Share of own time", Unit::Ratio),
-        ("Average", Unit::Ns),
-        ("Median", Unit::Ns),
-        ("Min", Unit::Ns),
-        ("Max", Unit::Ns),
-        ("Standard deviation", Unit::Ns),
-        ("GPU", Unit::Ns),
-        ("Own GPU", Unit::Ns),
-        ("CPU", Unit::Ns),
-        ("Transfers", Unit::Ns),
-        ("Overhead", Unit::Ns),
-        ("Waiting", Unit::Ns),
-        ("GPU pieces", Unit::None),
-        ("Copies", Unit::None),
-        ("Copied", Unit::Bytes),
-        ("Memory given out", Unit::Bytes),
-        ("Memory peak", Unit::Bytes),
-    ];
-    let mut table = Table::new("All operations", &columns);
-    "The longest own time first.".clone_into(&mut table.about);
+    let mut about = "The longest own time first.".to_owned();
     if of.operations.iter().any(|operation| operation.longest_row.is_some()) {
-        table.about += LEADS;
+        about += LEADS;
     }
     let is_profile = of.kind == OperationKind::Profile;
     if is_profile {
-        table.about += " A profile does not say which calls lie inside others, so own time is all of the time.";
+        about += " A profile does not say which calls lie inside others, so own time is all of the time.";
     }
-    // What no profile records is not zero.
-    let recorded = |count: u64| if is_profile { Cell::Nothing } else { count.into() };
-    for operation in &of.operations {
-        let at = place(
-            operation.longest_row,
-            operation.longest_start_ns,
-            operation.longest_end_ns,
-        );
-        let cells = vec![
-            operation.operation.as_str().into(),
-            operation.calls.into(),
-            recorded(operation.recursive_calls),
-            operation.total_ns.into(),
-            operation.self_ns.into(),
-            operation.self_ratio.into(),
-            operation.avg_ns.into(),
-            operation.median_ns.into(),
-            operation.min_ns.into(),
-            operation.max_ns.into(),
-            operation.std_dev_ns.into(),
-            operation.gpu_ns.into(),
-            operation.self_gpu_ns.into(),
-            operation.cpu_ns.into(),
-            operation.transfer_ns.into(),
-            operation.overhead_ns.into(),
-            operation.wait_ns.into(),
-            operation.gpu_pieces.into(),
-            operation.transfers.into(),
-            operation.transferred_bytes.into(),
-            operation.allocated_bytes.into(),
-            operation.peak_bytes.into(),
-        ];
-        push(&mut table, at, cells);
-    }
-    table.left_out = of.operations_left_out;
+    let table = Table::of("All operations", &of.operations)
+        .about(about)
+        .left_out(of.operations_left_out)
+        .column("Operation", |one| one.operation.as_str())
+        .column("Calls", |one| one.calls)
+        // What no profile records is not zero.
+        .column("Recursive calls", |one| (!is_profile).then_some(one.recursive_calls))
+        .figure("Total", Unit::Ns, |one| one.total_ns)
+        .figure("Own time", Unit::Ns, |one| one.self_ns)
+        .figure("Share of own time", Unit::Ratio, |one| one.self_ratio)
+        .figure("Average", Unit::Ns, |one| one.avg_ns)
+        .figure("Median", Unit::Ns, |one| one.median_ns)
+        .figure("Min", Unit::Ns, |one| one.min_ns)
+        .figure("Max", Unit::Ns, |one| one.max_ns)
+        .figure("Standard deviation", Unit::Ns, |one| one.std_dev_ns)
+        .figure("GPU", Unit::Ns, |one| one.gpu_ns)
+        .figure("Own GPU", Unit::Ns, |one| one.self_gpu_ns)
+        .figure("CPU", Unit::Ns, |one| one.cpu_ns)
+        .figure("Transfers", Unit::Ns, |one| one.transfer_ns)
+        .figure("Overhead", Unit::Ns, |one| one.overhead_ns)
+        .figure("Waiting", Unit::Ns, |one| one.wait_ns)
+        .column("GPU pieces", |one| one.gpu_pieces)
+        .column("Copies", |one| one.transfers)
+        .figure("Copied", Unit::Bytes, |one| one.transferred_bytes)
+        .figure("Memory given out", Unit::Bytes, |one| one.allocated_bytes)
+        .figure("Memory peak", Unit::Bytes, |one| one.peak_bytes)
+        .at(|one| location(one.longest_row, one.longest_start_ns, one.longest_end_ns));
     if is_profile {
-        table.without_unknown();
+        return table.without_unknown().build();
     }
-    table
+    table.build()
 }
 
 /// The names as captured of the operations that have others than their own.
 fn names(of: &Operations) -> Table {
-    let columns = [
-        ("Operation", Unit::None),
-        ("Name as captured", Unit::None),
-        ("Calls", Unit::None),
-    ];
-    let mut table = Table::new("Names as captured", &columns);
-    "What tells one call from the next is left out of the names of operations: numbers, addresses, ids."
-        .clone_into(&mut table.about);
-    for operation in &of.operations {
-        table.left_out = table.left_out.saturating_add(operation.names_left_out);
-        for name in &operation.names {
-            if name.name != operation.operation {
-                table.push([
-                    operation.operation.as_str().into(),
-                    name.name.as_str().into(),
-                    name.calls.into(),
-                ]);
-            }
-        }
-    }
-    table
+    let left_out = of.operations.iter().map(|operation| operation.names_left_out);
+    let names = of.operations.iter().flat_map(|operation| {
+        let others = operation.names.iter().filter(|name| name.name != operation.operation);
+        others.map(move |name| (operation, name))
+    });
+    Table::of("Names as captured", names)
+        .about(
+            "What tells one call from the next is left out of the names of operations: numbers, \
+             addresses, ids.",
+        )
+        .left_out(left_out.fold(0, u64::saturating_add))
+        .column("Operation", |(operation, _)| operation.operation.as_str())
+        .column("Name as captured", |(_, name)| name.name.as_str())
+        .column("Calls", |(_, name)| name.calls)
+        .build()
 }
 
 fn kinds(page: &mut Page, of: &Operations) {

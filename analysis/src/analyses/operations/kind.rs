@@ -57,7 +57,8 @@ impl OperationKind {
         }
     }
 
-    /// The category whose events are the calls; `None` of a kind that is found by a column or in no capture.
+    /// The category whose events are the calls; `None` of a kind that is found by a column or in no
+    /// capture.
     pub(super) const fn category(self) -> Option<Category> {
         match self {
             Self::CpuOp => Some(Category::CpuOp),
@@ -79,15 +80,16 @@ impl OperationKind {
         let events = timeline.capture.events.iter();
         let counts = events.filter(|(category, _)| category.is_gpu_work() || **category == Category::DeviceOp);
         let of = |(category, events): (&Category, &Events)| {
-            // Work of an accelerator without streams is an operation, whether a column names it or not.
+            // Work of an accelerator without streams is an operation, whether a column names it or
+            // not.
             if *category == Category::DeviceOp {
                 return events.count();
             }
-            let said = |column: &Values| {
-                let said = (0..column.len()).filter(|at| column.get(*at).is_some_and(|text| text > 0));
-                u64::try_from(said.count()).unwrap_or(u64::MAX)
+            let count_filled = |column: &Values| {
+                let count_filled = (0..column.len()).filter(|at| column.get(*at).is_some_and(|text| text > 0));
+                u64::try_from(count_filled.count()).unwrap_or(u64::MAX)
             };
-            events.column(ColumnId::HloOp).map_or(0, said)
+            events.column(ColumnId::HloOp).map_or(0, count_filled)
         };
         counts.map(of).sum()
     }

@@ -8,10 +8,10 @@ use flopwatch_model::{Allocation, Timeline};
 use super::OperationMemory;
 
 /// Changes of memory after which the highest level is kept, so that long calls look at few numbers.
-const BLOCK: usize = 256;
+const BLOCK_CHANGES: usize = 256;
 
 /// Most points of the memory over time.
-const POINTS: usize = 400;
+const MAX_POINTS: usize = 400;
 
 /// What the allocators of device memory of a process did.
 #[derive(Debug, Default)]
@@ -31,8 +31,10 @@ pub(super) struct Memory {
     processes: BTreeMap<u32, OfProcess>,
 }
 
-/// Keeps the bytes in use per device: what the source says, and otherwise what was given out less what was taken back since the capture began.
-// Not of `measures::pool`, which knows what was given out before the capture and so begins above 0: clients know these levels from 0.
+/// Keeps the bytes in use per device: what the source says, and otherwise what was given out less
+/// what was taken back since the capture began.
+// Not of `measures::pool`, which knows what was given out before the capture and so begins above 0:
+// clients know these levels from 0.
 #[derive(Debug, Default)]
 struct Levels(BTreeMap<(u32, Option<u32>), i128>);
 
@@ -66,7 +68,7 @@ impl Memory {
             process.level.push(level);
         }
         for process in memory.processes.values_mut() {
-            let blocks = process.level.chunks(BLOCK);
+            let blocks = process.level.chunks(BLOCK_CHANGES);
             process.highest = blocks.map(|block| block.iter().copied().max().unwrap_or(0)).collect();
         }
         memory
@@ -77,7 +79,8 @@ impl Memory {
         !self.processes.is_empty()
     }
 
-    /// Bytes that `process` was given during `time`, by whichever thread, and the most that it had in use.
+    /// Bytes that `process` was given during `time`, by whichever thread, and the most that it had
+    /// in use.
     pub(super) fn during(&self, process: u32, time: Interval) -> (u64, u64) {
         let Some(memory) = self.processes.get(&process) else {
             return (0, 0);
@@ -96,13 +99,13 @@ impl Memory {
 impl OfProcess {
     /// The highest level after the changes from `first` up to, and without, `last`.
     fn highest(&self, first: usize, last: usize) -> u64 {
-        let most = |levels: Option<&[u64]>| levels.unwrap_or_default().iter().copied().max().unwrap_or(0);
-        let (from, to) = (first.div_ceil(BLOCK), last / BLOCK);
+        let max = |levels: Option<&[u64]>| levels.unwrap_or_default().iter().copied().max().unwrap_or(0);
+        let (from, to) = (first.div_ceil(BLOCK_CHANGES), last / BLOCK_CHANGES);
         if from >= to {
-            return most(self.level.get(first..last));
+            return max(self.level.get(first..last));
         }
-        let edges = most(self.level.get(first..from * BLOCK)).max(most(self.level.get(to * BLOCK..last)));
-        edges.max(most(self.highest.get(from..to)))
+        let edges = max(self.level.get(first..from * BLOCK_CHANGES)).max(max(self.level.get(to * BLOCK_CHANGES..last)));
+        edges.max(max(self.highest.get(from..to)))
     }
 }
 
@@ -117,7 +120,7 @@ pub(super) fn over_time(timeline: &Timeline) -> Vec<OperationMemory> {
     let levels: Vec<(u64, u64)> = on_devices(timeline)
         .map(|change| (change.t_ns, levels.after(change)))
         .collect();
-    let step = levels.len().div_ceil(POINTS).max(1);
+    let step = levels.len().div_ceil(MAX_POINTS).max(1);
     let mut peak_bytes = 0;
     let point = |part: &[(u64, u64)]| {
         let (t_ns, allocated_bytes) = part.iter().copied().max_by_key(|(_, level)| *level)?;

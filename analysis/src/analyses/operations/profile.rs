@@ -1,5 +1,6 @@
-//! Operations as the JSON of an operation profiler that programs use: `entries`, one per call, and a `summary` per operation. Written of a
-//! capture, and read back as a dashboard.
+//! The analysis `operations-profile`: operations as JSON of an operation profiler that programs
+//! use, with `entries`, one per call, and a `summary` per operation. [`read()`] reads such JSON
+//! back as the result of `operations`.
 
 mod read;
 
@@ -11,17 +12,17 @@ use flopwatch_report::page::Page;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Measured, NEEDS, OperationChoice, OperationKind, OperationsParams, Parts};
-use crate::definition::{Analysis, AnalysisError, InputCount};
+use super::{NEEDS, OperationChoice, OperationKind, OperationWork, OperationsParams, Parts};
+use crate::definition::{Analysis, AnalysisError};
 use crate::group::Group;
 use crate::input::Inputs;
 
-pub use read::{LONGEST_FILE, MOST_ENTRIES, ProfileError, is_profile, read, write};
+pub use read::{LONGEST_FILE, MAX_ENTRIES, ProfileError, is_profile, read, write};
 
-/// Bytes of a megabyte of the profile's fields: 2^20.
-const MB: f64 = 1_048_576.0;
+/// Bytes in the unit of the profile's fields that end in `_mb`: 2^20.
+const BYTES_PER_MB: f64 = 1_048_576.0;
 
-/// The operations of a capture as a profile.
+/// The analysis `operations-profile`.
 #[derive(Debug)]
 pub struct OperationsProfileAnalysis;
 
@@ -29,12 +30,13 @@ pub struct OperationsProfileAnalysis;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OperationsProfileParams {
-    /// What operations are made of.
+    /// The events that count as operations.
     pub kind: OperationChoice,
-    /// Most entries, the first ones. Summaries are of all calls.
+    /// Maximum number of entries; the earliest calls are kept. Summaries count all calls.
     #[schemars(range(min = 0, max = 100_000))]
     pub limit: u32,
-    /// Most operations in the summary, those that take longest by themselves.
+    /// Maximum number of operations in the summary; those with the longest time of their own are
+    /// kept.
     #[schemars(range(min = 1, max = 100_000))]
     pub top: u32,
 }
@@ -49,31 +51,33 @@ impl Default for OperationsProfileParams {
     }
 }
 
-/// A profile.
+/// The result of `operations-profile`.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct OperationsProfile {
-    /// The first calls.
+    /// The earliest calls, one per entry.
     pub entries: Vec<ProfileEntry>,
-    /// Calls that were left out behind these.
+    /// Number of calls that `limit` left out of `entries`.
     pub entries_left_out: u64,
     /// Figures of all calls, by the operation's name.
     pub summary: BTreeMap<String, ProfileSummary>,
 }
 
-/// One call. What the capture does not hold is null.
+/// One call of an operation. Fields that the capture has no data for are null.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileEntry {
-    /// The operation.
+    /// The operation's name.
     pub operation: String,
-    /// Start in seconds since the Unix epoch; since the session's start where the capture does not say when it began.
+    /// Start in seconds since the Unix epoch; since the session's start where the capture does not
+    /// say when it began.
     pub start_time: f64,
-    /// End in seconds, likewise.
+    /// End in seconds, on the same scale as `start_time`.
     pub end_time: f64,
-    /// Length in ms.
+    /// Length of the call in ms.
     pub duration_ms: f64,
     /// `gpu` where it launched GPU work, otherwise `cpu`.
     pub device: String,
-    /// `pytorch`, `cupy`, `jax` or `cpu`, told by the operation's name and device; `unknown` of GPU work of another framework.
+    /// `pytorch`, `cupy`, `jax` or `cpu`, told by the operation's name and device; `unknown` of GPU
+    /// work of another framework.
     pub backend: String,
     /// Time of the GPU work that it launched, in ms.
     pub gpu_time_ms: Option<f64>,
@@ -87,27 +91,28 @@ pub struct ProfileEntry {
     pub memory_allocated_mb: Option<f64>,
     /// Most device memory in use meanwhile, in units of 2^20 bytes.
     pub memory_peak_mb: Option<f64>,
-    /// GPU time of the length, in percent. Above 100 where the GPU works on after the call has ended.
+    /// `gpu_time_ms` in percent of `duration_ms`. Above 100 where the GPU works on after the call
+    /// has ended.
     pub gpu_utilization: Option<f64>,
     /// Bytes copied by the time of the copies, in 10^9 bytes per second; null without copies, or
     /// where one does not say its bytes.
     pub memory_bandwidth_gb_s: Option<f64>,
 }
 
-/// Figures of one operation.
+/// Statistics of all calls of one operation.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProfileSummary {
-    /// The operation.
+    /// The operation's name.
     pub operation: String,
-    /// How often it was called.
+    /// Number of calls.
     pub call_count: u64,
     /// Sum of the lengths of its calls in ms.
     pub total_time_ms: f64,
-    /// Mean length in ms.
+    /// Mean length of a call in ms.
     pub avg_time_ms: f64,
-    /// Shortest length in ms.
+    /// Length of the shortest call in ms.
     pub min_time_ms: f64,
-    /// Longest length in ms.
+    /// Length of the longest call in ms.
     pub max_time_ms: f64,
     /// Sample standard deviation (n - 1) of the lengths in ms; 0 of one call.
     pub std_dev_ms: f64,
@@ -117,7 +122,7 @@ pub struct ProfileSummary {
     pub total_cpu_time_ms: Option<f64>,
     /// Mean of the device memory that was given out in a call, in units of 2^20 bytes.
     pub avg_memory_mb: Option<f64>,
-    /// GPU time of the total time, in percent.
+    /// `total_gpu_time_ms` in percent of `total_time_ms`.
     pub avg_gpu_utilization: Option<f64>,
 }
 
@@ -126,8 +131,8 @@ impl Analysis for OperationsProfileAnalysis {
     const VERSION: u32 = 1;
     const ABOUT: &'static str =
         "Operations as entries and summaries of an operation profiler: operation, call_count, total_time_ms and so on.";
+    const TITLE: &'static str = "Profile of operations";
     const GROUP: Group = Group::Operations;
-    const INPUTS: InputCount = InputCount::One;
     const NEEDS: Needs = NEEDS;
     type Params = OperationsProfileParams;
     type Output = OperationsProfile;
@@ -136,11 +141,11 @@ impl Analysis for OperationsProfileAnalysis {
         Ok(of(inputs.first(), params))
     }
 
-    /// The dashboard, as of a profile that a program wrote.
+    /// The page of `operations` for this profile, the same as for a profile that a program wrote.
     fn page(output: &OperationsProfile) -> Result<Page, AnalysisError> {
         let json = serde_json::to_vec(output).map_err(AnalysisError::Json)?;
         Ok(read(&json).unwrap_or_else(|error| {
-            let mut page = Page::new("Operations", Self::ABOUT);
+            let mut page = Page::new(Self::TITLE, Self::ABOUT);
             page.not_captured
                 .push(NotCaptured::new("operations", error.to_string()));
             page
@@ -153,7 +158,7 @@ fn ms(ns: u64) -> f64 {
 }
 
 fn mb(bytes: u64) -> f64 {
-    approximate(bytes.into()) / MB
+    approximate(bytes.into()) / BYTES_PER_MB
 }
 
 fn of(timeline: &Timeline, params: &OperationsProfileParams) -> OperationsProfile {
@@ -165,7 +170,7 @@ fn of(timeline: &Timeline, params: &OperationsProfileParams) -> OperationsProfil
         names: 0,
         normalise: true,
     };
-    let measured = Measured::of(timeline, asked.kind, asked.normalise);
+    let measured = OperationWork::of(timeline, asked.kind, asked.normalise);
     let operations = super::operations(&measured, &asked);
     let summary = operations.operations.into_iter().map(|operation| {
         let per_call = |bytes: u64| mb(bytes) / approximate(operation.calls.into());
@@ -197,8 +202,8 @@ fn percent(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| approximate(part.into()) / approximate(whole.into()) * 100.0)
 }
 
-fn entries(measured: &Measured<'_>, most: usize) -> Vec<ProfileEntry> {
-    let Measured {
+fn entries(measured: &OperationWork<'_>, max: usize) -> Vec<ProfileEntry> {
+    let OperationWork {
         timeline,
         kind,
         splitter,
@@ -234,10 +239,10 @@ fn entries(measured: &Measured<'_>, most: usize) -> Vec<ProfileEntry> {
             operation,
         }
     };
-    calls.list.iter().take(most).map(entry).collect()
+    calls.list.iter().take(max).map(entry).collect()
 }
 
-/// Which framework an operation is of.
+/// The framework that an operation belongs to, as [`ProfileEntry::backend`] names it.
 fn backend(operation: &str, kind: OperationKind, on_gpu: bool) -> &'static str {
     const PYTORCH: [&str; 6] = ["aten::", "autograd::", "torch", "c10d::", "nccl:", "ProfilerStep"];
     if kind == OperationKind::CpuOp || PYTORCH.iter().any(|prefix| operation.starts_with(prefix)) {

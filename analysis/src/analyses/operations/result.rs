@@ -1,5 +1,6 @@
 //! What the analysis gives.
 
+use flopwatch_model::RowId;
 use flopwatch_report::NotCaptured;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,13 +18,15 @@ pub struct Operations {
     pub calls: u64,
     /// Distinct operations, in the result or not.
     pub distinct: u64,
-    /// Time in ns inside any operation: of all own times the sum, so that what is inside several counts once per thread.
+    /// Time in ns inside any operation: of all own times the sum, so that what is inside several
+    /// counts once per thread.
     pub self_ns: u64,
     /// Sum in ns of the lengths of all calls; what is inside several counts in each.
     pub total_ns: u64,
     /// Mean length in ns of a call; null without any.
     pub avg_ns: Option<f64>,
-    /// How much of the GPU work the operations account for; null of operations that are GPU work themselves, and of profiles.
+    /// How much of the GPU work the operations account for; null of operations that are GPU work
+    /// themselves, and of profiles.
     pub gpu_work: Option<OperationCoverage>,
     /// What has no figures.
     pub not_captured: Vec<NotCaptured>,
@@ -44,7 +47,7 @@ pub struct Operations {
 pub struct OperationKindCalls {
     /// What the operations are.
     pub kind: OperationKind,
-    /// Its calls.
+    /// Number of calls of the kind.
     pub calls: u64,
 }
 
@@ -64,7 +67,7 @@ pub struct OperationCoverage {
 /// One operation.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Operation {
-    /// Its name.
+    /// Name of the operation.
     pub operation: String,
     /// How often it was called.
     pub calls: u64,
@@ -86,17 +89,22 @@ pub struct Operation {
     pub max_ns: u64,
     /// Sample standard deviation (n - 1) of the lengths in ns; 0 of one call.
     pub std_dev_ns: f64,
-    /// Time in ns of the kernels, memsets and copies within a device that its calls launched: of each call the length of their union, summed.
+    /// Time in ns of the kernels, memsets and copies within a device that its calls launched: of
+    /// each call the length of their union, summed.
     pub gpu_ns: Option<u64>,
-    /// Time in ns of those that it launched itself and not an operation inside it: the length of their union.
+    /// Time in ns of those that it launched itself and not an operation inside it: the length of
+    /// their union.
     pub self_gpu_ns: Option<u64>,
     /// Time in ns of the copies from, to and between devices that its calls launched, as `gpu_ns`.
     pub transfer_ns: Option<u64>,
-    /// Time in ns on the host outside of the CUDA API. `cpu_ns` + `overhead_ns` + `wait_ns` = `total_ns`.
+    /// Time in ns on the host outside of the CUDA API. `cpu_ns` + `overhead_ns` + `wait_ns` =
+    /// `total_ns`.
     pub cpu_ns: Option<u64>,
-    /// Time in ns inside of the CUDA API that is no waiting: launches, allocations, synchronisation without work to wait for.
+    /// Time in ns inside of the CUDA API that is no waiting: launches, allocations, synchronisation
+    /// without work to wait for.
     pub overhead_ns: Option<u64>,
-    /// Time in ns inside of synchronising and copying calls of the CUDA API while GPU work of the process ran.
+    /// Time in ns inside of synchronising and copying calls of the CUDA API while GPU work of the
+    /// process ran.
     pub wait_ns: Option<u64>,
     /// Kernels, memsets and copies within a device that its calls launched.
     pub gpu_pieces: Option<u64>,
@@ -104,7 +112,8 @@ pub struct Operation {
     pub transfers: Option<u64>,
     /// Bytes of those copies; null where one does not say them.
     pub transferred_bytes: Option<u64>,
-    /// Bytes of device memory that were given out to the process while its calls ran, by whichever thread.
+    /// Bytes of device memory that were given out to the process while its calls ran, by whichever
+    /// thread.
     pub allocated_bytes: Option<u64>,
     /// Most bytes of device memory that the process had in use while one of its calls ran.
     pub peak_bytes: Option<u64>,
@@ -113,7 +122,7 @@ pub struct Operation {
     /// Its longest call: end in ns.
     pub longest_end_ns: u64,
     /// The timeline's row of that call; null where the operations are of no timeline.
-    pub longest_row: Option<u32>,
+    pub longest_row: Option<RowId>,
     /// The names as captured with most calls.
     pub names: Vec<OperationName>,
     /// Distinct names that were left out behind these.
@@ -141,7 +150,7 @@ pub struct OperationCall {
     /// End in ns.
     pub end_ns: u64,
     /// The timeline's row; null of a profile.
-    pub row: Option<u32>,
+    pub row: Option<RowId>,
     /// Time in ns of the GPU work that it launched, as of the operation.
     pub gpu_ns: Option<u64>,
     /// Time in ns of the transfers that it launched.

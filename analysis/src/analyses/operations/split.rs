@@ -1,14 +1,15 @@
-//! What a call's time was made of: its own work on the host, the CUDA API, waiting, and the GPU work that it launched.
+//! What a call's time was made of: its own work on the host, the CUDA API, waiting, and the GPU
+//! work that it launched.
 
 use std::collections::{BTreeMap, HashMap};
 
 use flopwatch_measures::api_call::ApiCall;
 use flopwatch_measures::coverage::Coverage;
-use flopwatch_measures::enclosing::{Launched, LaunchedWork, Threads};
+use flopwatch_measures::enclosing::{LaunchInterval, LaunchedWork, Threads};
 use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::moved_bytes::MovedBytes;
 use flopwatch_measures::work::{GPU_WORK, GpuWork};
-use flopwatch_model::{Category, Timeline, index};
+use flopwatch_model::{Category, RowId, Timeline, index};
 
 use super::calls::{Call, leaves_the_device};
 
@@ -138,7 +139,7 @@ impl Splitter {
         if !transfers.is_empty() {
             parts.transfers = count(transfers.len());
             parts.transfer_ns = self.transfers.busy_ns(thread, time);
-            let bytes = |launched: &Launched| self.bytes.get(index(launched.work)).copied().flatten();
+            let bytes = |launched: &LaunchInterval| self.bytes.get(index(launched.work)).copied().flatten();
             parts.transferred_bytes = transfers.iter().map(bytes).collect();
         }
         let api = self.api.get(index(thread));
@@ -154,7 +155,8 @@ impl Splitter {
     }
 }
 
-/// Per thread when it was inside calls of the CUDA API, and when it waited there: in a call that may wait while work of its process ran.
+/// Per thread when it was inside calls of the CUDA API, and when it waited there: in a call that
+/// may wait while work of its process ran.
 fn api_time(timeline: &Timeline, threads: &Threads, work: &GpuWork) -> Vec<ApiTime> {
     let mut calls: Vec<Vec<Interval>> = vec![Vec::new(); index(threads.count())];
     let mut waiting = calls.clone();
@@ -171,7 +173,7 @@ fn api_time(timeline: &Timeline, threads: &Threads, work: &GpuWork) -> Vec<ApiTi
         if let Some(calls) = calls.get_mut(thread) {
             calls.push(time);
         }
-        if waits.get(index(*name)).copied().unwrap_or(false)
+        if waits.get(name.index()).copied().unwrap_or(false)
             && let Some(waiting) = waiting.get_mut(thread)
         {
             waiting.push(time);
@@ -199,7 +201,7 @@ fn api_time(timeline: &Timeline, threads: &Threads, work: &GpuWork) -> Vec<ApiTi
     both.map(of_thread).collect()
 }
 
-fn process(timeline: &Timeline, row: u32) -> (u32, u32, u32) {
+fn process(timeline: &Timeline, row: RowId) -> (u32, u32, u32) {
     let row = timeline.row(row);
     row.map_or((0, 0, 0), |row| (row.capture, row.machine, row.process))
 }

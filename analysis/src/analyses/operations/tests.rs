@@ -5,8 +5,9 @@ use super::*;
 
 /// Two threads of one process and a stream.
 ///
-/// Thread 10, from 0 to 100: `step 1` around `aten::mm, op_id = 1` (10..40), which launches a kernel of 50 ns, and `aten::to, op_id = 2`
-/// (50..90), which copies 64 bytes in 20 ns and waits for it. Thread 11: `aten::mm, op_id = 3` (0..30) without GPU work.
+/// Thread 10, from 0 to 100: `step 1` around `aten::mm, op_id = 1` (10..40), which launches a
+/// kernel of 50 ns, and `aten::to, op_id = 2` (50..90), which copies 64 bytes in 20 ns and waits
+/// for it. Thread 11: `aten::mm, op_id = 3` (0..30) without GPU work.
 fn two_threads() -> Timeline {
     let mut trace = Trace::new();
     let stream = trace.stream(1, 0, 7);
@@ -53,7 +54,8 @@ fn the_time_of_a_call_is_that_of_the_host_the_api_and_waiting() {
         (to.gpu_ns, to.transfer_ns, to.transferred_bytes),
         (Some(0), Some(20), Some(64))
     );
-    // In the copy's call (55..60) and the synchronisation (60..85) the GPU works throughout: all of it is waiting.
+    // In the copy's call (55..60) and the synchronisation (60..85) the GPU works throughout: all of
+    // it is waiting.
     assert_eq!((to.cpu_ns, to.overhead_ns, to.wait_ns), (Some(10), Some(0), Some(30)));
     let mm = find(&operations, "aten::mm");
     assert_eq!((mm.calls, mm.total_ns, mm.min_ns, mm.max_ns), (2, 60, 30, 30));
@@ -248,6 +250,14 @@ fn the_page_leads_into_the_timeline_and_shows_the_same_figures() {
     assert_eq!(titled("Operation timeline")["rows"].as_array().unwrap().len(), 4);
     assert_eq!(titled("Names as captured")["rows"].as_array().unwrap().len(), 4);
     assert_eq!(titled("Device memory")["times_ns"], serde_json::json!([12, 52, 80]));
+    // What the GPU does comes first; the time of calls is the host's.
+    let charts = blocks.iter().filter(|block| block["kind"] == "bars").take(2);
+    let headings: Vec<&str> = charts.filter_map(|block| block["title"].as_str()).collect();
+    let expected = [
+        "GPU time of what each operation launched itself",
+        "Share of host time per operation",
+    ];
+    assert_eq!(headings, expected);
     let first = &blocks[0]["tiles"];
     assert_eq!((&first[0]["value"], &first[2]["value"]), (&4.into(), &130.into()));
 }

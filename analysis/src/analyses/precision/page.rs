@@ -1,45 +1,30 @@
 //! How people read it.
 
 use flopwatch_model::ratio;
-use flopwatch_report::page::{Page, Table, Unit};
+use flopwatch_report::page::{Page, Table, Tile, Unit};
 
 use super::{PrecisionResult, TensorCoreSource};
 
-pub(super) fn of(about: &str, result: &PrecisionResult) -> Page {
-    let mut page = Page::new("Precision and tensor cores", about);
-    page.not_captured.clone_from(&result.not_captured);
+pub(super) fn of(title: &str, about: &str, result: &PrecisionResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     if result.source.is_none() {
         return page;
     }
     page.tiles([
-        (
-            "Matrix products on tensor cores",
-            result.tensor_core_ratio.into(),
-            Unit::Ratio,
-        ),
-        (
-            "Matrix products of kernel time",
-            result.matrix_ratio.into(),
-            Unit::Ratio,
-        ),
-        ("Unit not known", result.unknown_ns.into(), Unit::Ns),
-        (
+        Tile::figure("Matrix products on tensor cores", Unit::Ratio, result.tensor_core_ratio),
+        Tile::figure("Matrix products of kernel time", Unit::Ratio, result.matrix_ratio),
+        Tile::figure("Unit not known", Unit::Ns, result.unknown_ns),
+        Tile::figure(
             "Could use them and does not",
-            (!result.products.is_empty())
-                .then_some(result.eligible_unused_ns)
-                .into(),
             Unit::Ns,
+            (!result.products.is_empty()).then_some(result.eligible_unused_ns),
         ),
-        (
+        Tile::figure(
             "A dimension is no multiple of 16",
-            ratio(result.misaligned_ns, result.product_ns).into(),
             Unit::Ratio,
+            ratio(result.misaligned_ns, result.product_ns),
         ),
-        (
-            "Compute capability",
-            result.compute_capability.as_deref().into(),
-            Unit::None,
-        ),
+        Tile::new("Compute capability", result.compute_capability.as_deref()),
     ]);
     let mut text = match result.source {
         Some(TensorCoreSource::Counters) => "The use of tensor cores is from counters of the tensor pipe.".to_owned(),
@@ -62,69 +47,40 @@ pub(super) fn of(about: &str, result: &PrecisionResult) -> Page {
 }
 
 fn kernels(result: &PrecisionResult) -> Table {
-    let columns = [
-        ("Kernel", Unit::None),
-        ("On", Unit::None),
-        ("Type", Unit::None),
-        ("Launches", Unit::None),
-        ("Time", Unit::Ns),
-        ("Tensor pipe", Unit::Percent),
-    ];
-    let mut table = Table::new("Kernels that multiply matrices", &columns);
-    table.left_out = result.kernels_left_out;
-    for kernel in &result.kernels {
-        let cells = [
-            kernel.name.as_str().into(),
-            kernel.unit.label().into(),
-            kernel.element_type.as_deref().into(),
-            kernel.launches.into(),
-            kernel.total_ns.into(),
-            kernel.tensor_pipe_percent.into(),
-        ];
-        match kernel.longest {
-            Some(place) => table.push_at(place, cells),
-            None => table.push(cells),
-        }
-    }
-    table.without_unknown();
-    table
+    Table::of("Kernels that multiply matrices", &result.kernels)
+        .left_out(result.kernels_left_out)
+        .column("Kernel", |kernel| kernel.name.as_str())
+        .column("On", |kernel| kernel.unit.label())
+        .column("Type", |kernel| kernel.element_type.as_deref())
+        .column("Launches", |kernel| kernel.launches)
+        .figure("Time", Unit::Ns, |kernel| kernel.total_ns)
+        .figure("Tensor pipe", Unit::Percent, |kernel| kernel.tensor_pipe_percent)
+        .at(|kernel| kernel.longest)
+        .without_unknown()
+        .build()
 }
 
 fn products(result: &PrecisionResult) -> Table {
-    let columns = [
-        ("Operator", Unit::None),
-        ("Batch", Unit::None),
-        ("m", Unit::None),
-        ("n", Unit::None),
-        ("k", Unit::None),
-        ("Type", Unit::None),
-        ("Multiples of", Unit::None),
-        ("Eligible", Unit::None),
-        ("Calls", Unit::None),
-        ("GPU time", Unit::Ns),
-        ("On tensor cores", Unit::Ratio),
-        ("On CUDA cores", Unit::Ratio),
-    ];
-    let mut table = Table::new("Matrix products", &columns);
-    "Dimensions should be multiples of 16, better of 128; below 8 numbers of 16 bits do not fit the 16 bytes that tensor cores load."
-        .clone_into(&mut table.about);
-    table.left_out = result.products_left_out;
-    for row in &result.products {
-        let cells = [
-            row.operator.as_str().into(),
-            row.batch.into(),
-            row.m.into(),
-            row.n.into(),
-            row.k.into(),
-            row.element_type.as_deref().into(),
-            row.alignment.into(),
-            row.eligible.into(),
-            row.calls.into(),
-            row.gpu_ns.into(),
-            ratio(row.tensor_core_ns, row.gpu_ns).into(),
-            ratio(row.cuda_core_ns, row.gpu_ns).into(),
-        ];
-        table.push_at(row.longest, cells);
-    }
-    table
+    Table::of("Matrix products", &result.products)
+        .about(
+            "Dimensions should be multiples of 16, better of 128; below 8 numbers of 16 bits do not fit \
+             the 16 bytes that tensor cores load.",
+        )
+        .left_out(result.products_left_out)
+        .column("Operator", |row| row.operator.as_str())
+        .column("Batch", |row| row.batch)
+        .column("m", |row| row.m)
+        .column("n", |row| row.n)
+        .column("k", |row| row.k)
+        .column("Type", |row| row.element_type.as_deref())
+        .column("Multiples of", |row| row.alignment)
+        .column("Eligible", |row| row.eligible)
+        .column("Calls", |row| row.calls)
+        .figure("GPU time", Unit::Ns, |row| row.gpu_ns)
+        .figure("On tensor cores", Unit::Ratio, |row| {
+            ratio(row.tensor_core_ns, row.gpu_ns)
+        })
+        .figure("On CUDA cores", Unit::Ratio, |row| ratio(row.cuda_core_ns, row.gpu_ns))
+        .at(|row| row.longest)
+        .build()
 }

@@ -8,19 +8,19 @@ use flopwatch_measures::matrix_kernel::{MatrixKernel, MatrixUnit};
 use flopwatch_measures::operator_flops::{FlopFormula, MatrixProduct};
 use flopwatch_measures::range_tree::innermost;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Events, Timeline, Values, index};
+use flopwatch_model::{Category, ColumnId, Events, NameId, Timeline, Values, index};
 
-use super::{ALIGNMENT, MatrixProductRow, PrecisionResult, VOLTA, place};
+use super::{MIN_TENSOR_CORE_MAJOR, MatrixProductRow, PrecisionResult, TENSOR_CORE_ALIGNMENT, location};
 
 /// Operator, shapes and types, by their places.
-type Key = (u32, Option<u64>, Option<u64>);
+type Key = (NameId, Option<u64>, Option<u64>);
 /// Dimensions and type of the numbers; `None` where they are not known.
-type Known = Option<(MatrixProduct, Option<&'static str>)>;
+type KnownProduct = Option<(MatrixProduct, Option<&'static str>)>;
 
 /// The products of calls, worked out once per key.
 struct Products {
     of_call: Vec<Option<Key>>,
-    known: HashMap<Key, Known>,
+    known: HashMap<Key, KnownProduct>,
 }
 
 impl Products {
@@ -28,9 +28,9 @@ impl Products {
         let formulas: Vec<Option<FlopFormula>> = operators.names.iter().map(|name| FlopFormula::of(name)).collect();
         let column = |id| operators.column(id);
         let (shapes, types) = (column(ColumnId::InputShapes), column(ColumnId::InputTypes));
-        let mut known: HashMap<Key, Known> = HashMap::new();
+        let mut known: HashMap<Key, KnownProduct> = HashMap::new();
         let calls = operators.name.iter().enumerate().map(|(at, name)| {
-            let formula = formulas.get(index(*name)).copied().flatten()?;
+            let formula = formulas.get(name.index()).copied().flatten()?;
             let text = |values: Option<&Values>| values.and_then(|values| values.get(at));
             let key = (*name, text(shapes), text(types));
             let product = known.entry(key).or_insert_with(|| {
@@ -54,7 +54,7 @@ impl Products {
 
 /// Time in ns of kernels that a call launched, and how they multiply.
 #[derive(Default)]
-struct Spent {
+struct KernelTimes {
     all: u64,
     tensor_core: u64,
     cuda_core: u64,
@@ -79,7 +79,7 @@ impl PrecisionResult {
         });
         let unit_of = |at: u32| {
             let name = kernels.and_then(|kernels| kernels.name.get(index(at)));
-            name.and_then(|name| units.get(index(*name))).copied()
+            name.and_then(|name| units.get(name.index())).copied()
         };
         let mut rows: HashMap<Key, (MatrixProductRow, u64)> = HashMap::new();
         for at in innermost(operators, |at| products.get(at).is_some()) {
@@ -92,7 +92,7 @@ impl PrecisionResult {
             if pieces.is_empty() {
                 continue;
             }
-            let mut spent = Spent::default();
+            let mut spent = KernelTimes::default();
             for piece in pieces {
                 let length = piece.time.len();
                 spent.all += length;
@@ -103,7 +103,7 @@ impl PrecisionResult {
                     Some(MatrixUnit::Unknown) | None => {}
                 }
             }
-            let here = place(time, Some(*row));
+            let here = location(time, Some(*row));
             let (found, longest) = rows.entry(key).or_insert_with(|| {
                 let found = MatrixProductRow {
                     operator: operators.name_of(at).to_owned(),
@@ -140,7 +140,7 @@ impl PrecisionResult {
             .sort_by_key(|row| (std::cmp::Reverse(row.gpu_ns), row.longest.start_ns));
         for row in &self.products {
             self.product_ns += row.gpu_ns;
-            if row.alignment < ALIGNMENT {
+            if row.alignment < TENSOR_CORE_ALIGNMENT {
                 self.misaligned_ns += row.gpu_ns;
             }
             if row.eligible == Some(true) {
@@ -150,11 +150,12 @@ impl PrecisionResult {
     }
 }
 
-/// Whether tensor cores of a GPU of that compute capability can do it (CUDA C++ Programming Guide, tensor core data types).
+/// Whether tensor cores of a GPU of that compute capability can do it (CUDA C++ Programming Guide,
+/// tensor core data types).
 fn eligible(product: MatrixProduct, element_type: Option<&str>, capability: Option<(u32, u32)>) -> Option<bool> {
     let (element_type, capability) = (element_type?, capability?);
     let knows = match element_type {
-        "fp16" => capability >= (VOLTA, 0),
+        "fp16" => capability >= (MIN_TENSOR_CORE_MAJOR, 0),
         "int8" => capability >= (7, 2),
         // fp32 as TF32.
         "bf16" | "fp32" => capability >= (8, 0),

@@ -60,7 +60,7 @@ fn products_are_joined_to_the_kernels_that_they_launched() {
         (60, 30, 10, 20)
     );
     assert_eq!(found.tensor_core_ratio, Some(1.0 / 3.0));
-    let told: Vec<_> = found
+    let actual: Vec<_> = found
         .products
         .iter()
         .map(|row| (row.m, row.n, row.alignment, row.eligible, row.gpu_ns, row.calls))
@@ -71,7 +71,7 @@ fn products_are_joined_to_the_kernels_that_they_launched() {
         (64, 250, 2, Some(true), 20, 1),
         (64, 256, 64, Some(true), 10, 1),
     ];
-    assert_eq!(told, expected);
+    assert_eq!(actual, expected);
     assert_eq!((found.misaligned_ns, found.eligible_unused_ns), (20, 20));
 }
 

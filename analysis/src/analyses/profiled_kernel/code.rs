@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use flopwatch_model::{
-    Instances, KernelCode, KernelFunction, KernelProfile, LineStart, SourceFile, SourcePlace, ValueList, index,
+    Instances, KernelCode, KernelFunction, KernelProfile, LineStart, SourceFile, SourceLocation, ValueList, index,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Most bytes of a line of source in the result.
-const MOST_LINE: usize = 240;
+const MAX_LINE: usize = 240;
 /// Most bytes of a text of code in the result.
-const MOST_CODE: usize = 1 << 20;
+const MAX_CODE: usize = 1 << 20;
 
 /// Code that the launch ran, as far as the report has it as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
@@ -30,7 +30,7 @@ impl CodeText {
     pub(super) fn of(code: &KernelCode) -> Self {
         let mut left_out_bytes = 0;
         let mut cut = |text: &str| {
-            let end = text.floor_char_boundary(MOST_CODE);
+            let end = text.floor_char_boundary(MAX_CODE);
             left_out_bytes += u64::try_from(text.len() - end).unwrap_or(u64::MAX);
             text.get(..end).unwrap_or_default().to_owned()
         };
@@ -63,13 +63,16 @@ pub struct Opcode {
 /// An instruction at an address.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Instruction {
-    /// Bytes behind the kernel's first instruction; behind the first with figures where the report holds no machine code of it.
+    /// Bytes behind the kernel's first instruction; behind the first with figures where the report
+    /// holds no machine code of it.
     pub offset_bytes: u64,
     /// Its text (SASS) as NVIDIA's disassembler writes it; null where it was not disassembled.
     pub text: Option<String>,
-    /// The source line that it comes from, as `file:line`; null where the machine code has no table of lines.
+    /// The source line that it comes from, as `file:line`; null where the machine code has no table
+    /// of lines.
     pub source: Option<String>,
-    /// Where it was inlined: the innermost source line first, then that of each call; empty where nothing was.
+    /// Where it was inlined: the innermost source line first, then that of each call; empty where
+    /// nothing was.
     pub inlined: Vec<String>,
     /// The line of the module's PTX that it was made of, counted from 1.
     pub ptx_line: Option<u32>,
@@ -123,8 +126,8 @@ fn by_address(profile: &KernelProfile, metric: &str) -> BTreeMap<u64, u64> {
     else {
         return BTreeMap::new();
     };
-    let places = addresses.iter().enumerate();
-    places
+    let numbered = addresses.iter().enumerate();
+    numbered
         .filter_map(|(at, address)| Some((*address, integer(values, at)?)))
         .collect()
 }
@@ -205,17 +208,17 @@ impl<'a> ByAddress<'a> {
     fn line_of(&self, path: &str, line: u32) -> Option<String> {
         let file = self.files.iter().find(|file| file.path == path)?;
         let text = file.text.lines().nth(index(line.checked_sub(1)?))?.trim();
-        let end = text.floor_char_boundary(MOST_LINE);
+        let end = text.floor_char_boundary(MAX_LINE);
         text.get(..end).map(str::to_owned)
     }
 
-    fn name(&self, place: SourcePlace) -> String {
+    fn name(&self, location: SourceLocation) -> String {
         let files = self
             .function
             .map(|function| function.files.as_slice())
             .unwrap_or_default();
-        let file = files.get(index(place.file)).map_or("", String::as_str);
-        format!("{file}:{}", place.line)
+        let file = files.get(index(location.file)).map_or("", String::as_str);
+        format!("{file}:{}", location.line)
     }
 
     /// Instructions with most samples, in the order of addresses, and how many were left out.
@@ -242,9 +245,9 @@ impl<'a> ByAddress<'a> {
                     .function
                     .and_then(|function| function.text_at(offset_bytes))
                     .map(str::to_owned),
-                source: line.and_then(|line| line.place).map(|place| self.name(place)),
+                source: line.and_then(|line| line.place).map(|location| self.name(location)),
                 inlined: line.map_or_else(Vec::new, |line| {
-                    line.inlined.iter().map(|place| self.name(*place)).collect()
+                    line.inlined.iter().map(|location| self.name(*location)).collect()
                 }),
                 ptx_line: self.function.and_then(|function| function.ptx_line_at(offset_bytes)),
                 executed: self.executed.get(&address).copied(),
@@ -259,12 +262,12 @@ impl<'a> ByAddress<'a> {
 
     /// Source lines, those with most samples first, and how many were left out.
     pub(super) fn source_lines(&self, limit: u32) -> (Vec<SourceLine>, u64) {
-        let mut lines: BTreeMap<SourcePlace, (SourceLine, BTreeMap<&str, u64>)> = BTreeMap::new();
+        let mut lines: BTreeMap<SourceLocation, (SourceLine, BTreeMap<&str, u64>)> = BTreeMap::new();
         for address in self.addresses() {
-            let Some(place) = self.line(address).and_then(|line| line.place) else {
+            let Some(location) = self.line(address).and_then(|line| line.place) else {
                 continue;
             };
-            let (line, states) = lines.entry(place).or_default();
+            let (line, states) = lines.entry(location).or_default();
             line.instructions += 1;
             for (sum, figures) in [
                 (&mut line.executed, &self.executed),
@@ -282,13 +285,15 @@ impl<'a> ByAddress<'a> {
         let all = self.all_samples();
         let mut lines: Vec<SourceLine> = lines
             .into_iter()
-            .map(|(place, (line, states))| {
+            .map(|(location, (line, states))| {
                 let states: Vec<(&str, u64)> = states.into_iter().collect();
-                let file = self.function.and_then(|function| function.files.get(index(place.file)));
+                let file = self
+                    .function
+                    .and_then(|function| function.files.get(index(location.file)));
                 SourceLine {
                     file: file.cloned().unwrap_or_default(),
-                    line: place.line,
-                    text: file.and_then(|file| self.line_of(file, place.line)),
+                    line: location.line,
+                    text: file.and_then(|file| self.line_of(file, location.line)),
                     stall: longest(&states),
                     sample_ratio: line.samples.and_then(|samples| share(samples, all)),
                     ..line
@@ -307,7 +312,8 @@ impl<'a> ByAddress<'a> {
         (lines, left_out)
     }
 
-    /// How many instructions and samples have a source line; `None` where the machine code has no table of lines.
+    /// How many instructions and samples have a source line; `None` where the machine code has no
+    /// table of lines.
     pub(super) fn coverage(&self) -> Option<LineCoverage> {
         self.function.filter(|function| !function.lines.is_empty())?;
         let mut coverage = LineCoverage::default();
@@ -342,8 +348,8 @@ impl<'a> ByAddress<'a> {
 
 /// The state of most samples; the first by name of those with equally many.
 fn longest(stalls: &[(&str, u64)]) -> Option<String> {
-    let most = stalls.iter().map(|(_, count)| *count).max()?;
-    let (state, _) = stalls.iter().find(|(_, count)| *count == most)?;
+    let max = stalls.iter().map(|(_, count)| *count).max()?;
+    let (state, _) = stalls.iter().find(|(_, count)| *count == max)?;
     Some((*state).to_owned())
 }
 

@@ -1,15 +1,15 @@
 //! The launch as people read it.
 
 use flopwatch_measures::speed_of_light::Limiter;
-use flopwatch_model::{RuleKind, RuleResult, Scope, whole};
-use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+use flopwatch_model::{RuleKind, RuleResult, Scope, Speedup, whole};
+use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Tile, Unit};
 
 use super::LaunchDetails;
 
 /// Most lines of code.
-const MOST_LINES: usize = 400;
+const MAX_LINES: usize = 400;
 /// Most bars of a list of parts.
-const MOST_PARTS: usize = 12;
+const MAX_PARTS: usize = 12;
 
 pub(super) fn of(details: &LaunchDetails) -> Page {
     let about = match (&details.device, details.launch) {
@@ -22,8 +22,7 @@ pub(super) fn of(details: &LaunchDetails) -> Page {
     } else {
         &details.name
     };
-    let mut page = Page::new(title, &about);
-    page.not_captured.clone_from(&details.not_captured);
+    let mut page = Page::of(title, &about, &details.not_captured);
     if details.launch.is_none() {
         return page;
     }
@@ -36,7 +35,7 @@ pub(super) fn of(details: &LaunchDetails) -> Page {
         ("Compute by unit", &light.compute_parts),
         ("Caches and memory by unit", &light.memory_parts),
     ] {
-        let parts: Vec<_> = parts.iter().filter(|part| part.share > 0.0).take(MOST_PARTS).collect();
+        let parts: Vec<_> = parts.iter().filter(|part| part.share > 0.0).take(MAX_PARTS).collect();
         let bars = parts.iter().map(|part| (unit_name(&part.metric), part.share));
         bars_of(&mut page, title, "of its peak", Unit::Ratio, bars);
     }
@@ -50,7 +49,7 @@ pub(super) fn of(details: &LaunchDetails) -> Page {
         Unit::None,
         stalls.map(|stall| (stall.reason.replace('_', " "), stall.cycles_per_instruction)),
     );
-    let opcodes = details.mix.opcodes.iter().take(2 * MOST_PARTS);
+    let opcodes = details.mix.opcodes.iter().take(2 * MAX_PARTS);
     let executed = opcodes.map(|opcode| {
         (
             opcode.name.clone(),
@@ -79,20 +78,20 @@ fn figures(page: &mut Page, details: &LaunchDetails) {
     let light = &details.speed_of_light;
     let figures = details.figures.unwrap_or_default();
     page.tiles([
-        ("Duration", figures.duration_ns.into(), Unit::Ns),
-        ("Bound by", light.limiter.map(Limiter::label).into(), Unit::None),
-        ("Compute", light.compute_share.into(), Unit::Ratio),
-        ("Caches and memory", light.memory_share.into(), Unit::Ratio),
-        (
+        Tile::figure("Duration", Unit::Ns, figures.duration_ns),
+        Tile::new("Bound by", light.limiter.map(Limiter::label)),
+        Tile::figure("Compute", Unit::Ratio, light.compute_share),
+        Tile::figure("Caches and memory", Unit::Ratio, light.memory_share),
+        Tile::figure(
             "DRAM bandwidth",
-            figures.bandwidth_bytes_per_second.into(),
             Unit::BytesPerSecond,
+            figures.bandwidth_bytes_per_second,
         ),
-        ("Occupancy", details.occupancy.achieved.into(), Unit::Ratio),
-        ("Occupancy at most", details.occupancy.theoretical.into(), Unit::Ratio),
-        ("Grid", by(details.grid), Unit::None),
-        ("Block", by(details.block), Unit::None),
-        ("Waves", details.occupancy.waves.into(), Unit::None),
+        Tile::figure("Occupancy", Unit::Ratio, details.occupancy.achieved),
+        Tile::figure("Occupancy at most", Unit::Ratio, details.occupancy.theoretical),
+        Tile::new("Grid", by(details.grid)),
+        Tile::new("Block", by(details.block)),
+        Tile::new("Waves", details.occupancy.waves),
     ]);
 }
 
@@ -123,16 +122,6 @@ fn bars_of(page: &mut Page, title: &str, series: &str, unit: Unit, bars: impl It
 
 /// A table of what rules said, and their messages in full: they are longer than a cell.
 fn rules(page: &mut Page, details: &LaunchDetails) {
-    let columns = [
-        ("Says", Unit::None),
-        ("Rule", Unit::None),
-        ("Section", Unit::None),
-        ("Estimated gain", Unit::None),
-        ("From", Unit::None),
-    ];
-    let mut table = Table::new("NVIDIA's rules", &columns);
-    "What the rules of Nsight Compute said when the report was made. Gains are NVIDIA's estimates: local ones are of what the rule looks at, not of the launch."
-        .clone_into(&mut table.about);
     let mut rules: Vec<&RuleResult> = details.rules.iter().collect();
     rules.sort_by_key(|rule| match rule.kind {
         RuleKind::Optimization => 0,
@@ -140,52 +129,51 @@ fn rules(page: &mut Page, details: &LaunchDetails) {
         RuleKind::Error => 2,
         RuleKind::Information => 3,
     });
-    let mut messages = Vec::new();
-    for rule in rules {
-        let kind = match rule.kind {
-            RuleKind::Information => "information",
-            RuleKind::Optimization => "optimisation",
-            RuleKind::Warning => "warning",
-            RuleKind::Error => "error",
-        };
-        let gain = rule.speedup.map(|speedup| {
-            let scope = match speedup.scope {
-                Scope::Unknown => "",
-                Scope::Local => ", local",
-                Scope::Global => ", of the launch",
-            };
-            format!("{:.1} %{scope}", speedup.percent)
-        });
-        let name = if rule.title.is_empty() {
-            rule.name.clone()
-        } else {
-            format!("{}: {}", rule.name, rule.title)
-        };
-        let from: Vec<String> = rule
-            .metrics
-            .iter()
-            .map(|of| format!("{}: {}", of.name, of.info))
-            .collect();
-        messages.push(format!("{name}. {}", plain(&rule.text)));
-        table.push([
-            kind.into(),
-            name.into(),
-            rule.section.as_str().into(),
-            gain.into(),
-            if from.is_empty() {
-                Cell::Nothing
-            } else {
-                from.join("; ").into()
-            },
-        ]);
-    }
-    table.without_unknown();
-    page.table(table);
+    let name = |rule: &RuleResult| match rule.title.as_str() {
+        "" => rule.name.clone(),
+        title => format!("{}: {title}", rule.name),
+    };
+    page.table(
+        Table::of("NVIDIA's rules", rules.iter().copied())
+            .about(
+                "What the rules of Nsight Compute said when the report was made. Gains are NVIDIA's \
+                 estimates: local ones are of what the rule looks at, not of the launch.",
+            )
+            .column("Says", |rule| match rule.kind {
+                RuleKind::Information => "information",
+                RuleKind::Optimization => "optimisation",
+                RuleKind::Warning => "warning",
+                RuleKind::Error => "error",
+            })
+            .column("Rule", name)
+            .column("Section", |rule| rule.section.as_str())
+            .column("Estimated gain", |rule| rule.speedup.map(gain))
+            .column("From", |rule| {
+                let from = rule.metrics.iter().map(|of| format!("{}: {}", of.name, of.info));
+                let from: Vec<String> = from.collect();
+                (!from.is_empty()).then(|| from.join("; "))
+            })
+            .without_unknown(),
+    );
+    let messages = rules
+        .iter()
+        .map(|rule| format!("{}. {}", name(rule), plain(&rule.text)));
+    let messages: Vec<String> = messages.collect();
     page.text("What they say, in NVIDIA's words", messages.join("\n\n"));
 }
 
-/// NVIDIA's text without its marks: `@section:Occupancy:Occupancy@` is `Occupancy`, a link its title.
-pub(super) fn plain(text: &str) -> String {
+fn gain(speedup: Speedup) -> String {
+    let scope = match speedup.scope {
+        Scope::Unknown => "",
+        Scope::Local => ", local",
+        Scope::Global => ", of the launch",
+    };
+    format!("{:.1} %{scope}", speedup.percent)
+}
+
+/// NVIDIA's text without its marks: `@section:Occupancy:Occupancy@` is `Occupancy`, a link its
+/// title.
+pub(crate) fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find('@') {
@@ -216,13 +204,7 @@ fn occupancy(page: &mut Page, details: &LaunchDetails) {
     if occupancy.limits.is_empty() {
         return;
     }
-    let columns = [
-        ("Resource", Unit::None),
-        ("Blocks per multiprocessor", Unit::None),
-        ("Limits the launch", Unit::None),
-    ];
-    let mut table = Table::new("What limits occupancy", &columns);
-    let said = [
+    let facts = [
         occupancy
             .registers_per_thread
             .map(|count| format!("{count} registers per thread")),
@@ -230,93 +212,70 @@ fn occupancy(page: &mut Page, details: &LaunchDetails) {
             .shared_memory_per_block_bytes
             .map(|bytes| format!("{bytes} bytes of shared memory per block")),
     ];
-    let said: Vec<String> = said.into_iter().flatten().collect();
-    table.about = if said.is_empty() {
-        String::new()
-    } else {
-        format!("{}.", said.join(", "))
-    };
-    for limit in &occupancy.limits {
-        let resource = match limit.resource.as_str() {
-            "shared_mem" => "shared memory",
-            "warps" => "warps (block size)",
-            other => other,
-        };
-        table.push([resource.into(), limit.blocks.into(), limit.limits.into()]);
-    }
-    page.table(table);
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    page.table(
+        Table::of("What limits occupancy", &occupancy.limits)
+            .about(if facts.is_empty() {
+                String::new()
+            } else {
+                format!("{}.", facts.join(", "))
+            })
+            .column("Resource", |limit| match limit.resource.as_str() {
+                "shared_mem" => "shared memory",
+                "warps" => "warps (block size)",
+                other => other,
+            })
+            .column("Blocks per multiprocessor", |limit| limit.blocks)
+            .column("Limits the launch", |limit| limit.limits),
+    );
 }
 
 fn memory(page: &mut Page, details: &LaunchDetails) {
     if !details.caches.is_empty() {
-        let columns = [("Memory", Unit::None), ("Hits", Unit::Ratio), ("Busy", Unit::Ratio)];
-        let mut table = Table::new("Caches", &columns);
-        for cache in &details.caches {
-            table.push([
-                cache.name.as_str().into(),
-                cache.hit_ratio.into(),
-                cache.busy_ratio.into(),
-            ]);
-        }
-        page.table(table);
+        page.table(
+            Table::of("Caches", &details.caches)
+                .column("Memory", |cache| cache.name.as_str())
+                .figure("Hits", Unit::Ratio, |cache| cache.hit_ratio)
+                .figure("Busy", Unit::Ratio, |cache| cache.busy_ratio),
+        );
     }
     if !details.links.is_empty() {
-        let columns = [
-            ("From", Unit::None),
-            ("To", Unit::None),
-            ("Bytes", Unit::Bytes),
-            ("Bandwidth", Unit::BytesPerSecond),
-            ("Of its peak", Unit::Ratio),
-        ];
-        let mut table = Table::new("Bytes between memories", &columns);
-        for link in &details.links {
-            table.push([
-                link.from.as_str().into(),
-                link.to.as_str().into(),
-                link.bytes.into(),
-                link.bytes_per_second.into(),
-                link.peak_ratio.into(),
-            ]);
-        }
-        page.table(table);
+        page.table(
+            Table::of("Bytes between memories", &details.links)
+                .column("From", |link| link.from.as_str())
+                .column("To", |link| link.to.as_str())
+                .figure("Bytes", Unit::Bytes, |link| link.bytes)
+                .figure("Bandwidth", Unit::BytesPerSecond, |link| link.bytes_per_second)
+                .figure("Of its peak", Unit::Ratio, |link| link.peak_ratio),
+        );
     }
     if !details.accesses.is_empty() {
-        let columns = [
-            ("Memory", Unit::None),
-            ("Operation", Unit::None),
-            ("Requests", Unit::None),
-            ("Sectors", Unit::None),
-            ("Sectors per request", Unit::None),
-            ("L1 hits", Unit::Ratio),
-            ("Bank conflicts", Unit::None),
-        ];
-        let mut table = Table::new("Loads and stores", &columns);
-        "A request is an instruction of a warp, a sector 32 bytes: 32 threads that touch 4 bytes side by side need 4."
-            .clone_into(&mut table.about);
-        for access in &details.accesses {
-            table.push([
-                access.memory.as_str().into(),
-                access.operation.as_str().into(),
-                access.requests.into(),
-                access.sectors.into(),
-                access.sectors_per_request.into(),
-                access.hit_ratio.into(),
-                access.bank_conflicts.into(),
-            ]);
-        }
-        table.without_unknown();
-        page.table(table);
+        page.table(
+            Table::of("Loads and stores", &details.accesses)
+                .about(
+                    "A request is an instruction of a warp, a sector 32 bytes: 32 threads that touch 4 bytes side \
+                     by side need 4.",
+                )
+                .column("Memory", |access| access.memory.as_str())
+                .column("Operation", |access| access.operation.as_str())
+                .column("Requests", |access| access.requests)
+                .column("Sectors", |access| access.sectors)
+                .column("Sectors per request", |access| access.sectors_per_request)
+                .figure("L1 hits", Unit::Ratio, |access| access.hit_ratio)
+                .column("Bank conflicts", |access| access.bank_conflicts)
+                .without_unknown(),
+        );
     }
 }
 
 /// Eight characters for a share of what is most, so that what is hot is seen at a glance.
-fn heat(share: Option<f64>, most: f64) -> Cell {
+fn heat(share: Option<f64>, max: f64) -> Cell {
     const EIGHTHS: [&str; 9] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"];
     const CHARACTERS: f64 = 8.0;
-    let Some(share) = share.filter(|share| *share > 0.0 && most > 0.0) else {
+    let Some(share) = share.filter(|share| *share > 0.0 && max > 0.0) else {
         return Cell::Nothing;
     };
-    let eighths = usize::try_from(whole(share / most * CHARACTERS * 8.0))
+    let eighths = usize::try_from(whole(share / max * CHARACTERS * 8.0))
         .unwrap_or(0)
         .max(1);
     let part = EIGHTHS.get(eighths % 8).copied().unwrap_or_default();
@@ -324,112 +283,85 @@ fn heat(share: Option<f64>, most: f64) -> Cell {
 }
 
 /// The last part of a path, which tells files apart in most captures.
-fn short(place: &str) -> &str {
-    place.rsplit('/').next().unwrap_or(place)
+fn short(location: &str) -> &str {
+    location.rsplit('/').next().unwrap_or(location)
 }
 
 fn source_lines(details: &LaunchDetails) -> Table {
-    let columns = [
-        ("Line", Unit::None),
-        ("Heat", Unit::None),
-        ("Of all", Unit::Ratio),
-        ("Samples", Unit::None),
-        ("Mostly", Unit::None),
-        ("Executed", Unit::None),
-        ("Threads", Unit::None),
-        ("Instructions", Unit::None),
-        ("Source", Unit::None),
-        ("File", Unit::None),
-    ];
-    let mut table = Table::new("Source lines", &columns);
-    if let Some(coverage) = &details.line_coverage {
-        table.about = format!(
+    let mut about = details.line_coverage.as_ref().map_or_else(String::new, |coverage| {
+        format!(
             "Sums over the instructions that a line was made into, the hottest first. {} of {} instructions and {} of {} samples have a line. \
              What was inlined counts where NVIDIA's tools count it: at the first line that the table of lines gives the instruction.",
             coverage.instructions_with_line, coverage.instructions, coverage.samples_with_line, coverage.samples
-        );
-    }
+        )
+    });
     let mut files: Vec<&str> = details.source_lines.iter().map(|line| line.file.as_str()).collect();
     files.dedup();
     let only = files.len() == 1;
     if let Some(file) = files.first().filter(|_| only) {
-        table.about = format!("All of {file}. {}", table.about);
+        about = format!("All of {file}. {about}");
     }
-    table.left_out = details.source_lines_left_out;
-    let most = details.source_lines.iter().filter_map(|line| line.sample_ratio);
-    let most = most.fold(0.0, f64::max);
-    for line in &details.source_lines {
-        table.push([
-            format!("{}:{}", short(&line.file), line.line).into(),
-            heat(line.sample_ratio, most),
-            line.sample_ratio.into(),
-            line.samples.into(),
-            line.stall.as_deref().map(|stall| stall.replace('_', " ")).into(),
-            line.executed.into(),
-            line.threads.into(),
-            line.instructions.into(),
-            line.text.as_deref().into(),
-            if only { Cell::Nothing } else { line.file.as_str().into() },
-        ]);
-    }
-    table.without_unknown();
-    table
+    let max = details.source_lines.iter().filter_map(|line| line.sample_ratio);
+    let max = max.fold(0.0, f64::max);
+    Table::of("Source lines", &details.source_lines)
+        .about(about)
+        .left_out(details.source_lines_left_out)
+        .column("Line", |line| format!("{}:{}", short(&line.file), line.line))
+        .column("Heat", |line| heat(line.sample_ratio, max))
+        .figure("Of all", Unit::Ratio, |line| line.sample_ratio)
+        .column("Samples", |line| line.samples)
+        .column("Mostly", |line| {
+            line.stall.as_deref().map(|stall| stall.replace('_', " "))
+        })
+        .column("Executed", |line| line.executed)
+        .column("Threads", |line| line.threads)
+        .column("Instructions", |line| line.instructions)
+        .column("Source", |line| line.text.as_deref())
+        .column("File", |line| (!only).then_some(line.file.as_str()))
+        .without_unknown()
+        .build()
 }
 
 fn instructions(details: &LaunchDetails) -> Table {
-    let columns = [
-        ("Offset", Unit::None),
-        ("Instruction", Unit::None),
-        ("Heat", Unit::None),
-        ("Of all", Unit::Ratio),
-        ("Samples", Unit::None),
-        ("Mostly", Unit::None),
-        ("Executed", Unit::None),
-        ("Threads", Unit::None),
-        ("Line", Unit::None),
-        ("PTX line", Unit::None),
-    ];
-    let mut table = Table::new("Instructions by address", &columns);
     let architecture = details
         .architecture
         .as_deref()
         .map(|name| format!(" Machine code of {name}."));
-    table.about = format!(
-        "Bytes behind the kernel's first instruction. Samples are of warps that were at the instruction, most of them in the state that is named.{}",
-        architecture.unwrap_or_default()
-    );
-    table.left_out = details.instructions_left_out;
-    let most = details.instructions.iter().filter_map(|of| of.sample_ratio);
-    let most = most.fold(0.0, f64::max);
-    for instruction in &details.instructions {
-        let inlined = instruction.inlined.iter().map(|place| short(place));
-        let line = match instruction.source.as_deref() {
+    let max = details.instructions.iter().filter_map(|of| of.sample_ratio);
+    let max = max.fold(0.0, f64::max);
+    Table::of("Instructions by address", &details.instructions)
+        .about(format!(
+            "Bytes behind the kernel's first instruction. Samples are of warps that were at the \
+             instruction, most of them in the state that is named.{}",
+            architecture.unwrap_or_default()
+        ))
+        .left_out(details.instructions_left_out)
+        .column("Offset", |of| format!("{:#06x}", of.offset_bytes))
+        .column("Instruction", |of| of.text.as_deref())
+        .column("Heat", |of| heat(of.sample_ratio, max))
+        .figure("Of all", Unit::Ratio, |of| of.sample_ratio)
+        .column("Samples", |of| of.samples)
+        .column("Mostly", |of| of.stall.as_deref().map(|stall| stall.replace('_', " ")))
+        .column("Executed", |of| of.executed)
+        .column("Threads", |of| of.threads)
+        .column("Line", |of| match of.source.as_deref() {
             // The innermost line first, and behind it where that was inlined.
-            Some(_) if !instruction.inlined.is_empty() => Some(inlined.collect::<Vec<_>>().join(" ← ")),
+            Some(_) if !of.inlined.is_empty() => {
+                let inlined = of.inlined.iter().map(|location| short(location));
+                Some(inlined.collect::<Vec<_>>().join(" ← "))
+            }
             source => source.map(|source| short(source).to_owned()),
-        };
-        table.push([
-            format!("{:#06x}", instruction.offset_bytes).into(),
-            instruction.text.as_deref().into(),
-            heat(instruction.sample_ratio, most),
-            instruction.sample_ratio.into(),
-            instruction.samples.into(),
-            instruction.stall.as_deref().map(|stall| stall.replace('_', " ")).into(),
-            instruction.executed.into(),
-            instruction.threads.into(),
-            line.into(),
-            instruction.ptx_line.map(u64::from).into(),
-        ]);
-    }
-    table.without_unknown();
-    table
+        })
+        .column("PTX line", |of| of.ptx_line.map(u64::from))
+        .without_unknown()
+        .build()
 }
 
 fn ranges(page: &mut Page, details: &LaunchDetails) {
     if let Some(code) = &details.code {
         for (title, text) in [("Source", &code.source), ("PTX of its module", &code.ptx)] {
             let count = text.lines().count();
-            let mut shown: Vec<String> = text.lines().take(MOST_LINES).map(str::to_owned).collect();
+            let mut shown: Vec<String> = text.lines().take(MAX_LINES).map(str::to_owned).collect();
             if count > shown.len() {
                 shown.push(format!(
                     "... and {} more lines, which are in the JSON of this page",
@@ -447,8 +379,8 @@ fn ranges(page: &mut Page, details: &LaunchDetails) {
             }
         }
         if code.machine_code_bytes > 0 {
-            let told = format!("{} bytes of machine code in its module.", code.machine_code_bytes);
-            page.text("Machine code", told);
+            let description = format!("{} bytes of machine code in its module.", code.machine_code_bytes);
+            page.text("Machine code", description);
         }
     }
     if !details.ranges.is_empty() {

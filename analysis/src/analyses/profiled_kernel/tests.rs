@@ -2,8 +2,9 @@ use std::collections::BTreeMap;
 
 use flopwatch_model::{
     Instances, InstructionText, KernelCode, KernelFunction, LineStart, Metric, RuleKind, Scope, SourceFile,
-    SourcePlace, Speedup, ValueList,
+    SourceLocation, Speedup, ValueList,
 };
+use flopwatch_report::Layout;
 use flopwatch_report::page::{Block, text};
 
 use super::page::plain;
@@ -127,12 +128,13 @@ fn list(keys: &[u64], values: &[u64]) -> Instances {
     }
 }
 
-/// Five instructions: two of line 12, one of line 7 that was inlined, one without a line and one that was never executed.
+/// Five instructions: two of line 12, one of line 7 that was inlined, one without a line and one
+/// that was never executed.
 fn with_lines() -> KernelProfile {
-    let place = |line| SourcePlace { file: 0, line };
-    let start = |offset_bytes, place, inlined: &[SourcePlace]| LineStart {
+    let location = |line| SourceLocation { file: 0, line };
+    let start = |offset_bytes, location, inlined: &[SourceLocation]| LineStart {
         offset_bytes,
-        place,
+        place: location,
         inlined: inlined.to_vec(),
     };
     let function = KernelFunction {
@@ -141,9 +143,9 @@ fn with_lines() -> KernelProfile {
         architecture: "sm_86".to_owned(),
         files: vec!["/src/gemm.cu".to_owned()],
         lines: vec![
-            start(0, Some(place(12)), &[]),
-            start(0x10, Some(place(7)), &[place(3), place(7)]),
-            start(0x20, Some(place(12)), &[]),
+            start(0, Some(location(12)), &[]),
+            start(0x10, Some(location(7)), &[location(3), location(7)]),
+            start(0x20, Some(location(12)), &[]),
             start(0x30, None, &[]),
         ],
         instructions: ["MOV R1, R2", "FFMA R0, R0, R0, 1", "STG.E [R2.64], R0", "NOP", "EXIT"]
@@ -223,7 +225,7 @@ fn figures_of_instructions_are_summed_by_source_line() {
     let last = found.instructions.last().unwrap();
     assert_eq!((last.text.as_deref(), last.executed), (Some("EXIT"), None));
     assert!(!found.not_captured.iter().any(|missing| missing.what.contains("SASS")));
-    let shown = text::render(&page::of(&found));
+    let shown = text::render(&page::of(&found), Layout::default());
     for part in ["gemm.cu:3 ← gemm.cu:7", "████████"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
@@ -317,7 +319,7 @@ fn rules_are_read_as_nvidia_wrote_them_without_marks() {
     }];
     let page = page::of(&details(vec![profile], &ProfiledKernelParams::default()));
     assert!(matches!(page.blocks[1], Block::Table(_)), "{:?}", page.blocks);
-    let shown = text::render(&page);
+    let shown = text::render(&page, Layout::default());
     assert!(
         shown.contains("50.0 %, local") && shown.contains("Use the Occupancy section."),
         "{shown}"

@@ -1,4 +1,4 @@
-//! The ranks of one capture.
+//! Finds the ranks of one capture: its GPUs, each with its iterations and kernels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,11 +10,11 @@ use flopwatch_measures::iteration::{self, Assignment, IterationOptions, Iteratio
 use flopwatch_measures::work::GpuWork;
 use flopwatch_model::{Category, Timeline, index, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::Place;
+use flopwatch_report::page::TimelineLocation;
 
 use super::{Rank, RanksParams};
 
-/// A capture with its iterations.
+/// A capture with its GPU work and its iterations.
 pub(super) struct RankCapture<'a> {
     timeline: &'a Timeline,
     input: u32,
@@ -23,14 +23,14 @@ pub(super) struct RankCapture<'a> {
     assigned: Assignment,
 }
 
-/// A rank and what it is compared by.
-pub(super) struct Found<'a> {
+/// A rank and the data by which it is compared with others.
+pub(super) struct RankInputs<'a> {
     pub(super) rank: Rank,
-    /// Its GPU.
+    /// The rank's GPU.
     pub(super) gpu: Gpu,
-    /// Its iterations by number.
+    /// Time of each iteration of the rank by its number in the program's loop.
     pub(super) iterations: BTreeMap<u64, Interval>,
-    /// Its kernels by name.
+    /// Number and total time of the rank's kernels by name.
     pub(super) kernels: BTreeMap<&'a str, Tally>,
 }
 
@@ -51,7 +51,7 @@ impl<'a> RankCapture<'a> {
         }
     }
 
-    /// Why there are no iterations.
+    /// The reason why the capture has no iterations; `None` where it has.
     pub(super) fn not_found(&self) -> Option<NotCaptured> {
         let missing = self.iterations.not_found.as_ref()?;
         Some(NotCaptured::new(
@@ -60,13 +60,14 @@ impl<'a> RankCapture<'a> {
         ))
     }
 
-    /// What may be wrong with its iterations.
+    /// Reservations about how the capture's iterations were found.
     pub(super) fn cautions(&self) -> &[String] {
         &self.iterations.cautions
     }
 
-    /// Its GPUs. `earliest` is when the first of all captures began.
-    pub(super) fn ranks(&self, earliest: Option<u64>) -> Vec<Found<'a>> {
+    /// The ranks of the capture, at most one per GPU with work. `earliest` is the start of the
+    /// earliest of all captures in ns since 1970; `None` where one of them has no start.
+    pub(super) fn ranks(&self, earliest: Option<u64>) -> Vec<RankInputs<'a>> {
         let mut used: BTreeMap<Gpu, BTreeSet<u32>> = BTreeMap::new();
         for (work, iteration) in self.work.all().iter().zip(&self.assigned.iteration) {
             if let Some(gpu) = Gpu::of_row(self.timeline, work.row).filter(|_| *iteration != Assignment::NONE) {
@@ -74,7 +75,8 @@ impl<'a> RankCapture<'a> {
             }
         }
         let gpus = self.work.by_gpu(self.timeline);
-        // A source that recorded no launches may not say which process the work is of either: of one GPU and one loop it is clear.
+        // A source that recorded no launches may not say which process the work is of either: of
+        // one GPU and one loop it is clear.
         if let (Some((gpu, _)), 1, 1, true) = (
             gpus.first_key_value(),
             gpus.len(),
@@ -90,12 +92,18 @@ impl<'a> RankCapture<'a> {
         ranks.collect()
     }
 
-    fn rank(&self, gpu: Gpu, work: &GpuWork, used: Option<&BTreeSet<u32>>, earliest: Option<u64>) -> Option<Found<'a>> {
+    fn rank(
+        &self,
+        gpu: Gpu,
+        work: &GpuWork,
+        used: Option<&BTreeSet<u32>>,
+        earliest: Option<u64>,
+    ) -> Option<RankInputs<'a>> {
         let span = work.span()?;
         let busy = BusyByClass::of(work);
         let time = ExclusiveTime::of(&busy, span);
         let used = used.into_iter().flatten();
-        let list = used.filter_map(|place| self.iterations.list.get(index(*place)));
+        let list = used.filter_map(|number| self.iterations.list.get(index(*number)));
         let list: Vec<(u64, Interval)> = list.map(|iteration| (iteration.number, iteration.time)).collect();
         let count = u64::try_from(list.len()).unwrap_or(u64::MAX);
         let lengths = || list.iter().map(|(_, time)| time.len());
@@ -121,14 +129,9 @@ impl<'a> RankCapture<'a> {
             max_iteration_ns: lengths().max(),
             mean_own_ns: mean(own.sum()),
             kernels: kernels.values().map(|tally| tally.count).sum(),
-            place: Some(Place {
-                input: self.input,
-                start_ns: span.start,
-                end_ns: span.end,
-                row: None,
-            }),
+            place: Some(TimelineLocation::new(span.start, span.end, None).of_input(self.input)),
         };
-        Some(Found {
+        Some(RankInputs {
             rank,
             gpu,
             iterations: list.into_iter().collect(),
@@ -144,7 +147,7 @@ impl<'a> RankCapture<'a> {
         let mut tallies = vec![Tally::default(); events.names.len()];
         for kernel in work.all().iter().filter(|work| work.category == Category::CudaKernel) {
             let name = events.name.get(index(kernel.at));
-            if let Some(tally) = name.and_then(|name| tallies.get_mut(index(*name))) {
+            if let Some(tally) = name.and_then(|name| tallies.get_mut(name.index())) {
                 tally.add(kernel.time.len());
             }
         }

@@ -1,10 +1,10 @@
 use flopwatch_analysis_testing::Trace;
-use flopwatch_model::Track;
+use flopwatch_model::{RowId, Track};
 
 use super::*;
 
 /// Adds the iteration of that number, of 1000 ns; gives its start.
-fn step(trace: &mut Trace, thread: u32, number: u64) -> u64 {
+fn step(trace: &mut Trace, thread: RowId, number: u64) -> u64 {
     let start = number * 1000;
     let name = format!("ProfilerStep#{number}");
     let step = trace.event(Category::Step, thread, &name, start, start + 1000);
@@ -12,7 +12,8 @@ fn step(trace: &mut Trace, thread: u32, number: u64) -> u64 {
     start
 }
 
-/// A rank that computes for so long in each of two iterations of 1000 ns and then waits in a collective until their end.
+/// A rank that computes for so long in each of two iterations of 1000 ns and then waits in a
+/// collective until their end.
 fn rank(compute: u64, began: Option<u64>) -> Timeline {
     let mut trace = Trace::new();
     let (stream, thread) = (trace.stream(1, 0, 7), trace.thread(1, 1, Track::Annotation));
@@ -30,7 +31,7 @@ fn rank(compute: u64, began: Option<u64>) -> Timeline {
 fn the_rank_that_others_wait_for_is_the_one_that_waits_least() {
     let ranks = [rank(500, Some(100)), rank(800, Some(130)), rank(600, Some(100))];
     let found = of(&ranks.each_ref(), &RanksParams::default());
-    let told: Vec<_> = found
+    let actual: Vec<_> = found
         .ranks
         .iter()
         .map(|rank| {
@@ -42,7 +43,7 @@ fn the_rank_that_others_wait_for_is_the_one_that_waits_least() {
         })
         .collect();
     assert_eq!(
-        told,
+        actual,
         [
             (1000, 1000, Some(500.0)),
             (1600, 400, Some(800.0)),
@@ -76,7 +77,8 @@ fn the_rank_that_others_wait_for_is_the_one_that_waits_least() {
     assert!(found.not_captured.is_empty(), "{:?}", found.not_captured);
 }
 
-/// A rank whose collective begins at `arrives` of each iteration of 1000 ns and ends with it, beside a kernel that runs until `computes`.
+/// A rank whose collective begins at `arrives` of each iteration of 1000 ns and ends with it,
+/// beside a kernel that runs until `computes`.
 fn overlapping(computes: u64, arrives: u64) -> Timeline {
     let mut trace = Trace::new();
     let thread = trace.thread(1, 1, Track::Annotation);
@@ -101,8 +103,8 @@ fn the_rank_that_computes_longest_beside_a_collective_is_not_waited_for() {
     let inputs: Vec<crate::input::Input<'_>> = ranks.iter().map(crate::input::Input::whole).collect();
     let inputs = Inputs::new(&inputs).unwrap();
     let params = crate::analyses::stragglers::StragglersParams::default();
-    let told = crate::analyses::stragglers::Stragglers::run(&inputs, &params).unwrap();
-    assert_eq!(told.straggler, Some(straggler.rank));
+    let actual = crate::analyses::stragglers::Stragglers::run(&inputs, &params).unwrap();
+    assert_eq!(actual.straggler, Some(straggler.rank));
 }
 
 #[test]
@@ -133,12 +135,12 @@ fn each_gpu_of_a_capture_is_a_rank() {
         trace.kernel(stream, "gemm", 0, length);
     }
     let found = of(&[&trace.build()], &RanksParams::default());
-    let told: Vec<_> = found
+    let actual: Vec<_> = found
         .ranks
         .iter()
         .map(|rank| (rank.gpu.as_str(), rank.time.compute_ns))
         .collect();
-    assert_eq!(told, [("GPU 0", 100), ("GPU 1", 300)]);
+    assert_eq!(actual, [("GPU 0", 100), ("GPU 1", 300)]);
     assert_eq!((found.slowest, found.straggler), (None, None));
     assert!(
         found

@@ -8,9 +8,8 @@ use super::{LaunchPoint, Rooflines};
 /// Which kinds of work are of a chart.
 type Kinds = fn(WorkKind) -> bool;
 
-pub(super) fn of(output: &Rooflines, about: &str) -> Page {
-    let mut page = Page::new("Roofline", about);
-    page.not_captured.clone_from(&output.not_captured);
+pub(super) fn of(output: &Rooflines, title: &str, about: &str) -> Page {
+    let mut page = Page::of(title, about, &output.not_captured);
     let charts: [(&str, &str, Unit, Kinds); 3] = [
         (
             "Floating-point operations",
@@ -55,10 +54,10 @@ pub(super) fn of(output: &Rooflines, about: &str) -> Page {
 fn chart(output: &Rooflines, title: &str, intensity: &str, unit: Unit, is_of: Kinds) -> Chart {
     let several = output.points.iter().any(|point| point.input > 0);
     let points = || output.points.iter().enumerate().filter(|(_, point)| is_of(point.work));
-    let places: Vec<usize> = points().map(|(at, _)| at).collect();
-    let at = |place: u32| {
-        let place = usize::try_from(place).ok()?;
-        u32::try_from(places.binary_search(&place).ok()?).ok()
+    let numbers: Vec<usize> = points().map(|(at, _)| at).collect();
+    let at = |at_point: u32| {
+        let at_point = usize::try_from(at_point).ok()?;
+        u32::try_from(numbers.binary_search(&at_point).ok()?).ok()
     };
     let arrows = output.moves.iter().filter_map(|moved| {
         Some(RooflineArrow {
@@ -94,7 +93,7 @@ fn drawn(point: &LaunchPoint, several: bool) -> RooflinePoint {
 }
 
 fn peaks(output: &Rooflines, is_of: Kinds) -> Vec<Roof> {
-    let kinds = WorkKind::ALL.into_iter().filter(|kind| is_of(*kind));
+    let kinds = WorkKind::ALL.iter().copied().filter(|kind| is_of(*kind));
     let roofs = kinds.filter_map(|kind| {
         let points = output.points.iter().filter(|point| point.work == kind);
         let value = points.map(|point| point.peak_work_per_second).reduce(f64::max)?;
@@ -128,47 +127,31 @@ fn performance(kind: WorkKind, value: f64) -> Cell {
 }
 
 fn launches(output: &Rooflines) -> Table {
-    let columns = [
-        ("Capture", Unit::None),
-        ("Launch", Unit::None),
-        ("Kernel", Unit::None),
-        ("Work", Unit::None),
-        ("Memory", Unit::None),
-        ("Per byte", Unit::None),
-        ("Reached", Unit::None),
-        ("At most", Unit::None),
-        ("Of that", Unit::Ratio),
-        ("Traffic", Unit::BytesPerSecond),
-        ("Of its peak", Unit::Ratio),
-        ("Bound by", Unit::None),
-        ("Formulas of", Unit::None),
-    ];
-    let mut table = Table::new("Launches", &columns);
-    "At most is the lower roof at the launch's intensity, at its own clocks. Formulas are those of the charts that the report defines, else ours."
-        .clone_into(&mut table.about);
-    table.left_out = output.launches_left_out;
-    for point in &output.points {
-        let bound = match point.bound {
+    Table::of("Launches", &output.points)
+        .about(
+            "At most is the lower roof at the launch's intensity, at its own clocks. Formulas are those \
+             of the charts that the report defines, else ours.",
+        )
+        .left_out(output.launches_left_out)
+        .column("Capture", |point| point.input + 1)
+        .column("Launch", |point| point.launch)
+        .column("Kernel", |point| point.name.as_str())
+        .column("Work", |point| point.work.label())
+        .column("Memory", |point| point.memory.label())
+        .column("Per byte", |point| point.intensity)
+        .column("Reached", |point| performance(point.work, point.work_per_second))
+        .column("At most", |point| performance(point.work, point.attainable_per_second))
+        .figure("Of that", Unit::Ratio, |point| point.reached_ratio)
+        .figure("Traffic", Unit::BytesPerSecond, |point| point.bytes_per_second)
+        .figure("Of its peak", Unit::Ratio, |point| {
+            point.bytes_per_second / point.peak_bytes_per_second
+        })
+        .column("Bound by", |point| match point.bound {
             Bound::Compute => "compute",
             Bound::Memory => "memory",
-        };
-        table.push([
-            (point.input + 1).into(),
-            point.launch.into(),
-            point.name.as_str().into(),
-            point.work.label().into(),
-            point.memory.label().into(),
-            point.intensity.into(),
-            performance(point.work, point.work_per_second),
-            performance(point.work, point.attainable_per_second),
-            point.reached_ratio.into(),
-            point.bytes_per_second.into(),
-            (point.bytes_per_second / point.peak_bytes_per_second).into(),
-            bound.into(),
-            formulas(point).into(),
-        ]);
-    }
-    table
+        })
+        .column("Formulas of", formulas)
+        .build()
 }
 
 fn formulas(point: &LaunchPoint) -> &'static str {
@@ -181,31 +164,17 @@ fn formulas(point: &LaunchPoint) -> &'static str {
 }
 
 fn moves(output: &Rooflines) -> Table {
-    let columns = [
-        ("Kernel", Unit::None),
-        ("Launch before", Unit::None),
-        ("Launch after", Unit::None),
-        ("Work", Unit::None),
-        ("Memory", Unit::None),
-        ("Work per second", Unit::Ratio),
-        ("Work per byte", Unit::Ratio),
-    ];
-    let mut table = Table::new("What changed", &columns);
-    "Launches of equal name, grid, block and order; after, of before.".clone_into(&mut table.about);
-    let point = |place: u32| usize::try_from(place).ok().and_then(|place| output.points.get(place));
-    for moved in &output.moves {
-        let (Some(from), Some(to)) = (point(moved.from), point(moved.to)) else {
-            continue;
-        };
-        table.push([
-            to.name.as_str().into(),
-            from.launch.into(),
-            to.launch.into(),
-            to.work.label().into(),
-            to.memory.label().into(),
-            moved.work_ratio.into(),
-            moved.intensity_ratio.into(),
-        ]);
-    }
-    table
+    let point = |at: u32| usize::try_from(at).ok().and_then(|at| output.points.get(at));
+    let moves = output.moves.iter();
+    let moves = moves.filter_map(|moved| Some((moved, point(moved.from)?, point(moved.to)?)));
+    Table::of("What changed", moves)
+        .about("Launches of equal name, grid, block and order; after, of before.")
+        .column("Kernel", |(_, _, to)| to.name.as_str())
+        .column("Launch before", |(_, from, _)| from.launch)
+        .column("Launch after", |(_, _, to)| to.launch)
+        .column("Work", |(_, _, to)| to.work.label())
+        .column("Memory", |(_, _, to)| to.memory.label())
+        .figure("Work per second", Unit::Ratio, |(moved, ..)| moved.work_ratio)
+        .figure("Work per byte", Unit::Ratio, |(moved, ..)| moved.intensity_ratio)
+        .build()
 }

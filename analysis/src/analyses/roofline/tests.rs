@@ -103,7 +103,7 @@ fn a_launch_without_work_has_no_point_and_one_without_metrics_is_counted() {
         "{:?}",
         found.not_captured
     );
-    let page = page::of(&found, "");
+    let page = page::of(&found, "", "");
     assert_eq!(page.blocks.len(), 1, "{:?}", page.blocks);
 }
 

@@ -7,13 +7,14 @@ use flopwatch_measures::gpu::Gpu;
 use flopwatch_measures::rank_match::{RankCollective, offsets, shift};
 use flopwatch_model::{Category, Timeline, index, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::Place;
+use flopwatch_report::page::TimelineLocation;
 
 use super::{ClockAlignment, StragglerCall, StragglerRank};
 
-/// A collective on all ranks of its group that were captured. Times are those of the aligned clocks.
+/// A collective on all ranks of its group that were captured. Times are those of the aligned
+/// clocks.
 #[derive(Debug, Clone)]
-pub(super) struct Matched {
+pub(super) struct MatchedCollective {
     pub(super) operation: CollectiveOperation,
     pub(super) message_bytes: Option<u64>,
     pub(super) group_ranks: Option<u32>,
@@ -22,10 +23,10 @@ pub(super) struct Matched {
     /// Rank, start and end.
     pub(super) ranks: Vec<(usize, i64, i64)>,
     /// Where each rank ran it.
-    places: Vec<Place>,
+    locations: Vec<TimelineLocation>,
 }
 
-impl Matched {
+impl MatchedCollective {
     fn starts(&self) -> impl Iterator<Item = i64> {
         self.ranks.iter().map(|(_, start, _)| *start)
     }
@@ -62,7 +63,8 @@ impl Matched {
         last.abs_diff(self.ends().min().unwrap_or(0))
     }
 
-    /// Whether there is a time at which all ranks ran it, as there is for every collective that synchronises.
+    /// Whether there is a time at which all ranks ran it, as there is for every collective that
+    /// synchronises.
     fn overlaps(&self) -> bool {
         self.ends().min().is_some_and(|end| self.last_start() <= end)
     }
@@ -79,11 +81,11 @@ struct Rank {
 
 /// What was matched of all ranks.
 #[derive(Default)]
-pub(super) struct Matching {
+pub(super) struct RankMatches {
     ranks: Vec<StragglerRank>,
     /// The GPU of each rank.
     gpus: Vec<Option<Gpu>>,
-    pub(super) matched: Vec<Matched>,
+    pub(super) matched: Vec<MatchedCollective>,
     pub(super) unmatched: u64,
     pub(super) apart: u64,
     pub(super) not_synchronising: u64,
@@ -91,7 +93,7 @@ pub(super) struct Matching {
     pub(super) not_captured: Vec<NotCaptured>,
 }
 
-impl Matching {
+impl RankMatches {
     pub(super) fn of(timelines: &[&Timeline]) -> Self {
         let found: Vec<Collectives> = timelines.iter().map(|timeline| Collectives::of(timeline)).collect();
         let mut matching = Self::default();
@@ -121,7 +123,7 @@ impl Matching {
             matching.align(timelines.len());
         }
         let before = matching.matched.len();
-        matching.matched.retain(Matched::overlaps);
+        matching.matched.retain(MatchedCollective::overlaps);
         let apart = before - matching.matched.len();
         matching.apart += u64::try_from(apart).unwrap_or(u64::MAX);
         matching.not_captured = not_captured(timelines, &matching);
@@ -189,18 +191,16 @@ impl Matching {
                 continue;
             }
             let of =
-                |rank: &Rank, one: &RankCollective| found.get(rank.input).and_then(|found| found.all.get(one.place));
-            let places = on_all.iter().filter_map(|(_, rank, one)| {
+                |rank: &Rank, one: &RankCollective| found.get(rank.input).and_then(|found| found.all.get(one.position));
+            let locations = on_all.iter().filter_map(|(_, rank, one)| {
                 let collective = of(rank, one)?;
-                Some(Place {
-                    input: u32::try_from(rank.input).unwrap_or(u32::MAX),
-                    start_ns: collective.time.start,
-                    end_ns: collective.time.end,
-                    row: Some(collective.row),
-                })
+                Some(
+                    TimelineLocation::new(collective.time.start, collective.time.end, Some(collective.row))
+                        .of_input(u32::try_from(rank.input).unwrap_or(u32::MAX)),
+                )
             });
             let of_first = on_all.first().and_then(|(_, rank, one)| of(rank, one));
-            self.matched.push(Matched {
+            self.matched.push(MatchedCollective {
                 operation: first.operation,
                 message_bytes: first.message_bytes,
                 group_ranks: of_first.and_then(|one| one.ranks),
@@ -210,7 +210,7 @@ impl Matching {
                     .iter()
                     .map(|(number, _, one)| (*number, one.start, one.end))
                     .collect(),
-                places: places.collect(),
+                locations: locations.collect(),
             });
         }
         let matched = self.matched.len() - before.0 + usize::try_from(self.apart - before.1).unwrap_or(0);
@@ -223,8 +223,8 @@ impl Matching {
             let rank = self.ranks.get(rank);
             rank.and_then(|rank| usize::try_from(rank.input).ok()).unwrap_or(0)
         };
-        let most = self.matched.iter().map(|one| one.ranks.len()).max().unwrap_or(0);
-        let largest = self.matched.iter().filter(|one| one.ranks.len() == most);
+        let max = self.matched.iter().map(|one| one.ranks.len()).max().unwrap_or(0);
+        let largest = self.matched.iter().filter(|one| one.ranks.len() == max);
         let ends: Vec<Vec<(usize, i64)>> = largest
             .map(|one| one.ranks.iter().map(|(rank, _, end)| (input_of(*rank), *end)).collect())
             .collect();
@@ -246,11 +246,11 @@ impl Matching {
     }
 
     /// A matched collective as the result has it.
-    pub(super) fn call(one: &Matched) -> StragglerCall {
+    pub(super) fn call(one: &MatchedCollective) -> StragglerCall {
         let number = |rank: usize| u32::try_from(rank).unwrap_or(u32::MAX);
         let first = one.first();
         let at = one.ranks.iter().position(|(rank, ..)| *rank == first).unwrap_or(0);
-        let place = one.places.get(at).copied();
+        let location = one.locations.get(at).copied();
         StragglerCall {
             operation: one.operation,
             group: one.group.clone(),
@@ -260,12 +260,7 @@ impl Matching {
             latency_ns: one.latency(),
             first: number(first),
             last: number(one.last()),
-            place: place.unwrap_or(Place {
-                input: 0,
-                start_ns: 0,
-                end_ns: 0,
-                row: None,
-            }),
+            place: location.unwrap_or(TimelineLocation::new(0, 0, None)),
         }
     }
 }
@@ -276,7 +271,8 @@ fn is_comparable(timelines: &[&Timeline]) -> bool {
     timelines.len() == 1 || starts.clone().all(|start| start.is_some())
 }
 
-/// The ranks of all inputs: a rank is a device of a process. Times count from the earliest start of a capture where all are known.
+/// The ranks of all inputs: a rank is a device of a process. Times count from the earliest start of
+/// a capture where all are known.
 fn ranks(timelines: &[&Timeline], found: &[Collectives]) -> Vec<Rank> {
     let starts = timelines.iter().map(|timeline| timeline.capture.session_start_utc_ns);
     let comparable = is_comparable(timelines);
@@ -285,7 +281,7 @@ fn ranks(timelines: &[&Timeline], found: &[Collectives]) -> Vec<Rank> {
     for (input, ((timeline, found), start)) in timelines.iter().zip(found).zip(starts).enumerate() {
         let behind = start.filter(|_| comparable).map_or(0, |start| start - earliest);
         let clock = |t_ns: u64| i64::try_from(t_ns.saturating_add(behind)).unwrap_or(i64::MAX);
-        for (place, one) in found
+        for (position, one) in found
             .all
             .iter()
             .enumerate()
@@ -303,7 +299,8 @@ fn ranks(timelines: &[&Timeline], found: &[Collectives]) -> Vec<Rank> {
                 groups: BTreeMap::new(),
             });
             let group = found.groups.get(one.group).filter(|_| one.group > 0);
-            // Of an unknown group the operation stands for it: kernels of one operation run in the order of their calls on all ranks.
+            // Of an unknown group the operation stands for it: kernels of one operation run in the
+            // order of their calls on all ranks.
             let name = group.map_or_else(
                 || format!("\n{}", one.operation.name()),
                 |group| format!("{}\n{}", group.name, group.ranks),
@@ -313,14 +310,14 @@ fn ranks(timelines: &[&Timeline], found: &[Collectives]) -> Vec<Rank> {
                 end: clock(one.time.end),
                 operation: one.operation,
                 message_bytes: one.message_bytes,
-                place,
+                position,
             });
         }
     }
     ranks.into_values().collect()
 }
 
-fn not_captured(timelines: &[&Timeline], matching: &Matching) -> Vec<NotCaptured> {
+fn not_captured(timelines: &[&Timeline], matching: &RankMatches) -> Vec<NotCaptured> {
     let missing = timelines.iter().find_map(|timeline| {
         NotCaptured::unless_any(&timeline.capture, &[Category::CudaKernel], "collectives of a rank")
     });

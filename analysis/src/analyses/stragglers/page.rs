@@ -1,19 +1,18 @@
 //! How people read which rank the others wait for.
 
-use flopwatch_report::page::{Page, Table, Unit};
+use flopwatch_report::page::{Page, Table, Tile, Unit};
 
 use super::{ClockAlignment, StragglersResult};
 
-pub(super) fn page(about: &str, result: &StragglersResult) -> Page {
-    let mut page = Page::new("Stragglers", about);
-    page.not_captured.clone_from(&result.not_captured);
+pub(super) fn page(title: &str, about: &str, result: &StragglersResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     page.tiles([
-        ("Ranks", result.ranks.len().into(), Unit::None),
-        ("Rank that others wait for", result.straggler.into(), Unit::None),
-        ("Waits of all ranks", result.wait_ns.into(), Unit::Ns),
-        ("Matched collectives", result.matched.into(), Unit::None),
-        ("Not on all ranks", result.unmatched.into(), Unit::None),
-        ("Not the same", result.apart.into(), Unit::None),
+        Tile::new("Ranks", result.ranks.len()),
+        Tile::new("Rank that others wait for", result.straggler),
+        Tile::figure("Waits of all ranks", Unit::Ns, result.wait_ns),
+        Tile::new("Matched collectives", result.matched),
+        Tile::new("Not on all ranks", result.unmatched),
+        Tile::new("Not the same", result.apart),
     ]);
     let clocks = match result.clocks {
         ClockAlignment::OneClock => "All ranks are of one capture and share its clock.",
@@ -29,103 +28,51 @@ pub(super) fn page(about: &str, result: &StragglersResult) -> Page {
 }
 
 fn ranks(result: &StragglersResult) -> Table {
-    let mut table = Table::new(
-        "Ranks, the one that waits least first",
-        &[
-            ("Rank", Unit::None),
-            ("Input", Unit::None),
-            ("Process", Unit::None),
-            ("GPU", Unit::None),
-            ("Collectives", Unit::None),
-            ("Time in them", Unit::Ns),
-            ("Waits", Unit::Ns),
-            ("Wait share", Unit::Ratio),
-            ("Came last", Unit::None),
-            ("Came first", Unit::None),
-            ("Taken from its clock", Unit::Ns),
-        ],
-    );
-    for rank in &result.ranks {
-        table.push([
-            rank.rank.into(),
-            rank.input.into(),
-            rank.process.into(),
-            rank.device.into(),
-            rank.collectives.into(),
-            rank.collective_ns.into(),
-            rank.wait_ns.into(),
-            rank.wait_ratio.into(),
-            rank.last.into(),
-            rank.first.into(),
-            rank.clock_offset_ns.into(),
-        ]);
-    }
-    table
+    Table::of("Ranks, the one that waits least first", &result.ranks)
+        .column("Rank", |rank| rank.rank)
+        .column("Input", |rank| rank.input)
+        .column("Process", |rank| rank.process)
+        .column("GPU", |rank| rank.device)
+        .column("Collectives", |rank| rank.collectives)
+        .figure("Time in them", Unit::Ns, |rank| rank.collective_ns)
+        .figure("Waits", Unit::Ns, |rank| rank.wait_ns)
+        .figure("Wait share", Unit::Ratio, |rank| rank.wait_ratio)
+        .column("Came last", |rank| rank.last)
+        .column("Came first", |rank| rank.first)
+        .figure("Taken from its clock", Unit::Ns, |rank| rank.clock_offset_ns)
+        .build()
 }
 
 fn rows(result: &StragglersResult) -> Table {
-    let mut table = Table::new(
-        "By operation and message size",
-        &[
-            ("Operation", Unit::None),
-            ("Ranks captured", Unit::None),
-            ("Ranks of the group", Unit::None),
-            ("Messages from", Unit::Bytes),
-            ("Collectives", Unit::None),
-            ("Latencies", Unit::Ns),
-            ("Median latency", Unit::Ns),
-            ("Median start skew", Unit::Ns),
-            ("Longest start skew", Unit::Ns),
-            ("Algorithm bandwidth", Unit::BytesPerSecond),
-            ("Bus bandwidth", Unit::BytesPerSecond),
-        ],
-    );
-    "The latency of a collective is its shortest kernel of all ranks, which waits least.".clone_into(&mut table.about);
-    for row in &result.rows {
-        table.push([
-            row.operation.name().into(),
-            row.captured_ranks.into(),
-            row.group_ranks.into(),
-            row.from_bytes.into(),
-            row.collectives.into(),
-            row.latency_ns.into(),
-            row.median_latency_ns.into(),
-            row.median_start_skew_ns.into(),
-            row.max_start_skew_ns.into(),
-            row.algorithm_bytes_per_second.into(),
-            row.bus_bytes_per_second.into(),
-        ]);
-    }
-    table
+    Table::of("By operation and message size", &result.rows)
+        .about("The latency of a collective is its shortest kernel of all ranks, which waits least.")
+        .column("Operation", |row| row.operation.name())
+        .column("Ranks captured", |row| row.captured_ranks)
+        .column("Ranks of the group", |row| row.group_ranks)
+        .figure("Messages from", Unit::Bytes, |row| row.from_bytes)
+        .column("Collectives", |row| row.collectives)
+        .figure("Latencies", Unit::Ns, |row| row.latency_ns)
+        .figure("Median latency", Unit::Ns, |row| row.median_latency_ns)
+        .figure("Median start skew", Unit::Ns, |row| row.median_start_skew_ns)
+        .figure("Longest start skew", Unit::Ns, |row| row.max_start_skew_ns)
+        .figure("Algorithm bandwidth", Unit::BytesPerSecond, |row| {
+            row.algorithm_bytes_per_second
+        })
+        .figure("Bus bandwidth", Unit::BytesPerSecond, |row| row.bus_bytes_per_second)
+        .build()
 }
 
 fn worst(result: &StragglersResult) -> Table {
-    let mut table = Table::new(
-        "Longest waits",
-        &[
-            ("Operation", Unit::None),
-            ("Group", Unit::None),
-            ("Number", Unit::None),
-            ("Start skew", Unit::Ns),
-            ("End skew", Unit::Ns),
-            ("Latency", Unit::Ns),
-            ("First", Unit::None),
-            ("Last", Unit::None),
-        ],
-    );
-    table.left_out = result.worst_left_out;
-    for call in &result.worst {
-        let cells = [
-            call.operation.name().into(),
-            call.group.as_str().into(),
-            call.index.into(),
-            call.start_skew_ns.into(),
-            call.end_skew_ns.into(),
-            call.latency_ns.into(),
-            call.first.into(),
-            call.last.into(),
-        ];
-        table.push_at(call.place, cells);
-    }
-    table
+    Table::of("Longest waits", &result.worst)
+        .left_out(result.worst_left_out)
+        .column("Operation", |call| call.operation.name())
+        .column("Group", |call| call.group.as_str())
+        .column("Number", |call| call.index)
+        .figure("Start skew", Unit::Ns, |call| call.start_skew_ns)
+        .figure("End skew", Unit::Ns, |call| call.end_skew_ns)
+        .figure("Latency", Unit::Ns, |call| call.latency_ns)
+        .column("First", |call| call.first)
+        .column("Last", |call| call.last)
+        .at(|call| call.place)
+        .build()
 }

@@ -1,22 +1,23 @@
 //! A summary as a page.
 
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::{self, Bars, Page, Series, Unit};
+use flopwatch_report::page::{self, Bars, Page, Tile, Unit};
 use flopwatch_summary::{Measure, Summary, TABLES, Table};
 
+use super::SummaryAnalysis;
 use crate::definition::Analysis;
 
 /// Rows per table; JSON and CSV have all.
-const MOST_ROWS: usize = 1000;
+const MAX_ROWS: usize = 1000;
 
 pub(super) fn page(summary: &Summary) -> Page {
-    let mut page = Page::new("Summary", <super::SummaryAnalysis as Analysis>::ABOUT);
+    let mut page = Page::new(SummaryAnalysis::TITLE, SummaryAnalysis::ABOUT);
     page.tiles([
-        ("Window", summary.window_ns.into(), Unit::Ns),
-        ("First event to last", summary.events_span_ns.into(), Unit::Ns),
-        ("Events", summary.total_events.into(), Unit::None),
-        ("GPU work with its launch", summary.launches.matched.into(), Unit::None),
-        ("GPU work without", summary.launches.unmatched.into(), Unit::None),
+        Tile::figure("Window", Unit::Ns, summary.window_ns),
+        Tile::figure("First event to last", Unit::Ns, summary.events_span_ns),
+        Tile::new("Events", summary.total_events),
+        Tile::new("GPU work with its launch", summary.launches.matched),
+        Tile::new("GPU work without", summary.launches.unmatched),
     ]);
     if !summary.gpus.is_empty() {
         page.table(gpus(summary));
@@ -64,39 +65,23 @@ pub(super) fn page(summary: &Summary) -> Page {
 }
 
 fn gpus(summary: &Summary) -> page::Table {
-    let columns = [
-        ("GPU", Unit::None),
-        ("Product", Unit::None),
-        ("Busy", Unit::Ns),
-        ("Of the window", Unit::Ratio),
-        ("Of first event to last", Unit::Ratio),
-    ];
-    let mut table = page::Table::new("GPUs", &columns);
-    for gpu in &summary.gpus {
-        table.push([
-            gpu.device.into(),
-            gpu.name.as_str().into(),
-            gpu.busy_ns.into(),
-            gpu.busy_ratio_of_window.into(),
-            gpu.busy_ratio_of_events_span.into(),
-        ]);
-    }
-    table
+    page::Table::of("GPUs", &summary.gpus)
+        .column("GPU", |gpu| gpu.device)
+        .column("Product", |gpu| gpu.name.as_str())
+        .figure("Busy", Unit::Ns, |gpu| gpu.busy_ns)
+        .figure("Of the window", Unit::Ratio, |gpu| gpu.busy_ratio_of_window)
+        .figure("Of first event to last", Unit::Ratio, |gpu| {
+            gpu.busy_ratio_of_events_span
+        })
+        .build()
 }
 
 fn busy(summary: &Summary) -> Bars {
-    let gpus = &summary.gpus;
-    let shares = gpus.iter().map(|gpu| Some(gpu.busy_ratio_of_window));
-    Bars {
-        title: "Busy share of the window".to_owned(),
-        unit: Unit::Ratio,
-        stacked: false,
-        labels: gpus.iter().map(|gpu| format!("GPU {}", gpu.device)).collect(),
-        series: vec![Series {
-            name: "busy".to_owned(),
-            values: shares.collect(),
-        }],
-    }
+    Bars::of("Busy share of the window", Unit::Ratio, &summary.gpus, |gpu| {
+        format!("GPU {}", gpu.device)
+    })
+    .series("busy", |gpu| gpu.busy_ratio_of_window)
+    .build()
 }
 
 fn rows(title: &str, table: &Table) -> page::Table {
@@ -104,43 +89,26 @@ fn rows(title: &str, table: &Table) -> page::Table {
         Measure::Duration => Unit::Ns,
         Measure::Bytes => Unit::Bytes,
     };
-    let has_style = table.rows.iter().any(|row| row.style.is_some());
-    let mut columns = vec![("Name", Unit::None)];
-    if has_style {
-        columns.push(("Style", Unit::None));
+    let about = match table.unknown {
+        0 => String::new(),
+        unknown => format!("{unknown} more of unknown size."),
+    };
+    let left_out = table.rows.len().saturating_sub(MAX_ROWS);
+    let mut shown = page::Table::of(title, table.rows.iter().take(MAX_ROWS))
+        .about(about)
+        .left_out(u64::try_from(left_out).unwrap_or(u64::MAX))
+        .column("Name", |row| row.name.as_str());
+    if table.rows.iter().any(|row| row.style.is_some()) {
+        shown = shown.column("Style", |row| row.style.as_deref());
     }
-    columns.extend([
-        ("Share", Unit::Ratio),
-        ("Total", unit),
-        ("Calls", Unit::None),
-        ("Mean", unit),
-        ("Median", unit),
-        ("Least", unit),
-        ("Most", unit),
-        ("Deviation", unit),
-    ]);
-    let mut shown = page::Table::new(title, &columns);
-    if table.unknown > 0 {
-        shown.about = format!("{} more of unknown size.", table.unknown);
-    }
-    for row in table.rows.iter().take(MOST_ROWS) {
-        let figures = &row.statistics;
-        let style = row.style.as_deref().map(page::Cell::from);
-        let name = std::iter::once(row.name.as_str().into());
-        let style = has_style.then(|| style.unwrap_or_default());
-        let rest = [
-            row.share_of_table.into(),
-            figures.total.into(),
-            figures.calls.into(),
-            figures.avg.into(),
-            figures.median.into(),
-            figures.min.into(),
-            figures.max.into(),
-            figures.stddev.into(),
-        ];
-        shown.push(name.chain(style).chain(rest));
-    }
-    let left_out = table.rows.len().saturating_sub(MOST_ROWS);
-    shown.left_out = u64::try_from(left_out).unwrap_or(u64::MAX);
     shown
+        .figure("Share", Unit::Ratio, |row| row.share_of_table)
+        .figure("Total", unit, |row| row.statistics.total)
+        .column("Calls", |row| row.statistics.calls)
+        .figure("Mean", unit, |row| row.statistics.avg)
+        .figure("Median", unit, |row| row.statistics.median)
+        .figure("Least", unit, |row| row.statistics.min)
+        .figure("Most", unit, |row| row.statistics.max)
+        .figure("Deviation", unit, |row| row.statistics.stddev)
+        .build()
 }

@@ -1,20 +1,18 @@
 //! How people read what threads did.
 
-use flopwatch_model::approximate;
-use flopwatch_report::page::{Bars, Lines, Page, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Lines, Page, Series, Table, Tile, Unit};
 
-use super::{ThreadRow, ThreadsResult};
+use super::ThreadsResult;
 
 /// Threads in the chart of parts.
-const CHARTED: usize = 20;
+const MAX_CHARTED_THREADS: usize = 20;
 
-pub(super) fn page(about: &str, result: &ThreadsResult) -> Page {
-    let mut page = Page::new("Threads of the host", about);
-    page.not_captured.clone_from(&result.not_captured);
+pub(super) fn page(title: &str, about: &str, result: &ThreadsResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     page.tiles([
-        ("Threads", result.threads.into(), Unit::None),
-        ("Window", result.window_ns.into(), Unit::Ns),
-        ("Working on average", result.mean_working_threads.into(), Unit::None),
+        Tile::new("Threads", result.threads),
+        Tile::figure("Window", Unit::Ns, result.window_ns),
+        Tile::new("Working on average", result.mean_working_threads),
     ]);
     page.bars(bars(result));
     page.table(rows(result));
@@ -31,50 +29,29 @@ pub(super) fn page(about: &str, result: &ThreadsResult) -> Page {
             })
             .collect(),
     });
-    let mut functions = Table::new(
-        "Functions of the operating system",
-        &[
-            ("Function", Unit::None),
-            ("Kind", Unit::None),
-            ("Calls", Unit::None),
-            ("Total", Unit::Ns),
-            ("Longest", Unit::Ns),
-        ],
-    );
-    for row in &result.os_functions {
-        functions.push([
-            row.name.as_str().into(),
-            row.kind.name().replace('_', " ").into(),
-            row.calls.into(),
-            row.total_ns.into(),
-            row.max_ns.into(),
-        ]);
-    }
     if !result.os_functions.is_empty() {
-        page.table(functions);
+        page.table(
+            Table::of("Functions of the operating system", &result.os_functions)
+                .column("Function", |row| row.name.as_str())
+                .column("Kind", |row| row.kind.name().replace('_', " "))
+                .column("Calls", |row| row.calls)
+                .figure("Total", Unit::Ns, |row| row.total_ns)
+                .figure("Longest", Unit::Ns, |row| row.max_ns),
+        );
     }
     page
 }
 
 fn bars(result: &ThreadsResult) -> Bars {
-    let threads = || result.rows.iter().take(CHARTED);
-    let part = |name: &str, of: fn(&ThreadRow) -> u64| Series {
-        name: name.to_owned(),
-        values: threads().map(|row| Some(approximate(of(row).into()))).collect(),
-    };
-    Bars {
-        title: "Threads that worked longest".to_owned(),
-        unit: Unit::Ns,
-        stacked: true,
-        labels: threads()
-            .map(|row| format!("process {} thread {}", row.process, row.thread))
-            .collect(),
-        series: vec![
-            part("working", |row| row.working_ns),
-            part("waiting", |row| row.waiting_ns),
-            part("nothing recorded", |row| row.unrecorded_ns),
-        ],
-    }
+    let threads = result.rows.iter().take(MAX_CHARTED_THREADS);
+    Bars::of("Threads that worked longest", Unit::Ns, threads, |row| {
+        format!("process {} thread {}", row.process, row.thread)
+    })
+    .series("working", |row| row.working_ns)
+    .series("waiting", |row| row.waiting_ns)
+    .series("nothing recorded", |row| row.unrecorded_ns)
+    .stacked()
+    .build()
 }
 
 fn rows(result: &ThreadsResult) -> Table {
@@ -87,39 +64,23 @@ fn rows(result: &ThreadsResult) -> Table {
         ("python", "Python"),
         ("overhead", "Profiler"),
     ];
-    let mut columns = vec![
-        ("Process", Unit::None),
-        ("Thread", Unit::None),
-        ("Name", Unit::None),
-        ("Working", Unit::Ns),
-        ("Working share", Unit::Ratio),
-        ("Waiting", Unit::Ns),
-        ("for the OS", Unit::Ns),
-        ("for the GPU", Unit::Ns),
-        ("Nothing recorded", Unit::Ns),
-    ];
-    columns.extend(TRACKS.map(|(_, title)| (title, Unit::Ns)));
-    let mut table = Table::new("Threads", &columns);
-    "Working, waiting and nothing recorded add up to the window. Tracks overlap each other."
-        .clone_into(&mut table.about);
-    table.left_out = result.left_out;
-    for row in &result.rows {
-        let of_tracks = TRACKS.iter().map(|(name, _)| {
-            let track = row.tracks.iter().find(|track| track.track == *name);
-            track.map(|track| track.busy_ns).into()
+    let mut table = Table::of("Threads", &result.rows)
+        .about("Working, waiting and nothing recorded add up to the window. Tracks overlap each other.")
+        .left_out(result.left_out)
+        .column("Process", |row| row.process)
+        .column("Thread", |row| row.thread)
+        .column("Name", |row| row.label.as_str())
+        .figure("Working", Unit::Ns, |row| row.working_ns)
+        .figure("Working share", Unit::Ratio, |row| row.working_ratio)
+        .figure("Waiting", Unit::Ns, |row| row.waiting_ns)
+        .figure("for the OS", Unit::Ns, |row| row.os_waiting_ns)
+        .figure("for the GPU", Unit::Ns, |row| row.gpu_waiting_ns)
+        .figure("Nothing recorded", Unit::Ns, |row| row.unrecorded_ns);
+    for (name, title) in TRACKS {
+        table = table.figure(title, Unit::Ns, |row| {
+            let track = row.tracks.iter().find(|track| track.track == name);
+            track.map(|track| track.busy_ns)
         });
-        let cells = [
-            row.process.into(),
-            row.thread.into(),
-            row.label.as_str().into(),
-            row.working_ns.into(),
-            row.working_ratio.into(),
-            row.waiting_ns.into(),
-            row.os_waiting_ns.into(),
-            row.gpu_waiting_ns.into(),
-            row.unrecorded_ns.into(),
-        ];
-        table.push(cells.into_iter().chain(of_tracks));
     }
-    table
+    table.build()
 }

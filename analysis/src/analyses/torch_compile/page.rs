@@ -1,29 +1,27 @@
 //! How people read it.
 
 use flopwatch_measures::compiled::{BreakReason, CompileId};
-use flopwatch_model::approximate;
-use flopwatch_report::page::{Bars, Cell, Page, Series, Table, Unit};
+use flopwatch_report::page::{Bars, Cell, Page, Table, Tile, Unit};
 
 use super::{CompileSide, TorchCompileResult};
 
 /// Most bars of phases.
-const MOST_BARS: usize = 10;
+const MAX_BARS: usize = 10;
 
-pub(super) fn of(about: &str, result: &TorchCompileResult) -> Page {
-    let mut page = Page::new("torch.compile", about);
-    page.not_captured.clone_from(&result.not_captured);
+pub(super) fn of(title: &str, about: &str, result: &TorchCompileResult) -> Page {
+    let mut page = Page::of(title, about, &result.not_captured);
     let chosen = result
         .input
         .and_then(|at| result.captures.get(flopwatch_model::index(at)));
     let Some(side) = chosen else { return page };
     page.tiles([
-        ("Compile time", known(result.compile_ns), Unit::Ns),
-        ("Graph breaks", side.graph_breaks.into(), Unit::None),
-        ("Recompiles", side.recompiles.into(), Unit::None),
-        ("GPU time in compiled code", side.coverage_ratio.into(), Unit::Ratio),
-        ("Triton's part of kernels", side.triton_ratio.into(), Unit::Ratio),
-        ("Mean cache lookup", result.mean_cache_lookup_ns.into(), Unit::Ns),
-        ("Break-even in runs", result.break_even_runs.into(), Unit::None),
+        Tile::figure("Compile time", Unit::Ns, known(result.compile_ns)),
+        Tile::new("Graph breaks", side.graph_breaks),
+        Tile::new("Recompiles", side.recompiles),
+        Tile::figure("GPU time in compiled code", Unit::Ratio, side.coverage_ratio),
+        Tile::figure("Triton's part of kernels", Unit::Ratio, side.triton_ratio),
+        Tile::figure("Mean cache lookup", Unit::Ns, result.mean_cache_lookup_ns),
+        Tile::new("Break-even in runs", result.break_even_runs),
     ]);
     page.text("", sentence(result, side));
     if result.captures.len() > 1 {
@@ -66,44 +64,25 @@ fn sentence(result: &TorchCompileResult, side: &CompileSide) -> String {
 }
 
 fn compared(captures: &[CompileSide]) -> Table {
-    let columns = [
-        ("Capture", Unit::None),
-        ("Compiled", Unit::None),
-        ("Mean iteration", Unit::Ns),
-        ("Iterations", Unit::None),
-        ("Speed-up", Unit::None),
-        ("Compile time", Unit::Ns),
-        ("Paid back after", Unit::None),
-        ("Breaks", Unit::None),
-        ("Recompiles", Unit::None),
-        ("Kernels per iteration", Unit::None),
-        ("Triton", Unit::Ratio),
-        ("CUDA graphs", Unit::None),
-    ];
-    let mut table = Table::new("Captures", &columns);
-    "The speed-up is against the first eager capture. Iterations leave out the first one and those in which code was compiled."
-        .clone_into(&mut table.about);
-    for column in &mut table.columns {
-        column.decimals = (column.unit == Unit::None).then_some(2);
-    }
-    for side in captures {
-        table.push([
-            side.label.as_str().into(),
-            side.is_compiled.into(),
-            side.mean_iteration_ns.into(),
-            side.iterations.into(),
-            side.speedup.into(),
-            known(side.compile_ns),
-            side.iterations_to_pay_back.into(),
-            side.graph_breaks.into(),
-            side.recompiles.into(),
-            side.kernels_per_iteration.into(),
-            side.triton_ratio.into(),
-            side.graph_launches.into(),
-        ]);
-    }
-    table.without_unknown();
-    table
+    Table::of("Captures", captures)
+        .about(
+            "The speed-up is against the first eager capture. Iterations leave out the first one and \
+             those in which code was compiled.",
+        )
+        .number("Capture", 2, |side| side.label.as_str())
+        .number("Compiled", 2, |side| side.is_compiled)
+        .figure("Mean iteration", Unit::Ns, |side| side.mean_iteration_ns)
+        .number("Iterations", 2, |side| side.iterations)
+        .number("Speed-up", 2, |side| side.speedup)
+        .figure("Compile time", Unit::Ns, |side| known(side.compile_ns))
+        .number("Paid back after", 2, |side| side.iterations_to_pay_back)
+        .number("Breaks", 2, |side| side.graph_breaks)
+        .number("Recompiles", 2, |side| side.recompiles)
+        .number("Kernels per iteration", 2, |side| side.kernels_per_iteration)
+        .figure("Triton", Unit::Ratio, |side| side.triton_ratio)
+        .number("CUDA graphs", 2, |side| side.graph_launches)
+        .without_unknown()
+        .build()
 }
 
 fn id(code: Option<CompileId>) -> Cell {
@@ -120,178 +99,106 @@ fn breaks(page: &mut Page, result: &TorchCompileResult) {
         }
         return;
     }
-    let columns = [
-        ("From", Unit::None),
-        ("To", Unit::None),
-        ("Reason", Unit::None),
-        ("Seen", Unit::None),
-        ("Where", Unit::None),
-        ("Runs", Unit::None),
-        ("Between graphs", Unit::Ns),
-    ];
-    let mut table = Table::new("Graph breaks", &columns);
-    table.left_out = result.graph_breaks_left_out;
-    for one in &result.graph_breaks {
-        table.push_at(
-            one.place,
-            [
-                id(one.broken),
-                id(one.resumed),
-                one.reason.label().into(),
-                (!one.seen.is_empty()).then_some(one.seen.as_str()).into(),
-                one.location.as_deref().into(),
-                one.runs.into(),
-                one.between_ns.into(),
-            ],
-        );
-    }
-    table.without_unknown();
-    page.table(table);
+    page.table(
+        Table::of("Graph breaks", &result.graph_breaks)
+            .left_out(result.graph_breaks_left_out)
+            .column("From", |one| id(one.broken))
+            .column("To", |one| id(one.resumed))
+            .column("Reason", |one| one.reason.label())
+            .column("Seen", |one| (!one.seen.is_empty()).then_some(one.seen.as_str()))
+            .column("Where", |one| one.location.as_deref())
+            .column("Runs", |one| one.runs)
+            .figure("Between graphs", Unit::Ns, |one| one.between_ns)
+            .at(|one| one.place)
+            .without_unknown(),
+    );
     let mut reasons: Vec<BreakReason> = result.graph_breaks.iter().map(|one| one.reason).collect();
     reasons.sort_unstable();
     reasons.dedup();
-    let mut remedies = Table::new(
-        "What to do about them",
-        &[("Where", Unit::None), ("What to do", Unit::None)],
+    page.table(
+        Table::of("What to do about them", reasons)
+            .column("Where", BreakReason::label)
+            .column("What to do", BreakReason::suggestion),
     );
-    for reason in reasons {
-        remedies.push([reason.label().into(), reason.suggestion().into()]);
-    }
-    page.table(remedies);
 }
 
 fn given_up(page: &mut Page, result: &TorchCompileResult) {
     if result.given_up.is_empty() {
         return;
     }
-    let columns = [("Code", Unit::None), ("Compile time", Unit::Ns)];
-    let mut table = Table::new("Functions that were given up", &columns);
-    "Dynamo began to compile them, gave up and runs them uncompiled; what they call is compiled by itself. A graph break in a loop or a with block does that; \
-     TORCH_LOGS=graph_breaks names it."
-        .clone_into(&mut table.about);
-    table.left_out = result.given_up_left_out;
-    for one in &result.given_up {
-        let cells = [id(Some(one.code)), one.compile_ns.into()];
-        match one.place {
-            Some(place) => table.push_at(place, cells),
-            None => table.push(cells),
-        }
-    }
-    page.table(table);
+    page.table(
+        Table::of("Functions that were given up", &result.given_up)
+            .about(
+                "Dynamo began to compile them, gave up and runs them uncompiled; what they call is compiled \
+                 by itself. A graph break in a loop or a with block does that; TORCH_LOGS=graph_breaks names \
+                 it.",
+            )
+            .left_out(result.given_up_left_out)
+            .column("Code", |one| id(Some(one.code)))
+            .figure("Compile time", Unit::Ns, |one| one.compile_ns)
+            .at(|one| one.place),
+    );
 }
 
 fn recompiles(page: &mut Page, result: &TorchCompileResult) {
     if result.recompiles.is_empty() {
         return;
     }
-    let columns = [
-        ("Code", Unit::None),
-        ("Compile time", Unit::Ns),
-        ("Runs", Unit::None),
-        ("What changed (inferred)", Unit::None),
-    ];
-    let mut table = Table::new("Recompiles", &columns);
-    "Function and how often it had been compiled before.".clone_into(&mut table.about);
-    table.left_out = result.recompiles_left_out;
-    for one in &result.recompiles {
-        let cells = [
-            id(Some(one.code)),
-            one.compile_ns.into(),
-            one.runs.into(),
-            one.changed.as_deref().into(),
-        ];
-        match one.place {
-            Some(place) => table.push_at(place, cells),
-            None => table.push(cells),
-        }
-    }
-    page.table(table);
+    page.table(
+        Table::of("Recompiles", &result.recompiles)
+            .about("Function and how often it had been compiled before.")
+            .left_out(result.recompiles_left_out)
+            .column("Code", |one| id(Some(one.code)))
+            .figure("Compile time", Unit::Ns, |one| one.compile_ns)
+            .column("Runs", |one| one.runs)
+            .column("What changed (inferred)", |one| one.changed.as_deref())
+            .at(|one| one.place),
+    );
 }
 
 fn phases(page: &mut Page, result: &TorchCompileResult) {
-    let shown = || result.phases.iter().take(MOST_BARS);
-    page.bars(Bars {
-        title: "Compile time by phase, without phases inside".to_owned(),
-        unit: Unit::Ns,
-        stacked: false,
-        labels: shown().map(|phase| phase.name.clone()).collect(),
-        series: vec![Series {
-            name: "own time".to_owned(),
-            values: shown().map(|phase| Some(approximate(phase.own_ns.into()))).collect(),
-        }],
-    });
-    let columns = [
-        ("Phase", Unit::None),
-        ("Calls", Unit::None),
-        ("Own time", Unit::Ns),
-        ("With phases inside", Unit::Ns),
-    ];
-    let mut table = Table::new("Phases", &columns);
-    table.left_out = result.phases_left_out;
-    for phase in &result.phases {
-        table.push_at(
-            phase.longest,
-            [
-                phase.name.as_str().into(),
-                phase.calls.into(),
-                phase.own_ns.into(),
-                phase.total_ns.into(),
-            ],
-        );
-    }
-    page.table(table);
+    let shown = result.phases.iter().take(MAX_BARS);
+    page.bars(
+        Bars::of(
+            "Compile time by phase, without phases inside",
+            Unit::Ns,
+            shown,
+            |phase| phase.name.clone(),
+        )
+        .series("own time", |phase| phase.own_ns),
+    );
+    page.table(
+        Table::of("Phases", &result.phases)
+            .left_out(result.phases_left_out)
+            .column("Phase", |phase| phase.name.as_str())
+            .column("Calls", |phase| phase.calls)
+            .figure("Own time", Unit::Ns, |phase| phase.own_ns)
+            .figure("With phases inside", Unit::Ns, |phase| phase.total_ns)
+            .at(|phase| phase.longest),
+    );
     if result.threads.len() > 1 {
-        let columns = [
-            ("Process", Unit::None),
-            ("Thread", Unit::None),
-            ("Compile time", Unit::Ns),
-            ("Pieces", Unit::None),
-        ];
-        let mut table = Table::new("Threads that compiled", &columns);
-        for thread in &result.threads {
-            table.push_at(
-                thread.longest,
-                [
-                    thread.process.into(),
-                    thread.thread.into(),
-                    thread.compile_ns.into(),
-                    thread.pieces.into(),
-                ],
-            );
-        }
-        page.table(table);
+        page.table(
+            Table::of("Threads that compiled", &result.threads)
+                .column("Process", |thread| thread.process)
+                .column("Thread", |thread| thread.thread)
+                .figure("Compile time", Unit::Ns, |thread| thread.compile_ns)
+                .column("Pieces", |thread| thread.pieces)
+                .at(|thread| thread.longest),
+        );
     }
 }
 
 fn regions(result: &TorchCompileResult) -> Table {
-    let columns = [
-        ("Code", Unit::None),
-        ("Runs", Unit::None),
-        ("Behind a break", Unit::None),
-        ("Total", Unit::Ns),
-        ("Compiled within", Unit::Ns),
-        ("GPU time of its own", Unit::Ns),
-        ("GPU operations per run", Unit::None),
-    ];
-    let mut table = Table::new("Compiled code", &columns);
-    table.left_out = result.regions_left_out;
-    if let Some(column) = table.columns.last_mut() {
-        column.decimals = Some(1);
-    }
-    for region in &result.regions {
-        table.push_at(
-            region.longest,
-            [
-                id(region.code),
-                region.runs.into(),
-                region.inner_runs.into(),
-                region.total_ns.into(),
-                region.compile_ns.into(),
-                region.gpu_ns.into(),
-                region.gpu_operations_per_run.into(),
-            ],
-        );
-    }
-    table.without_unknown();
-    table
+    Table::of("Compiled code", &result.regions)
+        .left_out(result.regions_left_out)
+        .column("Code", |region| id(region.code))
+        .column("Runs", |region| region.runs)
+        .column("Behind a break", |region| region.inner_runs)
+        .figure("Total", Unit::Ns, |region| region.total_ns)
+        .figure("Compiled within", Unit::Ns, |region| region.compile_ns)
+        .figure("GPU time of its own", Unit::Ns, |region| region.gpu_ns)
+        .number("GPU operations per run", 1, |region| region.gpu_operations_per_run)
+        .at(|region| region.longest)
+        .without_unknown()
+        .build()
 }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_measures::compiled::{CompileId, Compiled, Run};
-use flopwatch_measures::enclosing::{Launched, LaunchedWork, Threads};
+use flopwatch_measures::compiled::{CompileActivity, CompileId, Run};
+use flopwatch_measures::enclosing::{LaunchInterval, LaunchedWork, Threads};
 use flopwatch_measures::interval::{Interval, Intervals};
 use flopwatch_measures::pace::Pace;
 use flopwatch_measures::work::{GPU_WORK, GpuWork};
-use flopwatch_model::{Category, Timeline, approximate, count, index, ratio};
+use flopwatch_model::{Category, RowId, Timeline, approximate, count, index, ratio};
 use flopwatch_report::NotCaptured;
-use flopwatch_report::page::Place;
+use flopwatch_report::page::TimelineLocation;
 
 use super::{CompileSide, CompileThread, CompiledRegion, TorchCompileResult};
 
@@ -18,7 +18,7 @@ pub(super) struct Side<'a> {
     pub(super) timeline: &'a Timeline,
     input: u32,
     threads: Threads,
-    pub(super) compiled: Compiled,
+    pub(super) compiled: CompileActivity,
     work: GpuWork,
     launched: LaunchedWork,
     pub(super) pace: Pace,
@@ -27,7 +27,7 @@ pub(super) struct Side<'a> {
 impl<'a> Side<'a> {
     pub(super) fn of(timeline: &'a Timeline, input: u32) -> Self {
         let threads = Threads::of(timeline);
-        let compiled = Compiled::of(timeline, &threads);
+        let compiled = CompileActivity::of(timeline, &threads);
         let work = GpuWork::of(timeline);
         let launched = LaunchedWork::of(timeline, &threads, &work);
         let pace = Pace::of(timeline, &work, |time| compiled.any_compile_ns_within(time) > 0);
@@ -99,7 +99,7 @@ impl<'a> Side<'a> {
         let mut found = (0, 0, 0_u64);
         for (name, length) in kernels.name.iter().zip(&kernels.duration_ns) {
             found.2 = found.2.saturating_add(*length);
-            if is_triton.get(index(*name)).copied().unwrap_or(false) {
+            if is_triton.get(name.index()).copied().unwrap_or(false) {
                 found.0 += 1;
                 found.1 += length;
             }
@@ -119,7 +119,7 @@ impl<'a> Side<'a> {
         let launches = calls
             .name
             .iter()
-            .filter(|name| is_launch.get(index(**name)).copied().unwrap_or(false));
+            .filter(|name| is_launch.get(name.index()).copied().unwrap_or(false));
         count(launches.count())
     }
 
@@ -131,7 +131,7 @@ impl<'a> Side<'a> {
         }
         let iterations = &self.pace.times;
         let first = iterations.first()?;
-        let is_kernel = |launched: &&Launched| {
+        let is_kernel = |launched: &&LaunchInterval| {
             let work = self.work.all().get(index(launched.work));
             work.is_some_and(|work| work.category == Category::CudaKernel)
         };
@@ -145,13 +145,8 @@ impl<'a> Side<'a> {
         (kernels > 0 && !first.is_empty()).then(|| approximate(u128::from(count(kernels))) / approximate(of))
     }
 
-    fn place(&self, time: Interval, row: u32) -> Place {
-        Place {
-            input: self.input,
-            start_ns: time.start,
-            end_ns: time.end,
-            row: Some(row),
-        }
+    fn location(&self, time: Interval, row: RowId) -> TimelineLocation {
+        TimelineLocation::new(time.start, time.end, Some(row)).of_input(self.input)
     }
 
     fn compile_threads(&self) -> Vec<CompileThread> {
@@ -164,7 +159,7 @@ impl<'a> Side<'a> {
                 thread: described.thread,
                 compile_ns: union.len_ns(),
                 pieces: count(union.as_slice().len()),
-                longest: self.place(*longest, row),
+                longest: self.location(*longest, row),
             })
         };
         let mut threads: Vec<CompileThread> = self.compiled.compiling().filter_map(of).collect();
@@ -189,7 +184,7 @@ impl<'a> Side<'a> {
         }
         let mut found: BTreeMap<Option<CompileId>, CompiledRegion> = BTreeMap::new();
         for (run, (operations, ns)) in runs.iter().zip(own) {
-            let place = run.mark.place(self.input);
+            let location = run.mark.location(self.input);
             let region = found.entry(run.id).or_insert_with(|| CompiledRegion {
                 code: run.id,
                 runs: 0,
@@ -199,7 +194,7 @@ impl<'a> Side<'a> {
                 gpu_operations: self.has_gpu().then_some(0),
                 gpu_ns: self.has_gpu().then_some(0),
                 gpu_operations_per_run: None,
-                longest: place,
+                longest: location,
             });
             region.runs += 1;
             region.inner_runs += u64::from(run.outer.is_some());
@@ -208,7 +203,7 @@ impl<'a> Side<'a> {
             region.gpu_operations = region.gpu_operations.map(|known| known + operations);
             region.gpu_ns = region.gpu_ns.map(|known| known + ns);
             if run.mark.time.len() > region.longest.end_ns - region.longest.start_ns {
-                region.longest = place;
+                region.longest = location;
             }
         }
         let mut regions: Vec<CompiledRegion> = found.into_values().collect();
@@ -298,10 +293,10 @@ impl TorchCompileResult {
             ));
         }
         let no_pace = sides.iter().zip(&self.captures).filter(|_| sides.len() > 1);
-        missing.extend(no_pace.filter_map(|(side, told)| {
+        missing.extend(no_pace.filter_map(|(side, of_side)| {
             let lacking = side.pace.not_found.as_ref()?;
             Some(NotCaptured::new(
-                format!("{} of {}", lacking.what, told.label),
+                format!("{} of {}", lacking.what, of_side.label),
                 lacking.reason.clone(),
             ))
         }));

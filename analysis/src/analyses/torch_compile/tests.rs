@@ -4,7 +4,8 @@ use flopwatch_model::Track;
 
 use super::*;
 
-/// Steps of 100 ns, the first one of 1,000 in which 800 are compiled. Each launches a kernel of Triton in a graph, one behind it in the same run, and one outside: 30, 20 and 50 ns.
+/// Steps of 100 ns, the first one of 1,000 in which 800 are compiled. Each launches a kernel of
+/// Triton in a graph, one behind it in the same run, and one outside: 30, 20 and 50 ns.
 fn program(is_compiled: bool) -> Timeline {
     let mut trace = Trace::new();
     let (ops, steps) = (trace.thread(1, 1, Track::CpuOp), trace.thread(1, 1, Track::Annotation));

@@ -1,4 +1,5 @@
-//! A summary's tables as CSV (RFC 4180), for spreadsheets and scripts: one heading, one line per row.
+//! A summary's tables as CSV (RFC 4180), for spreadsheets and scripts: one heading, one line per
+//! row.
 
 use flopwatch_model::spreadsheet::inert;
 
@@ -80,7 +81,7 @@ mod tests {
     use crate::summarise;
 
     #[test]
-    fn n12_the_name_of_a_range_is_no_formula() {
+    fn the_name_of_a_range_is_no_formula() {
         let mut ranges = Events::new(Category::NvtxRange);
         ranges.names = vec!["=1+1".to_owned()];
         ranges.push(Event::default(), &[]);

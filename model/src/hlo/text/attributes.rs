@@ -78,7 +78,8 @@ fn unescaped(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// `{size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=1x1 rhs_dilate=1x1}`; what is left out is 1, or no padding.
+/// `{size=3x3 stride=2x2 pad=0_1x0_1 lhs_dilate=1x1 rhs_dilate=1x1}`; what is left out is 1, or no
+/// padding.
 pub(super) fn window(value: &str, budget: &mut Budget) -> Result<Vec<WindowDimension>, ReadError> {
     let mut found: Vec<WindowDimension> = Vec::new();
     let mut pairs = Cursor::new(inside(value));
@@ -122,24 +123,24 @@ pub(super) fn convolution(value: &str, budget: &mut Budget) -> Result<Option<Box
     budget.one::<Convolution>()?;
     budget.take(value.len().saturating_mul(size_of::<u64>()))?;
     Ok(Some(Box::new(Convolution {
-        input_batch: place(input, 'b'),
-        input_feature: place(input, 'f'),
+        input_batch: dimension_of(input, 'b'),
+        input_feature: dimension_of(input, 'f'),
         input_spatial: spatial(input),
         kernel_spatial: spatial(kernel),
-        output_feature: place(output, 'f'),
+        output_feature: dimension_of(output, 'f'),
         output_spatial: spatial(output),
     })))
 }
 
-fn place(labels: &str, wanted: char) -> u64 {
+fn dimension_of(labels: &str, wanted: char) -> u64 {
     let at = labels.chars().position(|label| label == wanted);
     at.and_then(|at| u64::try_from(at).ok()).unwrap_or(0)
 }
 
 /// Places of `0`, `1` and so on.
 fn spatial(labels: &str) -> Vec<u64> {
-    let mut places: Vec<(char, u64)> = (0..).zip(labels.chars()).map(|(at, label)| (label, at)).collect();
-    places.retain(|(label, _)| label.is_ascii_digit());
-    places.sort_unstable();
-    places.into_iter().map(|(_, at)| at).collect()
+    let mut digits: Vec<(char, u64)> = (0..).zip(labels.chars()).map(|(at, label)| (label, at)).collect();
+    digits.retain(|(label, _)| label.is_ascii_digit());
+    digits.sort_unstable();
+    digits.into_iter().map(|(_, at)| at).collect()
 }

@@ -1,14 +1,16 @@
-//! The plan of a module's memory as text: `allocation 0: size 64, parameter 0, ...:` and the values in each.
+//! The plan of a module's memory as text: `allocation 0: size 64, parameter 0, ...:` and the values
+//! in each.
 
 use super::attributes::{inside, number, numbers};
 use super::cursor::Cursor;
 use crate::hlo::budget::Budget;
-use crate::hlo::{Allocation, Assigned, Buffers, LogicalBuffer, ReadError};
+use crate::hlo::{Allocation, BufferAssignment, Buffers, LogicalBuffer, ReadError};
 
 /// What may stand behind the last allocation: the sum of all.
 pub const TOTAL: &str = "Total bytes used:";
 
-/// Reads a plan, which does not say when values begin and end; `None` of one that is cut off: in a line, or whose sum is another.
+/// Reads a plan, which does not say when values begin and end; `None` of one that is cut off: in a
+/// line, or whose sum is another.
 pub(super) fn read(text: &str, budget: &mut Budget) -> Result<Option<Buffers>, ReadError> {
     let mut found = Buffers::default();
     for line in text.lines() {
@@ -22,7 +24,7 @@ pub(super) fn read(text: &str, budget: &mut Budget) -> Result<Option<Buffers>, R
             found.allocations.push(allocation_of(allocation));
         } else if let Some(value) = line.trim_start().strip_prefix("value: <") {
             budget.one::<LogicalBuffer>()?;
-            budget.one::<Assigned>()?;
+            budget.one::<BufferAssignment>()?;
             let Some((logical, assigned)) = value_of(value, budget)? else {
                 continue;
             };
@@ -65,11 +67,11 @@ fn allocation_of(line: &str) -> Allocation {
 }
 
 /// `52 arg_tuple.3{1} (phi) @0> (size=64,offset=0): f32[4,4]{1,0}`.
-fn value_of(line: &str, budget: &mut Budget) -> Result<Option<(LogicalBuffer, Assigned)>, ReadError> {
+fn value_of(line: &str, budget: &mut Budget) -> Result<Option<(LogicalBuffer, BufferAssignment)>, ReadError> {
     let parts = line
         .split_once('>')
-        .and_then(|(value, place)| Some((value.split_once(' ')?, place)));
-    let Some(((id, value), place)) = parts else {
+        .and_then(|(value, location)| Some((value.split_once(' ')?, location)));
+    let Some(((id, value), location)) = parts else {
         return Ok(None);
     };
     let (value, color) = value.rsplit_once(" @").unwrap_or((value, ""));
@@ -80,7 +82,7 @@ fn value_of(line: &str, budget: &mut Budget) -> Result<Option<(LogicalBuffer, As
         .unwrap_or((value, ""));
     budget.take(name.len())?;
     let (mut bytes, mut offset) = (0, 0);
-    let mut figures = Cursor::new(place.trim_start().trim_start_matches('('));
+    let mut figures = Cursor::new(location.trim_start().trim_start_matches('('));
     while let Some((key, value)) = figures.pair() {
         match key {
             "size" => bytes = number(value),
@@ -96,7 +98,7 @@ fn value_of(line: &str, budget: &mut Budget) -> Result<Option<(LogicalBuffer, As
         shape_index: numbers(inside(part), budget)?,
         color: number(color),
     };
-    let assigned = Assigned {
+    let assigned = BufferAssignment {
         buffer: logical.id,
         offset,
         bytes,

@@ -86,7 +86,8 @@ impl<'a> Cursor<'a> {
         self.word()
     }
 
-    /// All up to one of `ends` that is in no brackets and no quotes, or up to a bracket that closes what was opened before.
+    /// All up to one of `ends` that is in no brackets and no quotes, or up to a bracket that closes
+    /// what was opened before.
     pub(super) fn raw(&mut self, ends: &[u8]) -> &'a str {
         let rest = self.rest();
         let (mut depth, mut is_quoted, mut is_escaped) = (0_usize, false, false);
@@ -126,7 +127,8 @@ impl<'a> Cursor<'a> {
         Ok((key, self.raw(b",\n").trim()))
     }
 
-    /// `key=value` of a list that blanks part, as in `metadata={op_name="dot" source_line=3}`; `None` where no other is there.
+    /// `key=value` of a list that blanks part, as in `metadata={op_name="dot" source_line=3}`;
+    /// `None` where no other is there.
     pub(super) fn pair(&mut self) -> Option<(&'a str, &'a str)> {
         self.takes(",");
         let key = self.word();

@@ -1,4 +1,5 @@
-//! Lines of source that instructions come from: the tables `FileNames`, `FunctionNames`, `FileLocations` and `StackFrames`.
+//! Lines of source that instructions come from: the tables `FileNames`, `FunctionNames`,
+//! `FileLocations` and `StackFrames`.
 
 use super::attributes::{inside, number, text};
 use super::cursor::Cursor;
@@ -17,8 +18,8 @@ pub(super) fn read(cursor: &mut Cursor<'_>, budget: &mut Budget) -> Result<Frame
         *cursor = ahead;
         loop {
             let mut ahead = *cursor;
-            let place = ahead.word();
-            if place.is_empty() || !place.bytes().all(|byte| byte.is_ascii_digit()) {
+            let number_text = ahead.word();
+            if number_text.is_empty() || !number_text.bytes().all(|byte| byte.is_ascii_digit()) {
                 break;
             }
             *cursor = ahead;
@@ -33,12 +34,13 @@ pub(super) fn read(cursor: &mut Cursor<'_>, budget: &mut Budget) -> Result<Frame
                 }
                 _ => {
                     let [location, caller] = figures(value, ["file_location_id", "parent_frame_id"]);
-                    // What is written is the caller's number and one, so that a frame without a caller has 1.
+                    // What is written is the caller's number and one, so that a frame without a
+                    // caller has 1.
                     frames.add_call(location, caller.saturating_sub(1))
                 }
             };
             budget.take(size_of::<String>())?;
-            if u64::try_from(expected).is_ok_and(|expected| expected != number(place)) {
+            if u64::try_from(expected).is_ok_and(|expected| expected != number(number_text)) {
                 return Err(cursor.fails("an entry of the tables of source lines is missing"));
             }
         }

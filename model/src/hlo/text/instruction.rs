@@ -1,4 +1,5 @@
-//! Instructions: `ROOT %dot.2 = f32[2,2]{1,0} dot(%x, %y), lhs_contracting_dims={1}, metadata={op_name="dot"}`.
+//! Instructions:
+//! `ROOT %dot.2 = f32[2,2]{1,0} dot(%x, %y), lhs_contracting_dims={1}, metadata={op_name="dot"}`.
 
 use super::attributes::{convolution, inside, names, number, numbers, text, window};
 use super::cursor::{Cursor, is_of_name};
@@ -7,7 +8,7 @@ use crate::hlo::budget::Budget;
 use crate::hlo::{Instruction, ReadError};
 
 /// An instruction with the names that it has instead of numbers.
-pub(super) struct Written<'a> {
+pub(super) struct ParsedInstruction<'a> {
     pub(super) name: &'a str,
     pub(super) is_root: bool,
     pub(super) operands: Vec<&'a str>,
@@ -15,7 +16,7 @@ pub(super) struct Written<'a> {
     pub(super) instruction: Instruction,
 }
 
-impl<'a> Written<'a> {
+impl<'a> ParsedInstruction<'a> {
     pub(super) fn read(cursor: &mut Cursor<'a>, budget: &mut Budget) -> Result<Self, ReadError> {
         budget.one::<Self>()?;
         let is_root = cursor.takes("ROOT ");
@@ -47,7 +48,8 @@ impl<'a> Written<'a> {
         Ok(found)
     }
 
-    /// `(%x, f32[2] %y)`: operands may have their shapes. A parameter has its number there, and a constant its value.
+    /// `(%x, f32[2] %y)`: operands may have their shapes. A parameter has its number there, and a
+    /// constant its value.
     fn operands(&mut self, cursor: &mut Cursor<'a>, budget: &mut Budget) -> Result<(), ReadError> {
         cursor.wants("(", "an instruction has no operands")?;
         match self.instruction.opcode.as_str() {

@@ -2,7 +2,7 @@
 
 use super::cursor::Cursor;
 use crate::hlo::budget::Budget;
-use crate::hlo::shape::DEEPEST;
+use crate::hlo::shape::MAX_TUPLE_DEPTH;
 use crate::hlo::{ElementType, ReadError, Shape};
 
 pub(super) fn read(cursor: &mut Cursor<'_>, budget: &mut Budget) -> Result<Shape, ReadError> {
@@ -10,8 +10,8 @@ pub(super) fn read(cursor: &mut Cursor<'_>, budget: &mut Budget) -> Result<Shape
 }
 
 fn nested(cursor: &mut Cursor<'_>, budget: &mut Budget, depth: usize) -> Result<Shape, ReadError> {
-    if depth >= DEEPEST {
-        return Err(ReadError::TooDeep { limit: DEEPEST });
+    if depth >= MAX_TUPLE_DEPTH {
+        return Err(ReadError::TooDeep { limit: MAX_TUPLE_DEPTH });
     }
     let mut shape = Shape::default();
     if cursor.takes("(") {

@@ -1,7 +1,8 @@
 use super::*;
-use crate::hlo::{Frame, Instruction, Place};
+use crate::hlo::{Frame, Instruction, InstructionLocation};
 
-/// `y = tanh(x · x)` in a fusion, in a loop of five turns; with what texts of several versions have.
+/// `y = tanh(x · x)` in a fusion, in a loop of five turns; with what texts of several versions
+/// have.
 const MODULE: &str = r#"HloModule jit_f, is_scheduled=true, entry_computation_layout={(f32[2,2]{1,0:T(8,128)S(5)})->f32[2,2]{1,0}}
 
 FileNames
@@ -98,7 +99,10 @@ fn a_module_is_read_with_its_computations_operands_and_attributes() {
         r#"{"known_trip_count":{"n":"5"},"a":["}",")\""]}"#
     );
     let part = named(&module, "i.6");
-    assert_eq!(module.place(part.operands[0]), Some(Place { computation: 1, at: 0 }));
+    assert_eq!(
+        module.location(part.operands[0]),
+        Some(InstructionLocation { computation: 1, at: 0 })
+    );
     assert_eq!(
         (
             named(&module, "x.7").tuple_index,

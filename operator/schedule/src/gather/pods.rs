@@ -11,22 +11,23 @@ use crate::gather::Objects;
 use crate::pod::{Class, Pod};
 use crate::world::ScheduleError;
 
-/// Labels of nodes that say what hardware they have, the first that is there: NVIDIA's feature discovery, then the cloud's type of machine.
+/// Labels of nodes that say what hardware they have, the first that is there: NVIDIA's feature
+/// discovery, then the cloud's type of machine.
 const HARDWARE_LABELS: [&str; 2] = ["nvidia.com/gpu.product", "node.kubernetes.io/instance-type"];
 /// What stands for a digest or for hardware that nothing tells.
-const UNKNOWN: &str = "unknown";
+const UNKNOWN_PART: &str = "unknown";
 /// Longest part of a class, in characters.
-const LONGEST: usize = 128;
+const MAX_PART_CHARS: usize = 128;
 
 /// What was found.
-pub(super) struct Found {
+pub(super) struct MatchingPods {
     pub(super) pods: Vec<Pod>,
     /// Pods that match and have no container to profile.
     pub(super) without_container: usize,
 }
 
 /// The running pods that the selector matches.
-pub(super) fn matching(objects: &Objects<'_>) -> Result<Found, ScheduleError> {
+pub(super) fn matching(objects: &Objects<'_>) -> Result<MatchingPods, ScheduleError> {
     let schedule = objects.schedule;
     let selector: Selector = schedule
         .spec
@@ -34,7 +35,7 @@ pub(super) fn matching(objects: &Objects<'_>) -> Result<Found, ScheduleError> {
         .clone()
         .try_into()
         .map_err(|error: kube::core::ParseExpressionError| ScheduleError::Selector(error.to_string()))?;
-    let mut found = Found {
+    let mut found = MatchingPods {
         pods: Vec::new(),
         without_container: 0,
     };
@@ -102,13 +103,14 @@ fn restarted(status: &ContainerStatus) -> Option<Timestamp> {
     started(status).max(ended)
 }
 
-/// What hardware a node has, as its labels say: the model of its GPUs, else the type of the machine.
+/// What hardware a node has, as its labels say: the model of its GPUs, else the type of the
+/// machine.
 pub fn hardware(node: &Node) -> Option<String> {
     let labels = node.labels();
     HARDWARE_LABELS.iter().find_map(|label| labels.get(*label)).cloned()
 }
 
 fn known(part: &str) -> String {
-    let part = if part.is_empty() { UNKNOWN } else { part };
-    part.chars().take(LONGEST).collect()
+    let part = if part.is_empty() { UNKNOWN_PART } else { part };
+    part.chars().take(MAX_PART_CHARS).collect()
 }

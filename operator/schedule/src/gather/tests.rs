@@ -51,7 +51,8 @@ fn pod(name: &str, change: impl FnOnce(&mut Value)) -> Arc<RunningPod> {
     Arc::new(parsed(pod))
 }
 
-/// A session of a pod that ended `ago` seconds before now, after a window of ten seconds, and its capture.
+/// A session of a pod that ended `ago` seconds before now, after a window of ten seconds, and its
+/// capture.
 fn window(number: i64, ago: i64, pod: &str, change: impl FnOnce(&mut Value)) -> (Arc<ProfilingSession>, Arc<Capture>) {
     let at = |seconds: i64| format!("{}", seconds_later(now(), seconds));
     let condition = |status: &str, reason: &str| json!([{"type": "Succeeded", "status": status, "reason": reason, "message": "", "lastTransitionTime": at(-ago)}]);
@@ -184,8 +185,8 @@ fn windows_are_accounted_to_the_class_of_their_pod_with_their_stalls() {
         "of the pod that is there"
     );
     assert_eq!(account.pod_seconds, 2 * (2 * 3600 - 60));
-    let pooled = account.slowdown.unwrap();
-    assert_eq!(pooled.basis_points, 200);
+    let pool = account.slowdown.unwrap();
+    assert_eq!(pool.basis_points, 200);
     let [one, other] = found.history.sessions.as_slice() else {
         panic!("{found:?}")
     };
@@ -362,7 +363,7 @@ fn the_trigger_of_an_alerts_session_is_found_by_the_sessions_name_and_no_other_s
     schedule.spec.triggers = parsed(json!([{"alert": {"name": "Stalled"}}, {"alert": {"name": "Slow"}}]));
     let slow = schedule.spec.triggers[1].clone();
     let own = identity(&schedule, now());
-    let name = of_trigger(&own, &Draws::of(&own.uid), &slow, 3);
+    let name = triggered_session_name(&own, &Draws::of(&own.uid), &slow, 3);
     let session = |change: &dyn Fn(&mut Value)| -> ProfilingSession {
         let mut session = json!({
             "metadata": {

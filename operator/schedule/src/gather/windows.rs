@@ -17,16 +17,17 @@ use crate::ledger::Slowdown;
 use crate::pod::Class;
 use crate::window::{Measured, Window};
 
-/// Reasons of captures that speak against the class of their pod: another window would end the same way. A lost node, a full disk or a
-/// container that another session has does not.
+/// Reasons of captures that speak against the class of their pod: another window would end the same
+/// way. A lost node, a full disk or a container that another session has does not.
 const AGAINST_CLASS: [CaptureReason; 3] = [
     CaptureReason::OverBudget,
     CaptureReason::RequiredEventsMissing,
     CaptureReason::SessionGone,
 ];
 
-/// The window of each session that ended and had one, or whose failure speaks against its class; by the session's UID. Containers of one pod are
-/// profiled at the same time: the one that lost most speaks for the pod.
+/// The window of each session that ended and had one, or whose failure speaks against its class; by
+/// the session's UID. Containers of one pod are profiled at the same time: the one that lost most
+/// speaks for the pod.
 pub(super) fn of<'a>(
     own: &'a BTreeMap<String, &'a ProfilingSession>,
     captures: &Captures<'_>,
@@ -46,7 +47,7 @@ fn one(session: &ProfilingSession, captures: &[&Capture]) -> Option<Window> {
     if seconds.is_none() && !failed {
         return None;
     }
-    let told = captures.iter().filter(|capture| opened(capture).is_some());
+    let opened_captures = captures.iter().filter(|capture| opened(capture).is_some());
     Some(Window {
         class: Class {
             image_digest: annotations.get(IMAGE_DIGEST_ANNOTATION)?.clone(),
@@ -61,7 +62,7 @@ fn one(session: &ProfilingSession, captures: &[&Capture]) -> Option<Window> {
             .max()
             .unwrap_or_default(),
         failed,
-        measured: told
+        measured: opened_captures
             .map(|capture| measured(capture))
             .max_by_key(rank)
             .unwrap_or(Measured::Blind),
@@ -94,7 +95,8 @@ fn stalled(capture: &Capture) -> i64 {
     stalled.unwrap_or_default().max(0)
 }
 
-/// What a capture says of its target's speed. A load that changed by itself says nothing of the window, whatever the numbers are.
+/// What a capture says of its target's speed. A load that changed by itself says nothing of the
+/// window, whatever the numbers are.
 fn measured(capture: &Capture) -> Measured {
     let overhead = capture.status.as_ref().and_then(|status| status.overhead.as_ref());
     let Some(overhead) = overhead.filter(|overhead| overhead.verdict != OverheadVerdict::Blind) else {

@@ -49,14 +49,14 @@ fn pod(name: &str) -> Pod {
 }
 
 /// A schedule that remembers what its triggers made.
-struct Desk {
+struct AlertScenario {
     spec: ProfilingScheduleSpec,
     history: History,
     ledger: Ledger,
     over_budget: bool,
 }
 
-impl Desk {
+impl AlertScenario {
     fn new(members: Value) -> Self {
         Self {
             spec: spec(members),
@@ -145,83 +145,90 @@ fn an_alert_matches_by_name_labels_and_namespace() {
 
 #[test]
 fn a_firing_makes_one_session_however_often_it_is_told() {
-    let mut desk = Desk::new(json!({}));
+    let mut scenario = AlertScenario::new(json!({}));
     let (first, llm) = (alert("a", 0), pod("llm-0"));
-    assert_eq!(desk.take(&first, &llm, 1), None);
+    assert_eq!(scenario.take(&first, &llm, 1), None);
     for now in [1, 2, 599, 601, 86_000] {
-        assert_eq!(desk.take(&first, &llm, now), Some(TriggerSkip::AlreadyMade), "{now}");
+        assert_eq!(
+            scenario.take(&first, &llm, now),
+            Some(TriggerSkip::AlreadyMade),
+            "{now}"
+        );
     }
     // It was resolved, and fires again.
-    assert_eq!(desk.take(&alert("a", 700), &llm, 701), None);
-    assert_eq!(desk.history.sessions.len(), 2);
+    assert_eq!(scenario.take(&alert("a", 700), &llm, 701), None);
+    assert_eq!(scenario.history.sessions.len(), 2);
 }
 
 #[test]
 fn a_pod_has_its_cooldown_and_another_pod_its_own() {
-    let mut desk = Desk::new(json!({}));
-    assert_eq!(desk.take(&alert("a", 0), &pod("llm-0"), 0), None);
+    let mut scenario = AlertScenario::new(json!({}));
+    assert_eq!(scenario.take(&alert("a", 0), &pod("llm-0"), 0), None);
     assert_eq!(
-        desk.take(&alert("b", 0), &pod("llm-0"), 599),
+        scenario.take(&alert("b", 0), &pod("llm-0"), 599),
         Some(TriggerSkip::Cooldown)
     );
-    assert_eq!(desk.take(&alert("c", 0), &pod("llm-1"), 599), None);
-    assert_eq!(desk.take(&alert("b", 0), &pod("llm-0"), 600), None);
+    assert_eq!(scenario.take(&alert("c", 0), &pod("llm-1"), 599), None);
+    assert_eq!(scenario.take(&alert("b", 0), &pod("llm-0"), 600), None);
 }
 
 #[test]
 fn a_trigger_makes_no_more_than_its_limit_in_any_day() {
-    let mut desk = Desk::new(json!({}));
+    let mut scenario = AlertScenario::new(json!({}));
     for number in 0..3 {
         let llm = pod(&format!("llm-{number}"));
-        assert_eq!(desk.take(&alert("a", number), &llm, number), None);
+        assert_eq!(scenario.take(&alert("a", number), &llm, number), None);
     }
     let next = pod("llm-3");
-    assert_eq!(desk.take(&alert("b", 3), &next, 86_399), Some(TriggerSkip::DailyLimit));
-    assert_eq!(desk.take(&alert("b", 3), &next, 86_400), None);
+    assert_eq!(
+        scenario.take(&alert("b", 3), &next, 86_399),
+        Some(TriggerSkip::DailyLimit)
+    );
+    assert_eq!(scenario.take(&alert("b", 3), &next, 86_400), None);
 }
 
 #[test]
 fn a_history_without_the_last_session_leads_to_the_name_that_it_has() {
-    let mut desk = Desk::new(json!({ "concurrencyPolicy": "Allow" }));
+    let mut scenario = AlertScenario::new(json!({ "concurrencyPolicy": "Allow" }));
     let name = |decision: Decision<'_>| match decision {
         Decision::Make(run) => run.session_name,
         Decision::Skip(skip) => panic!("{skip:?}"),
     };
     let (one, other) = (pod("llm-0"), pod("llm-1"));
-    let of_one = name(desk.decide(&alert("a", 0), AlertedPod::Running(&one), 0));
-    let of_other = name(desk.decide(&alert("b", 0), AlertedPod::Running(&other), 0));
+    let of_one = name(scenario.decide(&alert("a", 0), AlertedPod::Running(&one), 0));
+    let of_other = name(scenario.decide(&alert("b", 0), AlertedPod::Running(&other), 0));
     assert_eq!(of_one, of_other, "of two who decide at once one is let through");
-    assert_eq!(desk.take(&alert("a", 0), &one, 0), None);
-    let second = name(desk.decide(&alert("b", 0), AlertedPod::Running(&other), 0));
+    assert_eq!(scenario.take(&alert("a", 0), &one, 0), None);
+    let second = name(scenario.decide(&alert("b", 0), AlertedPod::Running(&other), 0));
     assert_ne!(second, of_one);
 }
 
 #[test]
 fn triggers_count_apart() {
-    let mut desk = Desk::new(json!({ "triggers": [
+    let mut scenario = AlertScenario::new(json!({ "triggers": [
         { "alert": { "name": "Slow", "matchLabels": { "severity": "page" } }, "maximumPerDay": 1 },
         { "alert": { "name": "Slow" }, "maximumPerDay": 1 }
     ] }));
     let mut page = alert("a", 0);
     page.labels.insert("severity".to_owned(), "page".to_owned());
-    assert_eq!(desk.take(&page, &pod("llm-0"), 0), None);
-    assert_eq!(desk.take(&alert("b", 0), &pod("llm-0"), 60), None);
+    assert_eq!(scenario.take(&page, &pod("llm-0"), 0), None);
+    assert_eq!(scenario.take(&alert("b", 0), &pod("llm-0"), 60), None);
     assert_eq!(
-        desk.take(&alert("c", 0), &pod("llm-1"), 60),
+        scenario.take(&alert("c", 0), &pod("llm-1"), 60),
         Some(TriggerSkip::DailyLimit)
     );
-    assert_ne!(desk.history.sessions[0].name, desk.history.sessions[1].name);
+    assert_ne!(scenario.history.sessions[0].name, scenario.history.sessions[1].name);
 }
 
 #[test]
 fn what_a_schedule_does_not_do_an_alert_does_not_do_either() {
     let (now, llm) = (alert("a", 0), pod("llm-0"));
-    let suspended = Desk::new(json!({ "suspend": true }));
+    let suspended = AlertScenario::new(json!({ "suspend": true }));
     assert_eq!(
         suspended.decide(&now, AlertedPod::Running(&llm), 0),
         Decision::Skip(TriggerSkip::Suspended)
     );
-    let plain = Desk::new(json!({}));
+    let plain = AlertScenario::new(json!({}));
     for (pod, expected) in [
         (AlertedPod::Absent, TriggerSkip::NoSuchPod),
         (AlertedPod::NotSelected, TriggerSkip::NotSelected),
@@ -229,15 +236,15 @@ fn what_a_schedule_does_not_do_an_alert_does_not_do_either() {
     ] {
         assert_eq!(plain.decide(&now, pod, 0), Decision::Skip(expected));
     }
-    let over = Desk {
+    let over = AlertScenario {
         over_budget: true,
-        ..Desk::new(json!({}))
+        ..AlertScenario::new(json!({}))
     };
     assert_eq!(
         over.decide(&now, AlertedPod::Running(&llm), 0),
         Decision::Skip(TriggerSkip::OverBudget)
     );
-    let mut failed = Desk::new(json!({}));
+    let mut failed = AlertScenario::new(json!({}));
     let account = Account {
         outcomes: vec![Outcome {
             at: at(-60),
@@ -254,37 +261,41 @@ fn what_a_schedule_does_not_do_an_alert_does_not_do_either() {
 
 #[test]
 fn a_blackout_holds_unless_the_trigger_ignores_it() {
-    let mut desk = Desk::new(json!({}));
-    desk.spec.blackouts = vec![Blackout {
+    let mut scenario = AlertScenario::new(json!({}));
+    scenario.spec.blackouts = vec![Blackout {
         cron: "* * * * *".to_owned(),
         time_zone: "Etc/UTC".to_owned(),
         duration_seconds: 60,
     }];
-    assert_eq!(desk.take(&alert("a", 0), &pod("llm-0"), 0), Some(TriggerSkip::Blackout));
-    desk.spec.triggers[0].ignore_blackouts = true;
-    assert_eq!(desk.take(&alert("a", 0), &pod("llm-0"), 0), None);
+    assert_eq!(
+        scenario.take(&alert("a", 0), &pod("llm-0"), 0),
+        Some(TriggerSkip::Blackout)
+    );
+    scenario.spec.triggers[0].ignore_blackouts = true;
+    assert_eq!(scenario.take(&alert("a", 0), &pod("llm-0"), 0), None);
 }
 
 #[test]
 fn a_window_that_is_open_and_a_day_that_is_spent_are_enough() {
-    let mut desk = Desk::new(json!({ "budget": { "captureSecondsPerPodPerDay": 15 } }));
-    desk.spec.triggers[0].cooldown_seconds = 0;
-    assert_eq!(desk.take(&alert("a", 0), &pod("llm-0"), 0), None);
+    let mut scenario = AlertScenario::new(json!({ "budget": { "captureSecondsPerPodPerDay": 15 } }));
+    scenario.spec.triggers[0].cooldown_seconds = 0;
+    assert_eq!(scenario.take(&alert("a", 0), &pod("llm-0"), 0), None);
     assert_eq!(
-        desk.take(&alert("b", 0), &pod("llm-0"), 60),
+        scenario.take(&alert("b", 0), &pod("llm-0"), 60),
         Some(TriggerSkip::PodDailyLimit)
     );
-    desk.history.sessions[0].state = SessionState::Active;
+    scenario.history.sessions[0].state = SessionState::Active;
     assert_eq!(
-        desk.take(&alert("b", 0), &pod("llm-0"), 60),
+        scenario.take(&alert("b", 0), &pod("llm-0"), 60),
         Some(TriggerSkip::StillRunning)
     );
 }
 
 #[test]
 fn what_a_trigger_counts_is_kept() {
-    let mut desk = Desk::new(json!({ "history": { "succeeded": 0, "failed": 0 }, "startingDeadlineSeconds": 1 }));
-    assert_eq!(desk.take(&alert("a", 0), &pod("llm-0"), 0), None);
+    let mut scenario =
+        AlertScenario::new(json!({ "history": { "succeeded": 0, "failed": 0 }, "startingDeadlineSeconds": 1 }));
+    assert_eq!(scenario.take(&alert("a", 0), &pod("llm-0"), 0), None);
     let surplus = |now: i64| {
         let identity = Identity {
             name: "always".to_owned(),
@@ -292,11 +303,11 @@ fn what_a_trigger_counts_is_kept() {
             created: at(-1),
         };
         crate::surplus(&Facts {
-            spec: &desk.spec,
+            spec: &scenario.spec,
             identity: &identity,
             pods: &[],
-            history: &desk.history,
-            ledger: &desk.ledger,
+            history: &scenario.history,
+            ledger: &scenario.ledger,
             now: at(now),
         })
         .len()
@@ -316,14 +327,14 @@ fn what_is_no_name_of_a_pod_is_known() {
 
 #[test]
 fn a_trigger_tells_what_it_made_and_nothing_of_another() {
-    let mut desk = Desk::new(json!({ "triggers": [
+    let mut scenario = AlertScenario::new(json!({ "triggers": [
         { "alert": { "name": "Slow" }, "cooldownSeconds": 600, "maximumPerDay": 3 }, { "alert": { "name": "Hot" } }
     ] }));
     let llm = pod("llm-0");
-    assert_eq!(desk.take(&alert("a", 0), &llm, 1), None);
-    assert_eq!(desk.take(&alert("b", 0), &llm, 1000), None);
+    assert_eq!(scenario.take(&alert("a", 0), &llm, 1), None);
+    assert_eq!(scenario.take(&alert("b", 0), &llm, 1000), None);
     let told = |now| -> Vec<(String, usize, Option<Timestamp>)> {
-        let histories = desk.with_facts(now, histories);
+        let histories = scenario.with_facts(now, histories);
         let told = histories.into_iter();
         told.map(|one| (one.trigger.alert.name, one.of_day, one.last)).collect()
     };

@@ -23,7 +23,8 @@ fn first_time() -> jiff::Timestamp {
 fn after_three_hours_the_current_slot_runs_alone_and_the_others_are_counted() {
     let spec = spec(json!({}));
     let first = first_time();
-    // It was there for the window of the first slot and comes back thirty seconds after that of the thirteenth.
+    // It was there for the window of the first slot and comes back thirty seconds after that of the
+    // thirteenth.
     let back = after(first, 3 * 3600 + 30);
     let plan = planned(&spec, &pods(1), &decided(after(first, 1)), back);
     assert_eq!(plan.runs.len(), 1);

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::fleet::{after, class, decided, follow, identity, noon, pods, spec};
 
-/// How many standard deviations a sum of squares is from what chance makes of it, by the approximation of Wilson and Hilferty.
+/// How many standard deviations a sum of squares is from what chance makes of it, by the
+/// approximation of Wilson and Hilferty.
 fn deviations(chi_squared: f64, freedom: f64) -> f64 {
     let spread = 2.0 / (9.0 * freedom);
     ((chi_squared / freedom).cbrt() - (1.0 - spread)) / spread.sqrt()
@@ -32,7 +33,8 @@ fn a_day_covers_a_thousand_pods_evenly_and_their_times_cover_the_slot() {
         *by_pod.get_mut(run.pod_uid.as_str()).unwrap() += 1.0;
     }
     let counts: Vec<f64> = by_pod.into_values().collect();
-    // A pod is drawn or not, one time in ten, in each slot: its count varies by nine tenths of what counts of rare events do.
+    // A pod is drawn or not, one time in ten, in each slot: its count varies by nine tenths of what
+    // counts of rare events do.
     let pods = deviations(chi_squared(&counts) / 0.9, 999.0);
     println!("{} windows; pods: {pods:.2} deviations", counts.iter().sum::<f64>());
     assert!(pods.abs() < P_001, "{pods}");
@@ -90,8 +92,8 @@ fn a_sum_over_captures_divided_by_their_probabilities_is_that_of_all_pods_even_w
     let truth: f64 = costs.values().sum();
     let naive = unweighted / windows * pods;
     println!("{truth} in truth, {estimate:.1} by weights, {naive:.1} without");
-    // The three pods of the last image rest most of the time, so that it has fewer windows than slots. Its windows are five slots apart,
-    // which 96 are no multiple of.
+    // The three pods of the last image rest most of the time, so that it has fewer windows than
+    // slots. Its windows are five slots apart, which 96 are no multiple of.
     assert!((estimate / truth - 1.0).abs() < 0.01, "{estimate} is not {truth}");
     assert!((naive / truth - 1.0).abs() > 0.1, "{naive} is {truth} by chance");
 }

@@ -59,7 +59,8 @@ fn each_stratum_has_its_share_and_never_more_than_its_maximum() {
         "stratifyBy": ["ImageDigest", "Node"],
         "perRun": { "percent": 10, "minimum": 1, "maximum": 3 },
     });
-    // Four nodes of 50 pods each: a tenth is five, and three is the most. The fifth node has four pods of another image.
+    // Four nodes of 50 pods each: a tenth is five, and three is the most. The fifth node has four
+    // pods of another image.
     let mut fleet = pods(200);
     for number in 0..4 {
         let mut other = pod(1_000 + number);
@@ -247,7 +248,8 @@ fn the_next_look_is_at_the_next_window_or_the_next_slot() {
     let mut history = decided(now);
     let fleet = pods(20);
     let mut windows = 0;
-    // Whoever looks when it is said to, and at no other time, makes every window as soon as its time has come.
+    // Whoever looks when it is said to, and at no other time, makes every window as soon as its
+    // time has come.
     while now < after(noon(), 9_000) {
         let plan = planned(&spec, &fleet, &history, now);
         assert!(plan.runs.iter().all(|run| run.opens == now), "{:?} at {now}", plan.runs);

@@ -14,7 +14,8 @@ pub(crate) fn after(at: Timestamp, seconds: i64) -> Timestamp {
     at + SignedDuration::from_secs(seconds)
 }
 
-/// A schedule of one window in 900 s on every pod, with the members of `change` in place of its own.
+/// A schedule of one window in 900 s on every pod, with the members of `change` in place of its
+/// own.
 pub(crate) fn spec(change: Value) -> ProfilingScheduleSpec {
     let mut spec = json!({
         "when": { "interval": { "seconds": 900 } },
@@ -111,7 +112,8 @@ pub(crate) fn ended_session(run: &Run) -> Session {
     }
 }
 
-/// Follows the schedule from one instant to another, with a look at it every `step` seconds; sessions end after ten seconds.
+/// Follows the schedule from one instant to another, with a look at it every `step` seconds;
+/// sessions end after ten seconds.
 pub(crate) fn follow(
     spec: &ProfilingScheduleSpec,
     pods: &[Pod],

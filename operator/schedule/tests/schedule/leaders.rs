@@ -11,7 +11,7 @@ use crate::fleet::{after, identity, noon, open_session, planned, pods, spec};
 
 const DAY: i64 = 86_400;
 /// Seconds between two looks of a leader; windows may open 60 s late.
-const LOOK: i64 = 20;
+const CHECK_INTERVAL: i64 = 20;
 /// Seconds until a leader is killed.
 const TERM: i64 = 600;
 
@@ -28,7 +28,8 @@ struct Store {
 }
 
 impl Store {
-    /// Makes the sessions that a leader planned from what it saw, but for those after the `dies_after`th, which it did not live to make.
+    /// Makes the sessions that a leader planned from what it saw, but for those after the
+    /// `dies_after`th, which it did not live to make.
     fn follow(
         &mut self,
         spec: &ProfilingScheduleSpec,
@@ -86,7 +87,7 @@ fn day(spec: &ProfilingScheduleSpec, pods: &[Pod], unsteady: bool) -> Store {
         let of_term = second % TERM;
         store.end_windows(spec, now);
         let even = (second / TERM) % 2 == 0;
-        if !unsteady || of_term < TERM - LOOK {
+        if !unsteady || of_term < TERM - CHECK_INTERVAL {
             let seen = store.history.clone();
             store.follow(spec, pods, &seen, now, None);
         } else if even {
@@ -94,7 +95,8 @@ fn day(spec: &ProfilingScheduleSpec, pods: &[Pod], unsteady: bool) -> Store {
             let seen = store.history.clone();
             store.follow(spec, pods, &seen, now, Some(1));
         } else {
-            // For five seconds there are two: the old one sees what there was when the new one began.
+            // For five seconds there are two: the old one sees what there was when the new one
+            // began.
             stale.clone_from(&store.history);
             for second in 0..5 {
                 let now = after(now, second);
@@ -103,7 +105,7 @@ fn day(spec: &ProfilingScheduleSpec, pods: &[Pod], unsteady: bool) -> Store {
                 store.follow(spec, pods, &stale, now, None);
             }
         }
-        second += LOOK;
+        second += CHECK_INTERVAL;
     }
     store
 }

@@ -1,5 +1,5 @@
-//! Schedules on a simulated clock, against what is known of them: how many windows there must be, and an oracle in Python for times of the
-//! clock.
+//! Schedules on a simulated clock, against what is known of them: how many windows there must be,
+//! and an oracle in Python for times of the clock.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout, reason = "tests")]
 
 mod clock_oracle;

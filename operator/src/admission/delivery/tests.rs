@@ -24,7 +24,8 @@ fn able() -> Value {
     node("v1.35.4", "containerd://2.2.9")
 }
 
-/// What is known of a cluster with these nodes, whose API server keeps volumes of images or does not.
+/// What is known of a cluster with these nodes, whose API server keeps volumes of images or does
+/// not.
 fn cluster(nodes: &[Value], keeps: bool) -> Delivering {
     let (store, mut writer) = reflector::store();
     writer.apply_watcher_event(&watcher::Event::Init);

@@ -193,7 +193,7 @@ pub(super) fn roomiest<'a>(containers: &[&'a Container]) -> Option<&'a Container
         let better = match best {
             None => true,
             Some((_, None)) => false,
-            Some((_, Some(most))) => memory.is_none_or(|memory| memory > most),
+            Some((_, Some(max_memory))) => memory.is_none_or(|memory| memory > max_memory),
         };
         if better {
             best = Some((container, memory));

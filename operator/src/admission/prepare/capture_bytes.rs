@@ -1,8 +1,8 @@
 //! How much of a pod's ephemeral storage its captures may take.
 //!
-//! The kubelet evicts a pod that uses more than the limits of its containers together: the tools, the run folders, the
-//! containers' own layers, their logs and the pod's other emptyDirs all count. What the workload will use cannot be known, so
-//! half of what the tools leave stays its own.
+//! The kubelet evicts a pod that uses more than the limits of its containers together: the tools,
+//! the run folders, the containers' own layers, their logs and the pod's other emptyDirs all count.
+//! What the workload will use cannot be known, so half of what the tools leave stays its own.
 
 use k8s_openapi::api::core::v1::{Container, PodSpec};
 
@@ -11,11 +11,11 @@ use super::candidates;
 use crate::admission::quantity;
 
 /// Least that stays the workload's: logs and a little of its own.
-const WORKLOAD: u128 = 64 << 20;
+const WORKLOAD_BYTES: u128 = 64 << 20;
 /// Least room that makes a capture worth preparing for.
-const CAPTURE: u128 = 32 << 20;
+const MIN_CAPTURE_BYTES: u128 = 32 << 20;
 /// What the run folder holds beside a capture: control files and the session's log.
-const CONTROL: u128 = 4 << 20;
+const CONTROL_BYTES: u128 = 4 << 20;
 
 /// The limit that the kubelet holds the pod to; none where no container has one.
 pub(super) fn limit(spec: &PodSpec) -> Option<u128> {
@@ -34,7 +34,7 @@ pub(super) fn limit(spec: &PodSpec) -> Option<u128> {
 
 /// Smallest limit with which a pod is prepared.
 pub(super) fn needed(options: &PrepareOptions) -> u128 {
-    u128::from(options.tools_bytes) + WORKLOAD + CAPTURE
+    u128::from(options.tools_bytes) + WORKLOAD_BYTES + MIN_CAPTURE_BYTES
 }
 
 /// Bytes that captures of each of `writing` containers may take; none where nothing limits them.
@@ -45,12 +45,12 @@ pub(super) fn of_each(spec: &PodSpec, writing: usize, tools: Option<&PrepareOpti
         let tools_bytes = tools.map_or(0, |options| options.tools_bytes);
         let rest = limit.saturating_sub(tools_bytes.into());
         let shares = u128::try_from(writing.max(1)).unwrap_or(u128::MAX);
-        rest.saturating_sub(WORKLOAD.max(rest / 2)) / shares
+        rest.saturating_sub(WORKLOAD_BYTES.max(rest / 2)) / shares
     });
     let of_volume = tools
         .and_then(|options| options.run_size_limit.as_deref())
         .and_then(quantity::bytes)
-        .map(|limit| limit.saturating_sub(CONTROL));
+        .map(|limit| limit.saturating_sub(CONTROL_BYTES));
     of_pod.into_iter().chain(of_volume).min()
 }
 
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn n4_where_no_tools_come_into_the_pod_captures_get_half_of_the_limit() {
+    fn where_no_tools_come_into_the_pod_captures_get_half_of_the_limit() {
         let limits = json!({"limits": {"ephemeral-storage": "300Mi"}});
         let spec: PodSpec =
             serde_json::from_value(json!({"containers": [{"name": "c", "resources": limits}]})).unwrap();
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn h3_captures_get_half_of_what_the_tools_leave_of_the_limit_and_the_workload_keeps_64_mebibytes() {
+    fn captures_get_half_of_what_the_tools_leave_of_the_limit_and_the_workload_keeps_64_mebibytes() {
         // The tools take 200 MiB.
         for (what, limits, prepared, size_limit, expected) in [
             ("no limit", &[None][..], 1, None, None),

@@ -1,7 +1,7 @@
 //! Variables that a container is given, for profilers that need no more than those.
 //!
-//! A variable is appended; whatever the user set stays as it is. What the image or `envFrom` sets cannot be seen here,
-//! and a variable of the container goes before it.
+//! A variable is appended; whatever the user set stays as it is. What the image or `envFrom` sets
+//! cannot be seen here, and a variable of the container goes before it.
 
 use flopwatch_api::preparation::{JAX_DIR, JAX_DUMP_IR_TO, PreparationWord, PreparedFor, XLA_DUMP_TO, XLA_FLAGS};
 use k8s_openapi::api::core::v1::{Container, EnvVar};
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::admission::refusal::Refusal;
 
-/// Programs as text, and how many at most: each has some files, and a program may compile without end.
+/// Programs as text, and how many at most: each has some files, and a program may compile without
+/// end.
 const XLA_DUMPS: &str = "--xla_dump_to=/flopwatch/jax --xla_dump_hlo_as_text --xla_dump_max_hlo_modules=512";
 
 /// What is added to a container's environment.
@@ -57,7 +58,8 @@ impl Environment {
         self.prepared_for = std::mem::take(&mut self.prepared_for).with(word);
     }
 
-    /// Has JAX's compiler write its programs to our own folder, where the container does not say another.
+    /// Has JAX's compiler write its programs to our own folder, where the container does not say
+    /// another.
     pub(super) fn dump_programs(&mut self, container: &Container) {
         let own = XLA_DUMPS;
         match set(container, XLA_FLAGS) {
@@ -81,7 +83,8 @@ impl Environment {
     }
 }
 
-/// The variable of that name and its place; of several the last, which is the one that the container gets.
+/// The variable of that name and its place; of several the last, which is the one that the
+/// container gets.
 pub(super) fn set<'a>(container: &'a Container, name: &str) -> Option<(usize, &'a EnvVar)> {
     let variables = container.env.as_deref().unwrap_or_default();
     let mut places = variables.iter().enumerate().rev();

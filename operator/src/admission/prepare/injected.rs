@@ -1,4 +1,5 @@
-//! What is put into a pod: volumes, mounts, and init containers where images are not mounted.
+//! The volumes, mounts and init containers that a prepared pod gets. There are init containers only
+//! where images are copied rather than mounted ([`Delivery`]).
 
 use std::collections::BTreeMap;
 
@@ -13,13 +14,16 @@ use serde_json::{Map, Value, json};
 use crate::admission::prepare::candidates::roomiest;
 use crate::admission::prepare::{Delivery, PrepareOptions};
 
-/// User of the init containers when the pod names none; any user can write into an emptyDir.
+/// User ID of the init containers when the pod names none; any user can write into an emptyDir.
 const NOBODY: i64 = 65532;
-/// The launcher in its own image.
+/// Path of the launcher in its own image.
 const LAUNCHER_IN_IMAGE: &str = "/usr/local/bin/flopwatch-launcher";
-/// Resources that init containers take over; GPUs and the like stay with who asked for them.
+/// Resources that init containers request as a container of the pod does; devices such as GPUs are
+/// not among them.
 const SHARED_RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
 
+/// The volumes of a prepared pod: the launcher's, the tools' where they are mounted, and for each
+/// container its run folder, and a `/tmp` where its root cannot be written.
 pub(super) fn volumes(containers: &[(usize, &Container)], options: &PrepareOptions) -> Vec<Value> {
     let mut volumes = vec![tools_volume(options)];
     if options.delivery == Delivery::Mount {
@@ -38,6 +42,7 @@ pub(super) fn volumes(containers: &[(usize, &Container)], options: &PrepareOptio
     volumes
 }
 
+/// The mounts of a prepared container, the `index`-th of its pod, into the volumes of [`volumes`].
 pub(super) fn mounts(index: usize, container: &Container, options: &PrepareOptions) -> Vec<Value> {
     let mut mounts = vec![tools_mount(options)];
     if options.delivery == Delivery::Mount {
@@ -53,7 +58,7 @@ pub(super) fn mounts(index: usize, container: &Container, options: &PrepareOptio
     mounts
 }
 
-/// A root that cannot be written, and nothing at /tmp.
+/// Whether a container's root cannot be written and nothing is mounted at `/tmp`.
 fn needs_tmp(container: &Container) -> bool {
     let read_only = container
         .security_context
@@ -63,7 +68,7 @@ fn needs_tmp(container: &Container) -> bool {
     read_only && !mounts.any(|mount| mount.mount_path.trim_end_matches('/') == "/tmp")
 }
 
-/// The volume with the launcher and the tools.
+/// The volume that holds the launcher, and the tools too where they are copied.
 pub(super) fn tools_volume(options: &PrepareOptions) -> Value {
     match options.delivery {
         Delivery::Copy => json!({"name": TOOLS_VOLUME, "emptyDir": {}}),
@@ -79,7 +84,7 @@ fn image_volume(name: &str, reference: &str, options: &PrepareOptions) -> Value 
     json!({"name": name, "image": image})
 }
 
-/// Its mount in a container of the pod's own.
+/// The mount of [`tools_volume`] in one of the pod's own containers.
 pub(super) fn tools_mount(options: &PrepareOptions) -> Value {
     match options.delivery {
         Delivery::Copy => json!({"name": TOOLS_VOLUME, "mountPath": TOOLS_DIR, "readOnly": true}),
@@ -89,6 +94,8 @@ pub(super) fn tools_mount(options: &PrepareOptions) -> Value {
     }
 }
 
+/// The init containers of a prepared pod, in their order: the launcher's and the tools'; none where
+/// images are mounted. `parts` are the parts of the tools that are copied, or all.
 pub(super) fn init_containers(
     pod: &Pod,
     containers: &[(usize, &Container)],
@@ -108,7 +115,8 @@ pub(super) fn init_containers(
     launcher(pod, containers, options).into_iter().chain([tools]).collect()
 }
 
-/// The first of them, which puts the launcher and the libraries that it brings into the volume.
+/// The first init container, which copies the launcher and its libraries into the volume; None
+/// where images are mounted.
 pub(super) fn launcher(pod: &Pod, containers: &[(usize, &Container)], options: &PrepareOptions) -> Option<Value> {
     if options.delivery == Delivery::Mount {
         return None;
@@ -151,7 +159,8 @@ fn init_container(
     container
 }
 
-/// A user that the pod runs as anyhow, where it says so: cluster policies that allot ranges of users admit that one.
+/// The user ID of the init containers: the first other than 0 that a container or the pod runs as,
+/// which cluster policies that allot ranges of users admit, or [`NOBODY`].
 fn user(pod: &Pod, containers: &[&Container]) -> i64 {
     let of_container = containers
         .iter()
@@ -163,18 +172,19 @@ fn user(pod: &Pod, containers: &[&Container]) -> i64 {
     of_container.chain(of_pod).find(|user| *user != 0).unwrap_or(NOBODY)
 }
 
-/// Requests and limits of the roomiest prepared container. Whatever rules there are for a container of this pod
-/// (LimitRange, quotas that want every container to ask), a copy of one that was admitted meets them; it is Guaranteed
-/// exactly if the pod is; and as init containers run before the others, the pod's own requests do not grow.
+/// Requests and limits of the roomiest prepared container. Whatever rules there are for a container
+/// of this pod (LimitRange, quotas that want every container to ask), a copy of one that was
+/// admitted meets them; it is Guaranteed exactly if the pod is; and as init containers run before
+/// the others, the pod's own requests do not grow.
 fn resources(containers: &[&Container]) -> Option<Value> {
     let resources = roomiest(containers)?.resources.as_ref()?;
     let shared = |list: Option<&BTreeMap<String, Quantity>>| -> Option<Value> {
-        let kept: Map<String, Value> = list?
+        let shared: Map<String, Value> = list?
             .iter()
             .filter(|(name, _)| SHARED_RESOURCES.contains(&name.as_str()))
             .map(|(name, quantity)| (name.clone(), json!(quantity)))
             .collect();
-        (!kept.is_empty()).then_some(Value::Object(kept))
+        (!shared.is_empty()).then_some(Value::Object(shared))
     };
     let mut copy = Map::new();
     for (name, list) in [

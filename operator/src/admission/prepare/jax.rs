@@ -1,6 +1,7 @@
 //! The folder that JAX's compiler writes its programs to, where a pod asks for it.
 //!
-//! Only in a volume of our own: a program whose `JAX_DUMP_IR_TO` cannot be written ends with an error.
+//! Only in a volume of our own: a program whose `JAX_DUMP_IR_TO` cannot be written ends with an
+//! error.
 
 use flopwatch_api::preparation::{JAX_DIR, JAX_DUMPS_ANNOTATION, JAX_VOLUME_PREFIX, PreparationWord, PreparedFor};
 use k8s_openapi::api::core::v1::{Container, Pod};
@@ -10,9 +11,9 @@ use serde_json::{Value, json};
 use super::capture_bytes;
 use crate::admission::refusal::Refusal;
 
-/// Least limit of ephemeral storage with which a pod gets the folder: what compilers write counts towards it, and the kubelet evicts a
-/// pod that uses more.
-const LEAST_STORAGE: u128 = 2 << 30;
+/// Least limit of ephemeral storage with which a pod gets the folder: what compilers write counts
+/// towards it, and the kubelet evicts a pod that uses more.
+const MIN_STORAGE_BYTES: u128 = 2 << 30;
 
 /// What a container gets for its dumps.
 #[derive(Debug, PartialEq)]
@@ -20,7 +21,7 @@ pub(super) enum Dumps {
     /// The volume and its mount, which are to be added.
     Added(Box<[Value; 2]>),
     /// An earlier pass added them.
-    There,
+    AlreadyAdded,
 }
 
 /// What a container gets; none where the pod does not ask for dumps.
@@ -49,7 +50,7 @@ fn volume(pod: &Pod, index: usize, container: &Container) -> Result<Dumps, Refus
         path == "/flopwatch" || path == JAX_DIR || path.starts_with("/flopwatch/jax/")
     });
     match taken {
-        Some(mount) if mount.name == name && mount.mount_path == JAX_DIR => return Ok(Dumps::There),
+        Some(mount) if mount.name == name && mount.mount_path == JAX_DIR => return Ok(Dumps::AlreadyAdded),
         Some(mount) => return Err(Refusal::PathTaken(mount.mount_path.clone())),
         None => {}
     }
@@ -60,9 +61,9 @@ fn volume(pod: &Pod, index: usize, container: &Container) -> Result<Dumps, Refus
     }
     if let Some(limit) = spec
         .and_then(capture_bytes::limit)
-        .filter(|limit| *limit < LEAST_STORAGE)
+        .filter(|limit| *limit < MIN_STORAGE_BYTES)
     {
-        let needed = LEAST_STORAGE;
+        let needed = MIN_STORAGE_BYTES;
         return Err(Refusal::JaxStorage { limit, needed });
     }
     let volume = json!({"name": name, "emptyDir": {}});

@@ -1,4 +1,5 @@
-//! The command line with which Nsight Compute starts a container's program: a function of the session's options.
+//! The command line with which Nsight Compute starts a container's program: a function of the
+//! session's options.
 
 use flopwatch_api::preparation::{LAUNCHER, RUN_DIR, TOOLS_DIR};
 use flopwatch_api::profiler::NcuOptions;
@@ -6,7 +7,7 @@ use flopwatch_api::profiler::NcuOptions;
 /// Where Nsight Compute lies in an image.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NcuTools {
-    /// The image.
+    /// Reference of the image.
     pub image: String,
     /// Folder of one version in it, with `target` and `sections`.
     pub path: String,
@@ -15,13 +16,15 @@ pub struct NcuTools {
 }
 
 impl NcuTools {
-    /// The program in a container that the folder was copied into. It looks for its sections two folders above its own.
+    /// The program in a container that the folder was copied into. It looks for its sections two
+    /// folders above its own.
     fn program(&self) -> String {
         let folder = self.path.rsplit('/').next().unwrap_or_default();
         format!("{TOOLS_DIR}/{folder}/target/linux-desktop-glibc_2_11_3-x64/ncu")
     }
 
-    /// What stands before the container's command. The kubelet expands `$(NAME)` in it, so every dollar is written twice.
+    /// What stands before the container's command. The kubelet expands `$(NAME)` in it, so every
+    /// dollar is written twice.
     pub(super) fn prefix(&self, options: &NcuOptions) -> Vec<String> {
         let launcher = [LAUNCHER, "profile", "--"].map(str::to_owned);
         let folder = format!("{RUN_DIR}/out");
@@ -73,8 +76,8 @@ mod tests {
         assert!(words.contains(&r"regex:^(gemm|a\$$1)$$".to_owned()), "{words:?}");
     }
 
-    /// What the real program says of a command line, in its log and on its standard streams: on a machine without a driver it runs
-    /// nothing.
+    /// What the real program says of a command line, in its log and on its standard streams: on a
+    /// machine without a driver it runs nothing.
     fn said(arguments: &[String], folder: &std::path::Path) -> Option<String> {
         let Some(program) = std::env::var_os("FLOPWATCH_NCU").filter(|program| !program.is_empty()) else {
             println!("skipped: FLOPWATCH_NCU names no ncu (cargo xtask setup fetches one)");
@@ -103,7 +106,8 @@ mod tests {
             let Some(said) = said(&options.arguments(path), folder.path()) else {
                 return;
             };
-            // It gets as far as the program's end: neither its words for a wrong option nor for a set that it does not know.
+            // It gets as far as the program's end: neither its words for a wrong option nor for a
+            // set that it does not know.
             let nothing = ["No kernels were profiled", "No ranges were profiled"];
             assert!(nothing.iter().any(|words| said.contains(words)), "{options:?}: {said}");
             assert!(!said.contains("No metrics to collect"), "{options:?}: {said}");

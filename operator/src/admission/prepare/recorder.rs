@@ -1,6 +1,8 @@
-//! The flight recorder: a library for NVTX, variables that name it, and a volume in memory for its file.
+//! The preparation for the flight recorder: variables by which NVTX loads the recorder's library,
+//! and a volume in memory for the recorder's file.
 //!
-//! The container's command stays as it is: NVTX loads the library where the program calls NVTX, and goes on without it where it cannot.
+//! The container's command stays as it is: NVTX loads the library where the program calls NVTX, and
+//! goes on without it where it cannot.
 
 use flopwatch_api::preparation::{
     FLOPWATCH_RECORDER_BYTES, FLOPWATCH_RECORDER_DIR, NVTX_INJECTION64_PATH, PreparationWord, PreparedFor,
@@ -15,29 +17,34 @@ use super::{candidates, environment};
 use crate::admission::quantity;
 use crate::admission::refusal::Refusal;
 
-/// Files have whole pages.
-const PAGE: u64 = 4096;
-/// What the volume holds beside the file.
-const BESIDE: u64 = 1 << 20;
-/// The medium of its volume.
+/// Size that a recorder's file is a multiple of.
+const PAGE_BYTES: u64 = 4096;
+/// Room in the volume beside the file.
+const VOLUME_OVERHEAD_BYTES: u64 = 1 << 20;
+/// Medium of the recorder's volume.
 const MEMORY: &str = "Memory";
-/// The file counts towards the container's memory: at most one part of so many of its limit.
-const SHARE: u128 = 8;
+/// Bytes that a container's memory limit has at least for each byte of the recorder's file, which
+/// counts towards that limit.
+const MIN_LIMIT_BYTES_PER_RECORDER_BYTE: u128 = 8;
 
-/// What a container gets for the recorder.
+/// The result of preparing a container for the recorder.
 #[derive(Debug, PartialEq)]
 pub(super) enum Recorder {
-    /// What is to be added to it: the volume and its mount, and the variables.
+    /// The container gets a volume, its mount, and variables.
     Added {
+        /// The volume in memory, as JSON of the pod's specification.
         volume: Value,
+        /// The mount of the volume, as JSON of the container.
         mount: Value,
+        /// The variables, as JSON of the container.
         variables: Vec<Value>,
     },
-    /// An earlier pass added it.
-    There,
+    /// An earlier review added them.
+    AlreadyAdded,
 }
 
-/// What a container gets; none where the pod does not ask for the recorder, or is made for Nsight Compute.
+/// Prepares the `index`-th container of a pod for the recorder; None where the pod does not ask for
+/// the recorder, or is prepared for Nsight Compute.
 pub(super) fn of(
     pod: &Pod,
     words: &PreparedFor,
@@ -56,7 +63,7 @@ fn recorder(pod: &Pod, index: usize, container: &Container) -> Result<Recorder, 
     let is_mounted = mounts.any(|mount| mount.name == name && mount.mount_path == RECORDER_DIR);
     match volume {
         // The file is read from outside: nobody but the kernel may answer for it.
-        Some(volume) if is_mounted && is_in_memory(volume) => return there(container),
+        Some(volume) if is_mounted && is_in_memory(volume) => return check_already_added(container),
         Some(_) => return Err(Refusal::NameTaken(name)),
         None => {}
     }
@@ -71,12 +78,12 @@ fn recorder(pod: &Pod, index: usize, container: &Container) -> Result<Recorder, 
     }
     let bytes = bytes(pod)?;
     if let Some(limit) = candidates::limit(container, "memory") {
-        let needed = u128::from(bytes).saturating_mul(SHARE);
+        let needed = u128::from(bytes).saturating_mul(MIN_LIMIT_BYTES_PER_RECORDER_BYTE);
         if limit < needed {
             return Err(Refusal::RecorderMemory { limit, needed });
         }
     }
-    let limit = bytes.saturating_add(BESIDE).to_string();
+    let limit = bytes.saturating_add(VOLUME_OVERHEAD_BYTES).to_string();
     let variable = |name: &str, value: &str| json!({"name": name, "value": value});
     Ok(Recorder::Added {
         volume: json!({"name": name, "emptyDir": {"medium": MEMORY, "sizeLimit": limit}}),
@@ -89,24 +96,24 @@ fn recorder(pod: &Pod, index: usize, container: &Container) -> Result<Recorder, 
     })
 }
 
-/// What an earlier pass added, unless something else is mounted in it or around it.
-fn there(container: &Container) -> Result<Recorder, Refusal> {
+/// Refuses a container in which something else is mounted in the recorder's folder or around it.
+fn check_already_added(container: &Container) -> Result<Recorder, Refusal> {
     let mut paths = container.volume_mounts.iter().flatten().map(|mount| &mount.mount_path);
     let taken = paths.find(|path| {
         let path = path.trim_end_matches('/');
         let below = path.strip_prefix(RECORDER_DIR);
         path == "/flopwatch" || below.is_some_and(|below| below.starts_with('/'))
     });
-    taken.map_or(Ok(Recorder::There), |path| Err(Refusal::PathTaken(path.clone())))
+    taken.map_or(Ok(Recorder::AlreadyAdded), |path| Err(Refusal::PathTaken(path.clone())))
 }
 
-/// Whether a volume is of the kind that is added here.
+/// Whether a volume is an `emptyDir` in memory.
 fn is_in_memory(volume: &Volume) -> bool {
     let folder = volume.empty_dir.as_ref();
     folder.is_some_and(|folder| folder.medium.as_deref() == Some(MEMORY))
 }
 
-/// The file's size, rounded down to whole pages.
+/// The size of the recorder's file that the pod asks for, rounded down to whole pages.
 fn bytes(pod: &Pod) -> Result<u64, Refusal> {
     let Some(text) = pod.annotations().get(RECORDER_BYTES_ANNOTATION) else {
         return Ok(RECORDER_BYTES_DEFAULT);
@@ -114,7 +121,7 @@ fn bytes(pod: &Pod) -> Result<u64, Refusal> {
     let bytes = quantity::bytes(text.trim()).and_then(|bytes| u64::try_from(bytes).ok());
     let bytes = bytes.filter(|bytes| RECORDER_BYTES.contains(bytes));
     bytes
-        .map(|bytes| bytes / PAGE * PAGE)
+        .map(|bytes| bytes / PAGE_BYTES * PAGE_BYTES)
         .ok_or_else(|| Refusal::RecorderBytes(text.clone()))
 }
 
@@ -142,7 +149,7 @@ mod tests {
     }
 
     /// The pod's annotations: what it is prepared for, and why it is not.
-    fn told(pod: &Value) -> (Option<String>, Option<String>) {
+    fn annotations(pod: &Value) -> (Option<String>, Option<String>) {
         let preparation = prepare(
             &serde_json::from_value(pod.clone()).unwrap(),
             &options(),
@@ -151,17 +158,17 @@ mod tests {
         let mut patched = pod.clone();
         json_patch::patch(&mut patched, &preparation.operations).unwrap();
         let annotation = |key: &str| Some(patched["metadata"]["annotations"][key].as_str()?.to_owned());
-        let told = (annotation(PREPARED_FOR_ANNOTATION), annotation(UNPREPARED_ANNOTATION));
-        if told.0.is_none() {
+        let annotations = (annotation(PREPARED_FOR_ANNOTATION), annotation(UNPREPARED_ANNOTATION));
+        if annotations.0.is_none() {
             assert_eq!(patched["spec"], pod["spec"], "it stays as it was");
         }
-        told
+        annotations
     }
 
     const OURS: (&str, &str) = ("flopwatch-recorder-0", "/flopwatch/recorder");
 
     #[test]
-    fn n1_a_volume_of_the_recorders_name_that_is_not_in_memory_is_not_taken_for_ours() {
+    fn a_volume_of_the_recorders_name_that_is_not_in_memory_is_not_taken_for_ours() {
         let server = json!({"server": "files.example.com", "path": "/"});
         for source in [
             json!({"nfs": server}),
@@ -173,7 +180,7 @@ mod tests {
         ] {
             let mut volume = source.clone();
             volume["name"] = json!(OURS.0);
-            let (prepared, why) = told(&asked(&volume, &[OURS]));
+            let (prepared, why) = annotations(&asked(&volume, &[OURS]));
             assert_eq!(prepared, None, "{source}");
             let refusal = Refusal::NameTaken(OURS.0.to_owned());
             assert_eq!(why, Some(format!("main: {refusal}")), "{source}");
@@ -181,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn n1_what_is_mounted_in_the_recorders_folder_or_around_it_is_told() {
+    fn what_is_mounted_in_the_recorders_folder_or_around_it_is_told() {
         let ours = json!({"name": OURS.0, "emptyDir": {"medium": "Memory", "sizeLimit": "9Mi"}});
         for path in [
             "/flopwatch/recorder/recorder.ring",
@@ -189,14 +196,14 @@ mod tests {
             "/flopwatch",
             "/flopwatch/",
         ] {
-            let (prepared, why) = told(&asked(&ours, &[OURS, ("mine", path)]));
+            let (prepared, why) = annotations(&asked(&ours, &[OURS, ("mine", path)]));
             assert_eq!(prepared, None, "{path}");
             let refusal = Refusal::PathTaken(path.to_owned());
             assert_eq!(why, Some(format!("main: {refusal}")));
         }
-        let elsewhere = told(&asked(&ours, &[OURS, ("mine", "/flopwatch/recorder-of-mine")]));
+        let elsewhere = annotations(&asked(&ours, &[OURS, ("mine", "/flopwatch/recorder-of-mine")]));
         assert_eq!(elsewhere, (Some("main: recorder".to_owned()), None), "it is there");
-        let unmounted = told(&asked(&ours, &[]));
+        let unmounted = annotations(&asked(&ours, &[]));
         assert_eq!(unmounted.0, None, "the name is taken");
     }
 }

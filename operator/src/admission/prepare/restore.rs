@@ -1,4 +1,4 @@
-//! A prepared pod's specification as it was before admission prepared it.
+//! Undoes the preparation in a pod's specification, for copies of prepared pods.
 
 use flopwatch_api::preparation::{
     FLOPWATCH_RECORDER_BYTES, FLOPWATCH_RECORDER_DIR, LAUNCHER, LAUNCHER_INIT_CONTAINER, NVTX_INJECTION64_PATH,
@@ -7,9 +7,11 @@ use flopwatch_api::preparation::{
 };
 use serde_json::{Map, Value};
 
-/// Takes out what [`prepare`](super::prepare) put in: init containers, volumes, mounts, the launcher before each command, and the flight
-/// recorder. What it looked up of an image's entrypoint stays, and so do other variables: the program runs the same with them. A pod
-/// without the launcher's init container, and without the launcher's image as a volume, has none of it, and stays as it is.
+/// Removes from a pod's `spec` what [`prepare`](super::prepare) added: init containers, volumes,
+/// mounts, the launcher before each command, and the flight recorder. A command that was looked up
+/// in an image's entrypoint stays, and so do other variables: the program runs the same with them.
+/// A pod that has neither the launcher's init container nor the launcher's image as a volume was
+/// not prepared, and is left as it is.
 pub fn restore(spec: &mut Map<String, Value>) {
     let is_launcher = |container: &Map<String, Value>| name(container) == LAUNCHER_INIT_CONTAINER;
     let is_image = |volume: &Map<String, Value>| name(volume) == TOOLS_VOLUME && volume.contains_key("image");
@@ -23,7 +25,7 @@ pub fn restore(spec: &mut Map<String, Value>) {
     let containers = spec.get_mut("containers").and_then(Value::as_array_mut);
     for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
         retain(container, "volumeMounts", |mount| !is_ours(name(mount)));
-        forget_recorder(container);
+        remove_recorder(container);
         if let Some(command) = container.get_mut("command").and_then(Value::as_array_mut)
             && command.first().and_then(Value::as_str) == Some(LAUNCHER)
             && let Some(end) = command.iter().position(|word| word.as_str() == Some("--"))
@@ -38,8 +40,8 @@ fn items<'a>(of: &'a Map<String, Value>, key: &str) -> impl Iterator<Item = &'a 
     items.into_iter().flatten().filter_map(Value::as_object)
 }
 
-/// Takes the flight recorder's variables from a container that has it.
-fn forget_recorder(container: &mut Map<String, Value>) {
+/// Removes the flight recorder's variables from a container that has them.
+fn remove_recorder(container: &mut Map<String, Value>) {
     let variables = container.get("env").and_then(Value::as_array);
     let is_recorder =
         |variable: &Value| variable["name"] == NVTX_INJECTION64_PATH && variable["value"] == RECORDER_LIBRARY;
@@ -50,12 +52,13 @@ fn forget_recorder(container: &mut Map<String, Value>) {
     }
 }
 
-/// Keeps the items of a list that `stays` says, and the list where any is left.
-pub fn retain(of: &mut Map<String, Value>, key: &str, stays: impl Fn(&Map<String, Value>) -> bool) {
+/// Keeps those items of the list `key` of an object for which `keep` is true, and removes the list
+/// where none is left.
+pub fn retain(of: &mut Map<String, Value>, key: &str, keep: impl Fn(&Map<String, Value>) -> bool) {
     let Some(items) = of.get_mut(key).and_then(Value::as_array_mut) else {
         return;
     };
-    items.retain(|item| item.as_object().is_none_or(&stays));
+    items.retain(|item| item.as_object().is_none_or(&keep));
     if items.is_empty() {
         of.remove(key);
     }

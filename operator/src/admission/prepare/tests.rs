@@ -452,7 +452,7 @@ fn what_cannot_be_prepared_says_why_and_what_to_do() {
 }
 
 #[test]
-fn h3_a_pod_with_limited_storage_says_how_much_of_it_a_capture_may_take() {
+fn a_pod_with_limited_storage_says_how_much_of_it_a_capture_may_take() {
     let room = |limits: Value, forged: &str| {
         let mut container = gpu_container();
         json_patch::merge(&mut container["resources"]["limits"], &limits);

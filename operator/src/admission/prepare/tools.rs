@@ -13,8 +13,8 @@ use crate::admission::refusal::Refusal;
 
 /// The launcher's words before a container's command.
 const RUN: [&str; 3] = [LAUNCHER, "run", "--"];
-/// The same where the container stays for its capture; its collection may have to start before its program does, so the
-/// launcher is given longer.
+/// The same where the container stays for its capture; its collection may have to start before its
+/// program does, so the launcher is given longer.
 const HOLD: [&str; 8] = [LAUNCHER, "hold", "--", LAUNCHER, "run", "--session-seconds", "40", "--"];
 
 /// How the launcher calls the files for metrics of GPUs.
@@ -81,7 +81,8 @@ fn ncu(pod: &Pod, options: &PrepareOptions) -> Result<Tools, Refusal> {
             tools_image: ncu.image.clone(),
             tools_path: ncu.path.clone(),
             tools_bytes: ncu.bytes,
-            // The launcher's image has no folder to mount it at, and nobody waits for a session's own pod.
+            // The launcher's image has no folder to mount it at, and nobody waits for a session's
+            // own pod.
             delivery: Delivery::Copy,
             ..options.clone()
         },

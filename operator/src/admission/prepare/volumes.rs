@@ -1,4 +1,5 @@
-//! Volumes that a container gets beside its tools: for dumps of JAX's compiler and for the flight recorder.
+//! Volumes that a container gets beside its tools: for dumps of JAX's compiler and for the flight
+//! recorder.
 
 use flopwatch_api::preparation::{PreparationWord, PreparedFor};
 use json_patch::PatchOperation;
@@ -39,7 +40,8 @@ impl<'a> Volumes<'a> {
         }
     }
 
-    /// Adds what the words ask for to a container, of which it is known whether it has tools; says what is not added.
+    /// Adds what the words ask for to a container, of which it is known whether it has tools; says
+    /// what is not added.
     pub(super) fn add(
         &mut self,
         words: &PreparedFor,

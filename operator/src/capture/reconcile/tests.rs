@@ -8,7 +8,8 @@ use super::*;
 use crate::controller::context::Stores;
 use crate::controller::rig::{self, filled};
 
-/// A capture that is being deleted, whose artifacts its healthy agent still has, as the API server has it.
+/// A capture that is being deleted, whose artifacts its healthy agent still has, as the API server
+/// has it.
 fn deleting(server: &ApiServer) -> Capture {
     let artifact = json!({"name": "timeline.h5", "type": "Timeline", "bytes": 7, "sha256": "0", "mediaType": "x"});
     let capture = server.put(&json!({
@@ -46,7 +47,7 @@ fn context(server: &ApiServer, capture: &Capture) -> Context {
 }
 
 #[tokio::test]
-async fn m6_a_capture_whose_healthy_agent_cannot_delete_is_released_with_an_event_that_names_what_is_left() {
+async fn a_capture_whose_healthy_agent_cannot_delete_is_released_with_an_event_that_names_what_is_left() {
     let server = ApiServer::new();
     let capture = Arc::new(deleting(&server));
     let context = Arc::new(context(&server, &capture));

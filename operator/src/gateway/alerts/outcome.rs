@@ -1,14 +1,16 @@
-//! What becomes of alerts.
+//! The results of alerts, as the answer to the webhook reports them and the metrics count them.
 
 use flopwatch_schedule::TriggerSkip;
 use prometheus::IntCounterVec;
 use serde::Serialize;
+use strum::IntoStaticStr;
 use utoipa::ToSchema;
 
-use crate::gateway::alerts::webhook::Told;
+use crate::gateway::alerts::webhook::ReceivedAlert;
 
 /// What became of an alert.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub(crate) enum AlertResult {
     /// A session was made.
     Made,
@@ -54,30 +56,9 @@ pub(crate) enum AlertResult {
 }
 
 impl AlertResult {
-    /// Label value.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Made => "made",
-            Self::AlreadyMade => "already_made",
-            Self::Resolved => "resolved",
-            Self::NotAllowed => "not_allowed",
-            Self::NoTrigger => "no_trigger",
-            Self::Suspended => "suspended",
-            Self::NoSuchPod => "no_such_pod",
-            Self::NotSelected => "not_selected",
-            Self::NoContainer => "no_container",
-            Self::Blackout => "blackout",
-            Self::Cooldown => "cooldown",
-            Self::DailyLimit => "daily_limit",
-            Self::StillRunning => "still_running",
-            Self::PodDailyLimit => "pod_daily_limit",
-            Self::BackedOff => "backed_off",
-            Self::ClassSuspended => "class_suspended",
-            Self::OverBudget => "over_budget",
-            Self::NoSensor => "no_sensor",
-            Self::ScheduleInvalid => "schedule_invalid",
-            Self::Refused => "refused",
-        }
+    /// Value of the metrics label `result`.
+    pub(crate) fn as_str(self) -> &'static str {
+        self.into()
     }
 }
 
@@ -102,18 +83,19 @@ impl From<TriggerSkip> for AlertResult {
     }
 }
 
-/// What a schedule made of an alert.
+/// A schedule's decision about an alert.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
     pub(crate) result: AlertResult,
     /// The session that was made.
     pub(crate) session: Option<String>,
-    /// What the API server, or the schedule's own spec, says against it.
+    /// The error of the API server, or of the schedule's own spec, where one kept the session from
+    /// being made.
     pub(crate) message: Option<String>,
 }
 
 impl Outcome {
-    /// Without a session.
+    /// An outcome without a session.
     pub(crate) const fn of(result: AlertResult) -> Self {
         Self {
             result,
@@ -122,7 +104,7 @@ impl Outcome {
         }
     }
 
-    /// Without a session, with the words for it.
+    /// An outcome without a session, with the message that says why.
     pub(crate) fn because(result: AlertResult, message: String) -> Self {
         Self {
             message: Some(message),
@@ -131,7 +113,8 @@ impl Outcome {
     }
 }
 
-/// What became of the alerts: one row for each alert and schedule with a trigger for it, or one where there is none.
+/// What became of the alerts: one row for each alert and schedule with a trigger for it, or one
+/// where there is none.
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub(crate) struct AlertAnswer {
     /// How many sessions were made.
@@ -160,27 +143,27 @@ struct AlertItem {
 }
 
 impl AlertAnswer {
-    /// Adds a row, and counts it. `schedule` is its namespace and name.
+    /// Adds a row and counts it in `results`. `schedule` is the namespace and name of the schedule.
     pub(crate) fn add(
         &mut self,
-        told: &Told,
+        received: &ReceivedAlert,
         schedule: Option<(String, String)>,
         outcome: Outcome,
-        of: &IntCounterVec,
+        results: &IntCounterVec,
     ) {
         let Outcome {
             result,
             session,
             message,
         } = outcome;
-        of.with_label_values(&[result.as_str()]).inc();
+        results.with_label_values(&[result.as_str()]).inc();
         if result == AlertResult::Made {
             self.made += 1;
         }
         let (namespace, schedule) = schedule.unzip();
         self.alerts.push(AlertItem {
-            alertname: told.alert.name().to_owned(),
-            fingerprint: told.alert.fingerprint.clone(),
+            alertname: received.alert.name().to_owned(),
+            fingerprint: received.alert.fingerprint.clone(),
             result,
             namespace,
             schedule,

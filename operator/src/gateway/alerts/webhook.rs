@@ -1,4 +1,5 @@
-//! Alertmanager's webhook, as far as it is read. Labels are foreign words: what becomes of them is decided where they are used.
+//! The body of Alertmanager's webhook, as far as it is read. Labels are untrusted text: their
+//! number and length are bounded here, and their use is decided by the caller.
 
 use std::collections::BTreeMap;
 
@@ -8,28 +9,29 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 /// Most alerts of a body.
-const MOST_ALERTS: usize = 2_000;
+const MAX_ALERTS: usize = 2_000;
 /// Most labels of an alert.
-const MOST_LABELS: usize = 128;
-/// Longest name and longest value of a label, in characters.
-const LONGEST_NAME: usize = 256;
-const LONGEST_VALUE: usize = 4_096;
+const MAX_LABELS: usize = 128;
+/// Longest name of a label, in characters.
+const MAX_LABEL_NAME_CHARS: usize = 256;
+/// Longest value of a label, in characters.
+const MAX_LABEL_VALUE_CHARS: usize = 4_096;
 
-/// Why a body is not taken.
+/// Why a body is refused.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum WebhookError {
-    /// There are too many alerts.
-    #[error("a body has at most {MOST_ALERTS} alerts: set max_alerts of Alertmanager's webhook_config")]
+    /// The body has too many alerts.
+    #[error("a body has at most {MAX_ALERTS} alerts: set max_alerts of Alertmanager's webhook_config")]
     Alerts,
     /// An alert has too many labels, or one that is too long.
     #[error(
-        "alerts[{0}].labels: at most {MOST_LABELS} labels, with names of at most {LONGEST_NAME} characters and values of at most {LONGEST_VALUE}"
+        "alerts[{0}].labels: at most {MAX_LABELS} labels, with names of at most {MAX_LABEL_NAME_CHARS} characters and values of at most {MAX_LABEL_VALUE_CHARS}"
     )]
     Labels(usize),
-    /// A fingerprint is none.
+    /// A fingerprint is not 16 hexadecimal digits.
     #[error("alerts[{0}].fingerprint must have 16 digits and letters from a to f")]
     Fingerprint(usize),
-    /// A time is none.
+    /// A time is not written as in RFC 3339.
     #[error("alerts[{0}].startsAt must be a time (RFC 3339)")]
     StartsAt(usize),
 }
@@ -83,39 +85,39 @@ enum AlertStatus {
     Resolved,
 }
 
-/// An alert that was told.
+/// An alert of a body that is within bounds.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct ReceivedAlert {
     pub(crate) alert: Alert,
     pub(crate) is_firing: bool,
 }
 
 impl Webhook {
-    /// Its alerts, if all of them are within bounds.
-    pub(crate) fn alerts(self) -> Result<Vec<Told>, WebhookError> {
+    /// The alerts of the body, if all of them are within bounds.
+    pub(crate) fn alerts(self) -> Result<Vec<ReceivedAlert>, WebhookError> {
         let Version::Four = self.version;
-        if self.alerts.len() > MOST_ALERTS {
+        if self.alerts.len() > MAX_ALERTS {
             return Err(WebhookError::Alerts);
         }
         let alerts = self.alerts.into_iter().enumerate();
-        alerts.map(|(at, alert)| alert.read(at)).collect()
+        alerts.map(|(index, alert)| alert.check(index)).collect()
     }
 }
 
 impl WebhookAlert {
-    fn read(self, at: usize) -> Result<Told, WebhookError> {
+    fn check(self, index: usize) -> Result<ReceivedAlert, WebhookError> {
         let fits = |(name, value): (&String, &String)| {
-            name.chars().count() <= LONGEST_NAME && value.chars().count() <= LONGEST_VALUE
+            name.chars().count() <= MAX_LABEL_NAME_CHARS && value.chars().count() <= MAX_LABEL_VALUE_CHARS
         };
-        if self.labels.len() > MOST_LABELS || !self.labels.iter().all(fits) {
-            return Err(WebhookError::Labels(at));
+        if self.labels.len() > MAX_LABELS || !self.labels.iter().all(fits) {
+            return Err(WebhookError::Labels(index));
         }
         let is_digit = |digit: u8| matches!(digit, b'0'..=b'9' | b'a'..=b'f');
         if self.fingerprint.len() != 16 || !self.fingerprint.bytes().all(is_digit) {
-            return Err(WebhookError::Fingerprint(at));
+            return Err(WebhookError::Fingerprint(index));
         }
-        let started: Timestamp = self.starts_at.parse().map_err(|_error| WebhookError::StartsAt(at))?;
-        Ok(Told {
+        let started: Timestamp = self.starts_at.parse().map_err(|_error| WebhookError::StartsAt(index))?;
+        Ok(ReceivedAlert {
             alert: Alert {
                 labels: self.labels,
                 fingerprint: self.fingerprint,
@@ -132,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    fn read(body: Value) -> Result<Vec<Told>, String> {
+    fn read(body: Value) -> Result<Vec<ReceivedAlert>, String> {
         let webhook: Webhook = serde_json::from_value(body).map_err(|error| error.to_string())?;
         webhook.alerts().map_err(|error| error.to_string())
     }
@@ -146,15 +148,15 @@ mod tests {
 
     #[test]
     fn what_alertmanager_sends_is_read() {
-        let told = read(json!({
+        let received = read(json!({
             "version": "4", "groupKey": "{}:{}", "truncatedAlerts": 0, "status": "firing", "receiver": "flopwatch",
             "groupLabels": {}, "commonLabels": {}, "commonAnnotations": {}, "externalURL": "http://alertmanager",
             "alerts": [alert()]
         }))
         .unwrap();
-        assert_eq!((told.len(), told[0].is_firing), (1, true));
-        assert_eq!(told[0].alert.name(), "Slow");
-        assert_eq!(told[0].alert.started.to_string(), "2026-11-25T09:00:00.123Z");
+        assert_eq!((received.len(), received[0].is_firing), (1, true));
+        assert_eq!(received[0].alert.name(), "Slow");
+        assert_eq!(received[0].alert.started.to_string(), "2026-11-25T09:00:00.123Z");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) struct Agent {
     pub(super) address: SocketAddr,
     pub(super) folder: TempDir,
     pub(super) store: Arc<Store>,
-    /// What it published.
+    /// Manifest of the capture that the agent published.
     pub(super) manifest: Manifest,
     pub(super) stop: CancellationToken,
     /// SHA-256 of the manifest in the object store, of what it copied there last.
@@ -123,7 +123,8 @@ impl Agent {
         publish(&self.store, self.folder.path(), timeline, capture, session).await
     }
 
-    /// Publishes a capture of that session of which the raw file is kept alone; its artifacts as a status has them.
+    /// Publishes a capture of that session of which the raw file is kept alone; its artifacts as a
+    /// status has them.
     pub(super) async fn publish_raw(&mut self, report: &[u8], capture: &str, session: (&str, &str)) -> Value {
         let report = file(
             self.folder.path(),

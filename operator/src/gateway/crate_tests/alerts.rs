@@ -220,7 +220,7 @@ fn reviews(rig: &Rig) -> usize {
 }
 
 #[tokio::test]
-async fn n9_a_body_costs_no_more_reviews_than_namespaces_have_triggers_however_many_it_names() {
+async fn a_body_costs_no_more_reviews_than_namespaces_have_triggers_however_many_it_names() {
     let rig = rig().await;
     let refused = rig.post(PATH, "stranger", &body(&of_foreign_namespaces(256))).await;
     assert_eq!(refused.status, 403, "{refused:?}");
@@ -238,7 +238,7 @@ async fn n9_a_body_costs_no_more_reviews_than_namespaces_have_triggers_however_m
 }
 
 #[tokio::test]
-async fn n9_among_many_namespaces_those_with_triggers_are_served_and_the_others_are_told_apart_for_nobody() {
+async fn among_many_namespaces_those_with_triggers_are_served_and_the_others_are_told_apart_for_nobody() {
     let rig = rig().await;
     let mut alerts = of_foreign_namespaces(255);
     alerts.push(firing(1_000, "llm-0"));
@@ -269,7 +269,7 @@ async fn n9_among_many_namespaces_those_with_triggers_are_served_and_the_others_
 }
 
 #[tokio::test]
-async fn n9_one_user_takes_no_place_of_another() {
+async fn one_user_takes_no_place_of_another() {
     let rig = rig().await;
     let server = &rig.cluster.server;
     server.fail(usize::MAX, Verb::Create, "subjectaccessreviews", Fault::Hang);
@@ -343,7 +343,8 @@ async fn alerts_of_pods_that_cannot_be_profiled_say_why() {
         ["NotSelected", "NoSuchPod", "NoSuchPod", "NoSuchPod", "NoTrigger"]
     );
     put_schedule(&rig, json!({"suspend": true}), json!({}));
-    // What is known of a schedule is kept for a moment. An alert of this pod makes no session meanwhile.
+    // What is known of a schedule is kept for a moment. An alert of this pod makes no session
+    // meanwhile.
     let until = Instant::now() + Duration::from_secs(30);
     while results(&tell(&rig, &[firing(1, "web-0")]).await) != ["Suspended"] {
         assert!(Instant::now() < until, "it is not known that the schedule is suspended");

@@ -1,5 +1,5 @@
-//! Analyses through the gateway: of one capture, and of two that lie on different nodes. The timelines are empty; what runs is the real
-//! engine.
+//! Analyses through the gateway: of one capture, and of two that lie on different nodes. The
+//! timelines are empty; what runs is the real engine.
 
 use flopwatch_analysis::catalogue;
 use flopwatch_artifacts::ConversionLimits;
@@ -27,8 +27,8 @@ async fn rig() -> Rig {
     Rig::converting(&empty(), Engine::converter, ConversionLimits::default()).await
 }
 
-/// Two nodes without an object store. The other holds the capture `train-b` of the session `team/other` (00000bad), whose timeline is the
-/// same but for its capture.
+/// Two nodes without an object store. The other holds the capture `train-b` of the session
+/// `team/other` (00000bad), whose timeline is the same but for its capture.
 async fn two_nodes() -> (Rig, Value) {
     let rig = Rig::on_two_nodes(&empty(), Engine::converter).await;
     rig.session("team", "other", "00000bad", 1, "True");

@@ -1,5 +1,6 @@
-//! Clients as users write them, in Python, against the gateway: one that knows the earlier service alone, directly and through
-//! `kubectl flopwatch proxy`; the example of the documentation; and readers of every form.
+//! Clients as users write them, in Python, against the gateway: one that knows the earlier service
+//! alone, directly and through `kubectl flopwatch proxy`; the example of the documentation; and
+//! readers of every form.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use super::engine::Engine;
 use super::rig::Rig;
 
 /// Longest run of a client.
-const DEADLINE: Duration = Duration::from_mins(2);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A Python with the libraries that clients need, or a printed reason to skip.
 pub(super) fn python() -> Option<OsString> {
@@ -32,7 +33,8 @@ fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path)
 }
 
-/// The gateway with a timeline in it, which the trace engine makes forms of, and a namespace that says what it profiles.
+/// The gateway with a timeline in it, which the trace engine makes forms of, and a namespace that
+/// says what it profiles.
 async fn rig() -> Rig {
     let timeline = std::fs::read(repository("web/tests/data/synthetic.h5")).unwrap();
     let rig = Rig::converting(&timeline, Engine::converter, ConversionLimits::default()).await;
@@ -45,13 +47,13 @@ async fn rig() -> Rig {
 
 async fn finished(command: &mut Command) -> Output {
     let output = command.stdin(Stdio::null()).kill_on_drop(true).output();
-    tokio::time::timeout(DEADLINE, output)
+    tokio::time::timeout(ANSWER_TIMEOUT, output)
         .await
         .expect("an end within the deadline")
         .unwrap()
 }
 
-/// What it printed, where it ended well.
+/// Standard output of a command, which must have succeeded.
 fn printed(output: &Output) -> String {
     let complaints = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -164,7 +166,7 @@ async fn every_form_that_is_fetched_holds_the_same_events() {
     ] {
         let path = format!("/api/profiling/session/0badcafe/artifacts/{name}");
         let mut answer = rig.get(&path, "reader").await;
-        let until = Instant::now() + DEADLINE;
+        let until = Instant::now() + ANSWER_TIMEOUT;
         while answer.status == 503 && Instant::now() < until {
             tokio::time::sleep(Duration::from_millis(50)).await;
             answer = rig.get(&path, "reader").await;

@@ -1,5 +1,5 @@
-//! The cluster before which the gateway stands: an API server, who there is and what they may, and a controller that takes up new
-//! sessions.
+//! The cluster before which the gateway stands: an API server, who there is and what they may, and
+//! a controller that takes up new sessions.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -28,18 +28,19 @@ pub(super) const AGENTS: &str = "flopwatch-agent";
 /// What the controller does with sessions that are made.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) enum Controller {
-    /// It gives them their ids: `00000000` and so on.
+    /// The controller gives sessions their ids: `00000000` and so on.
     #[default]
     TakesUp,
-    /// They have succeeded as soon as they have them.
+    /// Sessions have succeeded as soon as they have their ids.
     Ends,
-    /// It does nothing.
+    /// The controller does nothing.
     Sleeps,
 }
 
 /// An API server whose sessions the gateway knows at once.
 ///
-/// Its users are `admin`, `reader`, `raw-reader`, `stranger` and `alertmanager`, whose tokens are their names.
+/// Its users are `admin`, `reader`, `raw-reader`, `stranger` and `alertmanager`, whose tokens are
+/// their names.
 pub(super) struct Cluster {
     pub(super) server: ApiServer,
     pub(super) controller: Arc<Mutex<Controller>>,

@@ -1,4 +1,5 @@
-//! The gateway held against its own document by Schemathesis: every operation, with data that is as described and data that is not.
+//! The gateway held against its own document by Schemathesis: every operation, with data that is as
+//! described and data that is not.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -10,7 +11,7 @@ use super::cluster::Controller;
 use super::rig::Rig;
 
 /// Longest run; a quiet machine takes a fraction of it.
-const DEADLINE: Duration = Duration::from_mins(5);
+const ANSWER_TIMEOUT: Duration = Duration::from_mins(5);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_gateway_answers_as_its_document_says() {
@@ -33,7 +34,7 @@ async fn the_gateway_answers_as_its_document_says() {
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output();
-    let ran = tokio::time::timeout(DEADLINE, run)
+    let ran = tokio::time::timeout(ANSWER_TIMEOUT, run)
         .await
         .expect("an end within the deadline")
         .unwrap();

@@ -1,4 +1,5 @@
-//! What the fleet spends its time on, out of a real server of S3, for those who may list the sessions that it came of.
+//! What the fleet spends its time on, out of a real server of S3, for those who may list the
+//! sessions that it came of.
 
 use flopwatch_api::GROUP;
 use flopwatch_artifacts::object_store::Bucket;
@@ -15,7 +16,8 @@ const HOUR: i64 = 3_600_000_000_000;
 const NOON: i64 = 1_795_608_000_000_000_000;
 const DAY: &str = "since=2026-11-25T00:00:00Z&until=2026-11-26T00:00:00Z";
 
-/// A capture that succeeded, drawn with a probability of 10 %, and ran the kernel `gemm` for an hour.
+/// A capture that succeeded, drawn with a probability of 10 %, and ran the kernel `gemm` for an
+/// hour.
 fn capture(namespace: &str, uid: &str) -> (CaptureRow, Vec<Row>) {
     let capture = CaptureRow {
         namespace: namespace.to_owned(),
@@ -215,7 +217,7 @@ async fn nobody_sees_what_came_of_sessions_that_they_may_not_list() {
 }
 
 #[tokio::test]
-async fn n9_sums_of_a_namespace_read_and_tell_nothing_of_another() {
+async fn sums_of_a_namespace_read_and_tell_nothing_of_another() {
     let (server, rig, bucket) = fleet().await;
     put_both(&bucket, &capture("team", "own")).await;
     for number in 0..20 {
@@ -249,7 +251,7 @@ async fn n9_sums_of_a_namespace_read_and_tell_nothing_of_another() {
 }
 
 #[tokio::test]
-async fn n9_a_capture_in_the_folder_of_another_namespace_counts_in_neither() {
+async fn a_capture_in_the_folder_of_another_namespace_counts_in_neither() {
     let (_server, rig, bucket) = fleet().await;
     put_both(&bucket, &capture("team", "own")).await;
     let (planted, rows) = capture("other", "planted");
@@ -364,7 +366,7 @@ fn slow() -> (u16, String) {
 }
 
 #[tokio::test]
-async fn n9_one_user_takes_no_turn_of_another() {
+async fn one_user_takes_no_turn_of_another() {
     let (mut server, rig, bucket) = fleet().await;
     put_both(&bucket, &capture("team", "own")).await;
     let silent = server.silence().await;

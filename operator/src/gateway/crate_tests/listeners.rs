@@ -48,7 +48,7 @@ type Ears = Pin<Box<dyn Stream<Item = Result<ServerSent, std::convert::Infallibl
 
 #[tokio::test(start_paused = true)]
 #[allow(clippy::print_stdout, reason = "the figures are what the report says")]
-async fn m5_a_change_is_made_into_one_notice_however_many_listen() {
+async fn a_change_is_made_into_one_notice_however_many_listen() {
     let notices = IntCounter::new("notices", "notices").unwrap();
     let sessions = Sessions::new(notices.clone());
     sessions.session_event(Event::Init);
@@ -60,7 +60,7 @@ async fn m5_a_change_is_made_into_one_notice_however_many_listen() {
     }
     sessions.session_event(Event::InitDone);
     sessions.capture_event(Event::InitDone);
-    sessions.first().await;
+    sessions.wait_until_listed().await;
     assert_eq!(
         notices.get(),
         2 * u64::try_from(OTHERS).unwrap(),
@@ -75,7 +75,7 @@ async fn m5_a_change_is_made_into_one_notice_however_many_listen() {
         Box::pin(
             Listener {
                 snapshot,
-                heard: None,
+                last_event_id: None,
                 slot,
             }
             .listen(),

@@ -17,8 +17,9 @@ use crate::metrics::Metrics;
 /// Requests of the test of load, and how many of them are under way at once.
 const REQUESTS: usize = 10_000;
 const AT_ONCE: usize = 64;
-/// Most memory that the whole process may gain by them: clients, gateway, agent and the tests beside.
-const MOST_MEMORY: u64 = 256 << 20;
+/// Most memory that the whole process may gain by them: clients, gateway, agent and the tests
+/// beside.
+const MAX_MEMORY: u64 = 256 << 20;
 const TIMELINE: &str = "/api/profiling/timeline/0badcafe.h5";
 
 /// Memory of this process in use, in bytes.
@@ -98,7 +99,7 @@ async fn ten_thousand_requests_at_64_in_flight_are_answered_in_bounded_memory() 
         before >> 20,
         gained >> 20
     );
-    assert!(gained < MOST_MEMORY, "{gained} bytes more than before");
+    assert!(gained < MAX_MEMORY, "{gained} bytes more than before");
 }
 
 /// A client of the gateway's own TLS.

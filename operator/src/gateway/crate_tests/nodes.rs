@@ -16,7 +16,7 @@ fn audience(node: &str) -> String {
 }
 
 #[tokio::test]
-async fn h5_each_nodes_agent_is_shown_a_token_of_its_own() {
+async fn each_nodes_agent_is_shown_a_token_of_its_own() {
     let rig = Rig::new().await;
     for _ in 0..3 {
         assert_eq!(rig.get(SUMMARY, "reader").await.status, 200);
@@ -25,7 +25,7 @@ async fn h5_each_nodes_agent_is_shown_a_token_of_its_own() {
 }
 
 #[tokio::test]
-async fn h5_a_capture_that_names_another_nodes_agent_gets_nothing_there() {
+async fn a_capture_that_names_another_nodes_agent_gets_nothing_there() {
     let server = S3Server::start().await;
     let rig = Rig::with_store(bucket(&server, SECRET_KEY)).await;
     let other = rig.other.as_ref().unwrap().address;
@@ -37,7 +37,7 @@ async fn h5_a_capture_that_names_another_nodes_agent_gets_nothing_there() {
 }
 
 #[tokio::test]
-async fn h5_who_has_no_certificate_of_the_node_is_shown_nothing() {
+async fn who_has_no_certificate_of_the_node_is_shown_nothing() {
     let rig = Rig::new().await;
     // The agent there has those of two other nodes.
     let status = finished(&rig.agent_url(), &artifacts());
@@ -92,7 +92,7 @@ impl Service for Usurper {
 }
 
 #[tokio::test]
-async fn n12a_a_node_puts_no_cookie_into_a_browser_and_no_other_header_that_agents_do_not_send() {
+async fn a_node_puts_no_cookie_into_a_browser_and_no_other_header_that_agents_do_not_send() {
     let rig = Rig::new().await;
     let any = ([127, 0, 0, 1], 0).into();
     let bound = Server::bind_tls(&Usurper, any, rig.agent.folder.path(), ServerLimits::default()).await;

@@ -31,7 +31,7 @@ async fn the_timeline_of_a_raw_capture_is_made_for_those_who_may_read_that() {
         (&json!("ready"), &Value::Null)
     );
     let list = rig.get(ARTIFACTS, "reader").await.json();
-    assert_eq!(list["forms"][0]["name"], "timeline.h5");
+    assert_eq!(list["derived"][0]["name"], "timeline.h5");
 
     let answer = rig.get(H5, "raw-reader").await;
     assert_eq!(

@@ -31,7 +31,7 @@ impl Rig {
         self.ask_at(self.address, method, path, token, headers, body).await
     }
 
-    /// The same, of the gateway at that address.
+    /// Sends a request to the gateway at that address; the document must have the answer.
     pub(super) async fn ask_at(
         &self,
         address: SocketAddr,

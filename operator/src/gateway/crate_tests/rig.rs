@@ -17,7 +17,7 @@ use super::super::*;
 pub(super) use super::agent::{AGENT_NAME, Agent, AgentSetup, NODE, OTHER_NODE};
 pub(super) use super::client::{Answer, Ears};
 use super::cluster::{AGENTS, Cluster, identity, succeeded};
-use super::forms::Sizes;
+use super::derived::Sizes;
 use crate::serve::server_config;
 
 /// Places for those who listen.
@@ -47,12 +47,13 @@ pub(super) struct Rig {
 }
 
 impl Rig {
-    /// With the session `team/train` (0badcafe) and its capture.
+    /// A rig with the session `team/train` (0badcafe) and its capture.
     pub(super) async fn new() -> Self {
         Self::with(&timeline_content(), None).await
     }
 
-    /// Likewise, with this content of the capture's timeline, and the time that its form for Perfetto takes, if it comes to an end.
+    /// A rig whose capture has this timeline; `perfetto` is the time that its form for Perfetto
+    /// takes, if it comes to an end.
     pub(super) async fn with(timeline: &[u8], perfetto: Option<Duration>) -> Self {
         let limits = ConversionLimits {
             patience: Duration::from_millis(500),
@@ -62,7 +63,7 @@ impl Rig {
         Self::converting(timeline, |folder| Arc::new(Sizes { folder, perfetto }), limits).await
     }
 
-    /// Likewise, with an object store that gateway and agents know, and the agent of a second node.
+    /// A rig with an object store that gateway and agents know, and the agent of a second node.
     pub(super) async fn with_store(bucket: Bucket) -> Self {
         let sizes = |folder| -> Arc<dyn Converter> { Arc::new(Sizes { folder, perfetto: None }) };
         Self::build(
@@ -75,7 +76,8 @@ impl Rig {
         .await
     }
 
-    /// Likewise, with what makes forms in a folder that it is given.
+    /// A rig whose capture has this timeline, which its agent converts with what `converter` makes
+    /// for its folder.
     pub(super) async fn converting(
         timeline: &[u8],
         converter: impl Fn(PathBuf) -> Arc<dyn Converter>,
@@ -84,7 +86,7 @@ impl Rig {
         Self::build(timeline, converter, limits, None, false).await
     }
 
-    /// Likewise, with the agent of a second node and no object store.
+    /// A rig of two nodes, each with an agent, and no object store.
     pub(super) async fn on_two_nodes(timeline: &[u8], converter: impl Fn(PathBuf) -> Arc<dyn Converter>) -> Self {
         Self::build(timeline, converter, ConversionLimits::default(), None, true).await
     }
@@ -145,7 +147,8 @@ impl Rig {
         listen(guarded(gateway, &[], &metrics).unwrap()).await
     }
 
-    /// Adds a session of mode nsys whose condition Succeeded is `succeeded`, made `minute` minutes after another.
+    /// Adds a session of mode nsys whose condition Succeeded is `succeeded`, made `minute` minutes
+    /// after another.
     pub(super) fn session(&self, namespace: &str, name: &str, id: &str, minute: i32, succeeded: &str) {
         self.cluster.put_session(json!({
             "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSession",
@@ -159,14 +162,15 @@ impl Rig {
         }));
     }
 
-    /// Serves the gateway over TLS too, as it is in a cluster, with a certificate that no browser knows.
+    /// Serves the gateway over TLS too, as it is in a cluster, with a certificate that no browser
+    /// knows.
     pub(super) async fn over_tls(&self) -> SocketAddr {
         let refused = Metrics::new().unwrap().refused_connections;
         self.over_tls_within(Limit::new(64, Duration::from_secs(30), refused))
             .await
     }
 
-    /// The same, for no more connections than that.
+    /// Serves the gateway over TLS, to no more connections than `limit` allows.
     pub(super) async fn over_tls_within(&self, limit: Limit) -> SocketAddr {
         let file = |name: &str| ByteString(std::fs::read(self.agent.folder.path().join(name)).unwrap());
         let secret = Secret {
@@ -189,7 +193,8 @@ impl Rig {
         address
     }
 
-    /// What controller and agent do with the first session that is made: a capture comes, works, and publishes.
+    /// What controller and agent do with the first session that is made: a capture comes, works,
+    /// and publishes.
     pub(super) async fn carry_out_the_first(&self) {
         let made = async {
             loop {
@@ -223,7 +228,8 @@ impl Rig {
         format!("https://{}/v1/anything", self.other.as_ref().unwrap().address)
     }
 
-    /// Has the second node's agent publish a capture of a session in `team`, and says so in its status, which is given back.
+    /// Has the second node's agent publish a capture of a session in `team`, and says so in its
+    /// status, which is given back.
     pub(super) async fn publish_on_the_other(&self, name: &str, session: &str, id: &str, timeline: &[u8]) -> Value {
         let other = self.other.as_ref().unwrap();
         let manifest = other.publish(timeline, name, (session, id)).await;
@@ -243,7 +249,8 @@ impl Rig {
         self.capture_of("train", "0badcafe", name, &finished(url, artifacts));
     }
 
-    /// Says of the capture `train-a` what its agent published, at `url` and in the object store at `store_url`.
+    /// Says of the capture `train-a` what its agent published, at `url` and in the object store at
+    /// `store_url`.
     pub(super) fn copied(&self, url: Option<&str>, store_url: Option<&str>) {
         let artifacts = serde_json::to_value(&self.agent.manifest.artifacts).unwrap();
         let mut status = finished("", &artifacts);
@@ -257,7 +264,7 @@ impl Rig {
         self.capture_on(NODE, session, id, name, status);
     }
 
-    /// Likewise, on that node.
+    /// Adds a capture of a session in `team` on that node, or changes it.
     pub(super) fn capture_on(&self, node: &str, session: &str, id: &str, name: &str, status: &Value) {
         self.cluster.put_capture(&json!({
             "apiVersion": "flopwatch.dev/v1alpha1", "kind": "Capture",
@@ -286,7 +293,7 @@ fn gateway(
 ) -> Gateway {
     let client = cluster.client_of_gateway();
     let config = Config::new(format!("http://{api_server}").parse().unwrap());
-    Gateway::from(Parts {
+    Gateway::from(GatewayParts {
         sessions,
         reviewer: Reviewer::new(
             client.clone(),
@@ -307,8 +314,8 @@ fn gateway(
         store: bucket.map(|bucket| ObjectStore::new(bucket, Metrics::new().unwrap().store.reads)),
         cookies: Cookies::new().unwrap(),
         listeners: Slots::new(LISTENERS, LISTENERS),
-        visitors: Slots::new(VISITORS, VISITORS),
-        alerts: Desk::new(client, cluster.schedules.clone(), metrics.alerts.clone()),
+        unauthenticated: Slots::new(VISITORS, VISITORS),
+        alerts: AlertDecider::new(client, cluster.schedules.clone(), metrics.alerts.clone()),
         // Sessions have their ids before they are answered, or never get one.
         id_timeout: Duration::from_millis(200),
         run_namespace: Some("team".to_owned()),

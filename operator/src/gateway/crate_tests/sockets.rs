@@ -139,7 +139,8 @@ async fn there_is_room_for_so_many_and_a_place_is_given_free() {
     panic!("no place was given free within 1 s");
 }
 
-/// Asks for a connection as a client that polls does, with these header lines; the status and what is said.
+/// Asks for a connection as a client that polls does, with these header lines; the status and what
+/// is said.
 async fn handshake(rig: &Rig, headers: &str) -> (u16, String) {
     let request = format!(
         "GET /socket.io/?EIO=4&transport=polling HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{headers}\r\n"

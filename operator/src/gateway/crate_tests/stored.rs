@@ -41,7 +41,7 @@ async fn copied(server: &S3Server) -> (Rig, Bucket) {
     let rig = Rig::with_store(bucket.clone()).await;
     rig.agent.copy_to(&bucket).await;
     let url = format!("https://{}/x", rig.agent.address);
-    rig.copied(Some(&url), Some(&bucket.place(&capture())));
+    rig.copied(Some(&url), Some(&bucket.url(&capture())));
     (rig, bucket)
 }
 
@@ -147,7 +147,8 @@ async fn a_copy_that_is_damaged_is_told_and_never_served_as_good() {
     let sha256 = |name: &str| rig.agent.manifest.artifact(name).unwrap().sha256.clone();
     std::fs::write(server.object(&sha256("summary.json")), "[]").unwrap();
     assert_eq!(told(&rig.get(SUMMARY, "reader").await), (502, "Corrupt".to_owned()));
-    // Damage behind the first block is met on the way: the answer ends before its length, and the next is refused at once.
+    // Damage behind the first block is met on the way: the answer ends before its length, and the
+    // next is refused at once.
     let mut content = timeline_content();
     content[1_500_000] ^= 1;
     std::fs::write(server.object(&sha256("timeline.h5")), &content).unwrap();
@@ -182,7 +183,7 @@ async fn forge(server: &S3Server, rig: &Rig, bucket: &Bucket, content: &[u8]) {
 }
 
 #[tokio::test]
-async fn n6_what_another_node_writes_in_the_place_of_a_copy_is_refused() {
+async fn what_another_node_writes_in_the_place_of_a_copy_is_refused() {
     let server = S3Server::start().await;
     let (rig, bucket) = copied(&server).await;
     rig.agent.stop();
@@ -207,12 +208,12 @@ async fn n6_what_another_node_writes_in_the_place_of_a_copy_is_refused() {
 }
 
 #[tokio::test]
-async fn n6_a_copy_of_which_the_status_says_no_manifest_is_not_believed() {
+async fn a_copy_of_which_the_status_says_no_manifest_is_not_believed() {
     let server = S3Server::start().await;
     let (rig, bucket) = copied(&server).await;
     rig.agent.stop();
     let mut status = finished("", &serde_json::to_value(&rig.agent.manifest.artifacts).unwrap());
-    (status["url"], status["storeUrl"]) = (Value::Null, json!(bucket.place(&capture())));
+    (status["url"], status["storeUrl"]) = (Value::Null, json!(bucket.url(&capture())));
     rig.capture_of("train", "0badcafe", "train-a", &status);
     for path in [SUMMARY, "/api/profiling/session/0badcafe/artifacts/timeline.csv"] {
         let answer = rig.get(path, "reader").await;

@@ -1,46 +1,52 @@
-//! Parameters and answers that several operations have stand in the document once, with references to them.
+//! Moves parameters and responses that several operations share into the components of the OpenAPI
+//! document, and refers to them from the operations.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-/// Parts of one kind.
+/// The components of one kind, with how often each occurs.
 #[derive(Default)]
-struct Parts {
-    found: BTreeMap<String, Found>,
+struct ComponentCounts {
+    /// The components by their JSON text.
+    by_text: BTreeMap<String, Component>,
 }
 
-/// A part, and where it was found.
-struct Found {
+/// A parameter or response of at least one operation.
+struct Component {
     part: Value,
+    /// Number of operations that have it.
     times: usize,
+    /// Position of its first occurrence among those of all components.
     first: usize,
-    /// What it is called if no other has that name, and what else.
+    /// Its short name, and the name that it gets where another component has the short one.
     names: [String; 2],
 }
 
-impl Parts {
-    fn see(&mut self, part: &Value, names: [String; 2]) {
-        let first = self.found.len();
-        let found = self.found.entry(part.to_string()).or_insert_with(|| Found {
+impl ComponentCounts {
+    fn count(&mut self, part: &Value, names: [String; 2]) {
+        let first = self.by_text.len();
+        let component = self.by_text.entry(part.to_string()).or_insert_with(|| Component {
             part: part.clone(),
             times: 0,
             first,
             names,
         });
-        found.times += 1;
+        component.times += 1;
     }
 
-    /// Those that were found more than once, by name, and their names by their texts. The most frequent one of a short name has it.
-    fn named(self) -> (Map<String, Value>, BTreeMap<String, String>) {
-        let mut several: Vec<_> = self.found.into_iter().filter(|(_, found)| found.times > 1).collect();
-        several.sort_by_key(|(_, found)| (Reverse(found.times), found.first));
+    /// The components that occur more than once, by name, and the names by the components' texts.
+    /// Of those with the same short name the most frequent one gets it.
+    fn into_shared(self) -> (Map<String, Value>, BTreeMap<String, String>) {
+        let components = self.by_text.into_iter();
+        let mut shared: Vec<_> = components.filter(|(_, component)| component.times > 1).collect();
+        shared.sort_by_key(|(_, component)| (Reverse(component.times), component.first));
         let (mut parts, mut names) = (Map::new(), BTreeMap::new());
-        for (text, found) in several {
-            let free = found.names.into_iter().find(|name| !parts.contains_key(name));
+        for (text, component) in shared {
+            let free = component.names.into_iter().find(|name| !parts.contains_key(name));
             if let Some(name) = free {
-                parts.insert(name.clone(), found.part);
+                parts.insert(name.clone(), component.part);
                 names.insert(text, name);
             }
         }
@@ -48,24 +54,25 @@ impl Parts {
     }
 }
 
-/// Moves them out of `paths`; gives the responses and the parameters.
-pub(super) fn take(paths: &mut Map<String, Value>) -> (Map<String, Value>, Map<String, Value>) {
-    let (mut responses, mut parameters) = (Parts::default(), Parts::default());
+/// Replaces shared parts in `paths` by references, and gives the shared responses and parameters,
+/// each by name.
+pub(super) fn extract_shared(paths: &mut Map<String, Value>) -> (Map<String, Value>, Map<String, Value>) {
+    let (mut responses, mut parameters) = (ComponentCounts::default(), ComponentCounts::default());
     each(paths, |kind, id, name, part| {
         let letters = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>();
         match kind {
-            Kind::Response => responses.see(part, [format!("Status{letters}"), format!("{id}_{letters}")]),
-            Kind::Parameter => parameters.see(part, [letters.clone(), format!("{id}_{letters}")]),
+            Kind::Response => responses.count(part, [format!("Status{letters}"), format!("{id}_{letters}")]),
+            Kind::Parameter => parameters.count(part, [letters.clone(), format!("{id}_{letters}")]),
         }
     });
-    let ((responses, of_responses), (parameters, of_parameters)) = (responses.named(), parameters.named());
+    let ((responses, of_responses), (parameters, of_parameters)) = (responses.into_shared(), parameters.into_shared());
     each(paths, |kind, _, _, part| {
-        let (place, names) = match kind {
+        let (section, names) = match kind {
             Kind::Response => ("responses", &of_responses),
             Kind::Parameter => ("parameters", &of_parameters),
         };
         if let Some(name) = names.get(&part.to_string()) {
-            *part = json!({"$ref": format!("#/components/{place}/{name}")});
+            *part = json!({"$ref": format!("#/components/{section}/{name}")});
         }
     });
     (responses, parameters)
@@ -77,7 +84,8 @@ enum Kind {
     Parameter,
 }
 
-/// Visits the parts of every operation: its kind, the operation's id, the status or the parameter's name, and the part.
+/// Visits the parts of every operation: its kind, the operation's id, the status or the parameter's
+/// name, and the part.
 fn each(paths: &mut Map<String, Value>, mut visit: impl FnMut(Kind, &str, &str, &mut Value)) {
     let operations = paths.values_mut().filter_map(Value::as_object_mut);
     for operation in operations.flat_map(Map::values_mut) {
@@ -115,7 +123,7 @@ mod tests {
             json!({"get": operation("b", 2, "b"), "head": operation("head_b", 2, "b")}),
         );
         paths.insert("/c".to_owned(), json!({"get": operation("c", 2, "c")}));
-        let (responses, parameters) = take(&mut paths);
+        let (responses, parameters) = extract_shared(&mut paths);
         let expected = json!({"IfRange": {"name": "If-Range", "n": 2}, "a_IfRange": {"name": "If-Range", "n": 1}});
         assert_eq!(Value::from(parameters), expected);
         assert_eq!(

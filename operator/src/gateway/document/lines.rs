@@ -1,23 +1,25 @@
-//! Writes JSON for readers of its differences: what fits into a line stands in one.
+//! Writes JSON so that its differences read well: a value that fits into a line is written in one,
+//! and any other has each member or element on a line of its own.
 
 use serde_json::Value;
 
-/// Longest line that holds more than one value.
-const WIDTH: usize = 140;
-const STEP: usize = 2;
+/// Longest line that holds more than one value, in characters.
+const MAX_LINE_CHARS: usize = 140;
+/// Spaces by which the members of a value are indented.
+const INDENT: usize = 2;
 
-/// The text of `value`, without a line end behind it.
+/// `value` as JSON text, without a line end behind it; the same value gives the same text.
 pub(super) fn text(value: &Value) -> String {
     let mut text = String::new();
     write(value, 0, 0, &mut text);
     text
 }
 
-/// Writes `value` behind `before` letters of its line, which begins with `indent` blanks.
+/// Writes `value` behind `before` characters of its line, which begins with `indent` spaces.
 fn write(value: &Value, indent: usize, before: usize, out: &mut String) {
     let line = in_one_line(value);
-    let fits = indent + before + line.chars().count() <= WIDTH;
-    let inner = indent + STEP;
+    let fits = indent + before + line.chars().count() <= MAX_LINE_CHARS;
+    let inner = indent + INDENT;
     match value {
         Value::Object(map) if !fits && !map.is_empty() => {
             let members = map.iter().map(|(name, value)| (Some(name), value));
@@ -46,7 +48,7 @@ fn write_all<'a>(
         separator = ',';
     }
     out.push('\n');
-    out.extend(std::iter::repeat_n(' ', indent.saturating_sub(STEP)));
+    out.extend(std::iter::repeat_n(' ', indent.saturating_sub(INDENT)));
     out.push(close);
 }
 
@@ -71,14 +73,14 @@ mod tests {
 
     #[test]
     fn what_fits_stands_in_one_line_and_the_value_is_the_same() {
-        let long = "x".repeat(WIDTH);
+        let long = "x".repeat(MAX_LINE_CHARS);
         let value =
             json!({"a": {"$ref": "#/b", "n": [1, "two", null]}, "empty": [{}, []], "long": [long, {"ä\n": 1.5}]});
         let text = text(&value);
         let expected = format!(
             "{{\n  \"a\": {{\"$ref\": \"#/b\", \"n\": [1, \"two\", null]}},\n  \"empty\": [{{}}, []],\n  \"long\": [\n    \
              \"{}\",\n    {{\"ä\\n\": 1.5}}\n  ]\n}}",
-            "x".repeat(WIDTH)
+            "x".repeat(MAX_LINE_CHARS)
         );
         assert_eq!(text, expected);
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
@@ -88,7 +90,7 @@ mod tests {
     fn no_line_that_could_be_shorter_is_longer_than_the_width() {
         let list: Vec<Value> = (0..100).map(|n| json!({"number": n, "words": "y".repeat(n)})).collect();
         let text = text(&json!({"list": list}));
-        assert!(text.lines().all(|line| line.chars().count() <= WIDTH + 1));
+        assert!(text.lines().all(|line| line.chars().count() <= MAX_LINE_CHARS + 1));
         assert_eq!(text.lines().count(), 104);
     }
 }

@@ -1,11 +1,11 @@
 //! The sums of a fleet as clients read them.
 
-use flopwatch_fleet::{Estimate, Figures, Observed, Report};
+use flopwatch_fleet::{Estimate, Figures, ObservedSums, Report};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::question::TopBy;
-use super::read::{Found, Unread};
+use super::read::{FleetSums, Unread};
 
 /// What was asked for.
 #[derive(Debug)]
@@ -37,9 +37,11 @@ pub(crate) struct FleetTop {
     failed: u64,
     /// Captures that hold nothing of this kind: it was not recorded, or they failed.
     not_captured: u64,
-    /// Captures of the time that no schedule drew. They stand for themselves alone, and are no sample of the fleet.
+    /// Captures of the time that no schedule drew. They stand for themselves alone, and are no
+    /// sample of the fleet.
     not_drawn: u64,
-    /// The share of all windows, each by its weight, that hold this kind. Sums are too low by it. `null` without captures.
+    /// The share of all windows, each by its weight, that hold this kind. Sums are too low by it.
+    /// `null` without captures.
     captured_share: Option<f64>,
     /// Windows that hold this kind, added up over the fleet, in ns.
     window_ns: f64,
@@ -87,7 +89,8 @@ pub(crate) struct FleetGroup {
     share: FleetEstimate,
     /// The same of the captures alone, without weights.
     observed: FleetObserved,
-    /// How much of `total_ns` may be missing at most, in ns, because there were too many groups to keep all apart.
+    /// How much of `total_ns` may be missing at most, in ns, because there were too many groups to
+    /// keep all apart.
     may_miss_ns: f64,
 }
 
@@ -114,7 +117,7 @@ pub(crate) struct FleetObserved {
 }
 
 impl FleetTop {
-    pub(super) fn of(about: About, found: &Found, limit: usize) -> Self {
+    pub(super) fn of(about: About, found: &FleetSums, limit: usize) -> Self {
         let Report {
             captures,
             failed,
@@ -199,8 +202,8 @@ impl From<Estimate> for FleetEstimate {
     }
 }
 
-impl From<Observed> for FleetObserved {
-    fn from(observed: Observed) -> Self {
+impl From<ObservedSums> for FleetObserved {
+    fn from(observed: ObservedSums) -> Self {
         let whole = |value: u128| u64::try_from(value).unwrap_or(u64::MAX);
         Self {
             total_ns: whole(observed.total_ns),

@@ -1,7 +1,7 @@
 //! Why there are no sums of the fleet.
 
 use axum::http::StatusCode;
-use flopwatch_artifacts::object_store::BucketError;
+use flopwatch_artifacts::object_store::ObjectStoreError;
 
 use crate::gateway::problem::Problem;
 use crate::gateway::slots::Full;
@@ -18,7 +18,7 @@ pub(crate) enum FleetProblem {
     /// The rows were not read in time.
     Slow,
     /// The rows cannot be listed.
-    Store(BucketError),
+    Store(ObjectStoreError),
 }
 
 impl From<FleetProblem> for Problem {
@@ -62,7 +62,7 @@ impl FleetProblem {
             ),
             Self::Store(error) => {
                 let kind = match error {
-                    BucketError::Slow { .. } => slow,
+                    ObjectStoreError::Slow { .. } => slow,
                     _ => (StatusCode::SERVICE_UNAVAILABLE, "ObjectStore"),
                 };
                 (kind, format!("The rows of the fleet cannot be listed: {error}."))

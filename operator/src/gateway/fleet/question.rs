@@ -11,7 +11,8 @@ use utoipa::{IntoParams, ToSchema};
 pub(crate) enum TopBy {
     /// Kernels, by name: time of GPUs.
     Kernels,
-    /// NVTX ranges, by name: time of processors. Ranges nest, so that their sum holds the time of the inner ones more than once.
+    /// NVTX ranges, by name: time of processors. Ranges nest, so that their sum holds the time of
+    /// the inner ones more than once.
     Ranges,
     /// Images, as pods name them: time of GPUs in kernels.
     Images,
@@ -40,7 +41,8 @@ impl TopBy {
 pub(crate) struct TopQuery {
     /// What makes a group.
     pub(crate) by: TopBy,
-    /// Captures of this namespace alone; without it the right to list sessions of every namespace is needed.
+    /// Captures of this namespace alone; without it the right to list sessions of every namespace
+    /// is needed.
     #[param(max_length = 63, pattern = "^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", example = "team")]
     pub(crate) namespace: Option<String>,
     /// Windows that began from here on (RFC 3339); default: 24 hours before `until`.
@@ -52,7 +54,8 @@ pub(crate) struct TopQuery {
     /// Most groups, 1 to 500; the rest is one.
     #[param(minimum = 1, maximum = 500, default = 20)]
     pub(crate) limit: Option<u16>,
-    /// Whether only captures count that a schedule drew: those that people and alerts asked for are no sample of the fleet.
+    /// Whether only captures count that a schedule drew: those that people and alerts asked for are
+    /// no sample of the fleet.
     #[serde(default)]
     pub(crate) drawn_only: bool,
 }

@@ -1,13 +1,14 @@
-//! Reads the fleet's files of the days that are asked for, and adds them up as they come. What cannot be read is counted by its reason.
+//! Reads the fleet's files of the requested days, and adds them up as they come. Files that cannot
+//! be read are counted by reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use flopwatch_artifacts::object_store::{Bucket, BucketError};
+use flopwatch_artifacts::object_store::{Bucket, ObjectStoreError};
 use flopwatch_fleet::{
-    CaptureRow, FilePath, Limits, Query as Sums, ReadError, Row, Table, Totals, Trigger, read_captures, read_rows,
+    CaptureRow, FilePath, Limits, Query as FleetQuery, ReadError, Row, Table, Totals, Trigger, read_captures, read_rows,
 };
 use futures::{StreamExt as _, TryStreamExt as _};
 use jiff::civil::Date;
@@ -17,56 +18,57 @@ use tokio::task::spawn_blocking;
 use crate::gateway::fleet::FleetProblem;
 use crate::gateway::problem::Problem;
 
-/// Captures that are under way at once, and days that are listed at once.
-const AT_ONCE: usize = 32;
-const DAYS_AT_ONCE: usize = 8;
-/// Captures that are added up in one go.
-const IN_ONE_GO: usize = 32;
+/// Most captures of a request that are read at once.
+const MAX_CONCURRENT_CAPTURES: usize = 32;
+/// Most days of a request that are listed at once.
+const MAX_CONCURRENT_DAYS: usize = 8;
+/// Most captures that one blocking task adds up.
+const CAPTURES_PER_BATCH: usize = 32;
 /// Most files of a table that a request reads.
-const MOST_FILES: usize = 50_000;
-/// Most days that a time touches.
-const MOST_DAYS: usize = 100;
-/// Memory of files of one request that are under way, in KiB. A file that takes more has the turn
-/// for such files, of which there is one for all requests.
-const BUDGET_KIB: u32 = 16 << 10;
-/// How much more memory a file takes while it is read than in the store.
-const EXPANSION: u64 = 8;
+const MAX_FILES: usize = 50_000;
+/// Most days that the requested time touches.
+const MAX_DAYS: usize = 100;
+/// Most memory for files of one request that are read at once, in KiB. A file that takes more is
+/// read under the permit for large files, of which there is one for all requests.
+const MAX_MEMORY_KIB: u32 = 16 << 10;
+/// Bytes of memory that a file takes while it is read, for each of its bytes in the store.
+const MEMORY_BYTES_PER_STORED_BYTE: u64 = 8;
 
-/// Whose files count, and which.
+/// The files that a request reads.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
-    /// Captures of this namespace alone, whose files are read and no others; none: of all.
+pub(super) struct FleetSelection {
+    /// The namespace whose captures are read; None: every namespace.
     pub(super) namespace: Option<String>,
-    /// What is added up.
-    pub(super) sums: Sums,
+    /// The groups, categories and time that are added up.
+    pub(super) query: FleetQuery,
 }
 
 /// Files that could not be read for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Unread {
-    /// How many.
+    /// Number of files.
     pub(super) files: u64,
-    /// The path of one.
+    /// Path of the first of them.
     pub(super) example: String,
 }
 
-/// The sums, and what is not in them.
+/// The sums of a request, with the counts of what they lack.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FleetSums {
     pub(super) totals: Totals,
-    /// Captures that no schedule drew.
+    /// Number of captures that no schedule drew.
     pub(super) not_drawn: u64,
-    /// Captures with files on two days.
+    /// Number of captures with files on a second day, which are left out.
     pub(super) repeated: u64,
-    /// Captures that say that they have rows, and have none here.
+    /// Number of captures that record that they have rows, and whose file of rows is missing.
     pub(super) captures_without_rows: u64,
-    /// Files of rows without their capture.
+    /// Number of files of rows whose capture has no file.
     pub(super) rows_without_capture: u64,
-    /// By reason.
+    /// Files that were not read, by reason.
     pub(super) unread: BTreeMap<String, Unread>,
 }
 
-impl Found {
+impl FleetSums {
     fn unread(&mut self, reason: String, path: String) {
         let unread = self.unread.entry(reason).or_insert(Unread {
             files: 0,
@@ -76,15 +78,15 @@ impl Found {
     }
 }
 
-/// Where a capture's files lie, in every table.
+/// The part of a file's path that is the same for a capture in every table.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct CaptureKey {
     date: Date,
     namespace: String,
     capture_uid: String,
 }
 
-impl Place {
+impl CaptureKey {
     fn of(path: FilePath) -> Self {
         Self {
             date: path.date,
@@ -103,70 +105,70 @@ impl Place {
     }
 }
 
-/// Files of a table by their places, with their bytes.
-type Files = BTreeMap<Place, u64>;
+/// The files of a table, with their sizes in bytes.
+type Files = BTreeMap<CaptureKey, u64>;
 
-/// Why a file was not read. Says nothing of whose it is.
+/// Why a file was not read. The message names neither a namespace nor a capture.
 #[derive(Debug, thiserror::Error)]
 enum Unreadable {
-    /// The store does not give it.
+    /// The object store does not give the file.
     #[error("the object store {0}")]
     Store(&'static str),
-    /// It is no table of the fleet, or too large.
+    /// The file is no table of the fleet, or too large.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// It is of another capture, namespace or day than its name says.
+    /// The file holds another capture, namespace or day than its path names.
     #[error("the file holds something else than its name says")]
     Other,
-    /// Reading it ended early.
+    /// The task that reads the file ended early.
     #[error("the reading of the file ended early")]
     Ended,
 }
 
-impl From<BucketError> for Unreadable {
-    fn from(error: BucketError) -> Self {
+impl From<ObjectStoreError> for Unreadable {
+    fn from(error: ObjectStoreError) -> Self {
         Self::Store(match error {
-            BucketError::Missing(_) => "does not hold the file any more",
-            BucketError::Slow { .. } => "is too slow",
-            BucketError::Refused { .. } | BucketError::NoBucket(_) => "refuses the file",
-            BucketError::Corrupt { .. } => "holds a file that is too large",
+            ObjectStoreError::Missing(_) => "does not hold the file any more",
+            ObjectStoreError::Slow { .. } => "is too slow",
+            ObjectStoreError::Refused { .. } | ObjectStoreError::NoBucket(_) => "refuses the file",
+            ObjectStoreError::Corrupt { .. } => "holds a file that is too large",
             _ => "fails",
         })
     }
 }
 
-/// What became of a capture's files.
-struct Read {
-    /// The capture, where it counts, and its rows.
+/// The files of one capture, as they were read.
+struct CaptureRead {
+    /// The capture with its rows, where it is of the requested time.
     capture: Option<(CaptureRow, Vec<Row>)>,
-    /// Whether rows are missing that it says it has.
+    /// Whether the capture records that it has rows and their file is missing.
     without_rows: bool,
     /// A file that was not read.
     unread: Option<(Table, Unreadable)>,
-    place: Place,
-    /// Its memory.
-    _room: Option<OwnedSemaphorePermit>,
+    key: CaptureKey,
+    /// Permit for the memory of both files.
+    _memory_permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Where files of a request have their memory from.
+/// The permits for the memory of a request's files.
 #[derive(Clone, Debug)]
-struct Budget {
-    /// Its own, in KiB.
+struct MemoryBudget {
+    /// The request's own permits, one for each KiB.
     own: Arc<Semaphore>,
-    /// The turn for large files, which all requests share.
+    /// The permit for large files, which all requests share.
     large: Arc<Semaphore>,
 }
 
-/// Reads what is asked for, and adds it to the totals. `large` is the turn for large files.
+/// Reads the files of `selection` and adds them to `totals`. `large` is the permit for large files.
 pub(super) async fn read(
     bucket: &Bucket,
-    asked: Asked,
+    selection: FleetSelection,
     totals: Totals,
     large: &Arc<Semaphore>,
-) -> Result<Found, Problem> {
-    let days = FilePath::days(asked.sums.from_ns, asked.sums.until_ns, MOST_DAYS);
+) -> Result<FleetSums, Problem> {
+    let days = FilePath::days(selection.query.from_ns, selection.query.until_ns, MAX_DAYS);
     let days = days.map_err(|error| Problem::BadRequest(error.to_string()))?;
-    let mut found = Found {
+    let mut sums = FleetSums {
         totals,
         not_drawn: 0,
         repeated: 0,
@@ -174,67 +176,71 @@ pub(super) async fn read(
         rows_without_capture: 0,
         unread: BTreeMap::new(),
     };
-    let namespace = asked.namespace.as_deref();
-    let captures = list(bucket, Table::Captures, &days, namespace, &mut found).await?;
-    let rows = list(bucket, Table::Rows, &days, namespace, &mut found).await?;
-    let lonely = rows.keys().filter(|place| !captures.contains_key(*place)).count();
-    found.rows_without_capture = u64::try_from(lonely).unwrap_or(u64::MAX);
+    let namespace = selection.namespace.as_deref();
+    let captures = list(bucket, Table::Captures, &days, namespace, &mut sums).await?;
+    let rows = list(bucket, Table::Rows, &days, namespace, &mut sums).await?;
+    let orphans = rows.keys().filter(|key| !captures.contains_key(*key)).count();
+    sums.rows_without_capture = u64::try_from(orphans).unwrap_or(u64::MAX);
     let mut known = BTreeSet::new();
     let mut once = Vec::new();
-    for (place, bytes) in captures {
-        if known.insert(place.capture_uid.clone()) {
-            let bytes_of_rows = rows.get(&place).copied();
-            once.push((place, bytes, bytes_of_rows));
+    for (key, bytes) in captures {
+        if known.insert(key.capture_uid.clone()) {
+            let bytes_of_rows = rows.get(&key).copied();
+            once.push((key, bytes, bytes_of_rows));
         } else {
-            found.repeated += 1;
+            sums.repeated += 1;
         }
     }
-    let budget = Budget {
-        own: Arc::new(Semaphore::new(usize::try_from(BUDGET_KIB).unwrap_or(usize::MAX))),
+    let budget = MemoryBudget {
+        own: Arc::new(Semaphore::new(usize::try_from(MAX_MEMORY_KIB).unwrap_or(usize::MAX))),
         large: Arc::clone(large),
     };
-    let asked = Arc::new(asked);
-    let reads = futures::stream::iter(once).map(|(place, bytes, bytes_of_rows)| {
-        let (bucket, asked, budget) = (bucket.clone(), Arc::clone(&asked), budget.clone());
-        async move { read_one(&bucket, &asked, &budget, place, bytes, bytes_of_rows).await }
+    let selection = Arc::new(selection);
+    let reads = futures::stream::iter(once).map(|(key, bytes, bytes_of_rows)| {
+        let (bucket, selection, budget) = (bucket.clone(), Arc::clone(&selection), budget.clone());
+        async move { read_one(&bucket, &selection, &budget, key, bytes, bytes_of_rows).await }
     });
-    let mut reads = pin!(reads.buffer_unordered(AT_ONCE).ready_chunks(IN_ONE_GO));
+    let mut reads = pin!(
+        reads
+            .buffer_unordered(MAX_CONCURRENT_CAPTURES)
+            .ready_chunks(CAPTURES_PER_BATCH)
+    );
     while let Some(chunk) = reads.next().await {
-        let asked = Arc::clone(&asked);
+        let selection = Arc::clone(&selection);
         let added = spawn_blocking(move || {
             for read in chunk {
-                add(&mut found, &asked, read);
+                add(&mut sums, &selection, read);
             }
-            found
+            sums
         });
-        found = added
+        sums = added
             .await
             .map_err(|error| Problem::Own(format!("the sums of the fleet ended early: {error}")))?;
     }
-    Ok(found)
+    Ok(sums)
 }
 
-/// The files of a table on those days, of the namespace or of all. What lies there and is none is
-/// counted as unread.
+/// Lists the files of a table on those days, of the namespace or of all. Objects that are no files
+/// of the table are counted as unread. The problem is `BadRequest` above [`MAX_FILES`] files.
 async fn list(
     bucket: &Bucket,
     table: Table,
     days: &[Date],
     namespace: Option<&str>,
-    found: &mut Found,
+    sums: &mut FleetSums,
 ) -> Result<Files, Problem> {
     let folders = days.iter().map(|day| FilePath::folder(table, *day, namespace));
     let lists: Vec<_> = folders.map(|folder| bucket.list_fleet_files(&folder)).collect();
-    let mut listed = futures::stream::iter(lists).flatten_unordered(DAYS_AT_ONCE);
+    let mut listed = futures::stream::iter(lists).flatten_unordered(MAX_CONCURRENT_DAYS);
     let mut files = Files::new();
     while let Some(file) = listed.try_next().await.map_err(FleetProblem::Store)? {
         match FilePath::parse(&file.path).filter(|path| path.table == table) {
-            Some(path) => drop(files.insert(Place::of(path), file.bytes)),
-            None => found.unread(Unreadable::Other.to_string(), file.path),
+            Some(path) => drop(files.insert(CaptureKey::of(path), file.bytes)),
+            None => sums.unread(Unreadable::Other.to_string(), file.path),
         }
-        if files.len() > MOST_FILES {
+        if files.len() > MAX_FILES {
             return Err(Problem::BadRequest(format!(
-                "there are more than {MOST_FILES} captures in that time, which one request does not read: ask for a shorter time"
+                "there are more than {MAX_FILES} captures in that time, which one request does not read: ask for a shorter time"
             )));
         }
     }
@@ -243,43 +249,43 @@ async fn list(
 
 async fn read_one(
     bucket: &Bucket,
-    asked: &Asked,
-    budget: &Budget,
-    place: Place,
+    selection: &FleetSelection,
+    budget: &MemoryBudget,
+    key: CaptureKey,
     bytes: u64,
     bytes_of_rows: Option<u64>,
-) -> Read {
-    let mut read = Read {
+) -> CaptureRead {
+    let mut read = CaptureRead {
         capture: None,
         without_rows: false,
         unread: None,
-        _room: room(budget, bytes.saturating_add(bytes_of_rows.unwrap_or(0))).await,
-        place: place.clone(),
+        _memory_permit: memory_permit(budget, bytes.saturating_add(bytes_of_rows.unwrap_or(0))).await,
+        key: key.clone(),
     };
-    let capture = match capture(bucket, &place).await {
+    let capture = match capture(bucket, &key).await {
         Ok(capture) => capture,
         Err(error) => {
             read.unread = Some((Table::Captures, error));
             return read;
         }
     };
-    if !takes(asked, &capture) {
+    if !is_in_period(selection, &capture) {
         return read;
     }
     let holds = capture
         .categories
         .iter()
-        .any(|category| asked.sums.categories.contains(category));
+        .any(|category| selection.query.categories.contains(category));
     let rows = match (holds, bytes_of_rows) {
         (false, _) => Ok(Vec::new()),
         (true, None) => {
             read.without_rows = true;
-            return Read {
+            return CaptureRead {
                 capture: Some((without_rows(capture), Vec::new())),
                 ..read
             };
         }
-        (true, Some(_)) => rows(bucket, asked, &place, &capture).await,
+        (true, Some(_)) => rows(bucket, selection, &key, &capture).await,
     };
     match rows {
         Ok(rows) => read.capture = Some((capture, rows)),
@@ -291,37 +297,38 @@ async fn read_one(
     read
 }
 
-/// Room for files of so many bytes while they are read.
-async fn room(budget: &Budget, bytes: u64) -> Option<OwnedSemaphorePermit> {
-    let kib = bytes.saturating_mul(EXPANSION) >> 10;
-    let own = u32::try_from(kib).ok().filter(|kib| *kib <= BUDGET_KIB);
-    let room = match own {
+/// Waits for memory for files of so many bytes in the store.
+async fn memory_permit(budget: &MemoryBudget, bytes: u64) -> Option<OwnedSemaphorePermit> {
+    let kib = bytes.saturating_mul(MEMORY_BYTES_PER_STORED_BYTE) >> 10;
+    let own = u32::try_from(kib).ok().filter(|kib| *kib <= MAX_MEMORY_KIB);
+    let memory_permit = match own {
         Some(kib) => Arc::clone(&budget.own).acquire_many_owned(kib.max(1)).await,
         None => Arc::clone(&budget.large).acquire_owned().await,
     };
-    room.ok()
+    memory_permit.ok()
 }
 
-/// A capture whose rows are not here counts as one in which nothing was captured: as one in which nothing ran it would make sums too low.
+/// A capture whose rows are not here counts as one in which nothing was captured: as one in which
+/// nothing ran it would make sums too low.
 fn without_rows(mut capture: CaptureRow) -> CaptureRow {
     capture.categories.clear();
     capture
 }
 
-/// Whether a capture is of the time.
-fn takes(asked: &Asked, capture: &CaptureRow) -> bool {
-    (asked.sums.from_ns..asked.sums.until_ns).contains(&capture.window_start)
+/// Whether a capture's window began in the requested time.
+fn is_in_period(selection: &FleetSelection, capture: &CaptureRow) -> bool {
+    (selection.query.from_ns..selection.query.until_ns).contains(&capture.window_start)
 }
 
-async fn content(bucket: &Bucket, table: Table, place: &Place) -> Result<Bytes, Unreadable> {
-    let path = place.path(table).to_string();
-    let most = u64::try_from(Limits::default().file_bytes).unwrap_or(u64::MAX);
-    Ok(bucket.get_fleet_file(&path, most).await?)
+async fn content(bucket: &Bucket, table: Table, key: &CaptureKey) -> Result<Bytes, Unreadable> {
+    let path = key.path(table).to_string();
+    let max_bytes = u64::try_from(Limits::default().file_bytes).unwrap_or(u64::MAX);
+    Ok(bucket.get_fleet_file(&path, max_bytes).await?)
 }
 
-/// The capture at a place; what it says of itself must be what the place says.
-async fn capture(bucket: &Bucket, place: &Place) -> Result<CaptureRow, Unreadable> {
-    let content = content(bucket, Table::Captures, place).await?;
+/// Reads the file of a capture; its day, namespace and UID must be those of its path.
+async fn capture(bucket: &Bucket, key: &CaptureKey) -> Result<CaptureRow, Unreadable> {
+    let content = content(bucket, Table::Captures, key).await?;
     let read = spawn_blocking(move || read_captures(content, &Limits::default())).await;
     let [capture] =
         <[CaptureRow; 1]>::try_from(read.map_err(|_ended| Unreadable::Ended)??).map_err(|_many| Unreadable::Other)?;
@@ -332,33 +339,38 @@ async fn capture(bucket: &Bucket, place: &Place) -> Result<CaptureRow, Unreadabl
         ..
     } = &capture;
     let path = FilePath::new(Table::Captures, *window_start, namespace, capture_uid);
-    let right = path.is_ok_and(|path| Place::of(path) == *place);
+    let right = path.is_ok_and(|path| CaptureKey::of(path) == *key);
     right.then_some(capture).ok_or(Unreadable::Other)
 }
 
-/// The rows of a capture that are added up.
-async fn rows(bucket: &Bucket, asked: &Asked, place: &Place, capture: &CaptureRow) -> Result<Vec<Row>, Unreadable> {
-    let content = content(bucket, Table::Rows, place).await?;
+/// Reads the rows of a capture, of the requested categories alone.
+async fn rows(
+    bucket: &Bucket,
+    selection: &FleetSelection,
+    key: &CaptureKey,
+    capture: &CaptureRow,
+) -> Result<Vec<Row>, Unreadable> {
+    let content = content(bucket, Table::Rows, key).await?;
     let read = spawn_blocking(move || read_rows(content, &Limits::default())).await;
     let mut rows = read.map_err(|_ended| Unreadable::Ended)??;
     let same = |row: &Row| row.capture_uid == capture.capture_uid && row.namespace == capture.namespace;
     if !rows.iter().all(same) {
         return Err(Unreadable::Other);
     }
-    rows.retain(|row| asked.sums.categories.contains(&row.category));
+    rows.retain(|row| selection.query.categories.contains(&row.category));
     Ok(rows)
 }
 
-fn add(found: &mut Found, asked: &Asked, read: Read) {
+fn add(sums: &mut FleetSums, selection: &FleetSelection, read: CaptureRead) {
     if let Some((table, error)) = read.unread {
-        found.unread(error.to_string(), read.place.path(table).to_string());
+        sums.unread(error.to_string(), read.key.path(table).to_string());
     }
     let Some((capture, rows)) = read.capture else { return };
     let drawn = capture.trigger == Trigger::Schedule.as_str();
-    found.not_drawn += u64::from(!drawn);
-    if !drawn && asked.sums.drawn_only {
+    sums.not_drawn += u64::from(!drawn);
+    if !drawn && selection.query.drawn_only {
         return;
     }
-    found.captures_without_rows += u64::from(read.without_rows);
-    found.totals.add(&[capture], &rows);
+    sums.captures_without_rows += u64::from(read.without_rows);
+    sums.totals.add(&[capture], &rows);
 }

@@ -29,12 +29,12 @@ pub(crate) struct TimelineQuery {
 }
 
 /// Most events on a page, and the longest name of a category, as the document says.
-const MOST_EVENTS: u32 = 100_000;
-const LONGEST_CATEGORY: usize = 64;
+const MAX_EVENTS: u32 = 100_000;
+const MAX_CATEGORY_CHARS: usize = 64;
 
 impl TimelineQuery {
-    /// The parameters of the analysis `events`; none are given where the earliest events are asked for. Numbers are those of 63 bits,
-    /// as the document says of every 64-bit integer.
+    /// The parameters of the analysis `events`; none are given where the earliest events are asked
+    /// for. Numbers are those of 63 bits, as the document says of every 64-bit integer.
     pub(crate) fn parameters(&self) -> Result<Vec<(String, String)>, Problem> {
         let numbers = [self.from, self.to, self.after];
         if numbers
@@ -45,15 +45,15 @@ impl TimelineQuery {
             let bound = "from, to and after must be at most 9223372036854775807";
             return Err(Problem::BadRequest(bound.to_owned()));
         }
-        if self.limit.is_some_and(|limit| !(1..=MOST_EVENTS).contains(&limit)) {
-            return Err(Problem::BadRequest(format!("limit must be 1 to {MOST_EVENTS}")));
+        if self.limit.is_some_and(|limit| !(1..=MAX_EVENTS).contains(&limit)) {
+            return Err(Problem::BadRequest(format!("limit must be 1 to {MAX_EVENTS}")));
         }
         if self
             .category
             .as_deref()
-            .is_some_and(|name| name.chars().count() > LONGEST_CATEGORY)
+            .is_some_and(|name| name.chars().count() > MAX_CATEGORY_CHARS)
         {
-            let bound = format!("category must have at most {LONGEST_CATEGORY} characters");
+            let bound = format!("category must have at most {MAX_CATEGORY_CHARS} characters");
             return Err(Problem::BadRequest(bound));
         }
         let text = |value: Option<u64>| value.map(|value| value.to_string());
@@ -102,7 +102,7 @@ pub(crate) struct TimelineEvents {
 pub(crate) struct TimelineEvent {
     /// Such as `cuda_kernel`.
     category: String,
-    /// Its name.
+    /// Name of the event.
     name: String,
     /// Start in ns from the session's start.
     start_ns: u64,

@@ -79,13 +79,13 @@ async fn a_pod_that_was_created_while_admission_was_away_is_told_so_once_and_an_
     };
     let now = Timestamp::now().to_string();
     let world = world(&[pod("new", now), pod("old", "2026-01-01T00:00:00Z".into())]);
-    let mut told = Told::default();
+    let mut sent = SentEvents::default();
     for expected in [vec!["new AdmissionMissed"], vec![]] {
-        assert!(round(&world.context, &mut told).await);
+        assert!(round(&world.context, &mut sent).await);
         assert_eq!(world.sent(), expected);
     }
     // Another process knows nothing of it, and asks for the same Event: there is one.
-    assert!(round(&world.context, &mut Told::default()).await);
+    assert!(round(&world.context, &mut SentEvents::default()).await);
     let calls = world.server.calls();
     let names: Vec<_> = calls.iter().map(|call| &call.body["metadata"]["name"]).collect();
     assert_eq!(names, [&json!("new.admissionmissed"), &json!("new.admissionmissed")]);
@@ -97,7 +97,7 @@ async fn each_pod_that_is_held_up_gets_one_warning_that_names_image_and_remedy()
     let mut healthy = prepared("healthy", &exited(0), &exited(0));
     healthy["status"]["phase"] = json!("Running");
     let world = world(&[prepared("p", &exited(0), &waiting("ImagePullBackOff")), healthy]);
-    assert!(round(&world.context, &mut Told::default()).await);
+    assert!(round(&world.context, &mut SentEvents::default()).await);
     let calls = world.server.calls();
     let [
         Call {
@@ -121,65 +121,65 @@ async fn each_pod_that_is_held_up_gets_one_warning_that_names_image_and_remedy()
         (&json!("Pod"), &json!("uid-p"))
     );
     let note = event["note"].as_str().unwrap();
-    for part in ["registry/nsys:1", "images.tools", "flopwatch.dev/prepare"] {
-        assert!(note.contains(part), "{note}");
+    for component in ["registry/nsys:1", "images.tools", "flopwatch.dev/prepare"] {
+        assert!(note.contains(component), "{note}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_cause_is_told_once_in_ten_minutes_and_another_cause_at_once() {
     let mut world = world(&[prepared("p", &exited(0), &waiting("ErrImagePull"))]);
-    let mut told = Told::default();
-    assert!(round(&world.context, &mut told).await);
+    let mut sent = SentEvents::default();
+    assert!(round(&world.context, &mut sent).await);
     assert_eq!(world.sent(), ["p ToolsImageUnavailable"]);
 
     world.apply(&prepared("p", &exited(0), &waiting("ImagePullBackOff")));
     tokio::time::advance(Duration::from_mins(9)).await;
-    assert!(round(&world.context, &mut told).await);
+    assert!(round(&world.context, &mut sent).await);
     assert_eq!(world.sent(), Vec::<String>::new());
 
     world.apply(&prepared("p", &exited(0), &exited(3)));
-    assert!(round(&world.context, &mut told).await);
+    assert!(round(&world.context, &mut sent).await);
     assert_eq!(world.sent(), ["p PreparationFailed"]);
 
     world.apply(&prepared("p", &exited(0), &waiting("ImagePullBackOff")));
     tokio::time::advance(Duration::from_mins(1)).await;
-    assert!(round(&world.context, &mut told).await);
+    assert!(round(&world.context, &mut sent).await);
     assert_eq!(
         world.sent(),
         ["patch 2"],
         "the recorder's clock stands still, so it counts the first Event up"
     );
 
-    tokio::time::advance(RESEND).await;
+    tokio::time::advance(MIN_RESEND_INTERVAL).await;
     world.apply(&prepared("p", &exited(0), &exited(0)));
-    assert!(round(&world.context, &mut told).await);
+    assert!(round(&world.context, &mut sent).await);
     assert_eq!(world.sent(), Vec::<String>::new());
-    assert!(told.0.is_empty(), "what is over is forgotten");
+    assert!(sent.0.is_empty(), "what is over is forgotten");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_the_api_server_refuses_is_not_repeated_and_what_it_does_not_answer_is() {
     let pods = ["p", "q"].map(|name| prepared(name, &exited(0), &waiting("ErrImagePull")));
     let (refused, silent) = (world(&pods), world(&pods));
-    let mut told = Told::default();
+    let mut sent = SentEvents::default();
     refused.fail(Fault::Code(403));
-    assert!(round(&refused.context, &mut told).await);
+    assert!(round(&refused.context, &mut sent).await);
     assert_eq!(refused.sent().len(), 2, "a refusal does not keep the next pod waiting");
-    assert!(round(&refused.context, &mut told).await);
+    assert!(round(&refused.context, &mut sent).await);
     assert_eq!(refused.sent(), Vec::<String>::new());
     assert_eq!(refused.context.metrics.events_failed.get(), 2);
 
-    let mut told = Told::default();
+    let mut sent = SentEvents::default();
     silent.fail(Fault::Hang);
-    assert!(!round(&silent.context, &mut told).await);
+    assert!(!round(&silent.context, &mut sent).await);
     assert_eq!(
         silent.sent().len(),
         1,
         "the others do not each wait for a server that is away"
     );
     silent.server.heal();
-    assert!(round(&silent.context, &mut told).await);
+    assert!(round(&silent.context, &mut sent).await);
     assert_eq!(silent.sent(), ["p ToolsImageUnavailable", "q ToolsImageUnavailable"]);
 }
 
@@ -193,7 +193,7 @@ async fn a_pod_that_failed_long_ago_is_no_news() {
     };
     let long_ago = "2026-01-01T00:00:00Z".parse().unwrap();
     let world = world(&[failed("old", long_ago), failed("new", Timestamp::now())]);
-    assert!(round(&world.context, &mut Told::default()).await);
+    assert!(round(&world.context, &mut SentEvents::default()).await);
     assert_eq!(world.sent(), ["new PreparationFailed"]);
 }
 
@@ -206,7 +206,7 @@ async fn a_change_ends_the_wait_for_the_next_round() {
         ..
     } = world(&[]);
     let changed = Notify::new();
-    let told = async {
+    let sent = async {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let held_up = prepared("p", &waiting("ErrImagePull"), &json!({}));
         pods.apply_watcher_event(&WatchEvent::Apply(parsed(&held_up)));
@@ -215,23 +215,27 @@ async fn a_change_ends_the_wait_for_the_next_round() {
         server.calls().len()
     };
     let started = Instant::now();
-    let told = tokio::select! {
-        told = told => told,
+    let sent = tokio::select! {
+        sent = sent => sent,
         () = keep(&context, &changed) => 0,
     };
-    assert_eq!(told, 1);
+    assert_eq!(sent, 1);
     assert!(started.elapsed() < Duration::from_secs(10));
 }
 
 #[test]
 fn what_is_remembered_is_bounded() {
-    let mut told = Told::default();
+    let mut sent = SentEvents::default();
     let now = Instant::now();
-    let subject = |at: usize| (at.to_string(), Some(Part::Tools), "ToolsImageUnavailable");
-    let due = (0..2 * MAX_TOLD)
-        .filter(|at| told.due(&subject(*at), now, RESEND))
+    let subject = |at: usize| (at.to_string(), Some(InjectedComponent::Tools), "ToolsImageUnavailable");
+    let due = (0..2 * MAX_SENT_EVENTS)
+        .filter(|at| sent.record_if_due(&subject(*at), now, MIN_RESEND_INTERVAL))
         .count();
-    assert_eq!((due, told.0.len()), (MAX_TOLD, MAX_TOLD));
-    told.forget_old(now + RESEND);
-    assert!(told.due(&subject(2 * MAX_TOLD), now + RESEND, RESEND));
+    assert_eq!((due, sent.0.len()), (MAX_SENT_EVENTS, MAX_SENT_EVENTS));
+    sent.forget_old(now + MIN_RESEND_INTERVAL);
+    assert!(sent.record_if_due(
+        &subject(2 * MAX_SENT_EVENTS),
+        now + MIN_RESEND_INTERVAL,
+        MIN_RESEND_INTERVAL
+    ));
 }

@@ -9,12 +9,12 @@ use flopwatch_api::session::StartMode;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 
-use super::{Over, Plan, Step, admit};
+use super::{Over, Plan, PlanBuilder, admit};
 use crate::preparation_failure::preparation_failure;
 use crate::session::own_pod::{self, Attempt};
 use crate::session::targets::{Selection, choose_among};
 
-impl Step<'_> {
+impl PlanBuilder<'_> {
     /// The session's own pod, if it has made one and it is seen.
     pub(super) fn own_pod(&self) -> Option<&Arc<Pod>> {
         self.session.spec.target.own_pod_field()?;
@@ -27,7 +27,8 @@ impl Step<'_> {
         made.or(seen).filter(|pod| own_pod::is_own(self.session, pod))
     }
 
-    /// Name and UID of the session's copy of a pod, which goes when the session has ended; None where it goes already.
+    /// Name and UID of the session's copy of a pod, which goes when the session has ended; None
+    /// where it goes already.
     pub(super) fn replica(&self) -> Option<(String, String)> {
         self.session.spec.target.replica_of.as_ref()?;
         let copy = self.own_pod().filter(|pod| pod.metadata.deletion_timestamp.is_none())?;
@@ -64,7 +65,7 @@ impl Step<'_> {
             (Some(template), _) | (None, Some(Ok(template))) => template,
             (None, Some(Err(why))) => {
                 let (message, refused) = (why.to_string(), SessionReason::PodRefused);
-                return match why.waits() {
+                return match why.waiting_reason() {
                     Some(reason) => self.wait(reason, message),
                     None => self.end_without_captures(refused, SessionReason::Failed, &message),
                 };
@@ -140,6 +141,6 @@ impl Step<'_> {
 fn unscheduled(pod: &Pod) -> Option<String> {
     let conditions = pod.status.as_ref()?.conditions.iter().flatten();
     let mut refused = conditions.filter(|condition| condition.type_ == "PodScheduled" && condition.status == "False");
-    let said = refused.next()?.message.as_deref()?;
-    Some(format!("the scheduler says: {said}"))
+    let message = refused.next()?.message.as_deref()?;
+    Some(format!("the scheduler says: {message}"))
 }

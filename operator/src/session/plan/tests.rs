@@ -347,7 +347,7 @@ fn a_target_that_asked_to_be_prepared_and_was_not_seen_is_named() {
 }
 
 #[test]
-fn m5_only_how_captures_go_on_waits_and_for_the_slowest_that_has_not_ended() {
+fn only_how_captures_go_on_waits_and_for_the_slowest_that_has_not_ended() {
     let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
     let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
     let made = plan(&begun(&spec), &world(&pods, &[]));
@@ -380,7 +380,7 @@ fn m5_only_how_captures_go_on_waits_and_for_the_slowest_that_has_not_ended() {
 }
 
 #[test]
-fn m5_each_capture_of_a_session_counts_those_before_it() {
+fn each_capture_of_a_session_counts_those_before_it() {
     let spec = json!({"target": {"podName": null, "podSelector": {"matchLabels": {"app": "train"}}, "maxPods": 3}});
     let pods = [pod("p", "Running"), pod("q", "Running"), pod("r", "Running")];
     let budget = Budget::new(1, []);

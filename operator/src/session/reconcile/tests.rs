@@ -257,7 +257,7 @@ fn a_session_that_ends_for_want_of_targets_says_so_once() {
 }
 
 #[tokio::test]
-async fn m3_a_namespace_where_the_controller_may_make_no_pods_is_told_which_role_to_bind_there() {
+async fn a_namespace_where_the_controller_may_make_no_pods_is_told_which_role_to_bind_there() {
     const REVIEW: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let mut own_pod = session();
     own_pod["spec"]["target"] = json!({"podTemplate": {"spec": {"containers": [{"name": "c", "image": "i"}]}}});

@@ -139,10 +139,13 @@ fn a_pod_whose_copy_would_meet_it_is_refused_and_only_an_absent_one_is_waited_fo
     ];
     for (metadata, spec, words) in rows {
         let error = copied(&metadata, &spec).unwrap_err();
-        assert!(error.to_string().contains(words) && error.waits().is_none(), "{error}");
+        assert!(
+            error.to_string().contains(words) && error.waiting_reason().is_none(),
+            "{error}"
+        );
     }
     let absent = of("train", "team", None, &Claims::new()).unwrap_err();
-    assert_eq!(absent.waits(), Some(SessionReason::WaitingForTargets));
+    assert_eq!(absent.waiting_reason(), Some(SessionReason::WaitingForTargets));
     assert!(absent.to_string().contains("no pod train in namespace team"));
     copied(
         &json!({}),
@@ -152,7 +155,7 @@ fn a_pod_whose_copy_would_meet_it_is_refused_and_only_an_absent_one_is_waited_fo
 }
 
 #[test]
-fn n12_a_pod_whose_copy_would_hold_what_one_node_may_have_is_refused() {
+fn a_pod_whose_copy_would_hold_what_one_node_may_have_is_refused() {
     let mounting = |volume: &Value| json!({"containers": [{"name": "main"}], "volumes": [volume]});
     let claim = |name: &str| json!({"name": "data", "persistentVolumeClaim": {"claimName": name}});
     let held = |access: Access, volume: &Value| {
@@ -166,12 +169,12 @@ fn n12_a_pod_whose_copy_would_hold_what_one_node_may_have_is_refused() {
         let error = held(Access::OneNode { modes: modes.clone() }, &mounted).unwrap_err();
         let words = format!("pod train mounts claim data-train-0 ({modes})");
         assert!(
-            error.to_string().starts_with(&words) && error.waits().is_none(),
+            error.to_string().starts_with(&words) && error.waiting_reason().is_none(),
             "{error}"
         );
     }
     let unread = held(Access::Unread, &mounted).unwrap_err();
-    assert_eq!(unread.waits(), Some(SessionReason::PodsNotAllowed));
+    assert_eq!(unread.waiting_reason(), Some(SessionReason::PodsNotAllowed));
     assert!(unread.to_string().contains("flopwatch-pod-templates"), "{unread}");
     held(Access::Unread, &claim("another")).unwrap();
     let disk = json!({"name": "data", "awsElasticBlockStore": {"volumeID": "v"}});

@@ -1,4 +1,5 @@
-//! The `docker-archive` form of an image, which `ctr images import` reads: layers, a configuration, a manifest, in one tar.
+//! The `docker-archive` form of an image, which `ctr images import` reads: layers, a configuration,
+//! a manifest, in one tar.
 
 use anyhow::{Context as _, Result};
 use flopwatch_toolchain::cache::file_hash;

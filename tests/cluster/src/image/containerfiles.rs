@@ -73,7 +73,7 @@ fn every_copied_path_exists() {
     }
 }
 
-/// Those that start cargo.
+/// Tests that start cargo.
 mod crate_tests {
     use super::*;
 
@@ -121,7 +121,7 @@ fn they_build_with_the_pinned_tools_and_libraries() {
 }
 
 #[test]
-fn m8_base_images_are_given_by_digest_and_nothing_else() {
+fn base_images_are_given_by_digest_and_nothing_else() {
     for name in FILES {
         let text = read(name);
         let bases: Vec<&str> = text
@@ -144,7 +144,7 @@ fn m8_base_images_are_given_by_digest_and_nothing_else() {
 }
 
 #[test]
-fn m8_the_tools_image_holds_the_pinned_packages() {
+fn the_tools_image_holds_the_pinned_packages() {
     let text = read("nsys");
     for package in &nsys::BOOKWORM.packages {
         let (name, version) = (package.name, package.version);

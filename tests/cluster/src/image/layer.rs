@@ -42,7 +42,8 @@ impl Layer {
         Ok(Self { entries })
     }
 
-    /// Changes whenever a file in the layer does. Single files count by content, those of walked folders by size and time.
+    /// Changes whenever a file in the layer does. Single files count by content, those of walked
+    /// folders by size and time.
     pub(crate) fn fingerprint(&self) -> Result<String> {
         let mut pins = Vec::new();
         for entry in &self.entries {

@@ -42,7 +42,8 @@ impl Rootfs {
 
     /// The tar of the root file system, made if the cache lacks it.
     pub(crate) fn ensure(self, cache: &Cache) -> Result<PathBuf> {
-        // The programs in the image are linked against this machine's glibc, so its own release fits best.
+        // The programs in the image are linked against this machine's glibc, so its own release
+        // fits best.
         let suite = debian::codename().unwrap_or_else(|_| "bookworm".to_owned());
         let packages = self.packages().join(",");
         cache.item(self.name(), &[&suite, &packages, &EXCLUDED.join(",")], |path| {

@@ -32,7 +32,8 @@ impl Pace {
         self.reports.first().map(|(time, _)| *time)
     }
 
-    /// Steps per second between two times, by the first and the last report inside; none where there are not two.
+    /// Steps per second between two times, by the first and the last report inside; none where
+    /// there are not two.
     pub(crate) fn per_second(&self, from_ns: u64, to_ns: u64) -> Option<f64> {
         let mut inside = self.reports.iter().filter(|(time, _)| (from_ns..=to_ns).contains(time));
         let (first, last) = (inside.next()?, inside.next_back()?);

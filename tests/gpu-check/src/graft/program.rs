@@ -14,8 +14,8 @@ use flopwatch_attach::reexec::Reexec;
 
 use super::pace::Pace;
 
-/// How long anything is waited for.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// Longest wait for any state of the program.
+const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
 /// How long the launcher waits, in seconds, for a session to be claimed and made.
 const LAUNCHER_SECONDS: &str = "60";
 /// What a program that cannot run here exits with, after a line that begins with [`UNAVAILABLE`].
@@ -35,9 +35,9 @@ pub(crate) struct Program {
 /// Why a program does not run.
 #[derive(Debug)]
 pub(crate) enum Started {
-    /// It runs, and has said so.
+    /// The program runs, and has reported its first steps.
     Running(Program),
-    /// It said that it cannot run here, and why.
+    /// The program reported that it cannot run here, and why.
     Unavailable(String),
 }
 
@@ -60,8 +60,8 @@ impl Program {
         for made in [&tools, &run] {
             std::fs::create_dir_all(made)?;
         }
-        // As the init container of a prepared pod does. Not a link: with the host's half beside it the profiler would import by
-        // itself, inside the program's container.
+        // As the init container of a prepared pod does. Not a link: with the host's half beside it
+        // the profiler would import by itself, inside the program's container.
         let half = bundle.join("nsys/target-linux-x64");
         for arguments in [vec![OsStr::new("install")], vec![OsStr::new("copy"), half.as_os_str()]] {
             let installed = Command::new(bundle.join("launcher"))
@@ -97,7 +97,7 @@ impl Program {
             trace_fork_before_exec: false,
         };
         target.start_session(&options).context("the session")?;
-        let state = target.await_state(PATIENCE).context("the launcher's decision")?;
+        let state = target.await_state(WAIT_TIMEOUT).context("the launcher's decision")?;
         Ok((program.until_it_reports()?, target, state))
     }
 
@@ -125,11 +125,12 @@ impl Program {
         self.launcher_with(WAITING, bundle, run, tools)
     }
 
-    /// The same once it has written the file `sign` into its run folder. No kubelet made its folders, and no container is around it.
+    /// The same once it has written the file `sign` into its run folder. No kubelet made its
+    /// folders, and no container is around it.
     pub(crate) fn launcher_with(&self, sign: &str, bundle: &Path, run: &Path, tools: &Path) -> Result<Target> {
         let procfs = Procfs::default();
         let process = procfs.identify(i32::try_from(self.child.id())?)?;
-        while self.started.elapsed() < PATIENCE {
+        while self.started.elapsed() < WAIT_TIMEOUT {
             if run.join(sign).exists() {
                 return Ok(Target {
                     reexec: Reexec::default(),
@@ -148,7 +149,7 @@ impl Program {
     }
 
     fn until_it_reports(mut self) -> Result<Started> {
-        while self.started.elapsed() < PATIENCE {
+        while self.started.elapsed() < WAIT_TIMEOUT {
             if self.pace().last().is_some() {
                 return Ok(Started::Running(self));
             }
@@ -174,7 +175,7 @@ impl Program {
         message.lines().last().unwrap_or_default().to_owned()
     }
 
-    /// What it has said so far.
+    /// The steps that the program has reported so far.
     pub(crate) fn pace(&self) -> Pace {
         Pace::parse(&self.output())
     }
@@ -184,7 +185,7 @@ impl Program {
         Some(self.pace().first_ns()?.saturating_sub(self.started_ns) / 1_000_000)
     }
 
-    /// Its PID, which the launcher had before it.
+    /// PID of the program, which the launcher had before it.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -194,7 +195,7 @@ impl Program {
         let from = now_ns();
         let until = from.saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
         let begin = Instant::now();
-        while begin.elapsed() < time + PATIENCE {
+        while begin.elapsed() < time + WAIT_TIMEOUT {
             let pace = self.pace();
             if pace.last().is_some_and(|(at, _)| at >= until) {
                 return Ok(pace.per_second(from, u64::MAX));
@@ -209,7 +210,7 @@ impl Program {
         let pid = nix::unistd::Pid::from_raw(i32::try_from(self.child.id())?);
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM)?;
         let begin = Instant::now();
-        while begin.elapsed() < PATIENCE {
+        while begin.elapsed() < WAIT_TIMEOUT {
             if let Some(status) = self.child.try_wait()? {
                 return Ok(status);
             }
@@ -237,7 +238,8 @@ pub(crate) fn session_process(folder: &Path) -> Result<Option<ProcessId>> {
         let is_agent = procfs
             .command_line(pid)
             .is_ok_and(|words| words.iter().any(|word| word == "--start-agent"));
-        // Sessions of others may run on this machine: ours keeps its scratch files in our run folder.
+        // Sessions of others may run on this machine: ours keeps its scratch files in our run
+        // folder.
         let environment = std::fs::read(procfs.folder(pid).join("environ")).unwrap_or_default();
         if is_agent && String::from_utf8_lossy(&environment).contains(&run) {
             return Ok(procfs.identify(pid).ok());
@@ -246,7 +248,8 @@ pub(crate) fn session_process(folder: &Path) -> Result<Option<ProcessId>> {
     Ok(None)
 }
 
-/// Ends what a graft leaves running when this value goes: here no container's end takes the supervisors along.
+/// Ends what a graft leaves running when this value goes: here no container's end takes the
+/// supervisors along.
 #[derive(Debug)]
 pub(crate) struct Supervisors {
     run: String,
@@ -279,7 +282,7 @@ impl Drop for Supervisors {
             // A supervisor ends its tree on this signal; one that has ended meanwhile is no error.
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(*pid), nix::sys::signal::Signal::SIGTERM).ok();
         }
-        while !running.is_empty() && begin.elapsed() < PATIENCE {
+        while !running.is_empty() && begin.elapsed() < WAIT_TIMEOUT {
             pause(Duration::from_millis(50));
             running = self.running();
         }

@@ -1,4 +1,5 @@
-//! The results of the graft: JSON for programs, Markdown for `docs/gpu-results.md`.
+//! Writes what the check of the graft on a GPU found: `results.json` for programs, and `results.md`
+//! for `docs/gpu-results.md`.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -9,16 +10,17 @@ use serde::Serialize;
 use super::ProgramResult;
 use crate::machine::MachineDescription;
 
-/// Everything that was found.
+/// The results of all programs of the check, and the machine that they ran on.
 #[derive(Debug, Clone, Serialize)]
 pub(crate) struct GraftResults {
-    /// Version of this file's layout.
+    /// Version of the layout of `results.json`.
     pub(crate) version: u32,
     pub(crate) machine: MachineDescription,
     pub(crate) programs: Vec<ProgramResult>,
 }
 
 impl GraftResults {
+    /// The results before any program has run.
     pub(crate) const fn new(machine: MachineDescription) -> Self {
         Self {
             version: 1,
@@ -27,12 +29,12 @@ impl GraftResults {
         }
     }
 
-    /// Whether every program that ran did what it must.
+    /// Whether every program that ran passed the check.
     pub(crate) fn passed(&self) -> bool {
         self.programs.iter().all(ProgramResult::passed)
     }
 
-    /// One line for a person.
+    /// The outcome as a sentence.
     pub(crate) fn verdict(&self) -> String {
         if !self.passed() {
             return "THE GRAFT DOES NOT HOLD HERE".to_owned();
@@ -45,6 +47,7 @@ impl GraftResults {
         }
     }
 
+    /// Writes `results.json` and `results.md` into `folder`.
     pub(crate) fn write(&self, folder: &Path) -> Result<()> {
         std::fs::write(folder.join("results.json"), serde_json::to_string_pretty(self)?)?;
         std::fs::write(folder.join("results.md"), self.markdown()?)?;
@@ -73,29 +76,29 @@ impl GraftResults {
             if let Some(reason) = &program.failed {
                 writeln!(text, "FAILED: {reason}")?;
             }
-            let Some(found) = &program.grafted else { continue };
-            let [plain, ended] = &found.ends;
+            let Some(grafted) = &program.grafted else { continue };
+            let [plain_end, grafted_end] = &grafted.ends;
             writeln!(
                 text,
                 "First report after {} ms plainly, {} ms grafted, of which the launcher held it back for {} ms.",
-                milliseconds(found.plain_first_ms),
-                milliseconds(found.grafted_first_ms),
-                found.waited_ms
+                integer_text(grafted.plain_first_ms),
+                integer_text(grafted.grafted_first_ms),
+                grafted.waited_ms
             )?;
             writeln!(
                 text,
                 "Steps per second: {} plainly, {} with an idle session, {} after the session was killed. \
-                 Ended on SIGTERM with {plain} plainly, {ended} grafted.\n",
-                shown(found.plain_per_second),
-                shown(found.idle_per_second),
-                shown(found.after_kill_per_second)
+                 Ended on SIGTERM with {plain_end} plainly, {grafted_end} grafted.\n",
+                decimal_text(grafted.plain_per_second),
+                decimal_text(grafted.idle_per_second),
+                decimal_text(grafted.after_kill_per_second)
             )?;
             writeln!(
                 text,
                 "| capture | kernels | names | ranges | events | raw bytes | steps/s | start | stop | import | transform |"
             )?;
             writeln!(text, "|---|---|---|---|---|---|---|---|---|---|---|")?;
-            for (number, window) in (1..).zip(&found.windows) {
+            for (number, window) in (1..).zip(&grafted.windows) {
                 writeln!(
                     text,
                     "| {number} | {} | {} | {} | {} | {} | {} | {:.2} s | {:.2} s | {:.2} s | {:.2} s |",
@@ -104,7 +107,7 @@ impl GraftResults {
                     window.ranges,
                     window.events,
                     window.raw_bytes,
-                    shown(window.steps_per_second),
+                    decimal_text(window.steps_per_second),
                     window.start_seconds,
                     window.stop_seconds,
                     window.import_seconds,
@@ -116,11 +119,13 @@ impl GraftResults {
     }
 }
 
-fn milliseconds(value: Option<u64>) -> String {
+/// An integer as text; `-` where it was not measured.
+fn integer_text(value: Option<u64>) -> String {
     value.map_or("-".to_owned(), |value| value.to_string())
 }
 
-fn shown(value: Option<f64>) -> String {
+/// A number with one decimal as text; `-` where it was not measured.
+fn decimal_text(value: Option<f64>) -> String {
     value.map_or("-".to_owned(), |value| format!("{value:.1}"))
 }
 
@@ -167,14 +172,14 @@ mod tests {
     #[test]
     fn a_program_that_did_not_outlive_its_session_or_ends_otherwise_fails_the_check() {
         let mut stopped = program([3, 4]);
-        let mut otherwise = stopped.clone();
-        if let Some(found) = &mut stopped.grafted {
-            found.after_kill_per_second = None;
+        let mut ended_otherwise = stopped.clone();
+        if let Some(grafted) = &mut stopped.grafted {
+            grafted.after_kill_per_second = None;
         }
-        if let Some(found) = &mut otherwise.grafted {
-            "exit status: 1".clone_into(&mut found.ends[1]);
+        if let Some(grafted) = &mut ended_otherwise.grafted {
+            "exit status: 1".clone_into(&mut grafted.ends[1]);
         }
-        assert!(!stopped.passed() && !otherwise.passed());
+        assert!(!stopped.passed() && !ended_otherwise.passed());
     }
 
     #[test]
@@ -182,9 +187,9 @@ mod tests {
         let mut skipped = program([0, 0]);
         skipped.grafted = None;
         skipped.not_run = Some("no NVIDIA driver".to_owned());
-        let mut found = results(skipped);
-        found.machine.no_gpu = Some("no NVIDIA driver".to_owned());
-        assert!(found.passed() && found.verdict().contains("NO CUDA PROGRAM RAN"));
-        assert!(found.markdown().unwrap().contains("Not run: no NVIDIA driver."));
+        let mut results = results(skipped);
+        results.machine.no_gpu = Some("no NVIDIA driver".to_owned());
+        assert!(results.passed() && results.verdict().contains("NO CUDA PROGRAM RAN"));
+        assert!(results.markdown().unwrap().contains("Not run: no NVIDIA driver."));
     }
 }

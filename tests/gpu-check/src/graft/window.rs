@@ -23,9 +23,9 @@ pub(super) const BOUNDS: Bounds = Bounds {
     min_free_bytes: 0,
 };
 /// The user that the importer becomes.
-const USER: u32 = 4321;
+const IMPORTER_UID: u32 = 4321;
 /// How long each of them may take.
-const DEADLINE: Duration = Duration::from_mins(3);
+const STEP_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// What one capture gave.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -77,7 +77,7 @@ pub(crate) fn capture(
     target.remove_capture(&inside)?;
     if nix::unistd::geteuid().is_root() {
         for path in [scratch.path().to_owned(), at("raw.qdstrm")] {
-            nix::unistd::chown(&path, Some(USER.into()), Some(USER.into()))?;
+            nix::unistd::chown(&path, Some(IMPORTER_UID.into()), Some(IMPORTER_UID.into()))?;
         }
     }
     let begin = Instant::now();
@@ -123,13 +123,13 @@ fn sandboxed(tools: &HostTools, command: Vec<String>, scratch: &Path) -> Sandbox
         directory: scratch.to_owned(),
         readable: tools.folders(),
         gpu: false,
-        user: USER,
+        user: IMPORTER_UID,
         memory_bytes: 8 << 30,
         memory: MemoryBound::AddressSpace,
         file_bytes: 4 << 30,
         processes: 1024,
-        cpu_seconds: 2 * DEADLINE.as_secs(),
-        deadline: DEADLINE,
+        cpu_seconds: 2 * STEP_TIMEOUT.as_secs(),
+        deadline: STEP_TIMEOUT,
         whole: false,
         cgroups: None,
     }

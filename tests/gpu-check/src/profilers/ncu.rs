@@ -1,4 +1,5 @@
-//! Nsight Compute by the product's way: the launcher starts `ncu`, `ncu` starts the program, the agent takes the report.
+//! Nsight Compute by the product's way: the launcher starts `ncu`, `ncu` starts the program, the
+//! agent takes the report.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +24,7 @@ use crate::graft::program::{Program, pause};
 /// Launches that were profiled.
 pub(super) const KERNELS: &str = "kernels";
 /// How long the program may take under the profiler.
-const LONGEST: Duration = Duration::from_mins(5);
+const RUN_TIMEOUT: Duration = Duration::from_mins(5);
 /// What a sandboxed runtime's driver says in the place of counters.
 const SANDBOXED: &str = "LibraryNotLoaded";
 
@@ -60,16 +61,17 @@ pub(super) fn profile(options: &ProfilersOptions, bundle: &Path, own: &Path, gpu
     profiler.start(&site, &state).map_err(failed)?;
     let begin = std::time::Instant::now();
     while !profiler.has_ended(&site) {
-        if begin.elapsed() >= LONGEST {
+        if begin.elapsed() >= RUN_TIMEOUT {
             profiler.discard(&site);
-            bail!("ncu did not end within {} s", LONGEST.as_secs());
+            bail!("ncu did not end within {} s", RUN_TIMEOUT.as_secs());
         }
         pause(Duration::from_millis(100));
     }
     match profiler.stop(&site, &state, &|| true) {
         Ok(_) => {}
         Err(failure) if closes(&failure) => return Ok(Outcome::Closed(failure.to_string())),
-        // As far as it goes without a driver: the profiler runs the program, and says in its log that it saw no kernel.
+        // As far as it goes without a driver: the profiler runs the program, and says in its log
+        // that it saw no kernel.
         Err(failure) if !gpu && failure.reason == CaptureReason::RequiredEventsMissing => {
             return Ok(Outcome::NotRun(failure.to_string()));
         }

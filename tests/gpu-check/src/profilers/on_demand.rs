@@ -1,4 +1,5 @@
-//! Profiles that a program records of itself when the agent asks: PyTorch by Kineto, JAX by its profiler service.
+//! Profiles that a program records of itself when the agent asks: PyTorch by Kineto, JAX by its
+//! profiler service.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A server of S3 for tests: it checks signatures, keeps objects in a folder, and can be stopped, started again,
-//! made to fail and tampered with.
+//! A server of S3 for tests: it checks signatures, keeps objects in a folder, and can be stopped,
+//! started again, made to fail and tampered with.
 
 #![allow(
     clippy::unwrap_used,
@@ -66,7 +66,7 @@ impl S3Server {
         Self::over(TcpListener::bind("127.0.0.1:0").await.unwrap())
     }
 
-    /// The same where that listens.
+    /// Starts it on the address of `listener`, with the bucket and nothing in it.
     pub fn over(listener: TcpListener) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join(BUCKET)).unwrap();
@@ -218,8 +218,8 @@ async fn answer(service: &S3Service, counts: &Counts, request: Request<Incoming>
     // The server over a folder would make the bucket; others do not.
     let path = request.uri().path().trim_start_matches('/');
     let bucket = path.split('/').next().unwrap_or_default();
-    // It keeps what it knows of an object in a file with the whole key in its name, in Base64, and fails after the object has its
-    // content where that is longer than a file's name may be.
+    // It keeps what it knows of an object in a file with the whole key in its name, in Base64, and
+    // fails after the object has its content where that is longer than a file's name may be.
     let put = (*request.method() == Method::PUT && request.uri().query().is_none()).then(|| counts.root.join(path));
     if !counts.root.join(bucket).is_dir() {
         return Ok(refusal(StatusCode::NOT_FOUND, "NoSuchBucket"));

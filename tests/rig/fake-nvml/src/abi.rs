@@ -21,7 +21,8 @@ const INVALID: nvmlReturn_t = sys::nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT;
 const NOT_SUPPORTED: nvmlReturn_t = sys::nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED;
 const TOO_SMALL: nvmlReturn_t = sys::nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE;
 
-/// Process samples get their time in steps of this many microseconds, as the driver's own sampling does.
+/// Process samples get their time in steps of this many microseconds, as the driver's own sampling
+/// does.
 const SAMPLE_MICROSECONDS: u64 = 100_000;
 
 fn code(answer: Answer<()>) -> nvmlReturn_t {
@@ -51,8 +52,9 @@ unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Answer<()> {
     if text.len() >= length {
         return Err(TOO_SMALL);
     }
-    // SAFETY: `text.len() + 1 <= length` bytes are written, for which `to` is valid by this function's contract; the
-    // source is Rust's own memory and cannot overlap with a buffer of the caller.
+    // SAFETY: `text.len() + 1 <= length` bytes are written, for which `to` is valid by this
+    // function's contract; the source is Rust's own memory and cannot overlap with a buffer of the
+    // caller.
     unsafe {
         text.as_ptr().cast::<c_char>().copy_to_nonoverlapping(to, text.len());
         to.add(text.len()).write(0);
@@ -64,7 +66,8 @@ unsafe fn put_text(to: *mut c_char, length: c_uint, text: &str) -> Answer<()> {
 ///
 /// # Safety
 ///
-/// `count` is null or valid for reads and writes; `to` is null or valid for writes of `*count` items.
+/// `count` is null or valid for reads and writes; `to` is null or valid for writes of `*count`
+/// items.
 unsafe fn put_all<T: Copy>(to: *mut T, count: *mut c_uint, items: &[T]) -> Answer<()> {
     if count.is_null() {
         return Err(INVALID);
@@ -80,8 +83,8 @@ unsafe fn put_all<T: Copy>(to: *mut T, count: *mut c_uint, items: &[T]) -> Answe
     if to.is_null() || room < found {
         return Err(TOO_SMALL);
     }
-    // SAFETY: `to` is not null and valid for `room >= items.len()` items by this function's contract; the source is
-    // Rust's own memory.
+    // SAFETY: `to` is not null and valid for `room >= items.len()` items by this function's
+    // contract; the source is Rust's own memory.
     unsafe { items.as_ptr().copy_to_nonoverlapping(to, items.len()) };
     Ok(())
 }
@@ -94,14 +97,14 @@ fn of_unit<T>(function: &str, handle: nvmlDevice_t, ask: impl FnOnce(Unit<'_>) -
     ask(state.unit(place)?)
 }
 
-/// The same for what only whole devices have.
+/// What `ask` says about the device of `handle`; an error of what is no whole device.
 fn of_device<T>(function: &str, handle: nvmlDevice_t, ask: impl FnOnce(&Device) -> Answer<T>) -> Answer<T> {
     of_unit(function, handle, |unit| ask(unit.device()?))
 }
 
-// SAFETY (of the attributes below): the names are those of NVML, which a process loads this library in place of; the
-// signatures are those of nvml.h as bindgen has them, so that a caller's pointers are what each function's helper asks
-// for: null, or valid for what nvml.h says is written.
+// SAFETY (of the attributes below): the names are those of NVML, which a process loads this library
+// in place of; the signatures are those of nvml.h as bindgen has them, so that a caller's pointers
+// are what each function's helper asks for: null, or valid for what nvml.h says is written.
 
 #[unsafe(no_mangle)]
 pub extern "C" fn nvmlInit_v2() -> nvmlReturn_t {
@@ -212,7 +215,8 @@ pub unsafe extern "C" fn nvmlDeviceGetMemoryInfo_v2(
     let size = c_uint::try_from(size_of::<sys::nvmlMemory_v2_t>()).unwrap_or(0);
     let version = size | (2 << 24);
     code(found.and_then(|(total, used)| {
-        // SAFETY: nvml.h: `memory` is null or the caller's struct, whose first field says its version.
+        // SAFETY: nvml.h: `memory` is null or the caller's struct, whose first field says its
+        // version.
         let asked = unsafe { memory.as_ref() }.ok_or(INVALID)?.version;
         if asked != version {
             return Err(sys::nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH);

@@ -1,7 +1,8 @@
 //! An NVML library without a GPU.
 //!
-//! Give a program the path of `libflopwatch_fake_nvml.so` in place of `libnvidia-ml.so.1` and name a file in the
-//! environment variable `FLOPWATCH_FAKE_NVML`. The file says what the devices report; it is read again when it changes:
+//! Give a program the path of `libflopwatch_fake_nvml.so` in place of `libnvidia-ml.so.1` and name
+//! a file in the environment variable `FLOPWATCH_FAKE_NVML`. The file says what the devices report;
+//! it is read again when it changes:
 //!
 //! ```json
 //! {
@@ -30,17 +31,19 @@
 //! }
 //! ```
 //!
-//! A value is a number, or a sine over the wall clock. A value that is absent is answered with `NOT_SUPPORTED`, as by a
-//! device that lacks it. A process is named by its `pid` or by its `comm`: then every process of that name under `/proc`
-//! is on the device. `errors` makes a function fail with the code of that name (of `NVML_ERROR_...`).
+//! A value is a number, or a sine over the wall clock. A value that is absent is answered with
+//! `NOT_SUPPORTED`, as by a device that lacks it. A process is named by its `pid` or by its `comm`:
+//! then every process of that name under `/proc` is on the device. `errors` makes a function fail
+//! with the code of that name (of `NVML_ERROR_...`).
 //!
-//! `gpm` has what GPU Performance Monitoring counts, by NVML's names, in percent and MiB per second: what two samples give
-//! is the mean of both. A GPU without it supports no GPM; a metric that is not in it is answered with `NOT_SUPPORTED`.
-//! `"gpm_samples": 4` beside `devices` bounds the samples that are allocated at once, so that a leak is an error.
+//! `gpm` has what GPU Performance Monitoring counts, by NVML's names, in percent and MiB per
+//! second: what two samples give is the mean of both. A GPU without it supports no GPM; a metric
+//! that is not in it is answered with `NOT_SUPPORTED`. `"gpm_samples": 4` beside `devices` bounds
+//! the samples that are allocated at once, so that a leak is an error.
 //!
-//! Without the variable or the file the driver is not loaded (`DRIVER_NOT_LOADED`); another `version` is a library that
-//! does not fit the driver (`LIB_RM_VERSION_MISMATCH`); a file that cannot be read as the above is `UNKNOWN`, with the
-//! reason on standard error.
+//! Without the variable or the file the driver is not loaded (`DRIVER_NOT_LOADED`); another
+//! `version` is a library that does not fit the driver (`LIB_RM_VERSION_MISMATCH`); a file that
+//! cannot be read as the above is `UNKNOWN`, with the reason on standard error.
 
 mod abi;
 mod gpm;

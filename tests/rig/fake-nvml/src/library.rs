@@ -12,11 +12,12 @@ use crate::gpm::Samples;
 use crate::processes::Processes;
 use crate::state::{Device, Partition, Process, State, Value, read};
 
-/// How long a look at the file holds: real NVML reads none, and what it costs is measured with this one.
-const FRESH: Duration = Duration::from_millis(5);
+/// How long a look at the file holds: real NVML reads none, and what it costs is measured with this
+/// one.
+const MAX_READING_AGE: Duration = Duration::from_millis(5);
 
-/// What tells one state of the file from the next: inode, time of change and length. The inode tells two files apart that were
-/// renamed into place within one tick of the file system's clock.
+/// What tells one state of the file from the next: inode, time of change and length. The inode
+/// tells two files apart that were renamed into place within one tick of the file system's clock.
 type Stamp = Option<(u64, SystemTime, u64)>;
 
 /// Everything between `nvmlInit` and `nvmlShutdown`.
@@ -127,7 +128,8 @@ impl Library {
         Ok(())
     }
 
-    /// The state now. A file that vanishes while the library is in use is a GPU that fell off the bus.
+    /// The state now. A file that vanishes while the library is in use is a GPU that fell off the
+    /// bus.
     pub(crate) fn state(&mut self, function: &str) -> Result<(&State, &mut Processes), sys::nvmlReturn_t> {
         if self.users == 0 {
             return Err(sys::nvmlReturn_enum_NVML_ERROR_UNINITIALIZED);
@@ -142,7 +144,7 @@ impl Library {
     }
 
     fn refresh(&mut self) -> Result<(), sys::nvmlReturn_t> {
-        if self.looked.is_some_and(|looked| looked.elapsed() < FRESH) {
+        if self.looked.is_some_and(|looked| looked.elapsed() < MAX_READING_AGE) {
             return Ok(());
         }
         let path = std::env::var_os("FLOPWATCH_FAKE_NVML").map(PathBuf::from);

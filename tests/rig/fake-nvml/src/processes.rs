@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::{Duration, Instant};
 
-/// How long a look at `/proc` holds.
-const FRESH: Duration = Duration::from_millis(200);
+/// Age at which the list of processes is read anew from `/proc`.
+const MAX_READING_AGE: Duration = Duration::from_millis(200);
 
 /// PIDs by `comm`.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ impl Processes {
 
     /// PIDs of the processes whose `comm` is `name`, in ascending order.
     pub(crate) fn named(&mut self, name: &str) -> Vec<u32> {
-        if self.seen.is_none_or(|seen| seen.elapsed() > FRESH) {
+        if self.seen.is_none_or(|seen| seen.elapsed() > MAX_READING_AGE) {
             self.by_name = scan();
             self.seen = Some(Instant::now());
         }

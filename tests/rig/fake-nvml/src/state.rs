@@ -10,7 +10,7 @@ use nvml_wrapper_sys::bindings as sys;
 use serde::Deserialize;
 
 /// The version of the file that is understood.
-const VERSION: u32 = 1;
+const FILE_VERSION: u32 = 1;
 
 /// What NVML reports: all devices.
 #[derive(Clone, Debug, Deserialize)]
@@ -75,7 +75,8 @@ pub(crate) struct Partition {
     pub(crate) name: String,
     pub(crate) memory_total_bytes: Option<Value>,
     pub(crate) memory_used_bytes: Option<Value>,
-    /// The GPU instance that it is in; absent: one of its own, with the partition's index as its number.
+    /// The GPU instance that it is in; absent: one of its own, with the partition's index as its
+    /// number.
     pub(crate) gpu_instance: Option<u32>,
     /// As of a GPU: what its GPU instance counts.
     pub(crate) gpm: Option<BTreeMap<String, Value>>,
@@ -152,7 +153,7 @@ pub(crate) fn read(path: Option<&Path>) -> Result<State, sys::nvmlReturn_t> {
         }
     };
     match serde_json::from_slice::<State>(&text) {
-        Ok(state) if state.version == VERSION => Ok(state),
+        Ok(state) if state.version == FILE_VERSION => Ok(state),
         Ok(_) => Err(sys::nvmlReturn_enum_NVML_ERROR_LIB_RM_VERSION_MISMATCH),
         Err(error) => {
             eprintln!("FLOPWATCH_FAKE_NVML {}: {error}", path.display());

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use super::{RANGES, RANGES_PER_STEP};
 
 /// Most lines of a request.
-const LINES: usize = 100;
+const MAX_LINES: usize = 100;
 
 /// Answers each request at a port with the steps so far, until the process ends.
 pub(crate) fn serve(port: u16) -> anyhow::Result<()> {
@@ -36,7 +36,7 @@ fn answer(stream: &TcpStream) -> std::io::Result<()> {
                 return Ok(());
             };
             lines += 1;
-            if lines > LINES {
+            if lines > MAX_LINES {
                 return Ok(());
             }
             if line.is_empty() {

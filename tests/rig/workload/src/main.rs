@@ -1,7 +1,8 @@
 //! A program with a known number of NVTX ranges, threads and processes.
 //!
-//! It says what it sees of itself (PID, children, environment, signals) and counts what it does, so that a test can hold
-//! a capture against it. Every line is one write, so lines of several processes never mix.
+//! It says what it sees of itself (PID, children, environment, signals) and counts what it does, so
+//! that a test can hold a capture against it. Every line is one write, so lines of several
+//! processes never mix.
 
 mod exposition;
 mod paced;
@@ -26,7 +27,7 @@ use paced::{Pace, PacedArguments};
 /// Ranges in one step: `step` around `forward`, `backward` and `optimizer`.
 const RANGES_PER_STEP: u64 = 4;
 /// How often each process reports its count.
-const REPORT: Duration = Duration::from_millis(100);
+const REPORT_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Pushes and pops NVTX ranges and counts them.
 #[derive(Debug, Clone, Parser)]
@@ -49,7 +50,8 @@ struct Arguments {
     range_steps: u64,
     #[command(flatten)]
     paced: PacedArguments,
-    /// Push and pop a range of this name once, before any other and before threads and children are there.
+    /// Push and pop a range of this name once, before any other and before threads and children are
+    /// there.
     #[arg(long, value_name = "NAME")]
     first_range: Option<String>,
     /// How long to run; 0 until SIGTERM.
@@ -61,7 +63,8 @@ struct Arguments {
     /// Exit code at the end, however it comes.
     #[arg(long, default_value_t = 0)]
     fail_code: u8,
-    /// At the end, say when the last range ended and take memory until the kernel kills the program.
+    /// At the end, say when the last range ended and take memory until the kernel kills the
+    /// program.
     #[arg(long)]
     exhaust_memory: bool,
     /// Print the environment, sorted, and end.
@@ -200,7 +203,7 @@ fn attend(arguments: &Arguments, signals: &SignalFd, childless: bool) -> anyhow:
             return Ok(seen);
         }
         if Instant::now() >= next {
-            next += REPORT;
+            next += REPORT_INTERVAL;
             if arguments.quiet {
                 continue;
             }
@@ -217,10 +220,10 @@ fn attend(arguments: &Arguments, signals: &SignalFd, childless: bool) -> anyhow:
 }
 
 /// How many tries [`count`] has.
-const TRIES: u32 = 1000;
+const MAX_TRIES: u32 = 1000;
 
-/// The time, in Unix nanoseconds, and the ranges finished then. On a busy machine the process may be halted between the two
-/// looks; then they are taken again.
+/// The time, in Unix nanoseconds, and the ranges finished then. On a busy machine the process may
+/// be halted between the two looks; then they are taken again.
 fn count() -> anyhow::Result<(u128, u64)> {
     let mut tries = 0;
     loop {
@@ -230,7 +233,7 @@ fn count() -> anyhow::Result<(u128, u64)> {
             .duration_since(UNIX_EPOCH)
             .context("the clock is before 1970")?;
         tries += 1;
-        if before.elapsed() < Duration::from_micros(100) || tries >= TRIES {
+        if before.elapsed() < Duration::from_micros(100) || tries >= MAX_TRIES {
             return Ok((now.as_nanos(), ranges));
         }
     }
@@ -260,7 +263,7 @@ impl Inner {
     }
 }
 
-/// The same arithmetic every time, which the compiler cannot leave out.
+/// Does `steps` steps of the same arithmetic, which the compiler cannot leave out.
 fn compute(steps: u64) {
     let mut value = std::hint::black_box(1_u64);
     for step in 0..steps {

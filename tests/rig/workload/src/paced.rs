@@ -1,4 +1,5 @@
-//! Steps of a known pace, as those of a program whose device sets it: the harm that is done to them is exact, and so is the count of them.
+//! Steps of a known pace, as those of a program whose device sets it: the harm that is done to them
+//! is exact, and so is the count of them.
 
 use std::f64::consts::TAU;
 use std::fs::File;
@@ -13,21 +14,24 @@ use clap::Args;
 use super::rest;
 
 /// Most bytes of the file that slows steps down.
-const DIGITS: usize = 16;
+const MAX_DIGITS: usize = 16;
 
 /// How steps are paced.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct PacedArguments {
-    /// Length of a step in microseconds, of threads that wait for it to be over; 0: a step takes what its ranges take.
+    /// Length of a step in microseconds, of threads that wait for it to be over; 0: a step takes
+    /// what its ranges take.
     #[arg(long, default_value_t = 0)]
     step_micros: u64,
     /// Standard deviation of a step's length in percent of it.
     #[arg(long, default_value_t = 0)]
     step_variation: u32,
-    /// A file with the basis points by which steps are longer, read before each step; a negative number makes them shorter.
+    /// A file with the basis points by which steps are longer, read before each step; a negative
+    /// number makes them shorter.
     #[arg(long, value_name = "FILE")]
     slowdown_file: Option<PathBuf>,
-    /// Write the end of each step to that file, as 8 bytes of Unix nanoseconds, the least first. For one thread.
+    /// Write the end of each step to that file, as 8 bytes of Unix nanoseconds, the least first.
+    /// For one thread.
     #[arg(long, value_name = "FILE")]
     steps_file: Option<PathBuf>,
 }
@@ -63,8 +67,9 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// Waits until the step that begins now is over. One that is late does not delay those after it, as work that was given to a device early
-    /// does not, unless by more than a whole step: that time is lost.
+    /// Waits until the step that begins now is over. One that is late does not delay those after
+    /// it, as work that was given to a device early does not, unless by more than a whole step:
+    /// that time is lost.
     pub(crate) fn wait(&mut self) {
         let usual = self.length.mul_f64((self.variation * self.normal()).exp());
         let length = usual.mul_f64((1.0 + self.slowdown() / 10_000.0).max(0.0));
@@ -90,7 +95,7 @@ impl Pace {
 
     /// Basis points by which a step is longer now.
     fn slowdown(&self) -> f64 {
-        let mut digits = [0; DIGITS];
+        let mut digits = [0; MAX_DIGITS];
         let read = self
             .slowdown
             .as_ref()

@@ -15,7 +15,7 @@ use crate::trainer::Trainer;
 use crate::workload::counts;
 
 /// Oldest last line of a workload that runs.
-const FRESH: Duration = Duration::from_secs(10);
+const MAX_LINE_AGE: Duration = Duration::from_secs(10);
 
 impl Lane {
     /// How the workload was harmed, if it was.
@@ -53,13 +53,13 @@ impl Lane {
             let line = by_process.values().flatten().last().context("it says nothing")?;
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?;
             let age = now.saturating_sub(Duration::from_nanos(line.unix_ns));
-            ensure!(age < FRESH, "it said its last word {age:?} ago");
+            ensure!(age < MAX_LINE_AGE, "it said its last word {age:?} ago");
             Ok(Some(()))
         })
         .await
     }
 
-    /// It ended with its own exit code and its last words.
+    /// Fails unless the workload ended with its own exit code and its last words.
     pub(super) async fn ended_by_itself(&self, trainer: &Trainer) -> Result<()> {
         let code = self.namespace.exit_code(&trainer.name).await?;
         ensure!(code == OWN_CODE, "exit code {code}");

@@ -1,4 +1,5 @@
-//! The flight recorder beside the workload's own count, and beside Nsight Systems in the same process.
+//! The flight recorder beside the workload's own count, and beside Nsight Systems in the same
+//! process.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -35,7 +36,8 @@ impl Ring {
 pub struct Counted {
     /// Workloads that said their whole count, and whose recorder has the same.
     pub exact: usize,
-    /// Workloads that were killed before they could, and whose recorder has at least what they had said.
+    /// Workloads that were killed before they could, and whose recorder has at least what they had
+    /// said.
     pub bounded: usize,
     /// Ranges of all of them.
     pub ranges: u64,
@@ -77,7 +79,8 @@ impl Counted {
 /// # Errors
 /// When they differ.
 pub(super) fn alike(window: &[u64], recorded: &[u64]) -> Result<u64> {
-    /// Two libraries take the time of a range's begin one after the other, and the profiler's clock is fitted.
+    /// Two libraries take the time of a range's begin one after the other, and the profiler's clock
+    /// is fitted.
     const APART_NS: u64 = 800_000;
     let gaps: Vec<u64> = window
         .iter()

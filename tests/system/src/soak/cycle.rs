@@ -33,11 +33,12 @@ use crate::trainer::Trainer;
 /// Exit code of the workload when it is told to end, so that it cannot be mistaken for another's.
 pub(super) const OWN_CODE: i32 = 7;
 /// Longest wait for a session's end.
-pub(super) const END: Duration = Duration::from_mins(4);
-/// How long a session waits for its target, in seconds: one whose pod is deleted at once waits in vain.
-const START: u32 = 90;
+pub(super) const SESSION_TIMEOUT: Duration = Duration::from_mins(4);
+/// How long a session waits for its target, in seconds: one whose pod is deleted at once waits in
+/// vain.
+const START_DEADLINE_SECONDS: u32 = 90;
 /// Time between two looks.
-const LOOK: Duration = Duration::from_millis(400);
+const POLL_INTERVAL: Duration = Duration::from_millis(400);
 /// Why a session has no capture, where it ends before it makes one.
 const WITHOUT_CAPTURE: [&str; 2] = ["NoTargets", "PodNotPrepared"];
 
@@ -69,7 +70,8 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    /// Goes through one cycle. What keeps it from its end is a surprise too, and the next has another workload.
+    /// Goes through one cycle. What keeps it from its end is a surprise too, and the next has
+    /// another workload.
     pub(super) async fn cycle(&mut self, plan: Plan) -> Record {
         let begin = Instant::now();
         let mut record = Record {
@@ -136,7 +138,7 @@ impl Lane {
     /// Creates the session.
     async fn ask(&self, plan: &Plan, trainer: &Trainer, session: &str) -> Result<()> {
         let mut more = json!({
-            "startDeadlineSeconds": START, "profiler": { "type": plan.profiler },
+            "startDeadlineSeconds": START_DEADLINE_SECONDS, "profiler": { "type": plan.profiler },
             // What slows a workload here is the machine and the faults.
             "overhead": { "action": "Report" },
         });
@@ -178,8 +180,9 @@ impl Lane {
             }
         })
         .await?;
-        // An API server that was stopped may not have reached admission, which lets the pod be created as it is (Event
-        // `AdmissionMissed`); an agent that is away when the container starts leaves it plain. Both are as they should be: the next pod.
+        // An API server that was stopped may not have reached admission, which lets the pod be
+        // created as it is (Event `AdmissionMissed`); an agent that is away when the container
+        // starts leaves it plain. Both are as they should be: the next pod.
         if created.annotations().contains_key(PREPARED_ANNOTATION) {
             match Trainer::started(&self.namespace, &name).await {
                 Err(error) if format!("{error:#}").contains("not grafted") => {}
@@ -190,15 +193,16 @@ impl Lane {
         Box::pin(self.start()).await
     }
 
-    /// Waits for the session's end and says which it was, and in its own words; `Never` when there is none in time.
+    /// Waits for the session's end and says which it was, and in its own words; `Never` when there
+    /// is none in time.
     async fn ended(&self, session: &str, fault: Fault, uid: &mut Option<String>) -> (String, String) {
         let begin = Instant::now();
-        while begin.elapsed() < END {
+        while begin.elapsed() < SESSION_TIMEOUT {
             // The API server may be away.
             if let Ok(Some(end)) = self.look(session, fault, uid).await {
                 return end;
             }
-            sleep(LOOK).await;
+            sleep(POLL_INTERVAL).await;
         }
         ("Never".to_owned(), String::new())
     }
@@ -259,7 +263,8 @@ impl Lane {
         let token = reader_token(namespace, &account, "flopwatch-viewer").await?;
         let (mut found, begun) = (Vec::new(), Instant::now());
         for profiler in ["Nsys", "Recorder"] {
-            // The recorder's session reaches back to before the window, however long its import took and it has to wait itself.
+            // The recorder's session reaches back to before the window, however long its import
+            // took and it has to wait itself.
             let waited = u32::try_from(begun.elapsed().as_secs())?;
             let seconds = if profiler == "Nsys" { 2 } else { waited + 60 };
             let session = format!("{}-{}", trainer.name, profiler.to_lowercase());

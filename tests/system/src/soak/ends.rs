@@ -21,15 +21,18 @@ const ENDED: &[&str] = &[
 pub(super) const fn reasons(profiler: ProfilerType, fault: Fault) -> &'static [&'static str] {
     match (profiler, fault) {
         (_, Fault::SessionDeleted) => &[GONE],
-        // The session's own pod may be created while the API server does not reach admission, and is none then.
+        // The session's own pod may be created while the API server does not reach admission, and
+        // is none then.
         (ProfilerType::Ncu, Fault::ApiServerAway) => &["Succeeded", "PodNotPrepared"],
         (_, Fault::None | Fault::ControllerKilled | Fault::ApiServerAway) => &["Succeeded"],
         // The processes were told the window's length, and end it by themselves.
         (ProfilerType::Kineto, Fault::Keep) => &["Succeeded", "Failed", "Discarded"],
-        // A stop may come before a capture was made, or before the window, or leave it too short to hold a range.
+        // A stop may come before a capture was made, or before the window, or leave it too short to
+        // hold a range.
         (_, Fault::Keep) => &["Succeeded", "Failed", "Discarded", "RequiredEventsMissing"],
         (_, Fault::Discard) => &["Succeeded", "Discarded"],
-        // The helpers that enter the container are the agent's tools too; nobody but Nsight Systems has any there.
+        // The helpers that enter the container are the agent's tools too; nobody but Nsight Systems
+        // has any there.
         (ProfilerType::Auto | ProfilerType::Nsys, Fault::ToolKilled) => &[
             "Succeeded",
             "AttachFailed",
@@ -45,7 +48,8 @@ pub(super) const fn reasons(profiler: ProfilerType, fault: Fault) -> &'static [&
     }
 }
 
-/// Reasons with which the capture may end beside those, where a part that all share was struck meanwhile.
+/// Reasons with which the capture may end beside those, where a part that all share was struck
+/// meanwhile.
 pub(super) const fn by_others(profiler: ProfilerType) -> &'static [&'static str] {
     match profiler {
         ProfilerType::Ncu => &["AgentRestarted", "PodNotPrepared"],

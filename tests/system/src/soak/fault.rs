@@ -34,7 +34,8 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// Each with its share of a thousand draws; one that cannot strike a session's profiler is drawn anew.
+    /// Each with its share of a thousand draws; one that cannot strike a session's profiler is
+    /// drawn anew.
     pub const ALL: [(Self, u32); 12] = [
         (Self::None, 300),
         (Self::Keep, 120),
@@ -64,8 +65,8 @@ impl Fault {
         Self::None
     }
 
-    /// Whether it can strike a session of that profiler. The target of one with Nsight Compute is a copy of the workload: what strikes
-    /// the workload does not strike it.
+    /// Whether it can strike a session of that profiler. The target of one with Nsight Compute is a
+    /// copy of the workload: what strikes the workload does not strike it.
     pub const fn strikes(self, profiler: ProfilerType) -> bool {
         match self {
             Self::SessionKilled => matches!(profiler, ProfilerType::Auto | ProfilerType::Nsys),

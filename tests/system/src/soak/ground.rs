@@ -32,8 +32,8 @@ impl Ground {
         if random.u32(..100) < share { first } else { second }
     }
 
-    /// How many of that many lanes it has: a third of them are of PyTorch and JAX, whose pods take a gigabyte each, and one
-    /// at least.
+    /// How many of that many lanes it has: a third of them are of PyTorch and JAX, whose pods take
+    /// a gigabyte each, and one at least.
     pub(super) const fn lanes(self, all: usize) -> usize {
         let of_frameworks = if all < 6 { 1 } else { all / 3 };
         match self {
@@ -45,7 +45,8 @@ impl Ground {
     /// The profilers that its sessions name, each with its share of a hundred.
     const fn profilers(self) -> &'static [(ProfilerType, u32)] {
         match self {
-            // A session with Nsight Compute makes a copy of the workload, which a double of that program starts.
+            // A session with Nsight Compute makes a copy of the workload, which a double of that
+            // program starts.
             Self::Sample => &[
                 (ProfilerType::Nsys, 50),
                 (ProfilerType::Auto, 20),
@@ -80,8 +81,8 @@ impl Ground {
         self.profilers().iter().any(|(one, _)| *one == profiler)
     }
 
-    /// What a session with that profiler must hold, where it is not what it must hold by itself. What Nsight Systems sees of
-    /// PyTorch without a GPU are its system calls.
+    /// What a session with that profiler must hold, where it is not what it must hold by itself.
+    /// What Nsight Systems sees of PyTorch without a GPU are its system calls.
     pub(super) fn require(self, profiler: ProfilerType) -> Option<Value> {
         let calls = self == Self::Frameworks && profiler == ProfilerType::Nsys;
         calls.then(|| json!(["os_runtime"]))

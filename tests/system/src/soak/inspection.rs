@@ -1,4 +1,5 @@
-//! The whole output of every workload, held against that of a pod of the same program that nobody profiled.
+//! The whole output of every workload, held against that of a pod of the same program that nobody
+//! profiled.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,9 +11,9 @@ use crate::soak::ground::Ground;
 use crate::workload::{Count, counts};
 
 /// Longest silence of a workload beyond the longest of the pod that nobody profiled.
-const SILENCE: Duration = Duration::from_secs(5);
+const MAX_SILENCE: Duration = Duration::from_secs(5);
 /// Least share of that pod's pace.
-const PACE: f64 = 0.5;
+const MIN_PACE_RATIO: f64 = 0.5;
 
 /// What the output of all workloads says.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -21,12 +22,12 @@ pub struct Inspection {
     pub workloads: usize,
     /// Longest time in which one of them said nothing, in seconds; they speak ten times a second.
     pub longest_silence_seconds: f64,
-    /// The same of the pods that nobody profiled.
+    /// Longest silence of the pods that nobody profiled, in seconds.
     pub control_silence_seconds: f64,
-    /// Steps per second beside those of the pod of the same program that nobody profiled, in the same time: the median over the
-    /// workloads.
+    /// Steps per second beside those of the pod of the same program that nobody profiled, in the
+    /// same time: the median over the workloads.
     pub median_pace: f64,
-    /// The same of the slowest workload.
+    /// Steps per second of the slowest workload, beside those of its program that nobody profiled.
     pub least_pace: f64,
     /// What was wrong.
     pub harmed: Vec<String>,
@@ -93,7 +94,7 @@ pub(super) fn inspect(outputs: &[Output], controls: &[Output]) -> Inspection {
             inspection.harmed.push(format!("{} has nothing beside it", output.name));
             continue;
         };
-        let (silence, allowed) = (output.silence(), control.silence() + SILENCE);
+        let (silence, allowed) = (output.silence(), control.silence() + MAX_SILENCE);
         inspection.longest_silence_seconds = inspection.longest_silence_seconds.max(silence.as_secs_f64());
         if silence > allowed {
             inspection
@@ -122,7 +123,7 @@ pub(super) fn inspect(outputs: &[Output], controls: &[Output]) -> Inspection {
         }
     }
     for (at, pace) in &paces {
-        if *pace < PACE
+        if *pace < MIN_PACE_RATIO
             && let Some(output) = outputs.get(*at)
         {
             let line = format!("{} went at {pace:.2} of the pace beside it", output.name);

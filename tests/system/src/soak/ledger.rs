@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::soak::fault::Fault;
 
-/// Raised with every change of what a seed draws: a run is taken up by the plans that it was begun with, or not at all.
-const VERSION: u32 = 2;
+/// Raised with every change of what a seed draws: a run is taken up by the plans that it was begun
+/// with, or not at all.
+const PLAN_VERSION: u32 = 2;
 
 /// What became of a cycle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -78,7 +79,7 @@ impl Ledger {
         if !resume {
             let mut file = File::create(&path)?;
             let head = Head {
-                version: VERSION,
+                version: PLAN_VERSION,
                 seed,
                 workloads,
             };
@@ -94,8 +95,8 @@ impl Ledger {
         let mut lines = lines.lines();
         let head: Head = serde_json::from_str(&lines.next().context("an empty ledger")??)?;
         ensure!(
-            head.version == VERSION,
-            "the run to take up was begun with other plans (version {}, here {VERSION}): begin a new one",
+            head.version == PLAN_VERSION,
+            "the run to take up was begun with other plans (version {}, here {PLAN_VERSION}): begin a new one",
             head.version
         );
         if head.workloads != workloads {

@@ -1,4 +1,5 @@
-//! Which session a cycle asks for, what strikes it, and when: a function of the seed and the cycle's number.
+//! Which session a cycle asks for, what strikes it, and when: a function of the seed and the
+//! cycle's number.
 
 use std::time::Duration;
 
@@ -9,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use crate::soak::fault::Fault;
 use crate::soak::ground::Ground;
 
-/// Time that PyTorch's processes may take, beyond a window, to be free for the next: what they were told before it (8 s), until
-/// they ask again (5 s), and the machine.
-const KINETO_BUSY: Duration = Duration::from_secs(15);
+/// Time that PyTorch's processes may take, beyond a window, to be free for the next: what they were
+/// told before it (8 s), until they ask again (5 s), and the machine.
+const KINETO_BUSY_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// What one cycle does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// Its number, from 0.
+    /// Number of the cycle, from 0.
     pub cycle: u64,
     /// The workload that it profiles.
     pub ground: Ground,
@@ -65,7 +66,8 @@ impl Plan {
 
     /// The plan of a cycle.
     pub fn of(seed: u64, cycle: u64, draw: Draw) -> Self {
-        // Neighbouring seeds of this generator give related first numbers; the multiplication parts them.
+        // Neighbouring seeds of this generator give related first numbers; the multiplication parts
+        // them.
         let mut random = Rng::with_seed(seed ^ cycle.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let (ground, profiler, fault) = match draw {
             Draw::AtRandom => {
@@ -99,11 +101,11 @@ impl Plan {
         }
     }
 
-    /// How long after its session was created the workload may still be at work for it, though the session has ended: PyTorch
-    /// records on until the window's end, and nobody can stop it.
+    /// How long after its session was created the workload may still be at work for it, though the
+    /// session has ended: PyTorch records on until the window's end, and nobody can stop it.
     pub(super) fn busy(&self) -> Duration {
         if self.profiler == ProfilerType::Kineto {
-            KINETO_BUSY + Duration::from_secs(u64::from(self.seconds))
+            KINETO_BUSY_TIMEOUT + Duration::from_secs(u64::from(self.seconds))
         } else {
             Duration::ZERO
         }

@@ -12,17 +12,17 @@ use std::sync::atomic::Ordering;
 use tokio::time::sleep;
 
 use crate::cluster::eventually;
-use crate::node::{self, Held};
+use crate::node::{self, StoppedProcess};
 use crate::parts::Running;
 use crate::remains::ENDPOINT;
 use crate::sessions::condition_of;
-use crate::soak::cycle::{END, Lane};
+use crate::soak::cycle::{Lane, SESSION_TIMEOUT};
 use crate::soak::fault::Fault;
 use crate::soak::plan::Plan;
 use crate::trainer::Trainer;
 
 /// Time between two looks for what lives for a moment.
-const MOMENT: Duration = Duration::from_millis(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(30);
 
 impl Lane {
     /// Lets the fault strike after its delay.
@@ -83,12 +83,13 @@ impl Lane {
         Ok(())
     }
 
-    /// Kills the first tool of the agent that works on this session's capture, if one comes before the session ends.
+    /// Kills the first tool of the agent that works on this session's capture, if one comes before
+    /// the session ends.
     async fn kill_a_tool(&self, trainer: &Trainer, session: &str) -> Result<()> {
         let agent = trainer.agent().await?;
         let begin = Instant::now();
         let mut uid = String::new();
-        while begin.elapsed() < END {
+        while begin.elapsed() < SESSION_TIMEOUT {
             if uid.is_empty() {
                 let capture = self.namespace.only_capture(session).await;
                 uid = capture.ok().and_then(|capture| capture.uid()).unwrap_or_default();
@@ -101,19 +102,19 @@ impl Lane {
                     return Ok(());
                 }
             }
-            sleep(MOMENT).await;
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
 
-    /// Takes the name that PyTorch's processes ask at, as soon as the agent does not have it, and keeps it until the session has
-    /// ended.
+    /// Takes the name that PyTorch's processes ask at, as soon as the agent does not have it, and
+    /// keeps it until the session has ended.
     async fn take_endpoint(&self, trainer: &Trainer, session: &str) {
         let begin = Instant::now();
         let mut taken = None;
-        while begin.elapsed() < END && !self.has_ended(session).await {
+        while begin.elapsed() < SESSION_TIMEOUT && !self.has_ended(session).await {
             taken = taken.or_else(|| node::bind_beside(trainer.process, ENDPOINT).ok());
-            sleep(MOMENT).await;
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -130,7 +131,7 @@ async fn stand_still(pause: Duration) -> Result<()> {
     let Some(server) = node::api_server() else {
         bail!("only the local cluster's API server can be stopped");
     };
-    let held = Held::hold(server)?;
+    let held = StoppedProcess::hold(server)?;
     sleep(pause).await;
     drop(held);
     Ok(())

@@ -5,9 +5,9 @@ mod agent;
 mod api_server;
 mod disk;
 mod operator;
-mod profilers;
 mod recorder;
 mod release;
+mod rights;
 
 use tokio::sync::RwLock;
 

@@ -1,17 +1,16 @@
 //! Whole-system tests: the chart on a real cluster, real pods, the real Nsight Systems, real
 //! clients.
 //!
-//! Each module is a group of tests that may run beside each other. Groups have the cluster one
-//! after the other: see `flopwatch_system_tests::cluster::Group`.
+//! Tests of one group may run beside each other. Groups have the cluster one after the other: see
+//! `flopwatch_system_tests::cluster::Group`.
 
 mod faults;
 mod hostile;
 mod scale;
 mod shared;
 mod soak;
-mod store;
+mod store_and_node;
 mod switch;
-mod targets;
 mod timed;
 mod uninstall;
 mod upgrade;

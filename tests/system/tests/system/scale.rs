@@ -1,5 +1,6 @@
-//! As many sessions as nodes at once, of some captures each: a real API server, the release's controller, gateway and admission, and nodes whose agents
-//! have the real status and no machine. Fifty nodes here; a thousand with `cargo xtask bench fleet`.
+//! As many sessions as nodes at once, of some captures each: a real API server, the release's
+//! controller, gateway and admission, and nodes whose agents have the real status and no machine.
+//! Fifty nodes here; a thousand with `cargo xtask bench fleet`.
 
 mod agent;
 mod figures;
@@ -45,19 +46,20 @@ const SMALL: Size = Size {
 /// Clients that hear of every session.
 const LISTENERS: usize = 256;
 /// Clients that go as soon as they have shown their tokens.
-const GONE: usize = 200;
+const GONE_LISTENERS: usize = 200;
 /// Longest wait for all sessions to end, and for all captures to be gone.
-const LONGEST: Duration = Duration::from_mins(40);
+const RUN_TIMEOUT: Duration = Duration::from_mins(40);
 /// Time between two looks.
-const LOOK: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Most writes to the API server per capture, with those of its session.
-const WRITES: f64 = 11.0;
+const MAX_WRITES_PER_CAPTURE: f64 = 11.0;
 /// Longest time from the first session to the end of the last, beyond its window, in seconds.
-const BEYOND: i64 = 60;
+const MAX_SECONDS_BEYOND_WINDOW: i64 = 60;
 /// Most memory of the controller and of the gateway, without pages of their program.
 const CONTROLLER_BYTES: u64 = 100_000_000;
 const GATEWAY_BYTES: u64 = 256_000_000;
-/// Most series that sessions may add, however many: the results of the last 200 captures have 7 each, and conversions as many as there are kinds of them.
+/// Most series that sessions may add, however many: the results of the last 200 captures have 7
+/// each, and conversions as many as there are kinds of them.
 const MORE_SERIES: u64 = 3000;
 
 /// How large a fleet is.
@@ -69,7 +71,8 @@ struct Size {
     pods_each: usize,
     /// Seconds of a window.
     window: u32,
-    /// Most lists and watches of captures that an agent may begin when the API server is there again, its own watch counted.
+    /// Most lists and watches of captures that an agent may begin when the API server is there
+    /// again, its own watch counted.
     come_back: u64,
 }
 
@@ -83,8 +86,8 @@ impl Size {
             nodes: nodes.parse()?,
             pods_each: 10,
             window: 60,
-            // The API server takes minutes to fill its cache. Meanwhile it refuses watches, each agent's twice; the next is too old, and after five minutes
-            // every watch is begun anew.
+            // The API server takes minutes to fill its cache. Meanwhile it refuses watches, each
+            // agent's twice; the next is too old, and after five minutes every watch is begun anew.
             come_back: 6,
         })
     }
@@ -119,7 +122,7 @@ impl Fleet {
         let gateway = Gateway::find(&client).await?;
         let (namespaces, tokens): (Vec<_>, Vec<_>) = listener::tokens(cluster, LISTENERS).await?.into_iter().unzip();
         // One that goes in the moment in which it is let in must keep no place.
-        for token in tokens.iter().cycle().take(GONE) {
+        for token in tokens.iter().cycle().take(GONE_LISTENERS) {
             drop(gateway.ask(token).await);
         }
         for (number, token) in tokens.iter().cycle().take(LISTENERS).enumerate() {
@@ -154,7 +157,7 @@ impl Fleet {
                 "metadata": { "name": machines::session(number) },
                 "spec": {
                     "target": { "podSelector": { "matchLabels": { "run": machines::session(number) } }, "maxPods": self.machines.pods_each },
-                    "durationSeconds": seconds, "startDeadlineSeconds": LONGEST.as_secs()
+                    "durationSeconds": seconds, "startDeadlineSeconds": RUN_TIMEOUT.as_secs()
                 }
             }))?;
             let sessions = Api::<ProfilingSession>::namespaced(self.client.clone(), &machines::namespace_of(number));
@@ -185,8 +188,11 @@ impl Fleet {
             {
                 return Ok(sessions);
             }
-            ensure!(begin.elapsed() < LONGEST, "sessions have not ended after {LONGEST:?}");
-            sleep(LOOK).await;
+            ensure!(
+                begin.elapsed() < RUN_TIMEOUT,
+                "sessions have not ended after {RUN_TIMEOUT:?}"
+            );
+            sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -201,8 +207,11 @@ impl Fleet {
         .await?;
         let begin = Instant::now();
         while !self.list::<Capture>().await?.is_empty() {
-            ensure!(begin.elapsed() < LONGEST, "captures are not gone after {LONGEST:?}");
-            sleep(LOOK).await;
+            ensure!(
+                begin.elapsed() < RUN_TIMEOUT,
+                "captures are not gone after {RUN_TIMEOUT:?}"
+            );
+            sleep(POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -250,7 +259,8 @@ fn check(size: Size, sessions: &[ProfilingSession], captures: &[Capture]) -> Res
     Ok(())
 }
 
-/// Seconds from the first session to the end of the last, and from a session to its last capture at most.
+/// Seconds from the first session to the end of the last, and from a session to its last capture at
+/// most.
 fn times(sessions: &[ProfilingSession], captures: &[Capture]) -> Result<(i64, i64)> {
     let created = |meta: &ObjectMeta| meta.creation_timestamp.as_ref().map(|time| time.0.as_second());
     let first = sessions.iter().filter_map(|session| created(&session.metadata)).min();
@@ -356,8 +366,11 @@ async fn measure(cluster: &Cluster, size: Size) -> Result<()> {
     fleet.delete_sessions().await?;
     fleet.end().await?;
 
-    ensure!(beyond <= BEYOND, "{beyond} s beyond the window");
-    ensure!(with_session <= WRITES, "{with_session:.1} writes per capture");
+    ensure!(beyond <= MAX_SECONDS_BEYOND_WINDOW, "{beyond} s beyond the window");
+    ensure!(
+        with_session <= MAX_WRITES_PER_CAPTURE,
+        "{with_session:.1} writes per capture"
+    );
     let limits = own_most
         .iter()
         .chain(&next)
@@ -368,8 +381,9 @@ async fn measure(cluster: &Cluster, size: Size) -> Result<()> {
         limits.collect::<Vec<_>>()
     );
     ensure!(more <= MORE_SERIES, "{more} more series");
-    ensure!(each(after.writes("captures"))? <= WRITES, "{after:?}");
-    // The operator's parts watch them too, and the controller lists those of a session before it makes some and before it ends.
+    ensure!(each(after.writes("captures"))? <= MAX_WRITES_PER_CAPTURE, "{after:?}");
+    // The operator's parts watch them too, and the controller lists those of a session before it
+    // makes some and before it ends.
     ensure!(
         came_back <= size.come_back * (asked + 8) + 2 * asked,
         "{came_back} lists and watches"

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 /// Whose turn it is with the whole cluster.
-static TURN: Mutex<()> = Mutex::const_new(());
+static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
 /// The Deployment that prepares pods.
 const ADMISSION: &str = "flopwatch-admission";
 /// Its flag of the tools' image.
@@ -49,7 +49,7 @@ async fn the_switch_stops_new_captures_and_lets_those_that_run_end() -> Result<(
     let Some(cluster) = Cluster::connect(Group::Switch).await? else {
         return Ok(());
     };
-    let _turn = TURN.lock().await;
+    let _turn = ONE_AT_A_TIME.lock().await;
     let namespace = cluster.namespace("switch").await?;
     let outcome = switched(&cluster, &namespace).await;
     // Whatever happened: who comes next finds it off.
@@ -153,7 +153,7 @@ async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -
     let Some(cluster) = Cluster::connect(Group::Switch).await? else {
         return Ok(());
     };
-    let _turn = TURN.lock().await;
+    let _turn = ONE_AT_A_TIME.lock().await;
     let namespace = cluster.namespace("no-tools").await?;
     let absent = "localhost/flopwatch/no-such-tools:dev";
     let before = name_tools(&cluster, absent).await?;

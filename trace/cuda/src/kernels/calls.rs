@@ -14,8 +14,9 @@ use crate::memory::{DeviceArray, Element, Memory};
 
 /// The calls on one memory, checked: every array is as long as the call reads or writes.
 ///
-/// Positions and orders must lie below the length of what they index. They are made by [`Calls::sequence`], [`Calls::sort`] and
-/// [`Calls::select`] only, or checked by [`Calls::positions`] on their way to the device.
+/// Positions and orders must lie below the length of what they index. They are made by
+/// [`Calls::sequence`], [`Calls::sort`] and [`Calls::select`] only, or checked by
+/// [`Calls::positions`] on their way to the device.
 pub(crate) struct Calls<'a, M: Memory> {
     kernels: &'a Kernels,
     memory: &'a M,
@@ -60,7 +61,8 @@ impl<'a, M: Memory> Calls<'a, M> {
         with_exposed_provenance_mut(self.memory.stream())
     }
 
-    /// How many values a call takes whose arrays have these lengths: all the same, and no more than there is scratch for.
+    /// How many values a call takes whose arrays have these lengths: all the same, and no more than
+    /// there is scratch for.
     fn length(&self, lengths: &[usize]) -> Result<u32, CudaError> {
         let first = lengths.first().copied().unwrap_or_default();
         if lengths.iter().any(|length| *length != first) {
@@ -106,7 +108,8 @@ impl<'a, M: Memory> Calls<'a, M> {
         let length = self.length(&[count])?;
         bounded(values, order)?;
         let call = T::keys(self.kernels);
-        // SAFETY: reads `length` indices and writes as many keys, both arrays have as many; every index lies within `values`.
+        // SAFETY: reads `length` indices and writes as many keys, both arrays have as many; every
+        // index lies within `values`.
         let status = unsafe {
             call(
                 input(values),
@@ -134,8 +137,8 @@ impl<'a, M: Memory> Calls<'a, M> {
         let mut array = self.memory.zeroed(count)?;
         let bits = c_int::try_from(bits.clamp(1, 64)).unwrap_or(64);
         let (scratch, bytes) = (output(&mut self.scratch), self.scratch.count());
-        // SAFETY: all four arrays have `length` values, the outputs are their own; the scratch is what the library asked for
-        // up to `self.count` values, and `length` is no larger.
+        // SAFETY: all four arrays have `length` values, the outputs are their own; the scratch is
+        // what the library asked for up to `self.count` values, and `length` is no larger.
         let status = unsafe {
             (self.kernels.sort)(
                 scratch,
@@ -166,7 +169,8 @@ impl<'a, M: Memory> Calls<'a, M> {
         let length = self.length(&[count])?;
         bounded(values, order)?;
         let call = T::gather(self.kernels);
-        // SAFETY: reads `length` indices and writes as many values, both arrays have as many; every index lies within `values`.
+        // SAFETY: reads `length` indices and writes as many values, both arrays have as many; every
+        // index lies within `values`.
         let status = unsafe {
             call(
                 input(values),
@@ -199,7 +203,8 @@ impl<'a, M: Memory> Calls<'a, M> {
         let length = self.length(&[values.len(), positions.array.count()])?;
         bounded(out, positions)?;
         let values = self.memory.upload(values)?;
-        // SAFETY: reads `length` values and positions, both arrays have as many; every position lies within `out`.
+        // SAFETY: reads `length` values and positions, both arrays have as many; every position
+        // lies within `out`.
         let status = unsafe {
             (self.kernels.scatter)(
                 input(&values),
@@ -231,7 +236,8 @@ impl<'a, M: Memory> Calls<'a, M> {
         let mut positions = self.memory.zeroed(count)?;
         let mut selected = self.memory.zeroed::<u32>(1)?;
         let (scratch, bytes) = (output(&mut self.scratch), self.scratch.count());
-        // SAFETY: reads `length` flags, writes at most as many positions and one number; the scratch is as for `sort`.
+        // SAFETY: reads `length` flags, writes at most as many positions and one number; the
+        // scratch is as for `sort`.
         let status = unsafe {
             (self.kernels.select)(
                 scratch,
@@ -261,7 +267,8 @@ impl<'a, M: Memory> Calls<'a, M> {
         let length = self.length(&[count, group.count()])?;
         let mut reach = self.memory.zeroed(count)?;
         let (scratch, bytes) = (output(&mut self.scratch), self.scratch.count());
-        // SAFETY: three arrays of `length` values, the output is its own; the scratch is as for `sort`.
+        // SAFETY: three arrays of `length` values, the output is its own; the scratch is as for
+        // `sort`.
         let status = unsafe {
             (self.kernels.reach)(
                 scratch,
@@ -313,8 +320,8 @@ impl<'a, M: Memory> Calls<'a, M> {
     ) -> Result<(), CudaError> {
         let length = self.length(&[values.count()])?;
         let (scratch, bytes) = (output(&mut self.scratch), self.scratch.count());
-        // SAFETY: reads `length` values; writes one (`largest`) or as many (`sum`), which the two callers allocated; the
-        // scratch is as for `sort`.
+        // SAFETY: reads `length` values; writes one (`largest`) or as many (`sum`), which the two
+        // callers allocated; the scratch is as for `sort`.
         let status = unsafe { call(scratch, bytes, input(values), output(out), length, self.stream()) };
         self.kernels.check(name, status)
     }
@@ -382,7 +389,8 @@ impl<'a, M: Memory> Calls<'a, M> {
         Ok(flags)
     }
 
-    /// How many low bits of the start differ from the event before in the group; 64 for the first of a group.
+    /// How many low bits of the start differ from the event before in the group; 64 for the first
+    /// of a group.
     pub(crate) fn differing(&self, group: &M::Array<u32>, start: &M::Array<u64>) -> Result<M::Array<u8>, CudaError> {
         let count = start.count();
         let length = self.length(&[count, group.count()])?;
@@ -418,8 +426,8 @@ impl<'a, M: Memory> Calls<'a, M> {
         self.memory.download(&bins, 256)
     }
 
-    /// For each run of values that a flag begins (the first value's is set), marks the first of its largest values; gives
-    /// where the runs begin and where these values are.
+    /// For each run of values that a flag begins (the first value's is set), marks the first of its
+    /// largest values; gives where the runs begin and where these values are.
     pub(crate) fn best(
         &mut self,
         flags: &M::Array<u8>,
@@ -433,15 +441,17 @@ impl<'a, M: Memory> Calls<'a, M> {
         }
         let mut number = self.memory.zeroed::<u32>(count)?;
         let (scratch, bytes) = (output(&mut self.scratch), self.scratch.count());
-        // SAFETY: two arrays of `length` values, the output is its own; the scratch is as for `sort`.
+        // SAFETY: two arrays of `length` values, the output is its own; the scratch is as for
+        // `sort`.
         let status =
             unsafe { (self.kernels.number)(scratch, bytes, input(flags), output(&mut number), length, self.stream()) };
         self.kernels.check("number", status)?;
         let reach = self.reach(&number, values)?;
         let runs = u32::try_from(starts.len()).unwrap_or(u32::MAX);
         let mut marks = self.memory.zeroed::<u8>(count)?;
-        // SAFETY: arrays of `length` values but for `first`, which has `runs`: the positions of the flags that `number` counts,
-        // the first of them at 0, so that every number lies between 1 and `runs`.
+        // SAFETY: arrays of `length` values but for `first`, which has `runs`: the positions of the
+        // flags that `number` counts, the first of them at 0, so that every number lies between 1
+        // and `runs`.
         let status = unsafe {
             (self.kernels.best)(
                 input(&number),

@@ -68,11 +68,13 @@ impl Kernels {
             reason,
         };
         inventory.check().map_err(bad)?;
-        // SAFETY: the file carries the version of this program's own kernels, checked above; its initialisers are those of
-        // the C++ and CUDA runtimes linked into it, which may run at any time and on any thread.
+        // SAFETY: the file carries the version of this program's own kernels, checked above; its
+        // initialisers are those of the C++ and CUDA runtimes linked into it, which may run at any
+        // time and on any thread.
         let library = unsafe { Library::new(path) }.map_err(|error| bad(error.to_string()))?;
-        // SAFETY: the types are those that `device/kernels.h` declares; the version checked above covers that header. The
-        // copied function pointers live no longer than `_library`, which is dropped after them.
+        // SAFETY: the types are those that `device/kernels.h` declares; the version checked above
+        // covers that header. The copied function pointers live no longer than `_library`, which is
+        // dropped after them.
         unsafe {
             let version: unsafe extern "C" fn() -> *const c_char = symbol(&library, path, c"flopwatch_version")?;
             Ok(Self {
@@ -113,7 +115,7 @@ impl Kernels {
         &self.version
     }
 
-    /// Where it was loaded from.
+    /// Path that the library was loaded from.
     pub fn path(&self) -> &Path {
         &self.path
     }

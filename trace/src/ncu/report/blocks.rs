@@ -4,7 +4,7 @@ use super::super::{Failure, REPORT, ReadLimits};
 use crate::wire::{Damage, Message, Value};
 
 /// Bytes of the size before each message.
-const SIZE: usize = 4;
+const SIZE_BYTES: usize = 4;
 
 /// A block of the report.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ pub(super) struct Block<'a> {
 
 /// What a block announces behind its header.
 #[derive(Debug, Default)]
-struct Announced {
+struct BlockHeader {
     sources: u32,
     launches: u32,
     ranges: u32,
@@ -41,14 +41,14 @@ pub(super) fn all<'a>(bytes: &'a [u8], limits: &ReadLimits) -> Result<Vec<Block<
     sized(&mut rest)?;
     let (mut blocks, mut results) = (Vec::new(), 0);
     while !rest.bytes.is_empty() {
-        let (mut block, announced) = header(sized(&mut rest)?)?;
-        let mut payload = cut(&mut rest, announced.payload_bytes)?;
-        for _ in 0..announced.sources {
+        let (mut block, header_counts) = header(sized(&mut rest)?)?;
+        let mut payload = cut(&mut rest, header_counts.payload_bytes)?;
+        for _ in 0..header_counts.sources {
             block.sources.push(sized(&mut payload)?);
         }
         for (count, list) in [
-            (announced.launches, &mut block.launches),
-            (announced.ranges, &mut block.ranges),
+            (header_counts.launches, &mut block.launches),
+            (header_counts.ranges, &mut block.ranges),
         ] {
             for _ in 0..count {
                 list.push(sized(&mut payload)?);
@@ -83,28 +83,28 @@ fn cut<'a>(rest: &mut Message<'a>, length: usize) -> Result<Message<'a>, Damage>
 /// Takes a message with its size before it.
 fn sized<'a>(rest: &mut Message<'a>) -> Result<Message<'a>, Damage> {
     let at = rest.offset;
-    let size = cut(rest, SIZE)?.bytes.try_into().map(u32::from_le_bytes);
+    let size = cut(rest, SIZE_BYTES)?.bytes.try_into().map(u32::from_le_bytes);
     let size = size.ok().and_then(|size| usize::try_from(size).ok());
     cut(rest, size.ok_or(Damage(at))?)
 }
 
-fn header(message: Message<'_>) -> Result<(Block<'_>, Announced), Damage> {
-    let (mut block, mut announced) = (Block::default(), Announced::default());
+fn header(message: Message<'_>) -> Result<(Block<'_>, BlockHeader), Damage> {
+    let (mut block, mut header_counts) = (Block::default(), BlockHeader::default());
     for field in message.fields() {
         let (number, value) = field?;
         let count = || small(value).unwrap_or(0);
         match number {
-            1 => announced.sources = count(),
-            2 => announced.launches = count(),
+            1 => header_counts.sources = count(),
+            2 => header_counts.launches = count(),
             3 => block.session_process = first_number(value)?,
             4 => strings(value, &mut block.strings)?,
-            5 => announced.payload_bytes = usize::try_from(count()).unwrap_or(usize::MAX),
+            5 => header_counts.payload_bytes = usize::try_from(count()).unwrap_or(usize::MAX),
             6 => block.process = first_number(value)?,
-            7 => announced.ranges = count(),
+            7 => header_counts.ranges = count(),
             _ => {}
         }
     }
-    Ok((block, announced))
+    Ok((block, header_counts))
 }
 
 fn small(value: Value<'_>) -> Option<u32> {

@@ -5,12 +5,12 @@ use std::ops::Range;
 use gimli::{DebugLine, DebugLineOffset, DwLne, EndianSlice, LineInstruction, LineRow, LittleEndian, Reader};
 use hashbrown::HashMap;
 
-use flopwatch_model::{LineStart, SourcePlace};
+use flopwatch_model::{LineStart, SourceLocation};
 
 /// Most rows of a table. Compilers write some two per instruction.
-const MOST_ROWS: usize = 4 << 20;
+const MAX_ROWS: usize = 4 << 20;
 /// Most calls that an instruction is inlined below.
-const MOST_CALLS: usize = 64;
+const MAX_CALLS: usize = 64;
 /// The file of lines whose table names none.
 const NO_FILE: u32 = u32::MAX;
 /// NVIDIA's instruction of line programs: the next rows are inlined at the row of that number.
@@ -24,10 +24,10 @@ pub(super) type Relocations = HashMap<u64, u64>;
 struct Row {
     address: u64,
     /// Place of the file among those of the table; `None` ends a run of rows.
-    place: Option<SourcePlace>,
+    place: Option<SourceLocation>,
     /// Number of the row that it is inlined at, counted from 1 in its run; 0 for none.
     inlined_at: u32,
-    /// Where its run begins among all rows.
+    /// Index, among all rows, of the first row of the same run.
     run: usize,
 }
 
@@ -42,9 +42,9 @@ pub(super) struct LineTable {
 
 /// Adds addresses of symbols to what the table says.
 #[derive(Debug, Clone, Copy)]
-struct Add<'a>(&'a Relocations);
+struct AddRelocations<'a>(&'a Relocations);
 
-impl gimli::Relocate for Add<'_> {
+impl gimli::Relocate for AddRelocations<'_> {
     fn relocate_address(&self, offset: usize, value: u64) -> gimli::Result<u64> {
         let at = u64::try_from(offset).ok();
         let base = at.and_then(|at| self.0.get(&at)).copied().unwrap_or(0);
@@ -56,16 +56,16 @@ impl gimli::Relocate for Add<'_> {
     }
 }
 
-type Input<'a> = gimli::RelocateReader<EndianSlice<'a, LittleEndian>, Add<'a>>;
+type Input<'a> = gimli::RelocateReader<EndianSlice<'a, LittleEndian>, AddRelocations<'a>>;
 
 impl LineTable {
     /// Reads what is whole of a table.
     pub(super) fn read(bytes: &[u8], relocations: &Relocations) -> Self {
         let mut table = Self::default();
-        let input = gimli::RelocateReader::new(EndianSlice::new(bytes, LittleEndian), Add(relocations));
+        let input = gimli::RelocateReader::new(EndianSlice::new(bytes, LittleEndian), AddRelocations(relocations));
         let section = DebugLine::from(input);
         let (mut at, mut known) = (0, HashMap::new());
-        while at < bytes.len() && table.rows.len() < MOST_ROWS {
+        while at < bytes.len() && table.rows.len() < MAX_ROWS {
             let Some(end) = table.unit(&section, at, &mut known).filter(|end| *end > at) else {
                 break;
             };
@@ -108,20 +108,20 @@ impl LineTable {
             if !is_row {
                 continue;
             }
-            if self.rows.len() >= MOST_ROWS {
+            if self.rows.len() >= MAX_ROWS {
                 break;
             }
             let file = usize::try_from(row.file_index())
                 .ok()
                 .and_then(|number| number.checked_sub(1));
-            let file = file.and_then(|place| files.get(place).copied().flatten());
+            let file = file.and_then(|location| files.get(location).copied().flatten());
             let line = row.line().and_then(|line| u32::try_from(line.get()).ok());
             // Tables of lines of the PTX name no file: it is the module's.
             let file = file.unwrap_or(NO_FILE);
-            let place = line.map(|line| SourcePlace { file, line });
+            let location = line.map(|line| SourceLocation { file, line });
             self.rows.push(Row {
                 address: row.address(),
-                place: place.filter(|_| !row.end_sequence()),
+                place: location.filter(|_| !row.end_sequence()),
                 inlined_at,
                 run,
             });
@@ -134,13 +134,13 @@ impl LineTable {
     }
 
     fn file(&mut self, name: String, known: &mut HashMap<String, u32>) -> Option<u32> {
-        if let Some(place) = known.get(&name) {
-            return Some(*place);
+        if let Some(location) = known.get(&name) {
+            return Some(*location);
         }
-        let place = u32::try_from(self.files.len()).ok()?;
+        let location = u32::try_from(self.files.len()).ok()?;
         self.files.push(name.clone());
-        known.insert(name, place);
-        Some(place)
+        known.insert(name, location);
+        Some(location)
     }
 
     /// The lines of what lies at these addresses, and the files that they are of.
@@ -153,15 +153,21 @@ impl LineTable {
         let mut lines: Vec<LineStart> = Vec::new();
         for group in rows.chunk_by(|one, other| address(one) == address(other)) {
             let rows = || group.iter().filter_map(|row| self.rows.get(*row));
-            // NVIDIA's tools take the first of the rows that an address has. The last is the innermost that was inlined.
+            // NVIDIA's tools take the first of the rows that an address has. The last is the
+            // innermost that was inlined.
             let first = rows().find(|row| row.place.is_some());
             let innermost = rows().rfind(|row| row.place.is_some() && row.inlined_at > 0);
-            let place = first.and_then(|row| row.place).map(|place| files.number(self, place));
+            let location = first
+                .and_then(|row| row.place)
+                .map(|location| files.number(self, location));
             let inlined = innermost.map(|row| self.calls(*row)).unwrap_or_default();
             let start = LineStart {
                 offset_bytes: group.first().map_or(0, |row| address(row) - addresses.start),
-                place,
-                inlined: inlined.into_iter().map(|place| files.number(self, place)).collect(),
+                place: location,
+                inlined: inlined
+                    .into_iter()
+                    .map(|location| files.number(self, location))
+                    .collect(),
             };
             let same = lines
                 .last()
@@ -174,10 +180,10 @@ impl LineTable {
     }
 
     /// The place of a row, and those of the calls that it is inlined below.
-    fn calls(&self, innermost: Row) -> Vec<SourcePlace> {
+    fn calls(&self, innermost: Row) -> Vec<SourceLocation> {
         let mut calls = Vec::new();
         let mut row = Some(innermost);
-        while let Some(here) = row.filter(|_| calls.len() < MOST_CALLS) {
+        while let Some(here) = row.filter(|_| calls.len() < MAX_CALLS) {
             calls.extend(here.place);
             let number = usize::try_from(here.inlined_at)
                 .ok()
@@ -197,18 +203,21 @@ struct Files {
 }
 
 impl Files {
-    fn number(&mut self, table: &LineTable, place: SourcePlace) -> SourcePlace {
+    fn number(&mut self, table: &LineTable, location: SourceLocation) -> SourceLocation {
         let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
-        let file = *self.numbers.entry(place.file).or_insert_with(|| {
-            let name = usize::try_from(place.file).ok().and_then(|file| table.files.get(file));
+        let file = *self.numbers.entry(location.file).or_insert_with(|| {
+            let name = usize::try_from(location.file)
+                .ok()
+                .and_then(|file| table.files.get(file));
             self.names.push(name.cloned().unwrap_or_default());
             next
         });
-        SourcePlace { file, ..place }
+        SourceLocation { file, ..location }
     }
 }
 
-/// A file with its folder, as NVIDIA's tools write it: one that is not known better than `.` is left out.
+/// A file with its folder, as NVIDIA's tools write it: one that is not known better than `.` is
+/// left out.
 fn file_name<R: Reader<Offset = usize>>(header: &gimli::LineProgramHeader<R>, number: u64) -> Option<String> {
     let text = |value: gimli::AttributeValue<R>| match value {
         gimli::AttributeValue::String(text) => {

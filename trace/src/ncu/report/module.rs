@@ -1,4 +1,5 @@
-//! Machine code of a module, as it is loaded onto a device: an ELF file with the functions and the tables of their lines.
+//! Machine code of a module, as it is loaded onto a device: an ELF file with the functions and the
+//! tables of their lines.
 
 use hashbrown::HashMap;
 use object::LittleEndian;
@@ -11,13 +12,15 @@ use flopwatch_model::{KernelFunction, PtxStart};
 
 type Elf = FileHeader64<LittleEndian>;
 
-/// The section of a module in which compilers leave the PTX that they made it of, where they are asked for line numbers.
+/// The section of a module in which compilers leave the PTX that they made it of, where they are
+/// asked for line numbers.
 const PTX: &[u8] = b".nv_debug_ptx_txt";
 /// Lines of source files.
 const SOURCE_LINES: &str = ".debug_line";
 /// Lines of the PTX, in the same form.
 const PTX_LINES: &str = ".nv_debug_line_sass";
-/// Where the sections of modules that are not loaded are put apart from each other: they all begin at 0.
+/// Where the sections of modules that are not loaded are put apart from each other: they all begin
+/// at 0.
 const APART: u32 = 40;
 
 /// A module.
@@ -33,7 +36,7 @@ pub(super) struct Module<'a> {
 }
 
 /// A function of a module, before its lines are looked up.
-struct Place<'a> {
+struct FunctionLocation<'a> {
     code: &'a [u8],
     /// Where the tables of lines have its first instruction.
     in_tables: u64,
@@ -42,7 +45,8 @@ struct Place<'a> {
 }
 
 impl<'a> Module<'a> {
-    /// The module that a report holds as bytes; `None` of what is no machine code of NVIDIA's devices.
+    /// The module that a report holds as bytes; `None` of what is no machine code of NVIDIA's
+    /// devices.
     pub(super) fn parse(elf: &'a [u8]) -> Option<Self> {
         let header = Elf::parse(elf).ok()?;
         (header.e_machine.get(LittleEndian) == EM_CUDA).then_some(())?;
@@ -64,7 +68,8 @@ impl<'a> Module<'a> {
         })
     }
 
-    /// The architecture, e.g. `sm_86`. It stands in the lowest byte of the flags, and in the next one since the format of CUDA 13.
+    /// The architecture, e.g. `sm_86`. It stands in the lowest byte of the flags, and in the next
+    /// one since the format of CUDA 13.
     fn architecture(&self) -> String {
         const SINCE_CUDA_13: u8 = 0x41;
         let flags = self.header.e_flags.get(LittleEndian);
@@ -106,7 +111,7 @@ impl<'a> Module<'a> {
         }
     }
 
-    fn find(&self, name: &[u8]) -> Option<Place<'a>> {
+    fn find(&self, name: &[u8]) -> Option<FunctionLocation<'a>> {
         let symbol = self.symbols.iter().find(|symbol| {
             symbol.st_type() == STT_FUNC
                 && symbol.st_shndx.get(LittleEndian) != 0
@@ -118,14 +123,15 @@ impl<'a> Module<'a> {
         let offset = value.checked_sub(self.load_address(index))?;
         let rest = data.get(usize::try_from(offset).ok()?..)?;
         let size = usize::try_from(symbol.st_size.get(LittleEndian)).ok()?;
-        Some(Place {
+        Some(FunctionLocation {
             code: rest.get(..size.min(rest.len()))?,
             in_tables: self.in_tables(index).checked_add(offset)?,
             loaded: if self.load_address(index) == 0 { 0 } else { value },
         })
     }
 
-    /// What a table of lines has to be corrected by: nothing where the module is loaded, else the sections that its addresses are of.
+    /// What a table of lines has to be corrected by: nothing where the module is loaded, else the
+    /// sections that its addresses are of.
     fn relocations(&self, table: SectionIndex) -> Relocations {
         let mut relocations = Relocations::default();
         let of_table = self.sections.iter().filter(|header| {
@@ -159,9 +165,10 @@ impl<'a> Module<'a> {
         LineTable::read(bytes, &self.relocations(index))
     }
 
-    /// The function of that name; `entry` is where a launch had its first instruction, where the report says so.
+    /// The function of that name; `entry` is where a launch had its first instruction, where the
+    /// report says so.
     pub(super) fn function(&mut self, name: &[u8], entry: Option<u64>) -> Option<KernelFunction> {
-        let Place {
+        let FunctionLocation {
             code,
             in_tables,
             loaded,
@@ -182,7 +189,7 @@ impl<'a> Module<'a> {
         (function.files, function.lines) = source.lines(range.clone());
         let ptx_lines = ptx.lines(range).1.into_iter().map(|start| PtxStart {
             offset_bytes: start.offset_bytes,
-            line: start.place.map_or(0, |place| place.line),
+            line: start.place.map_or(0, |location| location.line),
         });
         function.ptx_lines = ptx_lines.collect();
         Some(function)
@@ -194,20 +201,20 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use flopwatch_model::{LineStart, SourcePlace};
+    use flopwatch_model::{LineStart, SourceLocation};
 
     /// `lines.cu` beside it, compiled by CUDA 13.0 with `-lineinfo` for `sm_86`.
     const CUBIN: &[u8] = include_bytes!("../../../tests/suite/data/lines.cubin");
     const FILE: &str = "/src/lines.cu";
 
     /// Offsets, lines, and lines of what was inlined.
-    fn told(lines: &[LineStart]) -> Vec<(u64, u32, Vec<u32>)> {
-        let line = |place: SourcePlace| place.line;
-        let told = lines.iter().map(|start| {
+    fn line_rows(lines: &[LineStart]) -> Vec<(u64, u32, Vec<u32>)> {
+        let line = |location: SourceLocation| location.line;
+        let line_rows = lines.iter().map(|start| {
             let inlined = start.inlined.iter().copied().map(line).collect();
             (start.offset_bytes, start.place.map_or(0, line), inlined)
         });
-        told.collect()
+        line_rows.collect()
     }
 
     #[test]
@@ -217,7 +224,8 @@ mod tests {
         assert_eq!((first.address, first.bytes), (0, 512));
         assert_eq!((first.architecture.as_str(), first.code.len()), ("sm_86", 512));
         assert_eq!(first.files, [FILE]);
-        // `nvdisasm -gi`: at 0xa0 "line 3 inlined at line 6", "line 6 inlined at line 12", "line 12".
+        // `nvdisasm -gi`: at 0xa0 "line 3 inlined at line 6", "line 6 inlined at line 12", "line
+        // 12".
         let expected = [
             (0, 9, vec![]),
             (0x10, 10, vec![]),
@@ -230,7 +238,7 @@ mod tests {
             (0xe0, 12, vec![]),
             (0xf0, 13, vec![]),
         ];
-        assert_eq!(told(&first.lines), expected);
+        assert_eq!(line_rows(&first.lines), expected);
         let ptx = module.ptx().unwrap();
         let ptx_at = |offset: u64| {
             let line = usize::try_from(first.ptx_line_at(offset).unwrap()).unwrap();
@@ -245,9 +253,10 @@ mod tests {
         let mut module = Module::parse(CUBIN).unwrap();
         let second = module.function(b"_Z6secondPfi", Some(0x7000)).unwrap();
         assert_eq!((second.address, second.bytes), (0x7000, 1024));
-        let lines = told(&second.lines);
+        let lines = line_rows(&second.lines);
         assert_eq!(lines[0], (0, 14, vec![]));
-        // The slow way of a square root behind the kernel has the line of its end, as NVIDIA's tools have it.
+        // The slow way of a square root behind the kernel has the line of its end, as NVIDIA's
+        // tools have it.
         assert_eq!(lines.last().unwrap().1, 17);
         assert!(lines.contains(&(0x180, 16, vec![3, 16])), "{lines:?}");
         assert!(module.function(b"third", None).is_none());

@@ -1,13 +1,14 @@
 //! Sections of a report: their names, and the roofline charts that they define.
 //!
-//! A report holds the sections that it was made with, so that the formulas of its own version are at hand (`ProfilerSection.proto`).
+//! A report holds the sections that it was made with, so that the formulas of its own version are
+//! at hand (`ProfilerSection.proto`).
 
 use super::rules::text;
 use crate::wire::{Damage, Message, Value};
 use flopwatch_model::{RooflineChart, RooflineSide, RooflineValue};
 
 /// Most containers in containers of a section's body.
-const MOST_NESTED: usize = 8;
+const MAX_NESTED: usize = 8;
 
 /// What a section is called in NVIDIA's files; its charts go to `charts`.
 pub(super) fn read(value: Value<'_>, charts: &mut Vec<RooflineChart>) -> Result<String, Damage> {
@@ -16,7 +17,7 @@ pub(super) fn read(value: Value<'_>, charts: &mut Vec<RooflineChart>) -> Result<
     for field in fields(value) {
         match field? {
             (1, value) => name = text(value),
-            (5, body) => items(body, charts, MOST_NESTED)?,
+            (5, body) => items(body, charts, MAX_NESTED)?,
             _ => {}
         }
     }

@@ -16,12 +16,12 @@ use flopwatch_model::{KernelCode, KernelFunction, SourceFile};
 pub(super) struct Sources<'a> {
     codes: HashMap<u64, Arc<KernelCode>>,
     modules: HashMap<u64, Module<'a>>,
-    /// Those that were looked for already.
-    functions: HashMap<Wanted<'a>, Option<Arc<KernelFunction>>>,
+    /// Functions that were looked for already; `None` for those that were not found.
+    functions: HashMap<FunctionKey<'a>, Option<Arc<KernelFunction>>>,
 }
 
 /// A function that is looked for: its source, its name, and where it begins.
-type Wanted<'a> = (u64, &'a [u8], Option<u64>);
+type FunctionKey<'a> = (u64, &'a [u8], Option<u64>);
 
 impl<'a> Sources<'a> {
     /// Reads the sources of a report.
@@ -46,7 +46,8 @@ impl<'a> Sources<'a> {
         self.codes.get(&id).cloned()
     }
 
-    /// The function of that name in the machine code of a source; `entry` is where a launch had its first instruction.
+    /// The function of that name in the machine code of a source; `entry` is where a launch had its
+    /// first instruction.
     pub(super) fn function(
         &mut self,
         id: u64,

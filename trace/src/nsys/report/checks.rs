@@ -1,7 +1,6 @@
 //! What a report says of itself, held against what was read.
 
-use super::events::Part;
-use super::rows::Rows;
+use super::events::DecodedEvents;
 use super::session::Session;
 use super::strings::Strings;
 use crate::version::Version;
@@ -20,10 +19,16 @@ const REFERRING: [(&str, &str); 5] = [
 ];
 
 /// Counts what does not fit.
-pub(super) fn hold(losses: &mut Losses, session: &Session, strings: &Strings, read: &Part, version: Option<Version>) {
+pub(super) fn check_counts(
+    losses: &mut Losses,
+    session: &Session,
+    strings: &Strings,
+    read: &DecodedEvents,
+    version: Option<Version>,
+) {
     let counts = session.counts;
     for (what, stated, found) in [
-        ("events", counts.events, read.events),
+        ("events", counts.events, read.count),
         ("generic events", counts.generic, read.generic),
         ("strings", counts.strings, count(strings.texts.len())),
         ("names of threads", counts.threads, count(strings.threads.len())),
@@ -36,10 +41,9 @@ pub(super) fn hold(losses: &mut Losses, session: &Session, strings: &Strings, re
     }
     let known = count(strings.texts.len());
     for (table, column) in REFERRING {
-        let of_table = read.tables().iter().find(|rows| rows.name() == table);
-        let lost = of_table
-            .and_then(|rows: &Rows| rows.numbers(column))
-            .map_or(0, |numbers| numbers.count_from(known.max(1)));
+        let lost = read
+            .table(table)
+            .map_or(0, |rows| rows.count_from(column, known.max(1)));
         let what = format!("{table}: {column} of no string");
         losses.add(LossReason::Truncated, &what, count(lost));
     }

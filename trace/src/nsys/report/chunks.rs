@@ -1,7 +1,7 @@
 //! Chunks: two lengths and a block of LZ4, which holds one message with its length before it.
 
 use super::ReportError;
-use super::container::{Container, Extent, message, outside};
+use super::container::{Container, Extent, message, out_of_bounds};
 use crate::wire::Message;
 
 /// How many bytes one byte of LZ4 becomes, at the most.
@@ -10,9 +10,9 @@ const MAX_INFLATED_OF_A_BYTE: u64 = 255;
 /// Where a chunk is, before anything of it is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk {
-    /// Where it begins in the file.
+    /// Offset in the file at which the chunk begins, in bytes.
     begin: u64,
-    /// Its block.
+    /// Block of the chunk.
     block: Extent,
     /// Bytes that the block becomes.
     inflated: usize,
@@ -36,7 +36,7 @@ impl Chunk {
         };
         let (inflated, begin) = container.number(rest, WHAT)?;
         let end = begin.checked_add(length).filter(|end| *end <= extent.end);
-        let end = end.ok_or_else(|| outside(WHAT, "its section", extent.begin))?;
+        let end = end.ok_or_else(|| out_of_bounds(WHAT, "its section", extent.begin))?;
         if inflated > length.saturating_mul(MAX_INFLATED_OF_A_BYTE) {
             return Err(ReportError::Chunk {
                 what: "claims to inflate to more than its bytes can",

@@ -14,7 +14,7 @@ use crate::wire::Message;
 const END: &[u8; 8] = b"U3w[END]";
 
 /// Bytes behind the list of sections: where it begins, and the last ones.
-const TAIL: u64 = 16;
+const TAIL_BYTES: u64 = 16;
 
 /// Bytes of the list of sections, at the most. There are eight sections.
 const LONGEST_LIST: u64 = 1 << 20;
@@ -51,8 +51,10 @@ impl Container {
             sections: BTreeMap::new(),
             limit: LONGEST_LIST,
         };
-        let shortest = u64::try_from(MAGIC.len()).unwrap_or(u64::MAX).saturating_add(TAIL);
-        let Some(tail) = length.checked_sub(TAIL).filter(|_| length >= shortest) else {
+        let shortest = u64::try_from(MAGIC.len())
+            .unwrap_or(u64::MAX)
+            .saturating_add(TAIL_BYTES);
+        let Some(tail) = length.checked_sub(TAIL_BYTES).filter(|_| length >= shortest) else {
             return Err(ReportError::Unfinished("it is too short"));
         };
         let mut magic = vec![0; MAGIC.len()];
@@ -69,7 +71,7 @@ impl Container {
         }
         let begin = u64::from_le_bytes(begin);
         if begin > tail {
-            return Err(outside("the list of sections", "the file", begin));
+            return Err(out_of_bounds("the list of sections", "the file", begin));
         }
         let list = container.read(Extent { begin, end: tail }, "the list of sections")?;
         container.sections = sections(message(&list, begin), tail)?;
@@ -98,7 +100,7 @@ impl Container {
         let mut bytes = vec![0; length];
         let filled = self.fill(extent.begin, &mut bytes);
         filled.map_err(|error| match error.kind() {
-            std::io::ErrorKind::UnexpectedEof => outside(what, "the file", extent.begin),
+            std::io::ErrorKind::UnexpectedEof => out_of_bounds(what, "the file", extent.begin),
             _ => ReportError::Open(error),
         })?;
         Ok(bytes)
@@ -113,7 +115,7 @@ impl Container {
     pub(super) fn delimited(&self, extent: Extent, what: &'static str) -> Result<Extent, ReportError> {
         let (length, begin) = self.number(extent, what)?;
         let end = begin.checked_add(length).filter(|end| *end <= extent.end);
-        let end = end.ok_or_else(|| outside(what, "its section", extent.begin))?;
+        let end = end.ok_or_else(|| out_of_bounds(what, "its section", extent.begin))?;
         Ok(Extent { begin, end })
     }
 
@@ -138,7 +140,7 @@ pub(super) fn message(bytes: &[u8], offset: u64) -> Message<'_> {
     }
 }
 
-pub(super) fn outside(what: &'static str, of: &'static str, offset: u64) -> ReportError {
+pub(super) fn out_of_bounds(what: &'static str, of: &'static str, offset: u64) -> ReportError {
     ReportError::Outside { what, of, offset }
 }
 
@@ -160,7 +162,7 @@ fn sections(list: Message<'_>, end: u64) -> Result<BTreeMap<Vec<u8>, Extent>, Re
         }
         let extent = begin.checked_add(length).filter(|last| *last <= end);
         let extent = extent.map(|end| Extent { begin, end });
-        let extent = extent.ok_or_else(|| outside("a section", "the file", begin))?;
+        let extent = extent.ok_or_else(|| out_of_bounds("a section", "the file", begin))?;
         // Of two sections of one name the first is the one that the writer meant.
         found.entry(name).or_insert(extent);
     }

@@ -1,167 +1,185 @@
-//! One event after the other, from its message to a row of its table.
+//! Decodes the events of a chunk of an nsys-rep file one after the other: each becomes a row of its
+//! table, or is counted as unread.
 //!
-//! What an event is, is told by the number of the message in it and, of calls, by their class: the
-//! type that it names was given another meaning by later versions. Messages lie three deep; nothing
-//! here goes deeper.
+//! An event is a protobuf message, and so is what it holds; fields have numbers and no names. The
+//! kind of an event is the number of the field that holds its body, and the kind of a call is the
+//! call's class. The type that an event also names is not used: later versions of Nsight Systems
+//! gave its numbers other meanings. Messages are nested three deep, and no deeper one is read.
 
 use super::super::chains::{Chain, Frame};
 use super::ReportError;
 use super::chunks::Chunk;
 use super::counters::Counters;
-use super::events::{self, Part, Place, Room};
+use super::events::{self, Part, RowBudget, TableId};
 use super::layout::{self, Fields};
-use super::unread::Unread;
+use super::unread::UnreadContent;
 use crate::wire::{Damage, Message};
 
-/// Columns of a table, at the most.
-const WIDEST: usize = 32;
+/// Most columns of numbers that a table has.
+const MAX_COLUMNS: usize = 32;
 
-/// What an event with these numbers of messages is.
-const OF_DEVICE: u64 = 107;
-const CALL: u64 = 108;
-const RANGE: u64 = 102;
-const SAMPLE: u64 = 104;
-const SCHEDULING: u64 = 106;
-const PROCESS: u64 = 113;
-const USAGE: u64 = 123;
-/// Mappings of memory, messages of the profiler, and what it says of itself.
-const NO_EVENTS: [u64; 3] = [109, 110, 117];
+/// Lowest field number of a body, in an event and in GPU work. All kinds have the fields below.
+const MIN_BODY_FIELD: u64 = 100;
 
-/// Columns of an event's call that tell what it is.
+/// Field of an event that holds a body with work on a GPU.
+const GPU_WORK_BODY: u64 = 107;
+/// Field of an event that holds a body with a call of an API.
+const CALL_BODY: u64 = 108;
+/// Field of an event that holds a body with an NVTX range or mark.
+const RANGE_BODY: u64 = 102;
+/// Field of an event that holds a body with a sample of the CPU.
+const CPU_SAMPLE_BODY: u64 = 104;
+/// Field of an event that holds a body with a thread's scheduling.
+const SCHEDULING_BODY: u64 = 106;
+/// Field of an event that holds a body with a process.
+const PROCESS_BODY: u64 = 113;
+/// Field of an event that holds a body with an allocation or a release of GPU memory.
+const MEMORY_USAGE_BODY: u64 = 123;
+/// Fields of bodies that tell nothing of the program: mappings of memory, messages of the profiler,
+/// and what it says of itself.
+const PASSED_OVER_BODIES: [u64; 3] = [109, 110, 117];
+
+/// Field of a call that holds its class.
 const CLASS_FIELD: u64 = 6;
 
-/// Writes the events of a chunk to a part.
+/// Decodes the events of a chunk into the tables of a part.
 #[derive(Debug)]
 pub(super) struct Decoder<'a> {
     counters: &'a Counters<'a>,
-    room: &'a Room<'a>,
+    budget: &'a RowBudget<'a>,
     part: &'a mut Part,
-    /// The stack of the sample at hand.
-    chain: Chain,
+    /// The call stack of the sample that is decoded.
+    call_stack: Chain,
 }
 
 /// Why an event could not be decoded.
-enum Fault {
+enum DecodeError {
+    /// The event's message is damaged.
     Damaged,
+    /// The report has more rows than the limits allow.
     TooMany(ReportError),
 }
 
-impl From<Damage> for Fault {
+impl From<Damage> for DecodeError {
     fn from(_: Damage) -> Self {
         Self::Damaged
     }
 }
 
 impl<'a> Decoder<'a> {
-    pub(super) fn new(counters: &'a Counters<'a>, room: &'a Room<'a>, part: &'a mut Part) -> Self {
+    pub(super) fn new(counters: &'a Counters<'a>, budget: &'a RowBudget<'a>, part: &'a mut Part) -> Self {
         Self {
             counters,
-            room,
+            budget,
             part,
-            chain: Chain::default(),
+            call_stack: Chain::default(),
         }
     }
 
-    /// Decodes the events of `chunk`, whose message is at hand.
+    /// Decodes the events in the message of `chunk`.
     pub(super) fn chunk(&mut self, chunk: Chunk, message: Message<'_>) -> Result<(), ReportError> {
-        self.entries(message).map_err(|fault| match fault {
-            Fault::Damaged => chunk.damaged("holds a damaged event"),
-            Fault::TooMany(error) => error,
+        self.decode_entries(message).map_err(|fault| match fault {
+            DecodeError::Damaged => chunk.damaged("holds a damaged event"),
+            DecodeError::TooMany(error) => error,
         })
     }
 
-    fn entries(&mut self, message: Message<'_>) -> Result<(), Fault> {
+    /// Decodes the entries of a chunk. Field 1 is an event and field 2 a generic event.
+    fn decode_entries(&mut self, message: Message<'_>) -> Result<(), DecodeError> {
         for field in message.fields() {
             let (number, value) = field?;
             match (number, value.message()) {
                 (1, Some(event)) => {
                     self.part.events += 1;
-                    self.event(event)?;
+                    self.decode_event(event)?;
                 }
                 (2, Some(event)) => {
                     self.part.generic += 1;
-                    self.generic(event)?;
+                    self.decode_generic(event)?;
                 }
-                (number, _) => self.part.unread.add(Unread::Entry(number)),
+                (number, _) => self.part.unread.add(UnreadContent::Entry(number)),
             }
-            self.room.count(self.part, false).map_err(Fault::TooMany)?;
+            self.budget.count(self.part, false).map_err(DecodeError::TooMany)?;
         }
         Ok(())
     }
 
-    fn event(&mut self, event: Message<'_>) -> Result<(), Damage> {
-        let mut found = None;
+    fn decode_event(&mut self, event: Message<'_>) -> Result<(), Damage> {
+        let mut last_body = None;
         for field in event.fields() {
             let (number, value) = field?;
-            if number >= 100
+            if number >= MIN_BODY_FIELD
                 && let Some(body) = value.message()
             {
-                found = Some((number, body));
+                last_body = Some((number, body));
             }
         }
-        match found {
-            Some((OF_DEVICE, body)) => self.of_device(body)?,
-            Some((CALL, body)) => self.call(body)?,
-            Some((RANGE, body)) => self.range(body)?,
-            Some((SAMPLE, body)) => self.sample(body)?,
-            Some((SCHEDULING, _)) => self.unread(Unread::Table("SCHED_EVENTS")),
-            Some((PROCESS, body)) => self.process(body)?,
-            Some((USAGE, body)) => self.plain(events::USAGES, &layout::USAGE, body)?,
-            Some((number, _)) if NO_EVENTS.contains(&number) => {}
-            Some((number, _)) => self.unread(Unread::Body(number)),
-            None => self.unread(Unread::Body(0)),
+        match last_body {
+            Some((GPU_WORK_BODY, body)) => self.decode_gpu_work(body)?,
+            Some((CALL_BODY, body)) => self.decode_call(body)?,
+            Some((RANGE_BODY, body)) => self.decode_range(body)?,
+            Some((CPU_SAMPLE_BODY, body)) => self.decode_cpu_sample(body)?,
+            Some((SCHEDULING_BODY, _)) => self.count_unread(UnreadContent::Table("SCHED_EVENTS")),
+            Some((PROCESS_BODY, body)) => self.decode_process(body)?,
+            Some((MEMORY_USAGE_BODY, body)) => self.decode_fields(events::USAGES, &layout::USAGE, body)?,
+            Some((number, _)) if PASSED_OVER_BODIES.contains(&number) => {}
+            Some((number, _)) => self.count_unread(UnreadContent::Body(number)),
+            None => self.count_unread(UnreadContent::Body(0)),
         }
         Ok(())
     }
 
-    fn unread(&mut self, what: Unread) {
-        self.part.unread.add(what);
+    /// Counts content that is not decoded, which becomes a loss of the capture.
+    fn count_unread(&mut self, content: UnreadContent) {
+        self.part.unread.add(content);
     }
 
-    /// An event of one message.
-    fn plain(&mut self, table: Place, fields: &Fields, body: Message<'_>) -> Result<(), Damage> {
-        let mut row = [0; WIDEST];
+    /// Decodes a body whose fields all are columns of numbers of `table`.
+    fn decode_fields(&mut self, table: TableId, fields: &Fields, body: Message<'_>) -> Result<(), Damage> {
+        let mut row = [0; MAX_COLUMNS];
         fields.fill(body, &mut row)?;
         self.part
             .push(table, row.get(..fields.count()).unwrap_or_default(), &[]);
         Ok(())
     }
 
-    /// Work on a device: what all of it has, and a message of its own.
-    fn of_device(&mut self, body: Message<'_>) -> Result<(), Damage> {
-        let mut row = [0; WIDEST];
-        let mut found = None;
+    /// Decodes work on a GPU: the fields that all such work has, and the message of its kind. The
+    /// kind is the field number of that message.
+    fn decode_gpu_work(&mut self, body: Message<'_>) -> Result<(), Damage> {
+        let mut row = [0; MAX_COLUMNS];
+        let mut last_work = None;
         for field in body.fields() {
             let (number, value) = field?;
-            if number < 100 {
+            if number < MIN_BODY_FIELD {
                 layout::ON_DEVICE.set(number, value, &mut row);
-            } else if let Some(own) = value.message() {
-                found = Some((number, own));
+            } else if let Some(work) = value.message() {
+                last_work = Some((number, work));
             }
         }
-        let (table, fields, own) = match found {
-            Some((101, own)) => (events::KERNELS, &layout::KERNEL, own),
-            Some((102, own)) => (events::COPIES, &layout::MEMCPY, own),
-            Some((103, own)) => (events::SETS, &layout::MEMSET, own),
-            Some((105, own)) => (events::SYNCS, &layout::SYNC, own),
-            Some((106, own)) => (events::RECORDS, &layout::RECORD, own),
-            Some((107, own)) => (events::GRAPHS, &layout::GRAPH, own),
-            other => {
-                let number = other.map_or(0, |(number, _)| number);
-                self.unread(Unread::Work(number));
+        let (table, fields, work) = match last_work {
+            Some((101, work)) => (events::KERNELS, &layout::KERNEL, work),
+            Some((102, work)) => (events::COPIES, &layout::MEMCPY, work),
+            Some((103, work)) => (events::SETS, &layout::MEMSET, work),
+            Some((105, work)) => (events::SYNCS, &layout::SYNC, work),
+            Some((106, work)) => (events::RECORDS, &layout::RECORD, work),
+            Some((107, work)) => (events::GRAPHS, &layout::GRAPH, work),
+            unknown => {
+                let number = unknown.map_or(0, |(number, _)| number);
+                self.count_unread(UnreadContent::Work(number));
                 return Ok(());
             }
         };
-        let (common, behind) = row.split_at_mut(layout::ON_DEVICE.count());
-        let count = common.len().saturating_add(fields.count());
-        fields.fill(own, behind)?;
+        let (common_columns, work_columns) = row.split_at_mut(layout::ON_DEVICE.count());
+        let count = common_columns.len().saturating_add(fields.count());
+        fields.fill(work, work_columns)?;
         self.part.push(table, row.get(..count).unwrap_or_default(), &[]);
         Ok(())
     }
 
-    /// Calls of the CUDA API and of the operating system, and what the profiler did itself.
-    fn call(&mut self, body: Message<'_>) -> Result<(), Damage> {
-        let mut row = [0; WIDEST];
+    /// Decodes a call of the CUDA API or of the operating system. Overhead of the profiler has the
+    /// form of a call too, and is counted as unread.
+    fn decode_call(&mut self, body: Message<'_>) -> Result<(), Damage> {
+        let mut row = [0; MAX_COLUMNS];
         let mut class = 0;
         for field in body.fields() {
             let (number, value) = field?;
@@ -172,21 +190,23 @@ impl<'a> Decoder<'a> {
         }
         let row = row.get(..layout::CALL.count()).unwrap_or_default();
         match class {
+            // Calls of the CUDA API.
             0 | 1 => self.part.push(events::CALLS, row, &[]),
-            // Calls, and marks of when recording them began and ended.
+            // Calls of the operating system, and marks of when their recording began and ended.
             27 | 31 | 32 => self.part.push(events::OS_CALLS, row, &[]),
-            // Marks of when recording something else began and ended.
+            // Marks of when the recording of other kinds of events began and ended.
             6..=11 => {}
-            3 => self.unread(Unread::Table("PROFILER_OVERHEAD")),
-            103 => self.unread(Unread::Table("CUPTI_ACTIVITY_KIND_OVERHEAD")),
-            class => self.unread(Unread::Class(class)),
+            3 => self.count_unread(UnreadContent::Table("PROFILER_OVERHEAD")),
+            103 => self.count_unread(UnreadContent::Table("CUPTI_ACTIVITY_KIND_OVERHEAD")),
+            class => self.count_unread(UnreadContent::Class(class)),
         }
         Ok(())
     }
 
-    /// Ranges of NVTX, marks, and what describes them. Payloads are passed over.
-    fn range(&mut self, body: Message<'_>) -> Result<(), Damage> {
-        let mut row = [0; WIDEST];
+    /// Decodes an NVTX range, a mark, or the name of a domain or category. Field 7 is its text.
+    /// Payloads are passed over.
+    fn decode_range(&mut self, body: Message<'_>) -> Result<(), Damage> {
+        let mut row = [0; MAX_COLUMNS];
         let mut text = &[][..];
         for field in body.fields() {
             let (number, value) = field?;
@@ -200,25 +220,26 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// A sample of the CPU, with the frames 4 of its stack, the innermost first.
-    fn sample(&mut self, body: Message<'_>) -> Result<(), Damage> {
+    /// Decodes a sample of the CPU. Each field 4 is a frame of its call stack, the innermost first.
+    fn decode_cpu_sample(&mut self, body: Message<'_>) -> Result<(), Damage> {
         let mut row = [0; 2];
-        self.chain.clear();
+        self.call_stack.clear();
         for field in body.fields() {
             let (number, value) = field?;
             match (number, value.message()) {
-                (4, Some(frame)) => self.chain.push(frame_of(frame)?),
+                (4, Some(frame)) => self.call_stack.push(decode_frame(frame)?),
                 (number, _) => layout::CPU_SAMPLE.set(number, value, &mut row),
             }
         }
-        self.part.push_sample(row, &self.chain);
+        self.part.push_sample(row, &self.call_stack);
         Ok(())
     }
 
-    /// A process: its name 6, or else its command 5. Arguments 9 and environments 10 and 13 are
-    /// passed over.
-    fn process(&mut self, body: Message<'_>) -> Result<(), Damage> {
-        let mut row = [0; WIDEST];
+    /// Decodes a process. Field 6 is its name, for which its command in field 5 stands in. The
+    /// arguments in field 9 and the environments in fields 10 and 13 are passed over: they may hold
+    /// secrets.
+    fn decode_process(&mut self, body: Message<'_>) -> Result<(), Damage> {
+        let mut row = [0; MAX_COLUMNS];
         let (mut name, mut command) = (&[][..], &[][..]);
         for field in body.fields() {
             let (number, value) = field?;
@@ -229,7 +250,7 @@ impl<'a> Decoder<'a> {
             }
         }
         let name = if name.is_empty() { command } else { name };
-        // Either may hold a whole command line.
+        // The name and the command may each be a whole command line.
         let end = name.iter().position(u8::is_ascii_whitespace).unwrap_or(name.len());
         let program = name.get(..end).unwrap_or_default();
         if !name.is_empty() {
@@ -239,8 +260,9 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// An event of a type 1, at a time 2, with data 3.
-    fn generic(&mut self, event: Message<'_>) -> Result<(), Fault> {
+    /// Decodes a generic event. Field 1 is its type, 2 its time and 3 its data. Generic events that
+    /// are no samples of GPU counters are counted as unread.
+    fn decode_generic(&mut self, event: Message<'_>) -> Result<(), DecodeError> {
         let (mut kind, mut time, mut data) = (0, 0, &[][..]);
         for field in event.fields() {
             let (number, value) = field?;
@@ -252,37 +274,38 @@ impl<'a> Decoder<'a> {
             }
         }
         let Some(fields) = self.counters.fields(kind) else {
-            self.unread(Unread::Table("GENERIC_EVENTS"));
+            self.count_unread(UnreadContent::Table("GENERIC_EVENTS"));
             return Ok(());
         };
-        // Fields do not overlap: there are no more of them than bytes.
+        // Fields do not overlap, so the data has at least as many bytes as fields.
         if fields.len() > data.len() {
-            self.unread(Unread::Values);
+            self.count_unread(UnreadContent::Values);
             return Ok(());
         }
         for (metric, field) in (0_u64..).zip(fields) {
             match field.value(data) {
                 Some(value) => self.part.push(events::SAMPLES, &[time, kind, metric, value], &[]),
-                None => self.unread(Unread::Values),
+                None => self.count_unread(UnreadContent::Values),
             }
         }
         Ok(())
     }
 }
 
-/// A frame of a stack: its name 1, what it is in 2, and whether the name was not found 6. Its
-/// address 8 is passed over.
-fn frame_of(message: Message<'_>) -> Result<Frame, Damage> {
+/// Decodes a frame of a call stack. Field 1 is the id of its function's name, 2 the id of the name
+/// of its program or library, and 6 tells that the function's name was not found. The address in
+/// field 8 is passed over.
+fn decode_frame(message: Message<'_>) -> Result<Frame, Damage> {
     let (mut symbol, mut module, mut unresolved) = (0, 0, 0);
     for field in message.fields() {
         let (number, value) = field?;
-        let slot = match number {
+        let target = match number {
             1 => &mut symbol,
             2 => &mut module,
             6 => &mut unresolved,
             _ => continue,
         };
-        *slot = value.number().unwrap_or(0);
+        *target = value.number().unwrap_or(0);
     }
     Ok(Frame {
         symbol: (unresolved == 0).then_some(symbol),

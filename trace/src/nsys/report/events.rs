@@ -10,34 +10,36 @@ use super::counters::Counters;
 use super::event::Decoder;
 use super::layout::{self, Layout};
 use super::rows::Rows;
+use super::segments::SegmentedTable;
 use super::session::Session;
 use super::unread::UnreadCounts;
 use crate::cores;
 use crate::limits::ReadLimits;
 
-/// Chunks for each core that are decoded before what was made of them is put together.
-const CHUNKS_AT_ONCE: usize = 8;
+/// Chunks for each core that are decoded before what was made of them is put together: many,
+/// because cores wait for each other at the end.
+const CHUNKS_AT_ONCE: usize = 32;
 
 /// Rows between two looks at how many there are in all.
 const ROWS_BETWEEN: u64 = 1 << 10;
 
-/// A table of events, by its place in [`LAYOUTS`].
+/// A table of events, as its index in [`LAYOUTS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place(usize);
+pub(super) struct TableId(usize);
 
-pub(super) const KERNELS: Place = Place(0);
-pub(super) const GRAPHS: Place = Place(1);
-pub(super) const COPIES: Place = Place(2);
-pub(super) const SETS: Place = Place(3);
-pub(super) const SYNCS: Place = Place(4);
-pub(super) const RECORDS: Place = Place(5);
-pub(super) const CALLS: Place = Place(6);
-pub(super) const OS_CALLS: Place = Place(7);
-pub(super) const RANGES: Place = Place(8);
-pub(super) const SAMPLES: Place = Place(9);
-pub(super) const USAGES: Place = Place(10);
-pub(super) const PROCESSES: Place = Place(11);
-const CPU_SAMPLES: Place = Place(12);
+pub(super) const KERNELS: TableId = TableId(0);
+pub(super) const GRAPHS: TableId = TableId(1);
+pub(super) const COPIES: TableId = TableId(2);
+pub(super) const SETS: TableId = TableId(3);
+pub(super) const SYNCS: TableId = TableId(4);
+pub(super) const RECORDS: TableId = TableId(5);
+pub(super) const CALLS: TableId = TableId(6);
+pub(super) const OS_CALLS: TableId = TableId(7);
+pub(super) const RANGES: TableId = TableId(8);
+pub(super) const SAMPLES: TableId = TableId(9);
+pub(super) const USAGES: TableId = TableId(10);
+pub(super) const PROCESSES: TableId = TableId(11);
+const CPU_SAMPLES: TableId = TableId(12);
 
 static LAYOUTS: [&Layout; 13] = [
     &layout::KERNELS,
@@ -55,12 +57,12 @@ static LAYOUTS: [&Layout; 13] = [
     &layout::CPU_SAMPLES,
 ];
 
-/// What was made of a chunk, or of all so far.
+/// What was made of a chunk.
 #[derive(Debug)]
 pub(super) struct Part {
     tables: Vec<Rows>,
     /// Stacks of the samples of the CPU.
-    pub(super) chains: Chains,
+    chains: Chains,
     /// Events of both kinds that were met.
     pub(super) events: u64,
     pub(super) generic: u64,
@@ -82,7 +84,7 @@ impl Part {
     }
 
     /// Adds a row to a table.
-    pub(super) fn push(&mut self, table: Place, numbers: &[u64], texts: &[&[u8]]) {
+    pub(super) fn push(&mut self, table: TableId, numbers: &[u64], texts: &[&[u8]]) {
         if let Some(rows) = self.tables.get_mut(table.0) {
             rows.push(numbers, texts);
             self.uncounted += 1;
@@ -98,40 +100,69 @@ impl Part {
         let [time, thread] = numbers;
         self.push(CPU_SAMPLES, &[time, thread, stack.into()], &[]);
     }
+}
 
-    fn append(&mut self, mut other: Self) {
-        let numbers = self.chains.merge(&other.chains);
-        if let Some(samples) = other.tables.get_mut(CPU_SAMPLES.0) {
-            samples.renumber(layout::STACK_COLUMN, &numbers);
+/// What was made of all chunks.
+#[derive(Debug)]
+pub(super) struct DecodedEvents {
+    tables: Vec<SegmentedTable>,
+    /// Stacks of the samples of the CPU.
+    pub(super) chains: Chains,
+    /// Events of both kinds that were met.
+    pub(super) count: u64,
+    pub(super) generic: u64,
+    pub(super) unread: UnreadCounts,
+}
+
+impl DecodedEvents {
+    fn new() -> Self {
+        Self {
+            tables: LAYOUTS
+                .into_iter()
+                .map(|layout| SegmentedTable::new(layout.name))
+                .collect(),
+            chains: Chains::default(),
+            count: 0,
+            generic: 0,
+            unread: UnreadCounts::default(),
         }
-        for (rows, more) in self.tables.iter_mut().zip(other.tables) {
-            rows.append(more);
-        }
-        self.events = self.events.saturating_add(other.events);
-        self.generic = self.generic.saturating_add(other.generic);
-        self.unread.append(other.unread);
     }
 
-    /// The tables.
-    pub(super) fn tables(&self) -> &[Rows] {
-        &self.tables
+    fn append(&mut self, mut part: Part) {
+        let numbers = self.chains.merge(&part.chains);
+        if let Some(samples) = part.tables.get_mut(CPU_SAMPLES.0) {
+            samples.renumber(layout::STACK_COLUMN, &numbers);
+        }
+        for (table, rows) in self.tables.iter_mut().zip(part.tables) {
+            if rows.len() > 0 {
+                table.push(rows);
+            }
+        }
+        self.count = self.count.saturating_add(part.events);
+        self.generic = self.generic.saturating_add(part.generic);
+        self.unread.append(part.unread);
+    }
+
+    /// The table of that name; none where the report has no rows of it.
+    pub(super) fn table(&self, name: &str) -> Option<&SegmentedTable> {
+        self.tables.iter().find(|table| table.name() == name)
     }
 
     /// The tables that have rows: as in a lazy export, there are no others.
-    pub(super) fn into_tables(mut self) -> Vec<Rows> {
-        self.tables.retain(|rows| rows.len() > 0);
+    pub(super) fn into_tables(mut self) -> Vec<SegmentedTable> {
+        self.tables.retain(|table| table.len() > 0);
         self.tables
     }
 }
 
-/// What all cores have made together.
+/// The rows that all worker threads have decoded together, against the limits.
 #[derive(Debug)]
-pub(super) struct Room<'a> {
+pub(super) struct RowBudget<'a> {
     rows: AtomicU64,
     limits: &'a ReadLimits,
 }
 
-impl<'a> Room<'a> {
+impl<'a> RowBudget<'a> {
     pub(super) fn new(limits: &'a ReadLimits) -> Self {
         Self {
             rows: AtomicU64::new(0),
@@ -162,14 +193,21 @@ pub(super) fn read(
     session: &Session,
     counters: &Counters<'_>,
     limits: &ReadLimits,
-) -> Result<Part, ReportError> {
-    let room = Room::new(limits);
-    let mut all = Part::new();
+) -> Result<DecodedEvents, ReportError> {
+    let budget = RowBudget::new(limits);
+    let mut all = DecodedEvents::new();
     let mut inflated = 0_u64;
     let Some(mut rest) = session.chunks else {
         return Ok(all);
     };
     let at_once = rayon::current_num_threads().max(1).saturating_mul(CHUNKS_AT_ONCE);
+    let decode = |(): &mut (), buffers: &mut Buffers, _: usize, chunk: Chunk| -> Result<Part, ReportError> {
+        let mut part = Part::new();
+        let message = chunk.message(container, buffers)?;
+        Decoder::new(counters, &budget, &mut part).chunk(chunk, message)?;
+        budget.count(&mut part, true)?;
+        Ok(part)
+    };
     while rest.begin < rest.end {
         let chunks = next_chunks(container, &mut rest, at_once, limits)?;
         for chunk in &chunks {
@@ -181,18 +219,11 @@ pub(super) fn read(
                 limit: limits.max_text_bytes,
             });
         }
-        let decode = |(): &mut (), buffers: &mut Buffers, _: usize, chunk: Chunk| -> Result<Part, ReportError> {
-            let mut part = Part::new();
-            let message = chunk.message(container, buffers)?;
-            Decoder::new(counters, &room, &mut part).chunk(chunk, message)?;
-            room.count(&mut part, true)?;
-            Ok(part)
-        };
         let (_, parts) = cores::for_each(chunks, |_| (), Buffers::default, decode)?;
         for part in parts {
             all.append(part);
         }
-        let texts: usize = all.tables.iter().map(Rows::text_bytes).sum();
+        let texts: usize = all.tables.iter().map(SegmentedTable::text_bytes).sum();
         if u64::try_from(texts).unwrap_or(u64::MAX) > limits.max_string_bytes {
             return Err(ReportError::TooMany {
                 what: "bytes of texts",
@@ -207,11 +238,11 @@ pub(super) fn read(
 fn next_chunks(
     container: &Container,
     rest: &mut Extent,
-    most: usize,
+    max: usize,
     limits: &ReadLimits,
 ) -> Result<Vec<Chunk>, ReportError> {
-    let mut chunks = Vec::with_capacity(most);
-    while rest.begin < rest.end && chunks.len() < most {
+    let mut chunks = Vec::with_capacity(max);
+    while rest.begin < rest.end && chunks.len() < max {
         let chunk = Chunk::at(container, *rest, limits.max_chunk_bytes)?;
         rest.begin = chunk.end();
         chunks.push(chunk);

@@ -5,10 +5,10 @@
 use crate::wire::{Damage, Message, Value};
 
 /// Field numbers below this fill columns; those above hold other messages.
-const FIELDS: usize = 48;
+const MAX_FIELDS: usize = 48;
 
 /// Of a field that fills no column.
-const NO_PLACE: usize = usize::MAX;
+const NO_COLUMN: usize = usize::MAX;
 
 /// Columns that fields of one message fill.
 #[derive(Debug)]
@@ -16,18 +16,18 @@ pub(super) struct Fields {
     /// Field and column, in the order of the columns.
     columns: &'static [(usize, &'static str)],
     /// Place among `columns`, by field.
-    places: [usize; FIELDS],
+    slots: [usize; MAX_FIELDS],
 }
 
 impl Fields {
     const fn new(columns: &'static [(usize, &'static str)]) -> Self {
-        let mut places = [NO_PLACE; FIELDS];
+        let mut slots = [NO_COLUMN; MAX_FIELDS];
         let mut at = 0;
         while at < columns.len() {
-            places[columns[at].0] = at;
+            slots[columns[at].0] = at;
             at += 1;
         }
-        Self { columns, places }
+        Self { columns, slots }
     }
 
     /// How many columns there are.
@@ -37,8 +37,8 @@ impl Fields {
 
     /// Writes a field to its place in `row`.
     pub(super) fn set(&self, field: u64, value: Value<'_>, row: &mut [u64]) {
-        let place = usize::try_from(field).ok().and_then(|field| self.places.get(field));
-        if let Some(slot) = place.and_then(|place| row.get_mut(*place))
+        let position = usize::try_from(field).ok().and_then(|field| self.slots.get(field));
+        if let Some(slot) = position.and_then(|position| row.get_mut(*position))
             && let Some(number) = value.number()
         {
             *slot = number;
@@ -235,8 +235,8 @@ mod tests {
             offset: 0,
         };
         KERNEL.fill(message, &mut row).unwrap();
-        let place = |column| KERNEL.columns.iter().position(|(_, known)| *known == column).unwrap();
-        assert_eq!((row[place("shortName")], row[place("graphNodeId")]), (300, 7));
+        let position = |column| KERNEL.columns.iter().position(|(_, known)| *known == column).unwrap();
+        assert_eq!((row[position("shortName")], row[position("graphNodeId")]), (300, 7));
         assert_eq!(row.iter().filter(|value| **value != 0).count(), 2);
         let columns: Vec<&str> = KERNELS.numbers().collect();
         assert_eq!(columns.len(), ON_DEVICE.count() + KERNEL.count());

@@ -54,6 +54,15 @@ impl Numbers {
         };
     }
 
+    /// Gives back the memory beyond its numbers.
+    pub(super) fn shrink(&mut self) {
+        match self {
+            Self::Zeros(_) => {}
+            Self::Narrow(values) => values.shrink_to_fit(),
+            Self::Wide(values) => values.shrink_to_fit(),
+        }
+    }
+
     /// Adds the numbers of `other` behind its own.
     pub(super) fn append(&mut self, other: Self) {
         if self.len() == 0 {

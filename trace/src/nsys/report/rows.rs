@@ -54,6 +54,13 @@ impl Rows {
         }
     }
 
+    /// Gives back the memory that its columns have beyond their rows.
+    pub(super) fn shrink(&mut self) {
+        for column in self.numbers.iter_mut().chain(&mut self.text_numbers) {
+            column.shrink();
+        }
+    }
+
     /// Adds the rows of `other`, which is of the same table, behind its own.
     pub(super) fn append(&mut self, other: Self) {
         self.count += other.count;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::ReportError;
-use super::container::{Container, Extent, message, outside};
+use super::container::{Container, Extent, message, out_of_bounds};
 use super::layout::DETAILS;
 use super::rows::Rows;
 use crate::limits::ReadLimits;
@@ -84,7 +84,7 @@ impl Session {
         let mut magic = [0; MAGIC.len()];
         let begin = section.begin.saturating_add(u64::try_from(MAGIC.len()).unwrap_or(0));
         if begin > section.end {
-            return Err(outside(EVENTS, "the file", section.begin));
+            return Err(out_of_bounds(EVENTS, "the file", section.begin));
         }
         container.fill(section.begin, &mut magic)?;
         if &magic != MAGIC {
@@ -94,7 +94,7 @@ impl Session {
             });
         }
         let strings = begin.checked_add(strings).filter(|at| *at <= section.end);
-        let strings = strings.ok_or_else(|| outside("the list of strings", EVENTS, begin))?;
+        let strings = strings.ok_or_else(|| out_of_bounds("the list of strings", EVENTS, begin))?;
         let before = |begin| Extent { begin, end: strings };
         let mut session = Self::default();
         let state = container.delimited(before(begin), STATE)?;

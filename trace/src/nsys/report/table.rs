@@ -5,29 +5,41 @@ use std::sync::Arc;
 
 use super::numbers::Numbers;
 use super::rows::Rows;
+use super::segments::{Part, SegmentedTable};
 use crate::cores;
 use crate::hdf5_io::Number;
 
 /// Rows of a piece but for the last one.
-const PIECE: usize = 1 << 14;
+const PIECE_ROWS: usize = 1 << 14;
 
 /// A table that is at hand.
 #[derive(Debug)]
 pub(in crate::nsys) struct Table {
-    rows: Arc<Rows>,
+    rows: Arc<SegmentedTable>,
 }
 
 /// Some rows of a table.
 #[derive(Debug)]
 pub(in crate::nsys) struct Piece<'t> {
-    all: &'t Rows,
+    all: &'t SegmentedTable,
     rows: Range<usize>,
-    /// The column of texts that was asked for last.
-    texts: Option<&'t Numbers>,
+    /// The column of texts that was asked for last: of each segment that has rows of the piece.
+    texts: Vec<Texts<'t>>,
+}
+
+/// Texts of a column, from a row of a piece on.
+#[derive(Debug)]
+struct Texts<'t> {
+    /// Row of the piece.
+    begin: usize,
+    rows: &'t Rows,
+    numbers: &'t Numbers,
+    /// Row of the segment.
+    from: usize,
 }
 
 impl Table {
-    pub(super) fn new(rows: Arc<Rows>) -> Self {
+    pub(super) fn new(rows: Arc<SegmentedTable>) -> Self {
         Self { rows }
     }
 
@@ -48,13 +60,13 @@ impl Table {
     pub(in crate::nsys) fn slabs(&self) -> impl Iterator<Item = Range<usize>> + use<> {
         let rows = self.rows();
         (0..rows)
-            .step_by(PIECE)
-            .map(move |start| start..start.saturating_add(PIECE).min(rows))
+            .step_by(PIECE_ROWS)
+            .map(move |start| start..start.saturating_add(PIECE_ROWS).min(rows))
     }
 
     /// Rows of each piece but for the last one.
     pub(in crate::nsys) const fn piece_rows() -> usize {
-        PIECE
+        PIECE_ROWS
     }
 
     /// The rows of a slab.
@@ -62,7 +74,7 @@ impl Table {
         Piece {
             all: &self.rows,
             rows: rows.clone(),
-            texts: None,
+            texts: Vec::new(),
         }
     }
 
@@ -89,8 +101,8 @@ impl Table {
             state,
             || (),
             |state, (), at, item| {
-                let begin = first.saturating_add(at).saturating_mul(PIECE);
-                let rows = begin.min(count)..begin.saturating_add(PIECE).min(count);
+                let begin = first.saturating_add(at).saturating_mul(PIECE_ROWS);
+                let rows = begin.min(count)..begin.saturating_add(PIECE_ROWS).min(count);
                 job(state, &mut self.piece(&rows), item)
             },
         )
@@ -101,31 +113,49 @@ impl Piece<'_> {
     /// Reads a column over all of `out`, which has a value per row; zeros where there is no such
     /// column.
     pub(in crate::nsys) fn read<T: Number>(&self, column: &str, out: &mut [T]) {
-        match self.all.numbers(column) {
-            Some(numbers) => numbers.read(self.rows.clone(), out),
-            None => out.fill(T::default()),
-        }
+        self.each(column, out, Numbers::read);
     }
 
     /// The same of ids, which use all 64 bits.
     pub(in crate::nsys) fn read_ids(&self, column: &str, out: &mut [u64]) {
-        match self.all.numbers(column) {
-            Some(numbers) => numbers.read_bits(self.rows.clone(), out),
-            None => out.fill(0),
-        }
+        self.each(column, out, Numbers::read_bits);
     }
 
+    /// Has `read` write the numbers of a column, segment by segment.
+    fn each<T: Copy + Default>(&self, column: &str, out: &mut [T], read: impl Fn(&Numbers, Range<usize>, &mut [T])) {
+        for Part { rows, within, begin } in self.all.parts(self.rows.clone()) {
+            let end = begin.saturating_add(within.len()).min(out.len());
+            let Some(out) = out.get_mut(begin..end) else { continue };
+            match rows.numbers(column) {
+                Some(numbers) => read(numbers, within, out),
+                None => out.fill(T::default()),
+            }
+        }
+    }
+}
+
+impl<'t> Piece<'t> {
     /// Makes the texts of a column those that [`Piece::text`] gives; empty ones where there is no
     /// such column.
     pub(in crate::nsys) fn texts(&mut self, column: &str) {
-        self.texts = self.all.text_numbers(column);
+        let all: &'t SegmentedTable = self.all;
+        let texts = all.parts(self.rows.clone()).filter_map(|Part { rows, within, begin }| {
+            Some(Texts {
+                begin,
+                rows,
+                numbers: rows.text_numbers(column)?,
+                from: within.start,
+            })
+        });
+        self.texts = texts.collect();
     }
 
     /// The bytes of the text of a row.
     pub(in crate::nsys) fn text(&self, row: usize) -> &[u8] {
-        let number = self
-            .texts
-            .map(|numbers| numbers.get(self.rows.start.saturating_add(row)));
-        number.map_or(&[], |number| self.all.text(number))
+        let Some(texts) = self.texts.iter().rfind(|texts| texts.begin <= row) else {
+            return &[];
+        };
+        let number = texts.numbers.get(texts.from.saturating_add(row - texts.begin));
+        texts.rows.text(number)
     }
 }

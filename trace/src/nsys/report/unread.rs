@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use flopwatch_model::{LossReason, Losses};
 
-/// Something that is passed over.
+/// A kind of content of a report that is not read, by which it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Unread {
+pub(super) enum UnreadContent {
     /// Rows of a table that an export would have and that is not read.
     Table(&'static str),
     /// Work on a device whose message has that number, 0 for none.
@@ -23,19 +23,19 @@ pub(super) enum Unread {
 
 /// How many of what is passed over.
 #[derive(Debug, Default)]
-pub(super) struct UnreadCounts(BTreeMap<Unread, u64>);
+pub(super) struct UnreadCounts(BTreeMap<UnreadContent, u64>);
 
 /// Numbers that are told apart; a foreign file chooses them.
 const MAX_KINDS: usize = 1 << 10;
 
 impl UnreadCounts {
-    pub(super) fn add(&mut self, what: Unread) {
+    pub(super) fn add(&mut self, what: UnreadContent) {
         self.add_many(what, 1);
     }
 
-    fn add_many(&mut self, what: Unread, count: u64) {
+    fn add_many(&mut self, what: UnreadContent, count: u64) {
         let is_new = self.0.len() >= MAX_KINDS && !self.0.contains_key(&what);
-        let what = if is_new { Unread::Body(0) } else { what };
+        let what = if is_new { UnreadContent::Body(0) } else { what };
         let known = self.0.entry(what).or_default();
         *known = known.saturating_add(count);
     }
@@ -51,15 +51,15 @@ impl UnreadCounts {
         let mut losses = Losses::default();
         for (what, count) in &self.0 {
             let what = match what {
-                Unread::Table(name) => format!("table {name}"),
-                Unread::Work(number) => format!("GPU work of kind {number}"),
-                Unread::Class(class) => match class_name(*class) {
+                UnreadContent::Table(name) => format!("table {name}"),
+                UnreadContent::Work(number) => format!("GPU work of kind {number}"),
+                UnreadContent::Class(class) => match class_name(*class) {
                     Some(name) => format!("{name} calls"),
                     None => format!("calls of class {class}"),
                 },
-                Unread::Body(number) => format!("events of kind {number}"),
-                Unread::Entry(number) => format!("entries of kind {number}"),
-                Unread::Values => "GPU_METRICS: values that are no integers".to_owned(),
+                UnreadContent::Body(number) => format!("events of kind {number}"),
+                UnreadContent::Entry(number) => format!("entries of kind {number}"),
+                UnreadContent::Values => "GPU_METRICS: values that are no integers".to_owned(),
             };
             losses.add(LossReason::Unsupported, &what, *count);
         }

@@ -2,7 +2,7 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use flopwatch_model::{Capture, Category, Column, ColumnId, Event, Events, Row, Track, Values, count, index};
+use flopwatch_model::{Capture, Category, Column, ColumnId, Event, Events, Row, Track, Values, count};
 use serde_json::Value;
 
 /// A start in ns since the Unix epoch, for captures that do not say theirs.
@@ -130,7 +130,7 @@ pub(super) fn shuffled(capture: &Capture, seed: u64) -> Capture {
         let mut places: Vec<usize> = (0..events.len()).collect();
         places.sort_by_key(|at| {
             let time = mixed(mixed(seed, events.start_ns[*at]), events.duration_ns[*at]);
-            mixed(time, rows[index(events.row[*at])])
+            mixed(time, rows[events.row[*at].index()])
         });
         *events = picked(events, places);
     }

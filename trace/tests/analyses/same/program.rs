@@ -1,7 +1,7 @@
 //! Random programs: two processes of two threads each, whose ranges nest, and whose calls launch
 //! work on two streams of a GPU for each process. Many things happen at one time.
 
-use flopwatch_model::{Allocation, Capture, Category, Event, Events, Row, Track};
+use flopwatch_model::{Allocation, Capture, Category, Event, Events, NameId, Row, RowId, Track};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -156,7 +156,7 @@ fn add_launch(capture: &mut Capture, launch: &Launch, begins: u64, correlation: 
 }
 
 /// Adds an event: its row, its start and length, and its correlation.
-fn add(capture: &mut Capture, category: Category, name: &str, event: (u32, (u64, u64), u32), own: &[u64]) {
+fn add(capture: &mut Capture, category: Category, name: &str, event: (RowId, (u64, u64), u32), own: &[u64]) {
     let events = capture.events.entry(category).or_insert_with(|| Events::new(category));
     let known = events.names.iter().position(|known| known == name);
     let place = known.unwrap_or_else(|| {
@@ -168,7 +168,7 @@ fn add(capture: &mut Capture, category: Category, name: &str, event: (u32, (u64,
         start_ns,
         duration_ns,
         row,
-        name: u32::try_from(place).unwrap(),
+        name: NameId::from_index(place).unwrap(),
         correlation,
     };
     events.push(event, own);
@@ -196,12 +196,12 @@ fn thread(process: u32, thread: u64, track: Track) -> Row {
     }
 }
 
-/// The number of a row, which is added where it is not there.
-fn row_of(capture: &mut Capture, row: Row) -> u32 {
+/// The id of a row, which is added where it is not there.
+fn row_of(capture: &mut Capture, row: Row) -> RowId {
     let known = capture.rows.iter().position(|known| *known == row);
     let place = known.unwrap_or_else(|| {
         capture.rows.push(row);
         capture.rows.len() - 1
     });
-    u32::try_from(place).unwrap()
+    RowId::from_index(place).unwrap()
 }

@@ -8,7 +8,8 @@ use super::{numbers, texts, through_a_file};
 use crate::kineto::{document, read_text};
 use crate::nsys::corpus;
 
-/// An operator with inputs, a collective with its kernel, and a kernel that says how full it makes the device.
+/// An operator with inputs, a collective with its kernel, and a kernel that says how full it makes
+/// the device.
 pub(super) const OPERATORS: &str = r#"
   {"ph": "X", "cat": "cpu_op", "name": "aten::conv2d", "pid": 100, "tid": 101, "ts": 10, "dur": 5,
    "args": {"External id": 1, "Input Dims": [[64, 3, 7, 7], []], "Input type": ["float", "signed char"], "flops": 1024}},
@@ -31,7 +32,7 @@ fn a_trace_of_kineto_fills_them() {
     let capture = read_text(&document(OPERATORS)).unwrap();
     let timeline = transform(capture, TransformOptions::default());
     let of = |category| &timeline.capture.events[&category];
-    let none = u64::from(ColumnId::NOT_SAID);
+    let none = u64::from(ColumnId::UNKNOWN);
 
     let operators = of(Category::CpuOp);
     let shapes = Some("[[64,3,7,7],[]]");
@@ -84,7 +85,7 @@ const MEMORY: &str = r#"
 #[test]
 fn what_an_allocator_did_is_kept_beside_the_events() {
     let capture = read_text(&document(MEMORY)).unwrap();
-    assert_eq!(capture.drops.list(), []);
+    assert_eq!(capture.losses.list(), []);
     let timeline = transform(capture, TransformOptions::default());
     let host = Allocation {
         t_ns: 10_000,
@@ -140,13 +141,13 @@ fn a_column_with_too_many_texts_keeps_the_first_ones_and_says_so() {
     assert_eq!(operators.len(), 200);
     let message = texts(operators, ColumnId::InputShapes);
     assert_eq!((message[9], message[10], message[199]), (Some("[[109]]"), None, None));
-    let drops: Vec<_> = capture
-        .drops
+    let losses: Vec<_> = capture
+        .losses
         .list()
         .into_iter()
         .map(|drop| (drop.what, drop.count))
         .collect();
-    assert_eq!(drops, [("texts of input_shapes".to_owned(), 190)]);
+    assert_eq!(losses, [("texts of input_shapes".to_owned(), 190)]);
 }
 
 #[test]

@@ -263,13 +263,13 @@ fn hardware_counters_of_an_export_become_series() {
             (("nsys", "gpu1", "metric_9"), "", &[400][..], &[-3.0][..]),
         ]
     );
-    let drops: Vec<_> = capture
-        .drops
+    let losses: Vec<_> = capture
+        .losses
         .list()
         .into_iter()
         .map(|drop| (drop.what, drop.count))
         .collect();
-    assert_eq!(drops, [("GPU_METRICS: samples before the session".to_owned(), 1)]);
+    assert_eq!(losses, [("GPU_METRICS: samples before the session".to_owned(), 1)]);
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn what_the_driver_gave_out_and_took_back_is_kept_beside_the_events() {
         .finish();
     let capture = export.read().unwrap();
     assert_eq!(export.read_sqlite().unwrap(), capture);
-    assert_eq!(capture.drops.list(), []);
+    assert_eq!(capture.losses.list(), []);
     let timeline = transform(capture, TransformOptions::default());
     let found: Vec<_> = timeline
         .capture

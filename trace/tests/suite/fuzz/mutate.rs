@@ -19,7 +19,8 @@ const EDGES: [u64; 10] = [
     u64::MAX,
 ];
 
-/// Damages `bytes` in one to six places; `other` is another file of the format, of which a piece may be taken.
+/// Damages `bytes` in one to six places; `other` is another file of the format, of which a piece
+/// may be taken.
 pub(super) fn mutate(bytes: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
     let mut damaged = bytes.to_vec();
     for _ in 0..=random.below(6) {

@@ -17,7 +17,8 @@ use crate::{
     recorder as rings, xplane as profiles,
 };
 
-/// Longest file of the corpus that is damaged, in bytes: what is large is slow, and no more telling.
+/// Longest file of the corpus that is damaged, in bytes: what is large is slow, and no more
+/// telling.
 const LONGEST: u64 = 400 << 10;
 
 /// A reader with its files.

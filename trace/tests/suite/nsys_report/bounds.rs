@@ -5,6 +5,7 @@ use flopwatch_trace::ReadLimits;
 
 use super::writer::{Report, chunk, file, finished, literals};
 use super::{read_bytes, sample};
+use crate::limits::limited;
 use crate::message::{Message, new, varint};
 
 fn error(bytes: &[u8]) -> String {
@@ -80,10 +81,7 @@ fn a_chunk_that_claims_more_than_its_bytes_can_be_is_refused_before_it_is_read()
     let block = literals(&vec![0; 5 << 20]);
     let length = u64::try_from(block.len()).unwrap();
     let large = with_events(&claiming(length, 5 << 20, &block));
-    let limits = ReadLimits {
-        max_chunk_bytes: 1 << 20,
-        ..ReadLimits::default()
-    };
+    let limits = limited(|of| of.max_chunk_bytes = 1 << 20);
     let error = read_bytes(&large, &limits).unwrap_err();
     assert!(error.contains("1048576 bytes of one chunk"), "{error}");
 }
@@ -162,38 +160,13 @@ fn a_compression_that_is_not_known_is_named() {
 #[test]
 fn limits_end_in_errors_that_name_them() {
     let whole = sample().bytes();
-    let none = ReadLimits::default();
     for (limits, says) in [
-        (ReadLimits { max_events: 3, ..none }, "3 events"),
-        (
-            ReadLimits {
-                max_text_bytes: 100,
-                ..none
-            },
-            "100 bytes of events",
-        ),
-        (
-            ReadLimits {
-                max_chunk_bytes: 10,
-                ..none
-            },
-            "10 bytes of one message",
-        ),
-        (
-            ReadLimits {
-                max_table_rows: 3,
-                ..none
-            },
-            "3 strings",
-        ),
-        (
-            ReadLimits {
-                max_string_bytes: 10,
-                ..none
-            },
-            "10 bytes of one chunk",
-        ),
-        (ReadLimits { max_rows: 0, ..none }, "0 "),
+        (limited(|of| of.max_events = 3), "3 events"),
+        (limited(|of| of.max_text_bytes = 100), "100 bytes of events"),
+        (limited(|of| of.max_chunk_bytes = 10), "10 bytes of one message"),
+        (limited(|of| of.max_table_rows = 3), "3 strings"),
+        (limited(|of| of.max_string_bytes = 10), "10 bytes of one chunk"),
+        (limited(|of| of.max_rows = 0), "0 "),
     ] {
         let error = read_bytes(&whole, &limits).unwrap_err();
         assert!(error.contains("a.nsys-rep") && error.contains(says), "{says}: {error}");

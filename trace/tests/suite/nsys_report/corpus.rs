@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index};
+use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline, Track};
 use flopwatch_trace::{ReadLimits, Version, nsys_report, read};
 
 use super::timeline;
@@ -18,7 +18,7 @@ fn every_report_of_the_corpus_opens() {
         let start = capture.session_start_utc_ns.unwrap();
         assert!((1_500..2_000).contains(&(start / 1_000_000_000_000_000)), "{start}");
         // What a report counts of itself is there, and the names of all events.
-        for loss in capture.drops.list() {
+        for loss in capture.losses.list() {
             let fits = !loss.what.contains("the report") && !loss.what.contains("no string");
             assert!(fits && !loss.is_of_impossible_times(), "{}: {loss:?}", path.display());
         }
@@ -147,9 +147,9 @@ fn every_launch_of_a_newer_report_is_found_and_streams_never_overlap_themselves(
             continue;
         }
         let what = path.display();
-        let mut work: BTreeMap<u32, Vec<(u64, u64)>> = BTreeMap::new();
+        let mut work: BTreeMap<RowId, Vec<(u64, u64)>> = BTreeMap::new();
         let calls = &timeline.capture.events[&Category::CudaApi];
-        for category in Category::ALL.into_iter().filter(|category| category.is_gpu_work()) {
+        for category in Category::ALL.iter().copied().filter(|category| category.is_gpu_work()) {
             let Some(events) = timeline.capture.events.get(&category) else {
                 continue;
             };
@@ -166,7 +166,7 @@ fn every_launch_of_a_newer_report_is_found_and_streams_never_overlap_themselves(
         }
         assert!(!work.is_empty(), "{what}");
         for (row, mut of_stream) in work {
-            assert_eq!(timeline.capture.rows[index(row)].track, Track::GpuStream);
+            assert_eq!(timeline.capture.rows[row.index()].track, Track::GpuStream);
             of_stream.sort_unstable();
             let overlapping = of_stream.windows(2).find(|pair| pair[1].0 < pair[0].1);
             assert_eq!(overlapping, None, "{what}: row {row}");

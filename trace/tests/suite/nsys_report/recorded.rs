@@ -1,8 +1,9 @@
-//! Reports that the installed versions of Nsight Systems record here, of a program with ranges of every kind.
+//! Reports that the installed versions of Nsight Systems record here, of a program with ranges of
+//! every kind.
 //!
 //! `FLOPWATCH_REPORT_ROUNDS` names how many rounds the program makes; each has two ranges. With it
-//! the CPU is sampled too: under load the agent of nsys 2022.4 sampled on for half an hour after its
-//! program had ended, and a round would wait for it.
+//! the CPU is sampled too: under load the agent of nsys 2022.4 sampled on for half an hour after
+//! its program had ended, and a round would wait for it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -100,7 +101,7 @@ fn a_report_that_is_recorded_here_gives_the_timeline_that_its_export_gives() {
         let ranges = capture.events[&Category::NvtxRange].count();
         assert_eq!(ranges, 2 * rounds + rounds.div_ceil(100) + 1, "{version}");
         assert_equal(version, &report, &export);
-        assert_eq!(capture.drops, expected.drops, "{version}");
+        assert_eq!(capture.losses, expected.losses, "{version}");
         assert_eq!(capture.captured, expected.captured, "{version}");
         let samples = capture.events.get(&Category::CpuSample).map_or(0, Events::count);
         println!("{version}: {samples} samples of the CPU");

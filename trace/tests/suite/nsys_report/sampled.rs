@@ -8,6 +8,7 @@ use serde_json::json;
 use super::writer::{Report, THREAD};
 use super::{capture, lost, names, read_bytes, timeline, times};
 use crate::export::{Callchain, Composite, Export, Finished, Schema};
+use crate::limits::limited;
 use crate::message::{Message, new};
 
 const STRINGS: [&str; 6] = [
@@ -198,10 +199,7 @@ fn a_stack_of_a_million_frames_is_cut_and_counted() {
 fn stacks_count_against_the_limit_of_events() {
     let frames: Vec<Frame> = (0..500).map(|at| (at, 3, false)).collect();
     let report = Report::new(&STRINGS).event(104, &sample_of(10, &frames));
-    let limits = ReadLimits {
-        max_events: 400,
-        ..ReadLimits::default()
-    };
+    let limits = limited(|of| of.max_events = 400);
     let error = read_bytes(&report.bytes(), &limits).unwrap_err();
     assert!(error.contains("400 events"), "{error}");
 }

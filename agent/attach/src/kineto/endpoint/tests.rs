@@ -68,7 +68,7 @@ impl Client {
 
     /// Sends it as soon as there is room; false where nobody has the name.
     fn sends(&self, bytes: &[u8]) -> bool {
-        let until = Instant::now() + LONG;
+        let until = Instant::now() + WINDOW_DURATION;
         loop {
             match self.send(bytes) {
                 Ok(_) => return true,
@@ -90,7 +90,7 @@ impl Client {
     /// Sends it again, as PyTorch's library does, until it is answered: on a busy machine an answer
     /// comes too late to be sent.
     fn told(&self, request: &[u8]) -> String {
-        let until = Instant::now() + LONG;
+        let until = Instant::now() + WINDOW_DURATION;
         loop {
             assert!(self.sends(request), "nobody has the name");
             if let Some(answer) = self.answer() {
@@ -133,7 +133,7 @@ impl Audience for Told {
     fn answered(&self, _: ProcessId) {}
 }
 
-const LONG: Duration = Duration::from_mins(1);
+const WINDOW_DURATION: Duration = Duration::from_mins(1);
 
 fn own() -> i32 {
     i32::try_from(std::process::id()).unwrap()
@@ -147,7 +147,7 @@ fn join(endpoints: &Endpoints, pod: &Pod, audience: Told, limit: Duration) -> Re
 #[test]
 fn a_process_is_answered_by_the_kernels_word_on_who_it_is() {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(own(), "record"), LONG).unwrap();
+    let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
     let client = pod.client("client");
     // Whatever PIDs it claims.
     for claimed in [&[1][..], &[own() + 1, 1], &[]] {
@@ -162,7 +162,7 @@ fn a_process_is_answered_by_the_kernels_word_on_who_it_is() {
 #[test]
 fn a_process_of_no_capture_is_not_answered() {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(1, "record"), LONG).unwrap();
+    let membership = join(&endpoints, &pod, Told(1, "record"), WINDOW_DURATION).unwrap();
     // Though it claims to be the one.
     let client = pod.client("client");
     assert!(client.sends(&request(&[1])) && client.answer().is_none());
@@ -172,7 +172,7 @@ fn a_process_of_no_capture_is_not_answered() {
 #[test]
 fn what_no_client_sends_is_counted_and_the_next_one_is_answered() {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(own(), "record"), LONG).unwrap();
+    let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
     let client = pod.client("client");
     let huge = vec![b'x'; 64 << 10];
     let mut many = request(&[1]);
@@ -192,7 +192,7 @@ fn what_no_client_sends_is_counted_and_the_next_one_is_answered() {
 #[test]
 fn a_flood_is_read_in_part_and_passes() {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(own(), "record"), LONG).unwrap();
+    let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
     let flood = pod.client("flood");
     let until = Instant::now() + Duration::from_millis(1500);
     while Instant::now() < until {
@@ -210,9 +210,9 @@ fn a_flood_is_read_in_part_and_passes() {
 #[test]
 fn captures_of_one_namespace_share_its_endpoint_and_each_answers_its_own() {
     let (pod, other, endpoints) = (Pod::new(), Pod::new(), Endpoints::default());
-    let first = join(&endpoints, &pod, Told(own(), "first"), LONG).unwrap();
-    let second = join(&endpoints, &pod, Told(1, "second"), LONG).unwrap();
-    let elsewhere = join(&endpoints, &other, Told(own(), "elsewhere"), LONG).unwrap();
+    let first = join(&endpoints, &pod, Told(own(), "first"), WINDOW_DURATION).unwrap();
+    let second = join(&endpoints, &pod, Told(1, "second"), WINDOW_DURATION).unwrap();
+    let elsewhere = join(&endpoints, &other, Told(own(), "elsewhere"), WINDOW_DURATION).unwrap();
     assert_eq!(endpoints.count(), 2);
     let client = pod.client("client");
     assert!(client.ask().starts_with("first"));
@@ -228,10 +228,10 @@ fn captures_of_one_namespace_share_its_endpoint_and_each_answers_its_own() {
 fn a_name_that_something_else_has_is_left_to_it() {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
     let daemon = pod.client("dynolog\0");
-    let refused = join(&endpoints, &pod, Told(own(), "record"), LONG);
+    let refused = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION);
     assert!(matches!(refused, Err(EndpointError::Taken)), "{refused:?}");
     drop(daemon);
-    assert!(join(&endpoints, &pod, Told(own(), "record"), LONG).is_ok());
+    assert!(join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).is_ok());
 }
 
 #[test]
@@ -239,11 +239,11 @@ fn an_endpoint_whose_time_is_over_gives_the_name_back_by_itself() {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
     let short = join(&endpoints, &pod, Told(own(), "short"), Duration::from_millis(10)).unwrap();
     let client = pod.client("client");
-    let until = Instant::now() + LONG;
+    let until = Instant::now() + WINDOW_DURATION;
     while client.sends(&request(&[1])) {
         assert!(Instant::now() < until, "the name is still taken");
     }
-    let next = join(&endpoints, &pod, Told(own(), "next"), LONG).unwrap();
+    let next = join(&endpoints, &pod, Told(own(), "next"), WINDOW_DURATION).unwrap();
     drop(short);
     // Another client: the first has answers of the endpoint that ended.
     assert!(pod.client("later").ask().starts_with("next"));
@@ -258,7 +258,7 @@ fn a_process_that_ended_has_no_endpoint() {
     pod.0.kill().unwrap();
     pod.0.wait().unwrap();
     let audience: Arc<dyn Audience> = Arc::new(Told(own(), "record"));
-    let refused = endpoints.join(&Procfs::default(), process, &audience, LONG);
+    let refused = endpoints.join(&Procfs::default(), process, &audience, WINDOW_DURATION);
     assert!(refused.is_err());
     assert_eq!(endpoints.count(), 0);
 }
@@ -277,7 +277,7 @@ impl Audience for Slow {
     )]
     fn includes(&self, pid: i32) -> bool {
         if !self.asked.swap(true, Ordering::Relaxed) {
-            std::thread::sleep(LATE * 3);
+            std::thread::sleep(MAX_ANSWER_DELAY * 3);
         }
         pid == self.pid
     }
@@ -301,7 +301,7 @@ fn a_request_that_nobody_waits_for_any_more_is_not_answered_so_that_no_answer_is
     });
     let audience: Arc<dyn Audience> = Arc::<Slow>::clone(&slow);
     let membership = endpoints
-        .join(&Procfs::default(), pod.process(), &audience, LONG)
+        .join(&Procfs::default(), pod.process(), &audience, WINDOW_DURATION)
         .unwrap();
     let (first, second) = (pod.client("first"), pod.client("second"));
     assert!(first.sends(&request(&[1])) && second.sends(&request(&[1])));
@@ -320,7 +320,7 @@ fn a_request_that_nobody_waits_for_any_more_is_not_answered_so_that_no_answer_is
 #[test]
 fn a_process_that_asks_for_nothing_is_sent_nothing_so_that_its_next_answer_is_its_own() {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(own(), "record"), LONG).unwrap();
+    let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
     let client = pod.client("client");
     let mut nothing = request(&[1]);
     nothing[40] = 0;
@@ -333,7 +333,7 @@ fn a_process_that_asks_for_nothing_is_sent_nothing_so_that_its_next_answer_is_it
 #[test]
 fn a_registration_is_read_and_not_answered() {
     let (pod, endpoints) = (Pod::new(), Endpoints::default());
-    let membership = join(&endpoints, &pod, Told(own(), "record"), LONG).unwrap();
+    let membership = join(&endpoints, &pod, Told(own(), "record"), WINDOW_DURATION).unwrap();
     let client = pod.client("client");
     let mut registration = 16_u64.to_le_bytes().to_vec();
     registration.extend_from_slice(b"ctxt");

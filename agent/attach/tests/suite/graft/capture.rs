@@ -44,8 +44,9 @@ pub(crate) fn counts(stdout: &str) -> Vec<Count> {
 }
 
 impl Container {
-    /// Waits until the workload has said of itself that it runs. Before that nothing may be done to it or to its session: between
-    /// the launcher's decision and the workload's first instruction lies the start of the profiler's library.
+    /// Waits until the workload has said of itself that it runs. Before that nothing may be done to
+    /// it or to its session: between the launcher's decision and the workload's first instruction
+    /// lies the start of the profiler's library.
     pub(crate) fn reports(&self) {
         wait_for("the workload's first report", || {
             (!counts(&self.stdout()).is_empty()).then_some(())
@@ -157,10 +158,10 @@ impl Capture {
         names.into_iter().collect()
     }
 
-    /// Checks, for each process, that between its first and its last report inside the capture it holds what the process
-    /// counted. The workload counts a step's four ranges when the step ends: at either edge four per thread are under way.
-    /// Each process begins to record when it sees the session's request, so its own ranges bound
-    /// what it can hold.
+    /// Checks, for each process, that between its first and its last report inside the capture it
+    /// holds what the process counted. The workload counts a step's four ranges when the step ends:
+    /// at either edge four per thread are under way. Each process begins to record when it sees the
+    /// session's request, so its own ranges bound what it can hold.
     pub(crate) fn agrees_with(&self, counts: &[Count], processes: usize, threads: u64) {
         let pids: BTreeSet<u64> = counts.iter().map(|count| count.pid).collect();
         assert_eq!(pids.len(), processes);

@@ -108,7 +108,8 @@ fn a_sandboxed_tool_has_no_right_no_network_and_bounds() {
 fn a_sandboxed_tool_that_nobody_wants_any_more_is_killed_and_reaped_with_its_children() {
     let Some(rig) = rig() else { return };
     let folder = tempfile::tempdir().unwrap();
-    // No other test's: by it the tool's processes are told from outside, where they have other PIDs than inside.
+    // No other test's: by it the tool's processes are told from outside, where they have other PIDs
+    // than inside.
     let user = 4322;
     nix::unistd::chown(folder.path(), Some(user.into()), Some(user.into())).unwrap();
     let tool = Sandboxed {
@@ -188,7 +189,8 @@ fn the_agents_capabilities_are_enough_to_take_a_capture_out() {
         detach: false,
     };
     assert!(enter::run(&rig.reexec, &entry).unwrap().success());
-    // Read through the container's root and removed there, as another user than the file's, with no right to override modes.
+    // Read through the container's root and removed there, as another user than the file's, with no
+    // right to override modes.
     let file = format!("/proc/{}/root/flopwatch/run/out/x.qdstrm", target.process.pid);
     let script = format!("cat {file} && rm -f {file} && grep CapEff /proc/self/status");
     let output = Rig::as_the_agent().args(["sh", "-c", &script]).output().unwrap();

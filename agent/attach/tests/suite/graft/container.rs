@@ -1,5 +1,5 @@
-//! A container as a runtime would make it, without a runtime: own mount, PID, network, IPC and UTS namespaces, a small
-//! read-only root with a tmpfs at /tmp, user 1234, no capability, no_new_privs.
+//! A container as a runtime would make it, without a runtime: own mount, PID, network, IPC and UTS
+//! namespaces, a small read-only root with a tmpfs at /tmp, user 1234, no capability, no_new_privs.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -39,8 +39,8 @@ impl Rig {
     }
 }
 
-/// The target and the host folder of Nsight Systems: `FLOPWATCH_NSYS` (the program) and `FLOPWATCH_NSYS_HOST`, else
-/// Debian's.
+/// The target and the host folder of Nsight Systems: `FLOPWATCH_NSYS` (the program) and
+/// `FLOPWATCH_NSYS_HOST`, else Debian's.
 fn tools() -> Option<(PathBuf, PathBuf)> {
     let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let debian = PathBuf::from("/usr/lib");
@@ -53,7 +53,8 @@ fn tools() -> Option<(PathBuf, PathBuf)> {
     importer.then_some((program.parent()?.to_owned(), host))
 }
 
-/// The programs of ours that the tests run: the launcher and the workload. Whoever names both has built the workspace.
+/// The programs of ours that the tests run: the launcher and the workload. Whoever names both has
+/// built the workspace.
 fn programs() -> (PathBuf, PathBuf) {
     let named = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
     let (launcher, workload) = (named("FLOPWATCH_LAUNCHER"), named("FLOPWATCH_WORKLOAD"));
@@ -90,8 +91,8 @@ fn target_folder() -> PathBuf {
     own.ancestors().nth(3).unwrap().to_owned()
 }
 
-/// The rig; none, with a printed reason, where the machine lacks something. Every container has namespaces and folders of its
-/// own, so tests may run beside each other.
+/// The rig; none, with a printed reason, where the machine lacks something. Every container has
+/// namespaces and folders of its own, so tests may run beside each other.
 pub(crate) fn rig() -> Option<&'static Rig> {
     static RIG: OnceLock<Rig> = OnceLock::new();
     if !nix::unistd::geteuid().is_root() {
@@ -105,7 +106,8 @@ pub(crate) fn rig() -> Option<&'static Rig> {
     Some(RIG.get_or_init(|| make(nsys_target, nsys_host)))
 }
 
-/// The same with the newer version that `FLOPWATCH_NSYS_NEWER` names; none, with a printed reason, without it.
+/// The same with the newer version that `FLOPWATCH_NSYS_NEWER` names; none, with a printed reason,
+/// without it.
 pub(crate) fn newer() -> Option<Rig> {
     let rig = rig()?;
     let Some(program) = std::env::var_os("FLOPWATCH_NSYS_NEWER").map(PathBuf::from) else {
@@ -159,8 +161,8 @@ pub(crate) const LIMITS: Limits = Limits {
     cpu_millis: 2000,
 };
 
-/// The folder of this process's cgroups, and how many containers are in it. Making it takes more rights than the agent has;
-/// the last container removes it.
+/// The folder of this process's cgroups, and how many containers are in it. Making it takes more
+/// rights than the agent has; the last container removes it.
 static CGROUPS: Mutex<u32> = Mutex::new(0);
 
 fn cgroups() -> String {
@@ -236,6 +238,40 @@ impl Default for Spec<'_> {
     }
 }
 
+impl<'a> Spec<'a> {
+    /// A container that runs a command, prepared.
+    pub(crate) fn of(command: &'a [&'a str]) -> Self {
+        Self {
+            command,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn tools(self, tools: Tools<'a>) -> Self {
+        Self { tools, ..self }
+    }
+
+    pub(crate) fn launcher(self, launcher: Option<&'a [&'a str]>) -> Self {
+        Self { launcher, ..self }
+    }
+
+    pub(crate) fn environment(self, environment: &'a [&'a str]) -> Self {
+        Self { environment, ..self }
+    }
+
+    pub(crate) fn stdin(self, stdin: &'a [u8]) -> Self {
+        Self { stdin, ..self }
+    }
+
+    pub(crate) fn shared_memory(self, shared_memory: Option<&'a Path>) -> Self {
+        Self { shared_memory, ..self }
+    }
+
+    pub(crate) fn start(&self, rig: &Rig) -> Container {
+        Container::start_in(rig, self, tempfile::tempdir().unwrap())
+    }
+}
+
 /// A running container; it ends with this value.
 pub(crate) struct Container {
     pub(crate) unshare: Child,
@@ -282,27 +318,12 @@ exec setpriv --reuid 1234 --regid 1234 --clear-groups --no-new-privs --bounding-
 impl Container {
     /// The sample workload, prepared.
     pub(crate) fn workload(rig: &Rig) -> Self {
-        let spec = Spec {
-            command: &[WORKLOAD],
-            ..Spec::default()
-        };
-        Self::start(rig, &spec)
-    }
-
-    pub(crate) fn start(rig: &Rig, spec: &Spec<'_>) -> Self {
-        Self::start_in(rig, spec, tempfile::tempdir().unwrap())
+        Spec::of(&[WORKLOAD]).start(rig)
     }
 
     /// Starts a command as it is, with no launcher before it.
     pub(crate) fn bare(rig: &Rig, command: &[&str]) -> Self {
-        Self::start(
-            rig,
-            &Spec {
-                launcher: None,
-                command,
-                ..Spec::default()
-            },
-        )
+        Spec::of(command).launcher(None).start(rig)
     }
 
     /// Starts a command that sleeps, and waits until it does.
@@ -473,7 +494,8 @@ impl Drop for Container {
                 read("run/keeper.log")
             );
         }
-        // The kill that unshare passes on does not survive the change of user: the container's PID 1 is ended itself.
+        // The kill that unshare passes on does not survive the change of user: the container's PID
+        // 1 is ended itself.
         for pid in self.children() {
             nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGKILL).ok();
         }
@@ -498,9 +520,9 @@ pub(crate) fn waiting(is_it: impl Fn(&Candidate) -> bool) -> ProcessId {
     })
 }
 
-/// Asks until there is an answer, at most 40 s.
+/// Asks until there is an answer, at most two minutes: a machine may be busy, or its disk.
 pub(crate) fn wait_for<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + Duration::from_secs(40);
+    let deadline = Instant::now() + Duration::from_mins(2);
     loop {
         if let Some(answer) = ask() {
             return answer;

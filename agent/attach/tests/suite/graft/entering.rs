@@ -1,4 +1,4 @@
-//! What a container can make of being entered: a forged launcher, devices, limits, system calls (finding C1).
+//! What a container can make of being entered: a forged launcher, devices, limits, system calls.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
@@ -22,18 +22,14 @@ fn forger(words: &str) -> String {
     )
 }
 
-/// Starts a container whose command is that forger, and waits until it looks like a launcher that waits.
+/// Starts a container whose command is that forger, and waits until it looks like a launcher that
+/// waits.
 fn forged(rig: &Rig, words: &str) -> (Container, Candidate) {
     let script = forger(words);
-    let container = Container::start(
-        rig,
-        &Spec {
-            tools: Tools::Script("#!/bin/sh\nexit 1\n"),
-            launcher: None,
-            command: &["/bin/sh", "-c", &script],
-            ..Spec::default()
-        },
-    );
+    let container = Spec::of(&["/bin/sh", "-c", &script])
+        .tools(Tools::Script("#!/bin/sh\nexit 1\n"))
+        .launcher(None)
+        .start(rig);
     wait_for("the forged launcher", || {
         container.file("run/waiting").exists().then_some(())
     });
@@ -52,7 +48,7 @@ fn enter(rig: &Rig, container: &Container, script: &str, change: impl Fn(&mut En
 }
 
 #[test]
-fn c1_a_forged_launcher_in_a_container_is_never_executed() {
+fn a_forged_launcher_in_a_container_is_never_executed() {
     let Some(rig) = rig() else { return };
     let (container, candidate) = forged(rig, "run --");
     assert!(
@@ -79,7 +75,7 @@ fn c1_a_forged_launcher_in_a_container_is_never_executed() {
 }
 
 #[test]
-fn c1_a_launcher_that_names_folders_of_its_own_is_left_alone() {
+fn a_launcher_that_names_folders_of_its_own_is_left_alone() {
     let Some(rig) = rig() else { return };
     for words in ["run --tools-dir /tmp --", "run --run-dir /tmp --"] {
         let (_container, candidate) = forged(rig, words);
@@ -88,10 +84,11 @@ fn c1_a_launcher_that_names_folders_of_its_own_is_left_alone() {
 }
 
 #[test]
-fn c1_what_enters_a_container_cannot_open_a_device_that_the_container_cannot() {
+fn what_enters_a_container_cannot_open_a_device_that_the_container_cannot() {
     let Some(rig) = rig() else { return };
     let container = Container::asleep(rig);
-    // As a container's root with CAP_MKNOD makes it: the node is anybody's, and only the cgroup forbids to open it.
+    // As a container's root with CAP_MKNOD makes it: the node is anybody's, and only the cgroup
+    // forbids to open it.
     let node = format!("/proc/{}/root/tmp/fuse", container.init().pid);
     let before = umask(Mode::empty());
     mknod(
@@ -123,7 +120,7 @@ fn c1_what_enters_a_container_cannot_open_a_device_that_the_container_cannot() {
 }
 
 #[test]
-fn c1_what_enters_a_container_has_bounded_memory_processes_and_processor_time() {
+fn what_enters_a_container_has_bounded_memory_processes_and_processor_time() {
     let Some(rig) = rig() else { return };
     let container = Container::asleep(rig);
     let run = |script: &str| {
@@ -166,7 +163,7 @@ fn c1_what_enters_a_container_has_bounded_memory_processes_and_processor_time() 
 }
 
 #[test]
-fn c1_what_enters_a_container_is_below_a_filter_of_system_calls() {
+fn what_enters_a_container_is_below_a_filter_of_system_calls() {
     let Some(rig) = rig() else { return };
     let container = Container::asleep(rig);
     let script = "grep -E '^(Seccomp|NoNewPrivs|SigBlk|SigIgn):' /proc/self/status; unshare --user true 2>&1; \
@@ -184,7 +181,7 @@ fn c1_what_enters_a_container_is_below_a_filter_of_system_calls() {
 }
 
 #[test]
-fn c1_where_bounds_cannot_be_set_nothing_enters() {
+fn where_bounds_cannot_be_set_nothing_enters() {
     let Some(rig) = rig() else { return };
     let container = Container::asleep(rig);
     let empty = tempfile::tempdir().unwrap();
@@ -207,7 +204,7 @@ fn c1_where_bounds_cannot_be_set_nothing_enters() {
 }
 
 #[test]
-fn c1_a_session_lives_within_its_bounds() {
+fn a_session_lives_within_its_bounds() {
     let Some(rig) = rig() else { return };
     let container = Container::workload(rig);
     let target = container.target(rig);

@@ -1,4 +1,5 @@
-//! Entrypoints of every kind: scripts, an init before the program, and programs that are better left alone.
+//! Entrypoints of every kind: scripts, an init before the program, and programs that are better
+//! left alone.
 
 use flopwatch_attach::nsys::Collection;
 use std::os::unix::fs::PermissionsExt;
@@ -54,14 +55,7 @@ const PROGRAM: &str = "#include <stdio.h>\n#include <stdlib.h>\n\
 /// Starts a program that must be left alone, and checks that it is, at once, with its reason.
 fn is_left_alone(folder: TempDir, command: &str, reason: &str, detail: &str) {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start_in(
-        rig,
-        &Spec {
-            command: &[command],
-            ..Spec::default()
-        },
-        folder,
-    );
+    let mut container = Container::start_in(rig, &Spec::of(&[command]), folder);
     assert_eq!(container.end().code(), Some(6));
     assert!(
         container.started.elapsed() < Duration::from_secs(30),
@@ -141,11 +135,7 @@ fn a_glibc_that_is_too_old_for_the_tools_is_left_alone() {
     std::fs::copy(library_of_the_future(made.path()), tools.join("libToolsInjection64.so")).unwrap();
     let mut container = Container::start_in(
         rig,
-        &Spec {
-            tools: Tools::Script("#!/bin/sh\nexit 1\n"),
-            command: &[WORKLOAD, "--print-env"],
-            ..Spec::default()
-        },
+        &Spec::of(&[WORKLOAD, "--print-env"]).tools(Tools::Script("#!/bin/sh\nexit 1\n")),
         folder,
     );
     assert_eq!(container.end().code(), Some(0));
@@ -168,10 +158,7 @@ fn a_shell_entrypoint_is_grafted_and_the_program_that_it_starts_is_captured() {
         let folder = folder_with("entrypoint", |to| std::fs::write(to, &script).unwrap());
         let mut container = Container::start_in(
             rig,
-            &Spec {
-                command: &["/flopwatch/tools/entrypoint", "--fail-code", "7"],
-                ..Spec::default()
-            },
+            &Spec::of(&["/flopwatch/tools/entrypoint", "--fail-code", "7"]),
             folder,
         );
         let (target, state) = graft(rig, &container);
@@ -200,13 +187,7 @@ fn an_init_before_the_program_reaps_and_passes_signals_on_as_ever() {
         return;
     }
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &["/usr/bin/tini", "--", WORKLOAD, "--fail-code", "4"],
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&["/usr/bin/tini", "--", WORKLOAD, "--fail-code", "4"]).start(rig);
     let (_, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     container.reports();
@@ -220,6 +201,7 @@ fn an_init_before_the_program_reaps_and_passes_signals_on_as_ever() {
         "{stdout}"
     );
     assert!(stdout.contains("wait=ECHILD"), "{stdout}");
-    // A warning of tini would say that it is not the first process, or that a child of another was handed to it.
+    // A warning of tini would say that it is not the first process, or that a child of another was
+    // handed to it.
     assert_eq!(std::fs::read_to_string(container.file("out/stderr")).unwrap(), "");
 }

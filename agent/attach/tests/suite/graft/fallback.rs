@@ -1,4 +1,5 @@
-//! Programs that start when the profiler cannot be reached: its library would end them before their first instruction.
+//! Programs that start when the profiler cannot be reached: its library would end them before their
+//! first instruction.
 
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +16,8 @@ use super::container::{Container, Rig, Spec, WORKLOAD, rig, wait_for};
 use super::harm::supervisors;
 use super::{graft, members, options};
 
-/// Waits until it is told to go on, then starts programs of every kind and says what each of them sees of itself.
+/// Waits until it is told to go on, then starts programs of every kind and says what each of them
+/// sees of itself.
 const STARTS: &str = r#"
 echo ready
 read -r go < /flopwatch/run/go
@@ -81,11 +83,7 @@ fn kill_the_session(init: i32) {
 fn starts(rig: &Rig, launcher: Option<&[&str]>) -> Container {
     Container::start_in(
         rig,
-        &Spec {
-            launcher,
-            command: &["/bin/bash", "-c", STARTS],
-            ..Spec::default()
-        },
+        &Spec::of(&["/bin/bash", "-c", STARTS]).launcher(launcher),
         folder(),
     )
 }
@@ -124,13 +122,7 @@ fn programs_that_start_after_the_session_has_died_start_as_they_do_unprepared() 
 #[test]
 fn a_session_that_dies_before_the_first_instruction_costs_the_workload_nothing() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD, "--print-env", "--fail-code", "4"],
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&[WORKLOAD, "--print-env", "--fail-code", "4"]).start(rig);
     let target = container.target(rig);
     let launcher = Pid::from_raw(container.init().pid);
     // Halted, so that the session is there and gone again before the launcher takes it.
@@ -166,7 +158,8 @@ fn a_session_that_does_not_answer_does_not_hold_a_program_up_for_ever() {
     assert_eq!(container.end().code(), Some(6));
 }
 
-/// Stops whatever lives in the container beside its first process, also what one of these starts meanwhile.
+/// Stops whatever lives in the container beside its first process, also what one of these starts
+/// meanwhile.
 fn stand_still(init: i32) {
     let mut stopped = Vec::new();
     loop {
@@ -192,7 +185,8 @@ fn a_program_in_a_network_of_its_own_starts_beside_a_session_that_lives() {
     let mut container = grafted(rig);
     let init = container.init().pid;
     let environment = std::fs::read(format!("/proc/{init}/environ")).unwrap();
-    // As a sandbox that the workload makes for a child of its own would have it: everything but the network is the container's.
+    // As a sandbox that the workload makes for a child of its own would have it: everything but the
+    // network is the container's.
     let output = beside(init, &[], &environment, &["/bin/echo", "started"]);
     assert_eq!(output, "started\n");
     release_held(&container);
@@ -204,7 +198,8 @@ fn a_program_in_a_network_of_its_own_starts_beside_a_session_that_lives() {
     );
 }
 
-/// Runs a program in the container's namespaces, of the network only where asked for, with an environment as /proc shows it.
+/// Runs a program in the container's namespaces, of the network only where asked for, with an
+/// environment as /proc shows it.
 fn beside(init: i32, network: &[&str], environment: &[u8], command: &[&str]) -> String {
     let entries = environment.split(|byte| *byte == 0).filter(|entry| !entry.is_empty());
     let entries: Vec<&str> = entries.map(|entry| std::str::from_utf8(entry).unwrap()).collect();
@@ -246,14 +241,7 @@ fn a_program_that_ends_by_itself_with_an_error_is_not_started_again() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(folder.path().join("tools")).unwrap();
         compile(source, &folder.path().join("tools/program"));
-        let mut container = Container::start_in(
-            rig,
-            &Spec {
-                command: &["/flopwatch/tools/program"],
-                ..Spec::default()
-            },
-            folder,
-        );
+        let mut container = Container::start_in(rig, &Spec::of(&["/flopwatch/tools/program"]), folder);
         assert!(graft(rig, &container).1.grafted);
         assert_eq!(container.end().code(), Some(1));
         assert_eq!(container.stdout(), expected);

@@ -1,4 +1,4 @@
-//! Containers whose files never answer (finding H4).
+//! Containers whose files never answer.
 
 use std::fs::File;
 use std::process::{Command, Stdio};
@@ -12,7 +12,8 @@ use flopwatch_attach::process::Procfs;
 use super::container::{Container, Rig, rig, wait_for, waiting};
 use super::options;
 
-/// Mounts a FUSE file system over a folder of the container, and never answers for it. It ends with the descriptor.
+/// Mounts a FUSE file system over a folder of the container, and never answers for it. It ends with
+/// the descriptor.
 fn hang(container: &Container, folder: &str) -> File {
     let fuse = File::options().read(true).write(true).open("/dev/fuse").unwrap();
     let status = Command::new("nsenter")
@@ -39,20 +40,20 @@ fn launcher(rig: &Rig) -> (Container, Candidate) {
 }
 
 #[test]
-fn h4_a_run_folder_on_a_file_system_that_hangs_stops_no_other_graft() {
+fn a_run_folder_on_a_file_system_that_hangs_stops_no_other_graft() {
     let Some(rig) = rig() else { return };
     let ((hanging, stuck), (other, fine)) = (launcher(rig), launcher(rig));
     let fuse = hang(&hanging, "/flopwatch/run");
     let (gate, limit) = (Gate::default(), Duration::from_secs(1));
-    let look = |key: &str, candidate: &Candidate| {
+    let inspect = |key: &str, candidate: &Candidate| {
         let candidate = candidate.clone();
         gate.within(key, limit, move || waits(&Procfs::default(), &candidate, None))
     };
     let start = Instant::now();
-    assert_eq!(look("hanging", &stuck), Err(Late::Waited(limit)));
+    assert_eq!(inspect("hanging", &stuck), Err(Late::Waited(limit)));
     // However often it is asked, one thread waits for it.
-    assert_eq!(look("hanging", &stuck), Err(Late::Busy));
-    assert!(look("other", &fine).unwrap().is_some());
+    assert_eq!(inspect("hanging", &stuck), Err(Late::Busy));
+    assert!(inspect("other", &fine).unwrap().is_some());
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     let target = other.way_in(rig, fine.process);
     target.start_session(&options()).unwrap();
@@ -65,7 +66,7 @@ fn h4_a_run_folder_on_a_file_system_that_hangs_stops_no_other_graft() {
 }
 
 #[test]
-fn h4_a_container_whose_run_folder_hangs_is_left_by_its_mounts_alone() {
+fn a_container_whose_run_folder_hangs_is_left_by_its_mounts_alone() {
     let Some(rig) = rig() else { return };
     let (container, mut candidate) = launcher(rig);
     candidate.container = Some(ContainerCgroup {

@@ -1,4 +1,5 @@
-//! What a prepared workload must never meet: children that are not its own, a wait without end, a crash loop of our making.
+//! What a prepared workload must never meet: children that are not its own, a wait without end, a
+//! crash loop of our making.
 
 use std::path::Path;
 use std::process::Command;
@@ -37,14 +38,7 @@ pub(crate) fn supervisors(init: i32) -> Vec<i32> {
 
 fn python(rig: &Rig, prepared: bool, program: &str) -> (Container, String) {
     let command = ["/usr/bin/python3", "-u", "-c", program];
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            launcher: prepared.then_some(&PATIENT),
-            command: &command,
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&command).launcher(prepared.then_some(&PATIENT)).start(rig);
     if prepared {
         let (_, state) = graft(rig, &container);
         assert!(state.grafted, "{state:?}");
@@ -202,7 +196,8 @@ fn a_crash_loop_that_the_preloaded_library_causes_ends_by_itself() {
     let mut folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("tools")).unwrap();
     crashing_library(&folder.path().join("tools/crash.so"));
-    // The session's launch, as far as the graft sees it: a program around the stub that adds to its environment.
+    // The session's launch, as far as the graft sees it: a program around the stub that adds to its
+    // environment.
     let tools = "#!/bin/sh\n\
                  [ \"$1\" = launch ] || exit 0\n\
                  while [ \"$1\" != /flopwatch/tools/launcher ]; do shift; done\n\
@@ -211,11 +206,7 @@ fn a_crash_loop_that_the_preloaded_library_causes_ends_by_itself() {
     for _ in 0..6 {
         let mut container = Container::start_in(
             rig,
-            &Spec {
-                tools: Tools::Script(tools),
-                command: &[WORKLOAD, "--print-env"],
-                ..Spec::default()
-            },
+            &Spec::of(&[WORKLOAD, "--print-env"]).tools(Tools::Script(tools)),
             folder,
         );
         let waiting = wait_for("the launcher's decision to wait or not", || {

@@ -13,7 +13,7 @@ use super::container::{Container, Rig, Spec, WORKLOAD, pause, rig, wait_for};
 use super::{SESSION, graft, members, options};
 
 /// Within this time a start that nobody strikes is grafted.
-const BOUND: Duration = Duration::from_secs(10);
+const HEALING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Shared memory that outlives a container, as a pod's does.
 fn shared_memory() -> tempfile::TempDir {
@@ -49,9 +49,10 @@ fn profilers(container: &Container) -> Vec<(i32, String)> {
         .collect()
 }
 
-/// Starts a container and has one process of the profiler killed at some moment. However its start goes, the workload runs.
+/// Starts a container and has one process of the profiler killed at some moment. However its start
+/// goes, the workload runs.
 fn struck(rig: &Rig, spec: &Spec<'_>, number: usize) -> String {
-    let mut container = Container::start(rig, spec);
+    let mut container = spec.start(rig);
     let target = container.target(rig);
     target.start_session(&options()).unwrap();
     let drawn = draw(number);
@@ -80,11 +81,7 @@ fn whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted() {
     let Some(rig) = rig() else { return };
     let count = std::env::var("FLOPWATCH_KILLS").map_or(10, |count| count.parse().unwrap());
     let memory = shared_memory();
-    let spec = Spec {
-        command: &[WORKLOAD],
-        shared_memory: Some(memory.path()),
-        ..Spec::default()
-    };
+    let spec = Spec::of(&[WORKLOAD]).shared_memory(Some(memory.path()));
     let mut killed: BTreeMap<String, usize> = BTreeMap::new();
     let mut waited = Vec::new();
     for number in 0..count {
@@ -92,7 +89,7 @@ fn whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted() {
             *killed.entry(struck(rig, &spec, number)).or_default() += 1;
             continue;
         }
-        let mut container = Container::start(rig, &spec);
+        let mut container = spec.start(rig);
         let start = Instant::now();
         let (target, state) = graft(rig, &container);
         assert!(
@@ -100,7 +97,11 @@ fn whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted() {
             "start {number}: {state:?}, {killed:?}, {:?}",
             names(memory.path())
         );
-        assert!(start.elapsed() < BOUND, "start {number}: {:?}", start.elapsed());
+        assert!(
+            start.elapsed() < HEALING_TIMEOUT,
+            "start {number}: {:?}",
+            start.elapsed()
+        );
         waited.push(start.elapsed());
         assert_eq!(target.session_state(SESSION).unwrap(), SessionState::Idle);
         // What the killed ones left has been removed: one session, one name of each kind.
@@ -122,7 +123,8 @@ fn whatever_process_of_the_profiler_is_killed_the_next_start_is_grafted() {
 fn a_list_that_nobody_uses_and_that_never_answers_is_made_anew() {
     let Some(rig) = rig() else { return };
     let memory = shared_memory();
-    // As a process leaves it that was killed in the middle of its making: the others wait for the rest.
+    // As a process leaves it that was killed in the middle of its making: the others wait for the
+    // rest.
     let version = std::process::Command::new(rig.nsys_target.join("nsys"))
         .arg("--version")
         .output()
@@ -140,16 +142,12 @@ fn a_list_that_nobody_uses_and_that_never_answers_is_made_anew() {
     std::fs::write(&list, vec![1_u8; 179_488]).unwrap();
     std::os::unix::fs::chown(&list, Some(1234), Some(1234)).unwrap();
     let before = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&list).unwrap());
-    let spec = Spec {
-        command: &[WORKLOAD],
-        shared_memory: Some(memory.path()),
-        ..Spec::default()
-    };
-    let mut container = Container::start(rig, &spec);
+    let spec = Spec::of(&[WORKLOAD]).shared_memory(Some(memory.path()));
+    let mut container = spec.start(rig);
     let start = Instant::now();
     let (_, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
-    assert!(start.elapsed() < BOUND, "{:?}", start.elapsed());
+    assert!(start.elapsed() < HEALING_TIMEOUT, "{:?}", start.elapsed());
     let after = std::os::unix::fs::MetadataExt::ino(&std::fs::metadata(&list).unwrap());
     assert_ne!(before, after);
     let log = std::fs::read_to_string(container.file("run/keeper.log")).unwrap();

@@ -1,4 +1,5 @@
-//! Containers that are held: a collection before the first instruction, and a capture after the last.
+//! Containers that are held: a collection before the first instruction, and a capture after the
+//! last.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +30,8 @@ fn held<'a>(limit: &'a str, program: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// The waiting launcher, and the first process of its container, which stays when the program has ended.
+/// The waiting launcher, and the first process of its container, which stays when the program has
+/// ended.
 fn targets(rig: &Rig, container: &Container) -> (Target, Target) {
     let first = container.init();
     let process = waiting(|candidate| children(first.pid).contains(&candidate.process.pid));
@@ -170,7 +172,7 @@ fn a_launcher_whose_session_is_never_released_starts_its_program_plainly() {
 }
 
 #[test]
-fn h2_a_held_program_finds_the_signals_as_in_an_unprepared_container() {
+fn a_held_program_finds_the_signals_as_in_an_unprepared_container() {
     let Some(rig) = rig() else { return };
     let script = "grep -E '^Sig(Blk|Ign|Cgt)' /proc/self/status";
     let program = ["/bin/sh", "-c", script];
@@ -190,7 +192,7 @@ fn h2_a_held_program_finds_the_signals_as_in_an_unprepared_container() {
 }
 
 #[test]
-fn h2_a_signal_ends_a_held_program_that_does_nothing_about_it() {
+fn a_signal_ends_a_held_program_that_does_nothing_about_it() {
     let Some(rig) = rig() else { return };
     let command = [
         LAUNCHER,

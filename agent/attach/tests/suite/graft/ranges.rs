@@ -15,7 +15,8 @@ const LOOSE: Bounds = Bounds {
     max_bytes: 1 << 30,
     min_free_bytes: 0,
 };
-/// A step of the workload takes three times this, so that a range is long enough to be told from the next.
+/// A step of the workload takes three times this, so that a range is long enough to be told from
+/// the next.
 const SLOW: [&str; 3] = [WORKLOAD, "--range-micros", "30000"];
 
 fn capturing(range: &str) -> LaunchOptions {
@@ -32,13 +33,11 @@ fn ranges(trigger: RangeTrigger, count: u32) -> Collection {
     }
 }
 
-/// The slow workload in a session that captures ranges of that name, started before it or while it runs.
+/// The slow workload in a session that captures ranges of that name, started before it or while it
+/// runs.
 fn started(rig: &Rig, range: &str, first: Option<&Collection>) -> (Container, Target) {
-    let spec = Spec {
-        command: &SLOW,
-        ..Spec::default()
-    };
-    let container = Container::start(rig, &spec);
+    let spec = Spec::of(&SLOW);
+    let container = spec.start(rig);
     let target = container.target(rig);
     match first {
         Some(collection) => {
@@ -54,9 +53,16 @@ fn started(rig: &Rig, range: &str, first: Option<&Collection>) -> (Container, Ta
     (container, target)
 }
 
+/// Waits until the last range is over; prints each state on the way, which a failure shows.
 fn await_idle(target: &Target) {
+    let mut last = None;
     wait_for("the end of the last range", || {
-        (target.session_state(SESSION).unwrap() == SessionState::Idle).then_some(())
+        let state = target.session_state(SESSION).unwrap();
+        if last.as_ref() != Some(&state) {
+            eprintln!("{state:?}, captures: {:?}", target.captures_of("r").unwrap());
+            last = Some(state.clone());
+        }
+        (state == SessionState::Idle).then_some(())
     });
 }
 

@@ -28,27 +28,12 @@ fn the_workloads_own_environment_is_untouched() {
         "__GL_CONSTANT_FRAME_RATE_HINT=own",
     ];
     let command = [WORKLOAD, "--print-env"];
-    let mut plain = Container::start(
-        rig,
-        &Spec {
-            launcher: None,
-            command: &command,
-            environment: &environment,
-            ..Spec::default()
-        },
-    );
+    let mut plain = Spec::of(&command).launcher(None).environment(&environment).start(rig);
     assert_eq!(plain.end().code(), Some(0));
     let own = environment_lines(&plain.stdout());
     assert_eq!(own.len(), environment.len());
 
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &command,
-            environment: &environment,
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&command).environment(&environment).start(rig);
     let (_, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     assert_eq!(state.kept, ["__GL_CONSTANT_FRAME_RATE_HINT"]);
@@ -73,14 +58,7 @@ fn exit_codes_and_standard_input_are_the_workloads() {
     let Some(rig) = rig() else { return };
     let input = vec![b'x'; 20_000];
     let command = [WORKLOAD, "--read-stdin", "--seconds", "1", "--fail-code", "9"];
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &command,
-            stdin: &input,
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&command).stdin(&input).start(rig);
     let (_, state) = graft(rig, &container);
     assert!(state.grafted);
     assert_eq!(container.end().code(), Some(9));
@@ -93,14 +71,7 @@ fn exit_codes_and_standard_input_are_the_workloads() {
         ("/proc/1/status", 126),
     ] {
         let options = ["--claim-seconds", "0"];
-        let mut container = Container::start(
-            rig,
-            &Spec {
-                launcher: Some(&options),
-                command: &[command],
-                ..Spec::default()
-            },
-        );
+        let mut container = Spec::of(&[command]).launcher(Some(&options)).start(rig);
         assert_eq!(container.end().code(), Some(code), "{command}");
         let stderr = std::fs::read_to_string(container.file("out/stderr")).unwrap();
         assert!(
@@ -118,28 +89,16 @@ fn signals_descriptors_umask_and_folder_are_as_without_a_launcher() {
     let waits_for_nobody = ["--claim-seconds", "0"];
     let mut seen = Vec::new();
     for launcher in [None, Some(&waits_for_nobody[..])] {
-        let mut container = Container::start(
-            rig,
-            &Spec {
-                launcher,
-                command: &command,
-                ..Spec::default()
-            },
-        );
+        let mut container = Spec::of(&command).launcher(launcher).start(rig);
         assert_eq!(container.end().code(), Some(0));
         seen.push(container.stdout());
     }
     assert_eq!(seen[0], seen[1]);
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &command,
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&command).start(rig);
     assert!(graft(rig, &container).1.grafted);
     assert_eq!(container.end().code(), Some(0));
-    // The profiler's library opens descriptors of its own in the process; the launcher adds none, as the first half shows.
+    // The profiler's library opens descriptors of its own in the process; the launcher adds none,
+    // as the first half shows.
     let grafted = container.stdout();
     let expected: Vec<&str> = seen[0].lines().take(4).collect();
     assert_eq!(expected, grafted.lines().take(4).collect::<Vec<_>>());
@@ -177,13 +136,7 @@ fn a_signal_ends_the_wait_promptly() {
         (Signal::SIGHUP, 129),
         (Signal::SIGQUIT, 131),
     ] {
-        let mut container = Container::start(
-            rig,
-            &Spec {
-                command: &[WORKLOAD],
-                ..Spec::default()
-            },
-        );
+        let mut container = Spec::of(&[WORKLOAD]).start(rig);
         container.target(rig);
         let sent = Instant::now();
         container.signal(signal);
@@ -197,14 +150,7 @@ fn a_signal_ends_the_wait_promptly() {
 #[test]
 fn without_an_agent_the_workload_starts_plain_within_the_bound() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            launcher: Some(&[]),
-            command: &[WORKLOAD, "--print-env"],
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&[WORKLOAD, "--print-env"]).launcher(Some(&[])).start(rig);
     assert_eq!(container.end().code(), Some(0));
     let took = container.started.elapsed();
     assert!(
@@ -236,15 +182,7 @@ fn tools_that_are_missing_hang_or_crash_mean_a_plain_start() {
     ];
     for (what, tools, reason, seconds) in cases {
         let options = ["--claim-seconds", "60", "--session-seconds", seconds];
-        let mut container = Container::start(
-            rig,
-            &Spec {
-                tools,
-                launcher: Some(&options),
-                command: &[WORKLOAD],
-                ..Spec::default()
-            },
-        );
+        let mut container = Spec::of(&[WORKLOAD]).tools(tools).launcher(Some(&options)).start(rig);
         let target = container.target(rig);
         let start = Instant::now();
         target
@@ -282,12 +220,8 @@ fn of_containers_with_the_same_shared_memory_one_has_a_session() {
     let Some(rig) = rig() else { return };
     let memory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(memory.path(), std::fs::Permissions::from_mode(0o1777)).unwrap();
-    let spec = Spec {
-        command: &[WORKLOAD],
-        shared_memory: Some(memory.path()),
-        ..Spec::default()
-    };
-    let (mut first, mut second) = (Container::start(rig, &spec), Container::start(rig, &spec));
+    let spec = Spec::of(&[WORKLOAD]).shared_memory(Some(memory.path()));
+    let (mut first, mut second) = (spec.start(rig), spec.start(rig));
     let (target, state) = graft(rig, &first);
     assert!(state.grafted, "{state:?}");
     let (refused, state) = graft(rig, &second);
@@ -304,7 +238,7 @@ fn of_containers_with_the_same_shared_memory_one_has_a_session() {
         container.signal(Signal::SIGTERM);
         assert_eq!(container.end().code(), Some(0));
     }
-    let third = Container::start(rig, &spec);
+    let third = spec.start(rig);
     let (_, state) = graft(rig, &third);
     assert!(state.grafted, "{state:?}");
 }
@@ -312,7 +246,8 @@ fn of_containers_with_the_same_shared_memory_one_has_a_session() {
 #[test]
 fn a_launch_that_trips_over_itself_is_begun_again() {
     let Some(rig) = rig() else { return };
-    // As nsys does now and then on a busy machine: an error, or the loss of its own session, which it ends with 0.
+    // As nsys does now and then on a busy machine: an error, or the loss of its own session, which
+    // it ends with 0.
     let tools = "#!/bin/sh\n\
                  [ \"$1\" = launch ] || exit 0\n\
                  cd /flopwatch/run/tmp\n\
@@ -320,14 +255,9 @@ fn a_launch_that_trips_over_itself_is_begun_again() {
                  mkdir second 2>/dev/null && exit 0\n\
                  while [ \"$1\" != /flopwatch/tools/launcher ]; do shift; done\n\
                  GIVEN=1 exec \"$@\"\n";
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            tools: Tools::Script(tools),
-            command: &[WORKLOAD, "--print-env"],
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&[WORKLOAD, "--print-env"])
+        .tools(Tools::Script(tools))
+        .start(rig);
     let (_, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     assert_eq!(container.end().code(), Some(0));
@@ -352,12 +282,8 @@ fn a_refusal_of_the_agent_starts_the_workload_at_once() {
 fn a_workload_with_another_profiler_is_left_alone() {
     let Some(rig) = rig() else { return };
     let environment = ["NVTX_INJECTION64_PATH=/own/library"];
-    let spec = Spec {
-        command: &[WORKLOAD, "--print-env"],
-        environment: &environment,
-        ..Spec::default()
-    };
-    let mut container = Container::start(rig, &spec);
+    let spec = Spec::of(&[WORKLOAD, "--print-env"]).environment(&environment);
+    let mut container = spec.start(rig);
     assert_eq!(container.end().code(), Some(0));
     assert!(
         container.state().contains("\"other_profiler\""),
@@ -373,11 +299,8 @@ fn a_workload_with_another_profiler_is_left_alone() {
 #[test]
 fn an_early_death_makes_the_next_start_plain_and_says_so() {
     let Some(rig) = rig() else { return };
-    let spec = Spec {
-        command: &[WORKLOAD, "--print-env", "--fail-code", "3"],
-        ..Spec::default()
-    };
-    let container = Container::start(rig, &spec);
+    let spec = Spec::of(&[WORKLOAD, "--print-env", "--fail-code", "3"]);
+    let container = spec.start(rig);
     let (_, state) = graft(rig, &container);
     assert!(state.grafted);
     let folder = container.finish();
@@ -400,11 +323,8 @@ fn an_early_death_makes_the_next_start_plain_and_says_so() {
 #[test]
 fn a_life_of_more_than_thirty_seconds_lets_the_next_start_be_grafted() {
     let Some(rig) = rig() else { return };
-    let spec = Spec {
-        command: &[WORKLOAD],
-        ..Spec::default()
-    };
-    let container = Container::start(rig, &spec);
+    let spec = Spec::of(&[WORKLOAD]);
+    let container = spec.start(rig);
     assert!(graft(rig, &container).1.grafted);
     let marker = container.file("run/marker");
     assert!(std::fs::read_to_string(&marker).unwrap().contains("survived=false"));
@@ -423,21 +343,15 @@ fn a_life_of_more_than_thirty_seconds_lets_the_next_start_be_grafted() {
     assert_eq!(container.end().code(), Some(0));
 }
 
-/// Fifty, or as many as a soak asks for. Where the profiler trips over itself again and again the start is a plain one, which
-/// is seldom and costs the workload nothing.
+/// Fifty, or as many as a soak asks for. Where the profiler trips over itself again and again the
+/// start is a plain one, which is seldom and costs the workload nothing.
 #[test]
 fn many_starts_lose_none() {
     const LANES: usize = 4;
     let Some(rig) = rig() else { return };
     let count = std::env::var("FLOPWATCH_STARTS").map_or(50, |count| count.parse().unwrap());
     let start = |number: usize| {
-        let mut container = Container::start(
-            rig,
-            &Spec {
-                command: &[WORKLOAD, "--print-env"],
-                ..Spec::default()
-            },
-        );
+        let mut container = Spec::of(&[WORKLOAD, "--print-env"]).start(rig);
         let (_, state) = graft(rig, &container);
         assert_eq!(container.end().code(), Some(0), "start {number}: {state:?}");
         assert!(

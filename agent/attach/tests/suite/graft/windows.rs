@@ -55,13 +55,7 @@ fn a_session_whose_launch_is_gone_records_all_the_same() {
 fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless() {
     let Some(rig) = rig() else { return };
     let command = [WORKLOAD, "--threads", "2", "--fail-code", "7"];
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &command,
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&command).start(rig);
     let (target, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     assert_eq!((state.pid, state.reason.as_str()), (1, "session"));
@@ -107,13 +101,7 @@ fn two_windows_hold_the_ranges_of_the_workload_which_stays_pid_one_and_childless
 #[test]
 fn child_processes_of_the_workload_are_captured_too() {
     let Some(rig) = rig() else { return };
-    let mut container = Container::start(
-        rig,
-        &Spec {
-            command: &[WORKLOAD, "--processes", "3"],
-            ..Spec::default()
-        },
-    );
+    let mut container = Spec::of(&[WORKLOAD, "--processes", "3"]).start(rig);
     let (target, state) = graft(rig, &container);
     assert!(state.grafted, "{state:?}");
     wait_for("the children", || {

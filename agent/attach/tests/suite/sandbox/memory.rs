@@ -75,7 +75,7 @@ fn folders_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn n5_a_tool_of_many_processes_takes_no_more_memory_than_one_may_and_ends_alone() {
+fn a_tool_of_many_processes_takes_no_more_memory_than_one_may_and_ends_alone() {
     let Some(rig) = Rig::new() else { return };
     let tools = Tools::new("greedy");
     let greedy = tools.run(&rig, GREEDY);
@@ -91,7 +91,7 @@ fn n5_a_tool_of_many_processes_takes_no_more_memory_than_one_may_and_ends_alone(
 }
 
 #[test]
-fn n5_where_a_tools_memory_cannot_be_bounded_it_is_not_run() {
+fn where_a_tools_memory_cannot_be_bounded_it_is_not_run() {
     let Some(rig) = Rig::new() else { return };
     let empty = tempfile::tempdir().unwrap();
     let tool = Sandboxed {

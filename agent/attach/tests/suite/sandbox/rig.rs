@@ -89,8 +89,8 @@ impl Rig {
         let script = self.at(name);
         let helper = self.helper.display();
         let line = line.replace("HELPER", &format!("{helper} \"$@\""));
-        // By another process: a child that a test beside this one forks would hold the file open for writing, and what is open
-        // so cannot be executed.
+        // By another process: a child that a test beside this one forks would hold the file open
+        // for writing, and what is open so cannot be executed.
         let written = Command::new("sh")
             .args([
                 "-c",
@@ -158,10 +158,10 @@ pub(crate) fn text(output: &Output) -> String {
 }
 
 #[expect(clippy::disallowed_methods, reason = "tests have no runtime")]
-pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut inspect: impl FnMut() -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = inspect() {
             return found;
         }
         assert!(begin.elapsed() < Duration::from_mins(1), "no {what} within a minute");

@@ -30,7 +30,7 @@ fn ran(reexec: Reexec, sandboxed: &Sandboxed) -> (Output, String) {
 }
 
 #[test]
-fn n10_work_of_the_program_itself_sees_its_input_alone() {
+fn work_of_the_program_itself_sees_its_input_alone() {
     let Some(rig) = Rig::new() else { return };
     let seen = rig.at("spool/own/input");
     let hidden = [
@@ -72,7 +72,7 @@ fn n10_work_of_the_program_itself_sees_its_input_alone() {
 }
 
 #[test]
-fn n10_work_that_aborts_takes_nobody_along() {
+fn work_that_aborts_takes_nobody_along() {
     let Some(rig) = Rig::new() else { return };
     for started in [rig.agent(), rig.started_by("ordinary", ORDINARY)] {
         let (output, said) = ran(started, &work(&rig, &[PathBuf::from("abort")]));

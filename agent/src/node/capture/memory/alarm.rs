@@ -19,7 +19,7 @@ use std::time::Duration;
 use flopwatch_attach::usage::memory::Room;
 
 /// Time between the two readings that growth is told from.
-const SPAN: Duration = Duration::from_secs(1);
+const GROWTH_INTERVAL: Duration = Duration::from_secs(1);
 /// Spans that pass until a window that is ended grows no more.
 const SPANS_TO_END: u64 = 2;
 /// Looks, one after the other, that must find too little left.
@@ -61,20 +61,20 @@ impl Floor {
     }
 }
 
-/// One look.
+/// One reading of the memory of a container and of its node.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct MemoryReading {
     /// Bytes that the container holds.
     pub(super) container_bytes: u64,
-    /// The same with what the profiler's own processes hold beside it.
+    /// Bytes that the container and the profiler's own processes hold together.
     pub(super) held_bytes: u64,
-    /// What the container has left; none where nothing limits it.
+    /// Memory that the container has left of its limit; none where nothing limits it.
     pub(super) container: Option<Room>,
-    /// What the node has left; none where the kernel does not say.
+    /// Memory that the node has left; none where the kernel does not say.
     pub(super) node: Option<Room>,
 }
 
-impl Seen {
+impl MemoryReading {
     /// Why a window is not begun that may take so many bytes before it has ended; none where there
     /// are as many.
     pub(super) fn lack(&self, needed_bytes: u64) -> Option<String> {
@@ -98,11 +98,11 @@ impl Seen {
 /// Why a window is to be ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shortage {
-    /// Whose memory comes to its end.
+    /// Owner of the memory that runs out.
     pub(super) of: Whose,
     /// Bytes more than when the window opened.
     pub(super) grown_bytes: u64,
-    /// What is left.
+    /// Memory that is left.
     pub(super) room: Room,
     /// Bytes of it that the window's end may take.
     pub(super) kept_bytes: u64,
@@ -110,7 +110,7 @@ pub(super) struct Shortage {
     pub(super) after: Duration,
 }
 
-/// Whose memory comes to its end.
+/// Owner of memory that runs out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Whose {
     /// The container's, which the kernel would end.
@@ -175,9 +175,9 @@ impl Course {
 
     /// Bytes of what is left that are to stay free where a window has taken `grown` bytes, whose
     /// end takes so many for each of them and of those to come; none where it is not to be ended.
-    fn look(&mut self, at: Duration, room: Room, grown: u64, to_end: u64) -> Option<u64> {
+    fn inspect(&mut self, at: Duration, room: Room, grown: u64, to_end: u64) -> Option<u64> {
         self.left.push_back((at, room.left_bytes));
-        let kept_from = at.saturating_sub(SPAN * 2);
+        let kept_from = at.saturating_sub(GROWTH_INTERVAL * 2);
         while self.left.front().is_some_and(|(then, _)| *then < kept_from) {
             self.left.pop_front();
         }
@@ -199,7 +199,7 @@ impl Course {
     /// Bytes that will be lost in the time that ending the window takes, as in the last span: by
     /// the most that was left in it and in the one before.
     fn loss_until_ended(&self, at: Duration) -> u64 {
-        let since = at.saturating_sub(SPAN);
+        let since = at.saturating_sub(GROWTH_INTERVAL);
         let most = |before: bool| {
             let looks = self.left.iter().filter(|(then, _)| (*then < since) == before);
             looks.map(|(_, left)| *left).max()
@@ -210,10 +210,10 @@ impl Course {
     }
 }
 
-/// Decides at each look.
+/// Decides at each reading whether the window is to be ended.
 #[derive(Debug)]
 pub(super) struct Alarm {
-    opened: Seen,
+    opened: MemoryReading,
     to_end: u64,
     container: Option<Course>,
     node: Option<Course>,
@@ -222,7 +222,7 @@ pub(super) struct Alarm {
 impl Alarm {
     /// Of a window whose profiler had not attached when this was seen, and whose end takes so many
     /// bytes for each byte that it took.
-    pub(super) fn new(opened: Seen, to_end: u64) -> Self {
+    pub(super) fn new(opened: MemoryReading, to_end: u64) -> Self {
         Self {
             opened,
             to_end,
@@ -232,7 +232,7 @@ impl Alarm {
     }
 
     /// Why the window is to be ended, by what is seen at that time since it opened.
-    pub(super) fn look(&mut self, at: Duration, seen: Seen) -> Option<Shortage> {
+    pub(super) fn inspect(&mut self, at: Duration, seen: MemoryReading) -> Option<Shortage> {
         let of_container = seen.container_bytes.saturating_sub(self.opened.container_bytes);
         let of_all = seen.held_bytes.saturating_sub(self.opened.held_bytes);
         let courses = [
@@ -245,7 +245,7 @@ impl Alarm {
             let (Some(course), Some(room)) = (course, room) else {
                 continue;
             };
-            let kept = course.look(at, room, grown_bytes, self.to_end);
+            let kept = course.inspect(at, room, grown_bytes, self.to_end);
             found = found.or(kept.map(|kept_bytes| Shortage {
                 of,
                 grown_bytes,
@@ -264,15 +264,15 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
-    const LOOK_MS: u64 = 250;
+    const POLL_INTERVAL_MS: u64 = 250;
 
     /// A container with a limit on a node, which holds so much, while so much is left on the node.
-    fn seen(held: u64, limit: Option<u64>, node: Room) -> Seen {
+    fn seen(held: u64, limit: Option<u64>, node: Room) -> MemoryReading {
         let container = limit.map(|whole_bytes| Room {
             whole_bytes,
             left_bytes: whole_bytes.saturating_sub(held),
         });
-        Seen {
+        MemoryReading {
             container_bytes: held,
             held_bytes: held,
             container,
@@ -288,16 +288,16 @@ mod tests {
     }
 
     /// Looks at a window of a minute; what ended it.
-    fn window(at_ms: impl Fn(u64) -> Seen) -> Option<Shortage> {
+    fn window(at_ms: impl Fn(u64) -> MemoryReading) -> Option<Shortage> {
         window_to_end(0, at_ms)
     }
 
     /// The same of one whose end takes so many bytes for each byte that it took.
-    fn window_to_end(to_end: u64, at_ms: impl Fn(u64) -> Seen) -> Option<Shortage> {
+    fn window_to_end(to_end: u64, at_ms: impl Fn(u64) -> MemoryReading) -> Option<Shortage> {
         let mut alarm = Alarm::new(at_ms(0), to_end);
-        (1..=60_000 / LOOK_MS).find_map(|look| {
-            let ms = look * LOOK_MS;
-            alarm.look(Duration::from_millis(ms), at_ms(ms))
+        (1..=60_000 / POLL_INTERVAL_MS).find_map(|inspect| {
+            let ms = inspect * POLL_INTERVAL_MS;
+            alarm.inspect(Duration::from_millis(ms), at_ms(ms))
         })
     }
 
@@ -365,7 +365,7 @@ mod tests {
     #[test]
     fn a_target_that_was_at_its_limit_before_the_window_is_left_alone() {
         for steady in [5_900 * MIB, 6 * GIB] {
-            let unsteady = |ms: u64| steady - 20 * MIB * (ms / LOOK_MS % 2);
+            let unsteady = |ms: u64| steady - 20 * MIB * (ms / POLL_INTERVAL_MS % 2);
             let found = window(|ms| seen(unsteady(ms), Some(6 * GIB), node(40 * GIB)));
             assert_eq!(found, None, "{steady}");
         }
@@ -398,12 +398,12 @@ mod tests {
         let limit = Some(6 * GIB);
         let at = |held: u64| seen(held, limit, node(40 * GIB));
         let mut alarm = Alarm::new(at(GIB), 0);
-        let mut look = |ms: u64, held: u64| alarm.look(Duration::from_millis(ms), at(held));
-        assert_eq!(look(250, 6_000 * MIB), None);
-        assert_eq!(look(500, GIB), None, "it is over");
-        assert_eq!(look(750, 6_000 * MIB), None);
+        let mut inspect = |ms: u64, held: u64| alarm.inspect(Duration::from_millis(ms), at(held));
+        assert_eq!(inspect(250, 6_000 * MIB), None);
+        assert_eq!(inspect(500, GIB), None, "it is over");
+        assert_eq!(inspect(750, 6_000 * MIB), None);
         // A little more than the floor is not the end of it.
-        assert_eq!(look(1000, 5_800 * MIB), None);
-        assert!(look(1250, 6_000 * MIB).is_some());
+        assert_eq!(inspect(1000, 5_800 * MIB), None);
+        assert!(inspect(1250, 6_000 * MIB).is_some());
     }
 }

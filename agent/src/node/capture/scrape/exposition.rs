@@ -1,11 +1,13 @@
-//! One counter out of the [text format of Prometheus](https://prometheus.io/docs/instrumenting/exposition_formats/).
+//! One counter out of the [text format of
+//! Prometheus](https://prometheus.io/docs/instrumenting/exposition_formats/).
 //!
-//! The parser of crates.io for it (prometheus-parse 0.2) knows no names with a colon, such as vLLM's, and takes labels apart at each comma.
+//! The parser of crates.io for it (prometheus-parse 0.2) knows no names with a colon, such as
+//! vLLM's, and takes labels apart at each comma.
 
 use flopwatch_api::overhead::PrometheusSignal;
 
 /// Most series of the counter that are added up.
-const SERIES: usize = 10_000;
+const MAX_SERIES: usize = 10_000;
 
 /// Why a text has no such counter.
 #[derive(Debug, thiserror::Error)]
@@ -22,12 +24,12 @@ pub(crate) enum ExpositionError {
         /// Name of the counter.
         counter: String,
     },
-    /// Its value is none that a counter can have.
+    /// The counter's value is negative, infinite or not a number.
     #[error("{counter} is no counter: it has the value {value}")]
     NoCounter {
         /// Name of the counter.
         counter: String,
-        /// What it is.
+        /// Value of the counter.
         value: f64,
     },
 }
@@ -39,7 +41,7 @@ pub(super) fn value(text: &[u8], signal: &PrometheusSignal) -> Result<u64, Expos
     let own = text.lines().filter_map(|line| line.trim_start().strip_prefix(counter));
     let own = own.filter(|rest| rest.starts_with(['{', ' ', '\t']));
     let mut sum = None;
-    for rest in own.take(SERIES) {
+    for rest in own.take(MAX_SERIES) {
         let series = Series::parse(rest).ok_or_else(|| ExpositionError::Broken {
             counter: counter.to_owned(),
         })?;

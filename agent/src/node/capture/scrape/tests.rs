@@ -9,7 +9,8 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// Serves a page on loopback, and reads `steps_total` of it as a container whose one process is this one.
+/// Serves a page on loopback, and reads `steps_total` of it as a container whose one process is
+/// this one.
 async fn client(path: &str, page: impl Fn() -> String + Clone + Send + Sync + 'static) -> Client {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -76,7 +77,7 @@ async fn what_cannot_be_read_says_why() {
     assert!(wrong.read().await.unwrap_err().to_string().contains("404"));
     let mut absent = client("/metrics", || "other_total 1\n".to_owned()).await;
     assert!(matches!(absent.read().await, Err(ScrapeError::Exposition(_))));
-    let mut long = client("/metrics", || "# long\n".repeat(MOST_BYTES / 7 + 1)).await;
+    let mut long = client("/metrics", || "# long\n".repeat(MAX_ANSWER_BYTES / 7 + 1)).await;
     assert!(long.read().await.unwrap_err().to_string().contains("more than"));
 }
 

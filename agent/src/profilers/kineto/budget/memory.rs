@@ -16,7 +16,7 @@ const NODE_PART: u64 = 2;
 /// Memory that a window may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::profilers::kineto) struct Memory {
-    /// Its bytes.
+    /// Bytes of the window.
     pub(in crate::profilers::kineto) bytes: u64,
     /// Why it is no more.
     pub(super) by: MemoryBy,

@@ -32,25 +32,25 @@ const LEAST_TRACE_BYTES: u64 = LEAST_EVENTS * 400;
 const MAX_DISTURBED: u32 = 16;
 
 /// The time over which a process is seen at its busiest, in a slice of a processor's time.
-pub(in crate::profilers::kineto) const MOMENT: Duration = Duration::from_millis(10);
+pub(in crate::profilers::kineto) const SLICE_DURATION: Duration = Duration::from_millis(10);
 
 /// What one process wrote of the first window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::profilers::kineto) struct Trace {
-    /// Its events.
+    /// Number of events of the traces.
     pub(in crate::profilers::kineto) events: u64,
-    /// Its bytes.
+    /// Size of the traces, in bytes.
     pub(in crate::profilers::kineto) bytes: u64,
     /// Time from the begin of its first event to that of its last.
     pub(in crate::profilers::kineto) span: Duration,
-    /// Its events in the [`MOMENT`] in which most began.
+    /// Its events in the [`SLICE_DURATION`] in which most began.
     pub(in crate::profilers::kineto) busiest: u64,
 }
 
 /// The first window.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::profilers::kineto) struct Probe {
-    /// Its length.
+    /// Length of the probe.
     pub(in crate::profilers::kineto) length: Duration,
     /// What each process wrote.
     pub(in crate::profilers::kineto) traces: Vec<Trace>,
@@ -112,7 +112,9 @@ impl Pace {
 impl Trace {
     /// Events in a second of nothing but its busiest moment.
     fn at_its_busiest(self) -> u64 {
-        let moments = 1_000_000_000_u128.checked_div(MOMENT.as_nanos()).unwrap_or_default();
+        let moments = 1_000_000_000_u128
+            .checked_div(SLICE_DURATION.as_nanos())
+            .unwrap_or_default();
         let moments = u64::try_from(moments).unwrap_or(u64::MAX);
         self.busiest.saturating_mul(moments)
     }

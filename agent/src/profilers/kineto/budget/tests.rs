@@ -25,11 +25,11 @@ fn probe(processes: usize, events: u64, grown_bytes: Option<u64>) -> Probe {
     let trace = Trace {
         events: events / 5,
         bytes: events / 5 * 300,
-        span: PROBE,
+        span: PROBE_DURATION,
         busiest: 0,
     };
     Probe {
-        length: PROBE,
+        length: PROBE_DURATION,
         traces: vec![trace; processes],
         unknown: 0,
         grown_bytes,
@@ -37,8 +37,8 @@ fn probe(processes: usize, events: u64, grown_bytes: Option<u64>) -> Probe {
     }
 }
 
-fn asked(seconds: u64) -> Asked {
-    Asked {
+fn asked(seconds: u64) -> WindowRequest {
+    WindowRequest {
         length: Duration::from_secs(seconds),
         detailed: false,
         by_iterations: false,
@@ -57,12 +57,12 @@ fn means(memory: Memory) -> Means {
     }
 }
 
-fn given(asked: Asked, probe: &Probe, means: &Means) -> Duration {
+fn given(asked: WindowRequest, probe: &Probe, means: &Means) -> Duration {
     window(asked, probe, means).unwrap().length
 }
 
 #[test]
-fn item1_the_loop_of_the_issue_stays_within_its_container_of_6_gib() {
+fn the_loop_of_the_issue_stays_within_its_container_of_6_gib() {
     let memory = Memory::of(limited(6 * GIB, 5600 * MIB), limited(23 * GIB, 20 * GIB), 32 * GIB);
     let probe = probe(1, LOOP_EVENTS, Some(LOOP_BYTES / 5));
     for seconds in [10, 60] {
@@ -83,9 +83,9 @@ fn item1_the_loop_of_the_issue_stays_within_its_container_of_6_gib() {
 }
 
 #[test]
-fn item1_the_loop_of_the_issue_without_a_limit_leaves_its_node_half_of_what_is_free() {
+fn the_loop_of_the_issue_without_a_limit_leaves_its_node_half_of_what_is_free() {
     let memory = Memory::of(None, limited(23 * GIB, 20 * GIB), 32 * GIB);
-    let asked = Asked {
+    let asked = WindowRequest {
         detailed: true,
         ..asked(60)
     };
@@ -126,7 +126,7 @@ fn processes_add_up_and_those_of_whom_nothing_is_known_are_taken_for_the_heavies
         "{guessed:?}"
     );
     let nobody = Probe {
-        length: PROBE,
+        length: PROBE_DURATION,
         unknown: 3,
         ..Probe::default()
     };
@@ -162,10 +162,10 @@ fn a_late_begin_and_a_burst_are_told_apart_within_bounds() {
         probe.traces[0].span = span;
         given(asked(300), &probe, &means(memory)).as_millis()
     };
-    let whole = of(PROBE);
-    assert_eq!(of(PROBE / 2), whole / 2, "it began late");
+    let whole = of(PROBE_DURATION);
+    assert_eq!(of(PROBE_DURATION / 2), whole / 2, "it began late");
     assert_eq!(of(Duration::ZERO), whole / 2, "a burst");
-    assert_eq!(of(PROBE * 100) / 2, whole, "it ended late");
+    assert_eq!(of(PROBE_DURATION * 100) / 2, whole, "it ended late");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn who_hardly_ran_is_taken_for_as_quick_as_in_its_busiest_moment() {
 }
 
 #[test]
-fn n4_traces_that_lie_in_memory_count_as_memory() {
+fn traces_that_lie_in_memory_count_as_memory() {
     let memory = Memory::of(limited(GIB, 600 * MIB), None, 32 * GIB);
     let probe = probe(1, 20_000, None);
     let on_disk = given(asked(60), &probe, &means(memory));
@@ -215,7 +215,7 @@ fn n4_traces_that_lie_in_memory_count_as_memory() {
 }
 
 #[test]
-fn n4_a_window_is_as_long_as_the_room_of_its_traces_or_is_refused() {
+fn a_window_is_as_long_as_the_room_of_its_traces_or_is_refused() {
     let memory = Memory::of(None, None, 1 << 40);
     let of_pod = Means {
         traces: Bound {
@@ -259,7 +259,7 @@ fn a_window_holds_no_more_events_than_can_be_read() {
 }
 
 #[test]
-fn item1_a_window_is_refused_with_the_figures_where_not_even_a_short_one_fits() {
+fn a_window_is_refused_with_the_figures_where_not_even_a_short_one_fits() {
     let memory = Memory::of(limited(GIB, 600 * MIB), None, 32 * GIB);
     let refused = window(asked(60), &probe(1, LOOP_EVENTS, None), &means(memory)).unwrap_err();
     assert_eq!(refused.reason, CaptureReason::OverBudget, "{refused}");
@@ -276,7 +276,7 @@ fn item1_a_window_is_refused_with_the_figures_where_not_even_a_short_one_fits() 
 #[test]
 fn a_window_by_iterations_is_refused_where_it_could_be_shortened() {
     let memory = Memory::of(limited(6 * GIB, 5600 * MIB), None, 32 * GIB);
-    let asked = |seconds| Asked {
+    let asked = |seconds| WindowRequest {
         by_iterations: true,
         ..asked(seconds)
     };
@@ -305,14 +305,14 @@ fn the_memory_of_a_window_is_the_least_of_the_containers_the_nodes_and_the_agent
 }
 
 #[test]
-fn item1_the_first_window_is_short_enough_for_processes_of_any_pace() {
+fn the_first_window_is_short_enough_for_processes_of_any_pace() {
     let of = |bytes, processes| {
         let memory = Memory::of(None, None, bytes);
         probe_length(memory, processes)
     };
-    assert_eq!(of(32 * GIB, 8).unwrap(), PROBE);
+    assert_eq!(of(32 * GIB, 8).unwrap(), PROBE_DURATION);
     let eight = of(GIB, 8).unwrap();
-    assert!(eight < PROBE && eight >= SHORTEST_PROBE, "{eight:?}");
+    assert!(eight < PROBE_DURATION && eight >= MIN_PROBE_DURATION, "{eight:?}");
     assert!(u128::from(UNKNOWN_PACE_BYTES) * 8 * eight.as_millis() / 1000 <= u128::from(GIB));
     for (bytes, processes) in [(GIB, 64), (64 * MIB, 0)] {
         let refused = of(bytes, processes).unwrap_err();

@@ -8,15 +8,15 @@ use crate::page::printable::{printable, shortened};
 use crate::page::{Bars, Lines, Series, Unit};
 
 /// Colours there are; further series take them anew.
-pub(super) const COLOURS: usize = 8;
+pub(super) const COLOUR_COUNT: usize = 8;
 /// Most bars in a chart.
-const MOST_BARS: usize = 100;
+const MAX_BARS: usize = 100;
 /// Characters of a label before its bar.
 const LABEL_CHARACTERS: usize = 38;
 /// Characters of a name in a legend.
 const LEGEND_CHARACTERS: usize = 90;
 /// Most points of a line: more than a screen has columns.
-const MOST_POINTS: usize = 1000;
+const MAX_POINTS: usize = 1000;
 
 pub(super) const WIDTH: f64 = 1000.0;
 const LABELS: f64 = 290.0;
@@ -34,16 +34,16 @@ pub(super) fn bars(out: &mut String, bars: &Bars) {
     out.push_str("<section>");
     title(out, &bars.title);
     legend(out, &bars.series);
-    let shown = bars.labels.len().min(MOST_BARS);
+    let shown = bars.labels.len().min(MAX_BARS);
     let per_label = if bars.stacked { 1 } else { bars.series.len().max(1) };
-    let (least, most) = span(bars, shown);
+    let (min, max) = span(bars, shown);
     let width = WIDTH - LABELS - FIGURES;
-    let at = |value: f64| LABELS + (value - least) / (most - least) * width;
+    let at = |value: f64| LABELS + (value - min) / (max - min) * width;
     let row = precise(per_label) * BAR + GAP;
     let height = precise(shown) * row + GAP;
     open(out, height, &bars.title);
-    for (place, label) in bars.labels.iter().take(MOST_BARS).enumerate() {
-        let top = precise(place) * row + GAP;
+    for (category, label) in bars.labels.iter().take(MAX_BARS).enumerate() {
+        let top = precise(category) * row + GAP;
         put(
             out,
             format_args!(
@@ -55,9 +55,9 @@ pub(super) fn bars(out: &mut String, bars: &Bars) {
         text(out, &shortened(label, LABEL_CHARACTERS));
         out.push_str("</text>");
         if bars.stacked {
-            stack(out, bars, place, top, &at);
+            stack(out, bars, category, top, &at);
         } else {
-            side_by_side(out, bars, place, top, &at);
+            side_by_side(out, bars, category, top, &at);
         }
     }
     let zero = at(0.0);
@@ -77,27 +77,27 @@ pub(super) fn bars(out: &mut String, bars: &Bars) {
 
 /// The least and the most value that bars reach; zero lies between them.
 fn span(bars: &Bars, shown: usize) -> (f64, f64) {
-    let (mut least, mut most) = (0.0_f64, 0.0_f64);
-    for place in 0..shown {
+    let (mut min, mut max) = (0.0_f64, 0.0_f64);
+    for category in 0..shown {
         let values = bars
             .series
             .iter()
-            .filter_map(|series| series.values.get(place).copied().flatten());
+            .filter_map(|series| series.values.get(category).copied().flatten());
         if bars.stacked {
-            most = most.max(values.map(|value| value.max(0.0)).sum());
+            max = max.max(values.map(|value| value.max(0.0)).sum());
         } else {
             for value in values {
-                (least, most) = (least.min(value), most.max(value));
+                (min, max) = (min.min(value), max.max(value));
             }
         }
     }
-    if most > least { (least, most) } else { (0.0, 1.0) }
+    if max > min { (min, max) } else { (0.0, 1.0) }
 }
 
-fn stack(out: &mut String, bars: &Bars, place: usize, top: f64, at: &dyn Fn(f64) -> f64) {
+fn stack(out: &mut String, bars: &Bars, category: usize, top: f64, at: &dyn Fn(f64) -> f64) {
     let mut sum = 0.0;
     for (which, series) in bars.series.iter().enumerate() {
-        let Some(value) = series.values.get(place).copied().flatten() else {
+        let Some(value) = series.values.get(category).copied().flatten() else {
             continue;
         };
         let value = value.max(0.0);
@@ -114,10 +114,10 @@ fn stack(out: &mut String, bars: &Bars, place: usize, top: f64, at: &dyn Fn(f64)
     figure(out, at(sum), top, &number(sum, bars.unit));
 }
 
-fn side_by_side(out: &mut String, bars: &Bars, place: usize, top: f64, at: &dyn Fn(f64) -> f64) {
+fn side_by_side(out: &mut String, bars: &Bars, category: usize, top: f64, at: &dyn Fn(f64) -> f64) {
     for (which, series) in bars.series.iter().enumerate() {
         let top = top + precise(which) * BAR;
-        match series.values.get(place).copied().flatten() {
+        match series.values.get(category).copied().flatten() {
             Some(value) => {
                 let shown = number(value, bars.unit);
                 let ends = (at(value.min(0.0)), at(value.max(0.0)));
@@ -134,7 +134,7 @@ fn rectangle(out: &mut String, (from, to): (f64, f64), top: f64, which: usize, n
         out,
         format_args!(
             "<rect class=\"s{}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{:.0}\"><title>",
-            which % COLOURS,
+            which % COLOUR_COUNT,
             to - from,
             BAR - 2.0
         ),
@@ -214,7 +214,7 @@ pub(super) fn lines(out: &mut String, lines: &Lines) {
             .copied()
             .zip(series.values.iter().copied())
             .collect();
-        put(out, format_args!("<path class=\"l{}\" d=\"", which % COLOURS));
+        put(out, format_args!("<path class=\"l{}\" d=\"", which % COLOUR_COUNT));
         let mut is_open = false;
         for (ns, value) in thinned(&points) {
             let Some(value) = value else {
@@ -238,12 +238,13 @@ pub(super) fn lines(out: &mut String, lines: &Lines) {
     out.push_str("</svg></section>\n");
 }
 
-/// At most [`MOST_POINTS`] points: of each stretch its least, its most and what is not known, where they are.
+/// At most [`MAX_POINTS`] points: of each stretch its least, its most and what is not known, where
+/// they are.
 fn thinned(points: &[(u64, Option<f64>)]) -> Vec<(u64, Option<f64>)> {
-    if points.len() <= MOST_POINTS {
+    if points.len() <= MAX_POINTS {
         return points.to_vec();
     }
-    let stretch = (points.len() * 3).div_ceil(MOST_POINTS);
+    let stretch = (points.len() * 3).div_ceil(MAX_POINTS);
     let mut kept = Vec::new();
     for chunk in points.chunks(stretch) {
         let known = || {
@@ -252,7 +253,7 @@ fn thinned(points: &[(u64, Option<f64>)]) -> Vec<(u64, Option<f64>)> {
                 .enumerate()
                 .filter_map(|(at, (_, value))| Some((at, (*value)?)))
         };
-        let mut places: Vec<usize> = [
+        let mut indices: Vec<usize> = [
             known().min_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at),
             known().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(at, _)| at),
             chunk.iter().position(|(_, value)| value.is_none()),
@@ -260,9 +261,9 @@ fn thinned(points: &[(u64, Option<f64>)]) -> Vec<(u64, Option<f64>)> {
         .into_iter()
         .flatten()
         .collect();
-        places.sort_unstable();
-        places.dedup();
-        kept.extend(places.into_iter().filter_map(|at| chunk.get(at).copied()));
+        indices.sort_unstable();
+        indices.dedup();
+        kept.extend(indices.into_iter().filter_map(|at| chunk.get(at).copied()));
     }
     kept
 }
@@ -286,7 +287,7 @@ pub(super) fn legend(out: &mut String, series: &[Series]) {
     for (which, series) in series.iter().enumerate() {
         let swatch = format!(
             "<li><svg viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect class=\"s{}\" width=\"12\" height=\"12\"/></svg>",
-            which % COLOURS
+            which % COLOUR_COUNT
         );
         out.push_str(&swatch);
         text(out, &shortened(&series.name, LEGEND_CHARACTERS));

@@ -1,4 +1,5 @@
-//! A flame graph in an HTML file: its frames as data, and the program that draws them, which the viewer uses too.
+//! A flame graph in an HTML file: its frames as data, and the program that draws them, which the
+//! viewer uses too.
 
 use super::{put, text, title};
 use crate::page::printable::shortened;
@@ -9,7 +10,7 @@ const NAME_CHARACTERS: usize = 160;
 
 pub(super) const STYLE: &str = include_str!("flame.css");
 pub(super) const SCRIPT: &str = concat!(
-    include_str!("../../../../../web/src/ui/analyses/flame.js"),
+    include_str!("../../../../../web/src/document/flame.js"),
     "\nfor (const section of document.querySelectorAll(\"section.flame\")) {\n",
     "  flame(section.querySelector(\".flame-graph\"), JSON.parse(section.querySelector(\"script\").textContent));\n}\n"
 );

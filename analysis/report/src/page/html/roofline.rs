@@ -1,10 +1,10 @@
 //! Roofline charts as inline SVG.
 
-use super::chart::{COLOURS, WIDTH, legend, open};
+use super::chart::{COLOUR_COUNT, WIDTH, legend, open};
 use super::{paragraph, put, text, title};
 use crate::page::figure::number;
 use crate::page::printable::shortened;
-use crate::page::roofline::{MOST_POINTS, Roofline, is_drawn};
+use crate::page::roofline::{MAX_POINTS, Roofline, is_drawn};
 use crate::page::{Series, Unit};
 
 const LEFT: f64 = 110.0;
@@ -12,7 +12,7 @@ const RIGHT: f64 = WIDTH - 20.0;
 const TOP: f64 = 14.0;
 const BOTTOM: f64 = 440.0;
 /// Most points with their names beside them.
-const MOST_NAMES: usize = 12;
+const MAX_NAMES: usize = 12;
 /// Characters of a name beside its point.
 const NAME_CHARACTERS: usize = 32;
 
@@ -54,13 +54,13 @@ pub(super) fn roofline(out: &mut String, chart: &Roofline) {
     arrows(out, chart, &plane);
     points(out, chart, &plane);
     out.push_str("</svg>");
-    if chart.points.len() > MOST_POINTS {
+    if chart.points.len() > MAX_POINTS {
         paragraph(
             out,
             "note",
             &format!(
                 "{} more points are in the JSON of this page.",
-                chart.points.len() - MOST_POINTS
+                chart.points.len() - MAX_POINTS
             ),
         );
     }
@@ -99,32 +99,32 @@ fn grid(out: &mut String, chart: &Roofline, plane: &Plane) {
 /// Flat roofs from the steepest slope to the right, and slopes up to the highest flat one.
 fn roofs(out: &mut String, chart: &Roofline, plane: &Plane) {
     let above = |value: f64| value.is_finite() && value > 0.0;
-    let most = |roofs: &[crate::page::roofline::Roof]| {
+    let max = |roofs: &[crate::page::roofline::Roof]| {
         roofs
             .iter()
             .map(|roof| roof.value)
             .filter(|value| above(*value))
             .fold(0.0, f64::max)
     };
-    let (highest, steepest) = (most(&chart.peaks), most(&chart.bandwidths));
-    let (least, lowest) = (10_f64.powi(plane.across.0), 10_f64.powi(plane.up.0));
+    let (highest, steepest) = (max(&chart.peaks), max(&chart.bandwidths));
+    let (min, lowest) = (10_f64.powi(plane.across.0), 10_f64.powi(plane.up.0));
     let rightmost = 10_f64.powi(plane.across.1);
     for roof in chart.peaks.iter().filter(|roof| above(roof.value)) {
         let from = if steepest > 0.0 {
-            (roof.value / steepest).max(least)
+            (roof.value / steepest).max(min)
         } else {
-            least
+            min
         };
         let y = plane.y(roof.value);
         put(
             out,
             format_args!("<path class=\"roof\" d=\"M{:.1} {y:.1}H{RIGHT:.1}\"/>", plane.x(from)),
         );
-        let told = format!("{}: {}", roof.name, number(roof.value, chart.unit));
-        label(out, (RIGHT - 4.0, y - 5.0), "end", &told);
+        let caption = format!("{}: {}", roof.name, number(roof.value, chart.unit));
+        label(out, (RIGHT - 4.0, y - 5.0), "end", &caption);
     }
     for roof in chart.bandwidths.iter().filter(|roof| above(roof.value)) {
-        let from = least.max(lowest / roof.value);
+        let from = min.max(lowest / roof.value);
         let to = if highest > 0.0 { highest / roof.value } else { rightmost }.min(rightmost);
         if from >= to {
             continue;
@@ -157,7 +157,7 @@ fn arrows(out: &mut String, chart: &Roofline, plane: &Plane) {
         let point = usize::try_from(at).ok().and_then(|at| chart.points.get(at))?;
         is_drawn(point).then(|| (plane.x(point.intensity), plane.y(point.performance)))
     };
-    for arrow in chart.arrows.iter().take(MOST_POINTS) {
+    for arrow in chart.arrows.iter().take(MAX_POINTS) {
         let (Some(from), Some(to)) = (end_of(arrow.from), end_of(arrow.to)) else {
             continue;
         };
@@ -191,18 +191,18 @@ fn arrows(out: &mut String, chart: &Roofline, plane: &Plane) {
 
 fn points(out: &mut String, chart: &Roofline, plane: &Plane) {
     let series = chart.series();
-    let has_names = chart.points.len() <= MOST_NAMES;
-    for point in chart.points.iter().take(MOST_POINTS).filter(|point| is_drawn(point)) {
+    let has_names = chart.points.len() <= MAX_NAMES;
+    for point in chart.points.iter().take(MAX_POINTS).filter(|point| is_drawn(point)) {
         let which = series.iter().position(|name| *name == point.series).unwrap_or(0);
         let (x, y) = (plane.x(point.intensity), plane.y(point.performance));
         put(
             out,
             format_args!(
                 "<circle class=\"s{}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"5\"><title>",
-                which % COLOURS
+                which % COLOUR_COUNT
             ),
         );
-        let told = format!(
+        let caption = format!(
             "{} · {}: {} at {} {}",
             point.name,
             point.series,
@@ -210,7 +210,7 @@ fn points(out: &mut String, chart: &Roofline, plane: &Plane) {
             number(point.intensity, Unit::None),
             chart.intensity
         );
-        text(out, &told);
+        text(out, &caption);
         out.push_str("</title></circle>");
         if has_names {
             // Towards the middle, so that it ends within the chart.

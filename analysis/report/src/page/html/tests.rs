@@ -1,4 +1,4 @@
-use super::super::{Bars, Lines, Series, Setting};
+use super::super::{Bars, Lines, Series, Setting, Tile};
 use super::*;
 use crate::not_captured::NotCaptured;
 
@@ -9,7 +9,7 @@ fn hostile() -> Document {
     let mut page = Page::new(HOSTILE, HOSTILE);
     page.not_captured.push(NotCaptured::new(HOSTILE, HOSTILE));
     page.text(HOSTILE, HOSTILE);
-    page.tiles([("Window", HOSTILE.into(), Unit::Ns)]);
+    page.tiles([Tile::figure("Window", Unit::Ns, HOSTILE)]);
     let mut table = Table::new(HOSTILE, &[(HOSTILE, Unit::None), ("Busy", Unit::Ns)]);
     table.about = HOSTILE.to_owned();
     table.push([HOSTILE.into(), 1_500_u64.into()]);
@@ -95,13 +95,36 @@ fn a_file_of_many_long_rows_stays_below_5_mb_and_says_what_it_leaves_out() {
     let html = render(&document);
     assert!(html.len() < 5_000_000, "{}", html.len());
     let rows = html.matches("<tr><th scope=\"row\"").count();
-    assert!((1_000..=3 * MOST_ROWS).contains(&rows), "{rows}");
-    let told: usize = html
+    assert!((1_000..=3 * MAX_ROWS).contains(&rows), "{rows}");
+    let actual: usize = html
         .split("<p class=\"note\">")
         .skip(1)
         .map(|note| note.split(' ').next().unwrap().parse::<usize>().unwrap())
         .sum();
-    assert_eq!(told + rows, 180_000);
+    assert_eq!(actual + rows, 180_000);
+}
+
+#[test]
+fn a_folded_table_is_closed_and_says_how_many_rows_it_has() {
+    let mut page = Page::new("t", "");
+    let mut table = Table::new("Rules", &[("Rule", Unit::None)]);
+    table.push(["gpu-idle".into()]);
+    table.left_out = 2;
+    page.table(table.clone());
+    table.folded = true;
+    page.table(table);
+    let html = render(&Document {
+        page,
+        ..Document::default()
+    });
+    assert_eq!(html.matches("<h2>Rules</h2>").count(), 1);
+    assert_eq!(
+        html.matches("<details><summary><strong>Rules (3)</strong></summary>")
+            .count(),
+        1
+    );
+    assert_eq!(html.matches("</details></section>").count(), 1);
+    assert!(!html.contains("<details open"));
 }
 
 #[test]

@@ -1,12 +1,13 @@
-//! A profile that a program wrote, read as a dashboard. The file is not trusted: its size, entries, names and numbers are bounded.
+//! A profile that a program wrote, read as a dashboard. The file is not trusted: its size, entries,
+//! names and numbers are bounded.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Write;
 
 use flopwatch_model::{Figures, approximate};
-use flopwatch_report::Format;
 use flopwatch_report::page::Page;
+use flopwatch_report::{Format, Layout};
 use flopwatch_summary::Statistics;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
@@ -14,37 +15,37 @@ use serde::de::{Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use super::super::{
     Operation, OperationCall, OperationKind, OperationMemory, Operations, OperationsAnalysis, bottleneck, dashboard,
 };
-use super::MB;
+use super::BYTES_PER_MB;
 use crate::definition::AnalysisError;
-use crate::outcome::{Made, write_as};
+use crate::outcome::{AnalysisOutcome, write_as};
 
 /// Largest file in bytes.
 pub const LONGEST_FILE: usize = 256 << 20;
 /// Most entries, and most operations of a summary.
-pub const MOST_ENTRIES: usize = 1_000_000;
+pub const MAX_ENTRIES: usize = 1_000_000;
 /// Longest name in bytes; longer ones are cut.
 const LONGEST_NAME: usize = 1024;
 /// Longest time in ms: 31 years.
 const LONGEST_MS: f64 = 1e12;
 /// Most memory in MB: an exabyte.
-const LARGEST_MB: f64 = 1e12;
+const MAX_MEMORY_MB: f64 = 1e12;
 /// Operations and calls on the page.
-const SHOWN: usize = 1000;
+const MAX_ROWS: usize = 1000;
 /// Bottlenecks on the page.
-const BOTTLENECKS: usize = 5;
+const MAX_BOTTLENECKS: usize = 5;
 /// Points of the memory over time.
 const POINTS: usize = 400;
 
 /// Why a file is no profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
-    /// It is larger than [`LONGEST_FILE`].
+    /// The file is larger than [`LONGEST_FILE`].
     #[error("the profile has {0} bytes; at most {LONGEST_FILE} are read: export fewer entries")]
     Large(usize),
-    /// It is no JSON of a profile.
+    /// The file is no JSON of a profile.
     #[error("this is no profile of operations: {0}")]
     Json(#[from] serde_json::Error),
-    /// It has neither entries nor a summary.
+    /// The profile holds neither entries nor a summary.
     #[error("the profile holds no entries and no summary")]
     Empty,
     /// The dashboard cannot be written.
@@ -53,11 +54,11 @@ pub enum ProfileError {
     /// A number is none, below 0 or beyond all measure.
     #[error("{field} of an entry of {operation:?} is {value}, which is no possible value")]
     Number {
-        /// The field.
+        /// Name of the field.
         field: &'static str,
-        /// The operation.
+        /// Name of the operation.
         operation: String,
-        /// What it says.
+        /// Number that the field holds.
         value: f64,
     },
 }
@@ -99,29 +100,29 @@ struct Profile {
 }
 
 /// A list with a bound on its length.
-struct Bounded<T>(Vec<T>);
+struct BoundedList<T>(Vec<T>);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Bounded<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for BoundedList<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct List<T>(std::marker::PhantomData<T>);
         impl<'de, T: Deserialize<'de>> Visitor<'de> for List<T> {
-            type Value = Bounded<T>;
+            type Value = BoundedList<T>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a list, or an object by operation")
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Bounded<T>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<BoundedList<T>, A::Error> {
                 let mut found = Vec::new();
                 while let Some(one) = list.next_element()? {
                     push(&mut found, one)?;
                 }
-                Ok(Bounded(found))
+                Ok(BoundedList(found))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bounded<T>, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<BoundedList<T>, A::Error> {
                 let mut found = Vec::new();
                 while let Some((_, one)) = map.next_entry::<serde::de::IgnoredAny, T>()? {
                     push(&mut found, one)?;
                 }
-                Ok(Bounded(found))
+                Ok(BoundedList(found))
             }
         }
         deserializer.deserialize_any(List(std::marker::PhantomData))
@@ -129,8 +130,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Bounded<T> {
 }
 
 fn push<T, E: serde::de::Error>(found: &mut Vec<T>, one: T) -> Result<(), E> {
-    if found.len() >= MOST_ENTRIES {
-        return Err(E::custom(format_args!("it has more than {MOST_ENTRIES} entries")));
+    if found.len() >= MAX_ENTRIES {
+        return Err(E::custom(format_args!("it has more than {MAX_ENTRIES} entries")));
     }
     found.push(one);
     Ok(())
@@ -156,8 +157,8 @@ impl<'de> Deserialize<'de> for Profile {
                 let mut known = false;
                 while let Some(key) = map.next_key::<String>()? {
                     match key.as_str() {
-                        "entries" => profile.entries = map.next_value::<Bounded<Entry>>()?.0,
-                        "summary" => profile.summary = map.next_value::<Bounded<Summary>>()?.0,
+                        "entries" => profile.entries = map.next_value::<BoundedList<Entry>>()?.0,
+                        "summary" => profile.summary = map.next_value::<BoundedList<Summary>>()?.0,
                         _ => {
                             map.next_value::<serde::de::IgnoredAny>()?;
                             continue;
@@ -176,7 +177,8 @@ impl<'de> Deserialize<'de> for Profile {
     }
 }
 
-/// Whether a file that begins with `start` is likely a profile and no trace: of the keys that it names, one is a profile's own.
+/// Whether a file that begins with `start` is likely a profile and no trace: of the keys that it
+/// names, one is a profile's own.
 pub fn is_profile(start: &[u8]) -> bool {
     let holds = |text: &[u8]| start.windows(text.len()).any(|part| part == text);
     let first = start.iter().find(|byte| !byte.is_ascii_whitespace());
@@ -189,12 +191,13 @@ pub fn read(json: &[u8]) -> Result<Page, ProfileError> {
     Ok(dashboard::page(&operations(json)?))
 }
 
-/// Writes the dashboard of a profile in a format: as `operations` writes that of a capture.
-pub fn write(json: &[u8], format: Format, out: &mut dyn Write) -> Result<(), ProfileError> {
+/// Writes the dashboard of a profile in a format: as `operations` writes that of a capture. A text
+/// is for what it is written on.
+pub fn write(json: &[u8], format: Format, layout: Layout, out: &mut dyn Write) -> Result<(), ProfileError> {
     let operations = operations(json)?;
     let parameters = serde_json::Value::Object(serde_json::Map::new());
-    let made = Made::<OperationsAnalysis>(operations);
-    Ok(write_as(&made, &parameters, Vec::new(), format, out)?)
+    let made = AnalysisOutcome::<OperationsAnalysis>(operations);
+    Ok(write_as(&made, &parameters, Vec::new(), format, layout, out)?)
 }
 
 /// The operations of the profile.
@@ -227,8 +230,8 @@ pub(super) fn operations(json: &[u8]) -> Result<Operations, ProfileError> {
     let calls = calls.fold(0, u64::saturating_add);
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let distinct = count(operations.len());
-    let bottlenecks = bottleneck::bottlenecks(&operations, BOTTLENECKS);
-    operations.truncate(SHOWN);
+    let bottlenecks = bottleneck::bottlenecks(&operations, MAX_BOTTLENECKS);
+    operations.truncate(MAX_ROWS);
     Ok(Operations {
         kind: OperationKind::Profile,
         kinds: Vec::new(),
@@ -256,8 +259,8 @@ fn cut(name: &mut String) {
 }
 
 /// `value` times `size` as a whole number, where it is possible.
-fn whole(field: &'static str, operation: &str, value: f64, size: f64, most: f64) -> Result<u64, ProfileError> {
-    if !(0.0..=most).contains(&value) {
+fn whole(field: &'static str, operation: &str, value: f64, size: f64, max: f64) -> Result<u64, ProfileError> {
+    if !(0.0..=max).contains(&value) {
         return Err(ProfileError::Number {
             field,
             operation: operation.to_owned(),
@@ -278,7 +281,7 @@ fn maybe_ns(field: &'static str, operation: &str, ms: Option<f64>) -> Result<Opt
 }
 
 fn maybe_bytes(field: &'static str, operation: &str, megabytes: Option<f64>) -> Result<Option<u64>, ProfileError> {
-    let bytes = megabytes.map(|megabytes| whole(field, operation, megabytes, MB, LARGEST_MB));
+    let bytes = megabytes.map(|megabytes| whole(field, operation, megabytes, BYTES_PER_MB, MAX_MEMORY_MB));
     bytes.transpose()
 }
 
@@ -413,7 +416,7 @@ fn first_calls(entries: &[Entry]) -> Result<Vec<OperationCall>, ProfileError> {
             overhead_ns,
         })
     };
-    since_first(entries)?.into_iter().take(SHOWN).map(call).collect()
+    since_first(entries)?.into_iter().take(MAX_ROWS).map(call).collect()
 }
 
 fn memory(entries: &[Entry]) -> Result<Vec<OperationMemory>, ProfileError> {

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// `step` from 0 to 2 ms, which launches a kernel of 1 ms by a call of 0.5 ms; `load` from 3 to 4 ms.
+/// `step` from 0 to 2 ms, which launches a kernel of 1 ms by a call of 0.5 ms; `load` from 3 to 4
+/// ms.
 fn capture() -> Timeline {
     let mut trace = Trace::new();
     let stream = trace.stream(1, 0, 7);
@@ -89,6 +90,7 @@ fn entries_alone_and_summaries_alone_are_profiles() {
     write(
         summary.to_string().as_bytes(),
         flopwatch_report::Format::Json,
+        flopwatch_report::Layout::default(),
         &mut written,
     )
     .unwrap();

@@ -26,7 +26,7 @@ fn words_that_need_variables_alone_change_nothing_else() {
 }
 
 #[test]
-fn n4_a_pod_with_limited_storage_says_how_much_of_it_captures_of_each_word_that_writes_may_take() {
+fn a_pod_with_limited_storage_says_how_much_of_it_captures_of_each_word_that_writes_may_take() {
     let room = |words: &str, limit: Option<&str>, forged: Option<&str>| {
         let mut container = json!({"name": "main", "image": "train:1", "command": ["train"]});
         if let Some(limit) = limit {

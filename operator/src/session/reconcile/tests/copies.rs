@@ -40,7 +40,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn n12_a_pod_with_a_claim_of_one_node_is_not_copied() {
+async fn a_pod_with_a_claim_of_one_node_is_not_copied() {
     for mode in ["ReadWriteOnce", "ReadWriteOncePod"] {
         let mut world = asked(mode);
         world.binds_pod_templates();
@@ -57,7 +57,7 @@ async fn n12_a_pod_with_a_claim_of_one_node_is_not_copied() {
 }
 
 #[tokio::test]
-async fn n12_where_claims_cannot_be_read_the_session_waits_for_the_role_that_lets_the_controller() {
+async fn where_claims_cannot_be_read_the_session_waits_for_the_role_that_lets_the_controller() {
     let mut world = asked("ReadWriteMany");
     assert_eq!(world.found().await, "PodsNotAllowed");
     let found = world.condition("TargetsFound");

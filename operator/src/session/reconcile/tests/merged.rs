@@ -68,7 +68,8 @@ impl World {
         );
     }
 
-    /// One pass, after which the cache knows what it wrote: how often it wrote, and when it comes again.
+    /// One pass, after which the cache knows what it wrote: how often it wrote, and when it comes
+    /// again.
     async fn wrote(&mut self) -> (usize, Action) {
         let before = self.writes().len();
         let again = self.pass().await;
@@ -78,7 +79,7 @@ impl World {
 }
 
 #[tokio::test(start_paused = true)]
-async fn m5_changes_of_captures_are_merged_into_one_write_of_their_session() {
+async fn changes_of_captures_are_merged_into_one_write_of_their_session() {
     let mut world = capturing().await;
     assert_eq!(world.wrote().await.0, 0, "nothing has changed");
     world.begins(0);
@@ -97,7 +98,7 @@ async fn m5_changes_of_captures_are_merged_into_one_write_of_their_session() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn m5_a_sessions_end_is_written_at_once() {
+async fn a_sessions_end_is_written_at_once() {
     let mut world = capturing().await;
     for at in 0..3 {
         world.begins(at);

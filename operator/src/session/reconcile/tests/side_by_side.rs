@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use super::*;
 
 /// Longest pass that nothing holds up.
-const PROMPT: Duration = Duration::from_secs(5);
+const MAX_PLAN_TIME: Duration = Duration::from_secs(5);
 
 /// Sessions and captures of several namespaces.
 struct Side {
@@ -43,9 +43,9 @@ fn is_slow(call: &Call) -> bool {
     call.path.contains("/namespaces/slow/")
 }
 
-/// Sessions that have their id and look for the pod of their namespace; one capture at once in each namespace. The listing of
-/// captures waits in `slow` until the gate opens, and everywhere long enough for another pass to come between it and what
-/// follows from it.
+/// Sessions that have their id and look for the pod of their namespace; one capture at once in each
+/// namespace. The listing of captures waits in `slow` until the gate opens, and everywhere long
+/// enough for another pass to come between it and what follows from it.
 fn sides(sessions: &[(&str, &str)]) -> (Side, Vec<Arc<ProfilingSession>>) {
     let plain: Vec<(&str, &str, Value)> = sessions
         .iter()
@@ -98,7 +98,7 @@ fn limited(limit: usize, sessions: &[(&str, &str, Value)]) -> (Side, Vec<Arc<Pro
 }
 
 #[tokio::test]
-async fn m7_a_namespace_whose_calls_hang_holds_up_no_other() {
+async fn a_namespace_whose_calls_hang_holds_up_no_other() {
     let (side, sessions) = sides(&[("quick", "a"), ("slow", "b")]);
     let [quick, slow] = <[_; 2]>::try_from(sessions).unwrap();
     let hanging = tokio::spawn(reconcile(slow, Arc::clone(&side.context)));
@@ -109,7 +109,7 @@ async fn m7_a_namespace_whose_calls_hang_holds_up_no_other() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
     assert!(side.asked(), "the slow namespace's call hangs");
-    let started = tokio::time::timeout(PROMPT, reconcile(quick, Arc::clone(&side.context))).await;
+    let started = tokio::time::timeout(MAX_PLAN_TIME, reconcile(quick, Arc::clone(&side.context))).await;
     assert!(started.is_ok(), "it waited for the other namespace's call");
     assert_eq!((side.made_in("quick"), side.made_in("slow")), (1, 0));
     side.gate.add_permits(1);
@@ -118,7 +118,7 @@ async fn m7_a_namespace_whose_calls_hang_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn m7_sessions_of_one_namespace_never_take_its_last_place_twice() {
+async fn sessions_of_one_namespace_never_take_its_last_place_twice() {
     let (side, sessions) = sides(&[("team", "a"), ("team", "b"), ("team", "c")]);
     let mut again = Vec::new();
     for session in sessions {
@@ -139,8 +139,8 @@ fn own_pod_of(containers: usize) -> Value {
     json!({"target": {"podName": null, "podTemplate": {"spec": {"containers": containers}}}})
 }
 
-/// One pass after the other over sessions of one namespace with that limit; no watch sees what they make. How many pods and captures there
-/// are then.
+/// One pass after the other over sessions of one namespace with that limit; no watch sees what they
+/// make. How many pods and captures there are then.
 async fn made(limit: usize, specs: &[Value]) -> (usize, usize) {
     let named: Vec<(&str, &str, Value)> = ["a", "b", "c"]
         .into_iter()

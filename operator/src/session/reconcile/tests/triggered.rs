@@ -1,4 +1,4 @@
-//! Sessions that say that an alert made them (finding N8).
+//! Sessions that say that an alert made them.
 
 use std::collections::BTreeMap;
 
@@ -152,7 +152,7 @@ impl Created {
 }
 
 #[tokio::test]
-async fn n8_the_session_of_an_alert_is_taken_up_even_where_the_watches_are_behind() {
+async fn the_session_of_an_alert_is_taken_up_even_where_the_watches_are_behind() {
     for sees_all in [true, false] {
         let created = Created::by_gateway(of_alert(&schedule()), sees_all)
             .await
@@ -166,7 +166,7 @@ async fn n8_the_session_of_an_alert_is_taken_up_even_where_the_watches_are_behin
 }
 
 #[tokio::test]
-async fn n8_a_session_made_with_the_gateways_token_for_a_pod_that_the_schedule_does_not_select_is_refused() {
+async fn a_session_made_with_the_gateways_token_for_a_pod_that_the_schedule_does_not_select_is_refused() {
     let mut forged = of_alert(&schedule());
     forged.spec.target.pod_name = Some("bystander".to_owned());
     let annotations = forged.annotations_mut();
@@ -176,7 +176,7 @@ async fn n8_a_session_made_with_the_gateways_token_for_a_pod_that_the_schedule_d
 }
 
 #[tokio::test]
-async fn n8_a_session_that_its_schedule_would_not_have_asked_for_is_refused() {
+async fn a_session_that_its_schedule_would_not_have_asked_for_is_refused() {
     type Change = fn(&mut ProfilingSession);
     let rows: [(&str, Change); 6] = [
         ("has no trigger", |session| {
@@ -207,7 +207,7 @@ async fn n8_a_session_that_its_schedule_would_not_have_asked_for_is_refused() {
 }
 
 #[tokio::test]
-async fn n8_a_session_of_an_alert_profiles_the_very_pod_that_it_was_about() {
+async fn a_session_of_an_alert_profiles_the_very_pod_that_it_was_about() {
     let mut created = Created::by_gateway(of_alert(&schedule()), true).await;
     created.world.pass().await;
     let taken_up = created.session();

@@ -22,7 +22,8 @@ pub unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
         Ok(device.gpm.is_some() || device.partitions.iter().any(|partition| partition.gpm.is_some()))
     });
     code(found.and_then(|found| {
-        // SAFETY: nvml.h: `support` is null or the caller's struct, whose first field says its version.
+        // SAFETY: nvml.h: `support` is null or the caller's struct, whose first field says its
+        // version.
         let version = unsafe { support.as_ref() }.ok_or(INVALID)?.version;
         if version != sys::NVML_GPM_SUPPORT_VERSION {
             return Err(VERSION_MISMATCH);
@@ -80,7 +81,8 @@ pub unsafe extern "C" fn nvmlGpmMetricsGet(request: *mut sys::nvmlGpmMetricsGet_
     let answer = || -> Answer<()> {
         let mut library = Library::lock();
         library.state("nvmlGpmMetricsGet")?;
-        // SAFETY: nvml.h: `request` is null or the caller's struct, which nobody else has while the call lasts.
+        // SAFETY: nvml.h: `request` is null or the caller's struct, which nobody else has while the
+        // call lasts.
         let request = unsafe { request.as_mut() }.ok_or(INVALID)?;
         if request.version != sys::NVML_GPM_METRICS_GET_VERSION {
             return Err(VERSION_MISMATCH);

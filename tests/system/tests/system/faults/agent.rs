@@ -1,5 +1,7 @@
 //! The agent is killed in each stage of a capture.
 
+mod profilers;
+
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
 use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
@@ -10,7 +12,8 @@ use flopwatch_system_tests::trainer::{End, Trainer};
 use super::API_SERVER;
 use super::release::{Alone, Place, trainer_and_agent};
 
-/// What an agent that was killed may make of the capture that it had: carry it on, or end it and say so. Never more.
+/// What an agent that was killed may make of the capture that it had: carry it on, or end it and
+/// say so. Never more.
 fn is_right(end: &End) -> Result<()> {
     let carried_on = end.succeeded && end.artifacts > 0;
     let given_up = !end.succeeded && end.reason == "AgentRestarted" && end.artifacts == 0;
@@ -19,7 +22,7 @@ fn is_right(end: &End) -> Result<()> {
 }
 
 /// The next agent ends the capture as it may and keeps nothing of it.
-pub(super) async fn comes_to_its_end(namespace: &TestNamespace, killed: &Running, session: &str) -> Result<End> {
+async fn comes_to_its_end(namespace: &TestNamespace, killed: &Running, session: &str) -> Result<End> {
     let agent = killed.restarted(&namespace.client).await?;
     namespace.stop(session, "Keep").await?;
     let end = namespace.end_of(session).await?;
@@ -43,7 +46,8 @@ async fn converges(namespace: TestNamespace, trainer: &Trainer, killed: &Running
     namespace.delete().await
 }
 
-/// Kills the agent when somebody is about to open `file` of the capture's spool folder: a child of the agent, or itself.
+/// Kills the agent when somebody is about to open `file` of the capture's spool folder: a child of
+/// the agent, or itself.
 async fn is_killed_before(name: &str, place: Place, file: &str, by_itself: bool) -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());

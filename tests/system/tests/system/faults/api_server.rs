@@ -1,24 +1,20 @@
-//! The API server stands still for longer than anything of ours waits for it, or refuses for a while what it will take again.
+//! The API server stands still for longer than anything of ours waits for it.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
 use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
-use flopwatch_system_tests::node::{self, Held};
+use flopwatch_system_tests::node::{self, StoppedProcess};
 use flopwatch_system_tests::parts::ARTIFACTS;
 use flopwatch_system_tests::trainer::Trainer;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, PostParams};
-use kube::{Api, ResourceExt as _};
+use kube::ResourceExt as _;
 
 use super::API_SERVER;
-use super::release::trainer_and_release;
 
-/// Longer than a call of the agent's waits (10 s), than the controller's lease lives (15 s), and than the cluster and the
-/// controller take to give a node up whose word they miss.
-const AWAY: Duration = Duration::from_mins(1);
+/// Longer than a call of the agent's waits (10 s), than the controller's lease lives (15 s), and
+/// than the cluster and the controller take to give a node up whose word they miss.
+const ABSENCE_DURATION: Duration = Duration::from_mins(1);
 
 #[tokio::test]
 async fn a_capture_outlives_an_api_server_that_is_away() -> Result<()> {
@@ -37,15 +33,16 @@ async fn a_capture_outlives_an_api_server_that_is_away() -> Result<()> {
         println!("skipped: only the local cluster's API server can be stopped");
         return namespace.delete().await;
     };
-    let held = Held::hold(server)?;
+    let held = StoppedProcess::hold(server)?;
     let since = Instant::now();
     ensure!(
         !manifest.exists(),
         "the capture ended before the API server stood still"
     );
-    // The window closes, the importer works, the artifacts are stored: all of it without anybody to tell.
+    // The window closes, the importer works, the artifacts are stored: all of it without anybody to
+    // tell.
     eventually("the agent to have done all but tell", || async {
-        Ok((manifest.exists() && since.elapsed() >= AWAY).then_some(()))
+        Ok((manifest.exists() && since.elapsed() >= ABSENCE_DURATION).then_some(()))
     })
     .await?;
     ensure!(trainer.process.is_alive(), "the workload ended");
@@ -55,50 +52,5 @@ async fn a_capture_outlives_an_api_server_that_is_away() -> Result<()> {
     trainer.recovers(&namespace, &end).await?;
     // Who comes next wants prepared pods.
     namespace.prepares_pods().await?;
-    namespace.delete().await
-}
-
-/// How long agents have no rights.
-const REFUSED: Duration = Duration::from_secs(10);
-
-#[tokio::test]
-async fn m1_a_finished_capture_outlives_an_api_server_that_refuses_its_agent_for_a_while() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
-        return Ok(());
-    };
-    let _answered = API_SERVER.read().await;
-    let namespace = cluster.namespace("refused").await?;
-    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
-    let agent = trainer.agent().await?;
-    trainer.profile(&namespace, "struck", 4).await?;
-    let capture = namespace.in_stage("struck", Stage::Collecting).await?;
-    let manifest = format!("{ARTIFACTS}/captures/{}/{}.json", namespace.name, capture.name_any());
-    let manifest = agent.path(&manifest);
-    let bindings = Api::<ClusterRoleBinding>::all(cluster.client.clone());
-    let binding = bindings.get("flopwatch-agent").await?;
-    bindings.delete("flopwatch-agent", &DeleteParams::default()).await?;
-    let since = Instant::now();
-    ensure!(!manifest.exists(), "the capture ended before the rights were gone");
-    // The window closes and the artifacts are stored; the API server takes none of it.
-    let done = eventually("the agent to have done all but tell", || async {
-        Ok((manifest.exists() && since.elapsed() >= REFUSED).then_some(()))
-    })
-    .await;
-    let again = ClusterRoleBinding {
-        metadata: ObjectMeta {
-            name: binding.metadata.name,
-            labels: binding.metadata.labels,
-            annotations: binding.metadata.annotations,
-            ..ObjectMeta::default()
-        },
-        ..binding
-    };
-    bindings.create(&PostParams::default(), &again).await?;
-    done?;
-    let end = namespace.end_of("struck").await?;
-    ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
-    let shared = alone.downgrade();
-    trainer.recovers(&namespace, &end).await?;
-    drop(shared);
     namespace.delete().await
 }

@@ -1,4 +1,5 @@
-//! The disk is full: the agent's before a capture and in the middle of one, the target's in the window.
+//! The disk is full: the agent's before a capture and in the middle of one, the target's in the
+//! window.
 
 use std::path::Path;
 
@@ -13,10 +14,10 @@ use kube::ResourceExt as _;
 use serde_json::json;
 
 use super::API_SERVER;
-use super::release::{Place, shared, trainer_and_agent};
+use super::release::{Place, shared_by, trainer_and_agent};
 
 /// Above what the release under test leaves free (256 MiB).
-const ROOMY: u32 = 400;
+const DISK_MEBIBYTES: u32 = 400;
 
 #[tokio::test]
 async fn an_agent_without_disk_space_refuses_before_the_window() -> Result<()> {
@@ -48,7 +49,7 @@ async fn an_agent_whose_disk_fills_up_in_the_import_says_so() -> Result<()> {
     let namespace = cluster.namespace("disk-import").await?;
     let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
-    let disk = SmallDisk::over(agent.process, Path::new(SPOOL), ROOMY)?;
+    let disk = SmallDisk::over(agent.process, Path::new(SPOOL), DISK_MEBIBYTES)?;
     let mut gate = trainer
         .gate_before(&namespace, "struck", "capture.qdstrm", false)
         .await?;
@@ -71,8 +72,8 @@ async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()
         return Ok(());
     };
     let _answered = API_SERVER.read().await;
-    let shared = shared().await;
     let namespace = cluster.namespace("disk-target").await?;
+    let shared = shared_by(&namespace, Place::Kept).await?;
     // An init container holds the pod until its run volume is a small disk of its own.
     let mut pod = workload("trainer", true, &["--range-micros", "2000"]);
     let main = &pod["spec"]["containers"][0];
@@ -104,7 +105,8 @@ async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()
     let end = namespace.end_of("struck").await?;
     ensure!(end.reason == "DiskSpace" && end.artifacts == 0, "{end:?}");
     std::fs::remove_file(trainer.path("/flopwatch/run/ballast"))?;
-    // Nsight Systems may end itself over a stop that it cannot write; the workload goes on either way.
+    // Nsight Systems may end itself over a stop that it cannot write; the workload goes on either
+    // way.
     trainer.goes_on_with_or_without_its_session(&namespace, &end).await?;
     // The kubelet removes the folder, which it cannot while something is mounted there.
     drop((disk, shared));
@@ -113,7 +115,8 @@ async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()
 
 /// Mounts a small disk over a pod's run volume where the runtime will look for it.
 fn run_volume(within: Process, pod: &str) -> Result<SmallDisk> {
-    // The file system that a container's volume comes from, as the node sees it, stands in the container's mount table.
+    // The file system that a container's volume comes from, as the node sees it, stands in the
+    // container's mount table.
     let table = std::fs::read_to_string(format!("/proc/{}/mountinfo", within.pid))?;
     let gate = table
         .lines()
@@ -122,7 +125,8 @@ fn run_volume(within: Process, pod: &str) -> Result<SmallDisk> {
         .context("the init container has no volume")?;
     let volumes = Path::new(gate.0).parent().context("a volume in no folder")?;
     let runtime = within.parent().context("a container without a runtime")?;
-    // The table names it from the root of its file system, which may be mounted elsewhere on the node.
+    // The table names it from the root of its file system, which may be mounted elsewhere on the
+    // node.
     let on_node = std::fs::read_to_string(format!("/proc/{}/mountinfo", runtime.pid))?;
     let folder = on_node
         .lines()
@@ -134,5 +138,5 @@ fn run_volume(within: Process, pod: &str) -> Result<SmallDisk> {
             folder.to_string_lossy().contains(pod) && seen.is_dir()
         })
         .context("the run volume is not where volumes are")?;
-    SmallDisk::over(runtime, &folder, ROOMY)
+    SmallDisk::over(runtime, &folder, DISK_MEBIBYTES)
 }

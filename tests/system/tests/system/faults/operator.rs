@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
-use flopwatch_system_tests::node::Held;
+use flopwatch_system_tests::node::StoppedProcess;
 use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::pod_state::PodState;
 use flopwatch_system_tests::pods::{with_ncu_double, workload};
@@ -135,7 +135,7 @@ async fn a_controller_killed_while_a_session_is_deleted_lets_it_go_later() -> Re
     let (capture, _) = trainer.open_window(&namespace, "struck").await?;
     let controller = Running::controller(&namespace.client).await?;
     // It stands still, so that the deletion comes no further than to the agent.
-    let held = Held::hold(controller.process)?;
+    let held = StoppedProcess::hold(controller.process)?;
     namespace
         .api::<ProfilingSession>()
         .delete("struck", &DeleteParams::background())

@@ -59,6 +59,14 @@ pub(super) async fn shared() -> Shared {
     Shared { _nodes: nodes }
 }
 
+/// The release as it serves the pods of one node, which nobody takes away meanwhile.
+pub(super) async fn shared_by(namespace: &TestNamespace, place: Place) -> Result<Shared> {
+    let (node, _) = place.node(namespace).await?;
+    Ok(Shared {
+        _nodes: vec![NODES[node].read().await],
+    })
+}
+
 /// The right to take any part away.
 pub(super) async fn alone() -> Alone {
     let mut nodes = Vec::new();

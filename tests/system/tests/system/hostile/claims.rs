@@ -1,4 +1,4 @@
-//! A copy that would hold what its original must take along to another node (finding N12).
+//! A copy that would hold what its original must take along to another node.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, Group};
@@ -9,7 +9,7 @@ use kube::api::{ListParams, PostParams};
 use serde_json::json;
 
 #[tokio::test]
-async fn n12_a_pod_with_a_claim_of_one_node_is_not_copied() -> Result<()> {
+async fn a_pod_with_a_claim_of_one_node_is_not_copied() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };

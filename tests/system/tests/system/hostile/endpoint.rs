@@ -1,5 +1,5 @@
-//! The endpoint that PyTorch's processes ask at: taken by others, sent to by others, shared by pods of one network; and the disk that
-//! the processes write to.
+//! The endpoint that PyTorch's processes ask at: taken by others, sent to by others, shared by pods
+//! of one network; and the disk that the processes write to.
 
 use std::path::Path;
 
@@ -15,13 +15,14 @@ use serde_json::json;
 /// What a hostile process of the container runs.
 const HOSTILE: &str = include_str!("../../../programs/hostile.py");
 /// The file at whose sight it ends.
-const ENOUGH: &str = "/tmp/hostile-enough";
+const END_FILE: &str = "/tmp/hostile-enough";
 /// Fewest datagrams that the endpoint must have been sent.
-const TAKEN: u64 = 200;
-/// Most bytes that the agent may have more afterwards: its converter is a child, and what it keeps of a capture is small.
-const GROWTH: u64 = 32 << 20;
+const MIN_DATAGRAMS: u64 = 200;
+/// Most bytes that the agent may have more afterwards: its converter is a child, and what it keeps
+/// of a capture is small.
+const MAX_GROWTH_BYTES: u64 = 32 << 20;
 /// Mebibytes of a disk that has what the release under test leaves free (256 MiB).
-const ROOMY: u32 = 320;
+const DISK_MEBIBYTES: u32 = 320;
 
 #[tokio::test]
 async fn a_capture_of_pytorch_leaves_a_taken_name_alone_and_outlives_hostile_datagrams_and_a_full_disk() -> Result<()> {
@@ -53,22 +54,25 @@ async fn is_left_to_who_has_it(namespace: &TestNamespace, trainer: &Trainer) -> 
 async fn outlives_hostile_datagrams(namespace: &TestNamespace, trainer: &Trainer) -> Result<()> {
     let agent = trainer.agent().await?.process;
     let before = agent.own_bytes()?;
-    let sender = format!("/python/bin/python3 -c '{HOSTILE}' {ENOUGH}");
+    let sender = format!("/python/bin/python3 -c '{HOSTILE}' {END_FILE}");
     let (sent, ended) = tokio::join!(namespace.shell(&trainer.name, &sender), async {
         let kineto = json!({ "profiler": { "type": "Kineto" }, "require": ["cpu_op"] });
         trainer.profile_with(namespace, "hostile", 1, kineto).await?;
         let end = namespace.end_of("hostile").await;
-        namespace.shell(&trainer.name, &format!("touch {ENOUGH}")).await?;
+        namespace.shell(&trainer.name, &format!("touch {END_FILE}")).await?;
         end
     });
     let (sent, end) = (sent?, ended?);
     let taken = sent.split_whitespace().find_map(|word| word.strip_prefix("taken="));
     let taken: u64 = taken.context("the sender did not end well")?.parse()?;
-    ensure!(taken >= TAKEN, "the endpoint had {taken} datagrams alone");
+    ensure!(taken >= MIN_DATAGRAMS, "the endpoint had {taken} datagrams alone");
     ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
     ensure!(agent.is_alive(), "the agent ended");
     let after = agent.own_bytes()?;
-    ensure!(after < before + GROWTH, "the agent grew from {before} to {after} bytes");
+    ensure!(
+        after < before + MAX_GROWTH_BYTES,
+        "the agent grew from {before} to {after} bytes"
+    );
     trainer.has_no_mark_of(namespace, &end).await
 }
 
@@ -84,7 +88,7 @@ async fn says_that_the_disk_is_full(namespace: &TestNamespace, trainer: &Trainer
     trainer.has_no_mark_of(namespace, &end).await?;
     drop(small);
 
-    let roomy = SmallDisk::over(trainer.process, Path::new("/tmp"), ROOMY)?;
+    let roomy = SmallDisk::over(trainer.process, Path::new("/tmp"), DISK_MEBIBYTES)?;
     trainer.open_window_of(namespace, "full", "Kineto", 4).await?;
     roomy.fill(0)?;
     let end = namespace.end_of("full").await?;

@@ -1,4 +1,4 @@
-//! A node's token in other hands: Events in the name of others (finding N12).
+//! A node's token in other hands: Events in the name of others.
 
 use anyhow::{Result, bail, ensure};
 use flopwatch_system_tests::chart;
@@ -29,7 +29,7 @@ impl Told<'_> {
 }
 
 #[tokio::test]
-async fn n12_an_agents_token_tells_one_kind_of_event_and_in_the_name_of_its_own_node() -> Result<()> {
+async fn an_agents_token_tells_one_kind_of_event_and_in_the_name_of_its_own_node() -> Result<()> {
     let Some((cluster, [own, other])) = Cluster::with_two_nodes(Group::Hostile).await? else {
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! A container that plays the launcher: its own program in a launcher's place, folders of its own (finding C1).
+//! A container that plays the launcher: its own program in a launcher's place, folders of its own.
 
 use std::time::Duration;
 
@@ -9,11 +9,12 @@ use flopwatch_system_tests::nodes::on_node;
 use flopwatch_system_tests::pods::workload;
 use serde_json::json;
 
-/// How long an agent is given to fall for it: it looks four times a second, and has seen the real launcher beside it.
-const PATIENCE: Duration = Duration::from_secs(6);
+/// How long an agent is given to fall for it: it looks four times a second, and has seen the real
+/// launcher beside it.
+const OBSERVATION_DURATION: Duration = Duration::from_secs(6);
 
-/// Two processes that wait for a session as launchers do: one names tools of its own, one the folders that are allowed. Neither of
-/// their programs may run by an agent's hand.
+/// Two processes that wait for a session as launchers do: one names tools of its own, one the
+/// folders that are allowed. Neither of their programs may run by an agent's hand.
 const FORGER: &str = r"
 mkdir -p /tmp/evil/target-linux-x64; cp /bin/sh /tmp/launcher; cd /tmp
 printf '#!/bin/sh\necho forged >>/tmp/forged\n' >/tmp/evil/launcher; cp /tmp/evil/launcher /tmp/evil/target-linux-x64/nsys
@@ -38,16 +39,15 @@ async fn forge(namespace: &TestNamespace, name: &str, node: &str) -> Result<()> 
 }
 
 #[tokio::test]
-async fn c1_an_agent_executes_nothing_that_a_container_names() -> Result<()> {
+async fn an_agent_executes_nothing_that_a_container_names() -> Result<()> {
     let Some((cluster, nodes)) = Cluster::with_two_nodes(Group::Hostile).await? else {
         return Ok(());
     };
-    let _every_node = crate::targets::EVERY_NODE.read().await;
     let namespace = cluster.namespace("forged").await?;
     for node in &nodes {
         forge(&namespace, &format!("on-{node}"), node).await?;
     }
-    tokio::time::sleep(PATIENCE).await;
+    tokio::time::sleep(OBSERVATION_DURATION).await;
     for node in &nodes {
         let name = format!("on-{node}");
         let message = namespace
@@ -59,7 +59,7 @@ async fn c1_an_agent_executes_nothing_that_a_container_names() -> Result<()> {
 }
 
 #[tokio::test]
-async fn c1_a_session_in_a_container_is_bounded_and_filtered() -> Result<()> {
+async fn a_session_in_a_container_is_bounded_and_filtered() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };

@@ -1,5 +1,5 @@
-//! JAX: its dumps as a way to files that the program itself may not read (finding N3), and a window
-//! that would take all of its program's memory (item 1).
+//! JAX: its dumps as a way to files that the program itself may not read, and a window
+//! that would take all of its program's memory.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -24,7 +24,7 @@ fn holds(archive: &[u8], text: &str) -> bool {
 }
 
 #[tokio::test]
-async fn n3_a_file_that_the_program_may_not_read_is_left_out_of_its_dumps() -> Result<()> {
+async fn a_file_that_the_program_may_not_read_is_left_out_of_its_dumps() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
@@ -86,7 +86,7 @@ async fn n3_a_file_that_the_program_may_not_read_is_left_out_of_its_dumps() -> R
 }
 
 #[tokio::test]
-async fn item1_a_window_of_jax_ends_before_it_takes_its_programs_memory() -> Result<()> {
+async fn a_window_of_jax_ends_before_it_takes_its_programs_memory() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };

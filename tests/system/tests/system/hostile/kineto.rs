@@ -1,6 +1,5 @@
-//! Kineto, whose windows nobody can end: one that would take all of its program's memory (item 1),
-//! one that would get its pod evicted (finding N4), and traces that nobody answers for (finding
-//! N2).
+//! Kineto, whose windows nobody can end: one that would take all of its program's memory,
+//! one that would get its pod evicted, and traces that nobody answers for.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,14 +23,14 @@ use tokio::time::sleep;
 const LAYERS: &str = include_str!("../../../programs/layers.py");
 /// Pauses of its steps in seconds, with which it goes through some 3,000 a second, and through as
 /// many as it can.
-const STEADY: &str = "0.0002";
-const TIGHT: &str = "0";
+const STEADY_STEP_SECONDS: &str = "0.0002";
+const TIGHT_STEP_SECONDS: &str = "0";
 /// Longer than the kubelet takes to look at a pod's volumes again (a minute), and to evict it then.
-const KUBELET: Duration = Duration::from_secs(80);
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(80);
 /// Most bytes that the loop may ever have had, of its limit of 6 GiB.
-const MOST_BYTES: u64 = 5 << 30;
+const MAX_BYTES: u64 = 5 << 30;
 /// How long a capture may wait for traces that do not come.
-const GIVEN_UP: Duration = Duration::from_mins(4);
+const ABANDONED_TRACES_TIMEOUT: Duration = Duration::from_mins(4);
 
 /// The loop in its pod. It ends with this: the pod of a test that fails stays, and would take a
 /// processor from all that come next.
@@ -107,22 +106,22 @@ async fn its_node_is_ready(namespace: &TestNamespace, pod: &str) -> Result<()> {
 }
 
 #[tokio::test]
-async fn item1_a_window_of_a_minute_leaves_a_tight_loop_and_its_node_their_memory() -> Result<()> {
+async fn a_window_of_a_minute_leaves_a_tight_loop_and_its_node_their_memory() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("kineto-memory").await?;
     namespace.allow_host_folders().await?;
     // One after the other: a loop takes a processor for as long as it is there.
-    let (_, limited) = layers(&namespace, "limited", TIGHT, |_| {}).await?;
+    let (_, limited) = layers(&namespace, "limited", TIGHT_STEP_SECONDS, |_| {}).await?;
     let end = end_of(&namespace, "limited", asked("limited", 60, &json!({}))).await?;
     is_bounded(&end)?;
     ensure!(limited.is_alive(), "the window took its program's memory: {end:?}");
     let peak = limited.peak_bytes()?;
-    ensure!(peak < MOST_BYTES, "{peak} of 6 GiB; {end:?}");
+    ensure!(peak < MAX_BYTES, "{peak} of 6 GiB; {end:?}");
     drop(limited);
 
-    let (_, unlimited) = layers(&namespace, "unlimited", TIGHT, |pod| {
+    let (_, unlimited) = layers(&namespace, "unlimited", TIGHT_STEP_SECONDS, |pod| {
         let resources = &mut pod["spec"]["containers"][0]["resources"];
         *resources = json!({ "requests": resources["requests"] });
     })
@@ -135,7 +134,7 @@ async fn item1_a_window_of_a_minute_leaves_a_tight_loop_and_its_node_their_memor
     drop(unlimited);
 
     // Memory is what it comes to the end of.
-    let (_, steady) = layers(&namespace, "steady", STEADY, |pod| {
+    let (_, steady) = layers(&namespace, "steady", STEADY_STEP_SECONDS, |pod| {
         pod["spec"]["containers"][0]["resources"]["limits"]["memory"] = json!("1Gi");
     })
     .await?;
@@ -148,13 +147,13 @@ async fn item1_a_window_of_a_minute_leaves_a_tight_loop_and_its_node_their_memor
 }
 
 #[tokio::test]
-async fn n2_traces_that_nobody_answers_for_fail_their_capture_and_keep_no_other() -> Result<()> {
+async fn traces_that_nobody_answers_for_fail_their_capture_and_keep_no_other() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("kineto-hangs").await?;
     namespace.allow_host_folders().await?;
-    let (_, hostile) = layers(&namespace, "hostile", STEADY, |_| {}).await?;
+    let (_, hostile) = layers(&namespace, "hostile", STEADY_STEP_SECONDS, |_| {}).await?;
     let other = Trainer::start_frameworks(&namespace, "other").await?;
 
     let unanswered = Unanswered::over(*hostile, Path::new("/tmp"))?;
@@ -178,20 +177,20 @@ async fn n2_traces_that_nobody_answers_for_fail_their_capture_and_keep_no_other(
         end.reason == "CollectionFailed" && end.message.contains("of the kind fuse"),
         "{end:?}"
     );
-    ensure!(begin.elapsed() < GIVEN_UP, "{:?}", begin.elapsed());
+    ensure!(begin.elapsed() < ABANDONED_TRACES_TIMEOUT, "{:?}", begin.elapsed());
     drop(unanswered);
     ensure!(hostile.is_alive(), "the program ended");
     namespace.delete().await
 }
 
 #[tokio::test]
-async fn n4_two_windows_with_stacks_get_no_pod_evicted_that_has_little_storage() -> Result<()> {
+async fn two_windows_with_stacks_get_no_pod_evicted_that_has_little_storage() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("kineto-storage").await?;
     namespace.allow_host_folders().await?;
-    let (made, small) = layers(&namespace, "small", STEADY, |pod| {
+    let (made, small) = layers(&namespace, "small", STEADY_STEP_SECONDS, |pod| {
         pod["spec"]["containers"][0]["resources"]["limits"]["ephemeral-storage"] = json!("300Mi");
     })
     .await?;
@@ -202,7 +201,7 @@ async fn n4_two_windows_with_stacks_get_no_pod_evicted_that_has_little_storage()
         is_bounded(&end)?;
         ensure!(end.message.contains("ephemeral-storage limit"), "{end:?}");
     }
-    sleep(KUBELET).await;
+    sleep(EVICTION_TIMEOUT).await;
     let pod = namespace.running("small").await?;
     let status = pod.status.context("a pod without a status")?;
     ensure!(
@@ -213,13 +212,13 @@ async fn n4_two_windows_with_stacks_get_no_pod_evicted_that_has_little_storage()
 }
 
 #[tokio::test]
-async fn n4_traces_in_memory_leave_their_program_its_memory() -> Result<()> {
+async fn traces_in_memory_leave_their_program_its_memory() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("kineto-in-memory").await?;
     namespace.allow_host_folders().await?;
-    let (_, small) = layers(&namespace, "small", STEADY, |pod| {
+    let (_, small) = layers(&namespace, "small", STEADY_STEP_SECONDS, |pod| {
         let volumes = pod["spec"]["volumes"].as_array_mut().into_iter().flatten();
         for volume in volumes.filter(|volume| volume["name"] == "tmp") {
             volume["emptyDir"] = json!({ "medium": "Memory" });

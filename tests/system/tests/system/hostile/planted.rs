@@ -1,5 +1,5 @@
-//! What the target's own user may put in its capture's place. The user ends the collection from inside, and has the rest of
-//! the window to plant something else.
+//! What the target's own user may put in its capture's place. The user ends the collection from
+//! inside, and has the rest of the window to plant something else.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,13 +17,14 @@ const SECRET: &str = "the-workloads-own-secret";
 /// Above what the release under test allows in bytes (128 MiB).
 const TOO_LARGE: u64 = 160 << 20;
 
-/// Ends the collection as the container's user does: with the tools in the container, and without the agent.
+/// Ends the collection as the container's user does: with the tools in the container, and without
+/// the agent.
 const STOP: &str = "export TMPDIR=/flopwatch/run/tmp HOME=/flopwatch/run/tmp; \
     /flopwatch/tools/launcher keeper --deadline-seconds 20 -- \
     /flopwatch/tools/target-linux-x64/nsys stop --session=flopwatch >/dev/null 2>&1; test -s $CAPTURE";
 
-/// Starts a session, ends its collection from inside, and runs `plant` there with `$CAPTURE` for the capture's path.
-/// Returns how the capture ended, with the trainer.
+/// Starts a session, ends its collection from inside, and runs `plant` there with `$CAPTURE` for
+/// the capture's path. Returns how the capture ended, with the trainer.
 async fn planted(namespace: &TestNamespace, plant: &str) -> Result<(Trainer, End)> {
     let trainer = Trainer::start(namespace, "trainer").await?;
     let (capture, _) = trainer.open_window(namespace, "struck").await?;
@@ -76,7 +77,8 @@ async fn a_capture_that_grows_without_end_is_too_large() -> Result<()> {
             &format!("CAPTURE=/flopwatch/run/out/capture-{uid}.qdstrm; {STOP}"),
         )
         .await?;
-    // It grows as long as it is there, by one writer that nothing of ours ends; as fast as a disk, not as memory.
+    // It grows as long as it is there, by one writer that nothing of ours ends; as fast as a disk,
+    // not as memory.
     let growing = file.clone();
     let writer = tokio::spawn(async move {
         let block = vec![7; 1 << 20];
@@ -87,7 +89,8 @@ async fn a_capture_that_grows_without_end_is_too_large() -> Result<()> {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     });
-    // Where the disk is slow, the session's supervisor sees it and removes it before it has grown that far.
+    // Where the disk is slow, the session's supervisor sees it and removes it before it has grown
+    // that far.
     eventually("the capture to be larger than it may be", || async {
         Ok(std::fs::metadata(&file)
             .map_or(true, |metadata| metadata.len() > TOO_LARGE)
@@ -178,7 +181,8 @@ async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_o
         .gate_before(&namespace, "struck", "capture.qdstrm", false)
         .await?;
     let importer = gate.reached().await?;
-    // What it may have in all, and the agent with it, so that the kernel ends neither of them for memory.
+    // What it may have in all, and the agent with it, so that the kernel ends neither of them for
+    // memory.
     let (may, container) = (address_space(importer)?, memory_limit(&agent.pod)?);
     ensure!(
         may < container,
@@ -201,7 +205,7 @@ async fn an_importer_that_eats_memory_fails_its_capture_alone_below_the_agents_o
 }
 
 #[tokio::test]
-async fn h1_an_importer_sees_neither_the_agents_secrets_nor_anybody_else() -> Result<()> {
+async fn an_importer_sees_neither_the_agents_secrets_nor_anybody_else() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };

@@ -1,5 +1,4 @@
-//! A flight recorder's file where nobody answers for it: no other pod's recording waits for it
-//! (finding N1).
+//! A flight recorder's file where nobody answers for it: no other pod's recording waits for it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,7 +24,7 @@ fn asked(pod: &str) -> Value {
 }
 
 #[tokio::test]
-async fn n1_a_recorders_file_that_never_answers_keeps_no_other_pods_recording() -> Result<()> {
+async fn a_recorders_file_that_never_answers_keeps_no_other_pods_recording() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };
@@ -57,7 +56,7 @@ async fn n1_a_recorders_file_that_never_answers_keeps_no_other_pods_recording() 
 }
 
 #[tokio::test]
-async fn n1_a_volume_by_the_recorders_name_that_is_not_in_memory_leaves_the_pod_unprepared() -> Result<()> {
+async fn a_volume_by_the_recorders_name_that_is_not_in_memory_leaves_the_pod_unprepared() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! The agent's sweeps of containers: nothing of the workload goes by its name (finding N7).
+//! The agent's sweeps of containers: nothing of the workload goes by its name.
 
 use anyhow::{Result, ensure};
 use flopwatch_api::capture::Stage;
@@ -15,7 +15,7 @@ const OF_ANOTHER_NODE: &str = "flopwatch-0a1b2c3d-1111-2222-3333-444455556666";
 const RESULTS: &str = "flopwatch-results";
 
 #[tokio::test]
-async fn n7_a_sweep_takes_what_a_capture_of_its_node_left_and_nothing_of_others() -> Result<()> {
+async fn a_sweep_takes_what_a_capture_of_its_node_left_and_nothing_of_others() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };

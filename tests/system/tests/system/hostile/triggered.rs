@@ -1,4 +1,4 @@
-//! The gateway's own token in other hands: sessions that look like those of alerts (finding N8).
+//! The gateway's own token in other hands: sessions that look like those of alerts.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::schedule::{ProfilingSchedule, TARGET_UID_ANNOTATION};
@@ -52,8 +52,7 @@ async fn of_alert(namespace: &TestNamespace) -> Result<ProfilingSession> {
 }
 
 #[tokio::test]
-async fn n8_a_session_made_with_the_gateways_token_for_a_pod_that_the_schedule_does_not_select_is_refused() -> Result<()>
-{
+async fn a_session_made_with_the_gateways_token_for_a_pod_that_the_schedule_does_not_select_is_refused() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
         return Ok(());
     };

@@ -1,4 +1,5 @@
-//! An agent without a node: the real agent's watch, status and writer, and nothing that touches a container.
+//! An agent without a node: the real agent's watch, status and writer, and nothing that touches a
+//! container.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -24,15 +25,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// What the stages of a session of 5 s took on the local cluster: `cargo xtask bench stages`.
-const ATTACHING: Duration = Duration::from_millis(300);
-const FETCHING: Duration = Duration::from_millis(1100);
-const TRANSFORMING: Duration = Duration::from_millis(420);
-const PUBLISHING: Duration = Duration::from_millis(60);
+const ATTACH_DURATION: Duration = Duration::from_millis(300);
+const FETCH_DURATION: Duration = Duration::from_millis(1100);
+const TRANSFORM_DURATION: Duration = Duration::from_millis(420);
+const PUBLISH_DURATION: Duration = Duration::from_millis(60);
 /// Time between two words of how far a window is.
-const TICK: Duration = Duration::from_secs(1);
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Pause after a call that failed.
-const RETRY: Duration = Duration::from_secs(5);
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 
 /// A client with the rights of the agent on that node, as its token gives them.
 pub(crate) async fn client(node: &str) -> Result<Client> {
@@ -43,7 +44,8 @@ pub(crate) async fn client(node: &str) -> Result<Client> {
         format!("system:serviceaccounts:{}", chart::NAMESPACE),
         "system:authenticated".to_owned(),
     ]);
-    // Which node a token is bound to, by which the policy of the release holds an agent to its own captures.
+    // Which node a token is bound to, by which the policy of the release holds an agent to its own
+    // captures.
     let extra = "impersonate-extra-authentication.kubernetes.io%2fnode-name";
     config.headers.push((extra.parse()?, node.parse()?));
     Ok(Client::try_from(config)?)
@@ -80,7 +82,7 @@ async fn release(target: &Target, capture: &Capture, stop: &CancellationToken) {
     let mut draft = Draft::new(capture.status.as_ref(), capture.metadata.generation);
     draft.release();
     while target.apply(draft.status()).await.is_err() && matches!(target.exists().await, Ok(true) | Err(_)) {
-        if stop.run_until_cancelled(sleep(RETRY)).await.is_none() {
+        if stop.run_until_cancelled(sleep(RETRY_INTERVAL)).await.is_none() {
             return;
         }
     }
@@ -93,7 +95,7 @@ async fn carry_out(target: Target, stop: CancellationToken) -> Result<()> {
             Ok(Some(capture)) => break capture,
             Ok(None) => return Ok(()),
             // As the real agent: a reconciliation that failed is tried again.
-            Err(_) => sleep(RETRY).await,
+            Err(_) => sleep(RETRY_INTERVAL).await,
         }
         if stop.is_cancelled() {
             return Ok(());
@@ -108,22 +110,22 @@ async fn carry_out(target: Target, stop: CancellationToken) -> Result<()> {
         writer.write(draft.status().clone());
     };
     enter(&mut draft, Stage::Attaching, "looking at the container");
-    sleep(ATTACHING).await;
+    sleep(ATTACH_DURATION).await;
     draft.attach_to(ProfilerType::Nsys, &capture.spec.pod_ref.uid);
     enter(&mut draft, Stage::Collecting, "collecting");
     draft.window_opened(Timestamp::now());
     let seconds = u64::try_from(capture.spec.duration_seconds)?;
     let (begin, length) = (Instant::now(), Duration::from_secs(seconds));
     while begin.elapsed() < length {
-        sleep_until((begin + length).min(Instant::now() + TICK)).await;
+        sleep_until((begin + length).min(Instant::now() + REPORT_INTERVAL)).await;
         let share = (begin.elapsed().as_millis(), length.as_millis());
         draft.advance(share, &format!("{} of {seconds} s", begin.elapsed().as_secs()));
         writer.write(draft.status().clone());
     }
     for (stage, took) in [
-        (Stage::Fetching, FETCHING),
-        (Stage::Transforming, TRANSFORMING),
-        (Stage::Publishing, PUBLISHING),
+        (Stage::Fetching, FETCH_DURATION),
+        (Stage::Transforming, TRANSFORM_DURATION),
+        (Stage::Publishing, PUBLISH_DURATION),
     ] {
         draft.enter(stage, "");
         writer.write(draft.status().clone());

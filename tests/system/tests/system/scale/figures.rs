@@ -13,9 +13,10 @@ use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 /// Time between two looks at a process's memory.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Requests that the API server has answered since it began, by verb and resource: those of our group, and Events.
+/// Requests that the API server has answered since it began, by verb and resource: those of our
+/// group, and Events.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Requests(BTreeMap<(String, String), u64>);
 
@@ -45,7 +46,8 @@ impl Requests {
         Ok(Self(all))
     }
 
-    /// Those that came after `before`. The API server began anew between them where it has fewer now.
+    /// Those that came after `before`. The API server began anew between them where it has fewer
+    /// now.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let since = |(key, count): (&(String, String), &u64)| {
             let earlier = before.0.get(key).copied().unwrap_or_default();
@@ -78,7 +80,8 @@ pub(crate) async fn series(prometheus: &Prometheus) -> Result<u64> {
     Ok(found.first().context("no series")?.value.1.parse()?)
 }
 
-/// The most memory that processes were seen with, of those that are theirs alone, until the value ends.
+/// The most memory that processes were seen with, of those that are theirs alone, until the value
+/// ends.
 pub(crate) struct Peaks(Vec<Arc<AtomicU64>>, CancellationToken);
 
 impl Peaks {
@@ -88,7 +91,7 @@ impl Peaks {
             let (most, stop, process) = (Arc::new(AtomicU64::new(0)), stop.clone(), part.process);
             let seen = Arc::clone(&most);
             tokio::spawn(async move {
-                while stop.run_until_cancelled(sleep(LOOK)).await.is_some() {
+                while stop.run_until_cancelled(sleep(POLL_INTERVAL)).await.is_some() {
                     // One that has ended has no more.
                     seen.fetch_max(process.own_bytes().unwrap_or_default(), Ordering::Relaxed);
                 }

@@ -21,12 +21,13 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::{WebSocketStream, client_async};
 use tokio_util::sync::CancellationToken;
 
-/// Listeners of one user; the gateway takes 64 of each, and one that comes again may find its earlier place not free yet.
+/// Listeners of one user; the gateway takes 64 of each, and one that comes again may find its
+/// earlier place not free yet.
 const OF_A_USER: usize = 43;
 /// Longest wait for one message.
-const SILENCE: Duration = Duration::from_mins(1);
+const MESSAGE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Pause before a listener that was cut off comes again.
-const AGAIN: Duration = Duration::from_secs(1);
+const RECONNECT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Packets of Engine.IO.
 const PING: &str = "2";
@@ -105,7 +106,7 @@ impl Gateway {
 /// The next text of the server.
 async fn text(socket: &mut WebSocketStream<TlsStream<TcpStream>>) -> Result<String> {
     loop {
-        let message = timeout(SILENCE, socket.next()).await?;
+        let message = timeout(MESSAGE_TIMEOUT, socket.next()).await?;
         match message.context("the gateway closed the connection")?? {
             Message::Text(text) => return Ok(text.as_str().to_owned()),
             Message::Close(_) => bail!("the gateway closed the connection"),
@@ -144,6 +145,6 @@ pub(crate) async fn listen(gateway: Gateway, token: String, heard: Arc<Heard>, s
             }
             Err(error) => *heard.refused.lock().unwrap_or_else(PoisonError::into_inner) = format!("{error:#}"),
         }
-        stop.run_until_cancelled(sleep(AGAIN)).await;
+        stop.run_until_cancelled(sleep(RECONNECT_INTERVAL)).await;
     }
 }

@@ -20,13 +20,14 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// Calls at once.
-const CALLS: usize = 32;
+const MAX_CONCURRENT_CALLS: usize = 32;
 /// What all of it is labelled with, and nodes are tainted with.
 const MARK: &str = "flopwatch.test/simulated";
 /// Sessions of a namespace.
 const SESSIONS_EACH: usize = 10;
-/// Time between two words of a node that it is alive: as the kubelet. The local cluster gives one up after 15 s.
-const ALIVE: Duration = Duration::from_secs(10);
+/// Time between two words of a node that it is alive: as the kubelet. The local cluster gives one
+/// up after 15 s.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
 
 /// As many sessions as nodes; each session's pods are on nodes of their own.
 pub(crate) struct Machines {
@@ -59,7 +60,8 @@ impl Machines {
             nodes,
             pods_each,
         };
-        // Nobody may take the agents' pods over: the DaemonSet would end those of nodes that it is not for.
+        // Nobody may take the agents' pods over: the DaemonSet would end those of nodes that it is
+        // not for.
         let owner: ConfigMap = machines
             .namespaced(chart::NAMESPACE)
             .create(
@@ -168,14 +170,16 @@ impl Machines {
         Ok(())
     }
 
-    /// Says that the nodes are alive, until told to stop; and that they are ready, where that was not heard for a while.
+    /// Says that the nodes are alive, until told to stop; and that they are ready, where that was
+    /// not heard for a while.
     pub(crate) async fn live(client: Client, nodes: usize, stop: CancellationToken) {
         let (leases, all) = (leases(&client), Api::<Node>::all(client));
         let unheard = AtomicBool::new(false);
         let mut last = Instant::now();
         loop {
             // The cluster has taken a node for lost that was late, too.
-            let again = unheard.swap(false, Ordering::Relaxed) || last.elapsed() > ALIVE + ALIVE / 4;
+            let again =
+                unheard.swap(false, Ordering::Relaxed) || last.elapsed() > HEARTBEAT_INTERVAL + HEARTBEAT_INTERVAL / 4;
             last = Instant::now();
             let renew = |number: usize| {
                 let (leases, all, unheard, name) = (&leases, &all, &unheard, node(number));
@@ -186,8 +190,14 @@ impl Machines {
                     }
                 }
             };
-            stream::iter(0..nodes).for_each_concurrent(CALLS, renew).await;
-            if stop.run_until_cancelled(tokio::time::sleep(ALIVE)).await.is_none() {
+            stream::iter(0..nodes)
+                .for_each_concurrent(MAX_CONCURRENT_CALLS, renew)
+                .await;
+            if stop
+                .run_until_cancelled(tokio::time::sleep(HEARTBEAT_INTERVAL))
+                .await
+                .is_none()
+            {
                 return;
             }
         }
@@ -223,11 +233,11 @@ impl Machines {
         let begin = Instant::now();
         while !namespaces.list_metadata(&marked).await?.items.is_empty() {
             ensure!(
-                begin.elapsed() < super::LONGEST,
+                begin.elapsed() < super::RUN_TIMEOUT,
                 "simulated namespaces are not gone after {:?}",
-                super::LONGEST
+                super::RUN_TIMEOUT
             );
-            tokio::time::sleep(super::LOOK).await;
+            tokio::time::sleep(super::POLL_INTERVAL).await;
         }
         Ok(())
     }
@@ -289,5 +299,5 @@ where
     Fut: Future<Output = Result<()>>,
 {
     let calls = stream::iter(numbers.map(Ok::<_, anyhow::Error>));
-    calls.try_for_each_concurrent(CALLS, act).await
+    calls.try_for_each_concurrent(MAX_CONCURRENT_CALLS, act).await
 }

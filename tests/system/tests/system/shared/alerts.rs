@@ -1,4 +1,5 @@
-//! From an alert of a real Prometheus, by a real Alertmanager, to a session of the pod that it is about.
+//! From an alert of a real Prometheus, by a real Alertmanager, to a session of the pod that it is
+//! about.
 
 use std::time::{Duration, Instant};
 
@@ -18,8 +19,8 @@ use tokio::time::sleep;
 
 const POD: &str = "trainer";
 /// Requests to the gateway, and alerts of each, that are all the same.
-const REQUESTS: usize = 20;
-const DUPLICATES: usize = 50;
+const REQUEST_COUNT: usize = 20;
+const DUPLICATES_EACH: usize = 50;
 
 /// What tells the gateway, and what it is told of.
 pub(crate) struct Setting {
@@ -89,11 +90,11 @@ async fn a_thousand_duplicates_make_one_session() -> Result<()> {
         "status": "firing", "labels": setting.labels(0), "annotations": {}, "startsAt": "2026-01-01T00:00:00Z",
         "fingerprint": "0badcafe0badcafe"
     });
-    let body = json!({ "version": "4", "alerts": vec![alert; DUPLICATES] }).to_string();
+    let body = json!({ "version": "4", "alerts": vec![alert; DUPLICATES_EACH] }).to_string();
     let (client, token) = (&setting.client, Some(setting.token.as_str()));
     let arguments = ["--header", "Content-Type: application/json", "--data", &body];
     let mut made = 0;
-    for _ in 0..REQUESTS {
+    for _ in 0..REQUEST_COUNT {
         let answer = client.request(&setting.url, token, &arguments).await?;
         ensure!(answer.status == 200, "{answer:?}");
         let told: Value = serde_json::from_slice(&answer.body)?;

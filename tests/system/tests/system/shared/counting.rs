@@ -6,7 +6,8 @@ const LOG: &str = "started pid=1\npid=1 t=100 ranges=10\npid=7 t=110 ranges=5\np
 
 #[test]
 fn the_lines_around_a_window_bound_what_it_holds() {
-    // Within 150..=260: process 1 between 0 (200..200) and 20 (100..300), process 7 between 0 and 9.
+    // Within 150..=260: process 1 between 0 (200..200) and 20 (100..300), process 7 between 0
+    // and 9.
     assert_eq!(bounds(LOG, 150, 260), (0, 29));
     assert_eq!(bounds(LOG, 100, 300), (20 + 4, 20 + 14));
 }

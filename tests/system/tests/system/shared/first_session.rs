@@ -17,8 +17,9 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::json;
 use tempfile::NamedTempFile;
 
-/// Threads per process and processes of the sample workload; each thread nests its ranges four deep at most.
-const THREADS: u64 = 3;
+/// Threads per process and processes of the sample workload; each thread nests its ranges four deep
+/// at most.
+const THREADS_EACH: u64 = 3;
 const PROCESSES: u64 = 2;
 
 #[tokio::test]
@@ -27,7 +28,7 @@ async fn a_session_profiles_a_running_pod_and_leaves_it_as_it_was() -> Result<()
         return Ok(());
     };
     let namespace = cluster.namespace("first").await?;
-    let (threads, processes) = (THREADS.to_string(), PROCESSES.to_string());
+    let (threads, processes) = (THREADS_EACH.to_string(), PROCESSES.to_string());
     let arguments = [
         "--threads",
         &threads,
@@ -126,7 +127,8 @@ pub(crate) async fn download(cluster: &Cluster, namespace: &TestNamespace, captu
     timeline.context("no timeline among the artifacts")
 }
 
-/// The timeline holds the ranges that the workload counted in the window, and the GPU's samples beside them.
+/// The timeline holds the ranges that the workload counted in the window, and the GPU's samples
+/// beside them.
 async fn agrees_with_the_workload(namespace: &TestNamespace, file: &NamedTempFile) -> Result<()> {
     let timeline = flopwatch_trace::timeline_file::read(file.path(), &ReadLimits::default())?.capture;
     let ranges = timeline.events.get(&Category::NvtxRange).context("no NVTX ranges")?;
@@ -136,8 +138,9 @@ async fn agrees_with_the_workload(namespace: &TestNamespace, file: &NamedTempFil
     let until = ends.max().context("no range")?;
     let log = namespace.logs("trainer").await?;
     let (least, most) = bounds(&log, session_start + from, session_start + until);
-    // A range that lies across an edge is not in the capture: at most one nest of four per thread and edge.
-    let slack = 4 * THREADS * PROCESSES * 2;
+    // A range that lies across an edge is not in the capture: at most one nest of four per thread
+    // and edge.
+    let slack = 4 * THREADS_EACH * PROCESSES * 2;
     let found = ranges.count();
     ensure!(least > 1000, "too few ranges to mean anything: {least}");
     ensure!(
@@ -186,7 +189,8 @@ impl Inside {
         let first = namespace.shell(name, "tr '\\0' ' ' < /proc/1/cmdline").await?;
         ensure!(first.contains("flopwatch-sample-workload"), "PID 1 is {first}");
         let after = Self::look(namespace, name).await?;
-        // The profiler's session, which preparation put there, keeps books of its own; captures must be gone.
+        // The profiler's session, which preparation put there, keeps books of its own; captures
+        // must be gone.
         let books = |file: &str| file.starts_with("/flopwatch/run/tmp/nvidia/nsight_systems/");
         let left = differences(&self.files, &after.files, books);
         ensure!(left.is_empty(), "files before and after differ: {left:#?}");

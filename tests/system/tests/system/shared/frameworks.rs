@@ -1,4 +1,5 @@
-//! Real PyTorch and real JAX in real pods that changed nothing but a label: captured as they run, and left as they were.
+//! Real PyTorch and real JAX in real pods that changed nothing but a label: captured as they run,
+//! and left as they were.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +14,7 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
 /// A step takes some milliseconds; a pause of this length would be felt.
-const PAUSE: Duration = Duration::from_secs(5);
+const MAX_PAUSE: Duration = Duration::from_secs(5);
 
 /// Starts the pod and waits until each of its processes takes steps.
 async fn started(namespace: &TestNamespace, name: &str, prepare: &str, processes: u16) -> Result<PodState> {
@@ -38,7 +39,8 @@ async fn taking_steps(namespace: &TestNamespace, pod: Value, processes: u16) -> 
     PodState::of(namespace, name).await
 }
 
-/// Captures the pod with a profiler: it must succeed and hold events of a category, and the program keeps its pace meanwhile.
+/// Captures the pod with a profiler: it must succeed and hold events of a category, and the program
+/// keeps its pace meanwhile.
 async fn captured(
     namespace: &TestNamespace,
     pod: &str,
@@ -69,7 +71,7 @@ async fn captured(
         println!("{session}: {recorded} events, the longest step took {longest} us");
     }
     ensure!(
-        u128::from(longest) < PAUSE.as_micros(),
+        u128::from(longest) < MAX_PAUSE.as_micros(),
         "{session}: a step took {longest} us"
     );
     Ok(())

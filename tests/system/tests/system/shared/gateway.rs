@@ -55,8 +55,8 @@ async fn every_path_asks_for_the_right(
     for path in paths {
         let allowed = client.request(path, Some(user), &[]).await?;
         let expected = match path {
-            // The workload of the tests has no counters, no GPU work and no compiled program, the cluster has no object
-            // store, and the user may not list pods.
+            // The workload of the tests has no counters, no GPU work and no compiled program, the
+            // cluster has no object store, and the user may not list pods.
             _ if path.contains("/kernels/") || path.contains("/fleet/") => 404,
             _ if ["/kernel-counters", "/flame-folded", "/hlo-dot"]
                 .iter()

@@ -1,4 +1,5 @@
-//! The prepared container behaves as it did: exit codes, signals, environment, a start without an agent.
+//! The prepared container behaves as it did: exit codes, signals, environment, a start without an
+//! agent.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually};
@@ -15,13 +16,15 @@ fn shell_pod(name: &str, prepared: bool, script: &str) -> Value {
     pod
 }
 
-/// Runs the same script in a prepared and in an unprepared pod, and returns exit code and output of both.
+/// Runs the same script in a prepared and in an unprepared pod, and returns exit code and output of
+/// both.
 async fn both(namespace: &TestNamespace, name: &str, script: &str) -> Result<[(i32, String); 2]> {
     let outcome = async |prepared: bool| {
         let name = format!("{name}-{}", if prepared { "prepared" } else { "plain" });
         namespace.create_pod(shell_pod(&name, prepared, script)).await?;
         let code = namespace.exit_code(&name).await?;
-        // Output and errors are two pipes, and which of them the runtime reads first is its own affair.
+        // Output and errors are two pipes, and which of them the runtime reads first is its own
+        // affair.
         let log = namespace.logs(&name).await?;
         let mut lines: Vec<&str> = log.lines().collect();
         lines.sort_unstable();

@@ -75,7 +75,7 @@ async fn ask(url: &str, token: Option<&str>) -> Result<(String, String)> {
 }
 
 #[tokio::test]
-async fn m4_two_tenants_and_metrics() -> Result<()> {
+async fn two_tenants_and_metrics() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
     };

@@ -1,4 +1,5 @@
-//! Sessions with Nsight Compute: the real program as far as it comes without a GPU, and a double of it for what comes after.
+//! Sessions with Nsight Compute: the real program as far as it comes without a GPU, and a double of
+//! it for what comes after.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;
@@ -14,7 +15,8 @@ use super::first_session::{download, succeeded};
 use super::refusals::capture_failure;
 use super::replica::{endpoints, serving};
 
-/// One capture at a time has a node's counters, and another is refused: the pods of both tests may come to one node.
+/// One capture at a time has a node's counters, and another is refused: the pods of both tests may
+/// come to one node.
 static COUNTERS: Mutex<()> = Mutex::const_new(());
 
 #[tokio::test]

@@ -107,7 +107,7 @@ async fn gateway_token(audience: &str) -> Result<String> {
 }
 
 #[tokio::test]
-async fn h5_what_the_gateway_shows_one_nodes_agent_opens_nothing_at_another() -> Result<()> {
+async fn what_the_gateway_shows_one_nodes_agent_opens_nothing_at_another() -> Result<()> {
     let Some((cluster, nodes)) = Cluster::with_two_nodes(Group::Shared).await? else {
         return Ok(());
     };
@@ -149,7 +149,7 @@ async fn h5_what_the_gateway_shows_one_nodes_agent_opens_nothing_at_another() ->
 }
 
 #[tokio::test]
-async fn h5_each_nodes_agent_has_the_name_of_its_own_node_and_of_no_other() -> Result<()> {
+async fn each_nodes_agent_has_the_name_of_its_own_node_and_of_no_other() -> Result<()> {
     let Some((cluster, nodes)) = Cluster::with_two_nodes(Group::Shared).await? else {
         return Ok(());
     };

@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 /// Time for which a program runs before it is profiled.
-pub(crate) const BEFORE: Duration = Duration::from_secs(20);
+pub(crate) const BASELINE_DURATION: Duration = Duration::from_secs(20);
 
 pub(crate) fn overhead(capture: &Capture) -> Result<&CaptureOverhead> {
     let status = capture.status.as_ref().context("no status")?;
@@ -33,7 +33,7 @@ async fn a_window_in_which_the_program_slows_down_is_ended_within_seconds_and_pu
     let namespace = cluster.namespace("over-budget").await?;
     namespace.create_pod(prepared_for("trainer", "recorder")).await?;
     let running = namespace.running("trainer").await?;
-    namespace.has_run("trainer", BEFORE).await?;
+    namespace.has_run("trainer", BASELINE_DURATION).await?;
     let before = PodState::of(&namespace, "trainer").await?;
     let spec = json!({ "target": { "podName": "trainer", "containerNames": ["main"] }, "durationSeconds": 120, "profiler": { "type": "Metrics" } });
     namespace.create_session("costly", spec).await?;

@@ -1,4 +1,5 @@
-//! The kubectl plugin in the hands of a user who may profile in one namespace and knows nothing else of the cluster.
+//! The kubectl plugin in the hands of a user who may profile in one namespace and knows nothing
+//! else of the cluster.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;

@@ -74,7 +74,7 @@ async fn a_pod_template_session_sees_the_programs_first_range_and_its_pod_goes_w
 }
 
 #[tokio::test]
-async fn h2_a_program_of_a_pod_template_finds_the_signals_as_in_an_unprepared_pod() -> Result<()> {
+async fn a_program_of_a_pod_template_finds_the_signals_as_in_an_unprepared_pod() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
     };
@@ -163,7 +163,8 @@ async fn a_session_whose_pod_cannot_be_prepared_ends_before_anything_runs() -> R
     )
     .await?;
 
-    // What the API server refuses, it refuses here too: the namespace is at Pod Security level "restricted".
+    // What the API server refuses, it refuses here too: the namespace is at Pod Security level
+    // "restricted".
     let mut pod = template(&[]);
     pod["spec"]["hostNetwork"] = json!(true);
     let spec = json!({ "target": { "podTemplate": pod }, "start": "ContainerStart", "startDeadlineSeconds": 3 });
@@ -241,7 +242,7 @@ async fn a_user_who_may_not_create_pods_gets_none_through_a_session() -> Result<
 }
 
 #[tokio::test]
-async fn m3_a_namespace_that_did_not_opt_in_gets_no_pod_and_says_which_role_to_bind() -> Result<()> {
+async fn a_namespace_that_did_not_opt_in_gets_no_pod_and_says_which_role_to_bind() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
     };

@@ -1,4 +1,4 @@
-//! Who may say that a pod was prepared: admission, and nobody else (finding C1).
+//! Who may say that a pod was prepared: admission, and nobody else.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use flopwatch_system_tests::cluster::{Cluster, Group};
@@ -26,7 +26,7 @@ fn claiming(name: &str, label: bool, key: &str) -> Result<Pod> {
 }
 
 #[tokio::test]
-async fn c1_a_new_pod_cannot_say_that_it_was_prepared() -> Result<()> {
+async fn a_new_pod_cannot_say_that_it_was_prepared() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
     };
@@ -70,7 +70,7 @@ async fn c1_a_new_pod_cannot_say_that_it_was_prepared() -> Result<()> {
 }
 
 #[tokio::test]
-async fn c1_a_running_pod_cannot_be_said_to_be_prepared() -> Result<()> {
+async fn a_running_pod_cannot_be_said_to_be_prepared() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
     };
@@ -103,7 +103,7 @@ async fn c1_a_running_pod_cannot_be_said_to_be_prepared() -> Result<()> {
 }
 
 #[tokio::test]
-async fn c1_the_tools_of_a_prepared_pod_are_writable_for_nobody() -> Result<()> {
+async fn the_tools_of_a_prepared_pod_are_writable_for_nobody() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
     };
@@ -127,7 +127,8 @@ async fn c1_the_tools_of_a_prepared_pod_are_writable_for_nobody() -> Result<()> 
         .create(&PostParams::default(), &serde_json::from_value(pod.clone())?)
         .await;
     is_refused("a sidecar that writes", outcome, "flopwatch-tools")?;
-    // Until the kubelet says which container a process is of, what is mounted tells: so nothing else may be mounted there.
+    // Until the kubelet says which container a process is of, what is mounted tells: so nothing
+    // else may be mounted there.
     let mut covers = pod.clone();
     covers["metadata"]["name"] = json!("covers");
     covers["spec"]["volumes"] = json!([{ "name": "own", "emptyDir": {} }]);

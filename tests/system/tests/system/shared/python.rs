@@ -1,4 +1,5 @@
-//! The Python package in the hands of a user who may profile in one namespace, and of one who may not.
+//! The Python package in the hands of a user who may profile in one namespace, and of one who may
+//! not.
 
 use std::path::{Path, PathBuf};
 

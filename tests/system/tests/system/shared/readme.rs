@@ -1,4 +1,5 @@
-//! The README's first session and its continuation in docs/sessions.md, command by command, as a reader types it.
+//! The README's first session and its continuation in docs/sessions.md, command by command, as a
+//! reader types it.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Sessions that profile a copy of a pod: the original serves on as it was, and the copy is gone with its session.
+//! Sessions that profile a copy of a pod: the original serves on as it was, and the copy is gone
+//! with its session.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::session::ProfilingSession;

@@ -1,5 +1,5 @@
-//! A capture belongs to the container that it was attached to, and to no later one; a later one is grafted whatever became of
-//! the profiler in the one before.
+//! A capture belongs to the container that it was attached to, and to no later one; a later one is
+//! grafted whatever became of the profiler in the one before.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -15,9 +15,10 @@ use nix::sys::signal::Signal;
 use serde_json::{Value, json};
 
 /// Within this time a start that nobody strikes is grafted, in milliseconds.
-const BOUND: u64 = 10_000;
-/// The latest moment of a kill after the end of the life before, in milliseconds: the kubelet takes up to two seconds of it.
-const STRIKE: u64 = 4000;
+const MAX_GRAFT_MS: u64 = 10_000;
+/// The latest moment of a kill after the end of the life before, in milliseconds: the kubelet takes
+/// up to two seconds of it.
+const MAX_STRIKE_MS: u64 = 4000;
 
 /// Waits until the pod's container runs again.
 async fn restarted(namespace: &TestNamespace, name: &str) -> Result<()> {
@@ -133,12 +134,13 @@ fn profilers(pod: &str) -> Result<Vec<Process>> {
         .collect())
 }
 
-/// Kills one of the profiler's processes in a pod at a moment that `number` draws; says which, if there was one in time.
+/// Kills one of the profiler's processes in a pod at a moment that `number` draws; says which, if
+/// there was one in time.
 async fn strike(pod: &str, number: u64) -> Result<Option<String>> {
     let drawn = fastrand::Rng::with_seed(number).u64(..);
     let begin = Instant::now();
-    let moment = Duration::from_millis(drawn % STRIKE);
-    while begin.elapsed() < Duration::from_millis(STRIKE * 2) {
+    let moment = Duration::from_millis(drawn % MAX_STRIKE_MS);
+    while begin.elapsed() < Duration::from_millis(MAX_STRIKE_MS * 2) {
         let found = if begin.elapsed() < moment {
             Vec::new()
         } else {
@@ -151,7 +153,8 @@ async fn strike(pod: &str, number: u64) -> Result<Option<String>> {
         if let Some(process) = index.and_then(|index| found.get(index)) {
             let words = process.words();
             process.signal(Signal::SIGKILL)?;
-            // The program and its verb, without folders; other first arguments are names that it drew.
+            // The program and its verb, without folders; other first arguments are names that it
+            // drew.
             let names = words.iter().take(2).filter_map(|word| word.rsplit('/').next());
             let names = names.filter(|name| !name.contains(|letter: char| letter.is_ascii_digit()));
             return Ok(Some(names.collect::<Vec<_>>().join(" ")));
@@ -195,7 +198,7 @@ async fn whatever_process_of_the_profiler_is_killed_in_a_pod_its_containers_next
                 .as_u64()
                 .context("the launcher did not say how long it waited")?;
             ensure!(
-                state["grafted"] == json!(true) && took < BOUND,
+                state["grafted"] == json!(true) && took < MAX_GRAFT_MS,
                 "life {number}: {state}; {killed:?}"
             );
             // What the killed ones left has been removed.

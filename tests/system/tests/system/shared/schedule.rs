@@ -13,7 +13,7 @@ use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch
 use serde_json::{Value, json};
 
 /// Windows that a schedule must have made before the test looks at them.
-const WINDOWS: usize = 3;
+const MIN_WINDOWS: usize = 3;
 
 fn minimal() -> Value {
     json!({ "when": { "interval": { "seconds": 60 } }, "select": { "podSelector": { "matchLabels": { "app": "llm" } } } })
@@ -28,7 +28,8 @@ fn with(members: Value) -> Value {
     spec
 }
 
-/// What the API server says to a schedule that is not made; None where it takes it. It is sent as it is: a type of ours would fill it up.
+/// What the API server says to a schedule that is not made; None where it takes it. It is sent as
+/// it is: a type of ours would fill it up.
 async fn refusal(namespace: &TestNamespace, name: &str, spec: Value) -> Result<Option<String>> {
     let resource = ApiResource::erase::<ProfilingSchedule>(&());
     let schedules: Api<DynamicObject> = Api::namespaced_with(namespace.client.clone(), &namespace.name, &resource);
@@ -220,7 +221,7 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
     .await?;
     let captures = eventually("three windows to succeed", || async {
         let captures = succeeded(&namespace, "always").await?;
-        Ok((captures.len() >= WINDOWS).then_some(captures))
+        Ok((captures.len() >= MIN_WINDOWS).then_some(captures))
     })
     .await?;
     for capture in &captures {
@@ -273,7 +274,8 @@ async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was(
     namespace.delete().await
 }
 
-/// Sums over the fleet are divided by it: not even an administrator of the cluster writes it, on a session of their own or on one of a schedule.
+/// Sums over the fleet are divided by it: not even an administrator of the cluster writes it, on a
+/// session of their own or on one of a schedule.
 async fn nobody_but_the_controller_says_how_probable_it_was(namespace: &TestNamespace) -> Result<()> {
     let sessions = namespace.api::<ProfilingSession>();
     let session = |annotations: Value| -> Result<ProfilingSession> {

@@ -1,5 +1,5 @@
-//! A day of a schedule, compressed: windows on both nodes for minutes, and nothing that grows. A minute here; as long as wanted with
-//! `cargo xtask soak --schedule-minutes`.
+//! A day of a schedule, compressed: windows on both nodes for minutes, and nothing that grows. A
+//! minute here; as long as wanted with `cargo xtask soak --schedule-minutes`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -23,22 +23,26 @@ use tokio::time::{Instant, sleep_until};
 
 /// Names how many minutes it takes.
 const MINUTES: &str = "FLOPWATCH_SCHEDULE_MINUTES";
-/// From so many minutes on, what grows is held to bounds: before, the schedule's history is not full.
-const LONG: u64 = 20;
+/// From so many minutes on, what grows is held to bounds: before, the schedule's history is not
+/// full.
+const LONG_RUN_MINUTES: u64 = 20;
 /// Time between two slots of the schedule whose windows are counted, in seconds.
-const SLOT: u64 = 60;
-/// Time between two slots of the compressed day, in seconds: those of 24 minutes are a day of windows each ten minutes.
-const SHORT_SLOT: u64 = 10;
+const SLOT_SECONDS: u64 = 60;
+/// Time between two slots of the compressed day, in seconds: those of 24 minutes are a day of
+/// windows each ten minutes.
+const SHORT_SLOT_SECONDS: u64 = 10;
 /// Sessions that are kept which succeeded. Those that failed all are.
-const KEPT: usize = 5;
-/// Most sessions of a schedule: those by which a class of pods is judged, and those that wait or run on a busy machine.
-const MOST: usize = 21 + 16;
+const SUCCESSES_KEPT: usize = 5;
+/// Most sessions of a schedule: those by which a class of pods is judged, and those that wait or
+/// run on a busy machine.
+const MAX_SESSIONS: usize = 21 + 16;
 /// Time between two looks at what might grow.
-const LOOK: Duration = Duration::from_secs(15);
-/// A size may be so much more in the last quarter than in the second: what allocators keep, and windows under way.
-const MORE: f64 = 1.10;
+const POLL_INTERVAL: Duration = Duration::from_secs(15);
+/// A size may be so much more in the last quarter than in the second: what allocators keep, and
+/// windows under way.
+const MAX_GROWTH_RATIO: f64 = 1.10;
 /// A workload that is profiled may be so much slower than the one beside it.
-const PACE: f64 = 0.01;
+const MAX_SLOWDOWN_RATIO: f64 = 0.01;
 
 /// What might grow, at one time.
 type Sizes = BTreeMap<&'static str, f64>;
@@ -84,7 +88,7 @@ impl Ground {
                 },
                 "session": { "profiler": { "type": "Nsys" }, "durationSeconds": window, "require": ["nvtx_range"] },
                 "budget": { "amortizedBasisPoints": 10_000 },
-                "history": { "succeeded": KEPT, "failed": 1000 }
+                "history": { "succeeded": SUCCESSES_KEPT, "failed": 1000 }
             }
         }))?;
         self.namespace
@@ -204,7 +208,7 @@ fn growth(looks: &[Sizes]) -> Vec<(String, bool)> {
     names
         .map(|name| {
             let (before, after) = (middle(looks, 1, name), middle(looks, 3, name));
-            let grew = after > before.mul_add(MORE, if name.ends_with("bytes") { 0.0 } else { 4.0 });
+            let grew = after > before.mul_add(MAX_GROWTH_RATIO, if name.ends_with("bytes") { 0.0 } else { 4.0 });
             (
                 format!("{name}: {:?}", [0, 1, 2, 3].map(|quarter| middle(looks, quarter, name))),
                 grew,
@@ -220,8 +224,8 @@ async fn a_day_of_windows_leaves_nothing_that_grows_and_no_workload_slower() -> 
     };
     let minutes: u64 = std::env::var(MINUTES).map_or(Ok(1), |text| text.parse())?;
     let ground = Ground::new(&cluster, &nodes).await?;
-    ground.schedule("minute", SLOT, 5).await?;
-    ground.schedule("day", SHORT_SLOT, 2).await?;
+    ground.schedule("minute", SLOT_SECONDS, 5).await?;
+    ground.schedule("day", SHORT_SLOT_SECONDS, 2).await?;
     eventually("the first window", || async {
         Ok((!ground.captures("minute").await?.is_empty()).then_some(()))
     })
@@ -231,7 +235,7 @@ async fn a_day_of_windows_leaves_nothing_that_grows_and_no_workload_slower() -> 
     let mut windows = Windows::default();
     let mut looks = Vec::new();
     while Instant::now() < end {
-        sleep_until(end.min(Instant::now() + LOOK)).await;
+        sleep_until(end.min(Instant::now() + POLL_INTERVAL)).await;
         looks.push(ground.sizes().await?);
         windows.add(&ground.captures("minute").await?);
     }
@@ -249,7 +253,7 @@ async fn a_day_of_windows_leaves_nothing_that_grows_and_no_workload_slower() -> 
     let expected = usize::try_from(minutes)? * nodes.len();
     let Windows { succeeded, failed } = windows;
     println!(
-        "{} of {expected} windows each {SLOT} s succeeded, failed: {failed:?}",
+        "{} of {expected} windows each {SLOT_SECONDS} s succeeded, failed: {failed:?}",
         succeeded.len()
     );
     ensure!(failed.is_empty(), "{failed:?}");
@@ -272,18 +276,21 @@ async fn a_day_of_windows_leaves_nothing_that_grows_and_no_workload_slower() -> 
         for app in ["minute", "day"] {
             let pace = ground.pace(&format!("{app}-{number}"), from_ns, until_ns).await? / control;
             println!("{app}-{number}: {pace:.4} of the pace of the pod beside it");
-            if pace < 1.0 - PACE {
+            if pace < 1.0 - MAX_SLOWDOWN_RATIO {
                 slow.push((app, number, pace));
             }
         }
     }
     let growth = growth(&looks);
     println!("{growth:#?}");
-    if minutes >= LONG {
+    if minutes >= LONG_RUN_MINUTES {
         ensure!(slow.iter().all(|(app, ..)| *app != "minute"), "{slow:?}");
         ensure!(growth.iter().all(|(_, grew)| !grew), "{growth:#?}");
     }
     let left = looks.last().and_then(|sizes| sizes.get("sessions").copied());
-    ensure!(left.is_some_and(|left| left <= float(MOST)), "{left:?} sessions");
+    ensure!(
+        left.is_some_and(|left| left <= float(MAX_SESSIONS)),
+        "{left:?} sessions"
+    );
     ground.namespace.delete().await
 }

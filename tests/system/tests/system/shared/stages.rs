@@ -1,4 +1,5 @@
-//! From a session's creation to its picture, stage by stage. `cargo xtask bench stages` runs it for more rounds.
+//! From a session's creation to its picture, stage by stage. `cargo xtask bench stages` runs it for
+//! more rounds.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -21,9 +22,9 @@ use serde_json::json;
 /// How many sessions, one after the other.
 const ROUNDS: &str = "FLOPWATCH_STAGES_ROUNDS";
 /// Seconds of a window.
-const WINDOW: u64 = 5;
+const WINDOW_SECONDS: u64 = 5;
 /// Time between two looks at a session.
-const LOOK: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// What the viewer asks for at first.
 const FIRST: &str = "bytes=0-196607";
 
@@ -60,7 +61,7 @@ async fn every_stage_of_a_session_is_told_in_its_order() -> Result<()> {
     for round in 0..rounds()? {
         let name = format!("stages-{round}");
         let spec = json!({
-            "target": { "podName": "trainer" }, "durationSeconds": WINDOW, "require": ["nvtx_range"],
+            "target": { "podName": "trainer" }, "durationSeconds": WINDOW_SECONDS, "require": ["nvtx_range"],
             "profiler": { "type": "Nsys" }
         });
         let asked = now_ms()?;
@@ -137,7 +138,7 @@ fn rounds() -> Result<usize> {
 
 /// When the pod was seen to be ready, in Unix ms.
 async fn ready(namespace: &TestNamespace, name: &str) -> Result<u64> {
-    eventually_each(LOOK, &format!("pod {name} to be ready"), || async {
+    eventually_each(POLL_INTERVAL, &format!("pod {name} to be ready"), || async {
         let pod = namespace.api::<Pod>().get(name).await?;
         let conditions = pod.status.and_then(|status| status.conditions).unwrap_or_default();
         let is_ready = |one: &PodCondition| one.type_ == "Ready" && one.status == "True";
@@ -149,7 +150,7 @@ async fn ready(namespace: &TestNamespace, name: &str) -> Result<u64> {
 
 /// When the session said that it succeeded, in Unix ms.
 async fn ended(namespace: &TestNamespace, name: &str) -> Result<u64> {
-    let session = eventually_each(LOOK, &format!("session {name} to end"), || async {
+    let session = eventually_each(POLL_INTERVAL, &format!("session {name} to end"), || async {
         let session = namespace.api::<ProfilingSession>().get(name).await?;
         let is_decided = condition_of(&session, "Succeeded").is_some_and(|one| one.status != "Unknown");
         Ok(is_decided.then_some(session))

@@ -11,10 +11,10 @@ use serde_json::json;
 use tokio::time::sleep;
 
 /// Longer than the kubelet takes to look at a pod's volumes again (a minute), and to evict it then.
-const KUBELET: Duration = Duration::from_secs(80);
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(80);
 
 #[tokio::test]
-async fn h3_a_busy_capture_of_a_pod_with_little_storage_ends_and_the_pod_is_not_evicted() -> Result<()> {
+async fn a_busy_capture_of_a_pod_with_little_storage_ends_and_the_pod_is_not_evicted() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
     };
@@ -36,7 +36,7 @@ async fn h3_a_busy_capture_of_a_pod_with_little_storage_ends_and_the_pod_is_not_
         "{end:?}"
     );
     trainer.nothing_stays_of(&end.uid).await?;
-    sleep(KUBELET).await;
+    sleep(EVICTION_TIMEOUT).await;
     let pod = namespace.api::<Pod>().get("tight").await?;
     let status = pod.status.context("a pod without a status")?;
     ensure!(

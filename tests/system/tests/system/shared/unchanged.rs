@@ -1,4 +1,5 @@
-//! A prepared pod stays what it was to the cluster: its class, its share of a quota, its volumes, and how it fails to start.
+//! A prepared pod stays what it was to the cluster: its class, its share of a quota, its volumes,
+//! and how it fails to start.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::pod;
@@ -35,7 +36,8 @@ async fn a_prepared_pod_keeps_its_class_and_one_without_room_for_the_tools_is_le
     let Some(cluster) = Cluster::connect(Group::Shared).await? else {
         return Ok(());
     };
-    // Its level is "restricted": that the API server takes the pods at all shows that preparation asks for no right.
+    // Its level is "restricted": that the API server takes the pods at all shows that preparation
+    // asks for no right.
     let namespace = cluster.namespace("class").await?;
     let some = json!({ "cpu": "50m", "memory": "64Mi" });
     let cases = [

@@ -1,4 +1,5 @@
-//! A pod that asked to be prepared where admission did not see it: it runs as it is, and everybody is told.
+//! A pod that asked to be prepared where admission did not see it: it runs as it is, and everybody
+//! is told.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_system_tests::cluster::{Cluster, Group};
@@ -8,8 +9,8 @@ use serde_json::json;
 
 use super::refusals::capture_failure;
 
-/// A namespace of `admission.excludedNamespaces` of the release under test: pods there are as those that were created while
-/// admission was away.
+/// A namespace of `admission.excludedNamespaces` of the release under test: pods there are as those
+/// that were created while admission was away.
 const UNSEEN: &str = "flopwatch-unseen";
 
 #[tokio::test]

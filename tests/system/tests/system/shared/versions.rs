@@ -61,7 +61,8 @@ async fn a_pod_prepared_before_launchers_named_their_protocol_is_served_and_one_
     namespace.delete().await
 }
 
-/// Puts a tool of another version in the place of a container's: what an earlier admission would have filled its volume with.
+/// Puts a tool of another version in the place of a container's: what an earlier admission would
+/// have filled its volume with.
 fn exchange_tools(pod: &Pod) -> Result<()> {
     let script = format!(
         "#!/bin/sh\ncase \"$1\" in\n--version) echo NVIDIA Nsight Systems version {OTHER_TOOLS};;\n*) exec \"$0-own\" \"$@\";;\nesac\n"

@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use crate::shared::alerts::Setting;
 
 /// Alerts whose time to a session is measured.
-const ALERTS: usize = 20;
+const ALERT_COUNT: usize = 20;
 /// Longest time to a session, of 19 of 20.
-const PROMPT: Duration = Duration::from_secs(2);
+const MAX_ALERT_DELAY: Duration = Duration::from_secs(2);
 
 #[tokio::test]
 async fn an_alert_has_its_session_within_seconds() -> Result<()> {
@@ -27,7 +27,7 @@ async fn an_alert_has_its_session_within_seconds() -> Result<()> {
     let alertmanager = Alertmanager::start(&setting.client, &setting.url, &setting.token).await?;
     let reader = reader_token(&setting.namespace, "reader", "flopwatch-viewer").await?;
     let (mut times, mut windows) = (Vec::new(), Vec::new());
-    for number in 0..ALERTS {
+    for number in 0..ALERT_COUNT {
         let (began, fired) = (Instant::now(), SystemTime::now());
         alertmanager
             .fire(&[json!({ "labels": setting.labels(number) })])
@@ -43,13 +43,13 @@ async fn an_alert_has_its_session_within_seconds() -> Result<()> {
     }
     times.sort_unstable();
     windows.sort_unstable();
-    let late = times.iter().rev().take_while(|time| **time > PROMPT).count();
+    let late = times.iter().rev().take_while(|time| **time > MAX_ALERT_DELAY).count();
     // How long a profiler takes to attach is the machine's, which other tests keep busy: told, and
     // not held to a bound.
     println!("times to a session: {times:?}; to a window: {windows:?}");
-    ensure!(late <= ALERTS / 20, "{times:?}");
+    ensure!(late <= ALERT_COUNT / 20, "{times:?}");
     let sessions = setting.sessions().await?;
-    ensure!(sessions.len() == ALERTS, "{} sessions", sessions.len());
+    ensure!(sessions.len() == ALERT_COUNT, "{} sessions", sessions.len());
     for session in &sessions {
         let annotations = session.annotations();
         let by = annotations.get(REQUESTED_BY_ANNOTATION).map(String::as_str);

@@ -1,4 +1,5 @@
-//! Every query of the chart's dashboards and recording rules, asked of a real Prometheus after real captures.
+//! Every query of the chart's dashboards and recording rules, asked of a real Prometheus after real
+//! captures.
 
 use std::collections::BTreeMap;
 
@@ -92,7 +93,8 @@ fn of_rules() -> Result<Vec<Query>> {
 async fn without_an_answer(prometheus: &Prometheus, queries: &[Query]) -> Result<BTreeMap<String, String>> {
     let mut empty = BTreeMap::new();
     for Query { place, text, label } in queries {
-        // What shows trouble alone: that there is none is an answer, that there is no such series is none.
+        // What shows trouble alone: that there is none is an answer, that there is no such series
+        // is none.
         let all = text.strip_suffix(" > 0").unwrap_or(text);
         let series = prometheus.query(all).await.with_context(|| format!("{place}: {all}"))?;
         let found = match label {
@@ -152,7 +154,8 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
         .request(&format!("{url}/summary.json"), Some(&reader), &[])
         .await?;
     ensure!(answer.status == 200, "{answer:?}");
-    // The machine of the tests has no GPU: what a capture would have found on one is written where the agent writes it.
+    // The machine of the tests has no GPU: what a capture would have found on one is written where
+    // the agent writes it.
     let found = Patch::Merge(json!({ "status": { "summary": {
         "gpuBusyPercent": 87, "kernelNanoseconds": 1_750_000_000_i64,
         "topKernels": [{ "name": "gemm", "totalNanoseconds": 1_500_000_000_i64, "calls": 2 }],

@@ -1,0 +1,60 @@
+//! The API server refuses for a while what agents ask of it.
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, ensure};
+use flopwatch_api::capture::Stage;
+use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
+use flopwatch_system_tests::parts::ARTIFACTS;
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, PostParams};
+use kube::{Api, ResourceExt as _};
+
+use super::API_SERVER;
+use super::release::trainer_and_release;
+
+/// How long agents have no rights.
+const REFUSAL_DURATION: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn a_finished_capture_outlives_an_api_server_that_refuses_its_agent_for_a_while() -> Result<()> {
+    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+        return Ok(());
+    };
+    let _answered = API_SERVER.read().await;
+    let namespace = cluster.namespace("refused").await?;
+    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let agent = trainer.agent().await?;
+    trainer.profile(&namespace, "struck", 4).await?;
+    let capture = namespace.in_stage("struck", Stage::Collecting).await?;
+    let manifest = format!("{ARTIFACTS}/captures/{}/{}.json", namespace.name, capture.name_any());
+    let manifest = agent.path(&manifest);
+    let bindings = Api::<ClusterRoleBinding>::all(cluster.client.clone());
+    let binding = bindings.get("flopwatch-agent").await?;
+    bindings.delete("flopwatch-agent", &DeleteParams::default()).await?;
+    let since = Instant::now();
+    ensure!(!manifest.exists(), "the capture ended before the rights were gone");
+    // The window closes and the artifacts are stored; the API server takes none of it.
+    let done = eventually("the agent to have done all but tell", || async {
+        Ok((manifest.exists() && since.elapsed() >= REFUSAL_DURATION).then_some(()))
+    })
+    .await;
+    let again = ClusterRoleBinding {
+        metadata: ObjectMeta {
+            name: binding.metadata.name,
+            labels: binding.metadata.labels,
+            annotations: binding.metadata.annotations,
+            ..ObjectMeta::default()
+        },
+        ..binding
+    };
+    bindings.create(&PostParams::default(), &again).await?;
+    done?;
+    let end = namespace.end_of("struck").await?;
+    ensure!(end.succeeded && end.artifacts > 0, "{end:?}");
+    let shared = alone.downgrade();
+    trainer.recovers(&namespace, &end).await?;
+    drop(shared);
+    namespace.delete().await
+}
