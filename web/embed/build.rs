@@ -1,5 +1,5 @@
-//! Deflates what `cargo xtask web` built and lists it for `include!`. Without a build the list is empty: the programs that
-//! serve the viewer can be built without Node.
+//! Deflates what `cargo xtask web` built and lists it for `include!`. Without a build the list is
+//! empty: the programs that serve the viewer can be built without Node.
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -13,7 +13,8 @@ use std::{env, fs};
 fn main() -> Result<(), Box<dyn Error>> {
     let web = PathBuf::from(env::var("CARGO_MANIFEST_DIR")?).join("..");
     let out = PathBuf::from(env::var("OUT_DIR")?);
-    // The folder is always there, so a build that appears, changes or goes is noticed, and nothing else is.
+    // The folder is always there, so a build that appears, changes or goes is noticed, and nothing
+    // else is.
     println!("cargo::rerun-if-changed={}", web.join("dist").display());
     let site = web.join("dist/site");
     let mut paths = Vec::new();

@@ -1,11 +1,10 @@
 import { render } from "preact";
-import { Gateway } from "./gateway/client";
 import "./style.css";
-import "./ui/sessions/sessions.css";
-import { parseAddress } from "./ui/address";
-import { App } from "./ui/app";
-import { fetchAhead } from "./ui/lazily";
-import { Workspace } from "./ui/workspace";
+import { App } from "./app/app";
+import { fetchAhead } from "./app/lazily";
+import { Gateway } from "./gateway/client";
+import { parseAddress } from "./workspace/address";
+import { Workspace } from "./workspace/workspace";
 
 const address = parseAddress(location.search, location.hash);
 const base = document.querySelector<HTMLMetaElement>('meta[name="flopwatch-gateway"]')?.content;
@@ -17,6 +16,11 @@ if (root) {
 }
 if (address.file !== undefined) {
   void workspace.open({ url: new URL(address.file, location.href).href });
+}
+addEventListener("popstate", ({ state }) => void workspace.arrive(parseAddress(location.search, location.hash), state === null));
+// Other programs that serve this page hold no captures of this machine.
+if (!gateway && (address.file === undefined || address.file.includes("v1/namespaces/local/captures/"))) {
+  void workspace.captures.look();
 }
 gateway?.arrive().catch((error: unknown) => workspace.report(error));
 fetchAhead();

@@ -18,7 +18,7 @@ try {
   page.on("pageerror", (error) => complaints.push(String(error)));
   // That a file is refused is told in words; the browser tells its console too.
   page.on("console", (message) => message.type() === "error" && !/^Failed to load resource: .* 422/.test(message.text()) && complaints.push(message.text()));
-  await page.goto(url);
+  await page.goto(`${url}#page=timeline`);
   await page.getByRole("heading", { name: "No capture is open" }).waitFor();
   await page.evaluate(() => {
     globalThis.said = new Set();
@@ -33,10 +33,12 @@ try {
     await page.evaluate(() => globalThis.said.clear());
     await page.locator('input[type="file"]').setInputFiles(file);
     const name = basename(file);
-    const heading = page.getByRole("heading", { name: `${name} cannot be shown` });
+    // Where a file is open already it stays, and the other one is told of beside it.
+    const beside = page.getByRole("alert").filter({ hasText: `${name} cannot be shown` });
+    const heading = page.getByRole("heading", { name: `${name} cannot be shown` }).or(beside);
     const shown = page.waitForFunction((name) => {
       const { status, names, header } = globalThis.flopwatch?.workspace ?? {};
-      return status?.kind === "open" && status.what === name && names.length === header.categories.length && globalThis.flopwatch.controller.isSettled();
+      return status?.kind === "open" && status.what === name && names.length === header.categories.length;
     }, name);
     const outcome = await Promise.race([heading.waitFor().then(() => "refused"), shown.then(() => "shown")]);
     // The other wait ends with the page.
@@ -45,8 +47,10 @@ try {
     }
     const bytes = await page.evaluate(() => globalThis.said.has("bytes"));
     if (outcome === "refused") {
-      console.log(JSON.stringify({ name, outcome, bytes, why: await page.locator(".opening p").innerText() }));
+      console.log(JSON.stringify({ name, outcome, bytes, why: await page.locator(".opening p").or(beside).innerText() }));
     } else {
+      await page.getByRole("navigation", { name: "Pages" }).getByRole("button", { name: "Timeline" }).click();
+      await page.waitForFunction(() => globalThis.flopwatch.controller.isSettled());
       const { counts, drawn, address } = await page.evaluate(() => {
         const { workspace, controller } = globalThis.flopwatch;
         const counts = Object.fromEntries(workspace.header.categories.filter(({ count }) => count > 0).map(({ name, count }) => [name, count]));
@@ -61,7 +65,7 @@ try {
   // What was converted last is behind the address of the page.
   const last = await page.evaluate(() => globalThis.flopwatch?.workspace.status.what);
   if (last !== undefined) {
-    await page.waitForFunction(() => location.search.includes("dropped-"));
+    await page.waitForFunction(() => location.search.includes("captures"));
     await page.reload();
     await page.waitForFunction(() => globalThis.flopwatch?.workspace.names.length > 0 && globalThis.flopwatch.controller.isSettled());
     console.log("reloaded");

@@ -158,7 +158,7 @@ try {
   assert.equal(await perfetto.title(), `given ${timelineBytes} bytes`);
   await perfetto.close();
   await press(page.getByRole("button", { name: "Tables" }));
-  const kernel = page.locator(".tables tbody tr").first().getByRole("button");
+  const kernel = page.locator(".tables tbody tr").first().locator("td.name button");
   await kernel.waitFor();
   await picture("tables");
   const name = await kernel.innerText();

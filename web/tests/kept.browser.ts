@@ -41,7 +41,7 @@ async function serve(route: Route, request: Request): Promise<void> {
 /** Opens the capture; how many chunks were unpacked for it. */
 async function opened(): Promise<{ page: Page; unpacked: number }> {
   asked.length = 0;
-  const page = await on.open(`?file=${PATH}`);
+  const page = await on.open(`?file=${PATH}#page=timeline`);
   await settled(page);
   return { page, unpacked: await page.evaluate(() => (globalThis as any).flopwatch.workspace.loaded.unpacked as number) };
 }
@@ -109,7 +109,7 @@ test.each([401, 403, 404])("where the server answers %i, nothing of what is kept
   await openedOnce();
   file = { ...file, status };
   asked.length = 0;
-  const page = await on.open(`?file=${PATH}`);
+  const page = await on.open(`?file=${PATH}#page=timeline`);
   await page.getByRole("alert").waitFor();
   expect(asked.length).toBe(1);
   expect(await page.evaluate(() => (globalThis as any).flopwatch === undefined)).toBe(true);

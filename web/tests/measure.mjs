@@ -189,7 +189,7 @@ try {
   let address;
   for await (const line of createInterface({ input: serving.stdout })) {
     if (line.includes("/?file=")) {
-      address = line.trim();
+      address = `${line.trim()}#page=timeline`;
       break;
     }
   }

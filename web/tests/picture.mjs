@@ -19,7 +19,7 @@ try {
   const page = await browser.newPage({ viewport: { width: 1280, height: 560 }, colorScheme: "light", reducedMotion: "reduce" });
   page.setDefaultTimeout(120_000);
   const settled = () => page.waitForFunction(() => globalThis.flopwatch?.workspace.names.length > 0 && globalThis.flopwatch.controller.isSettled());
-  await page.goto(`${server.resolvedUrls.local[0]}?file=files/${basename(file)}`);
+  await page.goto(`${server.resolvedUrls.local[0]}?file=files/${basename(file)}#page=timeline`);
   await settled();
   // An event in the middle of the largest category, in a window of some hundred of its kind.
   const [from, to, category, index] = await page.evaluate(async () => {

@@ -27,7 +27,7 @@ const before = (page: Page) => page.getByRole("button", { name: "15.33 s before"
 
 /** Opens both files with the Open dialog. */
 const opened = async (): Promise<Page> => {
-  const page = await on.open("");
+  const page = await on.open("#page=timeline");
   await page.getByLabel("Open a file").setInputFiles([PRELUDE, WINDOW]);
   await before(page).waitFor();
   await settled(page);
@@ -66,7 +66,7 @@ test("files that are given together are seen on one axis, with the seam between 
 
 test("a range of before the window is found, selected and said to be one, and its link leads to it", async () => {
   const address = await agent(["timeline.h5", "prelude.h5"], readFileSync(PRELUDE), async () => {});
-  const page = await on.open(address);
+  const page = await on.open(`${address}#page=timeline`);
   await before(page).click();
   await settled(page);
   await page.getByRole("searchbox", { name: /Search names/ }).fill("optimizer");
@@ -89,7 +89,7 @@ test("a range of before the window is found, selected and said to be one, and it
 test("the first picture does not wait for what was before the window", async () => {
   let listing = () => {};
   const listed = new Promise<void>((resolve) => (listing = resolve));
-  const page = await on.open(await agent(["timeline.h5", "prelude.h5"], readFileSync(PRELUDE), () => listed));
+  const page = await on.open(`${await agent(["timeline.h5", "prelude.h5"], readFileSync(PRELUDE), () => listed)}#page=timeline`);
   await settled(page);
   expect(await page.evaluate(() => performance.getEntriesByName("flopwatch-first-paint").length)).toBe(1);
   expect(await before(page).count()).toBe(0);
@@ -98,7 +98,7 @@ test("the first picture does not wait for what was before the window", async () 
 });
 
 test("a prelude that cannot be read is told, and the window is shown all the same", async () => {
-  const page = await on.open(await agent(["timeline.h5", "prelude.h5"], readFileSync(PRELUDE).subarray(0, 40_000), async () => {}));
+  const page = await on.open(`${await agent(["timeline.h5", "prelude.h5"], readFileSync(PRELUDE).subarray(0, 40_000), async () => {})}#page=timeline`);
   const alert = page.getByRole("alert");
   await alert.waitFor();
   expect(await alert.innerText()).toMatch(/What was before the window cannot be shown: .*(damaged|truncated)/);
@@ -132,7 +132,7 @@ test("an agent whose list names no prelude is asked for none", async () => {
   let asked = false;
   const address = await agent(["timeline.h5"], readFileSync(PRELUDE), async () => {});
   on.context.on("request", (request) => (asked ||= request.url().endsWith("/prelude.h5")));
-  const page = await on.open(address);
+  const page = await on.open(`${address}#page=timeline`);
   await settled(page);
   await page.waitForLoadState("networkidle");
   expect(asked).toBe(false);

@@ -18,7 +18,7 @@ try {
   page.on("console", (message) => message.type() === "error" && complaints.push(message.text()));
   const settled = () => page.waitForFunction(() => globalThis.flopwatch?.workspace.names.length > 0 && globalThis.flopwatch.controller.isSettled());
   const kernels = () => page.evaluate(() => globalThis.flopwatch.workspace.header.categories.find(({ name }) => name === "cuda_kernel")?.count);
-  await page.goto(url);
+  await page.goto(`${url}#page=timeline`);
   await settled();
   console.log(`${await page.title()}, kernels: ${await kernels()}, drawn: ${await page.evaluate(() => globalThis.flopwatch.controller.figures.instances > 0)}`);
   // A file of an old layout brings in HDF5's own library.
@@ -27,6 +27,8 @@ try {
   console.log(`dropped file: ${await page.evaluate(() => globalThis.flopwatch.workspace.status.kind)}`);
   await page.goto(new URL("/", url).href);
   await page.getByRole("link", { name: "Show the demo" }).click();
+  await page.locator(".overview").waitFor();
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("button", { name: "Timeline" }).click();
   await settled();
   console.log(`demo, kernels: ${await kernels()}`);
   if (complaints.length > 0) {

@@ -1,6 +1,6 @@
 /** A browser and a server for the tests. */
 
-import { existsSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
 import { type PreviewServer, preview } from "vite";
@@ -52,7 +52,7 @@ export async function stage(): Promise<Stage> {
   };
 }
 
-/** What the page tells tests; see pages/timeline.tsx. */
+/** What the page tells tests; see pages/timeline/page.tsx. */
 export interface Told {
   readonly draws: number;
   readonly instances: number;
@@ -84,6 +84,15 @@ export async function settled(page: Page): Promise<void> {
   });
 }
 
+/** What the details of the selected event say, with what belongs to it. */
+export async function detailsOf(page: Page): Promise<string> {
+  await page.locator(".panel").waitFor();
+  await page.waitForFunction(() => (globalThis as unknown as { flopwatch: { workspace: any } }).flopwatch.workspace.flow !== undefined);
+  // It is rendered with the next frame.
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  return page.locator(".panel").innerText();
+}
+
 /** The share of pixels of the tracks that differ clearly from the picture that is kept under `name`. */
 export async function differs(page: Page, name: string): Promise<number> {
   const clip = await page.locator(".tracks").boundingBox();
@@ -91,4 +100,18 @@ export async function differs(page: Page, name: string): Promise<number> {
     throw new Error("no tracks to look at");
   }
   return pictures.differs(page, await page.screenshot({ clip }), name);
+}
+
+/** Drops a file onto the page, as a file manager does. */
+export async function drop(page: Page, path: string, name = "dropped.h5"): Promise<void> {
+  const dropped = { name, base64: readFileSync(path).toString("base64") };
+  const transfer = await page.evaluateHandle(({ name, base64 }) => {
+    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+    const transfer = new DataTransfer();
+    transfer.items.add(new File([bytes], name));
+    return transfer;
+  }, dropped);
+  for (const type of ["dragenter", "dragover", "drop"]) {
+    await page.locator("main").dispatchEvent(type, { dataTransfer: transfer });
+  }
 }

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Page, Request } from "playwright-core";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { compare } from "./pictures.mjs";
-import { differs, settled, type Stage, stage, told } from "./stage";
+import { detailsOf, differs, drop, settled, type Stage, stage, told } from "./stage";
 
 /** Pictures may differ in so many pixels: texts are drawn by the fonts of the machine. */
 const TOLERANCE = 0.02;
@@ -22,7 +22,7 @@ afterEach(async () => {
   await Promise.all(on.context.pages().map((page) => page.close()));
 });
 
-const open = async (hash = ""): Promise<Page> => {
+const open = async (hash = "#page=timeline"): Promise<Page> => {
   const page = await on.open(`?file=files/synthetic.h5${hash}`);
   await settled(page);
   return page;
@@ -42,10 +42,10 @@ test("a click on a kernel shows its name, grid and duration, which are those of 
   const page = await on.open("?file=files/synthetic.h5#page=tables");
   await page.getByRole("searchbox", { name: "Filter rows of the table" }).fill("<17,");
   const row = page.locator(".tables tbody tr").first();
-  const name = await row.locator("button.link").innerText();
+  const name = await row.locator("td.name button.link").innerText();
   const longest = await row.locator("td").nth(6).innerText();
   const calls = Number(await row.locator("td").nth(2).innerText());
-  await row.locator("button.link").click();
+  await row.locator("td.name button.link").click();
   await settled(page);
   await panel(page).waitFor();
   const selected = await page.evaluate(() => (globalThis as any).flopwatch.workspace.selected.start as number);
@@ -83,6 +83,44 @@ test("a click on a kernel shows its name, grid and duration, which are those of 
   expect(Number(shown?.split(" ")[0])).toBeLessThanOrEqual(Number(longest.split(" ")[0]));
 });
 
+test("Min and Max of a table lead to those very launches, and a row to the first one", async () => {
+  const page = await on.open("?file=files/synthetic.h5#page=tables");
+  const row = page.locator(".tables tbody tr").nth(3);
+  const name = await row.locator("td.name button").getAttribute("title");
+  const figures = await Promise.all([5, 6].map(async (column) => Number(await row.locator("td").nth(column).getAttribute("title"))));
+  const selected = () => page.evaluate(() => (globalThis as any).flopwatch?.workspace.selected as { text: string; duration: number } | undefined);
+  for (const [at, expected] of figures.entries()) {
+    await row.locator("td").nth(5 + at).getByRole("button").click();
+    await settled(page);
+    await panel(page).waitFor();
+    expect(await selected()).toMatchObject({ text: name, duration: expected });
+    await page.goBack();
+    await row.waitFor();
+  }
+  await row.locator("td").first().click();
+  await settled(page);
+  await panel(page).waitFor();
+  expect((await selected())?.text).toBe(name);
+});
+
+test("names are short in tables and details until full ones are asked for, now and the next time", async () => {
+  const page = await on.open("?file=files/synthetic.h5#page=tables");
+  const name = page.locator(".tables td.name button.link").filter({ hasText: "vectorized_elementwise_kernel" }).first();
+  const short = await name.innerText();
+  const full = await name.getAttribute("title");
+  expect(short).toMatch(/^vectorized_elementwise_kernel<\d+, FillFunctor<float>>$/);
+  expect(full).toMatch(/^void at::native::/);
+  await page.getByRole("checkbox", { name: "full names" }).check();
+  expect(await name.innerText()).toBe(full);
+  await page.reload();
+  expect(await name.innerText()).toBe(full);
+  await name.click();
+  await panel(page).waitFor();
+  expect(await panel(page).locator("h2 .name").innerText()).toBe(full);
+  await panel(page).getByRole("checkbox", { name: "full names" }).uncheck();
+  expect(await panel(page).locator("h2 .name").innerText()).toBe(short);
+});
+
 test("with keys alone one searches, walks over hits, follows, marks, folds and comes back", async () => {
   const page = await open();
   await page.keyboard.press("/");
@@ -90,7 +128,7 @@ test("with keys alone one searches, walks over hits, follows, marks, folds and c
   await page.waitForFunction(() => Number(document.querySelector("search .count")?.textContent?.replaceAll(" ", "")) > 0);
   await page.keyboard.press("Enter");
   await panel(page).waitFor();
-  const first = await panel(page).innerText();
+  const first = await detailsOf(page);
   await page.keyboard.press("Enter");
   await page.waitForFunction((first) => document.querySelector<HTMLElement>(".panel")?.innerText !== first, first);
   expect(await page.getByRole("status").innerText()).toContain("forward");
@@ -184,6 +222,11 @@ test("an area has the figures of its events", async () => {
   await page.keyboard.up("Shift");
   await panel(page).getByText("7 000 events").waitFor();
   expect(await panel(page).locator("tbody tr").count()).toBeGreaterThan(100);
+  const longest = panel(page).locator("tbody tr").first().getByRole("button").last();
+  const figure = await longest.innerText();
+  await longest.click();
+  await panel(page).getByText("duration").first().waitFor();
+  expect(await panel(page).innerText()).toContain(figure);
 });
 
 test("a category is hidden and shown again, and the earlier viewer's colours can be had", async () => {
@@ -218,14 +261,14 @@ test("a link shows what was seen: time, selection, search, colours", async () =>
   await page.getByRole("combobox").selectOption("name");
   await settled(page);
   await page.waitForFunction(() => location.hash.includes("sel=nvtx_range") && location.hash.includes("color=name"));
-  const [seen, text] = [await told(page), await panel(page).innerText()];
+  const [seen, text] = [await told(page), await detailsOf(page)];
   await page.reload();
   await settled(page);
   await panel(page).waitFor();
   const again = await told(page);
   expect(Math.abs(again.from - seen.from)).toBeLessThanOrEqual(1);
   expect(Math.abs(again.to - seen.to)).toBeLessThanOrEqual(1);
-  expect(await panel(page).innerText()).toBe(text);
+  expect(await detailsOf(page)).toBe(text);
   expect(await page.getByRole("searchbox", { name: /Search names/ }).inputValue()).toBe("layer 8");
 });
 
@@ -249,20 +292,6 @@ test("the picture comes back when the graphics were lost", async () => {
   expect(await compare(page, before, await page.screenshot({ clip }))).toBeLessThan(0.001);
 });
 
-/** Drops a file onto the page, as a file manager does. */
-async function drop(page: Page, path: string, name = "dropped.h5"): Promise<void> {
-  const dropped = { name, base64: readFileSync(path).toString("base64") };
-  const transfer = await page.evaluateHandle(({ name, base64 }) => {
-    const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
-    const transfer = new DataTransfer();
-    transfer.items.add(new File([bytes], name));
-    return transfer;
-  }, dropped);
-  for (const type of ["dragenter", "dragover", "drop"]) {
-    await page.locator("main").dispatchEvent(type, { dataTransfer: transfer });
-  }
-}
-
 test("a capture that is opened again comes out of the browser's own storage", async () => {
   let requests = 0;
   const count = (request: Request) => (requests += new URL(request.url()).pathname.endsWith("/synthetic.h5") ? 1 : 0);
@@ -280,14 +309,17 @@ test("a capture that is opened again comes out of the browser's own storage", as
 test("the demo is inside the viewer", async () => {
   const page = await on.open("");
   await page.getByRole("link", { name: "Show the demo" }).click();
-  await settled(page);
+  // An address that names no page leads to the overview.
+  await page.locator(".overview").waitFor();
   expect(await page.locator(".facts").innerText()).toMatch(/7\s000 events/);
+  await page.getByRole("navigation", { name: "Pages" }).getByRole("button", { name: "Timeline" }).click();
+  await settled(page);
 });
 
 test("a file that is dropped is shown without any network", async () => {
   const page = await open();
   const served = await page.screenshot({ clip: (await page.locator(".tracks").boundingBox())! });
-  await page.goto(on.base);
+  await page.goto(`${on.base}#page=timeline`);
   await page.getByText("No capture is open").waitFor();
   await on.context.setOffline(true);
   try {
@@ -306,7 +338,10 @@ test("a file that is dropped beside another is seen whole, and the address names
   await page.goto(`${on.base}?file=files/synthetic.h5#t=1000-50000`);
   await settled(page);
   await drop(page, FILE);
-  await page.waitForFunction(() => (globalThis as any).flopwatch.workspace.status.what === "dropped.h5");
+  await page.waitForFunction(() => {
+    const { kind, what } = (globalThis as any).flopwatch.workspace.status;
+    return kind === "open" && what === "dropped.h5";
+  });
   await settled(page);
   const { from, to } = await told(page);
   expect(to - from).toBeGreaterThan(70_000_000);
@@ -321,73 +356,66 @@ test("a capture that is no timeline is not converted by just any server, and one
   expect(await alert.innerText()).toMatch(/no HDF5 file.*flopwatch convert.*flopwatch serve/s);
 });
 
-const PROFILE = fileURLToPath(new URL("data/operations.json", import.meta.url));
-const DASHBOARD = fileURLToPath(new URL("data/operations.page.json", import.meta.url));
-
-/** Has a program like `flopwatch serve` answer to a profile with what the analysis makes of it; what it was asked for. */
-const dashboards = async (page: Page): Promise<string[]> => {
-  const asked: string[] = [];
-  await page.route("**/v1/dropped*", (route) => {
-    const request = route.request();
-    if (request.method() === "GET") {
-      return route.fulfill({ json: { most_bytes: 1 << 30 } });
-    }
-    asked.push(`${new URL(request.url()).search} ${request.postDataBuffer()?.equals(readFileSync(PROFILE))}`);
-    return route.fulfill({ contentType: "application/vnd.flopwatch.page+json", body: readFileSync(DASHBOARD) });
-  });
-  return asked;
-};
-
-test("a profile of operations that is dropped or chosen is shown as its dashboard, with the profile's own figures", async () => {
-  const page = await on.open("");
-  await page.getByText("No capture is open").waitFor();
-  const asked = await dashboards(page);
-  await drop(page, PROFILE, "run.json");
-  await page.getByRole("heading", { name: "Operations: run.json" }).waitFor();
-  const { entries } = JSON.parse(readFileSync(PROFILE, "utf8")) as { entries: { operation: string; duration_ms: number }[] };
-  const names = [...new Set(entries.map(({ operation }) => operation))];
-  const total = entries.reduce((sum, { duration_ms }) => sum + duration_ms, 0);
-  const tiles = await page.locator(".tiles dd").allInnerTexts();
-  expect(tiles).toEqual([String(entries.length), String(names.length), `${total.toFixed(2)} ms`, `${(total / entries.length).toFixed(2)} ms`]);
-  const all = await cellsOf(page, 'section[aria-label="All operations"] tbody tr');
-  const sums = names.map((name) => {
-    const own = entries.filter(({ operation }) => operation === name);
-    return { name, calls: own.length, total: own.reduce((sum, { duration_ms }) => sum + duration_ms, 0) };
-  });
-  const expected = [...sums].sort((a, b) => b.total - a.total).map(({ name, calls, total }) => [name, String(calls), `${total.toFixed(2)} ms`]);
-  expect(all.map((cells) => cells.slice(0, 3))).toEqual(expected);
-  expect(await page.locator("svg.chart").count()).toBeGreaterThanOrEqual(5);
-  expect(await page.getByRole("region", { name: "Bottlenecks" }).locator("tbody tr").count()).toBe(5);
-  // Its files are made of the file that was dropped.
-  const [kept] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "HTML" }).click()]);
-  expect(kept.suggestedFilename()).toBe("operations.html");
-  expect(asked).toEqual(["?name=run.json true", "?name=run.json&format=html true"]);
-  await page.emulateMedia({ media: "print" });
-  expect(await page.locator(".downloads").isVisible()).toBe(false);
-  const { inner, outer } = await page.evaluate(() => {
-    const main = document.querySelector<HTMLElement>(".analysis")!;
-    return { inner: main.scrollHeight, outer: main.clientHeight };
-  });
-  expect(inner).toBeLessThanOrEqual(outer + 1);
-  await page.emulateMedia({ media: null });
-  // A timeline that is chosen next takes its place.
-  await page.locator('input[aria-label="Open a file"]').setInputFiles(FILE);
+test("what is open stays as it was when another file cannot be shown", async () => {
+  const page = await open("#page=timeline&sel=cuda_memcpy_h2d:3");
+  await panel(page).waitFor();
+  await page.keyboard.press("m");
+  await page.waitForFunction(() => location.hash.includes("marks="));
+  const [seen, text, address, title] = [await told(page), await detailsOf(page), page.url(), await page.title()];
+  await drop(page, fileURLToPath(new URL("data/plain.py", import.meta.url)), "broken.h5");
+  await page.getByRole("alert").getByText("broken.h5 cannot be shown").waitFor();
   await settled(page);
-  expect(await page.locator(".dashboard").count()).toBe(0);
-  await page.locator('input[aria-label="Open a file"]').setInputFiles(PROFILE);
-  await page.getByRole("heading", { name: "Operations: operations.json" }).waitFor();
+  await panel(page).waitFor();
+  expect(await detailsOf(page)).toBe(text);
+  expect(await told(page)).toMatchObject({ from: seen.from, to: seen.to });
+  await page.waitForFunction((address) => location.href === address, address);
+  expect(await page.title()).toBe(title);
+  // It is still read, too.
+  await page.getByRole("searchbox", { name: /Search names/ }).fill("layer 8");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction((text) => document.querySelector<HTMLElement>(".panel")?.innerText !== text, text);
 });
 
-test("where no program makes the dashboard of a profile, one reads what does; the demo's is inside the viewer", async () => {
-  const page = await on.open("");
-  await drop(page, PROFILE, "run.json");
-  const alert = page.getByRole("alert");
-  await alert.waitFor();
-  expect(await alert.innerText()).toMatch(/profile of operations.*flopwatch analyze operations/s);
-  await page.goto(on.base);
-  await page.getByRole("button", { name: "the dashboard of a made-up profile" }).press("Enter");
-  await page.getByRole("heading", { name: "Operations: demo" }).waitFor();
-  expect(await page.locator(".downloads").count()).toBe(0);
+test("a pattern that is none is told, and nothing is dimmed by it", async () => {
+  const page = await open();
+  const search = page.getByRole("searchbox", { name: /Search names/ });
+  await search.fill("/layer [0-9/");
+  await page.getByRole("alert").getByText(/layer \[0-9/).waitFor();
+  expect(await page.evaluate(() => (globalThis as any).flopwatch.workspace.hits)).toBeUndefined();
+  await search.fill("/layer [0-9]/");
+  await page.waitForFunction(() => Number(document.querySelector("search .count")?.textContent) > 0);
+  expect(await page.getByRole("alert").count()).toBe(0);
+});
+
+test("Enter closes the help, and deletes nothing of what is kept", async () => {
+  const page = await open();
+  await page.keyboard.press("?");
+  const help = page.getByRole("dialog", { name: "Keyboard help" });
+  await help.waitFor();
+  await page.waitForFunction(() => document.activeElement?.textContent?.trim() === "Close");
+  await page.keyboard.press("Enter");
+  await help.waitFor({ state: "detached" });
+});
+
+test.each([1024, 1440])("at %i pixels the header shows name, length and what is missing", async (width) => {
+  const page = await open();
+  await page.setViewportSize({ width, height: 700 });
+  await page.evaluate(() => {
+    const { workspace } = (globalThis as any).flopwatch;
+    workspace.header = { ...workspace.header, sessionId: "a session of a long name", drops: [{ reason: "Truncated", what: "kernels", count: 12345 }] };
+    workspace.say("");
+  });
+  const facts = page.locator(".facts");
+  for (const part of [facts.locator(".file-name"), facts.locator(".length"), facts.locator(".warn")]) {
+    const box = (await part.boundingBox())!;
+    expect(box.width).toBeGreaterThan(30);
+    expect(box.x + box.width).toBeLessThanOrEqual(width);
+    // Nothing of what is beside it lies over it.
+    expect(await part.evaluate((element) => {
+      const { left, right, top, bottom } = element.getBoundingClientRect();
+      return [left + 2, right - 2].every((x) => element.contains(document.elementFromPoint(x, (top + bottom) / 2)));
+    })).toBe(true);
+  }
 });
 
 test("while a file loads one reads how much of it is there, in percent", async () => {
@@ -473,7 +501,7 @@ test.each([
 });
 
 test("a file of bare columns, in an old layout, is shown by HDF5's own library", async () => {
-  const page = await on.open("?file=files/plain.h5");
+  const page = await on.open("?file=files/plain.h5#page=timeline");
   await settled(page);
   expect(await page.locator(".label.row .text").allTextContents()).toEqual(["stream 7", "stream 8", "nvtx range: NVTX"]);
   await page.getByRole("searchbox", { name: /Search names/ }).fill("backward");
@@ -502,7 +530,7 @@ test("Perfetto is given the trace in a window of its own, once the server has ma
     const making = { status: 503, headers: { "Retry-After": "1" }, contentType: "application/problem+json", body: '{"reason":"Converting","detail":"it is being made"}' };
     return route.fulfill(asked === 1 ? making : asked === 2 ? { body: "trace" } : { status: 502, contentType: "application/problem+json", body: '{"reason":"ConversionFailed","detail":"the child was ended"}' });
   });
-  const page = await on.open("?file=files/artifacts/synthetic.h5");
+  const page = await on.open("?file=files/artifacts/synthetic.h5#page=timeline");
   await settled(page);
   const button = page.getByRole("button", { name: "Open in Perfetto" });
   const [perfetto] = await Promise.all([on.context.waitForEvent("page"), button.click()]);
@@ -534,148 +562,4 @@ test("light and dark are kept for the next time", async () => {
   expect(await page.evaluate(() => document.documentElement.dataset["theme"])).toBe("dark");
   expect(await differs(page, "dark")).toBeLessThan(TOLERANCE);
   await page.getByRole("button", { name: "Use light colours" }).click();
-});
-
-const DOCUMENT = fileURLToPath(new URL("data/page.json", import.meta.url));
-const HTML = fileURLToPath(new URL("data/page.html", import.meta.url));
-
-/** Has an agent's answers come from the kept page, for whichever analysis. */
-const analysed = async (page: Page): Promise<string[]> => {
-  const asked: string[] = [];
-  await page.route("**/v1/namespaces/local/captures/c/**", async (route) => {
-    const url = new URL(route.request().url());
-    if (url.pathname.includes("/analyses/")) {
-      asked.push(url.pathname.replace(/^.*\//, "") + url.search);
-      const body = url.searchParams.get("format") === "html" ? HTML : DOCUMENT;
-      return route.fulfill({ contentType: body === HTML ? "text/html" : "application/json", body: readFileSync(body) });
-    }
-    const file = readFileSync(FILE);
-    const range = /^bytes=(\d+)-(\d*)$/.exec(route.request().headers()["range"] ?? "");
-    const headers = { "Accept-Ranges": "bytes", ETag: '"1"' };
-    if (!range) {
-      return route.fulfill({ headers, body: file });
-    }
-    const [start, end] = [Number(range[1]), Math.min(file.length - 1, range[2] ? Number(range[2]) : file.length - 1)];
-    return route.fulfill({ status: 206, headers: { ...headers, "Content-Range": `bytes ${start}-${end}/${file.length}` }, body: file.subarray(start, end + 1) });
-  });
-  return asked;
-};
-
-const analyses = async (hash: string): Promise<{ page: Page; asked: string[] }> => {
-  const page = await on.context.newPage();
-  const asked = await analysed(page);
-  await page.goto(`${on.base}?file=%2Fv1%2Fnamespaces%2Flocal%2Fcaptures%2Fc%2Fartifacts%2Ftimeline.h5#page=analyses${hash}`);
-  return { page, asked };
-};
-
-/** The cells of a table, as they are seen. */
-const cellsOf = (page: Page, rows: string) => page.locator(rows).evaluateAll((rows) => rows.map((row) => [...(row as HTMLTableRowElement).cells].map((cell) => cell.innerText.trim())));
-
-test("an analysis is shown with the figures of its JSON, and its HTML file has the same", async () => {
-  const { page, asked } = await analyses("&analysis=kernels-per-stream");
-  const said = JSON.parse(readFileSync(DOCUMENT, "utf8")) as { page: { blocks: { kind: string; rows: { cells: (string | number | null)[] }[] }[] } };
-  const table = said.page.blocks.find(({ kind }) => kind === "table")!;
-  await page.getByRole("heading", { name: "Sample" }).waitFor();
-  expect(asked).toEqual(["kernels-per-stream?format=page"]);
-  const shown = await cellsOf(page, ".analysis tbody tr");
-  expect(shown.map((cells) => cells[2])).toEqual(table.rows.map(({ cells }) => String(cells[2])));
-  expect(shown[0]).toEqual(["gemm", "900.00 µs", "3", "4.10 kB"]);
-  expect(shown[1]?.[0]).toBe("</script><img src=x onerror=alert(1)>\ufffd");
-  expect(await page.locator(".tiles dd").allInnerTexts()).toEqual(["2.50 ms", "40.0 %", "not known"]);
-  // What is missing stands before everything else.
-  expect((await page.locator(".analysis aside, .analysis dl").first().innerText()).startsWith("Not captured")).toBe(true);
-  expect(await page.locator("svg.chart rect").count()).toBe(6);
-  const file = await on.context.newPage();
-  await file.goto(`file://${HTML}`);
-  const kept = (await cellsOf(file, "main tbody tr")).map((cells) => cells.slice(0, 4));
-  expect(kept).toEqual(shown);
-  expect(await file.locator("dl.tiles dd").allInnerTexts()).toEqual(["2.50 ms", "40.0 %", "not known"]);
-});
-
-test("rows are sorted and filtered, lead to the timeline, and the page is kept as a file", async () => {
-  const { page, asked } = await analyses("&analysis=kernels-per-stream");
-  const names = async () => (await cellsOf(page, ".analysis tbody tr")).map(([name]) => name);
-  await page.getByRole("button", { name: "Calls", exact: true }).press("Enter");
-  expect((await names())[0]).toContain("onerror");
-  expect(await page.locator('th[aria-sort="descending"]').innerText()).toBe("Calls");
-  await page.getByRole("searchbox", { name: "Filter rows of Kernels" }).fill("GEMM");
-  expect(await names()).toEqual(["gemm"]);
-  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "HTML" }).click()]);
-  expect(download.suggestedFilename()).toBe("kernels-per-stream.html");
-  expect(asked.at(-1)).toBe("kernels-per-stream?format=html");
-  await page.getByRole("button", { name: "gemm" }).press("Enter");
-  await settled(page);
-  const seen = await told(page);
-  expect(seen.from).toBeLessThan(100_000);
-  expect(seen.to).toBeGreaterThan(120_000);
-  const area = await page.evaluate(() => (globalThis as any).flopwatch.workspace.area as { from: number; to: number; rows: number[] });
-  expect(area).toMatchObject({ from: 100_000, to: 120_000, rows: [0] });
-});
-
-test("an analysis of two captures asks for the second, with the parameters that were given", async () => {
-  const { page, asked } = await analyses("&analysis=kernel-changes");
-  await page.getByText("Name the capture to compare with.").waitFor();
-  expect(asked).toEqual([]);
-  await page.getByLabel("with", { exact: true }).fill("local/d/u-1");
-  await page.getByLabel("limit").fill("7");
-  await page.keyboard.press("Enter");
-  await page.getByRole("heading", { name: "Sample" }).waitFor();
-  expect(asked).toEqual(["kernel-changes?limit=7&with=local%2Fd%2Fu-1&format=page"]);
-});
-
-test("by Tab one reaches every control of an analysis, and paper shows it whole", async () => {
-  const { page } = await analyses("&analysis=kernels-per-stream");
-  await page.getByRole("heading", { name: "Sample" }).waitFor();
-  await page.locator("nav.choices button").first().focus();
-  const controls = await page.locator(".analysis button, .analysis input").count();
-  const reached = new Set<string>();
-  for (let tabs = 0; tabs < 200 && reached.size < controls; tabs += 1) {
-    await page.keyboard.press("Tab");
-    const name = await page.evaluate(() => {
-      const control = document.activeElement as HTMLElement;
-      return control.closest(".analysis") ? (control.ariaLabel ?? control.textContent) : undefined;
-    });
-    if (name !== undefined) {
-      expect(name).not.toBe("");
-      reached.add(name);
-    }
-  }
-  expect(reached.size).toBe(controls);
-  await page.emulateMedia({ media: "print" });
-  const { inner, outer } = await page.evaluate(() => {
-    const main = document.querySelector<HTMLElement>(".analysis")!;
-    return { inner: main.scrollHeight, outer: main.clientHeight };
-  });
-  expect(inner).toBeLessThanOrEqual(outer + 1);
-  expect(await page.locator("nav.choices").isVisible()).toBe(false);
-  expect(await page.locator(".downloads").isVisible()).toBe(false);
-});
-
-test("the HTML file asks for nothing, runs nothing foreign, sorts by keys, and prints", async () => {
-  const page = await on.context.newPage();
-  const [requests, complaints]: [string[], string[]] = [[], []];
-  page.on("request", (request) => requests.push(request.url()));
-  page.on("console", (message) => complaints.push(message.text()));
-  page.on("dialog", (dialog) => complaints.push(dialog.message()));
-  await page.goto(`file://${HTML}`);
-  expect(await page.title()).toBe("Sample · Flopwatch");
-  const names = async () => (await cellsOf(page, "main tbody tr")).map(([name]) => name);
-  expect((await names())[0]).toBe("gemm");
-  await page.getByRole("button", { name: "Calls" }).press("Enter");
-  expect((await names())[0]).toContain("onerror");
-  await page.getByRole("button", { name: "Calls" }).press("Enter");
-  expect((await names()).at(-1)).toContain("onerror");
-  // What is not known comes last, both ways.
-  for (const _ of [0, 1]) {
-    await page.getByRole("button", { name: "Size" }).press("Enter");
-    expect((await names()).at(-1)).toContain("onerror");
-  }
-  const colours = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
-  await page.emulateMedia({ colorScheme: "dark" });
-  expect(await colours()).toBe("rgb(18, 21, 27)");
-  await page.emulateMedia({ colorScheme: "dark", media: "print" });
-  expect(await colours()).toBe("rgb(255, 255, 255)");
-  expect((await page.pdf({ format: "A4" })).length).toBeGreaterThan(10_000);
-  expect(requests).toEqual([`file://${HTML}`]);
-  expect(complaints).toEqual([]);
 });

@@ -1,6 +1,7 @@
 //! The viewer as `cargo xtask web` built it, inside the programs that serve it.
 //!
-//! A program that was built without it serves a page that says how to get it, so nobody needs Node to build the programs.
+//! A program that was built without it serves a page that says how to get it, so nobody needs Node
+//! to build the programs.
 
 use std::io::Read as _;
 
@@ -30,7 +31,8 @@ static SITE: &[Asset] = include!(concat!(env!("OUT_DIR"), "/site.rs"));
 /// The page in the place of a viewer that is not there.
 const ABSENT: &str = include_str!("absent.html");
 
-/// Scripts, styles and files of the same server alone; WebAssembly for files of old layouts; no frame of another site.
+/// Scripts, styles and files of the same server alone; WebAssembly for files of old layouts; no
+/// frame of another site.
 const POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; style-src 'self' \
      'unsafe-inline'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
      frame-ancestors 'self'";
@@ -43,7 +45,8 @@ pub fn is_built() -> bool {
 /// The page for files that a program serves, and the one that knows a gateway's sessions beside it.
 const PAGES: [&str; 2] = ["index.html", "gateway.html"];
 
-/// The routes of the viewer's files, its page at `/`. They need no access check: they are the same for everybody.
+/// The routes of the viewer's files, its page at `/`. They need no access check: they are the same
+/// for everybody.
 pub fn router() -> Router {
     let [page, _] = PAGES;
     routes(SITE, page)

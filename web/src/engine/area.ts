@@ -4,10 +4,12 @@ import { chunksWithin } from "../timeline/tiles";
 import type { Area, AreaRow, AreaStats } from "./protocol";
 import type { Session, Stale } from "./session";
 
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+
 /** Exact figures of the events that run in the area; undefined when a newer request came meanwhile. */
 export async function areaStats(session: Session, area: Area, stale: Stale): Promise<AreaStats | undefined> {
   const rows = new Set(area.rows);
-  const sums = new Map<number, { category: number; name: number; count: number; inside: number; total: number; min: number; max: number }>();
+  const sums = new Map<number, Writable<Omit<AreaRow, "text">>>();
   const spans: [number, number][] = [];
   let events = 0;
   let gpu = false;
@@ -37,10 +39,17 @@ export async function areaStats(session: Session, area: Area, stale: Stale): Pro
           sum.count += 1;
           sum.inside += inside;
           sum.total += duration;
-          sum.min = Math.min(sum.min, duration);
-          sum.max = Math.max(sum.max, duration);
+          if (duration < sum.min) {
+            sum.min = duration;
+            sum.shortest = block.first + at;
+          }
+          if (duration > sum.max) {
+            sum.max = duration;
+            sum.longest = block.first + at;
+          }
         } else {
-          sums.set(key, { category, name, count: 1, inside, total: duration, min: duration, max: duration });
+          const index = block.first + at;
+          sums.set(key, { category, name, count: 1, inside, total: duration, min: duration, max: duration, first: index, shortest: index, longest: index });
         }
         events += 1;
         if (busy) {

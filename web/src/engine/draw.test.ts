@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
+import { Picker } from "../pages/timeline/picking";
 import type { Entries } from "../timeline/levels";
-import { Picker } from "../view/picking";
 import { blockOf, lanesOf } from "./block";
 import { drawEntries, drawLane, drawSamples, gapsBetween, type Look, type Window } from "./draw";
 import { INSTANCE_BYTES, InstanceWriter, KIND, MOST_LANES, NO_NAME } from "./instances";
@@ -42,6 +42,8 @@ function view(out: InstanceWriter, window: Window, lane = 0): View {
     ...window,
     ...parts,
     runs: [{ row: 0, lane, category: 2, first: 0, count: out.length }],
+    idle: [],
+    peaks: [],
     lanes: Uint16Array.of(1),
     named: true,
     coarse: [],

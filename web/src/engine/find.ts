@@ -1,9 +1,10 @@
 /** Search: which names match, how their events are spread, and the next one from a time on. */
 
 import { chunksWithin } from "../timeline/tiles";
+import { shortName } from "../view/names";
 import { lowerBound } from "./draw";
 import { matcher } from "./names";
-import { type EventPlace, type Hits, STRIP } from "./protocol";
+import { type EventPlace, type EventValue, type Hits, STRIP } from "./protocol";
 import type { Session, Stale } from "./session";
 
 /** More events are not counted one by one. */
@@ -15,7 +16,9 @@ export class Finder {
   constructor(private readonly session: Session) {}
 
   async search(text: string, stale: Stale): Promise<Hits | undefined> {
-    const matches = matcher(text);
+    const matchesText = matcher(text);
+    // What is shown is found, too.
+    const matches = (name: string) => matchesText(name) || matchesText(shortName(name));
     const lists = await Promise.all(this.session.file.categories.map((category) => category.names()));
     this.names = lists.map((list) => Uint8Array.from(list, (name) => (text !== "" && matches(name) ? 1 : 0)));
     const matchingNames = this.names.reduce((sum, flags) => sum + count(flags), 0);
@@ -61,15 +64,20 @@ export class Finder {
     return best;
   }
 
-  /** The first event with a name. */
-  async firstOf(category: number, text: string): Promise<EventPlace | undefined> {
+  /** The first event of a name; with a value, the first that has it. */
+  async instanceOf(category: number, text: string, value: EventValue | undefined): Promise<EventPlace | undefined> {
     const name = (await this.session.category(category).names()).indexOf(text);
     const chunks = name < 0 ? 0 : this.session.category(category).tiles.first.length;
     for (let chunk = 0; chunk < chunks; chunk += 1) {
       const [block] = await this.session.blocks.get(category, [chunk]);
-      const at = block?.name.indexOf(name) ?? -1;
-      if (block && at >= 0) {
-        return this.session.place({ category, index: block.first + at });
+      if (!block?.name.includes(name)) {
+        continue;
+      }
+      const values = value?.column === "bytes" ? await this.session.column(category, chunk, "bytes") : block.duration;
+      for (let at = 0; at < block.name.length; at += 1) {
+        if (block.name[at] === name && (!value || values?.[at] === value.value)) {
+          return this.session.place({ category, index: block.first + at });
+        }
       }
     }
     return undefined;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { matcher, SLOTS, slotsOf, stem } from "./names";
+import { matcher, patternProblem, SLOTS, slotsOf, stem } from "./names";
 
 test("names that differ in numbers alone have one colour", () => {
   expect(stem("void gemm<float, 4>(int)")).toBe(stem("void gemm<float, 16>(int)"));
@@ -19,8 +19,15 @@ test.each([
   ["/^ampere.*128$/", "ampere_sgemm_128", true],
   ["/^sgemm/", "ampere_sgemm_128", false],
   ["/SGEMM/i", "ampere_sgemm_128", true],
-  ["/half typed(/", "a half typed( b", false],
   ["a.b", "aXb", false],
 ])("searching for %s in %s finds it: %s", (query, name, found) => {
   expect(matcher(query)(name)).toBe(found);
+});
+
+test("a pattern that is none is told, and nothing is searched for by it", () => {
+  expect(patternProblem("/half typed(/")).toMatch(/half typed\(/);
+  expect(() => matcher("/half typed(/")).toThrow(/half typed\(/);
+  for (const fine of ["", "half typed(", "/gemm.*/", "/gemm/i", "/"]) {
+    expect(patternProblem(fine)).toBeUndefined();
+  }
 });

@@ -23,16 +23,27 @@ export function hash(text: string): number {
   return (value ^ (value >>> 15)) >>> 0;
 }
 
-/** A test of names: plain text in any case, or a regular expression between slashes; text that is none matches as it is. */
+/** The regular expression that a query has between slashes; undefined for plain text. Throws where it is none. */
+function expressionOf(query: string): RegExp | undefined {
+  const found = /^\/(.+)\/(i?)$/.exec(query);
+  return found?.[1] === undefined ? undefined : new RegExp(found[1], found[2]);
+}
+
+/** What is wrong with the regular expression of a query; undefined where nothing is. */
+export function patternProblem(query: string): string | undefined {
+  try {
+    expressionOf(query);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+/** A test of names: plain text in any case, or a regular expression between slashes. */
 export function matcher(query: string): (name: string) => boolean {
-  const expression = /^\/(.+)\/(i?)$/.exec(query);
-  if (expression?.[1]) {
-    try {
-      const test = new RegExp(expression[1], expression[2]);
-      return (name) => test.test(name);
-    } catch {
-      // Half-typed expressions are searched for as text.
-    }
+  const expression = expressionOf(query);
+  if (expression) {
+    return (name) => expression.test(name);
   }
   const wanted = query.toLowerCase();
   return (name) => name.toLowerCase().includes(wanted);

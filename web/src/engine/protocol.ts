@@ -61,6 +61,10 @@ export interface View {
   /** Rectangles that are wide enough for a text. */
   readonly wide: Uint32Array;
   readonly runs: readonly Run[];
+  /** Times in which a device does nothing, a run for each of its streams. */
+  readonly idle: readonly Run[];
+  /** What the full height of each counter stands for, in its unit. */
+  readonly peaks: readonly number[];
   /** Lanes that are known of each row so far. */
   readonly lanes: Uint16Array;
   /** Whether rectangles have the colours of their names. */
@@ -93,10 +97,13 @@ export interface EventDetails extends EventPlace {
   readonly fields: readonly (readonly [string, number | string])[];
 }
 
-/** What belongs to an event: calls and the GPU work that they launched. */
+/** What belongs to an event: calls and the GPU work that they launched, and what it happened in. */
 export interface Flow {
   readonly launch: EventPlace | undefined;
+  /** By start; of a range or an operator it is the work of its calls. */
   readonly launched: readonly EventPlace[];
+  /** What encloses the event on its thread, or the call that launched it: from the outermost to the innermost. */
+  readonly ancestors: readonly EventPlace[];
   /** Whether the search for launched work ended at its limit. */
   readonly more: boolean;
 }
@@ -128,6 +135,12 @@ export interface Area {
   readonly rows: readonly number[];
 }
 
+/** A value of an event, exactly. */
+export interface EventValue {
+  readonly column: "duration_ns" | "bytes";
+  readonly value: number;
+}
+
 /** Events of one name in an area. Times in ns. */
 export interface AreaRow {
   readonly category: number;
@@ -140,6 +153,10 @@ export interface AreaRow {
   readonly total: number;
   readonly min: number;
   readonly max: number;
+  /** Indexes in the category: of the event that starts first, and of those with the figures `min` and `max`. */
+  readonly first: number;
+  readonly shortest: number;
+  readonly longest: number;
 }
 
 /** What is in an area. */
@@ -171,11 +188,14 @@ export interface Calls {
   flow(ref: EventRef): Flow;
   search(query: Query): Hits | undefined;
   next(from: EventPlace | undefined, time: number, forward: boolean): EventPlace | undefined;
-  firstOf(category: number, text: string): EventPlace | undefined;
+  /** The first event of a name; with a value, the first that has it. */
+  instanceOf(category: number, text: string, value: EventValue | undefined): EventPlace | undefined;
   area(area: Area): AreaStats | undefined;
   sample(counter: number, at: number): { t: number; value: number } | undefined;
   /** A counter's samples, thinned to at most so many. */
   series(counter: number, most: number): { readonly t: readonly number[]; readonly value: readonly number[] };
+  /** How busy the GPUs are in each part of the strip, from 0 to 1. */
+  density(): Float32Array;
   /** Undefined where a category has too many events. */
   distribution(category: number): Distribution | undefined;
   summary(): string;

@@ -2,7 +2,9 @@ import { openAsBlob } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { beforeAll, expect, test } from "vitest";
 import { BlobSource } from "../bytes/source";
+import { Picker } from "../pages/timeline/picking";
 import { openTimeline } from "../timeline/file";
+import { shortName } from "../view/names";
 import { areaStats, unionLength } from "./area";
 import { Finder } from "./find";
 import { Session } from "./session";
@@ -78,6 +80,41 @@ test("rows tell how many lanes their events take before any is read", async () =
   expect(header.rows.some(({ lanes }) => lanes > 1)).toBe(true);
 });
 
+test("idle times of a device lie between the events of its streams, in each of them", async () => {
+  const { header } = session.file;
+  const view = await session.view({ from: 0, to: header.durationNs, nsPerPixel: 1, named: false }, never);
+  const streams = header.rows.flatMap(({ track }, row) => (track === "gpu_stream" ? [row] : []));
+  expect(view!.idle.map(({ row }) => row)).toEqual(streams);
+  const picker = new Picker(view!);
+  const { row, first, count } = view!.idle[0]!;
+  const lengthOf = (at: number) => picker.end(at) - picker.begin(at);
+  const gap = Array.from({ length: count }, (_, at) => first + at).reduce((longest, at) => (lengthOf(at) > lengthOf(longest) ? at : longest));
+  expect(lengthOf(gap)).toBeGreaterThan(100);
+  expect(picker.pickIdle(row, (picker.begin(gap) + picker.end(gap)) / 2)).toBe(gap);
+  expect(picker.pickIdle(row, picker.end(gap) + 1e12)).toBeUndefined();
+  // Times of rectangles are rounded to some ns.
+  const rows = streams.filter((other) => header.rows[other]?.device === header.rows[row]?.device);
+  const inside = await areaStats(session, { from: picker.begin(gap) + 16, to: picker.end(gap) - 16, rows }, never);
+  expect(inside?.events).toBe(0);
+});
+
+test("counters of one metric have one scale, which is told", async () => {
+  const values = [[1, 5], [200, 100], [3, 4]];
+  const counters = [
+    { source: "nvml", device: "gpu0", metric: "power", unit: "W" },
+    { source: "nvml", device: "gpu1", metric: "power", unit: "W" },
+    { source: "nvml", device: "gpu0", metric: "clock", unit: "MHz" },
+  ];
+  const file = {
+    ...session.file,
+    header: { ...session.file.header, counters },
+    summary: () => session.file.summary(),
+    samples: async (at: number) => ({ t: Float64Array.of(0, 10), value: Float64Array.from(values[at]!) }),
+  };
+  const view = await new Session(file).view({ from: 0, to: 1000, nsPerPixel: 1, named: false }, never);
+  expect(view?.peaks).toEqual([200, 200, 4]);
+});
+
 test("a request that a newer one replaced is not answered", async () => {
   expect(await session.view({ from: 0, to: 1e6, nsPerPixel: 1000, named: false }, () => true)).toBeUndefined();
 });
@@ -111,6 +148,33 @@ test("next and previous walk over every hit once, in order, there and back", asy
   expect(back.reverse()).toEqual(seen);
 });
 
+test("a kernel is found by its short name, which its full one does not contain", async () => {
+  const full = (await session.event({ category: 0, index: 0 })).text;
+  const short = shortName(full);
+  expect(full).not.toContain(short);
+  const finder = new Finder(session);
+  const [byShort, byFull] = [await finder.search(short, never), await finder.search(full, never)];
+  expect(byShort?.events).toBe(byFull?.events);
+  expect(byFull?.events).toBeGreaterThan(0);
+});
+
+test("the shortest and the longest event of a name are found by their figures, copies by their bytes", async () => {
+  const summary = JSON.parse(await session.file.summary()) as Record<string, { rows: { name: string; min: number; max: number }[] }>;
+  const finder = new Finder(session);
+  for (const { name, min, max } of summary["kernels"]!.rows.slice(0, 5)) {
+    for (const value of [min, max]) {
+      const found = await finder.instanceOf(0, name, { column: "duration_ns", value });
+      expect([found?.duration, (await session.event(found!)).text]).toEqual([value, name]);
+    }
+    expect(await finder.instanceOf(0, name, { column: "duration_ns", value: max + 1 })).toBeUndefined();
+  }
+  const row = summary["memcpy_size"]!.rows[0]!;
+  const names = await Promise.all(session.file.categories.map((category) => category.names()));
+  const copies = session.file.categories.findIndex(({ name }, at) => name.startsWith("cuda_memcpy") && names[at]!.includes(row.name));
+  const largest = await finder.instanceOf(copies, row.name, { column: "bytes", value: row.max });
+  expect(new Map((await session.event(largest!)).fields).get("bytes")).toBe(row.max);
+});
+
 test("nothing is found for a name that is not there", async () => {
   const finder = new Finder(session);
   expect((await finder.search("no such name", never))?.events).toBe(0);
@@ -125,6 +189,9 @@ test("an area of everything has the figures of the summary", async () => {
   for (const row of summary.kernels.rows) {
     const found = stats?.rows.find((one) => one.category === 0 && one.text === row.name);
     expect(found).toMatchObject({ count: row.calls, total: row.total, inside: row.total, min: row.min, max: row.max });
+    const [first, shortest, longest] = await Promise.all([found!.first, found!.shortest, found!.longest].map((index) => session.place({ category: 0, index })));
+    expect([shortest!.duration, longest!.duration, longest!.name]).toEqual([row.min, row.max, found!.name]);
+    expect(first!.start).toBeLessThanOrEqual(Math.min(shortest!.start, longest!.start));
   }
 });
 

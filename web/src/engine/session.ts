@@ -2,6 +2,7 @@
 
 import type { Numbers } from "../hdf5/file";
 import type { CategoryData, Samples, TimelineFile } from "../timeline/file";
+import type { Counter } from "../timeline/header";
 import { type Entries, LAST_LANE, type Level, type LevelStrip } from "../timeline/levels";
 import { chunkOf } from "../timeline/tiles";
 import { Blocks } from "./blocks";
@@ -21,7 +22,7 @@ const TEXT_STEPS = 12;
 /** Told whether a newer request made this one useless. */
 export type Stale = () => boolean;
 
-/** A counter with its largest value, which its heights are shares of. */
+/** A counter with the largest value of its metric, which its heights are shares of. */
 interface Series extends Samples {
   readonly most: number;
 }
@@ -155,7 +156,7 @@ export class Session {
       drawSamples(out, t, value, most, row, this.file.categories.length, window);
       record(row, 0, -1, first);
     });
-    this.drawIdle(out, busy, window);
+    const idle = this.drawIdle(out, busy, window);
     const { instances, events, counts, wide } = out.finish(step * TEXT_STEPS);
     return {
       from: window.from,
@@ -166,6 +167,8 @@ export class Session {
       counts,
       wide,
       runs,
+      idle,
+      peaks: series.map(({ most }) => most),
       lanes: this.lanes.slice(),
       coarse,
       named,
@@ -187,24 +190,32 @@ export class Session {
     busy.set(key, spans);
   }
 
-  /** Shades the gaps in which nothing runs on a device, in each of its streams. */
-  private drawIdle(out: InstanceWriter, busy: ReadonlyMap<string, number[]>, window: Window): void {
+  /** Shades the gaps in which nothing runs on a device, in each of its streams; the runs of them. */
+  private drawIdle(out: InstanceWriter, busy: ReadonlyMap<string, number[]>, window: Window): Run[] {
+    const runs: Run[] = [];
     const rows = this.file.header.rows;
     for (const [key, spans] of busy) {
       const gaps = gapsBetween(spans, window.step * 3);
       rows.forEach((row, at) => {
         if (row.track === "gpu_stream" && `${row.capture}/${row.machine}/${row.device}` === key) {
+          runs.push({ row: at, lane: MOST_LANES, category: -1, first: out.length, count: gaps.length });
           for (const [begin, end] of gaps) {
             out.push(begin, end, at, MOST_LANES, KIND.idle, NO_NAME, 0, 0, 1, 0, 0);
           }
         }
       });
     }
+    return runs;
   }
 
   private async allSeries(): Promise<Series[]> {
-    const samples = await Promise.all(this.file.header.counters.map((_, at) => this.file.samples(at)));
-    return samples.map(({ t, value }) => ({ t, value, most: value.reduce((most, one) => Math.max(most, one), 0) }));
+    const { counters } = this.file.header;
+    const samples = await Promise.all(counters.map((_, at) => this.file.samples(at)));
+    const largest = samples.map(({ value }) => value.reduce((most, one) => Math.max(most, one), 0));
+    // Devices are compared by one scale.
+    const alike = (one: Counter, other: Counter | undefined) => one.source === other?.source && one.metric === other.metric && one.unit === other.unit;
+    const peak = (counter: Counter) => Math.max(...largest.filter((_, at) => alike(counter, counters[at])));
+    return samples.map(({ t, value }, at) => ({ t, value, most: peak(counters[at] as Counter) }));
   }
 
   /** A sample of a counter. */

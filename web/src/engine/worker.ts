@@ -8,14 +8,10 @@ import { BlobSource, type ByteSource } from "../bytes/source";
 import { NotTimeline, OtherLayout } from "../hdf5/cursor";
 import { unpacked } from "../hdf5/filters";
 import { openTimeline, type TimelineFile } from "../timeline/file";
-import { withPrelude } from "../timeline/prelude";
 import { nsPerPixel, padded, whole, within } from "../view/scale";
-import { areaStats } from "./area";
 import { distributionOf } from "./distribution";
-import { Finder } from "./find";
-import { flowOf, NO_FLOW } from "./flow";
-import { heldRows } from "./held";
-import type { Added, Area, Call, EventPlace, EventRef, First, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
+import type { Finder } from "./find";
+import type { Added, Area, Call, EventPlace, EventRef, EventValue, First, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
 import { Session } from "./session";
 
 interface Scope {
@@ -27,10 +23,29 @@ const scope = self as unknown as Scope;
 
 const shelf = openShelf();
 
+/** Parts that the first picture does not need. */
+const later = {
+  area: () => import("./area"),
+  density: () => import("./density"),
+  find: () => import("./find"),
+  flow: () => import("./flow"),
+  held: () => import("./held"),
+  prelude: () => import("../timeline/prelude"),
+};
+
+/** So long after the worker is there, they are fetched: they are there when the network is gone. */
+const AHEAD_INTERVAL = 1500;
+
+setTimeout(() => {
+  const parts: readonly (() => Promise<unknown>)[] = Object.values(later);
+  parts.forEach((part) => part().catch(() => {}));
+}, AHEAD_INTERVAL);
+
 /** What the timeline shows: the window, and the prelude where there is one. */
 let session: Session | undefined;
 /** The window alone, of which all figures are. */
 let window: Session | undefined;
+/** What finds in `session`; undefined until something is looked for there. */
 let finder: Finder | undefined;
 
 /** The newest request of those that replace each other. */
@@ -53,7 +68,7 @@ function tellSometimes(): void {
   }
 }
 
-/** What was asked of a file that was closed meanwhile: another one is being opened, or could not be. */
+/** What was asked is of a file that is not open. */
 class Closed extends Error {
   override name = "Closed";
 }
@@ -82,6 +97,28 @@ async function sourceOf(place: Place, meter: Meter): Promise<ByteSource> {
   return "url" in place ? openHttp(place.url, meter, shelf) : new BlobSource(place.file, meter);
 }
 
+/** Opens a file. The one that is open stays so: the other may be none that is read. */
+async function openFile(place: Place): Promise<Session> {
+  const last = meter;
+  const own = new Meter(tellSometimes);
+  meter = own;
+  try {
+    return new Session(await openAny(await sourceOf(place, own)));
+  } catch (error) {
+    if (meter === own) {
+      meter = last;
+    }
+    throw error;
+  }
+}
+
+/** What finds in the open file. */
+async function finding(): Promise<Finder> {
+  const { Finder } = await later.find();
+  finder ??= new Finder(open());
+  return finder;
+}
+
 /** Reads what the page will ask for when it has heard of the file. What fails here fails again there. */
 function readAhead(session: Session, first: First | undefined): void {
   if (first) {
@@ -97,36 +134,31 @@ async function answer(request: Request): Promise<unknown> {
   const stale = () => newest.get(call) !== id;
   switch (call) {
     case "open": {
-      const place = args[0] as Place;
-      session = undefined;
-      window = undefined;
-      meter = new Meter(tellSometimes);
-      const own = meter;
-      const opened = new Session(await openAny(await sourceOf(place, own)));
+      const opened = await openFile(args[0] as Place);
       if (stale()) {
         return undefined;
       }
       session = opened;
       window = opened;
-      finder = new Finder(session);
+      finder = undefined;
       readAhead(opened, args[1] as First | undefined);
       return opened.file.header;
     }
     case "prelude": {
       const own = open(window);
       const prelude = await openAny(await sourceOf(args[0] as Place, meter));
-      const both = new Session(withPrelude(own.file, prelude), own);
-      const held = await heldRows(both, own.file.categories.length, prelude.header.drops);
+      const both = new Session((await later.prelude()).withPrelude(own.file, prelude), own);
+      const held = await (await later.held()).heldRows(both, own.file.categories.length, prelude.header.drops);
       if (stale() || own !== window) {
         return undefined;
       }
       session = both;
-      finder = new Finder(both);
+      finder = undefined;
       return { prelude: prelude.header, both: both.file.header, held } satisfies Added;
     }
     case "withoutPrelude":
       session = open(window);
-      finder = new Finder(session);
+      finder = undefined;
       return undefined;
     case "names":
       return open().category(args[0] as number).names();
@@ -135,19 +167,21 @@ async function answer(request: Request): Promise<unknown> {
     case "event":
       return open().event(args[0] as EventRef);
     case "flow":
-      return (args[0] as EventRef).category < open(window).file.categories.length ? flowOf(open(window), args[0] as EventRef) : NO_FLOW;
+      return (await later.flow()).flowOf(open(window), args[0] as EventRef);
     case "search":
-      return finder?.search((args[0] as Query).text, stale);
+      return (await finding()).search((args[0] as Query).text, stale);
     case "next":
-      return finder?.next(args[0] as EventPlace | undefined, args[1] as number, args[2] as boolean);
-    case "firstOf":
-      return finder?.firstOf(args[0] as number, args[1] as string);
+      return (await finding()).next(args[0] as EventPlace | undefined, args[1] as number, args[2] as boolean);
+    case "instanceOf":
+      return (await finding()).instanceOf(args[0] as number, args[1] as string, args[2] as EventValue | undefined);
     case "area":
-      return areaStats(open(), args[0] as Area, stale);
+      return (await later.area()).areaStats(open(), args[0] as Area, stale);
     case "sample":
       return open().sample(args[0] as number, args[1] as number);
     case "series":
       return open(window).thinned(args[0] as number, args[1] as number);
+    case "density":
+      return (await later.density()).densityOf(open());
     case "distribution":
       return distributionOf(open(window), args[0] as number, () => false);
     case "summary":

@@ -3,7 +3,7 @@
  * stands in an address.
  */
 
-import { Observable } from "../ui/store";
+import { Observable } from "../workspace/store";
 import type { Mode, Progress, Run, SessionDetail, SessionList, TargetList } from "./messages";
 
 /** Why the gateway did not do what it was asked; the message is its own. */

@@ -4,7 +4,7 @@ import { Pages } from "../bytes/pages";
 import type { ByteSource } from "../bytes/source";
 import { FormatError, NotTimeline, OtherLayout } from "../hdf5/cursor";
 import { type Group, type Numbers, openHdf5, type Value } from "../hdf5/file";
-import { type CaptureSource, type Counter, type Device, type Drop, type Header, NONE_U32, type Row, SCHEMA_VERSION } from "./header";
+import { type CaptureSource, type Counter, type Device, type Drop, type Header, NONE_U32, PARTS, type Row, SCHEMA_VERSION } from "./header";
 import { openLevels, type Levels } from "./levels";
 import { type ColumnValues, NO_TILES, openTiles, readColumns, type Tiles } from "./tiles";
 
@@ -81,6 +81,7 @@ export async function openTimeline(source: ByteSource): Promise<TimelineFile> {
     rows,
     categories: found.map(({ name, count, tiles }) => ({ name, count, columns: tiles.columns })),
     counters: counters.map(({ counter }) => counter),
+    parts: PARTS.filter((part) => root.has(part)),
     fileBytes: source.size,
     extent: extentOf(found),
   };

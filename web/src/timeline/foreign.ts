@@ -7,7 +7,7 @@ import * as h5wasm from "h5wasm";
 import type { ByteSource } from "../bytes/source";
 import { FormatError, NotTimeline } from "../hdf5/cursor";
 import { captureSource, type CategoryData, extentOf, type TimelineFile, wideToFloats } from "./file";
-import type { Header, Row } from "./header";
+import { type Header, PARTS, type Row } from "./header";
 import { assignLanes } from "./lanes";
 import type { ColumnValues, Tiles } from "./tiles";
 
@@ -58,6 +58,7 @@ function timelineOf(file: h5wasm.File, fileBytes: number): TimelineFile {
     rows,
     categories: data.map(({ name, count, tiles }) => ({ name, count, columns: tiles.columns })),
     counters: [],
+    parts: PARTS.filter((part) => file.keys().includes(part)),
     fileBytes,
     extent: extentOf(data),
   };

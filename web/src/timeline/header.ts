@@ -73,11 +73,16 @@ export interface Header {
   readonly rows: readonly Row[];
   readonly categories: readonly Category[];
   readonly counters: readonly Counter[];
+  /** Which of `PARTS` the file holds. */
+  readonly parts: readonly string[];
   /** From the first event's start to the last one's end; the capture's window may be much longer. */
   readonly extent: readonly [number, number];
   /** Length of the file in bytes. */
   readonly fileBytes: number;
 }
+
+/** What a file may hold beside its events: groups of it. */
+export const PARTS = ["allocations", "counters", "programs", "profiles", "stacks"] as const;
 
 /** The newest layout of files that is read. */
 export const SCHEMA_VERSION = 2;

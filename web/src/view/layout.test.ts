@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Header, Row } from "../timeline/header";
 import { type Arrangement, GROUP_HEIGHT, laneAt, LANE_HEIGHT, layoutOf, leavesOf, lineAt, moved, ROW_GAP } from "./layout";
-import { treeOf } from "./tree";
+import { counterGroups, treeOf } from "./tree";
 
 const row = (change: Partial<Row>): Row => ({
   capture: 0,
@@ -36,6 +36,7 @@ const HEADER: Header = {
   ],
   categories: [],
   counters: [{ source: "nvml", device: "gpu0", metric: "power", unit: "W" }],
+  parts: ["counters"],
   fileBytes: 0,
   extent: [0, 1000],
 };
@@ -45,14 +46,14 @@ const LANES = [2, 1, 1, 3, 1, 1];
 const PLAIN: Arrangement = { folded: new Set(), pinned: [], order: new Map(), filter: "" };
 const labels = (arrangement: Arrangement) => layoutOf(TREE, LANES, arrangement).lines.map((line) => line.label);
 
-test("rows stand by counter, process, device, stream and thread, NVTX above the calls", () => {
+test("rows stand by process, device, stream and thread, counters below their device, NVTX above the calls", () => {
   expect(labels(PLAIN)).toEqual([
-    "nvml: gpu0",
-    "power (W)",
     "python (7)",
     "GPU 0 · A100",
     "stream 7",
     "stream 8",
+    "counters, nvml: gpu0",
+    "power (W)",
     "thread main (70)",
     "NVTX",
     "CUDA API",
@@ -64,6 +65,32 @@ test("threads of a flight recorder are called as those of a profiler are", () =>
   const rows = [row({ track: "nvtx", thread: 70, label: "loader (process 7) thread 70" }), row({ track: "nvtx", thread: 71, label: "process 7 thread 71" })];
   const { lines } = layoutOf(treeOf({ ...HEADER, rows, counters: [] }), [1, 1], PLAIN);
   expect(lines.map((line) => line.label)).toEqual(["process 7", "thread loader (70): NVTX", "thread 71: NVTX"]);
+});
+
+const counter = (source: string, device: string) => ({ source, device, metric: "power", unit: "W" });
+
+test("devices and their counters stand in the order of their numbers", () => {
+  const rows = [row({ device: 10, stream: 7 }), row({ device: 2, stream: 7 })];
+  const counters = [counter("nvml", "gpu10"), counter("nvml", "gpu2"), counter("nvml", "gpu3"), counter("host", "memory")];
+  const tree = treeOf({ ...HEADER, devices: [], rows, counters });
+  const { lines } = layoutOf(tree, [1, 1, 1, 1, 1, 1], { ...PLAIN, folded: new Set(counterGroups(tree)) });
+  expect(lines.map((line) => line.label)).toEqual([
+    "python (7)",
+    "GPU 2",
+    "stream 7",
+    "counters, nvml: gpu2",
+    "GPU 10",
+    "stream 7",
+    "counters, nvml: gpu10",
+    "counters, host: memory",
+    "counters, nvml: gpu3",
+  ]);
+});
+
+test("counters are below no device where several machines have one of that number", () => {
+  const rows = [row({ device: 0, stream: 7 }), row({ machine: 1, device: 0, stream: 7 })];
+  const tree = treeOf({ ...HEADER, rows, counters: [counter("nvml", "gpu0")] });
+  expect(tree.map(({ key }) => key)).toEqual(["process/0/0/7", "process/0/1/7", "counters/nvml/gpu0"]);
 });
 
 test("ranks that were merged keep their names", () => {
@@ -95,7 +122,7 @@ test("a row is as high as its lanes, and less when it is folded", () => {
 
 test("a folded group hides its rows, unless a filter looks for them", () => {
   const folded = new Set(["process/0/0/7"]);
-  expect(labels({ ...PLAIN, folded })).toEqual(["nvml: gpu0", "power (W)", "python (7)"]);
+  expect(labels({ ...PLAIN, folded })).toEqual(["python (7)"]);
   expect(labels({ ...PLAIN, folded, filter: "stream 8" })).toEqual(["python (7)", "GPU 0 · A100", "stream 8"]);
 });
 
@@ -108,13 +135,13 @@ test("a pinned row stands at the top alone, with its whole name", () => {
 
 test("moved rows stand in their new order", () => {
   const order = new Map([["0/0/7/gpu0", ["row/1", "row/0"]]]);
-  expect(labels({ ...PLAIN, order }).slice(4, 6)).toEqual(["stream 8", "stream 7"]);
+  expect(labels({ ...PLAIN, order }).slice(2, 4)).toEqual(["stream 8", "stream 7"]);
 });
 
 test("a row is moved among its neighbours, up and down, and not into another group", () => {
   const { lines } = layoutOf(TREE, LANES, PLAIN);
-  expect(moved(lines, "row/0", "row/1")).toEqual(["row/1", "row/0"]);
-  expect(moved(lines, "row/1", "row/0")).toEqual(["row/1", "row/0"]);
+  expect(moved(lines, "row/0", "row/1")).toEqual(["row/1", "row/0", "counters/nvml/gpu0"]);
+  expect(moved(lines, "row/1", "row/0")).toEqual(["row/1", "row/0", "counters/nvml/gpu0"]);
   expect(moved(lines, "row/0", "row/3")).toBeUndefined();
   expect(moved(lines, "row/0", "row/0")).toBeUndefined();
 });

@@ -16,6 +16,9 @@ export interface Viewport {
 /** The least time that fills the view: nothing is shorter than a ns. */
 export const LEAST_SPAN = 20;
 
+/** What is followed to is not nearer to an edge of the view than this share of it. */
+const FOLLOWED_ROOM = 0.05;
+
 export function nsPerPixel(view: Viewport): number {
   return (view.to - view.from) / Math.max(1, view.width);
 }
@@ -72,6 +75,33 @@ export function panned(view: Viewport, pixels: number, axis: Axis): Viewport {
 export function focused(from: number, to: number, width: number, axis: Axis): Viewport {
   const room = Math.max(LEAST_SPAN, to - from);
   return within(from - room, to + room, width, axis);
+}
+
+/**
+ * Follows from one span to another without zooming: both are seen where they fit, moved no more than
+ * is needed for that; otherwise the second one is in the middle, or as much of it as there is room for.
+ */
+export function followed(view: Viewport, from: readonly [number, number], to: readonly [number, number], axis: Axis): Viewport {
+  const span = view.to - view.from;
+  const room = span * FOLLOWED_ROOM;
+  const [first, last] = [Math.min(from[0], to[0]) - room, Math.max(from[1], to[1]) + room];
+  const moved = (least: number, most: number) => Math.max(least, Math.min(most, view.from));
+  const middle = (to[0] + to[1] - span) / 2;
+  const isLong = to[1] - to[0] > span;
+  const begin = last - first <= span ? moved(last - span, first) : isLong ? moved(to[0] - room, to[1] + room - span) : middle;
+  return within(begin, begin + span, view.width, axis);
+}
+
+/** Moves to a span: as it is zoomed where the span is at least `leastPixels` wide so and fits, otherwise nearer or wider. */
+export function revealed(view: Viewport, from: number, to: number, leastPixels: number, axis: Axis): Viewport {
+  const span = view.to - view.from;
+  const length = to - from;
+  const middle = (from + to) / 2;
+  if (length > span * 0.8 || length < nsPerPixel(view) * leastPixels) {
+    const room = Math.max(length * 4, 200);
+    return within(middle - room, middle + room, view.width, axis);
+  }
+  return from >= view.from && to <= view.to ? view : within(middle - span / 2, middle + span / 2, view.width, axis);
 }
 
 /** The window that is asked for to show `view`: as much again on either side, so that moving needs no waiting. */

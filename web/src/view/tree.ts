@@ -20,6 +20,9 @@ const TRACKS: Readonly<Record<string, string>> = {
   other: "other",
 };
 
+/** Keys of groups of counters begin so. */
+const COUNTERS = "counters/";
+
 /** The order of a thread's rows: what is outermost first. */
 const ORDER = ["annotation", "nvtx", "python", "cpu_op", "cuda_api", "os_runtime", "cpu_sample"];
 
@@ -62,21 +65,48 @@ export function treeOf(header: Header): Branch[] {
       add(group.threads, `${key}/thread${row.thread ?? row.label}`, threadLabel(row), at, row, header);
     }
   });
+  const ofDevice = new Map<number, Branch[]>();
+  const others: Branch[] = [];
+  for (const { device, branch } of counterBranches(header)) {
+    if (device !== undefined && isOne(header, device)) {
+      ofDevice.set(device, [...(ofDevice.get(device) ?? []), branch]);
+    } else {
+      others.push(branch);
+    }
+  }
+  /** The counters of a device, once: below its rows in the first process that has any. */
+  const countersOf = (device: number) => {
+    const found = ofDevice.get(device) ?? [];
+    ofDevice.delete(device);
+    return found;
+  };
   const branches = [...groups].map(([key, { label, devices, threads }]): Branch => {
-    const gpus = [...devices].map(([key, group]) => branch(key, group));
+    const gpus = [...devices]
+      .sort(([, a], [, b]) => a.device - b.device)
+      .map(([key, group]) => {
+        const rows = branch(key, group);
+        return { ...rows, children: [...rows.children, ...countersOf(group.device)] };
+      });
     const cpus = [...threads].map(([key, group]) => (group.rows.length === 1 ? lone(group) : branch(key, group)));
     return { kind: "group", key: `process/${key}`, label, children: [...gpus, ...cpus] };
   });
-  return [...counterBranches(header), ...branches];
+  return [...branches, ...others];
+}
+
+/** Keys of the groups of counters. */
+export function counterGroups(nodes: readonly Node[]): string[] {
+  return nodes.flatMap((node) => (node.kind === "row" ? [] : node.key.startsWith(COUNTERS) ? [node.key] : counterGroups(node.children)));
 }
 
 interface Group {
   readonly label: string;
+  /** Number of its device; -1 of a thread's. */
+  readonly device: number;
   readonly rows: Leaf[];
 }
 
 function add(groups: Map<string, Group>, key: string, label: string, at: number, row: Row, header: Header): void {
-  const group = groups.get(key) ?? { label, rows: [] };
+  const group = groups.get(key) ?? { label, device: row.device ?? -1, rows: [] };
   groups.set(key, group);
   group.rows.push({ kind: "row", key: `row/${at}`, row: at, label: rowLabel(row), full: fullLabel(row, header), counter: false });
 }
@@ -141,7 +171,14 @@ function fullLabel(row: Row, header: Header): string {
   return several && track !== "" ? `${row.label}, ${track}` : row.label;
 }
 
-function counterBranches(header: Header): Branch[] {
+/** Whether one device alone has that number: merged captures of several machines have several. */
+function isOne(header: Header, device: number): boolean {
+  const machines = header.rows.flatMap((row) => (row.device === device ? [`${row.capture}/${row.machine}`] : []));
+  return new Set(machines).size === 1;
+}
+
+/** A group for each source and device of counters, in the order of the devices, with the number that the device's name ends with. */
+function counterBranches(header: Header): { readonly device: number | undefined; readonly branch: Branch }[] {
   const groups = new Map<string, Leaf[]>();
   header.counters.forEach((counter, at) => {
     const key = `${counter.source}/${counter.device}`;
@@ -152,10 +189,9 @@ function counterBranches(header: Header): Branch[] {
     leaves.push({ kind: "row", key: `counter/${key}/${counter.metric}`, row, label, full: `${counter.device} ${label}`, counter: true });
     groups.set(key, leaves);
   });
-  return [...groups].map(([key, children]) => ({
-    kind: "group",
-    key: `counters/${key}`,
-    label: key.replace("/", ": "),
-    children,
-  }));
+  const inOrder = [...groups].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
+  return inOrder.map(([key, children]) => {
+    const device = /^[a-z]+[ :]?(\d+)$/i.exec(key.slice(key.indexOf("/") + 1))?.[1];
+    return { device: device === undefined ? undefined : Number(device), branch: { kind: "group", key: `${COUNTERS}${key}`, label: `counters, ${key.replace("/", ": ")}`, children } };
+  });
 }

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import * as format from "./format";
-import { covers, fitted, focused, nsPerPixel, padded, panned, toPixel, toTime, within, zoomed } from "./scale";
-import { ticks, tickStep } from "./ticks";
+import { covers, fitted, focused, followed, padded, panned, revealed, toPixel, toTime, within, zoomed } from "./scale";
 
 const HOUR = 3_600_000_000_000;
 
@@ -54,6 +53,34 @@ test("a focused event is in the middle third", () => {
   expect([toPixel(view, 5000), toPixel(view, 6000)]).toEqual([300, 600]);
 });
 
+test("what is shown moves the view as little as lets one see it", () => {
+  const view = within(100_000, 200_000, 1000, AXIS);
+  expect(revealed(view, 150_000, 152_000, 4, AXIS)).toBe(view);
+  expect(revealed(view, 300_000, 302_000, 4, AXIS)).toMatchObject({ from: 251_000, to: 351_000 });
+  // Twenty pixels are enough of an event, and too few of a place that a finding names.
+  expect(revealed(view, 150_000, 152_000, 24, AXIS)).toMatchObject({ from: 143_000, to: 159_000 });
+  expect(revealed(view, 0, 500_000, 4, AXIS).to - revealed(view, 0, 500_000, 4, AXIS).from).toBeGreaterThan(500_000);
+});
+
+test("what is followed to is seen beside where one came from, at the same scale", () => {
+  const view = within(1000, 2000, 500, AXIS);
+  expect(followed(view, [1500, 1600], [1100, 1150], AXIS)).toEqual(view);
+  expect(followed(view, [1500, 1600], [2200, 2300], AXIS)).toMatchObject({ from: 1350, to: 2350 });
+  expect(followed(view, [1500, 1600], [700, 710], AXIS)).toMatchObject({ from: 650, to: 1650 });
+});
+
+test("what is followed to is in the middle where it is too far away to be seen with where one came from", () => {
+  const view = within(1000, 2000, 500, AXIS);
+  expect(followed(view, [1500, 1600], [90_000, 90_200], AXIS)).toMatchObject({ from: 89_600, to: 90_600 });
+});
+
+test("what is followed to stays as it is seen where it is longer than the view", () => {
+  const view = within(1000, 2000, 500, AXIS);
+  expect(followed(view, [1500, 1600], [0, 50_000], AXIS)).toEqual(view);
+  expect(followed(view, [1500, 1600], [5000, 50_000], AXIS)).toMatchObject({ from: 4950, to: 5950 });
+  expect(followed(within(90_000, 91_000, 500, AXIS), [90_500, 90_600], [5000, 50_000], AXIS)).toMatchObject({ from: 49_050, to: 50_050 });
+});
+
 test("what was drawn covers a view until it moves out or a pixel grows or shrinks by more than twice", () => {
   const view = within(1_000_000, 2_000_000, 1000, AXIS);
   const window = { ...padded(view), step: 1024 };
@@ -61,20 +88,6 @@ test("what was drawn covers a view until it moves out or a pixel grows or shrink
   expect(covers(window, panned(view, 900, AXIS), AXIS)).toBe(true);
   expect(covers(window, panned(view, 1100, AXIS), AXIS)).toBe(false);
   expect(covers(window, zoomed(view, 0.45, 500, AXIS), AXIS)).toBe(false);
-});
-
-test("marks of the axis are 1, 2 or 5 of a unit apart, and never closer than texts are wide", () => {
-  for (let power = 0; power < 12; power += 0.1) {
-    const perPixel = 10 ** power / 1000;
-    const step = tickStep(perPixel);
-    expect([1, 2, 5]).toContain(Number(String(step)[0]));
-    expect(step / perPixel).toBeGreaterThanOrEqual(Math.min(110, step / perPixel));
-    expect(step).toBeGreaterThanOrEqual(1);
-  }
-  expect(format.tick(-15_000_000_000, 5_000_000_000, "auto", undefined)).toBe("-15 s");
-  expect(format.time(-1_500_000_000, "utc", "1700000000000000000")).toBe("2023-11-14T22:13:18.500000000Z");
-  expect(ticks(-5, 25, 10)).toEqual([-0, 10, 20]);
-  expect(nsPerPixel(fitted(100, { begin: 0, end: 1000 }))).toBe(10);
 });
 
 test.each([
@@ -115,4 +128,8 @@ test("sizes, shares and samples have their units", () => {
   expect(format.quantity(0.5, "ratio")).toBe("50 %");
   expect(format.quantity(321.456, "W")).toBe("321.456 W");
   expect(format.grouped(12_345_678)).toBe("12 345 678");
+});
+
+test("a percentage is whole, and all only when all is there", () => {
+  expect([0, 0.499, 0.999, 1, 1.2].map(format.progress)).toEqual(["0 %", "49 %", "99 %", "100 %", "100 %"]);
 });

@@ -1,6 +1,0 @@
-/** Every analysis of the catalogue: run by the agent or gateway that serves the capture, and shown as the page that it makes. */
-
-import { lazily } from "../ui/lazily";
-import type { Page } from "../ui/page";
-
-export const page: Page = { id: "analyses", title: "Analyses", order: 40, of: "file", View: lazily(() => import("../views/analyses")) };
