@@ -16,6 +16,8 @@ const SMOKE: &str = include_str!("wheel/smoke.py");
 /// The folder of the package, and the library that is its module.
 const PACKAGE: &str = "flopwatch";
 const MODULE: &str = "_native";
+/// The program that the wheel brings, which is also its package in the workspace.
+const PROGRAM: &str = "flopwatch";
 /// The oldest that the package is for.
 const OLDEST_MINOR: u32 = 10;
 /// The newest that is looked for by name.
@@ -56,7 +58,11 @@ pub(crate) fn run(cache: &Cache, options: &WheelOptions) -> Result<()> {
 /// the workspace; what is handed out is built so.
 pub(crate) fn of_tests(cache: &Cache, built: &Artifacts) -> Result<()> {
     let module = built.libraries.get(MODULE).context("cargo built no module of Python")?;
-    let wheel = step("wheel", || pack(cache, module, &folder()?))?;
+    let program = built
+        .programs
+        .get(PROGRAM)
+        .context("cargo built no program `flopwatch`")?;
+    let wheel = step("wheel", || assemble(cache, module, program, &folder()?))?;
     attempts(&wheel)
 }
 
@@ -64,20 +70,15 @@ fn folder() -> Result<PathBuf> {
     Ok(project::target_directory()?.join("wheels"))
 }
 
-/// Packs the package with a module in a folder, which it empties first; gives the wheel's file.
-/// What the wheel says of itself comes from maturin, as it does in what is handed out.
-fn pack(cache: &Cache, module: &Path, output: &Path) -> Result<PathBuf> {
+/// Packs the package with a module and a program in a folder, which it empties first; gives the
+/// wheel's file. What the wheel says of itself comes from maturin, as it does in what is handed out.
+fn assemble(cache: &Cache, module: &Path, program: &Path, output: &Path) -> Result<PathBuf> {
     let tools = python::package_tools(cache)?.join("bin");
     let sources = project::root()?.join("python");
     remove(output)?;
     let contents = output.join("contents");
     copy(&sources.join(PACKAGE), &contents.join(PACKAGE))?;
-    // Line tables are most of it, and would be packed and unpacked for each Python.
-    Run::new("strip")
-        .args(["--strip-debug", "-o"])
-        .arg(contents.join(PACKAGE).join("_native.abi3.so"))
-        .arg(module)
-        .quiet()?;
+    strip(module, &contents.join(PACKAGE).join("_native.abi3.so"))?;
     Run::new(tools.join("maturin"))
         .args(["pep517", "write-dist-info", "--metadata-directory"])
         .arg(&contents)
@@ -85,12 +86,35 @@ fn pack(cache: &Cache, module: &Path, output: &Path) -> Result<PathBuf> {
         .arg(tools.join("python3"))
         .dir(&sources)
         .quiet()?;
+    pack(&tools, &contents, program, output)
+}
+
+/// Adds the program to an unpacked wheel as pip installs scripts, and packs it into the folder;
+/// gives the wheel's file.
+fn pack(tools: &Path, contents: &Path, program: &Path, output: &Path) -> Result<PathBuf> {
+    let mut entries = std::fs::read_dir(contents)?.flatten().map(|entry| entry.file_name());
+    let name = entries
+        .find_map(|name| Some(name.to_str()?.strip_suffix(".dist-info")?.to_owned()))
+        .context("the wheel says nothing of itself")?;
+    let scripts = contents.join(format!("{name}.data/scripts"));
+    std::fs::create_dir_all(&scripts)?;
+    strip(program, &scripts.join(PROGRAM))?;
     Run::new(tools.join("python3"))
         .args(["-m", "wheel", "pack", "--dest-dir"])
         .arg(output)
-        .arg(&contents)
+        .arg(contents)
         .quiet()?;
     made(output)
+}
+
+/// Copies a library or a program without its line tables: they are most of it, and would be packed,
+/// and unpacked for each Python.
+fn strip(built: &Path, to: &Path) -> Result<()> {
+    Run::new("strip")
+        .args(["--strip-debug", "-o"])
+        .arg(to)
+        .arg(built)
+        .quiet()
 }
 
 /// The package's files, less what Python's own runs left among them.
@@ -130,7 +154,7 @@ fn attempts(wheel: &Path) -> Result<()> {
 /// Makes the wheel in a folder, which it empties first; gives its file.
 pub(crate) fn build(cache: &Cache, options: &WheelOptions, output: &Path) -> Result<PathBuf> {
     cmake::ensure()?;
-    let maturin = python::package_tools(cache)?.join("bin/maturin");
+    let tools = python::package_tools(cache)?.join("bin");
     remove(output)?;
     // Line tables are four fifths of what is handed out.
     let (profile, more) = if options.release {
@@ -138,15 +162,30 @@ pub(crate) fn build(cache: &Cache, options: &WheelOptions, output: &Path) -> Res
     } else {
         ("dev", ["--compatibility", "linux"].as_slice())
     };
-    Run::new(maturin)
+    let bare = output.join("bare");
+    Run::new(tools.join("maturin"))
         .args(["build", "--quiet", "--locked", "--profile", profile])
         .args(more)
         .arg("--manifest-path")
         .arg(project::root()?.join("python/Cargo.toml"))
         .arg("--out")
-        .arg(output)
+        .arg(&bare)
         .quiet()?;
-    made(output)
+    let programs = if options.release {
+        project::build_to_hand_out(PROGRAM, "dist")?
+    } else {
+        project::build_binaries(&[PROGRAM])?
+    };
+    let program = programs.get(PROGRAM).context("cargo built no program `flopwatch`")?;
+    let unpacked = output.join("unpacked");
+    Run::new(tools.join("python3"))
+        .args(["-m", "wheel", "unpack", "--dest"])
+        .arg(&unpacked)
+        .arg(made(&bare)?)
+        .quiet()?;
+    let contents = std::fs::read_dir(&unpacked)?.flatten().next();
+    let contents = contents.context("the wheel was empty")?.path();
+    pack(&tools, &contents, program, output)
 }
 
 /// The interpreters that the package is for, one of each version: on PATH, and those of pyenv.
@@ -202,6 +241,13 @@ fn attempt(python: &Path, wheel: &Path) -> Result<()> {
     let page = std::fs::read_to_string(folder.path().join("flame.html"))?;
     if !page.contains("matmul") {
         bail!("the flame graph of the installed command does not name the kernel");
+    }
+    let tables = Run::new(environment.join("bin").join(PROGRAM))
+        .args(["summary", "trace.json"])
+        .dir(folder.path())
+        .output()?;
+    if !tables.contains("matmul") {
+        bail!("the tables of the installed program do not name the kernel");
     }
     Ok(())
 }
