@@ -24,9 +24,9 @@ pub struct DataSheet {
     rates: &'static [(&'static str, u64)],
 }
 
-// NVIDIA H100 Tensor Core GPU Architecture, white paper v1.04, H100 SXM5: dense and with decimals.
-// The H100 data sheet (2430615, 2023), the H200 data sheet (3002446, 2023) and the GH200 data sheet
-// (3773000, 2024) round the same: 67 and 34 TFLOP/s, and with sparsity 989, 1,979 and 3,958.
+// NVIDIA H100 Tensor Core GPU Architecture, white paper of 2022, pages 39 and 40, H100 SXM5: dense
+// beside sparse. The data sheets of H100 (2430615), H200 (3002446, SC23) and GH200 (3773000) round
+// the same: 67 and 34 TFLOP/s, and with sparsity 989, 1,979 and 3,958.
 const HOPPER_SXM: &[(&str, u64)] = &[
     ("fp8", 1_978_900),
     ("int8", 1_978_900),
@@ -36,8 +36,8 @@ const HOPPER_SXM: &[(&str, u64)] = &[
     ("fp32", 66_900),
     ("fp64", 33_500),
 ];
-// NVIDIA H100 and H200 product pages (nvidia.com/en-us/data-center/h100 and h200, 2024), columns
-// NVL: with sparsity 3,341, 1,671 and 835; halved.
+// NVIDIA H100 and H200 product pages (nvidia.com/en-us/data-center/h100 and h200, as quoted in
+// 2026), columns NVL: with sparsity 3,341, 1,671 and 835; halved.
 const HOPPER_NVL: &[(&str, u64)] = &[
     ("fp8", 1_670_500),
     ("int8", 1_670_500),
@@ -51,7 +51,7 @@ const HOPPER_NVL: &[(&str, u64)] = &[
 /// The data sheets. A product that is not in the list has none: names of others may begin alike.
 static ALL: &[DataSheet] = &[
     DataSheet {
-        // NVIDIA Blackwell data sheet (3384703, 2024), "Individual Blackwell GPU", HGX B200: with
+        // NVIDIA Blackwell data sheet (3384703), "Individual Blackwell GPU", HGX B200: with
         // sparsity 9,000 (FP8 and INT8), 4,500 and 2,200; halved. FP32 75 and FP64 37.
         title: "NVIDIA HGX B200",
         names: &["B200"],
@@ -106,9 +106,8 @@ static ALL: &[DataSheet] = &[
         rates: HOPPER_NVL,
     },
     DataSheet {
-        // NVIDIA H100 Tensor Core GPU Architecture, white paper v1.04, H100 PCIe: dense beside
-        // sparse. The H100 data sheet (2287922, 2023) rounds to 51 and 26; cluster_info.py has
-        // those of tensor cores.
+        // The white paper of H100 SXM, H100 PCIe: dense beside sparse. The H100 data sheet
+        // (2287922) rounds to 51 and 26; cluster_info.py has those of tensor cores.
         title: "NVIDIA H100 PCIe",
         names: &["H100 PCIe"],
         rates: &[
@@ -122,7 +121,7 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
-        // NVIDIA A100 data sheet (1758950 r4, 2021; 2188504, 2022): dense, one column for SXM and
+        // NVIDIA A100 data sheet (1758950 r4; 2188504): dense, one column for SXM and
         // PCIe of 40 and 80 GB. cluster_info.py has the same.
         title: "NVIDIA A100",
         names: &["A100-SXM4-40GB", "A100-SXM4-80GB", "A100-PCIE-40GB", "A100 80GB PCIe"],
@@ -150,7 +149,7 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
-        // NVIDIA A40 data sheet (1469711 r8, 2021): dense beside sparse.
+        // NVIDIA A40 data sheet (1469711 r8): dense beside sparse.
         title: "NVIDIA A40",
         names: &["A40"],
         rates: &[
@@ -162,7 +161,7 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
-        // NVIDIA A10 data sheet (nvidia-a10-datasheet.pdf, 2021): dense beside sparse.
+        // NVIDIA A10 data sheet (nvidia-a10-datasheet.pdf): dense beside sparse.
         // cluster_info.py has those of tensor cores.
         title: "NVIDIA A10",
         names: &["A10"],
@@ -175,7 +174,7 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
-        // NVIDIA L4 data sheet (2595652, 2023): with sparsity 485, 242 and 120; halved.
+        // NVIDIA L4 data sheet (2595652): with sparsity 485, 242 and 120; halved.
         title: "NVIDIA L4",
         names: &["L4"],
         rates: &[
@@ -188,7 +187,7 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
-        // NVIDIA L40S data sheet (28413, 2023): dense beside sparse. cluster_info.py has the same.
+        // NVIDIA L40S data sheet (28413): dense beside sparse. cluster_info.py has the same.
         title: "NVIDIA L40S",
         names: &["L40S"],
         rates: &[
@@ -201,7 +200,7 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
-        // NVIDIA V100 data sheet (1165301 r5, 2020), V100 SXM2. Volta has no sparsity.
+        // NVIDIA V100 data sheet (1165301 r5), V100 SXM2. Volta has no sparsity.
         title: "NVIDIA V100 SXM2",
         names: &["V100-SXM2-16GB", "V100-SXM2-32GB"],
         rates: &[("fp16", 125_000), ("fp32", 15_700), ("fp64", 7_800)],
@@ -213,7 +212,7 @@ static ALL: &[DataSheet] = &[
         rates: &[("fp16", 112_000), ("fp32", 14_000), ("fp64", 7_000)],
     },
     DataSheet {
-        // NVIDIA T4 data sheet (951643, 2019). Turing has no sparsity.
+        // NVIDIA T4 data sheet (951643). Turing has no sparsity.
         title: "NVIDIA T4",
         names: &["T4"],
         rates: &[("int8", 130_000), ("fp16", 65_000), ("fp32", 8_100)],
