@@ -24,9 +24,9 @@ pub struct DataSheet {
     rates: &'static [(&'static str, u64)],
 }
 
-// NVIDIA H100 Tensor Core GPU Architecture, white paper of 2022, pages 39 and 40, H100 SXM5: dense
-// beside sparse. The data sheets of H100 (2430615), H200 (3002446, SC23) and GH200 (3773000) round
-// the same: 67 and 34 TFLOP/s, and with sparsity 989, 1,979 and 3,958.
+// NVIDIA H100 Tensor Core GPU Architecture, white paper v1.04 (2023), pages 39 and 40, H100 SXM5:
+// dense beside sparse. The data sheets of H100 (2430615), H200 (3002446, SC23) and GH200 (3773000)
+// round the same: 67 and 34 TFLOP/s, and with sparsity 989, 1,979 and 3,958.
 const HOPPER_SXM: &[(&str, u64)] = &[
     ("fp8", 1_978_900),
     ("int8", 1_978_900),
