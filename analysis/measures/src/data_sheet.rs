@@ -1,8 +1,15 @@
 //! Peak rates of devices from their makers' data sheets, for captures that state none.
 //!
-//! Rates are dense: without structured sparsity, which data sheets of NVIDIA since 2022 have in
-//! their larger figure. Those of 16 and 8 bits and of TF32 are of tensor or matrix cores that add
-//! up in float32; those of fp32 and fp64 of the other units.
+//! Rates are dense: without structured sparsity, which doubles those of 8 and 16 bits and of TF32
+//! in most data sheets since 2022. Such a figure is halved here, and the row says so. Rates of 16
+//! and 8 bits and of TF32 are of tensor or matrix cores that add up in float32; those of fp32 and
+//! fp64 of the other units. The modules of one chip differ in clock and units, so SXM, PCIe and NVL
+//! are rows of their own.
+//!
+//! Each row names its document in a comment, and where its figures were read, for NVIDIA's PDFs are
+//! not all open to the machine that builds this. `cluster_info.py` is
+//! `tensorrt_llm/auto_parallel/cluster_info.py` of NVIDIA/TensorRT-LLM, which quotes the data
+//! sheets, dense. A product without a document that was found has no row.
 
 use flopwatch_model::approximate;
 
@@ -17,7 +24,10 @@ pub struct DataSheet {
     rates: &'static [(&'static str, u64)],
 }
 
-const H100_SXM: &[(&str, u64)] = &[
+// NVIDIA H100 Tensor Core GPU Architecture, white paper v1.04 (2023), pages 39 and 40, H100 SXM5:
+// dense beside sparse. The data sheets of H100 (2430615), H200 (3002446, SC23) and GH200 (3773000)
+// round the same: 67 and 34 TFLOP/s, and with sparsity 989, 1,979 and 3,958.
+const HOPPER_SXM: &[(&str, u64)] = &[
     ("fp8", 1_978_900),
     ("int8", 1_978_900),
     ("bf16", 989_400),
@@ -26,22 +36,28 @@ const H100_SXM: &[(&str, u64)] = &[
     ("fp32", 66_900),
     ("fp64", 33_500),
 ];
-const A100: &[(&str, u64)] = &[
-    ("int8", 624_000),
-    ("bf16", 312_000),
-    ("fp16", 312_000),
-    ("tf32", 156_000),
-    ("fp32", 19_500),
-    ("fp64", 9_700),
+// NVIDIA H100 and H200 product pages (nvidia.com/en-us/data-center/h100 and h200, as quoted in
+// 2026), columns NVL: with sparsity 3,341, 1,671 and 835; halved.
+const HOPPER_NVL: &[(&str, u64)] = &[
+    ("fp8", 1_670_500),
+    ("int8", 1_670_500),
+    ("bf16", 835_500),
+    ("fp16", 835_500),
+    ("tf32", 417_500),
+    ("fp32", 60_000),
+    ("fp64", 30_000),
 ];
 
 /// The data sheets. A product that is not in the list has none: names of others may begin alike.
 static ALL: &[DataSheet] = &[
     DataSheet {
+        // NVIDIA Blackwell data sheet (3384703), "Individual Blackwell GPU", HGX B200: with
+        // sparsity 9,000 (FP8 and INT8), 4,500 and 2,200; halved. FP32 75 and FP64 37.
         title: "NVIDIA HGX B200",
         names: &["B200"],
         rates: &[
             ("fp8", 4_500_000),
+            ("int8", 4_500_000),
             ("bf16", 2_250_000),
             ("fp16", 2_250_000),
             ("tf32", 1_100_000),
@@ -50,21 +66,48 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
+        // The same document, GB200 NVL72: with sparsity 10,000, 5,000 and 2,500; halved. FP32 80
+        // and FP64 40.
+        title: "NVIDIA GB200 NVL72",
+        names: &["GB200"],
+        rates: &[
+            ("fp8", 5_000_000),
+            ("int8", 5_000_000),
+            ("bf16", 2_500_000),
+            ("fp16", 2_500_000),
+            ("tf32", 1_250_000),
+            ("fp32", 80_000),
+            ("fp64", 40_000),
+        ],
+    },
+    DataSheet {
         title: "NVIDIA H200 SXM",
         names: &["H200"],
-        rates: H100_SXM,
+        rates: HOPPER_SXM,
+    },
+    DataSheet {
+        title: "NVIDIA H200 NVL",
+        names: &["H200 NVL"],
+        rates: HOPPER_NVL,
     },
     DataSheet {
         title: "NVIDIA GH200",
-        names: &["GH200 120GB", "GH200 480GB"],
-        rates: H100_SXM,
+        names: &["GH200 120GB", "GH200 480GB", "GH200 144G HBM3e"],
+        rates: HOPPER_SXM,
     },
     DataSheet {
         title: "NVIDIA H100 SXM",
         names: &["H100 80GB HBM3"],
-        rates: H100_SXM,
+        rates: HOPPER_SXM,
     },
     DataSheet {
+        title: "NVIDIA H100 NVL",
+        names: &["H100 NVL"],
+        rates: HOPPER_NVL,
+    },
+    DataSheet {
+        // The white paper of H100 SXM, H100 PCIe: dense beside sparse. The H100 data sheet
+        // (2287922) rounds to 51 and 26; cluster_info.py has those of tensor cores.
         title: "NVIDIA H100 PCIe",
         names: &["H100 PCIe"],
         rates: &[
@@ -73,16 +116,27 @@ static ALL: &[DataSheet] = &[
             ("bf16", 756_000),
             ("fp16", 756_000),
             ("tf32", 378_000),
-            ("fp32", 51_000),
-            ("fp64", 26_000),
+            ("fp32", 51_200),
+            ("fp64", 25_600),
         ],
     },
     DataSheet {
+        // NVIDIA A100 data sheet (1758950 r4; 2188504): dense, one column for SXM and
+        // PCIe of 40 and 80 GB. cluster_info.py has the same.
         title: "NVIDIA A100",
         names: &["A100-SXM4-40GB", "A100-SXM4-80GB", "A100-PCIE-40GB", "A100 80GB PCIe"],
-        rates: A100,
+        rates: &[
+            ("int8", 624_000),
+            ("bf16", 312_000),
+            ("fp16", 312_000),
+            ("tf32", 156_000),
+            ("fp32", 19_500),
+            ("fp64", 9_700),
+        ],
     },
     DataSheet {
+        // NVIDIA A30 data sheet (March 2022): dense beside sparse. cluster_info.py has those of
+        // tensor cores.
         title: "NVIDIA A30",
         names: &["A30"],
         rates: &[
@@ -95,6 +149,7 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
+        // NVIDIA A40 data sheet (1469711 r8): dense beside sparse.
         title: "NVIDIA A40",
         names: &["A40"],
         rates: &[
@@ -106,6 +161,8 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
+        // NVIDIA A10 data sheet (nvidia-a10-datasheet.pdf): dense beside sparse.
+        // cluster_info.py has those of tensor cores.
         title: "NVIDIA A10",
         names: &["A10"],
         rates: &[
@@ -117,6 +174,7 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
+        // NVIDIA L4 data sheet (2595652): with sparsity 485, 242 and 120; halved.
         title: "NVIDIA L4",
         names: &["L4"],
         rates: &[
@@ -129,6 +187,7 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
+        // NVIDIA L40S data sheet (28413): dense beside sparse. cluster_info.py has the same.
         title: "NVIDIA L40S",
         names: &["L40S"],
         rates: &[
@@ -141,21 +200,26 @@ static ALL: &[DataSheet] = &[
         ],
     },
     DataSheet {
+        // NVIDIA V100 data sheet (1165301 r5), V100 SXM2. Volta has no sparsity.
         title: "NVIDIA V100 SXM2",
         names: &["V100-SXM2-16GB", "V100-SXM2-32GB"],
         rates: &[("fp16", 125_000), ("fp32", 15_700), ("fp64", 7_800)],
     },
     DataSheet {
+        // The same document, V100 PCIe.
         title: "NVIDIA V100 PCIe",
         names: &["V100-PCIE-16GB", "V100-PCIE-32GB"],
         rates: &[("fp16", 112_000), ("fp32", 14_000), ("fp64", 7_000)],
     },
     DataSheet {
+        // NVIDIA T4 data sheet (951643). Turing has no sparsity.
         title: "NVIDIA T4",
         names: &["T4"],
         rates: &[("int8", 130_000), ("fp16", 65_000), ("fp32", 8_100)],
     },
     DataSheet {
+        // AMD CDNA 3 white paper, note MI300-11 (November 2023): dense; FP32 and FP64 of vector
+        // units. The MI300X data sheet has the same.
         title: "AMD Instinct MI300X",
         names: &["MI300X"],
         rates: &[
@@ -208,7 +272,7 @@ mod tests {
         assert_eq!(title("Tesla V100-SXM2-16GB"), Some("NVIDIA V100 SXM2"));
         assert_eq!(title("AMD Instinct MI300X"), Some("AMD Instinct MI300X"));
         assert_eq!(title("A100-SXM4-80GB"), Some("NVIDIA A100"));
-        for other in ["NVIDIA A10G", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA H100 NVL", ""] {
+        for other in ["NVIDIA A10G", "NVIDIA A100-SXM4-40GB MIG 1g.5gb", "NVIDIA H100", ""] {
             assert_eq!(title(other), None, "{other}");
         }
     }
@@ -222,6 +286,27 @@ mod tests {
         let volta = DataSheet::of("Tesla V100-SXM2-16GB").unwrap();
         assert_eq!(volta.peak(Some("bf16")), None);
         assert_eq!(volta.peak(None), Some(125e12));
+    }
+
+    /// Figures of four documents, with sparsity as they have them, or dense.
+    #[test]
+    fn rates_are_the_dense_ones_of_the_documents() {
+        for (name, element_type, tera, is_sparse) in [
+            ("NVIDIA B200", "tf32", 2_200.0, true),
+            ("NVIDIA GB200", "int8", 10_000.0, true),
+            ("NVIDIA H100 NVL", "bf16", 1_671.0, true),
+            ("NVIDIA H200 NVL", "fp8", 3_341.0, true),
+            ("NVIDIA H100 PCIe", "fp8", 3_026.0, true),
+            ("NVIDIA GH200 144G HBM3e", "fp16", 1_978.8, true),
+            ("NVIDIA L4", "int8", 485.0, true),
+            ("NVIDIA A100-SXM4-80GB", "bf16", 312.0, false),
+            ("NVIDIA L40S", "fp8", 733.0, false),
+            ("AMD Instinct MI300X", "fp64", 81.7, false),
+        ] {
+            let dense = if is_sparse { tera / 2.0 } else { tera };
+            let peak = DataSheet::of(name).unwrap().peak(Some(element_type)).unwrap();
+            assert!((peak - dense * 1e12).abs() < 1e6, "{name}: {peak}");
+        }
     }
 
     #[test]

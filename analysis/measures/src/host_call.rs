@@ -188,7 +188,7 @@ impl CallCost {
         table
             .column("Calls", |row| cost(row).calls)
             .figure("Total", Unit::Ns, |row| cost(row).total_ns)
-            .figure("Longest", Unit::Ns, |row| cost(row).longest_ns)
+            .figure("Max", Unit::Ns, |row| cost(row).longest_ns)
             .figure("Held", Unit::Ns, |row| cost(row).held_ns)
             .figure("GPU idle meanwhile", Unit::Ns, |row| cost(row).gpu_idle_ns)
     }

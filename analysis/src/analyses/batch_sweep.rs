@@ -405,14 +405,14 @@ fn page(title: &str, about: &str, result: &BatchSweepResult) -> Page {
             .column("Batch", |row| row.batch_size)
             .column("Capture", |row| row.input + 1)
             .column("Iterations", |row| row.iterations)
-            .figure("Mean iteration", Unit::Ns, |row| row.mean_iteration_ns)
+            .figure("Avg iteration", Unit::Ns, |row| row.mean_iteration_ns)
             .number("Items per second", 1, |row| row.items_per_second)
             .figure("Time of an item", Unit::Ns, |row| row.item_ns)
             .figure("Of linear", Unit::Ratio, |row| row.linear_efficiency_ratio)
             .figure("GPU busy", Unit::Ratio, |row| row.gpu_busy_ratio)
             .figure("Peak memory", Unit::Bytes, |row| row.peak_memory_bytes)
             .figure("Predicted by the roofline", Unit::Ns, |row| row.predicted_iteration_ns)
-            .figure("Of the mean", Unit::Ratio, |row| row.predicted_ratio)
+            .figure("Of the avg", Unit::Ratio, |row| row.predicted_ratio)
             .without_unknown(),
     );
     page

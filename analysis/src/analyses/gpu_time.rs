@@ -213,7 +213,7 @@ fn table(output: &GpuTimes) -> Table {
         .figure("Copies in all", ns, |gpu| gpu.memory_ns)
         .column("GPU ops", |gpu| gpu.gpu_ops)
         .column("Idle pieces", |gpu| gpu.idle_pieces)
-        .figure("Longest idle", ns, |gpu| gpu.longest_idle_ns)
+        .figure("Max idle", ns, |gpu| gpu.longest_idle_ns)
         .figure("Micro idle", ns, |gpu| gpu.micro_idle_ns)
         .at(|gpu| TimelineLocation::new(gpu.start_ns, gpu.end_ns, None))
         .build()

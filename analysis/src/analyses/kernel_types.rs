@@ -298,11 +298,11 @@ fn name_table(class: &ClassOfWork) -> Table {
         .figure("Share of class", Unit::Ratio, |name| name.class_ratio)
         .figure("Sum", ns, |name| name.sum_ns)
         .column("GPU ops", |name| name.gpu_ops)
-        .figure("Mean", ns, |name| name.mean_ns)
-        .figure("Median", ns, |name| name.median_ns)
+        .figure("Avg", ns, |name| name.mean_ns)
+        .figure("Med", ns, |name| name.median_ns)
         .figure("Min", ns, |name| name.min_ns)
         .figure("Max", ns, |name| name.max_ns)
-        .figure("Deviation", ns, |name| name.deviation_ns)
+        .figure("StdDev", ns, |name| name.deviation_ns)
         .build()
 }
 

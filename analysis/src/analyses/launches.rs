@@ -286,9 +286,9 @@ impl Analysis for Launches {
         page.tiles([
             Tile::new("GPU ops", output.coverage.gpu_ops),
             Tile::figure("With their call", Unit::Ratio, output.coverage.joined_ratio),
-            Tile::figure("Median call", Unit::Ns, output.call.median_ns),
-            Tile::figure("Median work", Unit::Ns, output.gpu.median_ns),
-            Tile::figure("Median delay", Unit::Ns, output.delay.median_ns),
+            Tile::figure("Med call", Unit::Ns, output.call.median_ns),
+            Tile::figure("Med work", Unit::Ns, output.gpu.median_ns),
+            Tile::figure("Med delay", Unit::Ns, output.delay.median_ns),
             Tile::new("Shorter than their call", output.short_gpu_ops),
             Tile::new("Slow calls", output.slow_calls),
             Tile::new("Late GPU ops", output.late_gpu_ops),
@@ -298,14 +298,14 @@ impl Analysis for Launches {
                 .left_out(output.names_left_out)
                 .column("Name", |name| name.name.as_str())
                 .column("GPU ops", |name| name.gpu.count)
-                .figure("Mean call", Unit::Ns, |name| {
+                .figure("Avg call", Unit::Ns, |name| {
                     (name.call.count > 0).then_some(name.call.mean_ns)
                 })
-                .figure("Mean work", Unit::Ns, |name| name.gpu.mean_ns)
-                .figure("Mean delay", Unit::Ns, |name| {
+                .figure("Avg work", Unit::Ns, |name| name.gpu.mean_ns)
+                .figure("Avg delay", Unit::Ns, |name| {
                     (name.delay.count > 0).then_some(name.delay.mean_ns)
                 })
-                .figure("Median delay", Unit::Ns, |name| {
+                .figure("Med delay", Unit::Ns, |name| {
                     (name.delay.count > 0).then_some(name.delay.median_ns)
                 })
                 .column("Shorter than their call", |name| name.short_gpu_ops),

@@ -384,7 +384,7 @@ fn kernels(output: &JoinedKernels) -> Table {
         .column("Block", |kernel| by(kernel.block))
         .column("Launches", |kernel| kernel.timeline_launches)
         .figure("In the timeline", Unit::Ns, |kernel| kernel.timeline_total_ns)
-        .figure("Mean", Unit::Ns, |kernel| kernel.timeline_mean_ns)
+        .figure("Avg", Unit::Ns, |kernel| kernel.timeline_mean_ns)
         .figure("Alone", Unit::Ns, |kernel| kernel.profiled_mean_ns)
         .figure("Of alone", Unit::Ratio, |kernel| kernel.slowdown_ratio)
         .column("Bound by", |kernel| kernel.limiter.map(Limiter::label))

@@ -214,9 +214,9 @@ impl Analysis for QueueLength {
                 .left_out(output.streams_left_out)
                 .column("Stream", |queue| queue.stream.label())
                 .column("GPU ops", |queue| queue.gpu_ops)
-                .column("Most", |queue| queue.max)
-                .column("Mean over time", |queue| queue.mean)
-                .column("Mean over changes", |queue| queue.mean_at_changes)
+                .column("Max", |queue| queue.max)
+                .column("Avg over time", |queue| queue.mean)
+                .column("Avg over changes", |queue| queue.mean_at_changes)
                 .figure("Empty", Unit::Ns, |queue| queue.empty_ns)
                 .figure("Share empty", Unit::Ratio, |queue| ratio(queue.empty_ns, queue.span_ns))
                 .figure("Full", Unit::Ns, |queue| queue.full_ns),

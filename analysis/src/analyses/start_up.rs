@@ -390,7 +390,7 @@ fn page(title: &str, about: &str, result: &StartUpResult) -> Page {
         Tile::figure("Compiling and loading", Unit::Ns, some(result.code_ns)),
         Tile::figure("Compiling", Unit::Ns, some(result.compile_ns)),
         Tile::figure("Until the first GPU work", Unit::Ns, result.first_gpu_work_ns),
-        Tile::figure("Mean run at pace", Unit::Ns, result.mean_run_ns),
+        Tile::figure("Avg run at pace", Unit::Ns, result.mean_run_ns),
         Tile::new("Break-even in runs", result.break_even_runs),
         Tile::new("Paid back after runs", result.paid_back_runs),
         Tile::figure(
@@ -426,7 +426,7 @@ fn page(title: &str, about: &str, result: &StartUpResult) -> Page {
                 .column("Kernel", |one| one.kernel.as_str())
                 .column("Launches", |one| one.launches)
                 .figure("First launch", Unit::Ns, |one| one.first_call_ns)
-                .figure("Median of the others", Unit::Ns, |one| one.median_ns)
+                .figure("Med of the others", Unit::Ns, |one| one.median_ns)
                 .at(|one| one.place),
         );
     }

@@ -400,8 +400,8 @@ fn series_table(output: &UtilizationOverTime) -> Table {
         .column("Source", |series| series.source.as_str())
         .column("Series", SampledSeries::label)
         .column("Samples", |series| series.samples)
-        .column("Mean", |series| series.mean)
-        .column("Largest", |series| series.max)
+        .column("Avg", |series| series.mean)
+        .column("Max", |series| series.max)
         .build()
 }
 

@@ -90,7 +90,7 @@ fn header(out: &mut String, summary: &Summary, layout: Layout) {
 /// Whether anything of the table has no room.
 fn section(out: &mut String, title: &str, table: &Table, top: usize, layout: Layout) -> bool {
     let format = if table.unit == Measure::Bytes { size } else { duration };
-    let heads = ["share", "total", "calls", "avg", "median", "min", "max", "stddev"];
+    let heads = ["share", "total", "calls", "avg", "med", "min", "max", "stddev"];
     let column = |head: &str, is_number| GridColumn {
         head: head.to_owned(),
         is_number,

@@ -64,7 +64,7 @@ impl Rule for Allocations {
             "Allocate before the loop, or use an allocator that keeps memory: cudaMallocAsync with a pool's release threshold, RMM.",
         ))
         .do_this(facts.framework.pick(
-            "cudaFree waits for the whole GPU; shapes that change from step to step make the caching allocator call it: pad them, or set expandable_segments:True.",
+            "cudaFree waits for the whole GPU; shapes that change from step to step make the caching allocator call it: pad them, or set PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.9).",
             "cudaFree waits for the whole GPU; shapes that change from step to step ask for other buffers: pad them.",
             "cudaFree waits for the whole GPU: free after the loop, or with cudaFreeAsync.",
         ))

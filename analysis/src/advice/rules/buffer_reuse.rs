@@ -94,7 +94,7 @@ impl Rule for BufferReuse {
             "Keep buffers and use them again: a pool (cudaMallocAsync with a release threshold, RMM).",
         ))
         .do_this(facts.framework.pick(
-            "Where the caching allocator asks again and again, its memory is full or fragmented: expandable_segments:True, a smaller batch. What the calls cost is in the finding on allocation.",
+            "Where the caching allocator asks again and again, its memory is full or fragmented: PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.9), a smaller batch. What the calls cost is in the finding on allocation.",
             "Where the pool asks again and again, memory is full or fragmented: a smaller batch. What the calls cost is in the finding on allocation.",
             "Where a pool asks again and again, its memory is full or fragmented. What the calls cost is in the finding on allocation.",
         ))

@@ -73,7 +73,7 @@ impl Rule for CudaGraphs {
         .at(facts.longest("launch call", usual().map(|call| (call.time, call.row))))
         .do_this(facts.framework.pick(
             "Record the loop's body as a graph: torch.compile(mode=\"reduce-overhead\"), torch.cuda.CUDAGraph or make_graphed_callables.",
-            "Let XLA record command buffers, which are CUDA graphs: --xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUDNN, and one jit around the whole step.",
+            "Put one jit around the whole step: XLA records command buffers, which are CUDA graphs, unless XLA_FLAGS sets --xla_gpu_enable_command_buffer to nothing; +WHILE,+CONDITIONAL there adds loops and branches.",
             "Record the loop's body as a graph: cudaStreamBeginCapture, cudaGraphInstantiate, then cudaGraphLaunch.",
         ))
         .do_this("Shapes must not change, and the body must not synchronise or allocate outside of the graph's pool.")

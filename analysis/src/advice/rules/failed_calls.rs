@@ -74,7 +74,7 @@ impl Rule for FailedCalls {
         .at(rows);
         let found = if memory {
             found.do_this(facts.framework.pick(
-                "Code 2 is out of memory: the allocator frees its cache and tries again, which stalls the GPU. Use a smaller batch, activation checkpointing, or expandable segments (PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True).",
+                "Code 2 is out of memory: the allocator frees its cache and tries again, which stalls the GPU. Use a smaller batch, activation checkpointing, or expandable segments (PYTORCH_ALLOC_CONF=expandable_segments:True; PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.9).",
                 "Code 2 is out of memory. Use a smaller batch, rematerialization (jax.checkpoint), or donated arguments (donate_argnums).",
                 "Code 2 is out of memory. Use smaller pieces of the problem, or free what is no longer needed.",
             ))

@@ -97,7 +97,7 @@ impl Rule for LaunchBound {
         .at(facts.longest_gaps(&facts.idle_parts.gaps_of(IdleOwner::Launch)))
         .do_this(facts.framework.pick(
             "Launch less often: torch.compile (mode=\"reduce-overhead\"), CUDA graphs, fused optimizers (fused=True), larger batches.",
-            "Launch less often: one jax.jit around the whole step, jax.lax.scan over several steps, command buffers (--xla_gpu_enable_command_buffer), larger batches.",
+            "Launch less often: one jax.jit around the whole step, jax.lax.scan over several steps, command buffers (on unless XLA_FLAGS sets --xla_gpu_enable_command_buffer to nothing), larger batches.",
             "Launch less often: CUDA graphs, fused kernels, more work per kernel.",
         ))
         .do_this(facts.framework.pick(

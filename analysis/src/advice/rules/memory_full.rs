@@ -67,7 +67,7 @@ impl Rule for MemoryFull {
         .confidence(Confidence::High)
         .at(rows)
         .do_this("Use activation checkpointing, a smaller batch with gradient accumulation, or sharded optimiser state.")
-        .do_this("Where much more is reserved than given out, memory is fragmented: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.")
+        .do_this("Where much more is reserved than given out, memory is fragmented: PYTORCH_ALLOC_CONF=expandable_segments:True (PYTORCH_CUDA_ALLOC_CONF before PyTorch 2.9).")
         .into()
     }
 

@@ -113,9 +113,9 @@ impl Rule for TensorCores {
                     "Multiply in bfloat16 or float16 and add up in float32 (cublasGemmEx).",
                 ))
                 .do_this(facts.framework.pick(
-                    "Where float32 must stay, allow TF32: torch.set_float32_matmul_precision(\"high\"), NVIDIA_TF32_OVERRIDE=1.",
-                    "Where float32 must stay, allow TF32: jax.default_matmul_precision(\"tensorfloat32\"), NVIDIA_TF32_OVERRIDE=1.",
-                    "Where float32 must stay, allow TF32: CUBLAS_TF32_TENSOR_OP_MATH, NVIDIA_TF32_OVERRIDE=1.",
+                    "Where float32 must stay, allow TF32: torch.set_float32_matmul_precision(\"high\").",
+                    "Where float32 must stay, allow TF32: jax.default_matmul_precision(\"tensorfloat32\").",
+                    "Where float32 must stay, allow TF32: cublasSetMathMode with CUBLAS_TF32_TENSOR_OP_MATH.",
                 ))
         };
         advised

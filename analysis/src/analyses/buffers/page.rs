@@ -131,7 +131,7 @@ fn requesters(pool: &BufferPool) -> Table {
     RequesterName::columns(table, |one| &one.requester)
         .column("Allocations", |one| one.allocations)
         .figure("Given out", Unit::Bytes, |one| one.allocated_bytes)
-        .figure("Mean lifetime", Unit::Ns, |one| one.mean_lifetime_ns)
+        .figure("Avg lifetime", Unit::Ns, |one| one.mean_lifetime_ns)
         .without_unknown()
         .build()
 }

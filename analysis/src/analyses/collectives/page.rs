@@ -38,7 +38,7 @@ fn rows(result: &CollectivesResult) -> Table {
         .figure("Bytes", Unit::Bytes, |row| row.total_bytes)
         .figure("Total", Unit::Ns, |row| row.total_ns)
         .figure("Min", Unit::Ns, |row| row.min_ns)
-        .figure("Median", Unit::Ns, |row| row.median_ns)
+        .figure("Med", Unit::Ns, |row| row.median_ns)
         .figure("Max", Unit::Ns, |row| row.max_ns)
         .figure("Algorithm bandwidth", Unit::BytesPerSecond, |row| {
             row.algorithm_bytes_per_second
@@ -75,7 +75,7 @@ fn devices(result: &CollectivesResult) -> Table {
 fn outliers(result: &CollectivesResult) -> Table {
     let table = Table::of("Much longer than their like", &result.outliers).left_out(result.outliers_left_out);
     of_calls(table, |outlier| &outlier.call)
-        .figure("Median of its like", Unit::Ns, |outlier| outlier.median_ns)
+        .figure("Med of its like", Unit::Ns, |outlier| outlier.median_ns)
         .figure("Lost", Unit::Ns, |outlier| outlier.lost_ns)
         .build()
 }

@@ -59,7 +59,7 @@ fn rules(result: &HostSyncResult) -> Table {
         .column("Finds", |rule| rule.about.as_str())
         .column("Found", |rule| rule.count)
         .figure("Total", Unit::Ns, |rule| rule.total_ns)
-        .figure("Longest", Unit::Ns, |rule| rule.rows.first().map(|row| row.duration_ns))
+        .figure("Max", Unit::Ns, |rule| rule.rows.first().map(|row| row.duration_ns))
         .at(|rule| rule.rows.first().map(SyncRuleRow::location))
         .build()
 }

@@ -18,10 +18,10 @@ pub(super) fn of(result: &IterationsResult) -> Page {
     page.tiles([
         Tile::new("Iterations", result.iterations),
         Tile::new("Warm-up", result.warm_up_iterations),
-        Tile::figure("Median", Unit::Ns, median),
+        Tile::figure("Med", Unit::Ns, median),
         Tile::figure("95th percentile", Unit::Ns, result.time.map(|time| time.p95_ns)),
-        Tile::figure("Longest", Unit::Ns, result.time.map(|time| time.max_ns)),
-        Tile::figure("Median GPU span", Unit::Ns, result.gpu_span.map(|span| span.median_ns)),
+        Tile::figure("Max", Unit::Ns, result.time.map(|time| time.max_ns)),
+        Tile::figure("Med GPU span", Unit::Ns, result.gpu_span.map(|span| span.median_ns)),
         Tile::figure(
             "GPU idle inside",
             Unit::Ratio,
@@ -50,7 +50,7 @@ pub(super) fn of(result: &IterationsResult) -> Page {
             .column("Class", |kernel| kernel.class.name())
             .column("Instances", |kernel| kernel.instances)
             .figure("Total", Unit::Ns, |kernel| kernel.total_ns)
-            .figure("Longest", Unit::Ns, |kernel| kernel.max_ns)
+            .figure("Max", Unit::Ns, |kernel| kernel.max_ns)
             .at(|kernel| TimelineLocation::new(kernel.start_ns, kernel.end_ns, None)),
         );
     }

@@ -48,7 +48,7 @@ fn tiles(page: &mut Page, of: &Operations) {
         Tile::new("Operations called", of.calls),
         Tile::new("Distinct operations", of.distinct),
         Tile::figure(time, Unit::Ns, of.self_ns),
-        Tile::figure("Average time of a call", Unit::Ns, of.avg_ns),
+        Tile::figure("Avg time of a call", Unit::Ns, of.avg_ns),
     ]);
     if let Some(work) = &of.gpu_work {
         page.tiles([
@@ -82,7 +82,7 @@ fn charts(page: &mut Page, of: &Operations) {
             .series("Share of own time", |one| one.self_ratio)
             .stacked(),
     );
-    page.bars(bars("Average time of a call", Unit::Ns).series("Average time", |one| one.avg_ns));
+    page.bars(bars("Avg time of a call", Unit::Ns).series("Avg time", |one| one.avg_ns));
     page.bars(bars("Calls", Unit::None).series("Calls", |one| one.calls));
     let mut parts = bars("Time by what it was made of", Unit::Ns)
         .series("GPU", |one| one.gpu_ns)
@@ -184,11 +184,11 @@ fn operations(of: &Operations) -> Table {
         .figure("Total", Unit::Ns, |one| one.total_ns)
         .figure("Own time", Unit::Ns, |one| one.self_ns)
         .figure("Share of own time", Unit::Ratio, |one| one.self_ratio)
-        .figure("Average", Unit::Ns, |one| one.avg_ns)
-        .figure("Median", Unit::Ns, |one| one.median_ns)
+        .figure("Avg", Unit::Ns, |one| one.avg_ns)
+        .figure("Med", Unit::Ns, |one| one.median_ns)
         .figure("Min", Unit::Ns, |one| one.min_ns)
         .figure("Max", Unit::Ns, |one| one.max_ns)
-        .figure("Standard deviation", Unit::Ns, |one| one.std_dev_ns)
+        .figure("StdDev", Unit::Ns, |one| one.std_dev_ns)
         .figure("GPU", Unit::Ns, |one| one.gpu_ns)
         .figure("Own GPU", Unit::Ns, |one| one.self_gpu_ns)
         .figure("CPU", Unit::Ns, |one| one.cpu_ns)

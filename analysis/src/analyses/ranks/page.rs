@@ -66,8 +66,8 @@ fn ranks(ranks: &[Rank]) -> Table {
         .column("Rank", name)
         .column("Session", |rank| rank.session_id.as_str())
         .column("Iterations", |rank| rank.iterations)
-        .figure("Mean iteration", Unit::Ns, |rank| rank.mean_iteration_ns)
-        .figure("Longest", Unit::Ns, |rank| rank.max_iteration_ns)
+        .figure("Avg iteration", Unit::Ns, |rank| rank.mean_iteration_ns)
+        .figure("Max", Unit::Ns, |rank| rank.max_iteration_ns)
         .figure("Own time", Unit::Ns, |rank| rank.mean_own_ns)
         .figure("Compute", Unit::Ns, |rank| rank.time.compute_ns)
         .figure("Exposed communication", Unit::Ns, |rank| {
@@ -96,7 +96,7 @@ fn kernels(result: &RanksResult) -> Table {
     }
     table
         .column("Slowest", |kernel| slowest(result, kernel.slowest))
-        .column("Longest over mean", |kernel| kernel.imbalance_ratio)
+        .column("Max over avg", |kernel| kernel.imbalance_ratio)
         .build()
 }
 

@@ -52,9 +52,9 @@ fn rows(result: &StragglersResult) -> Table {
         .figure("Messages from", Unit::Bytes, |row| row.from_bytes)
         .column("Collectives", |row| row.collectives)
         .figure("Latencies", Unit::Ns, |row| row.latency_ns)
-        .figure("Median latency", Unit::Ns, |row| row.median_latency_ns)
-        .figure("Median start skew", Unit::Ns, |row| row.median_start_skew_ns)
-        .figure("Longest start skew", Unit::Ns, |row| row.max_start_skew_ns)
+        .figure("Med latency", Unit::Ns, |row| row.median_latency_ns)
+        .figure("Med start skew", Unit::Ns, |row| row.median_start_skew_ns)
+        .figure("Max start skew", Unit::Ns, |row| row.max_start_skew_ns)
         .figure("Algorithm bandwidth", Unit::BytesPerSecond, |row| {
             row.algorithm_bytes_per_second
         })

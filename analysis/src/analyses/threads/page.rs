@@ -12,7 +12,7 @@ pub(super) fn page(title: &str, about: &str, result: &ThreadsResult) -> Page {
     page.tiles([
         Tile::new("Threads", result.threads),
         Tile::figure("Window", Unit::Ns, result.window_ns),
-        Tile::new("Working on average", result.mean_working_threads),
+        Tile::new("Avg working threads", result.mean_working_threads),
     ]);
     page.bars(bars(result));
     page.table(rows(result));
@@ -36,7 +36,7 @@ pub(super) fn page(title: &str, about: &str, result: &ThreadsResult) -> Page {
                 .column("Kind", |row| row.kind.name().replace('_', " "))
                 .column("Calls", |row| row.calls)
                 .figure("Total", Unit::Ns, |row| row.total_ns)
-                .figure("Longest", Unit::Ns, |row| row.max_ns),
+                .figure("Max", Unit::Ns, |row| row.max_ns),
         );
     }
     page

@@ -20,7 +20,7 @@ pub(super) fn of(title: &str, about: &str, result: &TorchCompileResult) -> Page 
         Tile::new("Recompiles", side.recompiles),
         Tile::figure("GPU time in compiled code", Unit::Ratio, side.coverage_ratio),
         Tile::figure("Triton's part of kernels", Unit::Ratio, side.triton_ratio),
-        Tile::figure("Mean cache lookup", Unit::Ns, result.mean_cache_lookup_ns),
+        Tile::figure("Avg cache lookup", Unit::Ns, result.mean_cache_lookup_ns),
         Tile::new("Break-even in runs", result.break_even_runs),
     ]);
     page.text("", sentence(result, side));
@@ -71,7 +71,7 @@ fn compared(captures: &[CompileSide]) -> Table {
         )
         .number("Capture", 2, |side| side.label.as_str())
         .number("Compiled", 2, |side| side.is_compiled)
-        .figure("Mean iteration", Unit::Ns, |side| side.mean_iteration_ns)
+        .figure("Avg iteration", Unit::Ns, |side| side.mean_iteration_ns)
         .number("Iterations", 2, |side| side.iterations)
         .number("Speed-up", 2, |side| side.speedup)
         .figure("Compile time", Unit::Ns, |side| known(side.compile_ns))
