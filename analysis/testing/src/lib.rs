@@ -85,6 +85,15 @@ impl Trace {
         })
     }
 
+    /// A line of an accelerator without streams, such as `/device:TPU:0 XLA Ops`.
+    pub fn device_line(&mut self, label: &str) -> RowId {
+        self.row(Row {
+            device: Some(0),
+            label: label.to_owned(),
+            ..row(0, Track::Device)
+        })
+    }
+
     /// A GPU that events refer to.
     pub fn device(&mut self, device: Device) {
         self.devices.push(device);
