@@ -95,8 +95,7 @@ impl Containers for Host {
     }
 
     fn mapped(&self, container_id: &str) -> Mapped {
-        let processes = self.processes(container_id);
-        probe::union(processes.iter().filter_map(|process| self.procfs.mapped(*process).ok()))
+        probe::mapped(&self.procfs, container_id)
     }
 
     fn procfs(&self) -> Procfs {
