@@ -237,15 +237,8 @@ mod tests {
     /// Three ranges of two names on two rows.
     fn capture() -> Capture {
         let row = |process| Row {
-            capture: 0,
-            machine: 0,
-            process,
-            track: Track::Nvtx,
-            device: None,
-            context: None,
-            stream: None,
             thread: Some(1),
-            label: String::new(),
+            ..Row::of(process, Track::Nvtx)
         };
         let mut events = Events::new(Category::NvtxRange);
         events.names = ["a", "b"].map(str::to_owned).to_vec();

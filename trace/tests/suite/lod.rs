@@ -9,15 +9,9 @@ use crate::random::Random;
 
 fn row(stream: u64) -> Row {
     Row {
-        capture: 0,
-        machine: 0,
-        process: 1,
-        track: Track::GpuStream,
         device: Some(0),
-        context: None,
         stream: Some(stream),
-        thread: None,
-        label: String::new(),
+        ..Row::of(1, Track::GpuStream)
     }
 }
 
