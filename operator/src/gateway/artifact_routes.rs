@@ -131,10 +131,7 @@ pub(crate) async fn timeline(
         return Err(Problem::BadRequest(places.to_owned()));
     }
     let name = if parameters.is_empty() { EARLIEST_EVENTS } else { EVENTS };
-    let found = delivery
-        .access
-        .capture(&token, &file, which.capture.as_deref())
-        .await?;
+    let found = delivery.access.capture(&token, &file, which.capture.as_deref()).await?;
     delivery
         .analyze(&token, name, found, parameters, &method, &headers)
         .await
