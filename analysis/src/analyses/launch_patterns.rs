@@ -163,7 +163,7 @@ impl LaunchPatterns {
         let mut inside = vec![false; joined.launches.len()];
         let (mut patterns, mut count) = (Vec::new(), 0);
         for (regions, mut found) in categories {
-            for (inside, region) in inside.iter_mut().zip(regions.of_launches()) {
+            for (inside, region) in inside.iter_mut().zip(regions.of_launches().iter()) {
                 *inside |= region.is_some();
             }
             count += found.len();
