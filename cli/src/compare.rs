@@ -1,6 +1,7 @@
 //! `compare`: two sessions, before and after a change. The gateway has them compared; what is
 //! printed here is its result.
 
+use flopwatch_report::{Layout, Tone};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -10,7 +11,7 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::follow::interrupted;
 use crate::gateway::Gateway;
-use crate::print::{Cell, Paint, Tone, line, object, say, table_of_names};
+use crate::print::{Cell, line, object, say, table_of_names};
 
 /// Kernels that are printed.
 const MAX_KERNELS: usize = 15;
@@ -50,7 +51,7 @@ struct Kernel {
 }
 
 /// Runs `compare`.
-pub async fn run(cluster: &Cluster, arguments: &CompareArguments, paint: Paint) -> Result<(), Error> {
+pub async fn run(cluster: &Cluster, arguments: &CompareArguments, layout: Layout) -> Result<(), Error> {
     let named = |capture: &Option<CaptureName>| capture.as_ref().map(|capture| capture.0.clone());
     let before = CaptureAddress::find(cluster, &arguments.before.0, named(&arguments.before_capture)).await?;
     let after = CaptureAddress::find(cluster, &arguments.after.0, named(&arguments.after_capture)).await?;
@@ -69,8 +70,8 @@ pub async fn run(cluster: &Cluster, arguments: &CompareArguments, paint: Paint) 
     say(&match arguments.format.output {
         Some(format @ (Format::Json | Format::Yaml)) => object(&whole, format)?,
         Some(Format::Name) => format!("{}\n", line(&found.verdict)),
-        Some(Format::Wide) => render(&found, paint.wide()),
-        None => render(&found, paint),
+        Some(Format::Wide) => render(&found, layout.wide(true)),
+        None => render(&found, layout),
     })?;
     if fails(&found.verdict, arguments.fail_on) {
         return Err(Error::Changed(line(&found.verdict)));
@@ -88,14 +89,14 @@ fn fails(verdict: &str, on: FailOn) -> bool {
     }
 }
 
-fn render(found: &Comparison, paint: Paint) -> String {
+fn render(found: &Comparison, layout: Layout) -> String {
     let tone = match found.verdict.as_str() {
         "regression_likely" => Tone::Bad,
         "improvement_likely" => Tone::Good,
         "neutral" => Tone::Plain,
         _ => Tone::Note,
     };
-    let verdict = paint.tone(tone, &line(&found.verdict.replace('_', " ")));
+    let verdict = layout.paint(tone, &line(&found.verdict.replace('_', " ")));
     let mut text = format!(
         "Verdict:        {verdict}\n                {}\n",
         line(&found.verdict_reason)
@@ -123,7 +124,7 @@ fn render(found: &Comparison, paint: Paint) -> String {
     let header = ["DIFFERENCE", "BY CALLS", "BY LENGTH", "BEFORE", "AFTER", "IN", "KERNEL"];
     let more = format!("\nTimes per {}:\n", line(&found.unit));
     text.push_str(&more);
-    text.push_str(&table_of_names(&header, &rows, paint));
+    text.push_str(&table_of_names(&header, &rows, layout));
     let left_out = changed.len().saturating_sub(MAX_KERNELS);
     if left_out > 0 {
         let more = format!("... and {left_out} more: -o json\n");

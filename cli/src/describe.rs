@@ -5,14 +5,15 @@ use flopwatch_api::overhead::CaptureProcessorTime;
 use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::{CaptureCondition, SessionCondition};
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_report::{Layout, Tone};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
-use crate::print::{Paint, Tone, age, bytes, line};
+use crate::print::{age, bytes, line};
 use crate::sessions::{seconds_since, target, tone};
 
 /// What became of a session, for people.
-pub fn render(session: &ProfilingSession, captures: &[Capture], now: Timestamp, paint: Paint) -> String {
+pub fn render(session: &ProfilingSession, captures: &[Capture], now: Timestamp, layout: Layout) -> String {
     let mut text = String::new();
     let status = session.status.clone().unwrap_or_default();
     let mut field = |name: &str, value: &str| {
@@ -47,7 +48,7 @@ pub fn render(session: &ProfilingSession, captures: &[Capture], now: Timestamp, 
         "" => succeeded.to_owned(),
         reason => format!("{succeeded} ({})", line(reason)),
     };
-    field("Succeeded:", &paint.tone(tone(succeeded), &reply));
+    field("Succeeded:", &layout.paint(tone(succeeded), &reply));
     field("", &line(message));
     let found = session.condition(SessionCondition::TargetsFound);
     if let Some(found) = found.filter(|found| found.status != "True") {
@@ -57,7 +58,7 @@ pub fn render(session: &ProfilingSession, captures: &[Capture], now: Timestamp, 
         );
     }
     for capture in captures {
-        render_capture(&mut text, capture, paint);
+        render_capture(&mut text, capture, layout);
     }
     if let Some(hint) = hint(session, captures) {
         put_line(&mut text, &format!("\n{hint}"));
@@ -65,7 +66,7 @@ pub fn render(session: &ProfilingSession, captures: &[Capture], now: Timestamp, 
     text
 }
 
-fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
+fn render_capture(text: &mut String, capture: &Capture, layout: Layout) {
     put_line(text, &format!("\nCapture {}", line(&capture.name_any())));
     let spec = &capture.spec;
     let container = format!("{}/{} on {}", spec.pod_ref.name, spec.container_name, spec.node_name);
@@ -90,7 +91,7 @@ fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
     }
     if let Some(verdict) = verdict.filter(|_| ended) {
         let reply = format!("{} ({})", verdict.status, line(&verdict.reason));
-        put(text, 2, "Succeeded:", &paint.tone(tone(&verdict.status), &reply));
+        put(text, 2, "Succeeded:", &layout.paint(tone(&verdict.status), &reply));
         if !verdict.message.is_empty() {
             put(text, 2, "", &line(&verdict.message));
         }
@@ -124,7 +125,7 @@ fn render_capture(text: &mut String, capture: &Capture, paint: Paint) {
             reply.push_str(&line(&closed.remedy));
         }
         let name = if std::mem::take(&mut first) { "Closed ways:" } else { "" };
-        put(text, 2, name, &paint.tone(Tone::Note, &reply));
+        put(text, 2, name, &layout.paint(Tone::Note, &reply));
     }
 }
 
@@ -267,7 +268,7 @@ pub(crate) mod tests {
     fn a_session_that_succeeded_shows_its_result_and_the_next_step() {
         let session = session("first", "2026-01-01T00:00:00Z", &verdict("True", "Succeeded", "1 of 1"));
         let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
-        let text = render(&session, &[capture("first-1", &published())], now, Paint::new(false));
+        let text = render(&session, &[capture("first-1", &published())], now, Layout::default());
         assert_eq!(
             text,
             "Name:            first
@@ -319,7 +320,7 @@ Look at it: kubectl flopwatch open first
             ]
         });
         let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
-        let text = render(&session, &[capture("first-1", &status)], now, Paint::new(false));
+        let text = render(&session, &[capture("first-1", &status)], now, Layout::default());
         for expected in [
             "Succeeded:       False (Failed)\n                 none succeeded\n",
             "  Succeeded:       False (NotPrepared)\n                   add the label\n",
@@ -347,7 +348,7 @@ Look at it: kubectl flopwatch open first
         let mut fresh = capture("first-2", &json!(null));
         fresh.status = None;
         let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
-        let text = render(&session, &[running, fresh], now, Paint::new(false));
+        let text = render(&session, &[running, fresh], now, Layout::default());
         for expected in [
             "Succeeded:       Unknown\n",
             "Targets:         WaitingForTargets: no pod yet\n",

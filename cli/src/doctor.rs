@@ -16,6 +16,7 @@ use flopwatch_api::capture::Capture;
 use flopwatch_api::pod::{asked_for, asks_for_gpu, prepared_for, profilable};
 use flopwatch_api::preparation::PreparationWord;
 use flopwatch_api::profiler::ProfilerType;
+use flopwatch_report::{Layout, Tone};
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::core::v1::{ConfigMap, Container, Namespace, Node, Pod};
 use kube::ResourceExt as _;
@@ -24,7 +25,7 @@ use serde::Serialize;
 use crate::arguments::{DoctorArguments, Format};
 use crate::cluster::Cluster;
 use crate::error::Error;
-use crate::print::{Paint, Tone, line, object, say};
+use crate::print::{line, object, say};
 
 /// The result of looking up an object of the cluster.
 #[derive(Clone, Debug, PartialEq)]
@@ -249,7 +250,7 @@ fn listed(containers: &[&Container]) -> String {
 }
 
 /// The report for people.
-pub fn render(report: &Report, paint: Paint) -> String {
+pub fn render(report: &Report, layout: Layout) -> String {
     let mut lines = vec![format!("Pod {}", line(&report.pod)), String::new()];
     for finding in &report.findings {
         let (mark, tone) = match finding.level {
@@ -258,14 +259,14 @@ pub fn render(report: &Report, paint: Paint) -> String {
             Level::Unchecked => ("?   ", Tone::Note),
             Level::BlocksNsys | Level::BlocksAll => ("no  ", Tone::Bad),
         };
-        lines.push(format!("{}  {}", paint.tone(tone, mark), finding.what));
+        lines.push(format!("{}  {}", layout.paint(tone, mark), finding.what));
         lines.extend(finding.remedy.iter().map(|remedy| format!("      -> {remedy}")));
     }
     let verdict = |open: bool| {
         if open {
-            paint.tone(Tone::Good, "open")
+            layout.paint(Tone::Good, "open")
         } else {
-            paint.tone(Tone::Bad, "closed")
+            layout.paint(Tone::Bad, "closed")
         }
     };
     lines.push(format!("\nNsight Systems: {}", verdict(report.nsys)));
@@ -292,13 +293,13 @@ const fn called(profiler: ProfilerType) -> &'static str {
 
 /// Runs `doctor`: looks, prints, and fails when something blocks a profiler that the pod is
 /// prepared for.
-pub async fn run(cluster: &Cluster, arguments: &DoctorArguments, paint: Paint) -> Result<(), Error> {
+pub async fn run(cluster: &Cluster, arguments: &DoctorArguments, layout: Layout) -> Result<(), Error> {
     let world = gather::gather(cluster, &arguments.pod.0).await?;
     let report = examine(&world, arguments.container.as_deref());
     let text = match arguments.output.as_deref() {
         Some("yaml") => object(&report, Format::Yaml)?,
         Some(_) => object(&report, Format::Json)?,
-        None => render(&report, paint),
+        None => render(&report, layout),
     };
     say(&text)?;
     let closed = report.profilers.iter().filter(|judged| !judged.open);

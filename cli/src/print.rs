@@ -1,11 +1,10 @@
 //! Tables, colours and the formats of objects.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::Write as _;
 
-use clap::builder::styling::{AnsiColor, Style};
 use flopwatch_report::page::names::apart;
+use flopwatch_report::{Layout, Tone};
 use serde::Serialize;
-use terminal_size::{Width, terminal_size_of};
 
 use crate::arguments::Format;
 use crate::error::Error;
@@ -14,69 +13,6 @@ use crate::error::Error;
 const GAP: usize = 3;
 /// What is left at least of a name that has to be short.
 const MIN_NAME: usize = 24;
-
-/// What a cell or a line says beside its words.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Tone {
-    /// No colour.
-    #[default]
-    Plain,
-    /// Marks something that is as it should be.
-    Good,
-    /// Marks something that is not as it should be.
-    Bad,
-    /// Marks something to look at.
-    Note,
-}
-
-/// Colours where they are wanted, and how wide the terminal is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Paint {
-    on: bool,
-    /// Columns of the terminal; `None` where there is none.
-    columns: Option<usize>,
-}
-
-impl Paint {
-    /// Colours, or none, on no terminal.
-    pub const fn new(on: bool) -> Self {
-        Self { on, columns: None }
-    }
-
-    /// The same with names as long as they are.
-    #[must_use]
-    pub const fn wide(self) -> Self {
-        Self { columns: None, ..self }
-    }
-
-    /// Colours on a terminal that has them, unless the user does not want any
-    /// (<https://no-color.org>).
-    pub fn of_stdout() -> Self {
-        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_none_or(|terminal| terminal == "dumb");
-        let out = std::io::stdout();
-        let size = terminal_size_of(&out);
-        Self {
-            on: !refused && !dumb && out.is_terminal(),
-            columns: size.map(|(Width(columns), _)| usize::from(columns)),
-        }
-    }
-
-    /// The text in its tone.
-    pub fn tone(self, tone: Tone, text: &str) -> String {
-        let colour = match tone {
-            Tone::Good => AnsiColor::Green,
-            Tone::Bad => AnsiColor::Red,
-            Tone::Note => AnsiColor::Yellow,
-            Tone::Plain => return text.to_owned(),
-        };
-        if !self.on {
-            return text.to_owned();
-        }
-        let style = Style::new().fg_color(Some(colour.into()));
-        format!("{style}{text}{style:#}")
-    }
-}
 
 /// A cell of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -106,9 +42,9 @@ impl<T: Into<String>> From<T> for Cell {
 
 /// A table whose last column holds names, such as those of kernels: they are shortened to the
 /// terminal, so that those which differ still do.
-pub fn table_of_names(header: &[&str], rows: &[Vec<Cell>], paint: Paint) -> String {
-    let Some(columns) = paint.columns else {
-        return table(header, rows, paint);
+pub fn table_of_names(header: &[&str], rows: &[Vec<Cell>], layout: Layout) -> String {
+    let Some(columns) = layout.columns else {
+        return table(header, rows, layout);
     };
     let last = header.len().saturating_sub(1);
     let width = |at: usize, head: &str| {
@@ -129,11 +65,11 @@ pub fn table_of_names(header: &[&str], rows: &[Vec<Cell>], paint: Paint) -> Stri
             cell.text = name;
         }
     }
-    table(header, &rows, paint)
+    table(header, &rows, layout)
 }
 
 /// Columns with three blanks between them, as kubectl has them.
-pub fn table(header: &[&str], rows: &[Vec<Cell>], paint: Paint) -> String {
+pub fn table(header: &[&str], rows: &[Vec<Cell>], layout: Layout) -> String {
     let mut widths: Vec<usize> = header.iter().map(|name| name.chars().count()).collect();
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(row) {
@@ -145,7 +81,7 @@ pub fn table(header: &[&str], rows: &[Vec<Cell>], paint: Paint) -> String {
     for row in std::iter::once(&names).chain(rows) {
         let mut written = String::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            written.push_str(&paint.tone(cell.tone, &cell.text));
+            written.push_str(&layout.paint(cell.tone, &cell.text));
             if column + 1 < row.len() {
                 let gap = (width + GAP).saturating_sub(cell.text.chars().count());
                 written.extend(std::iter::repeat_n(' ', gap));
@@ -215,6 +151,11 @@ pub fn say(text: &str) -> Result<(), Error> {
 mod tests {
     use super::*;
 
+    const COLORED: Layout = Layout {
+        columns: None,
+        colors: true,
+    };
+
     #[test]
     fn columns_stand_in_line_with_and_without_colours() {
         let rows = [
@@ -226,16 +167,13 @@ mod tests {
             ],
         ];
         let header = ["NAME", "SUCCEEDED", "REASON"];
-        let plain = table(&header, &rows, Paint::new(false));
+        let plain = table(&header, &rows, Layout::default());
         assert_eq!(
             plain,
             "NAME            SUCCEEDED   REASON\nfirst           True        <none>\na-longer-name   False       x\n"
         );
-        let coloured = table(&header, &rows, Paint::new(true));
-        assert!(
-            coloured.contains("\u{1b}[32mTrue\u{1b}[0m        <none>"),
-            "{coloured:?}"
-        );
+        let colored = table(&header, &rows, COLORED);
+        assert!(colored.contains("\u{1b}[32mTrue\u{1b}[0m        <none>"), "{colored:?}");
     }
 
     #[test]
@@ -243,8 +181,8 @@ mod tests {
         let name = |kind: &str| format!("void cutlass::Kernel<cutlass_80_tensorop_{kind}_align8_relu>(Params)");
         let rows = ["s1688", "h16816"].map(|kind| vec![Cell::from("1.500us"), Cell::from(name(kind))]);
         let header = ["TIME", "KERNEL"];
-        let pipe = Paint::new(false);
-        let terminal = Paint {
+        let pipe = Layout::default();
+        let terminal = Layout {
             columns: Some(40),
             ..pipe
         };
@@ -254,13 +192,13 @@ mod tests {
         assert_ne!(lines[0], lines[1], "what differs is left of the names");
         let whole = table_of_names(&header, &rows, pipe);
         assert!(whole.contains(&name("s1688")), "{whole}");
-        assert_eq!(table_of_names(&header, &rows, terminal.wide()), whole);
+        assert_eq!(table_of_names(&header, &rows, terminal.wide(true)), whole);
     }
 
     #[test]
     fn what_would_steer_a_terminal_is_left_out() {
         let cell = Cell::from("a\u{1b}[31mb\nc");
-        assert_eq!(table(&["X"], &[vec![cell]], Paint::new(true)), "X\na [31mb c\n");
+        assert_eq!(table(&["X"], &[vec![cell]], COLORED), "X\na [31mb c\n");
         assert_eq!(plain("a\u{7}b\nc"), "a b\nc");
     }
 

@@ -2,6 +2,7 @@
 
 use clap::CommandFactory as _;
 use flopwatch_api::session::{ProfilingSession, StopMode};
+use flopwatch_report::Layout;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::json;
@@ -14,7 +15,7 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::follow::{Display, until_end};
 use crate::listing::{as_objects, print_none, typed};
-use crate::print::{Paint, object, say};
+use crate::print::{object, say};
 use crate::sessions::{Columns, render};
 use crate::{ask, compare, complete, describe, doctor, fetch, open, proxy, request, schedule, top};
 
@@ -27,21 +28,21 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
         return completion(shell);
     }
     let cluster = Cluster::connect(&cli.connection).await?;
-    let paint = Paint::of_stdout();
+    let layout = Layout::of_stdout();
     match cli.command {
         Command::Profile(arguments) => Box::pin(profile(&cluster, &arguments)).await,
         Command::Recent(arguments) => Box::pin(profile(&cluster, &arguments.into())).await,
-        Command::Sessions(arguments) => list(&cluster, &arguments, paint).await,
-        Command::Schedule(arguments) => schedule::run(&cluster, &arguments, paint).await,
-        Command::Describe(arguments) => show(&cluster, &arguments, paint).await,
+        Command::Sessions(arguments) => list(&cluster, &arguments, layout).await,
+        Command::Schedule(arguments) => schedule::run(&cluster, &arguments, layout).await,
+        Command::Describe(arguments) => show(&cluster, &arguments, layout).await,
         Command::Watch(arguments) => follow(&cluster, &arguments.session.0, arguments.timeout.0).await,
         Command::Stop(arguments) => stop(&cluster, &arguments).await,
         Command::Fetch(arguments) => fetch::run(&cluster, &arguments).await,
-        Command::Compare(arguments) => compare::run(&cluster, &arguments, paint).await,
-        Command::Top(arguments) => top::run(&cluster, &arguments, paint).await,
+        Command::Compare(arguments) => compare::run(&cluster, &arguments, layout).await,
+        Command::Top(arguments) => top::run(&cluster, &arguments, layout).await,
         Command::Open(arguments) => open::run(&cluster, &arguments).await,
         Command::Proxy(arguments) => proxy::run(&cluster, &arguments).await,
-        Command::Doctor(arguments) => doctor::run(&cluster, &arguments, paint).await,
+        Command::Doctor(arguments) => doctor::run(&cluster, &arguments, layout).await,
         Command::Completion { shell } => completion(shell),
     }
 }
@@ -117,7 +118,7 @@ fn named(session: &ProfilingSession) -> String {
         .unwrap_or_default()
 }
 
-async fn list(cluster: &Cluster, arguments: &SessionsArguments, paint: Paint) -> Result<(), Error> {
+async fn list(cluster: &Cluster, arguments: &SessionsArguments, layout: Layout) -> Result<(), Error> {
     let found = ask::list(cluster, arguments.all_namespaces, arguments.selector.as_deref()).await?;
     let format = arguments.format.output;
     if let Some(text) = as_objects(KIND, &found, format)? {
@@ -132,10 +133,10 @@ async fn list(cluster: &Cluster, arguments: &SessionsArguments, paint: Paint) ->
         namespaces: arguments.all_namespaces,
         wide: format == Some(Format::Wide),
     };
-    say(&render(&found, columns, Timestamp::now(), paint))
+    say(&render(&found, columns, Timestamp::now(), layout))
 }
 
-async fn show(cluster: &Cluster, arguments: &DescribeArguments, paint: Paint) -> Result<(), Error> {
+async fn show(cluster: &Cluster, arguments: &DescribeArguments, layout: Layout) -> Result<(), Error> {
     let (session, captures) = fetch::session_with_captures(cluster, &arguments.session.0).await?;
     say(&match arguments.format {
         FormatArguments {
@@ -150,7 +151,7 @@ async fn show(cluster: &Cluster, arguments: &DescribeArguments, paint: Paint) ->
             }
             object(&json!({"apiVersion": "v1", "kind": "List", "items": items}), format)?
         }
-        _ => describe::render(&session, &captures, Timestamp::now(), paint),
+        _ => describe::render(&session, &captures, Timestamp::now(), layout),
     })
 }
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use flopwatch_api::capture::Capture;
 use flopwatch_api::schedule::{ProfilingSchedule, SCHEDULE_LABEL};
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_report::Layout;
 use flopwatch_schedule::{Explanation, Gathered, Objects, ScheduleError, explain, hardware};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -19,7 +20,7 @@ use crate::arguments::{Format, ScheduleArguments};
 use crate::cluster::{Cluster, ClusterError};
 use crate::error::Error;
 use crate::listing::{as_objects, print_none};
-use crate::print::{Paint, object, say};
+use crate::print::{object, say};
 use crate::sessions::Columns;
 
 /// Schedules as messages and `-o name` call them.
@@ -37,9 +38,9 @@ pub(crate) struct Outlook {
 }
 
 /// Lists schedules, explains one, or suspends or resumes it.
-pub async fn run(cluster: &Cluster, arguments: &ScheduleArguments, paint: Paint) -> Result<(), Error> {
+pub async fn run(cluster: &Cluster, arguments: &ScheduleArguments, layout: Layout) -> Result<(), Error> {
     let Some(name) = &arguments.schedule else {
-        return list(cluster, arguments, paint).await;
+        return list(cluster, arguments, layout).await;
     };
     if arguments.suspend || arguments.resume {
         return switch(cluster, &name.0, arguments).await;
@@ -54,11 +55,11 @@ pub async fn run(cluster: &Cluster, arguments: &ScheduleArguments, paint: Paint)
     let outlook = outlook(cluster, schedule, usize::from(arguments.runs), now).await?;
     match format {
         Some(format @ (Format::Json | Format::Yaml)) => say(&object(&show::data(&outlook), format)?),
-        _ => say(&show::outlook(&outlook, now, paint)),
+        _ => say(&show::outlook(&outlook, now, layout)),
     }
 }
 
-async fn list(cluster: &Cluster, arguments: &ScheduleArguments, paint: Paint) -> Result<(), Error> {
+async fn list(cluster: &Cluster, arguments: &ScheduleArguments, layout: Layout) -> Result<(), Error> {
     let schedules: Api<ProfilingSchedule> = if arguments.all_namespaces {
         cluster.all()
     } else {
@@ -81,7 +82,7 @@ async fn list(cluster: &Cluster, arguments: &ScheduleArguments, paint: Paint) ->
         namespaces: arguments.all_namespaces,
         wide: format == Some(Format::Wide),
     };
-    say(&show::list(&found, columns, Timestamp::now(), paint))
+    say(&show::list(&found, columns, Timestamp::now(), layout))
 }
 
 async fn switch(cluster: &Cluster, name: &str, arguments: &ScheduleArguments) -> Result<(), Error> {

@@ -3,10 +3,11 @@
 use flopwatch_api::phase::Phase;
 use flopwatch_api::reason::SessionCondition;
 use flopwatch_api::session::ProfilingSession;
+use flopwatch_report::{Layout, Tone};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 
-use crate::print::{Cell, Paint, Tone, age, table};
+use crate::print::{Cell, age, table};
 
 /// How a status of a condition reads.
 pub fn tone(status: &str) -> Tone {
@@ -55,7 +56,7 @@ pub struct Columns {
 }
 
 /// The sessions as a table, in the order given.
-pub fn render(sessions: &[ProfilingSession], columns: Columns, now: Timestamp, paint: Paint) -> String {
+pub fn render(sessions: &[ProfilingSession], columns: Columns, now: Timestamp, layout: Layout) -> String {
     let mut header = vec!["NAME", "TARGET", "PROFILER", "SUCCEEDED", "REASON", "CAPTURES", "AGE"];
     if columns.namespaces {
         header.insert(0, "NAMESPACE");
@@ -64,7 +65,7 @@ pub fn render(sessions: &[ProfilingSession], columns: Columns, now: Timestamp, p
         header.extend(["ID", "REQUESTED BY", "MESSAGE"]);
     }
     let rows: Vec<Vec<Cell>> = sessions.iter().map(|session| row(session, columns, now)).collect();
-    table(&header, &rows, paint)
+    table(&header, &rows, layout)
 }
 
 fn row(session: &ProfilingSession, columns: Columns, now: Timestamp) -> Vec<Cell> {
@@ -154,7 +155,7 @@ pub(crate) mod tests {
         ];
         sort(&mut sessions);
         let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
-        let shown = render(&sessions, Columns::default(), now, Paint::new(false));
+        let shown = render(&sessions, Columns::default(), now, Layout::default());
         assert_eq!(
             shown,
             "NAME   TARGET        PROFILER   SUCCEEDED   REASON      CAPTURES   AGE\n\
@@ -166,7 +167,7 @@ pub(crate) mod tests {
             namespaces: true,
             wide: true,
         };
-        let shown = render(&sessions[1..2], all, now, Paint::new(false));
+        let shown = render(&sessions[1..2], all, now, Layout::default());
         assert_eq!(
             shown,
             "NAMESPACE   NAME   TARGET        PROFILER   SUCCEEDED   REASON   CAPTURES   AGE   ID         REQUESTED BY   MESSAGE\n\

@@ -4,6 +4,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
+use flopwatch_report::{Layout, Tone};
 use http::HeaderMap;
 use http_body_util::{BodyExt as _, Limited};
 use jiff::{SignedDuration, Timestamp};
@@ -17,7 +18,7 @@ use crate::error::Error;
 use crate::follow::interrupted;
 use crate::gateway::{Gateway, GatewayError};
 use crate::listing;
-use crate::print::{Cell, Paint, Tone, line, object, say, table_of_names};
+use crate::print::{Cell, line, object, say, table_of_names};
 
 /// Largest result that is read.
 const MAX_RESULT_BYTES: usize = 8 << 20;
@@ -74,7 +75,7 @@ struct Observed {
 }
 
 /// Runs `top`.
-pub async fn run(cluster: &Cluster, arguments: &TopArguments, paint: Paint) -> Result<(), Error> {
+pub async fn run(cluster: &Cluster, arguments: &TopArguments, layout: Layout) -> Result<(), Error> {
     let path = path(arguments, &cluster.namespace, Timestamp::now())?;
     let gateway = Gateway::find(cluster, &arguments.gateway).await?;
     let body = tokio::select! {
@@ -93,9 +94,9 @@ pub async fn run(cluster: &Cluster, arguments: &TopArguments, paint: Paint) -> R
             if found.captures == 0 {
                 let help = "Captures of a schedule are counted once they have ended: kubectl flopwatch schedule";
                 listing::print_none("captures of that time", cluster, arguments.all_namespaces, help);
-                return say(&notes(&found, paint));
+                return say(&notes(&found, layout));
             }
-            render(&found, arguments.by, format == Some(Format::Wide), paint)
+            render(&found, arguments.by, format == Some(Format::Wide), layout)
         }
     };
     say(&text)
@@ -144,7 +145,7 @@ async fn say_what_takes_long() {
     std::future::pending::<()>().await;
 }
 
-fn render(found: &Top, by: TopBy, wide: bool, paint: Paint) -> String {
+fn render(found: &Top, by: TopBy, wide: bool, layout: Layout) -> String {
     let hours = if by == TopBy::Ranges {
         "EST. HOURS"
     } else {
@@ -168,8 +169,8 @@ fn render(found: &Top, by: TopBy, wide: bool, paint: Paint) -> String {
         };
         rows.push(row(&found.others, &others, wide));
     }
-    let paint = if wide { paint.wide() } else { paint };
-    format!("{}\n{}", table_of_names(&header, &rows, paint), notes(found, paint))
+    let layout = layout.wide(wide);
+    format!("{}\n{}", table_of_names(&header, &rows, layout), notes(found, layout))
 }
 
 fn row(group: &Group, name: &str, wide: bool) -> Vec<Cell> {
@@ -202,7 +203,7 @@ fn row(group: &Group, name: &str, wide: bool) -> Vec<Cell> {
 }
 
 /// What the sums are made of, and what is not in them.
-fn notes(found: &Top, paint: Paint) -> String {
+fn notes(found: &Top, layout: Layout) -> String {
     let mut text = match found.captures {
         0 => String::new(),
         captures => format!(
@@ -231,7 +232,7 @@ fn notes(found: &Top, paint: Paint) -> String {
     let unread = found.unread.iter();
     let unread = unread.map(|unread| format!("Files that could not be read: {} ({})", unread.files, unread.reason));
     for note in counts.map(|(what, count)| format!("{what}: {count}")).chain(unread) {
-        text.push_str(&paint.tone(Tone::Note, &line(&note)));
+        text.push_str(&layout.paint(Tone::Note, &line(&note)));
         text.push_str(".\n");
     }
     text
@@ -291,7 +292,7 @@ mod tests {
     fn a_list_says_how_sure_it_is_and_what_is_not_in_it() {
         let found: Top = serde_json::from_value(top()).unwrap();
         assert_eq!(
-            render(&found, TopBy::Kernels, false, Paint::new(false)),
+            render(&found, TopBy::Kernels, false, Layout::default()),
             "EST. GPU HOURS   95 % INTERVAL   SHARE    CALLS   CAPTURES   KERNEL\n\
              2.50             1.00 to 10.0    25.6 %   1234    9          gemm\n\
              2.50             -               25.6 %   1234    -          (7 others)\n\
@@ -302,7 +303,7 @@ mod tests {
              Files of rows without their capture, which do not count: 2.\n\
              Files that could not be read: 1 (damaged [2J).\n"
         );
-        let wide = render(&found, TopBy::Images, true, Paint::new(false));
+        let wide = render(&found, TopBy::Images, true, Layout::default());
         assert!(
             wide.lines()
                 .next()

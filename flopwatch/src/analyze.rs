@@ -164,13 +164,7 @@ fn print_list(name: Option<&str>, print: &PrintArguments) -> Result<String, Erro
                     columns: Some(columns), ..
                 },
             ) => short_list(&listed, columns, layout),
-            (_, layout) => page::text::table(
-                &table,
-                Layout {
-                    columns: None,
-                    ..layout
-                },
-            ),
+            (_, layout) => page::text::table(&table, layout.wide(true)),
         },
         Format::Csv => {
             let mut page = Page::default();

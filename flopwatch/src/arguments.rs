@@ -15,7 +15,6 @@ use flopwatch_pipeline::{disassembly, tools};
 use flopwatch_report::{Format, Layout};
 
 use crate::source::Source;
-use crate::terminal;
 
 /// Arguments of `record`.
 #[derive(Debug, Args)]
@@ -224,7 +223,7 @@ impl PrintArguments {
         if self.output.is_some() {
             Layout::default()
         } else {
-            terminal::layout(self.wide)
+            Layout::of_stdout().wide(self.wide)
         }
     }
 }

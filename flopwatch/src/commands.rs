@@ -13,7 +13,7 @@ use flopwatch_api::profiler::GpuMetrics;
 use flopwatch_pipeline::children::ChildCommand;
 use flopwatch_pipeline::failure::chain;
 use flopwatch_pipeline::tools;
-use flopwatch_report::Format;
+use flopwatch_report::{Format, Layout};
 use flopwatch_summary::{ProfiledCount, Summary};
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -31,7 +31,6 @@ use crate::manifest::Manifest;
 use crate::record::{Options, Recording, record};
 use crate::serve::Service;
 use crate::source;
-use crate::terminal;
 
 /// Runs a command to its end, and gives the exit code of the program.
 pub fn run(command: Command) -> anyhow::Result<ExitCode> {
@@ -106,7 +105,7 @@ async fn run_record(arguments: RecordArguments) -> anyhow::Result<ExitCode> {
 
     say(&format!(
         "{}\nResults in {} (session {session_id})\n",
-        summary.render_on(arguments.top, terminal::layout(arguments.wide)),
+        summary.render_on(arguments.top, Layout::of_stdout().wide(arguments.wide)),
         folder.display()
     ))?;
     if let Some(missing) = &missing {

@@ -46,5 +46,4 @@ mod progress;
 pub mod record;
 pub mod serve;
 pub mod source;
-mod terminal;
 pub mod upload;

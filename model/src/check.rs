@@ -214,13 +214,18 @@ impl Events {
     }
 }
 
-/// Numbers that a core looks at, at least.
-const MIN_PIECE_NUMBERS: usize = 1 << 16;
+/// Numbers of a piece, which a core looks at alone.
+const PIECE_NUMBERS: usize = 1 << 16;
 
 /// The first number that is not below `end`, and where it is.
 fn first_beyond(numbers: &[u32], end: usize) -> Option<(usize, u32)> {
-    let pieces = numbers.par_iter().with_min_len(MIN_PIECE_NUMBERS);
-    let at = pieces.position_first(|number| index(*number) >= end)?;
+    // The highest number of a piece is found several numbers at a time, the first one beyond is not.
+    let pieces = numbers.par_chunks(PIECE_NUMBERS);
+    let highest = pieces.map(|piece| piece.iter().copied().fold(0, u32::max)).max()?;
+    if index(highest) < end {
+        return None;
+    }
+    let at = numbers.iter().position(|number| index(*number) >= end)?;
     Some((at, *numbers.get(at)?))
 }
 
@@ -232,15 +237,8 @@ mod tests {
     /// Three ranges of two names on two rows.
     fn capture() -> Capture {
         let row = |process| Row {
-            capture: 0,
-            machine: 0,
-            process,
-            track: Track::Nvtx,
-            device: None,
-            context: None,
-            stream: None,
             thread: Some(1),
-            label: String::new(),
+            ..Row::of(process, Track::Nvtx)
         };
         let mut events = Events::new(Category::NvtxRange);
         events.names = ["a", "b"].map(str::to_owned).to_vec();

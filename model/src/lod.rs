@@ -1,6 +1,6 @@
 //! The pyramid of a category: what a viewer draws where events are narrower than a pixel.
 
-use super::RowId;
+use super::{EventId, RowId};
 
 /// Levels of growing buckets, the finest first. Each is at most an eighth of the events; a small
 /// category has none.
@@ -32,7 +32,7 @@ pub struct LodLevel {
     pub bucket: Vec<u64>,
     /// The longest of these events, the first one where several are as long: its index in the
     /// category.
-    pub event: Vec<u32>,
+    pub event: Vec<EventId>,
     /// Length of the bins, in ns.
     pub duration_ns: Vec<u64>,
     /// How many events start in the bucket. Over a level these add up to the category's events.

@@ -209,15 +209,9 @@ mod tests {
 
     fn row(process: u32) -> Row {
         Row {
-            capture: 0,
-            machine: 0,
-            process,
-            track: Track::Nvtx,
-            device: None,
-            context: None,
-            stream: None,
             thread: Some(1),
             label: format!("process {process}"),
+            ..Row::of(process, Track::Nvtx)
         }
     }
 

@@ -81,3 +81,21 @@ pub struct Row {
     /// A short text for people, e.g. `python (4711) thread 4712`.
     pub label: String,
 }
+
+impl Row {
+    /// A row of a process that is of no device and no thread, and has no label yet. Readers name
+    /// every field instead, so that a new one does not compile until they say it.
+    pub const fn of(process: u32, track: Track) -> Self {
+        Self {
+            capture: 0,
+            machine: 0,
+            process,
+            track,
+            device: None,
+            context: None,
+            stream: None,
+            thread: None,
+            label: String::new(),
+        }
+    }
+}

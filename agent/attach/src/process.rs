@@ -372,10 +372,13 @@ impl Procfs {
     /// The processes of a container, by its 64 hex digits, in the order of their PIDs in it: the
     /// first is its PID 1 unless the pod shares one PID namespace.
     pub fn of_container(&self, container_id: &str) -> io::Result<Vec<ProcessId>> {
-        self.processes(|pid| {
-            self.container(pid)
-                .is_some_and(|container| container.container_id == container_id)
-        })
+        self.processes(|pid| self.is_in(pid, container_id))
+    }
+
+    /// Whether the process `pid` is in the container, by its 64 hex digits.
+    pub fn is_in(&self, pid: i32, container_id: &str) -> bool {
+        let container = self.container(pid);
+        container.is_some_and(|container| container.container_id == container_id)
     }
 
     /// The processes that `is_wanted` says true of, in the order of their pids in their own

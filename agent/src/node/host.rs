@@ -71,10 +71,8 @@ impl Containers for Host {
     }
 
     fn processor_time(&self, container_id: &str) -> Option<Duration> {
-        let processes = self.procfs.of_container(container_id).ok()?;
-        let times = processes
-            .into_iter()
-            .filter_map(|process| self.procfs.processor_time(process).ok());
+        let processes = self.processes(container_id).into_iter();
+        let times = processes.filter_map(|process| self.procfs.processor_time(process).ok());
         times.reduce(Duration::saturating_add)
     }
 
@@ -82,10 +80,6 @@ impl Containers for Host {
         MemoryUsage::find(&self.entering.cgroup_root, container_id, &self.procfs)
             .inspect_err(|error| debug!(%error, "nobody counts the container's memory"))
             .ok()
-    }
-
-    fn first_process(&self, container_id: &str) -> Option<ProcessId> {
-        self.procfs.of_container(container_id).ok()?.first().copied()
     }
 
     fn is_alive(&self, process: ProcessId) -> bool {
@@ -101,8 +95,7 @@ impl Containers for Host {
     }
 
     fn mapped(&self, container_id: &str) -> Mapped {
-        let processes = self.procfs.of_container(container_id).unwrap_or_default();
-        probe::union(processes.iter().filter_map(|process| self.procfs.mapped(*process).ok()))
+        probe::mapped(&self.procfs, container_id)
     }
 
     fn procfs(&self) -> Procfs {
@@ -115,10 +108,7 @@ impl Containers for Host {
 
     fn sample(&self, container_id: &str, interval: Duration) -> Box<dyn Sampler> {
         let (procfs, container_id) = (self.procfs.clone(), container_id.to_owned());
-        let target = move |pid: u32| {
-            let container = i32::try_from(pid).ok().and_then(|pid| procfs.container(pid));
-            container.is_some_and(|container| container.container_id == container_id)
-        };
+        let target = move |pid: u32| i32::try_from(pid).is_ok_and(|pid| procfs.is_in(pid, &container_id));
         let sampling = self.gpus.record(interval, DeviceSelection::OfTarget, Arc::new(target));
         Box::new(sampling)
     }
@@ -154,6 +144,6 @@ impl Host {
 
 /// The way into a prepared container; none when it ended.
 pub(super) fn grafted(node: &Node, container_id: &str) -> Option<Target> {
-    let process = node.procfs.of_container(container_id).ok()?.first().copied()?;
+    let process = node.containers.first_process(container_id)?;
     Some(node.entering.target(container_id, process))
 }

@@ -59,15 +59,16 @@ pub trait Containers: fmt::Debug + Send + Sync {
     }
 
     /// The container's first process; none where the container has ended.
-    fn first_process(&self, container_id: &str) -> Option<ProcessId>;
+    fn first_process(&self, container_id: &str) -> Option<ProcessId> {
+        self.processes(container_id).first().copied()
+    }
 
     /// Whether `process` still runs.
     fn is_alive(&self, process: ProcessId) -> bool;
 
     /// Whether the process `pid` is in the container.
     fn includes(&self, container_id: &str, pid: i32) -> bool {
-        let container = self.procfs().container(pid);
-        container.is_some_and(|container| container.container_id == container_id)
+        self.procfs().is_in(pid, container_id)
     }
 
     /// The processes of the container, in the order of their pids in it; empty where procfs cannot

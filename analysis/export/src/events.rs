@@ -102,15 +102,10 @@ mod tests {
             (category, events)
         };
         let row = Row {
-            capture: 0,
-            machine: 0,
-            process: 1,
-            thread: None,
             device: Some(0),
             context: Some(1),
             stream: Some(13),
-            track: Track::GpuStream,
-            label: String::new(),
+            ..Row::of(1, Track::GpuStream)
         };
         Timeline {
             session_id: "0badcafe".to_owned(),

@@ -100,14 +100,9 @@ mod tests {
     fn row(capture: u32, process: u32) -> Row {
         Row {
             capture,
-            machine: 0,
-            process,
-            track: Track::Nvtx,
-            device: None,
-            context: None,
-            stream: None,
             thread: Some(1),
             label: "t".to_owned(),
+            ..Row::of(process, Track::Nvtx)
         }
     }
 

@@ -3,17 +3,17 @@
 //!
 //! A range encloses a call of its own thread that starts not before it and ends not after it.
 
-use flopwatch_model::{Category, Events, RowId, Timeline, index};
+use flopwatch_model::{Category, EventId, Events, RowId, Timeline, index};
 
 use crate::enclosing::Threads;
 use crate::range_tree::OpenRanges;
 
-/// Calls `found` for each of `calls` with the ranges around it: places among the events of
+/// Calls `found` for each of `calls` with the ranges around it: events of
 /// [`Category::NvtxRange`], the one that began first comes first, so that of nested ranges the
 /// innermost is the last. A call outside of all ranges gets none.
 ///
-/// `calls` are places among the events of [`Category::CudaApi`], rising. Needs rows.
-pub fn visit(timeline: &Timeline, calls: impl Iterator<Item = u32>, mut found: impl FnMut(u32, &[u32])) {
+/// `calls` are events of [`Category::CudaApi`], rising. Needs rows.
+pub fn visit(timeline: &Timeline, calls: impl Iterator<Item = EventId>, mut found: impl FnMut(EventId, &[EventId])) {
     let events = &timeline.capture.events;
     let Some(api) = events.get(&Category::CudaApi) else {
         return;
@@ -24,10 +24,10 @@ pub fn visit(timeline: &Timeline, calls: impl Iterator<Item = u32>, mut found: i
     let thread_of = |row: RowId| threads.of_row(row).map(index);
     let mut open: Vec<OpenRanges> = Vec::new();
     open.resize_with(index(threads.count()), OpenRanges::default);
-    let mut coming = (0_u32..).zip(ranges.start_ns.iter().zip(&ranges.row)).peekable();
+    let mut coming = EventId::all().zip(ranges.start_ns.iter().zip(&ranges.row)).peekable();
     let mut around = Vec::new();
     for call in calls {
-        let at = index(call);
+        let at = call.index();
         let (Some(start), Some(row)) = (api.start_ns.get(at), api.row.get(at)) else {
             continue;
         };
@@ -74,11 +74,11 @@ mod tests {
         let timeline = trace.build();
         let names = &timeline.capture.events[&Category::NvtxRange];
         let mut found = Vec::new();
-        visit(&timeline, 0..4, |_, around| {
+        visit(&timeline, EventId::all().take(4), |_, around| {
             found.push(
                 around
                     .iter()
-                    .map(|range| names.name_of(index(*range)))
+                    .map(|range| names.name_of(range.index()))
                     .collect::<Vec<_>>(),
             );
         });
@@ -110,14 +110,14 @@ mod tests {
                 return Ok(());
             };
             let thread = |row: RowId| timeline.capture.rows[row.index()].thread;
-            visit(&timeline, 0..u32::try_from(calls.len()).unwrap(), |call, around| {
-                let call = index(call);
+            visit(&timeline, EventId::all().take(calls.len()), |call, around| {
+                let call = call.index();
                 let expected = (0..ranges.len()).filter(|range| {
                     thread(ranges.row[*range]) == thread(calls.row[call])
                         && ranges.start_ns[*range] <= calls.start_ns[call]
                         && ranges.end_ns(*range) >= calls.end_ns(call)
                 });
-                let found: Vec<usize> = around.iter().map(|range| index(*range)).collect();
+                let found: Vec<usize> = around.iter().map(|range| range.index()).collect();
                 assert_eq!(found, expected.collect::<Vec<_>>());
             });
         }

@@ -268,15 +268,8 @@ mod tests {
         let stream = trace.stream(1, 0, 7);
         let mut labelled = |label: &str, track| {
             let row = flopwatch_model::Row {
-                capture: 0,
-                machine: 0,
-                process: 1,
-                track,
-                device: None,
-                context: None,
-                stream: None,
-                thread: None,
                 label: label.to_owned(),
+                ..flopwatch_model::Row::of(1, track)
             };
             trace.row(row)
         };

@@ -276,7 +276,6 @@ impl OpenOperations {
 #[cfg(test)]
 mod tests {
     use flopwatch_analysis_testing::Trace;
-    use flopwatch_model::{Row, Track};
 
     use super::*;
 
@@ -310,17 +309,7 @@ mod tests {
     #[test]
     fn time_of_operations_inside_another_is_not_its_own() {
         let mut trace = Trace::new();
-        let row = trace.row(Row {
-            capture: 0,
-            machine: 0,
-            process: 0,
-            track: Track::Device,
-            device: Some(0),
-            context: None,
-            stream: None,
-            thread: None,
-            label: "/device:TPU:0 XLA Ops".to_owned(),
-        });
+        let row = trace.device_line("/device:TPU:0 XLA Ops");
         trace.event(Category::DeviceOp, row, "%while.1 = (s32[]) while(s32[] %x)", 0, 100);
         for start in [10, 40] {
             let inside = trace.event(
@@ -354,20 +343,8 @@ mod tests {
     #[test]
     fn copies_that_run_beside_operations_are_apart() {
         let mut trace = Trace::new();
-        let mut row = |label: &str| {
-            trace.row(Row {
-                capture: 0,
-                machine: 0,
-                process: 0,
-                track: Track::Device,
-                device: Some(0),
-                context: None,
-                stream: None,
-                thread: None,
-                label: label.to_owned(),
-            })
-        };
-        let (ops, beside) = (row("/device:TPU:0 XLA Ops"), row("/device:TPU:0 Async XLA Ops"));
+        let ops = trace.device_line("/device:TPU:0 XLA Ops");
+        let beside = trace.device_line("/device:TPU:0 Async XLA Ops");
         trace.event(Category::DeviceOp, ops, "copy-start", 0, 1);
         trace.event(Category::DeviceOp, beside, "copy-start", 0, 90);
         let time = HloTime::of(&trace.build());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use flopwatch_model::{Events, Row, RowId, Timeline, Track, index};
+use flopwatch_model::{EventId, EventLinks, Events, Row, RowId, Timeline, Track};
 
 use crate::interval::Interval;
 
@@ -16,32 +16,29 @@ pub struct HolderQuery {
 }
 
 /// For each question, the innermost event of its row that begins at or before it and ends at or
-/// behind its end, or [`Events::NO_PARENT`]. Questions must be sorted by start, and events in the
-/// order of a [`Timeline`]. Only events that `nests` picks are answers: of those that do not nest
-/// the innermost is not defined.
-pub fn innermost(events: &Events, nests: impl Fn(usize) -> bool, queries: &[HolderQuery]) -> Vec<u32> {
+/// behind its end. Questions must be sorted by start, and events in the order of a [`Timeline`].
+/// Only events that `nests` picks are answers: of those that do not nest the innermost is not
+/// defined.
+pub fn innermost(events: &Events, nests: impl Fn(usize) -> bool, queries: &[HolderQuery]) -> EventLinks {
     let rows = events.rows_end();
     // Per row the events that have begun and may still hold the next question, the innermost last.
-    let mut running: Vec<Vec<u32>> = vec![Vec::new(); rows];
-    let mut next = (0_u32..).zip(&events.start_ns).zip(&events.row).peekable();
-    let mut answers = Vec::with_capacity(queries.len());
-    for query in queries {
-        while let Some(((at, start), row)) = next.next_if(|((_, start), _)| **start <= query.time.start) {
-            let Some(running) = running.get_mut(row.index()).filter(|_| nests(index(at))) else {
+    let mut running: Vec<Vec<EventId>> = vec![Vec::new(); rows];
+    let mut next = EventId::all().zip(&events.start_ns).zip(&events.row).peekable();
+    let answer = |query: &HolderQuery| {
+        while let Some(((event, start), row)) = next.next_if(|((_, start), _)| **start <= query.time.start) {
+            let Some(running) = running.get_mut(row.index()).filter(|_| nests(event.index())) else {
                 continue;
             };
-            while running.pop_if(|last| events.end_ns(index(*last)) <= *start).is_some() {}
-            running.push(at);
+            while running.pop_if(|last| events.end_ns(last.index()) <= *start).is_some() {}
+            running.push(event);
         }
-        let around = running.get_mut(query.row.index()).and_then(|running| {
-            let over = |at: &mut u32| events.end_ns(index(*at)) <= query.time.start;
-            while running.pop_if(over).is_some() {}
-            let holds = |at: &&u32| events.end_ns(index(**at)) >= query.time.end;
-            running.iter().rev().find(holds).copied()
-        });
-        answers.push(around.unwrap_or(Events::NO_PARENT));
-    }
-    answers
+        let running = running.get_mut(query.row.index())?;
+        let over = |event: &mut EventId| events.end_ns(event.index()) <= query.time.start;
+        while running.pop_if(over).is_some() {}
+        let holds = |event: &&EventId| events.end_ns(event.index()) >= query.time.end;
+        running.iter().rev().find(holds).copied()
+    };
+    queries.iter().map(answer).collect()
 }
 
 /// What a thread is known by: capture, machine, process and thread.
@@ -89,7 +86,7 @@ mod tests {
         });
         let names: Vec<&str> = innermost(events, |_| true, &queries)
             .iter()
-            .map(|at| events.name_of(index(*at)))
+            .map(|found| found.map_or("", |event| events.name_of(event.index())))
             .collect();
         assert_eq!(names, ["step", "forward", "step", "step", "", ""]);
     }

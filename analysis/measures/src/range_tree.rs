@@ -1,11 +1,11 @@
 //! Which NVTX range is inside which, as `nsys stats` nests them.
 
-use flopwatch_model::{Events, index};
+use flopwatch_model::{EventId, EventLinks, Events};
 
 /// The tree of the ranges of all threads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RangeTree {
-    parent: Vec<u32>,
+    parent: EventLinks,
     level: Vec<u32>,
 }
 
@@ -21,32 +21,33 @@ impl RangeTree {
         let mut open: Vec<OpenRanges> = Vec::new();
         open.resize_with(rows, OpenRanges::default);
         let mut tree = Self {
-            parent: vec![Events::NO_PARENT; ranges.len()],
+            parent: EventLinks::none(ranges.len()),
             level: vec![0; ranges.len()],
         };
-        for (at, (row, start)) in (0_u32..).zip(ranges.row.iter().zip(&ranges.start_ns)) {
-            let Some(open) = open.get_mut(row.index()).filter(|_| nests(index(at))) else {
+        for (range, (row, start)) in EventId::all().zip(ranges.row.iter().zip(&ranges.start_ns)) {
+            let Some(open) = open.get_mut(row.index()).filter(|_| nests(range.index())) else {
                 continue;
             };
             open.drop_ended(*start, ranges);
-            let length = |range: u32| ranges.duration_ns.get(index(range)).copied();
+            let length = |range: EventId| ranges.duration_ns.get(range.index()).copied();
             // Of equally short ones the last, as `max_by_key` gives it.
-            let enclosing = open.until(ranges.end_ns(index(at)), ranges);
+            let enclosing = open.until(ranges.end_ns(range.index()), ranges);
             let parent = enclosing.max_by_key(|outer| std::cmp::Reverse(length(*outer)));
             if let Some(parent) = parent {
-                let level = tree.level(index(parent)).saturating_add(1);
-                set(&mut tree.parent, at, parent);
-                set(&mut tree.level, at, level);
+                let level = tree.level(parent.index()).saturating_add(1);
+                tree.parent.set(range.index(), parent);
+                if let Some(slot) = tree.level.get_mut(range.index()) {
+                    *slot = level;
+                }
             }
-            open.begin(at, *start, ranges);
+            open.begin(range, *start, ranges);
         }
         tree
     }
 
     /// The range around the one at `at`; `None` of an outermost one.
-    pub fn parent(&self, at: usize) -> Option<u32> {
-        let parent = self.parent.get(at).copied()?;
-        (parent != Events::NO_PARENT).then_some(parent)
+    pub fn parent(&self, at: usize) -> Option<EventId> {
+        self.parent.get(at)
     }
 
     /// How many ranges are around the one at `at`.
@@ -54,11 +55,10 @@ impl RangeTree {
         self.level.get(at).copied().unwrap_or(0)
     }
 
-    /// The range at `at` and those around it, the outermost first; at most the `max` innermost
-    /// ones.
-    pub fn stack(&self, at: u32, max: usize) -> Vec<u32> {
-        let up = std::iter::successors(Some(at), |range| self.parent(index(*range)));
-        let mut stack: Vec<u32> = up.take(max).collect();
+    /// A range and those around it, the outermost first; at most the `max` innermost ones.
+    pub fn stack(&self, range: EventId, max: usize) -> Vec<EventId> {
+        let up = std::iter::successors(Some(range), |range| self.parent(range.index()));
+        let mut stack: Vec<EventId> = up.take(max).collect();
         stack.reverse();
         stack
     }
@@ -70,7 +70,7 @@ pub fn innermost(events: &Events, known: impl Fn(usize) -> bool) -> Vec<usize> {
     let mut is_inner: Vec<bool> = (0..events.len()).map(&known).collect();
     for at in 0..events.len() {
         if let Some(parent) = tree.parent(at)
-            && let Some(parent) = is_inner.get_mut(index(parent))
+            && let Some(parent) = is_inner.get_mut(parent.index())
         {
             *parent = false;
         }
@@ -82,28 +82,28 @@ pub fn innermost(events: &Events, known: impl Fn(usize) -> bool) -> Vec<usize> {
 /// Ranges of a thread that began and may not have ended, in the order of their starts.
 #[derive(Debug, Default)]
 pub(crate) struct OpenRanges {
-    ranges: Vec<u32>,
+    ranges: Vec<EventId>,
     /// How many there were when the ended ones were last taken out of the middle.
     kept: usize,
 }
 
 impl OpenRanges {
     /// Adds a range that begins at `began`.
-    pub(crate) fn begin(&mut self, range: u32, began: u64, ranges: &Events) {
+    pub(crate) fn begin(&mut self, range: EventId, began: u64, ranges: &Events) {
         self.drop_ended(began, ranges);
         self.ranges.push(range);
     }
 
     /// Those that last up to `end` or longer.
-    pub(crate) fn until(&self, end: u64, ranges: &Events) -> impl Iterator<Item = u32> {
+    pub(crate) fn until(&self, end: u64, ranges: &Events) -> impl Iterator<Item = EventId> {
         let open = self.ranges.iter().copied();
-        open.filter(move |range| ranges.end_ns(index(*range)) >= end)
+        open.filter(move |range| ranges.end_ns(range.index()) >= end)
     }
 
     /// Nested ranges end in the reverse order, so that those that ended are the last ones. Others
     /// stay below until there are twice as many.
     pub(crate) fn drop_ended(&mut self, now: u64, ranges: &Events) {
-        let ended = |range: u32| ranges.end_ns(index(range)) < now;
+        let ended = |range: EventId| ranges.end_ns(range.index()) < now;
         while self.ranges.pop_if(|range| ended(*range)).is_some() {}
         if self.ranges.len() > self.kept.saturating_mul(2).saturating_add(16) {
             self.ranges.retain(|range| !ended(*range));
@@ -112,17 +112,20 @@ impl OpenRanges {
     }
 }
 
-fn set(values: &mut [u32], at: u32, value: u32) {
-    if let Some(slot) = values.get_mut(index(at)) {
-        *slot = value;
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use flopwatch_model::{Category, Event, RowId};
 
     use super::*;
+
+    fn parents(tree: &RangeTree) -> Vec<Option<u32>> {
+        let parents = (0..tree.level.len()).map(|at| tree.parent(at));
+        parents.map(|parent| parent.map(EventId::number)).collect()
+    }
+
+    fn stack(tree: &RangeTree, max: usize) -> Vec<u32> {
+        EventId::into_numbers(tree.stack(EventId::new(2), max))
+    }
 
     fn ranges(spans: &[(u64, u64, u32)]) -> Events {
         let mut events = Events::new(Category::NvtxRange);
@@ -145,10 +148,9 @@ mod tests {
             &ranges(&[(0, 10, 0), (1, 29, 0), (2, 1, 0), (12, 1, 0), (2, 1, 1)]),
             |_| true,
         );
-        let parents: Vec<Option<u32>> = (0..5).map(|at| tree.parent(at)).collect();
-        assert_eq!(parents, [None, None, Some(0), Some(1), None]);
+        assert_eq!(parents(&tree), [None, None, Some(0), Some(1), None]);
         assert_eq!(
-            (tree.level(2), tree.stack(2, 10), tree.stack(2, 1)),
+            (tree.level(2), stack(&tree, 10), stack(&tree, 1)),
             (1, vec![0, 2], vec![2])
         );
     }
@@ -156,14 +158,13 @@ mod tests {
     #[test]
     fn of_ranges_with_the_same_times_the_later_one_is_inside() {
         let tree = RangeTree::of(&ranges(&[(0, 10, 0), (0, 10, 0), (10, 0, 0), (11, 2, 0)]), |_| true);
-        let parents: Vec<Option<u32>> = (0..4).map(|at| tree.parent(at)).collect();
-        assert_eq!(parents, [None, Some(0), Some(1), None]);
-        assert_eq!(tree.stack(2, 10), [0, 1, 2]);
+        assert_eq!(parents(&tree), [None, Some(0), Some(1), None]);
+        assert_eq!(stack(&tree, 10), [0, 1, 2]);
     }
 
     #[test]
     fn ranges_that_do_not_nest_are_no_parents() {
         let tree = RangeTree::of(&ranges(&[(0, 100, 0), (10, 80, 0), (20, 5, 0)]), |at| at != 1);
-        assert_eq!((tree.parent(1), tree.parent(2)), (None, Some(0)));
+        assert_eq!(parents(&tree), [None, None, Some(0)]);
     }
 }

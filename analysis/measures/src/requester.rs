@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use flopwatch_model::{Allocation, Category, Events, NameId, RowId, Timeline, Track, index};
+use flopwatch_model::{Allocation, Category, NameId, RowId, Timeline, Track, index};
 use flopwatch_report::page::TableBuilder;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -122,10 +122,10 @@ impl Requesters {
                 Some((*at, HolderQuery { row, ..*query }))
             });
             let (events_at, on_track): (Vec<u32>, Vec<HolderQuery>) = on_track.unzip();
-            for (at, answer) in events_at.iter().zip(innermost(events, is_kept, &on_track)) {
-                if answer != Events::NO_PARENT {
+            for (at, answer) in events_at.iter().zip(innermost(events, is_kept, &on_track).iter()) {
+                if let Some(answer) = answer {
                     let requester = found.by_allocation.entry(*at).or_default();
-                    *requester.slot(category) = Some(answer);
+                    *requester.slot(category) = Some(answer.number());
                 }
             }
         }

@@ -150,15 +150,10 @@ mod tests {
 
     fn row(device: u32, stream: u64) -> Row {
         Row {
-            capture: 0,
-            machine: 0,
-            process: 1,
-            track: Track::GpuStream,
             device: Some(device),
             context: Some(1),
             stream: Some(stream),
-            thread: None,
-            label: String::new(),
+            ..Row::of(1, Track::GpuStream)
         }
     }
 

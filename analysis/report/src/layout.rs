@@ -14,8 +14,13 @@ pub struct Layout {
 }
 
 /// What a word says by its color.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Tone {
+    /// Says nothing beside its letters.
+    #[default]
+    Plain,
+    /// Is as it should be.
+    Good,
     /// Heads what follows.
     Heading,
     /// Is grave.
@@ -27,12 +32,32 @@ pub enum Tone {
 }
 
 impl Layout {
+    /// What standard output is: a terminal of some width, or a pipe or file. `NO_COLOR`, `TERM`,
+    /// `CLICOLOR` and `CLICOLOR_FORCE` are heard.
+    #[cfg(feature = "terminal")]
+    pub fn of_stdout() -> Self {
+        let out = std::io::stdout();
+        let size = terminal_size::terminal_size_of(&out);
+        Self {
+            columns: size.map(|(width, _)| usize::from(width.0)),
+            colors: anstream::AutoStream::choice(&out) != anstream::ColorChoice::Never,
+        }
+    }
+
+    /// The same with lines as long as they are, where `is_wide` says so.
+    #[must_use]
+    pub const fn wide(self, is_wide: bool) -> Self {
+        if is_wide { Self { columns: None, ..self } } else { self }
+    }
+
     /// The text in the color of `tone`, where there are colors.
     pub fn paint(self, tone: Tone, text: &str) -> String {
         if !self.colors || text.is_empty() {
             return text.to_owned();
         }
         let style = match tone {
+            Tone::Plain => return text.to_owned(),
+            Tone::Good => AnsiColor::Green.on_default(),
             Tone::Heading => Style::new().bold(),
             Tone::Bad => AnsiColor::Red.on_default().bold(),
             Tone::Note => AnsiColor::Yellow.on_default(),
@@ -94,6 +119,7 @@ mod tests {
         assert_eq!(NARROW.paint(Tone::Bad, "high"), "high");
         let colored = Layout { colors: true, ..NARROW };
         assert_eq!(colored.paint(Tone::Note, "medium"), "\u{1b}[33mmedium\u{1b}[0m");
+        assert_eq!(colored.paint(Tone::Plain, "low"), "low");
         assert_eq!(colored.paint(Tone::Heading, ""), "");
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use flopwatch_analysis_testing::{EventHandle, Trace};
-use flopwatch_model::{Category, ColumnId, Device, Row, RowId, Timeline, Track};
+use flopwatch_model::{Category, ColumnId, Device, RowId, Timeline, Track};
 
 const US: u64 = 1000;
 
@@ -72,19 +72,9 @@ impl Scene {
     /// An operation of a compiled program on an accelerator without streams.
     pub(crate) fn device_operation(&mut self, name: &str, (start, length): (u64, u64)) -> EventHandle {
         let trace = &mut self.trace;
-        let row = *self.operations.get_or_insert_with(|| {
-            trace.row(Row {
-                capture: 0,
-                machine: 0,
-                process: 0,
-                track: Track::Device,
-                device: Some(0),
-                context: None,
-                stream: None,
-                thread: None,
-                label: "/device:TPU:0 XLA Ops".to_owned(),
-            })
-        });
+        let row = *self
+            .operations
+            .get_or_insert_with(|| trace.device_line("/device:TPU:0 XLA Ops"));
         trace.event(Category::DeviceOp, row, name, start * US, (start + length) * US)
     }
 

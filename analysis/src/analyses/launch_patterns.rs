@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use flopwatch_measures::launch::{LaunchCoverage, LaunchJoin};
 use flopwatch_measures::operation_name::normalised;
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Events, Needs, RowId, Timeline, gpu_work_and, index};
+use flopwatch_model::{Category, ColumnId, EventId, Events, Needs, RowId, Timeline, gpu_work_and, index};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TimelineLocation, Unit};
 use rayon::prelude::*;
@@ -163,8 +163,8 @@ impl LaunchPatterns {
         let mut inside = vec![false; joined.launches.len()];
         let (mut patterns, mut count) = (Vec::new(), 0);
         for (regions, mut found) in categories {
-            for (inside, region) in inside.iter_mut().zip(regions.of_launches()) {
-                *inside |= *region != Events::NO_PARENT;
+            for (inside, region) in inside.iter_mut().zip(regions.of_launches().iter()) {
+                *inside |= region.is_some();
             }
             count += found.len();
             found.sort_by_key(|(_, pattern)| std::cmp::Reverse((pattern.count, pattern.gpu_ns)));
@@ -208,12 +208,12 @@ impl LaunchPatterns {
 
 /// The patterns of a category that count, each with its first occurrence, without the names of the
 /// GPU operations.
-fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams) -> Vec<(u32, LaunchPattern)> {
+fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams) -> Vec<(EventId, LaunchPattern)> {
     let (of_name, operations) = operations(events);
     let mut known: BTreeMap<(u32, Sequence), usize> = BTreeMap::new();
     // Beside each pattern its first occurrence, and the pattern that launched no more around every
     // one of its occurrences.
-    let mut found: Vec<(u32, Option<usize>, LaunchPattern)> = Vec::new();
+    let mut found: Vec<(EventId, Option<usize>, LaunchPattern)> = Vec::new();
     let mut pattern_of = vec![None; events.len()];
     // A parent comes before its children.
     let columns = events
@@ -221,8 +221,9 @@ fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams
         .iter()
         .zip(&events.row)
         .zip(events.start_ns.iter().zip(&events.duration_ns));
-    for (at, ((name, row), (start_ns, duration_ns))) in (0_u32..).zip(columns) {
-        let (position, region) = (index(at), regions.sequence(index(at)));
+    for (event, ((name, row), (start_ns, duration_ns))) in EventId::all().zip(columns) {
+        let position = event.index();
+        let region = regions.sequence(position);
         if region.gpu_ops == 0 || region.gpu_ops < params.min_length.into() {
             continue;
         }
@@ -231,9 +232,9 @@ fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams
         };
         let next = found.len();
         let number = *known.entry((operation, region)).or_insert(next);
-        let parent = index(regions.parent(position));
-        let is_whole = regions.sequence(parent) == region;
-        let whole_of = pattern_of.get(parent).copied().flatten().filter(|_| is_whole);
+        let parent = regions.parent(position).map(EventId::index);
+        let parent = parent.filter(|parent| regions.sequence(*parent) == region);
+        let whole_of = parent.and_then(|parent| pattern_of.get(parent).copied().flatten());
         if let Some(slot) = pattern_of.get_mut(position) {
             *slot = Some(number);
         }
@@ -254,7 +255,7 @@ fn occurrences(events: &Events, regions: &Regions, params: &LaunchPatternsParams
                 first_end_ns: events.end_ns(position),
                 first_row: *row,
             };
-            found.push((at, whole_of, pattern));
+            found.push((event, whole_of, pattern));
         }
         if let Some((_, around, pattern)) = found.get_mut(number) {
             pattern.count += 1;

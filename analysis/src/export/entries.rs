@@ -39,7 +39,7 @@ pub(crate) const SAMPLES_PARQUET: Definition = file(
     "samples.parquet",
 );
 
-/// Not beside the artifacts: a client that wants it over a network wants it compressed.
+/// The file is not beside the artifacts: a client that wants it over a network wants it compressed.
 pub(crate) const CHROME: Definition = Definition::of_export(
     "chrome-trace",
     "Chrome trace",
@@ -79,15 +79,21 @@ pub(crate) const PERFETTO: Definition = file(
     "timeline.pftrace",
 );
 
-pub(crate) const EARLIEST_EVENTS: Definition = file(
+/// The answer to `GET /api/profiling/timeline/ID`.
+pub(crate) const EARLIEST_EVENTS: Definition = Definition::of_export(
     "earliest-events",
     "Earliest events as JSON",
     "The earliest 100,000 events as JSON.",
-    ExportFormat::Json,
-    Table::Events,
-    "events.json",
+    plain(ExportFormat::Json, Table::Events),
+    ResultType::File {
+        media_type: ExportFormat::Json.media_type(),
+        file_name: "events.json",
+        artifact: false,
+        may_be_absent: false,
+    },
 );
 
+/// The answer to `GET /api/profiling/kernels/ID`.
 pub(crate) const KERNEL_COUNTERS: Definition = Definition::of_export(
     "kernel-counters",
     "Counters of kernels as JSON",
@@ -96,7 +102,7 @@ pub(crate) const KERNEL_COUNTERS: Definition = Definition::of_export(
     ResultType::File {
         media_type: ExportFormat::Kernels.media_type(),
         file_name: "kernels.json",
-        artifact: true,
+        artifact: false,
         may_be_absent: true,
     },
 );

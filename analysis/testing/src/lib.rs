@@ -73,7 +73,7 @@ impl Trace {
             device: Some(device),
             context: Some(1),
             stream: Some(stream),
-            ..row(process, Track::GpuStream)
+            ..Row::of(process, Track::GpuStream)
         })
     }
 
@@ -81,7 +81,16 @@ impl Trace {
     pub fn thread(&mut self, process: u32, thread: u64, track: Track) -> RowId {
         self.row(Row {
             thread: Some(thread),
-            ..row(process, track)
+            ..Row::of(process, track)
+        })
+    }
+
+    /// A line of an accelerator without streams, such as `/device:TPU:0 XLA Ops`.
+    pub fn device_line(&mut self, label: &str) -> RowId {
+        self.row(Row {
+            device: Some(0),
+            label: label.to_owned(),
+            ..Row::of(0, Track::Device)
         })
     }
 
@@ -204,20 +213,6 @@ impl Trace {
         self.allocations.sort_by_key(|allocation| allocation.t_ns);
         timeline.capture.allocations = self.allocations;
         timeline
-    }
-}
-
-fn row(process: u32, track: Track) -> Row {
-    Row {
-        capture: 0,
-        machine: 0,
-        process,
-        track,
-        device: None,
-        context: None,
-        stream: None,
-        thread: None,
-        label: String::new(),
     }
 }
 

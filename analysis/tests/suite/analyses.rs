@@ -27,15 +27,10 @@ fn kernels(list: &[(&str, u32, u64, u64)]) -> Timeline {
         events.push(event, &[]);
     }
     let stream = |device, stream| Row {
-        capture: 0,
-        machine: 0,
-        process: 1,
-        track: Track::GpuStream,
         device: Some(device),
         context: Some(1),
         stream: Some(stream),
-        thread: None,
-        label: String::new(),
+        ..Row::of(1, Track::GpuStream)
     };
     let captured = [Category::CudaKernel].into();
     let events = [(Category::CudaKernel, events)].into();

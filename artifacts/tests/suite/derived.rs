@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::rig::{Answer, Captures, Listening, TIMELINE, api_server, raw, sessions};
 use flopwatch_analysis::{Request, catalogue};
-use flopwatch_api::artifact::{Output, artifacts_path};
+use flopwatch_api::artifact::{Output, analysis_path, artifacts_path};
 use flopwatch_artifacts::{
     Access, ArtifactService, CaptureId, ConversionError, ConversionLimits, Converter, RawCapture, Store, StoreOptions,
 };
@@ -167,7 +167,8 @@ async fn that_a_capture_has_nothing_of_a_kind_is_found_out_once_and_said() {
     let rig = Rig::new(9).await;
     let server = rig.open();
     for _ in 0..2 {
-        refused(&server.get(&path(KERNELS), &[]).await, 404, "NotCaptured");
+        let counters = analysis_path("team", "train", "kernel-counters");
+        refused(&server.get(&counters, &[]).await, 404, "NotCaptured");
     }
     assert_eq!(rig.begun(), 1);
 }

@@ -91,7 +91,7 @@ fn a_prepared_pod_in_a_healthy_cluster_has_nothing_in_the_way() {
         "{report:?}"
     );
     assert_eq!(report.containers, ["main"]);
-    let message = render(&report, Paint::new(false));
+    let message = render(&report, Layout::default());
     assert!(
         message.contains("ok    container main is prepared and can trace cuda,nvtx\n"),
         "{message}"
@@ -384,7 +384,7 @@ fn a_pod_is_judged_by_every_profiler_that_it_is_prepared_for() {
             .profilers
             .iter()
             .map(|judged| (judged.profiler.as_str(), judged.open));
-        (judged.collect::<Vec<_>>(), render(&report, Paint::new(false)))
+        (judged.collect::<Vec<_>>(), render(&report, Layout::default()))
     };
     let (judged, text) = prepared("kineto", "", "main: kineto");
     assert_eq!(judged, [("Kineto", true)]);

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use flopwatch_api::overhead::OverheadReason;
 use flopwatch_api::reason::ScheduleCondition;
 use flopwatch_api::schedule::{BudgetState, ProfilingSchedule, ProfilingScheduleStatus, SkipReason};
+use flopwatch_report::{Layout, Tone};
 use flopwatch_schedule::{Explanation, TriggerHistory, Verdict};
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde_json::{Value, json};
 
-use crate::print::{Cell, Paint, Tone, age, line, table};
+use crate::print::{Cell, age, line, table};
 use crate::schedule::Outlook;
 use crate::sessions::{Columns, seconds_since, tone};
 
@@ -18,7 +19,7 @@ use crate::sessions::{Columns, seconds_since, tone};
 const MAX_PODS: usize = 200;
 
 /// The schedules as a table, in the order given.
-pub(super) fn list(schedules: &[ProfilingSchedule], columns: Columns, now: Timestamp, paint: Paint) -> String {
+pub(super) fn list(schedules: &[ProfilingSchedule], columns: Columns, now: Timestamp, layout: Layout) -> String {
     let mut header = vec![
         "NAME", "WHEN", "SUSPEND", "NEXT", "LAST", "ACTIVE", "OVERHEAD", "READY", "AGE",
     ];
@@ -29,7 +30,7 @@ pub(super) fn list(schedules: &[ProfilingSchedule], columns: Columns, now: Times
         header.extend(["REASON", "MESSAGE"]);
     }
     let rows: Vec<Vec<Cell>> = schedules.iter().map(|schedule| row(schedule, columns, now)).collect();
-    table(&header, &rows, paint)
+    table(&header, &rows, layout)
 }
 
 fn row(schedule: &ProfilingSchedule, columns: Columns, now: Timestamp) -> Vec<Cell> {
@@ -88,13 +89,13 @@ fn when(schedule: &ProfilingSchedule) -> String {
 }
 
 /// What a schedule will do, for people.
-pub(super) fn outlook(outlook: &Outlook, now: Timestamp, paint: Paint) -> String {
+pub(super) fn outlook(outlook: &Outlook, now: Timestamp, layout: Layout) -> String {
     let schedule = &outlook.schedule;
     let status = schedule.status.clone().unwrap_or_default();
     let mut text = format!("Schedule {}\n", line(&schedule.name_any()));
     put(&mut text, "when", &when(schedule));
     if let Some(ready) = status.condition(ScheduleCondition::Ready) {
-        let verdict = paint.tone(tone(&ready.status), &line(&ready.status));
+        let verdict = layout.paint(tone(&ready.status), &line(&ready.status));
         put(
             &mut text,
             "ready",
@@ -113,12 +114,12 @@ pub(super) fn outlook(outlook: &Outlook, now: Timestamp, paint: Paint) -> String
         put(&mut text, "other pods", &pods);
     }
     if let Some(unread) = &outlook.unread {
-        put(&mut text, "note", &paint.tone(Tone::Note, unread));
+        put(&mut text, "note", &layout.paint(Tone::Note, unread));
     }
     match &outlook.explanation {
-        Ok(explanation) => explained(&mut text, explanation, now, paint),
+        Ok(explanation) => explained(&mut text, explanation, now, layout),
         Err(error) => {
-            let error = paint.tone(Tone::Bad, &line(&error.to_string()));
+            let error = layout.paint(Tone::Bad, &line(&error.to_string()));
             add(&mut text, format_args!("\nIt makes no sessions: {error}\n"));
         }
     }
@@ -135,7 +136,7 @@ pub(super) fn outlook(outlook: &Outlook, now: Timestamp, paint: Paint) -> String
         .collect();
     if !skipped.is_empty() {
         text.push_str("\nLeft out since it was created\n");
-        text.push_str(&table(&["REASON", "WINDOWS", "WHY"], &skipped, paint));
+        text.push_str(&table(&["REASON", "WINDOWS", "WHY"], &skipped, layout));
     }
     text
 }
@@ -178,7 +179,7 @@ const fn unjudged(reason: OverheadReason) -> &'static str {
     }
 }
 
-fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, paint: Paint) {
+fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, layout: Layout) {
     let title = if explanation.suspended {
         "Next runs, were it not suspended"
     } else {
@@ -201,9 +202,9 @@ fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, paint
         add(text, format_args!("\n{title}: none\n"));
     } else {
         add(text, format_args!("\n{title}\n"));
-        text.push_str(&table(&["AT", "IN", "POD", "PROBABILITY", "SESSION"], &runs, paint));
+        text.push_str(&table(&["AT", "IN", "POD", "PROBABILITY", "SESSION"], &runs, layout));
     }
-    triggers(text, &explanation.triggers, now, paint);
+    triggers(text, &explanation.triggers, now, layout);
     let pods: Vec<Vec<Cell>> = explanation
         .pods
         .iter()
@@ -223,7 +224,7 @@ fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, paint
         return;
     }
     text.push_str("\nPods, at their next time\n");
-    text.push_str(&table(&["POD", "AT", "VERDICT", "WHY"], &pods, paint));
+    text.push_str(&table(&["POD", "AT", "VERDICT", "WHY"], &pods, layout));
     if explanation.pods.len() > MAX_PODS {
         add(
             text,
@@ -232,7 +233,7 @@ fn explained(text: &mut String, explanation: &Explanation, now: Timestamp, paint
     }
 }
 
-fn triggers(text: &mut String, triggers: &[TriggerHistory], now: Timestamp, paint: Paint) {
+fn triggers(text: &mut String, triggers: &[TriggerHistory], now: Timestamp, layout: Layout) {
     if triggers.is_empty() {
         return;
     }
@@ -253,7 +254,11 @@ fn triggers(text: &mut String, triggers: &[TriggerHistory], now: Timestamp, pain
         })
         .collect();
     text.push_str("\nAlerts that make a session\n");
-    text.push_str(&table(&["ALERT", "LABELS", "IN 24H", "LAST", "COOLDOWN"], &rows, paint));
+    text.push_str(&table(
+        &["ALERT", "LABELS", "IN 24H", "LAST", "COOLDOWN"],
+        &rows,
+        layout,
+    ));
 }
 
 fn verdict(verdict: Verdict) -> (&'static str, Tone, &'static str) {
@@ -371,7 +376,7 @@ mod tests {
         let schedules = [schedule(&status), schedule(&json!(null))];
         let now: Timestamp = "2026-01-01T00:10:00Z".parse().unwrap();
         assert_eq!(
-            list(&schedules, Columns::default(), now, Paint::new(false)),
+            list(&schedules, Columns::default(), now, Layout::default()),
             "NAME     WHEN          SUSPEND   NEXT     LAST     ACTIVE   OVERHEAD   READY     AGE\n\
              always   every 900 s   false     5m       5m       2        Within     True      10m\n\
              always   every 900 s   false     <none>   <none>   0        <none>     Unknown   10m\n"
@@ -404,9 +409,9 @@ mod tests {
             last: Some("2026-01-01T00:05:00Z".parse().unwrap()),
         };
         let mut text = String::new();
-        triggers(&mut text, &[], now, Paint::new(false));
+        triggers(&mut text, &[], now, Layout::default());
         assert_eq!(text, "");
-        triggers(&mut text, &[history], now, Paint::new(false));
+        triggers(&mut text, &[history], now, Layout::default());
         assert_eq!(
             text,
             "\nAlerts that make a session\n\

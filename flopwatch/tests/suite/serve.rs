@@ -86,6 +86,7 @@ pub(crate) fn get(url: &str) -> (u16, Vec<u8>) {
 fn every_form_of_a_timeline_is_made_by_a_child_and_holds_the_same_events() {
     let serving = Serving::of(Path::new(TIMELINE));
     let base = serving.urls.last().unwrap().strip_suffix("timeline.h5").unwrap();
+    let capture = base.strip_suffix("artifacts/").unwrap();
     let form = |name: &str| {
         let (status, body) = get(&format!("{base}{name}"));
         assert_eq!(status, 200, "{name}: {}", String::from_utf8_lossy(&body));
@@ -107,7 +108,8 @@ fn every_form_of_a_timeline_is_made_by_a_child_and_holds_the_same_events() {
     };
     assert_eq!((of_phase("X"), of_phase("C")), (events, samples));
 
-    let document: serde_json::Value = serde_json::from_slice(&form("events.json")).unwrap();
+    let (_, earliest) = get(&format!("{capture}analyses/earliest-events"));
+    let document: serde_json::Value = serde_json::from_slice(&earliest).unwrap();
     assert_eq!(document["events"].as_array().unwrap().len(), events);
     assert_eq!(document["total_events"], events);
 
@@ -130,8 +132,9 @@ fn counters_of_kernels_are_made_by_a_child_of_what_nsight_compute_printed() {
     let line = "\"0\",\"7\",\"axpy(int)\",\"GPU Speed Of Light Throughput\",\"Duration\",\"us\",\"6.50\"";
     std::fs::write(&page, format!("{head}\n{line}\n")).unwrap();
     let counters = |serving: &Serving| {
-        let base = serving.urls.last().unwrap().strip_suffix("timeline.h5").unwrap();
-        let (status, body) = get(&format!("{base}kernels.json"));
+        let timeline = serving.urls.last().unwrap();
+        let capture = timeline.strip_suffix("artifacts/timeline.h5").unwrap();
+        let (status, body) = get(&format!("{capture}analyses/kernel-counters"));
         (status, serde_json::from_slice::<serde_json::Value>(&body).unwrap())
     };
     let (status, found) = counters(&Serving::of(&page));

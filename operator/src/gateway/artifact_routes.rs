@@ -21,10 +21,12 @@ use crate::gateway::messages::{
 use crate::gateway::problem::{OfCapture, Problem, ProblemDetails, Transfer};
 use crate::gateway::token::Token;
 
-/// Name of the derived artifact with the earliest 100,000 events of the timeline.
-const EVENTS: &str = "events.json";
-/// Name of the derived artifact with the kernels that Nsight Compute measured.
-const KERNELS: &str = "kernels.json";
+/// The analysis that `GET /api/profiling/timeline/ID` answers with where no part is asked for.
+const EARLIEST_EVENTS: &str = "earliest-events";
+/// The analysis that `GET /api/profiling/timeline/ID` answers with where a part is asked for.
+const EVENTS: &str = "events";
+/// The analysis that `GET /api/profiling/kernels/ID` answers with.
+const KERNEL_COUNTERS: &str = "kernel-counters";
 
 /// What a capture published, and what is made of its timeline on demand.
 #[utoipa::path(get, path = "/api/profiling/session/{id}/artifacts", tag = "artifacts",
@@ -59,9 +61,9 @@ pub(crate) async fn artifacts(
 /// `If-None-Match` are understood.
 ///
 /// Derived artifacts (`timeline.h5` of a capture of which only the raw one is kept, `timeline.csv`,
-/// `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`,
-/// `events.json`, `kernels.json`) are made on the first request and kept for a time. One that takes
-/// long answers 503 with the reason `Converting`: ask again after `Retry-After`.
+/// `timeline.parquet`, `samples.csv`, `samples.parquet`, `timeline.json.gz`, `timeline.pftrace`)
+/// are made on the first request and kept for a time. One that takes long answers 503 with the
+/// reason `Converting`: ask again after `Retry-After`.
 #[utoipa::path(method(get, head), path = "/api/profiling/session/{id}/artifacts/{name}", tag = "artifacts",
     params(
         SessionPath,
@@ -119,26 +121,24 @@ pub(crate) async fn timeline(
     headers: HeaderMap,
 ) -> Result<Response<Body>, Problem> {
     let (file, which) = (path(file)?, query(which)?);
-    let (id, name) = match file.strip_suffix(".h5") {
-        Some(id) => (id, TIMELINE),
-        None if file.contains('.') => {
-            let places = "the timeline file is at SESSION_ID.h5, its events at SESSION_ID";
-            return Err(Problem::BadRequest(places.to_owned()));
-        }
-        None => (file.as_str(), EVENTS),
-    };
     let parameters = which.parameters()?;
-    let found = delivery.access.capture(&token, id, which.capture.as_deref()).await?;
-    if parameters.is_empty() || name == TIMELINE {
-        return delivery.stream(&token, found, name, method, &headers).await;
+    if let Some(id) = file.strip_suffix(".h5") {
+        let found = delivery.access.capture(&token, id, which.capture.as_deref()).await?;
+        return delivery.stream(&token, found, TIMELINE, method, &headers).await;
     }
+    if file.contains('.') {
+        let places = "the timeline file is at SESSION_ID.h5, its events at SESSION_ID";
+        return Err(Problem::BadRequest(places.to_owned()));
+    }
+    let name = if parameters.is_empty() { EARLIEST_EVENTS } else { EVENTS };
+    let found = delivery.access.capture(&token, &file, which.capture.as_deref()).await?;
     delivery
-        .analyze(&token, "events", found, parameters, &method, &headers)
+        .analyze(&token, name, found, parameters, &method, &headers)
         .await
 }
 
-/// The launches that Nsight Compute measured: the result of the analysis `profiled-kernels`, also
-/// under the name `kernels.json`. A capture without any answers 404 with the reason `NotCaptured`.
+/// The launches that Nsight Compute measured: the result of the analysis `profiled-kernels`. A
+/// capture without any answers 404 with the reason `NotCaptured`.
 #[utoipa::path(method(get, head), path = "/api/profiling/kernels/{id}", tag = "artifacts",
     params(SessionPath, CaptureQuery, TransferHeaders), extensions(("x-result" = json!("profiled-kernels"))),
     responses(
@@ -156,7 +156,9 @@ pub(crate) async fn kernels(
 ) -> Result<Response<Body>, Problem> {
     let (id, which) = (path(id)?, query(which)?);
     let found = delivery.access.capture(&token, &id, which.capture.as_deref()).await?;
-    delivery.stream(&token, found, KERNELS, method, &headers).await
+    delivery
+        .analyze(&token, KERNEL_COUNTERS, found, Vec::new(), &method, &headers)
+        .await
 }
 
 /// Whether the timeline file can be fetched; without `artifact` it is made of the raw capture on

@@ -6,6 +6,12 @@ use flopwatch_model::{Category, ColumnId, Events, NameId, RowId, Values, index};
 /// A column that few events have: which of them, and their values.
 pub(super) type SparseColumn = (ColumnId, Vec<(u32, u64)>);
 
+/// Stands for a row that a piece does not have. The check behind each reader refuses it.
+const NO_ROW: RowId = RowId::new(u32::MAX);
+
+/// Stands for a name that a piece does not have. The check behind each reader refuses it.
+const NO_NAME: NameId = NameId::new(u32::MAX);
+
 /// Events of one category, with rows and names by ids of their piece.
 #[derive(Debug)]
 pub(super) struct Batch {
@@ -28,12 +34,11 @@ impl Batch {
         to.duration_ns.append(&mut from.duration_ns);
         to.lane.append(&mut from.lane);
         to.correlation.append(&mut from.correlation);
-        let rows = from.row.iter();
-        to.row
-            .extend(rows.filter_map(|row| self.rows.get(row.index()).copied()));
-        let names = from.name.iter();
-        to.name
-            .extend(names.filter_map(|name| self.names.get(name.index()).copied()));
+        // An id for each event, so that their number is known before and no push looks for room.
+        let row = |row: &RowId| self.rows.get(row.index()).copied().unwrap_or(NO_ROW);
+        to.row.extend(from.row.iter().map(row));
+        let name = |name: &NameId| self.names.get(name.index()).copied().unwrap_or(NO_NAME);
+        to.name.extend(from.name.iter().map(name));
         for (to, from) in to.columns.iter_mut().zip(from.columns) {
             match (&mut to.values, from.values) {
                 (Values::U32(to), Values::U32(mut from)) => to.append(&mut from),

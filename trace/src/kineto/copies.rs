@@ -20,8 +20,8 @@ impl Gather<'_> {
                 if of_name.iter().all(|kind| *kind == 0) {
                     continue;
                 }
-                let of_event = |name: &NameId| of_name.get(name.index()).copied();
-                let values = Values::U32(events.name.iter().filter_map(of_event).collect());
+                let of_event = |name: &NameId| of_name.get(name.index()).copied().unwrap_or(0);
+                let values = Values::U32(events.name.iter().map(of_event).collect());
                 let slot = events.add_column(id);
                 if let Some(column) = events.columns.get_mut(slot) {
                     column.values = values;

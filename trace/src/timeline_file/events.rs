@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::CHUNK_EVENTS;
 use super::write::{attribute, group, list};
 use crate::hdf5_io::columns::{ChunkLocation, Column, Columns, Store, Values, width};
-use flopwatch_model::{Category, Events, Lod, LodLevel, NameId, Row, RowId, index};
+use flopwatch_model::{Category, EventId, Events, Lod, LodLevel, NameId, Row, RowId};
 
 /// A column that holds `values` as they are.
 fn plain<'a>(name: &str, width: usize, values: Values<'a>) -> Column<'a> {
@@ -165,13 +165,13 @@ pub(super) fn entries(lod: &Lod, events: &Events) -> Columns<'static> {
         |column: fn(&LodLevel) -> &Vec<u32>| -> Vec<u32> { lod.levels.iter().flat_map(column).copied().collect() };
     let bucket = wide(|level| &level.bucket);
     let count = bucket.len();
-    let event = small(|level| &level.event);
-    let name = |event: &u32| events.name.get(index(*event)).copied().unwrap_or_default();
+    let event: Vec<EventId> = lod.levels.iter().flat_map(|level| &level.event).copied().collect();
+    let name = |event: &EventId| events.name.get(event.index()).copied().unwrap_or_default();
     let names: Vec<NameId> = event.iter().map(name).collect();
     Columns {
         list: vec![
             narrow_wide("bucket", 4, bucket),
-            narrow("event", 4, event),
+            narrow("event", 4, EventId::into_numbers(event)),
             narrow("name_idx", 2, NameId::into_numbers(names)),
             narrow_wide("duration_ns", 4, wide(|level| &level.duration_ns)),
             narrow("count", 4, small(|level| &level.count)),

@@ -12,15 +12,10 @@ const DAY: u64 = 24 * 60 * 60 * SECONDS;
 
 fn row(stream: Option<u64>) -> Row {
     Row {
-        capture: 0,
-        machine: 0,
-        process: 1,
-        track: Track::GpuStream,
         device: Some(0),
         context: Some(1),
         stream,
-        thread: None,
-        label: String::new(),
+        ..Row::of(1, Track::GpuStream)
     }
 }
 

@@ -13,7 +13,7 @@ use super::engine::{CategoryOutput, Columns, Input, Output};
 use super::lanes::Lanes;
 use super::lod::{self, Coverage, Entry};
 use super::strips::Strips;
-use flopwatch_model::{Category, Figures, Lod, index};
+use flopwatch_model::{Category, EventId, Figures, Lod, index};
 
 /// Overlapping events of a row that are given lanes one after the other.
 const PIECE_EVENTS: usize = 1 << 16;
@@ -157,7 +157,7 @@ fn entries(runs: &Runs, span: Range<usize>, shift: u8) -> Vec<Entry> {
         .map_or(0, |before| value(&runs.covered_ns, before));
     let entries = span.map(|at| Entry {
         bucket: value(&runs.start_ns, at) >> shift,
-        event: value(&runs.event, at),
+        event: EventId::new(value(&runs.event, at)),
         duration_ns: value(&runs.duration_ns, at),
         count: value(&runs.count, at),
         after: Coverage {

@@ -20,7 +20,7 @@ use rayon::prelude::*;
 
 use super::spans::{Span, Spans};
 use super::strips;
-use flopwatch_model::{Lod, LodLevel, RowId, index};
+use flopwatch_model::{EventId, Lod, LodLevel, RowId, index};
 
 /// Fewer events are drawn as they are.
 const LEAST_EVENTS: usize = 4096;
@@ -184,7 +184,7 @@ impl Coverage {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Entry {
     pub(super) bucket: u64,
-    pub(super) event: u32,
+    pub(super) event: EventId,
     pub(super) duration_ns: u64,
     pub(super) count: u32,
     /// What is covered up to its last event; up to its first one it is what the entry before it
@@ -218,7 +218,7 @@ fn finest(spans: impl Iterator<Item = Span>, lane: &[u32], shifts: &[u8]) -> Vec
         cover.add(span.start, span.end());
         let entry = Entry {
             bucket: span.start >> finest,
-            event: span.at,
+            event: EventId::new(span.at),
             duration_ns: span.duration,
             count: 1,
             after: *cover,

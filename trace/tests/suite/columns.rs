@@ -78,15 +78,8 @@ fn with_texts(all: &[(u64, u32, u64)]) -> Timeline {
         events.push(event, &[external, ColumnId::NO_SEQUENCE, u64::from(text.min(4))]);
     }
     let row = Row {
-        capture: 0,
-        machine: 0,
-        process: 1,
-        track: Track::CpuOp,
-        device: None,
-        context: None,
-        stream: None,
         thread: Some(1),
-        label: String::new(),
+        ..Row::of(1, Track::CpuOp)
     };
     let capture = Capture {
         events: [(Category::CpuOp, events)].into(),

@@ -33,15 +33,11 @@ fn chrome(timeline: &Timeline) -> Value {
 /// A stream whose kernels cross each other, and a thread whose ranges nest and cross.
 fn crossing() -> Timeline {
     let row = |track, thread: Option<u64>| Row {
-        capture: 0,
-        machine: 0,
-        process: 7,
-        track,
         device: thread.is_none().then_some(0),
-        context: None,
         stream: thread.is_none().then_some(3),
         thread,
         label: "a \"row\"".to_owned(),
+        ..Row::of(7, track)
     };
     let mut capture = Capture {
         rows: vec![row(Track::GpuStream, None), row(Track::Nvtx, Some(9))],

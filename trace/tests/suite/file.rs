@@ -70,15 +70,11 @@ fn many(count: u32) -> Timeline {
     let mut rows = Vec::new();
     for at in 0..count {
         rows.push(Row {
-            capture: 0,
-            machine: 0,
-            process: 1,
-            track: Track::GpuStream,
             device: Some(0),
             context: Some(1),
             stream: Some(u64::from(at)),
-            thread: None,
             label: format!("stream {at}"),
+            ..Row::of(1, Track::GpuStream)
         });
         events.names.push(format!("name {at}"));
         let event = Event {

@@ -9,15 +9,9 @@ use crate::random::Random;
 
 fn row(stream: u64) -> Row {
     Row {
-        capture: 0,
-        machine: 0,
-        process: 1,
-        track: Track::GpuStream,
         device: Some(0),
-        context: None,
         stream: Some(stream),
-        thread: None,
-        label: String::new(),
+        ..Row::of(1, Track::GpuStream)
     }
 }
 
@@ -106,7 +100,7 @@ fn every_entry_says_what_its_bucket_holds() {
                     .rev()
                     .max_by_key(|member| events.duration_ns[**member])
                     .unwrap();
-                assert_eq!(usize::try_from(level.event[at]).unwrap(), *best);
+                assert_eq!(level.event[at].index(), *best);
                 assert_eq!(level.duration_ns[at], events.duration_ns[*best]);
                 let (from, to) = (bucket << level.shift, (bucket + 1) << level.shift);
                 let clipped = of_strips[&(*row, *lane)]
@@ -152,12 +146,7 @@ fn what_runs_at_a_time_is_found_in_the_entries_before_it() {
                         && level.bucket[*entry] < time >> level.shift
                 };
                 let before = (0..level.len()).rev().find(of_lane).unwrap();
-                assert_eq!(
-                    usize::try_from(level.event[before]).unwrap(),
-                    at,
-                    "time {time} level {}",
-                    level.shift
-                );
+                assert_eq!(level.event[before].index(), at, "time {time} level {}", level.shift);
                 found += 1;
             }
         }

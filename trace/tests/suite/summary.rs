@@ -40,15 +40,8 @@ fn operators() -> Summary {
     }
     capture.rows = [1, 2]
         .map(|thread| Row {
-            capture: 0,
-            machine: 0,
-            process: 1,
-            track: Track::CpuOp,
-            device: None,
-            context: None,
-            stream: None,
             thread: Some(thread),
-            label: String::new(),
+            ..Row::of(1, Track::CpuOp)
         })
         .to_vec();
     capture.events.insert(Category::CpuOp, events);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use flate2::read::GzDecoder;
-use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline};
+use flopwatch_model::{Category, ColumnId, EventId, RowId, Timeline};
 use flopwatch_trace::transform::{TransformOptions, transform};
 use flopwatch_trace::{ReadLimits, read};
 use serde_json::Value;
@@ -26,9 +26,10 @@ fn an_operator_of_the_same_time_as_the_one_around_it_stays_inside() {
         {"ph": "X", "cat": "cpu_op", "name": "aten::_unsafe_view", "pid": 1, "tid": 1, "ts": 10, "dur": 3}"#;
     let timeline = transform(read_text(&document(events)).unwrap(), TransformOptions::default());
     assert_eq!(names(&timeline), ["aten::zeros", "aten::empty", "aten::_unsafe_view"]);
-    let none = Events::NO_PARENT;
     let operators = &timeline.capture.events[&Category::CpuOp];
-    assert_eq!(operators.parents(|_| true), [none, 0, 1]);
+    let parents = operators.parents(|_| true);
+    let parents: Vec<Option<u32>> = parents.iter().map(|parent| parent.map(EventId::number)).collect();
+    assert_eq!(parents, [None, Some(0), Some(1)]);
 }
 
 /// Thread, start and length of an operator, as the file writes them.

@@ -42,15 +42,9 @@ fn timeline() -> Timeline {
     }
     sets.name.fill(NameId::new(0));
     let row = |stream| Row {
-        capture: 0,
-        machine: 0,
-        process: 1,
-        track: Track::GpuStream,
         device: Some(0),
-        context: None,
         stream: Some(stream),
-        thread: None,
-        label: String::new(),
+        ..Row::of(1, Track::GpuStream)
     };
     let capture = Capture {
         events: [(Category::CudaKernel, events), (Category::CudaMemset, sets)].into(),

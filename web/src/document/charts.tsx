@@ -1,17 +1,15 @@
 /** Charts of a page, as SVG. */
 
-import type { PageBars, PageLines, PageSeries } from "../generated/catalogue";
+import type { PageBars, PageLines } from "../generated/catalogue";
 import { shortName } from "../view/names";
 import { figure, printable, shortened } from "./figure";
+import { COLOURS, Legend } from "./legend";
 
-/** Colours there are; further series take them anew. */
-const COLOURS = 8;
 /** Most bars in a chart. */
 const MOST_BARS = 100;
 /** Most points of a line: more than a screen has columns. */
 const MOST_POINTS = 1000;
 const LABEL_CHARACTERS = 38;
-const LEGEND_CHARACTERS = 90;
 
 const [WIDTH, LABELS, FIGURES, BAR, GAP, PLOT] = [1000, 290, 110, 16, 8, 200];
 
@@ -24,7 +22,7 @@ export function Bars({ bars }: { bars: PageBars }) {
   return (
     <section class="block">
       {bars.title !== "" && <h3>{bars.title}</h3>}
-      <Legend series={bars.series} />
+      <Legend names={bars.series.map(({ name }) => name)} />
       <svg class="chart" viewBox={`0 0 ${WIDTH} ${height}`} role="img" aria-label={bars.title}>
         {labels.map((label, place) => (
           <g key={place}>
@@ -126,7 +124,7 @@ export function Lines({ lines }: { lines: PageLines }) {
   return (
     <section class="block">
       {lines.title !== "" && <h3>{lines.title}</h3>}
-      <Legend series={series} />
+      <Legend names={series.map(({ name }) => name)} />
       <svg class="chart" viewBox={`0 0 ${WIDTH} ${PLOT + 40}`} role="img" aria-label={lines.title}>
         {[low, (low + high) / 2, high].map((value) => (
           <g key={value}>
@@ -184,22 +182,4 @@ export function thinned(times: readonly number[], values: readonly (number | nul
     kept.push(...chunk.filter((point) => chosen.has(point)));
   }
   return kept;
-}
-
-function Legend({ series }: { series: readonly PageSeries[] }) {
-  if (series.length < 2) {
-    return null;
-  }
-  return (
-    <ul class="swatches">
-      {series.map(({ name }, which) => (
-        <li key={which}>
-          <svg viewBox="0 0 12 12" aria-hidden="true">
-            <rect class={`s${which % COLOURS}`} width="12" height="12" />
-          </svg>
-          {shortened(shortName(name), LEGEND_CHARACTERS)}
-        </li>
-      ))}
-    </ul>
-  );
 }

@@ -3,12 +3,11 @@
 import type { PageRoof, PageRoofline, PageRooflinePoint } from "../generated/catalogue";
 import { shortName } from "../view/names";
 import { figure, printable, shortened } from "./figure";
+import { COLOURS, Legend } from "./legend";
 
-/** Colours there are; further series take them anew. */
-const COLOURS = 8;
 /** Most points that are drawn, and most with their names beside them. */
 const [MOST_POINTS, MOST_NAMES] = [2000, 12];
-const [NAME_CHARACTERS, LEGEND_CHARACTERS] = [32, 90];
+const NAME_CHARACTERS = 32;
 const [WIDTH, LEFT, RIGHT, TOP, BOTTOM] = [1000, 110, 980, 14, 440];
 
 /** Decades from the first to the last. */
@@ -33,18 +32,7 @@ export function Roofline({ chart }: { chart: PageRoofline }) {
         <p class="faint">No values.</p>
       ) : (
         <>
-          {series.length > 1 && (
-            <ul class="swatches">
-              {series.map((name, which) => (
-                <li key={which}>
-                  <svg viewBox="0 0 12 12" aria-hidden="true">
-                    <rect class={`s${which % COLOURS}`} width="12" height="12" />
-                  </svg>
-                  {shortened(shortName(name), LEGEND_CHARACTERS)}
-                </li>
-              ))}
-            </ul>
-          )}
+          <Legend names={series} />
           <svg class="chart" viewBox={`0 0 ${WIDTH} ${BOTTOM + 50}`} role="img" aria-label={chart.title}>
             <Grid chart={chart} plane={plane} />
             <Roofs chart={chart} plane={plane} />

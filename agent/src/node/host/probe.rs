@@ -76,11 +76,14 @@ pub(super) async fn probe_held(host: &Host, container_id: &str) -> Result<Probed
 /// Whether any process of the container has mapped libcuda.
 pub(super) async fn uses_cuda(host: &Host, container_id: &str) -> bool {
     let (procfs, id) = (host.procfs.clone(), container_id.to_owned());
-    let looked = tokio::task::spawn_blocking(move || {
-        let processes = procfs.of_container(&id).unwrap_or_default();
-        union(processes.iter().filter_map(|process| procfs.mapped(*process).ok())).cuda
-    });
+    let looked = tokio::task::spawn_blocking(move || mapped(&procfs, &id).cuda);
     looked.await.unwrap_or(false)
+}
+
+/// Libraries that the processes of a container have mapped.
+pub(super) fn mapped(procfs: &Procfs, container_id: &str) -> Mapped {
+    let processes = procfs.of_container(container_id).unwrap_or_default();
+    union(processes.iter().filter_map(|process| procfs.mapped(*process).ok()))
 }
 
 async fn inspect(host: &Host, container_id: &str, prepared: bool) -> Result<(Probed, bool), Failure> {
@@ -178,7 +181,7 @@ fn probed(procfs: &Procfs, processes: &[ProcessId], prepared: Prepared, own: &Ag
     })
 }
 
-pub(super) fn union(all: impl Iterator<Item = Mapped>) -> Mapped {
+fn union(all: impl Iterator<Item = Mapped>) -> Mapped {
     let mut union = Mapped::default();
     for mapped in all {
         union.cuda |= mapped.cuda;

@@ -268,8 +268,9 @@ fn ranges_around(
         asked.sort_by_key(|(_, query)| query.time.start);
         let queries: Vec<HolderQuery> = asked.iter().map(|(_, query)| *query).collect();
         let around = innermost(ranges, |at| says(at).is_some(), &queries);
-        for ((position, _), range) in asked.into_iter().zip(around) {
-            if let Some((slot, operation)) = operations.get_mut(position).zip(says(index(range))) {
+        for ((position, _), range) in asked.into_iter().zip(around.iter()) {
+            let said = range.and_then(|range| says(range.index()));
+            if let Some((slot, operation)) = operations.get_mut(position).zip(said) {
                 *slot = Some(operation);
             }
         }

@@ -176,15 +176,10 @@ fn clocks_that_differ_make_no_path_backwards() {
 /// The row of synchronisations of a stream of device 0.
 fn synchronizes(trace: &mut Trace, stream: u64) -> RowId {
     trace.row(Row {
-        capture: 0,
-        machine: 0,
-        process: 1,
-        track: Track::CudaSync,
         device: Some(0),
         context: Some(1),
         stream: Some(stream),
-        thread: None,
-        label: String::new(),
+        ..Row::of(1, Track::CudaSync)
     })
 }
 

@@ -112,7 +112,7 @@ fn by_key(events: &Events, category: Category, keys: &[Option<u32>]) -> BTreeMap
     let mut depths = vec![0_u32; events.len()];
     let mut found: HashMap<(u32, RowId), Group> = HashMap::new();
     for (at, (name, row)) in (0_u32..).zip(events.name.iter().zip(&events.row)) {
-        let parent = parents.get(index(at)).and_then(|parent| depths.get(index(*parent)));
+        let parent = parents.get(index(at)).and_then(|parent| depths.get(parent.index()));
         let depth = parent.map_or(0, |depth| depth + 1);
         if let Some(slot) = depths.get_mut(index(at)) {
             *slot = depth;

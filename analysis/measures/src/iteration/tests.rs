@@ -168,15 +168,9 @@ fn kernels_alone_have_a_period_or_an_abstention() {
 fn device_steps(trace: &mut Trace) {
     for device in [0, 1] {
         let line = |label: &str| Row {
-            capture: 0,
-            machine: 0,
-            process: 0,
-            track: Track::Derived,
             device: Some(device),
-            context: None,
-            stream: None,
-            thread: None,
             label: format!("/device:TPU:{device} {label}"),
+            ..Row::of(0, Track::Derived)
         };
         let (steps, modules) = (trace.row(line("Steps")), trace.row(line("XLA Modules")));
         for step in [5, 6] {

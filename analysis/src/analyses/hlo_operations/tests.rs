@@ -1,31 +1,26 @@
 //! Operations whose figures can be added up by hand.
 
 use flopwatch_analysis_testing::Trace;
-use flopwatch_model::{Category, ColumnId, Device, Row, Track};
+use flopwatch_model::{Category, ColumnId, Device, RowId};
 
 use super::*;
 
-#[test]
-fn what_the_profiler_states_gives_rates_and_the_side_of_the_ridge() {
+/// A trace with the line of the operations of an accelerator, whose ridge is at 10 FLOP per byte.
+fn on_an_accelerator() -> (Trace, RowId) {
     let mut trace = Trace::new();
     trace.device(Device {
         peak_bandwidth: Some(100_000_000_000),
         peak_flops: [("any".to_owned(), 1_000_000_000_000)].into(),
         ..Device::default()
     });
-    let row = trace.row(Row {
-        capture: 0,
-        machine: 0,
-        process: 0,
-        track: Track::Device,
-        device: Some(0),
-        context: None,
-        stream: None,
-        thread: None,
-        label: "/device:TPU:0 XLA Ops".to_owned(),
-    });
-    // Per run 2,000 FLOP of 100 bytes in 10 ns, and 100 FLOP of 100 bytes in 5 ns; the ridge is at
-    // 10 FLOP per byte.
+    let row = trace.device_line("/device:TPU:0 XLA Ops");
+    (trace, row)
+}
+
+#[test]
+fn what_the_profiler_states_gives_rates_and_the_side_of_the_ridge() {
+    let (mut trace, row) = on_an_accelerator();
+    // Per run 2,000 FLOP of 100 bytes in 10 ns, and 100 FLOP of 100 bytes in 5 ns.
     for (name, flops, start, end) in [
         ("dot.1", 2_000, 0, 10),
         ("dot.1", 2_000, 20, 30),
@@ -50,23 +45,7 @@ fn what_the_profiler_states_gives_rates_and_the_side_of_the_ridge() {
 
 #[test]
 fn what_begins_or_awaits_a_copy_has_no_rate_and_no_bound() {
-    let mut trace = Trace::new();
-    trace.device(Device {
-        peak_bandwidth: Some(100_000_000_000),
-        peak_flops: [("any".to_owned(), 1_000_000_000_000)].into(),
-        ..Device::default()
-    });
-    let row = trace.row(Row {
-        capture: 0,
-        machine: 0,
-        process: 0,
-        track: Track::Device,
-        device: Some(0),
-        context: None,
-        stream: None,
-        thread: None,
-        label: "/device:TPU:0 XLA Ops".to_owned(),
-    });
+    let (mut trace, row) = on_an_accelerator();
     for (name, start, end) in [("copy-start.1", 0, 2), ("copy-done.1", 10, 90), ("copy.2", 90, 100)] {
         let event = trace.event(Category::DeviceOp, row, name, start, end);
         trace.number(event, ColumnId::Flops, 1);

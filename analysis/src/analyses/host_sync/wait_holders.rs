@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use flopwatch_measures::holder::{HolderQuery, innermost, row_on};
 use flopwatch_measures::host_call::{CallCost, HostCall, ProcessGpus};
 use flopwatch_measures::operation_name::normalised;
-use flopwatch_model::{Category, ColumnId, Events, NameId, Timeline, Track, index};
+use flopwatch_model::{Category, ColumnId, EventLinks, NameId, Timeline, Track};
 use flopwatch_report::page::TimelineLocation;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct SyncHolder {
 
 /// Which events hold each wait, per category.
 pub(super) struct WaitHolders {
-    categories: Vec<(Category, Vec<u32>)>,
+    categories: Vec<(Category, EventLinks)>,
 }
 
 const HOLDERS: [(Category, Track); 4] = [
@@ -55,10 +55,10 @@ impl WaitHolders {
             let (asked, queries): (Vec<usize>, Vec<HolderQuery>) = calls.iter().enumerate().filter_map(query).unzip();
             let style = events.column(ColumnId::RangeStyle);
             let nests = |at: usize| style.and_then(|style| style.get(at)).unwrap_or(0) == 0;
-            let mut holders = vec![Events::NO_PARENT; calls.len()];
-            for (at, holder) in asked.into_iter().zip(innermost(events, nests, &queries)) {
-                if let Some(slot) = holders.get_mut(at) {
-                    *slot = holder;
+            let mut holders = EventLinks::none(calls.len());
+            for (at, holder) in asked.into_iter().zip(innermost(events, nests, &queries).iter()) {
+                if let Some(holder) = holder {
+                    holders.set(at, holder);
                 }
             }
             categories.push((category, holders));
@@ -70,9 +70,9 @@ impl WaitHolders {
     pub(super) fn innermost<'a>(&self, timeline: &'a Timeline, call: usize) -> Option<&'a str> {
         let around = self.categories.iter().filter_map(|(category, holders)| {
             let events = timeline.capture.events.get(category)?;
-            let at = holders.get(call).filter(|at| **at != Events::NO_PARENT)?;
-            let length = events.duration_ns.get(index(*at))?;
-            Some((length, events.name_of(index(*at))))
+            let at = holders.get(call)?.index();
+            let length = events.duration_ns.get(at)?;
+            Some((length, events.name_of(at)))
         });
         around.min().map(|(_, name)| name)
     }
@@ -91,8 +91,8 @@ impl WaitHolders {
                 continue;
             };
             let mut by_name: BTreeMap<NameId, Vec<&HostCall>> = BTreeMap::new();
-            for (at, (_, call)) in holders.iter().zip(calls) {
-                if let Some(name) = events.name.get(index(*at)) {
+            for (holder, (_, call)) in holders.iter().zip(calls) {
+                if let Some(name) = holder.and_then(|holder| events.name.get(holder.index())) {
                     by_name.entry(*name).or_default().push(call);
                 }
             }

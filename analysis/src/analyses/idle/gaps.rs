@@ -10,7 +10,7 @@ use flopwatch_measures::interval::Interval;
 use flopwatch_measures::launch::WorkCalls;
 use flopwatch_measures::thread_activity::{HostActivity, ThreadActivities};
 use flopwatch_measures::work::GpuWork;
-use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline, Track, index, ratio};
+use flopwatch_model::{Category, ColumnId, RowId, Timeline, Track, index, ratio};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -265,9 +265,10 @@ impl<'a> Host<'a> {
             let (gap_numbers, queries): (Vec<usize>, Vec<HolderQuery>) = queries.into_iter().unzip();
             let style = events.column(ColumnId::RangeStyle);
             let nests = |at: usize| style.and_then(|style| style.get(at)).unwrap_or(0) == 0;
-            for (gap_number, at) in gap_numbers.into_iter().zip(innermost(events, nests, &queries)) {
-                if let Some(holders) = found.get_mut(gap_number).filter(|_| at != Events::NO_PARENT) {
-                    let name = events.name_of(index(at)).to_owned();
+            let around = innermost(events, nests, &queries);
+            for (gap_number, holder) in gap_numbers.into_iter().zip(around.iter()) {
+                if let Some((holders, holder)) = found.get_mut(gap_number).zip(holder) {
+                    let name = events.name_of(holder.index()).to_owned();
                     holders.push(GapHolder { category, name });
                 }
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use flopwatch_measures::holder::{HolderQuery, innermost, row_on};
 use flopwatch_measures::launch::LaunchJoin;
-use flopwatch_model::{Category, ColumnId, Events, Timeline, Track, index};
+use flopwatch_model::{Category, ColumnId, EventId, EventLinks, Events, Timeline, Track, index};
 
 /// Names of GPU operations in the order in which the GPU operations began, as a sum of 128 bits.
 /// Two sequences of one sum are taken for equal: of a million sequences two different ones have one
@@ -31,10 +31,10 @@ impl Sequence {
 #[derive(Debug)]
 pub(super) struct Regions {
     category: Category,
-    parent: Vec<u32>,
+    parent: EventLinks,
     sequence: Vec<Sequence>,
     gpu_ns: Vec<u64>,
-    of_launch: Vec<u32>,
+    of_launch: EventLinks,
 }
 
 impl Regions {
@@ -66,14 +66,15 @@ impl Regions {
         };
         // Launches are in the order in which their GPU operations began.
         for (at, (launch, name)) in joined.launches.iter().zip(numbers).enumerate() {
-            let mut region = regions.of_launch.get(at).copied().unwrap_or(Events::NO_PARENT);
+            let mut around = regions.of_launch.get(at);
             for _ in 0..Self::MAX_LEVELS {
-                let position = index(region);
+                let Some(region) = around else { break };
+                let position = region.index();
                 let slots = regions.sequence.get_mut(position).zip(regions.gpu_ns.get_mut(position));
                 let Some((sequence, gpu_ns)) = slots else { break };
                 sequence.push(*name);
                 *gpu_ns += launch.work.time.len();
-                region = regions.parent(position);
+                around = regions.parent(position);
             }
         }
         regions
@@ -84,14 +85,14 @@ impl Regions {
         self.category
     }
 
-    /// For each launch the innermost region that holds its call, or [`Events::NO_PARENT`].
-    pub(super) fn of_launches(&self) -> &[u32] {
+    /// For each launch the innermost region that holds its call.
+    pub(super) const fn of_launches(&self) -> &EventLinks {
         &self.of_launch
     }
 
-    /// The region around the one at `at`, or [`Events::NO_PARENT`].
-    pub(super) fn parent(&self, at: usize) -> u32 {
-        self.parent.get(at).copied().unwrap_or(Events::NO_PARENT)
+    /// The region around the one at `at`.
+    pub(super) fn parent(&self, at: usize) -> Option<EventId> {
+        self.parent.get(at)
     }
 
     /// What the region at `at` launched.
@@ -106,26 +107,28 @@ impl Regions {
 
     /// Tells `found` each launch of the regions that are keys of `listed`, with what stands there,
     /// in the order in which the GPU operations began.
-    pub(super) fn works_of(&self, listed: &BTreeMap<u32, usize>, mut found: impl FnMut(usize, usize)) {
+    pub(super) fn works_of(&self, listed: &BTreeMap<EventId, usize>, mut found: impl FnMut(usize, usize)) {
         if listed.is_empty() {
             return;
         }
         let mut is_listed = vec![false; self.parent.len()];
         for region in listed.keys() {
-            if let Some(slot) = is_listed.get_mut(index(*region)) {
+            if let Some(slot) = is_listed.get_mut(region.index()) {
                 *slot = true;
             }
         }
         for (launch, region) in self.of_launch.iter().enumerate() {
-            let mut region = *region;
+            let mut around = region;
             for _ in 0..Self::MAX_LEVELS {
-                let Some(is_listed) = is_listed.get(index(region)) else {
+                let Some((region, is_listed)) =
+                    around.and_then(|region| Some((region, is_listed.get(region.index())?)))
+                else {
                     break;
                 };
                 if let Some(position) = listed.get(&region).filter(|_| *is_listed) {
                     found(*position, launch);
                 }
-                region = self.parent(index(region));
+                around = self.parent(region.index());
             }
         }
     }
@@ -137,7 +140,7 @@ fn regions_of_launches(
     (category, events): (Category, &Events),
     counts: impl Fn(usize) -> bool,
     (joined, by_call): (&LaunchJoin, &[u32]),
-) -> Vec<u32> {
+) -> EventLinks {
     let track = match category {
         Category::CpuOp => Track::CpuOp,
         Category::NvtxRange => Track::Nvtx,
@@ -153,10 +156,13 @@ fn regions_of_launches(
         Some((index(*at), question))
     });
     let (launch_numbers, queries): (Vec<usize>, Vec<HolderQuery>) = asked.unzip();
-    let mut found = vec![Events::NO_PARENT; joined.launches.len()];
-    for (at, region) in launch_numbers.into_iter().zip(innermost(events, counts, &queries)) {
-        if let Some(slot) = found.get_mut(at) {
-            *slot = region;
+    let mut found = EventLinks::none(joined.launches.len());
+    for (at, region) in launch_numbers
+        .into_iter()
+        .zip(innermost(events, counts, &queries).iter())
+    {
+        if let Some(region) = region {
+            found.set(at, region);
         }
     }
     found

@@ -1,6 +1,6 @@
 //! Profiles of memory, as people read them.
 
-use flopwatch_report::page::{Page, Table, Tile, Unit};
+use flopwatch_report::page::{Page, Table, TableBuilder, Tile, Unit};
 
 use super::{MemoryProfileChangesResult, MemoryProfileFrame, MemoryProfileResult};
 
@@ -17,6 +17,42 @@ fn stack(frames: &[MemoryProfileFrame]) -> String {
         shown.push(format!("and {} more", frames.len() - MAX_SHOWN_FRAMES));
     }
     shown.join(" < ")
+}
+
+/// A stack as tables show it, of a profile or of the change between two.
+#[derive(Clone, Copy)]
+struct ShownStack<'a> {
+    device: Option<&'a str>,
+    kind: Option<&'a str>,
+    own_frame: Option<&'a MemoryProfileFrame>,
+    frames: &'a [MemoryProfileFrame],
+}
+
+/// Adds a column for each part of a stack.
+fn with_stack<'a, T: Copy>(table: TableBuilder<T>, shown: impl Fn(T) -> ShownStack<'a>) -> Table {
+    table
+        .column("Device", |row| shown(row).device)
+        .column("Kind", |row| shown(row).kind)
+        .column("Asked for in", |row| {
+            shown(row).own_frame.map(MemoryProfileFrame::shown)
+        })
+        .column("Stack, the innermost frame first", |row| stack(shown(row).frames))
+        .without_unknown()
+        .build()
+}
+
+/// The table of functions, of which `shown` gives name, file, flat and cumulative bytes.
+fn functions<'a, T>(
+    list: &'a [T],
+    left_out: u64,
+    shown: impl Fn(&'a T) -> (&'a str, &'a str, i64, i64),
+) -> TableBuilder<&'a T> {
+    Table::of("By function", list)
+        .left_out(left_out)
+        .column("Function", |one| shown(one).0)
+        .column("File", |one| shown(one).1)
+        .figure("Flat", Unit::Bytes, |one| shown(one).2)
+        .figure("Cumulative", Unit::Bytes, |one| shown(one).3)
 }
 
 pub(super) fn of_one(title: &str, about: &str, result: &MemoryProfileResult) -> Page {
@@ -37,27 +73,19 @@ pub(super) fn of_one(title: &str, about: &str, result: &MemoryProfileResult) -> 
             .column("Buffers", |one| one.buffers)
             .without_unknown(),
     );
-    page.table(
-        Table::of("By stack", &result.stacks)
-            .left_out(result.stacks_left_out)
-            .figure("Bytes", Unit::Bytes, |one| one.bytes)
-            .column("Buffers", |one| one.buffers)
-            .column("Device", |one| one.device.as_deref())
-            .column("Kind", |one| one.kind.as_deref())
-            .column("Asked for in", |one| {
-                one.own_frame.as_ref().map(MemoryProfileFrame::shown)
-            })
-            .column("Stack, the innermost frame first", |one| stack(&one.frames))
-            .without_unknown(),
-    );
-    page.table(
-        Table::of("By function", &result.functions)
-            .left_out(result.functions_left_out)
-            .column("Function", |one| one.function.as_str())
-            .column("File", |one| one.file.as_str())
-            .figure("Flat", Unit::Bytes, |one| one.flat_bytes)
-            .figure("Cumulative", Unit::Bytes, |one| one.cumulative_bytes),
-    );
+    let stacks = Table::of("By stack", &result.stacks)
+        .left_out(result.stacks_left_out)
+        .figure("Bytes", Unit::Bytes, |one| one.bytes)
+        .column("Buffers", |one| one.buffers);
+    page.table(with_stack(stacks, |one| ShownStack {
+        device: one.device.as_deref(),
+        kind: one.kind.as_deref(),
+        own_frame: one.own_frame.as_ref(),
+        frames: &one.frames,
+    }));
+    page.table(functions(&result.functions, result.functions_left_out, |one| {
+        (&one.function, &one.file, one.flat_bytes, one.cumulative_bytes)
+    }));
     page
 }
 
@@ -80,28 +108,20 @@ pub(super) fn of_two(title: &str, about: &str, result: &MemoryProfileChangesResu
             .figure("After", Unit::Bytes, |one| one.after_bytes)
             .without_unknown(),
     );
-    page.table(
-        Table::of("By stack", &result.stacks)
-            .left_out(result.stacks_left_out)
-            .figure("Change", Unit::Bytes, |one| one.change_bytes)
-            .figure("Before", Unit::Bytes, |one| one.before_bytes)
-            .figure("After", Unit::Bytes, |one| one.after_bytes)
-            .column("Buffers", |one| one.change_buffers)
-            .column("Device", |one| one.device.as_deref())
-            .column("Kind", |one| one.kind.as_deref())
-            .column("Asked for in", |one| {
-                one.own_frame.as_ref().map(MemoryProfileFrame::shown)
-            })
-            .column("Stack, the innermost frame first", |one| stack(&one.frames))
-            .without_unknown(),
-    );
-    page.table(
-        Table::of("By function", &result.functions)
-            .left_out(result.functions_left_out)
-            .column("Function", |one| one.function.as_str())
-            .column("File", |one| one.file.as_str())
-            .figure("Flat", Unit::Bytes, |one| one.flat_bytes)
-            .figure("Cumulative", Unit::Bytes, |one| one.cumulative_bytes),
-    );
+    let stacks = Table::of("By stack", &result.stacks)
+        .left_out(result.stacks_left_out)
+        .figure("Change", Unit::Bytes, |one| one.change_bytes)
+        .figure("Before", Unit::Bytes, |one| one.before_bytes)
+        .figure("After", Unit::Bytes, |one| one.after_bytes)
+        .column("Buffers", |one| one.change_buffers);
+    page.table(with_stack(stacks, |one| ShownStack {
+        device: one.device.as_deref(),
+        kind: one.kind.as_deref(),
+        own_frame: one.own_frame.as_ref(),
+        frames: &one.frames,
+    }));
+    page.table(functions(&result.functions, result.functions_left_out, |one| {
+        (&one.function, &one.file, one.flat_bytes, one.cumulative_bytes)
+    }));
     page
 }

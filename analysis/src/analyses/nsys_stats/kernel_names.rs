@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use flopwatch_measures::{call_ranges, kernel_name};
-use flopwatch_model::{Category, ColumnId, Events, NameDetail, NameId, Row, Timeline, count, index};
+use flopwatch_model::{Category, ColumnId, EventId, Events, NameDetail, NameId, Row, Timeline, count, index};
 use flopwatch_report::NotCaptured;
 
 use super::parameters::{NsysKernelName, NsysKernelParams};
@@ -169,10 +169,10 @@ impl<'a> Kernels<'a> {
         let first_kernels = launched_kernels
             .chunk_by(|a, b| a.0 == b.0)
             .filter_map(|kernels| kernels.first());
-        let calls = first_kernels.map(|(launch, _)| *launch);
+        let calls = first_kernels.map(|(launch, _)| EventId::new(*launch));
         call_ranges::visit(timeline, calls, |_, enclosing_ranges| {
             let kernels = kernels_by_launch.next().unwrap_or_default();
-            let Some(range) = enclosing_ranges.last().map(|range| index(*range)) else {
+            let Some(range) = enclosing_ranges.last().map(|range| range.index()) else {
                 return;
             };
             let Some(range_name) = ranges.name.get(range).copied() else {

@@ -7,7 +7,7 @@ use flopwatch_measures::call_ranges;
 use flopwatch_measures::range_tree::RangeTree;
 use flopwatch_measures::work::GPU_WORK;
 use flopwatch_model::{
-    Category, ColumnId, Events, NameId, Needs, Row, RowId, Timeline, approximate, count, gpu_work_and, index,
+    Category, ColumnId, EventId, Events, NameId, Needs, Row, RowId, Timeline, approximate, count, gpu_work_and, index,
 };
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TimelineLocation};
@@ -202,19 +202,19 @@ impl<'a> Projection<'a> {
             rows_outside: (None, false),
             children: vec![0; ranges.len()],
         };
-        let launching = (0_u32..).zip(&work).filter(|(_, work)| work.launches > 0);
+        let launching = EventId::all().zip(&work).filter(|(_, work)| work.launches > 0);
         call_ranges::visit(timeline, launching.map(|(call, _)| call), |call, around| {
-            let Some(work) = work.get(index(call)) else {
+            let Some(work) = work.get(call.index()) else {
                 return;
             };
             for range in around {
-                if let Some(range) = projection.of_range.get_mut(index(*range)) {
+                if let Some(range) = projection.of_range.get_mut(range.index()) {
                     range.add(*work);
                 }
             }
             if around.is_empty() {
                 projection.outside.add(*work);
-                let row = calls.row.get(index(call)).copied();
+                let row = calls.row.get(call.index()).copied();
                 let (known, several) = projection.rows_outside;
                 projection.rows_outside = (known.or(row), several || known.is_some_and(|known| Some(known) != row));
             }
@@ -222,7 +222,7 @@ impl<'a> Projection<'a> {
         for at in 0..ranges.len() {
             let has_work = projection.of_range.get(at).is_some_and(|range| range.launches > 0);
             let parent = projection.tree.parent(at).filter(|_| has_work);
-            if let Some(children) = parent.and_then(|parent| projection.children.get_mut(index(parent))) {
+            if let Some(children) = parent.and_then(|parent| projection.children.get_mut(parent.index())) {
                 *children += 1;
             }
         }
@@ -230,8 +230,8 @@ impl<'a> Projection<'a> {
     }
 
     /// The ranges with work.
-    fn with_work(&self) -> impl Iterator<Item = (u32, RangeProjection)> {
-        let all = (0_u32..).zip(self.of_range.iter().copied());
+    fn with_work(&self) -> impl Iterator<Item = (EventId, RangeProjection)> {
+        let all = EventId::all().zip(self.of_range.iter().copied());
         all.filter(|(_, range)| range.launches > 0)
     }
 
@@ -266,10 +266,10 @@ impl<'a> Projection<'a> {
         }
     }
 
-    fn trace_row(&self, timeline: &Timeline, at: u32, range: RangeProjection) -> NsysProjectionTraceRow {
-        let event = index(at);
+    fn trace_row(&self, timeline: &Timeline, id: EventId, range: RangeProjection) -> NsysProjectionTraceRow {
+        let event = id.index();
         let row = self.row(timeline, event);
-        let stack = self.tree.stack(at, MAX_LEVELS);
+        let stack = self.tree.stack(id, MAX_LEVELS);
         NsysProjectionTraceRow {
             name: Some(self.ranges.name_of(event).to_owned()),
             projected_start_ns: range.start,
@@ -283,7 +283,7 @@ impl<'a> Projection<'a> {
             operations: range.operations,
             level: Some(self.tree.level(event)),
             children: self.children(event),
-            range_id: Some(number(at)),
+            range_id: Some(number(id)),
             parent_id: self.tree.parent(event).map(number),
             stack: stack.into_iter().map(number).collect(),
         }
@@ -357,8 +357,8 @@ impl Analysis for NvtxGpuProjSum {
             return Ok(output);
         };
         let mut sums: BTreeMap<(NameId, &'static str), Sums> = BTreeMap::new();
-        for (at, range) in projection.with_work() {
-            let event = index(at);
+        for (event, range) in projection.with_work() {
+            let event = event.index();
             let Some(name) = projection.ranges.name.get(event).copied() else {
                 continue;
             };
@@ -431,11 +431,11 @@ impl Analysis for NvtxGpuProjTrace {
         };
         let outside = (projection.outside.launches > 0).then_some((None, projection.outside));
         let ranges = projection.with_work().map(|(at, range)| (Some(at), range));
-        let mut order: Vec<(Option<u32>, RangeProjection)> = outside.into_iter().chain(ranges).collect();
+        let mut order: Vec<(Option<EventId>, RangeProjection)> = outside.into_iter().chain(ranges).collect();
         order.sort_by_key(|(at, range)| (range.start, std::cmp::Reverse(range.length()), *at));
         output.left_out = count(order.len().saturating_sub(index(params.limit)));
         order.truncate(index(params.limit));
-        let row = |(at, range): (Option<u32>, RangeProjection)| match at {
+        let row = |(at, range): (Option<EventId>, RangeProjection)| match at {
             Some(at) => projection.trace_row(timeline, at, range),
             None => projection.outside(timeline),
         };

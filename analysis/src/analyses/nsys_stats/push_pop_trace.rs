@@ -1,7 +1,7 @@
 //! Every push/pop range with its place among the others.
 
 use flopwatch_measures::range_tree::RangeTree;
-use flopwatch_model::{Category, ColumnId, Needs, RowId, count, index};
+use flopwatch_model::{Category, ColumnId, EventId, Needs, RowId, count, index};
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table, TimelineLocation};
 use schemars::JsonSchema;
@@ -62,8 +62,8 @@ pub struct NsysPushPopTraceRow {
 }
 
 /// A range's number, as people see it.
-pub(super) fn number(at: u32) -> u32 {
-    at.saturating_add(1)
+pub(super) const fn number(range: EventId) -> u32 {
+    range.number().saturating_add(1)
 }
 
 /// A stack as nsys writes it: `:1:5`.
@@ -111,12 +111,12 @@ impl Analysis for NvtxPushpopTrace {
         let tree = RangeTree::of(ranges, &push_pop);
         let mut children = vec![(0_u64, 0_u64); ranges.len()];
         let mut order = Vec::new();
-        for (at, (start, duration)) in (0_u32..).zip(ranges.start_ns.iter().zip(&ranges.duration_ns)) {
-            if push_pop(index(at)) {
-                order.push((*start, *duration, at));
+        for (range, (start, duration)) in EventId::all().zip(ranges.start_ns.iter().zip(&ranges.duration_ns)) {
+            if push_pop(range.index()) {
+                order.push((*start, *duration, range));
             }
-            let parent = tree.parent(index(at));
-            if let Some((number, length)) = parent.and_then(|parent| children.get_mut(index(parent))) {
+            let parent = tree.parent(range.index());
+            if let Some((number, length)) = parent.and_then(|parent| children.get_mut(parent.index())) {
                 *number += 1;
                 *length = length.saturating_add(*duration);
             }
@@ -124,22 +124,23 @@ impl Analysis for NvtxPushpopTrace {
         order.sort_unstable();
         let shown = order.len().min(index(params.limit));
         output.left_out = count(order.len() - shown);
-        let row = |(start_ns, duration_ns, at): (u64, u64, u32)| {
-            let row_number = *ranges.row.get(index(at))?;
+        let row = |(start_ns, duration_ns, range): (u64, u64, EventId)| {
+            let at = range.index();
+            let row_number = *ranges.row.get(at)?;
             let row = timeline.row(row_number)?;
-            let (children, children_ns) = children.get(index(at)).copied()?;
-            let stack = tree.stack(at, MAX_LEVELS);
+            let (children, children_ns) = children.get(at).copied()?;
+            let stack = tree.stack(range, MAX_LEVELS);
             Some(NsysPushPopTraceRow {
                 start_ns,
                 duration_ns,
                 children_ns,
-                name: ranges.name_of(index(at)).to_owned(),
+                name: ranges.name_of(at).to_owned(),
                 process: row.process,
                 thread: row.thread,
-                level: tree.level(index(at)),
+                level: tree.level(at),
                 children,
-                range_id: number(at),
-                parent_id: tree.parent(index(at)).map(number),
+                range_id: number(range),
+                parent_id: tree.parent(at).map(number),
                 stack: stack.into_iter().map(number).collect(),
                 row: row_number,
             })

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use flopwatch_measures::call_ranges;
 use flopwatch_model::{
-    Category, ColumnId, Events, NameId, Needs, RowId, Timeline, count, figures_by_key, index, listed,
+    Category, ColumnId, EventId, Events, NameId, Needs, RowId, Timeline, count, figures_by_key, index, listed,
 };
 use flopwatch_report::NotCaptured;
 use flopwatch_report::page::{Page, Table};
@@ -83,7 +83,7 @@ struct Groups {
     keys: Vec<u32>,
     values: Vec<u64>,
     /// Groups with the ranges that are in them.
-    ranges: HashSet<(u32, u32)>,
+    ranges: HashSet<(u32, EventId)>,
     /// What is in each group.
     met: Vec<GroupCounts>,
 }
@@ -97,7 +97,7 @@ struct GroupCounts {
 }
 
 impl Groups {
-    fn add(&mut self, key: Key, range: Option<u32>, kernel: u32, duration: u64) {
+    fn add(&mut self, key: Key, range: Option<EventId>, kernel: u32, duration: u64) {
         let next = u32::try_from(self.known.len()).unwrap_or(u32::MAX);
         let group = *self.known.entry(key).or_insert(next);
         self.keys.push(group);
@@ -122,28 +122,32 @@ fn gather(timeline: &Timeline, ranges: &Events, kernels: &Kernels<'_>) -> Groups
     let (joined, alone) = order.split_at(order.partition_point(|(call, _)| *call != ColumnId::NO_LAUNCH));
     let mut of_calls = joined.chunk_by(|a, b| a.0 == b.0);
     let launching = joined.chunk_by(|a, b| a.0 == b.0).filter_map(|kernels| kernels.first());
-    call_ranges::visit(timeline, launching.map(|(call, _)| *call), |call, around| {
-        let row = calls.and_then(|calls| calls.row.get(index(call)).copied());
-        for (_, kernel) in of_calls.next().unwrap_or_default() {
-            let Some(name) = kernels.number(index(*kernel)) else {
-                continue;
-            };
-            let key = |range| Key {
-                range,
-                row,
-                kernel: name,
-            };
-            if around.is_empty() {
-                groups.add(key(None), None, *kernel, duration(*kernel));
+    call_ranges::visit(
+        timeline,
+        launching.map(|(call, _)| EventId::new(*call)),
+        |call, around| {
+            let row = calls.and_then(|calls| calls.row.get(call.index()).copied());
+            for (_, kernel) in of_calls.next().unwrap_or_default() {
+                let Some(name) = kernels.number(index(*kernel)) else {
+                    continue;
+                };
+                let key = |range| Key {
+                    range,
+                    row,
+                    kernel: name,
+                };
+                if around.is_empty() {
+                    groups.add(key(None), None, *kernel, duration(*kernel));
+                }
+                for range in around {
+                    let at = range.index();
+                    let style = styles.and_then(|styles| styles.get(at)).unwrap_or(0);
+                    let name = ranges.name.get(at).map(|name| (*name, style));
+                    groups.add(key(name), Some(*range), *kernel, duration(*kernel));
+                }
             }
-            for range in around {
-                let at = index(*range);
-                let style = styles.and_then(|styles| styles.get(at)).unwrap_or(0);
-                let name = ranges.name.get(at).map(|name| (*name, style));
-                groups.add(key(name), Some(*range), *kernel, duration(*kernel));
-            }
-        }
-    });
+        },
+    );
     for (_, kernel) in alone {
         let Some(name) = kernels.number(index(*kernel)) else {
             continue;

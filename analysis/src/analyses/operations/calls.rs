@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use flopwatch_measures::enclosing::Threads;
 use flopwatch_measures::interval::Interval;
 use flopwatch_measures::operation_name::normalised;
-use flopwatch_model::{Category, ColumnId, Events, RowId, Timeline, index};
+use flopwatch_model::{Category, ColumnId, EventLinks, Events, RowId, Timeline, index};
 
 use super::OperationKind;
 
@@ -121,17 +121,15 @@ impl<'a> Calls<'a> {
         self.operation_of.get(index(name)).copied()
     }
 
-    fn is_inside_itself(&self, events: &Events, parents: &[u32], at: usize, operation: u32) -> bool {
-        let mut around = parents.get(at).copied().unwrap_or(Events::NO_PARENT);
+    fn is_inside_itself(&self, events: &Events, parents: &EventLinks, at: usize, operation: u32) -> bool {
+        let mut around = parents.get(at);
         for _ in 0..MAX_OUTER_CALLS {
-            if around == Events::NO_PARENT {
-                return false;
-            }
-            let name = events.name.get(index(around));
+            let Some(outer) = around else { return false };
+            let name = events.name.get(outer.index());
             if name.is_some_and(|name| self.operation(name.number()) == Some(operation)) {
                 return true;
             }
-            around = parents.get(index(around)).copied().unwrap_or(Events::NO_PARENT);
+            around = parents.get(outer.index());
         }
         false
     }
@@ -225,12 +223,13 @@ pub(super) fn leaves_the_device(category: Category) -> bool {
 }
 
 /// For each event the time that those directly inside it take; what two of them share counts once.
-fn time_inside(events: &Events, parents: &[u32]) -> Vec<u64> {
+fn time_inside(events: &Events, parents: &EventLinks) -> Vec<u64> {
     let mut inside = vec![0_u64; parents.len()];
     let mut until = vec![0_u64; parents.len()];
     for (at, parent) in parents.iter().enumerate() {
+        let Some(parent) = parent else { continue };
         let time = Interval::of(events, at);
-        let slots = inside.get_mut(index(*parent)).zip(until.get_mut(index(*parent)));
+        let slots = inside.get_mut(parent.index()).zip(until.get_mut(parent.index()));
         if let Some((inside, until)) = slots {
             *inside += time.end.saturating_sub(time.start.max(*until));
             *until = time.end.max(*until);

@@ -83,7 +83,7 @@ async fn counters_come_with_the_figures_that_most_ask_for() {
     );
     assert_eq!(rig.get(PATH, "stranger").await.status, 403);
     let named = rig
-        .get("/api/profiling/session/0badcafe/artifacts/kernels.json", "reader")
+        .get("/api/profiling/session/0badcafe/analyses/kernel-counters", "reader")
         .await;
     assert_eq!(named.json(), found);
 }

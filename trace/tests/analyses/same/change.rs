@@ -211,15 +211,9 @@ fn what_a_cut_parts_is_all_that_was_there() {
     let capture = dated(Capture {
         duration_ns: 25,
         rows: vec![Row {
-            capture: 0,
-            machine: 0,
-            process: 1,
-            track: Track::Nvtx,
-            device: None,
-            context: None,
-            stream: None,
             thread: Some(1),
             label: "thread 1".to_owned(),
+            ..Row::of(1, Track::Nvtx)
         }],
         events: [(Category::NvtxRange, events)].into(),
         ..Capture::default()

@@ -175,17 +175,7 @@ fn add(capture: &mut Capture, category: Category, name: &str, event: (RowId, (u6
 }
 
 fn row(process: u32, track: Track) -> Row {
-    Row {
-        capture: 0,
-        machine: 0,
-        process: FIRST_PROCESS + process,
-        track,
-        device: None,
-        context: None,
-        stream: None,
-        thread: None,
-        label: String::new(),
-    }
+    Row::of(FIRST_PROCESS + process, track)
 }
 
 fn thread(process: u32, thread: u64, track: Track) -> Row {
