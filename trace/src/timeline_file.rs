@@ -61,6 +61,7 @@
 mod access;
 mod allocations;
 mod call_stacks;
+mod devices;
 mod events;
 mod layout;
 mod profiles;
