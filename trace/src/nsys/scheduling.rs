@@ -154,7 +154,7 @@ impl Reader<'_> {
         let cpus: BTreeSet<u32> = runs.all.iter().map(|run| run.cpu).collect();
         let mut events = Events::new(Category::CpuRunning);
         events.names = cpus.iter().map(|cpu| format!("CPU {cpu}")).collect();
-        let names: BTreeMap<u32, NameId> = cpus.into_iter().zip((0..).map(NameId::new)).collect();
+        let names: BTreeMap<u32, NameId> = cpus.into_iter().zip(NameId::all()).collect();
         events.reserve(runs.all.len());
         for run in runs.all {
             let key = RowKey::Thread {
