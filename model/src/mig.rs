@@ -94,7 +94,10 @@ mod tests {
             named(product, instance(Some(3), Some(0))),
             "NVIDIA H100 MIG 1g.10gb (GPU instance 3, compute instance 0)"
         );
-        assert_eq!(named(product, instance(Some(3), None)), "NVIDIA H100 MIG 1g.10gb (GPU instance 3)");
+        assert_eq!(
+            named(product, instance(Some(3), None)),
+            "NVIDIA H100 MIG 1g.10gb (GPU instance 3)"
+        );
         assert_eq!(named(product, instance(None, None)), product);
         assert_eq!(named("", instance(None, Some(1))), "compute instance 1");
         assert_eq!(named("", instance(None, None)), "MIG instance");

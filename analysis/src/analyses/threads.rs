@@ -423,7 +423,10 @@ mod tests {
     #[test]
     fn when_a_thread_ran_on_a_cpu_is_told_beside_what_it_did() {
         let mut trace = Trace::new();
-        let (calls, runs) = (trace.thread(1, 1, Track::CudaApi), trace.thread(1, 1, Track::CpuRunning));
+        let (calls, runs) = (
+            trace.thread(1, 1, Track::CudaApi),
+            trace.thread(1, 1, Track::CpuRunning),
+        );
         let other = trace.thread(1, 2, Track::CpuRunning);
         trace.call(calls, "cudaLaunchKernel", 10, 20);
         trace.event(Category::CpuRunning, runs, "CPU 3", 0, 30);

@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct GpuBusy {
     /// Ordinal of the device.
     pub device: u32,
-    /// Its product name, and of a MIG instance which one it is; empty where the source does not tell
-    /// it.
+    /// Its product name, and of a MIG instance which one it is; empty where the source does not
+    /// tell it.
     pub name: String,
     /// Length in ns of the union of its kernels, whole graphs, copies and memsets.
     pub busy_ns: u64,

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use flopwatch_model::{
     Allocation, CallFrame, CallStack, CallStacks, Capture, Category, Column, ColumnId, CounterSeries, Device, Events,
     FocusMetric, Instances, InstructionText, KernelCode, KernelFunction, KernelProfile, LineStart, Loss, LossReason,
-    Losses, MemoryKind, Metric, MetricValue, MigInstance, NameDetail, OpenRange, Program, PtxStart, RooflineChart, RooflineSide,
-    RooflineValue, Row, RuleKind, RuleResult, SampleKind, Scope, Source as Origin, SourceFile, SourceLocation, Speedup,
-    StackFrame, StackLabel, StackProfile, StackSample, Track, ValueList, Values, index,
+    Losses, MemoryKind, Metric, MetricValue, MigInstance, NameDetail, OpenRange, Program, PtxStart, RooflineChart,
+    RooflineSide, RooflineValue, Row, RuleKind, RuleResult, SampleKind, Scope, Source as Origin, SourceFile,
+    SourceLocation, Speedup, StackFrame, StackLabel, StackProfile, StackSample, Track, ValueList, Values, index,
 };
 use flopwatch_trace::OpenedFile;
 

@@ -232,7 +232,12 @@ mod tests {
 
     #[test]
     fn who_still_runs_at_the_end_runs_until_the_last_switch() {
-        let found = Runs::of(switches(&[(1, 10, true, 0), (2, 20, true, 1), (2, 90, false, 1), (3, 90, true, 2)]));
+        let found = Runs::of(switches(&[
+            (1, 10, true, 0),
+            (2, 20, true, 1),
+            (2, 90, false, 1),
+            (3, 90, true, 2),
+        ]));
         assert_eq!(times(&found), [(1, 0, 10, 90), (2, 1, 20, 90), (3, 2, 90, 90)]);
         assert_eq!(found.not_ended, 2);
         assert_eq!(Runs::of(Vec::new()), Runs::default());

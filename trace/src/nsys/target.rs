@@ -347,8 +347,8 @@ impl Reader<'_> {
     }
 }
 
-/// The number of an instance, of one more than it is; `None` of 0, and of what NVML says where there
-/// is none.
+/// The number of an instance, of one more than it is; `None` of 0, and of what NVML says where
+/// there is none.
 fn instance_number(one_more: u64) -> Option<u32> {
     let number = u32::try_from(one_more.checked_sub(1)?).ok();
     number.filter(|number| *number != u32::MAX)

@@ -56,7 +56,11 @@ fn write_mig(group: &Group, devices: &[Device]) -> hdf5::Result<()> {
             device.mig.as_ref().and_then(number).unwrap_or(NONE_U32)
         })
     };
-    list(group, IS_MIG, &collect(devices, |device| u32::from(device.mig.is_some())))?;
+    list(
+        group,
+        IS_MIG,
+        &collect(devices, |device| u32::from(device.mig.is_some())),
+    )?;
     list(group, "mig_gpu_instance", &number(|mig| mig.gpu_instance))?;
     list(group, "mig_compute_instance", &number(|mig| mig.compute_instance))?;
     let uuids = devices

@@ -12,8 +12,8 @@ use crate::ReadLimits;
 use crate::hdf5_io::{Number, StorageLayout, StringBudget, Table, TableError, TableLimits};
 use crate::in_file::InFile;
 use flopwatch_model::{
-    CallStacks, Capture, Category, CheckError, Column, ColumnId, CounterSeries, Events, Loss, LossReason,
-    Losses, NameDetail, NameId, Row, RowId, Timeline, Track, Values, Width, index,
+    CallStacks, Capture, Category, CheckError, Column, ColumnId, CounterSeries, Events, Loss, LossReason, Losses,
+    NameDetail, NameId, Row, RowId, Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.

@@ -176,8 +176,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Decodes a call of the CUDA API, of cuDNN, of cuBLAS or of the operating system. Overhead of the profiler has the
-    /// form of a call too, and is counted as unread.
+    /// Decodes a call of the CUDA API, of cuDNN, of cuBLAS or of the operating system. Overhead of
+    /// the profiler has the form of a call too, and is counted as unread.
     fn decode_call(&mut self, body: Message<'_>) -> Result<(), Damage> {
         let mut row = [0; MAX_COLUMNS];
         let mut class = 0;

@@ -61,7 +61,10 @@ fn assert_called(timeline: &Timeline) {
     let row = timeline.row(cublas.row[0]).unwrap();
     assert_eq!((row.track.name(), row.thread), ("library", Some(101)));
     // Nothing says which work of the GPU they launched.
-    assert_eq!((&cudnn.correlation[..], &cublas.correlation[..]), (&[0, 0][..], &[0][..]));
+    assert_eq!(
+        (&cudnn.correlation[..], &cublas.correlation[..]),
+        (&[0, 0][..], &[0][..])
+    );
 }
 
 #[test]

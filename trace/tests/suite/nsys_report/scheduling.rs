@@ -167,5 +167,8 @@ fn switches_count_against_the_limit_of_events() {
     assert!(error.contains("6 events"), "{error}");
     let export = export(&SWITCHES);
     let error = export.read_within(&limits).unwrap_err().to_string();
-    assert!(error.contains("SCHED_EVENTS") && error.contains("limit of 6"), "{error}");
+    assert!(
+        error.contains("SCHED_EVENTS") && error.contains("limit of 6"),
+        "{error}"
+    );
 }
