@@ -94,7 +94,7 @@ impl Reader<'_> {
             .zip(memory)
             .zip(bandwidth)
             .zip(flops);
-        let mut instances = self.instances(group, id.len())?.into_iter();
+        let mut instances = self.mig_instances(group, id.len())?.into_iter();
         let devices = id.into_iter().zip(names).zip(sources).zip(figures);
         let devices = devices.map(
             |(((id, name), figures_from), (((((major, minor), sms), memory), bandwidth), peak_flops))| Device {
@@ -113,7 +113,7 @@ impl Reader<'_> {
     }
 
     /// Which of so many devices are MIG instances, and which; none in a file that does not say it.
-    fn instances(&mut self, group: &Group, devices: usize) -> Result<Vec<Option<MigInstance>>, Failure> {
+    fn mig_instances(&mut self, group: &Group, devices: usize) -> Result<Vec<Option<MigInstance>>, Failure> {
         if !group.link_exists(IS_MIG) {
             return Ok(Vec::new());
         }
