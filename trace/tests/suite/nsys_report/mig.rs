@@ -36,12 +36,12 @@ fn device(capture: &Capture) -> &Device {
     device
 }
 
-fn instance(gpu_instance: Option<u32>, compute_instance: Option<u32>) -> Option<MigInstance> {
-    Some(MigInstance {
+fn instance(gpu_instance: Option<u32>, compute_instance: Option<u32>) -> MigInstance {
+    MigInstance {
         gpu_instance,
         compute_instance,
         uuid: UUID.to_owned(),
-    })
+    }
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn an_instance_has_its_numbers_and_its_uuid_and_no_peak_of_a_whole_gpu() {
     let numbers = new().number(1, 3).number(2, 1);
     let capture = capture(&report(NAME, Some(&numbers)));
     let device = device(&capture);
-    assert_eq!(device.mig, instance(Some(3), Some(1)));
+    assert_eq!(device.mig, Some(instance(Some(3), Some(1))));
     assert_eq!((device.multiprocessors, device.peak_bandwidth), (Some(16), None));
     assert!(device.peak_flops.is_empty());
     // Shares are told of the instance.
@@ -60,11 +60,14 @@ fn an_instance_has_its_numbers_and_its_uuid_and_no_peak_of_a_whole_gpu() {
 #[test]
 fn numbers_that_are_absent_are_0_and_those_that_cannot_be_are_not_known() {
     let of = |numbers: &Message| device(&capture(&report(NAME, Some(numbers)))).mig.clone();
-    assert_eq!(of(&new()), instance(Some(0), Some(0)));
-    assert_eq!(of(&new().number(1, 7)), instance(Some(7), Some(0)));
+    assert_eq!(of(&new()), Some(instance(Some(0), Some(0))));
+    assert_eq!(of(&new().number(1, 7)), Some(instance(Some(7), Some(0))));
     let none = u64::from(u32::MAX);
-    assert_eq!(of(&new().number(1, none).number(2, none)), instance(None, None));
-    assert_eq!(of(&new().number(1, u64::MAX).number(2, 1 << 40)), instance(None, None));
+    assert_eq!(of(&new().number(1, none).number(2, none)), Some(instance(None, None)));
+    assert_eq!(
+        of(&new().number(1, u64::MAX).number(2, 1 << 40)),
+        Some(instance(None, None))
+    );
 }
 
 #[test]
@@ -95,7 +98,7 @@ fn an_export_tells_an_instance_by_its_name() {
         .table("TARGET_INFO_GPU", &[gpu])
         .finish();
     for capture in [export.read().unwrap(), export.read_sqlite().unwrap()] {
-        assert_eq!(device(&capture).mig, instance(None, None));
+        assert_eq!(device(&capture).mig, Some(instance(None, None)));
     }
 }
 
@@ -108,7 +111,7 @@ fn an_instance_is_read_back_from_the_timeline_file() {
     timeline_file::write(&timeline, &path).unwrap();
     let read = timeline_file::read(&path, &ReadLimits::default()).unwrap();
     assert_eq!(read, timeline);
-    assert_eq!(device(&read.capture).mig, instance(Some(3), Some(0)));
+    assert_eq!(device(&read.capture).mig, Some(instance(Some(3), Some(0))));
 }
 
 #[test]
