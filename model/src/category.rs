@@ -67,6 +67,10 @@ pub enum Category {
     CudaSync,
     /// A call of the CUDA runtime or driver API.
     CudaApi,
+    /// A call of cuDNN.
+    CudnnApi,
+    /// A call of cuBLAS.
+    CublasApi,
     /// An NVTX push/pop or start/end range.
     NvtxRange,
     /// A call of an operating system function that the profiler wraps.
@@ -84,6 +88,9 @@ pub enum Category {
     /// A sample of the CPU: which function a thread was in at a moment. It has no length; its name
     /// is the innermost function.
     CpuSample,
+    /// The time in which a thread ran on a CPU, from the switch onto it to the switch off it. The
+    /// thread did not run between two of these.
+    CpuRunning,
     /// Work of the profiler itself.
     Overhead,
     /// An operation on an accelerator that has no CUDA-like streams, e.g. an XLA operation on a
@@ -222,6 +229,8 @@ pub enum ColumnId {
     /// Stack of calls that a sample was taken in: its number among [`super::CallStacks`], 0 for
     /// none.
     CallStack,
+    /// Number of the CPU of the host that a thread ran on.
+    Cpu,
 }
 
 /// Width of a column's values in the model.
@@ -304,7 +313,8 @@ impl ColumnId {
             | Self::BlocksPerSm
             | Self::WarpsPerSm
             | Self::AchievedOccupancy
-            | Self::TheoreticalOccupancy => 0xFFFF_FFFF,
+            | Self::TheoreticalOccupancy
+            | Self::Cpu => 0xFFFF_FFFF,
             Self::Sequence => Self::NO_SEQUENCE,
             Self::WaitOnStream => Self::NO_STREAM,
             Self::Bytes => Self::NO_SIZE,
@@ -468,8 +478,11 @@ impl Category {
             Self::CpuOp => &[ColumnId::ExternalId, ColumnId::Sequence],
             Self::PythonFunction => &[ColumnId::PythonId, ColumnId::PythonParent],
             Self::CpuSample => &[ColumnId::CallStack],
+            Self::CpuRunning => &[ColumnId::Cpu],
             Self::CudaSync
             | Self::CudaApi
+            | Self::CudnnApi
+            | Self::CublasApi
             | Self::OsRuntime
             | Self::Annotation
             | Self::Overhead

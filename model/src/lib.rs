@@ -48,6 +48,7 @@ mod lod;
 mod losses;
 mod memory_kind;
 mod merge;
+mod mig;
 mod name_id;
 mod needs;
 mod parents;
@@ -79,6 +80,7 @@ pub use lod::{Lod, LodLevel};
 pub use losses::{Loss, LossReason, Losses};
 pub use memory_kind::MemoryKind;
 pub use merge::MergeError;
+pub use mig::MigInstance;
 pub use name_id::NameId;
 pub use needs::{Needs, Selection};
 pub use program::Program;
@@ -126,6 +128,10 @@ pub struct Device {
     pub peak_flops: BTreeMap<String, u64>,
     /// Where these figures come from, e.g. `TARGET_INFO_GPU`.
     pub figures_from: String,
+    /// Which part of a GPU the device is, where it is a MIG instance; `None` where it is none, or
+    /// the source does not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mig: Option<MigInstance>,
 }
 
 /// What a reader found: events as the source holds them, in any order, and what is known beside

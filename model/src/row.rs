@@ -19,6 +19,8 @@ pub enum Track {
     CudaApi,
     /// NVTX ranges of a thread.
     Nvtx,
+    /// Calls of cuDNN and cuBLAS of a thread.
+    Library,
     /// Operating system calls of a thread.
     OsRuntime,
     /// Framework operators of a thread.
@@ -29,6 +31,8 @@ pub enum Track {
     Python,
     /// Samples of what a thread did.
     CpuSample,
+    /// When a thread ran on a CPU.
+    CpuRunning,
     /// The profiler's own work, on a thread or on no particular one.
     Overhead,
     /// Operations of an accelerator without streams.

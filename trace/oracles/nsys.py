@@ -39,6 +39,12 @@ OF_HOST = {0, 1}
 # What the driver of unified memory moves.
 MIGRATIONS = {11, 12, 13}
 PUSH_POP, START_END, TEXT_PUSH_POP, TEXT_START_END, DOMAIN = 59, 60, 70, 71, 75
+# Calls of threads that launch nothing: kind, table and the class of calls in ENUM_NSYS_EVENT_CLASS.
+OTHER_CALLS = (
+    (r.OS_CALL, "OSRT_API", 27),
+    (r.CUDNN, "CUDNN_EVENTS", 28),
+    (r.CUBLAS, "CUBLAS_EVENTS", 29),
+)
 Table = Callable[[str], list[dict]]
 
 
@@ -114,6 +120,7 @@ def read(path: Path) -> r.Reading:
     calls(table, texts, add)
     ranges(table, texts, add)
     samples(table, texts, add)
+    scheduling(table, add)
     for row in table("CUDA_GPU_MEMORY_USAGE_EVENTS"):
         sign = 1 if row["memoryOperationType"] == 0 else -1
         kind = row.get("memKind")
@@ -191,18 +198,19 @@ def calls(table: Table, texts: dict, add: Callable) -> None:
                 place=row["globalTid"] & 0xFFFFFF,
                 keys=((of, row["correlationId"]),),
             )
-    rows = table("OSRT_API")
-    last = max((max(row["start"], row.get("end", 0)) for row in rows), default=0)
-    for row in rows:
-        if row.get("eventClass", 27) == 27:
-            add(
-                r.OS_CALL,
-                row,
-                texts.get(row["nameId"], ""),
-                last,
-                process=process(row["globalTid"]),
-                place=row["globalTid"] & 0xFFFFFF,
-            )
+    for kind, name, event_class in OTHER_CALLS:
+        rows = table(name)
+        last = max((max(row["start"], row.get("end", 0)) for row in rows), default=0)
+        for row in rows:
+            if row.get("eventClass", event_class) == event_class:
+                add(
+                    kind,
+                    row,
+                    texts.get(row["nameId"], ""),
+                    last,
+                    process=process(row["globalTid"]),
+                    place=row["globalTid"] & 0xFFFFFF,
+                )
 
 
 def ranges(table: Table, texts: dict, add: Callable) -> None:
@@ -243,3 +251,25 @@ def samples(table: Table, texts: dict, add: Callable) -> None:
             process=process(row["globalTid"]),
             place=row["globalTid"] & 0xFFFFFF,
         )
+
+
+def scheduling(table: Table, add: Callable) -> None:
+    """A thread runs from a switch onto a CPU to its next one, where that is off the same CPU; who
+    has not left the CPU runs until the last switch of all."""
+    switches: dict[int, list[tuple]] = {}
+    for row in table("SCHED_EVENTS"):
+        of_thread = switches.setdefault(row["globalTid"], [])
+        of_thread.append((row["start"], bool(row["isSchedIn"]), row["cpu"]))
+    last = max((time for of in switches.values() for time, _, _ in of), default=0)
+    for thread, of_thread in switches.items():
+        of_thread.sort()
+        following = [*of_thread[1:], (last, False, None)]
+        for (start, onto, cpu), (end, still, where) in zip(of_thread, following):
+            if onto and not still and where in (cpu, None):
+                add(
+                    r.RUNNING,
+                    {"start": start, "end": end},
+                    f"CPU {cpu}",
+                    process=process(thread),
+                    place=thread & 0xFFFFFF,
+                )

@@ -9,6 +9,7 @@ from typing import Hashable, Iterable, Optional
 
 KERNEL, MEMSET, SYNC, CALL = "cuda_kernel", "cuda_memset", "cuda_sync", "cuda_api"
 GRAPH, MIGRATION, SAMPLE = "cuda_graph", "cuda_migration", "cpu_sample"
+CUDNN, CUBLAS, RUNNING = "cudnn_api", "cublas_api", "cpu_running"
 RANGE, OS_CALL, OPERATOR, ANNOTATION, STEP = (
     "nvtx_range",
     "os_runtime",

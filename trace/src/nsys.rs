@@ -16,6 +16,7 @@ mod names;
 mod peaks;
 mod report;
 mod samples;
+mod scheduling;
 mod sync;
 mod tables;
 mod target;
@@ -170,6 +171,7 @@ fn event_tables() -> impl Iterator<Item = &'static str> {
         gpu::TABLES,
         cpu::TABLES,
         samples::TABLES,
+        scheduling::TABLES,
         metrics::TABLES,
         memory::TABLES,
         waits::TABLES,
@@ -214,8 +216,10 @@ impl<'a> Reader<'a> {
         self.place_synchronisations();
         self.read_api_calls()?;
         self.read_os_calls()?;
+        self.read_library_calls()?;
         let described = self.read_ranges()?;
         self.read_samples()?;
+        self.read_scheduling()?;
         self.count_unread_tables();
         self.resolve_names(&described)?;
         for (category, events) in &mut self.capture.events {

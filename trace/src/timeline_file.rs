@@ -2,7 +2,8 @@
 //! h5dump read.
 //!
 //! ```text
-//! /meta             attributes; `categories`, `devices/` below
+//! /meta             attributes; `categories`, `devices/` below, whose columns of MIG instances are
+//!                   there where one is
 //! /<category>/      start_ns, duration_ns, stream, name_idx, row, lane, correlation and the category's own columns
 //! /names/<category> string[], which name_idx refers to
 //! /names/<category>.short_name, .mangled_name, .domain  string[], what is known of each of /names/<category> beside itself, as
@@ -61,6 +62,7 @@
 mod access;
 mod allocations;
 mod call_stacks;
+mod devices;
 mod events;
 mod layout;
 mod profiles;

@@ -93,7 +93,7 @@ const FIELDS: [Field; 36] = [
 
 /// Columns that a table has behind the others where an event of the timeline says something in
 /// them, in published order. New ones go to the end.
-const FURTHER: [ColumnId; 30] = [
+const FURTHER: [ColumnId; 31] = [
     ColumnId::BlocksPerSm,
     ColumnId::WarpsPerSm,
     ColumnId::AchievedOccupancy,
@@ -124,6 +124,7 @@ const FURTHER: [ColumnId; 30] = [
     ColumnId::ClusterY,
     ColumnId::ClusterZ,
     ColumnId::CallStack,
+    ColumnId::Cpu,
 ];
 
 /// The columns of a table of this timeline.

@@ -48,9 +48,11 @@ impl Default for ThreadsParams {
     }
 }
 
-/// Categories of what threads do.
-const OF_THREADS: &[Category] = &[
+/// What is read: what threads do, and behind it when they ran.
+const READ: &[Category] = &[
     Category::CudaApi,
+    Category::CudnnApi,
+    Category::CublasApi,
     Category::NvtxRange,
     Category::OsRuntime,
     Category::CpuOp,
@@ -58,7 +60,14 @@ const OF_THREADS: &[Category] = &[
     Category::Step,
     Category::PythonFunction,
     Category::Overhead,
+    Category::CpuRunning,
 ];
+
+/// Categories of what threads do.
+const OF_THREADS: &[Category] = match READ {
+    [of_threads @ .., Category::CpuRunning] => of_threads,
+    all => all,
+};
 
 /// What the threads of a capture did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
@@ -98,7 +107,7 @@ pub struct ThreadRow {
     /// Time in ns in which it waited: in functions of the operating system that wait, or in
     /// synchronisation with a GPU.
     pub waiting_ns: u64,
-    /// The rest of the window: nothing of it was recorded.
+    /// The rest of the window: nothing of it was recorded, but when it ran on a CPU.
     pub unrecorded_ns: u64,
     /// `working_ns` of the window.
     pub working_ratio: Option<f64>,
@@ -113,7 +122,8 @@ pub struct ThreadRow {
 /// Time of a thread on a track.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ThreadTrack {
-    /// The track: `cuda_api`, `nvtx`, `os_runtime`, `cpu_op`, `annotation`, `python` or `overhead`.
+    /// The track: `cuda_api`, `library`, `nvtx`, `os_runtime`, `cpu_op`, `annotation`, `python`,
+    /// `overhead`, or `cpu_running`: when it ran on a CPU, which is neither working nor waiting.
     pub track: String,
     /// Events on it.
     pub events: u64,
@@ -151,12 +161,12 @@ pub struct ThreadUtilisation {
 
 impl Analysis for Threads {
     const NAME: &'static str = "threads";
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
     const ABOUT: &'static str =
         "What each thread of the host did: worked, waited, or did nothing that was recorded, and over time.";
     const TITLE: &'static str = "Threads of the host";
     const GROUP: Group = Group::Host;
-    const NEEDS: Needs = Needs::of(OF_THREADS).names().rows();
+    const NEEDS: Needs = Needs::of(READ).names().rows();
     type Params = ThreadsParams;
     type Output = ThreadsResult;
 
@@ -196,7 +206,7 @@ struct OfRow {
 /// What was recorded of each row of the host.
 fn by_row(timeline: &Timeline) -> Vec<OfRow> {
     let mut rows: Vec<OfRow> = timeline.capture.rows.iter().map(|_| OfRow::default()).collect();
-    for category in OF_THREADS {
+    for category in READ {
         let Some(events) = timeline.capture.events.get(category) else {
             continue;
         };
@@ -279,6 +289,9 @@ fn work_of_thread(timeline: &Timeline, window: Interval, thread: ThreadKey, rows
             busy_ns: busy.len_ns(),
             row: id,
         });
+        if track == Track::CpuRunning {
+            continue;
+        }
         recorded.extend_from_slice(busy.as_slice());
         let waiting = if track == Track::OsRuntime { &mut os } else { &mut gpu };
         waiting.extend(row.waiting.list);
@@ -347,7 +360,8 @@ fn not_captured(timeline: &Timeline) -> Vec<NotCaptured> {
     let capture = &timeline.capture;
     let threads = NotCaptured::unless_any(capture, OF_THREADS, "what threads did");
     let waits = NotCaptured::unless_any(capture, &[Category::OsRuntime], "waits in the operating system");
-    threads.into_iter().chain(waits).collect()
+    let runs = NotCaptured::unless_any(capture, &[Category::CpuRunning], "when threads ran on a CPU");
+    threads.into_iter().chain(waits).chain(runs).collect()
 }
 
 #[cfg(test)]
@@ -407,12 +421,34 @@ mod tests {
     }
 
     #[test]
+    fn when_a_thread_ran_on_a_cpu_is_told_beside_what_it_did() {
+        let mut trace = Trace::new();
+        let (calls, runs) = (
+            trace.thread(1, 1, Track::CudaApi),
+            trace.thread(1, 1, Track::CpuRunning),
+        );
+        let other = trace.thread(1, 2, Track::CpuRunning);
+        trace.call(calls, "cudaLaunchKernel", 10, 20);
+        trace.event(Category::CpuRunning, runs, "CPU 3", 0, 30);
+        trace.event(Category::CpuRunning, runs, "CPU 4", 50, 60);
+        trace.event(Category::CpuRunning, other, "CPU 3", 30, 100);
+        let result = ThreadsResult::of(&trace.build(), ThreadsParams::default());
+        let of = |row: &ThreadRow| {
+            let run = row.tracks.iter().find(|track| track.track == "cpu_running").unwrap();
+            (row.thread, row.working_ns, row.unrecorded_ns, run.busy_ns, run.events)
+        };
+        let found: Vec<_> = result.rows.iter().map(of).collect();
+        // The second one ran the program's own code, of which nothing was recorded.
+        assert_eq!(found, [(1, 10, 90, 40, 2), (2, 0, 100, 70, 1)]);
+    }
+
+    #[test]
     fn a_capture_of_no_threads_says_what_is_missing() {
         let mut trace = Trace::new();
         let stream = trace.stream(1, 0, 7);
         trace.kernel(stream, "gemm", 0, 10);
         let result = ThreadsResult::of(&trace.build(), ThreadsParams::default());
         assert_eq!(result.threads, 0);
-        assert_eq!(result.not_captured.len(), 2);
+        assert_eq!(result.not_captured.len(), 3);
     }
 }

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub struct GpuBusy {
     /// Ordinal of the device.
     pub device: u32,
-    /// Its product name; empty where the source does not tell it.
+    /// Its product name, and of a MIG instance which one it is; empty where the source does not
+    /// tell it.
     pub name: String,
     /// Length in ns of the union of its kernels, whole graphs, copies and memsets.
     pub busy_ns: u64,
@@ -81,7 +82,7 @@ pub(super) fn busy(timeline: &Timeline, events_span_ns: u64) -> Vec<GpuBusy> {
         let busy_ns = cover.covered;
         let known = capture.devices.iter().find(|known| known.id == device);
         let ratio = |of: u64| approximate(u128::from(busy_ns)) / approximate(u128::from(of.max(1)));
-        let name = known.map_or(String::new(), |known| known.name.clone());
+        let name = known.map_or(String::new(), |known| known.full_name().into_owned());
         GpuBusy {
             device,
             name,

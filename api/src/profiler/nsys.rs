@@ -49,7 +49,9 @@ impl TraceCategory {
             Self::Cuda => &Category::CUDA,
             Self::Nvtx => &[Category::NvtxRange],
             Self::Osrt => &[Category::OsRuntime],
-            Self::Cublas | Self::Cudnn | Self::Mpi => &[],
+            Self::Cublas => &[Category::CublasApi],
+            Self::Cudnn => &[Category::CudnnApi],
+            Self::Mpi => &[],
         }
     }
 

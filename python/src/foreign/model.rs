@@ -8,9 +8,9 @@ use std::sync::Arc;
 use flopwatch_model::{
     Allocation, CallFrame, CallStack, CallStacks, Capture, Category, Column, ColumnId, CounterSeries, Device, Events,
     FocusMetric, Instances, InstructionText, KernelCode, KernelFunction, KernelProfile, LineStart, Loss, LossReason,
-    Losses, MemoryKind, Metric, MetricValue, NameDetail, OpenRange, Program, PtxStart, RooflineChart, RooflineSide,
-    RooflineValue, Row, RuleKind, RuleResult, SampleKind, Scope, Source as Origin, SourceFile, SourceLocation, Speedup,
-    StackFrame, StackLabel, StackProfile, StackSample, Track, ValueList, Values, index,
+    Losses, MemoryKind, Metric, MetricValue, MigInstance, NameDetail, OpenRange, Program, PtxStart, RooflineChart,
+    RooflineSide, RooflineValue, Row, RuleKind, RuleResult, SampleKind, Scope, Source as Origin, SourceFile,
+    SourceLocation, Speedup, StackFrame, StackLabel, StackProfile, StackSample, Track, ValueList, Values, index,
 };
 use flopwatch_trace::OpenedFile;
 
@@ -85,8 +85,9 @@ record! {
     }
     Origin { tool, tool_version, schema_version, capture_options }
     Device {
-        id, name, compute_capability, multiprocessors, memory_bytes, peak_bandwidth, peak_flops, figures_from
+        id, name, compute_capability, multiprocessors, memory_bytes, peak_bandwidth, peak_flops, figures_from, mig
     }
+    MigInstance { gpu_instance, compute_instance, uuid }
     Events { start_ns, duration_ns, row, lane, name, correlation, columns, names, name_details }
     Column { id, values, texts }
     Row { capture, machine, process, track, device, context, stream, thread, label }

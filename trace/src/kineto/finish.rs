@@ -79,6 +79,7 @@ impl Gather<'_> {
                 peak_bandwidth: None,
                 peak_flops: BTreeMap::new(),
                 figures_from: "deviceProperties".to_owned(),
+                mig: None,
             };
             self.capture.devices.push(device);
         }

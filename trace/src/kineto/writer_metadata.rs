@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::gather::{Gather, OwnedId};
-use flopwatch_model::{Device, Row, Source, TraceAbout};
+use flopwatch_model::{Device, MigInstance, Row, Source, TraceAbout};
 
 /// The metadata of a trace that Flopwatch wrote.
 #[derive(Debug, Default)]
@@ -58,9 +58,14 @@ impl Gather<'_> {
             capture_options: capture_options.iter().map(|text| self.publishable(text)).collect(),
         };
         for device in about.devices {
+            let mig = device.mig.map(|mig| MigInstance {
+                uuid: self.publishable(&mig.uuid),
+                ..mig
+            });
             let device = Device {
                 name: self.publishable(&device.name),
                 figures_from: self.publishable(&device.figures_from),
+                mig,
                 ..device
             };
             self.capture.devices.push(device);

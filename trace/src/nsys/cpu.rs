@@ -1,4 +1,4 @@
-//! CUDA API calls, operating system calls and NVTX ranges.
+//! Calls of CUDA, of cuDNN and cuBLAS and of the operating system, and NVTX ranges.
 
 use hashbrown::HashMap;
 
@@ -11,15 +11,19 @@ use flopwatch_model::{Category, ColumnId, Track, index};
 
 const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
 const OSRT: &str = "OSRT_API";
+const CUDNN: &str = "CUDNN_EVENTS";
+const CUBLAS: &str = "CUBLAS_EVENTS";
 const NVTX: &str = "NVTX_EVENTS";
 
 /// The tables that are read here.
-pub(super) const TABLES: &[&str] = &[RUNTIME, OSRT, NVTX];
+pub(super) const TABLES: &[&str] = &[RUNTIME, OSRT, CUDNN, CUBLAS, NVTX];
 
 /// `eventClass` of calls (`ENUM_NSYS_EVENT_CLASS`): CUDA runtime and driver; operating system
-/// functions.
+/// functions; cuDNN; cuBLAS.
 const API_CALLS: [u32; 2] = [0, 1];
 const OS_CALLS: [u32; 1] = [27];
+const CUDNN_CALLS: [u32; 1] = [28];
+const CUBLAS_CALLS: [u32; 1] = [29];
 
 /// Machine, process and id of an NVTX domain.
 pub(super) type DomainKey = (u32, u32, u64);
@@ -61,6 +65,13 @@ fn calling_system([thread, ..]: RowWords) -> RowKey {
     }
 }
 
+fn calling_library([thread, ..]: RowWords) -> RowKey {
+    RowKey::Thread {
+        track: Track::Library,
+        thread: GlobalId(thread),
+    }
+}
+
 impl Reader<'_> {
     pub(super) fn read_api_calls(&mut self) -> Result<(), Failure> {
         self.read_calls(RUNTIME, Category::CudaApi, calling_row, &API_CALLS)
@@ -68,6 +79,12 @@ impl Reader<'_> {
 
     pub(super) fn read_os_calls(&mut self) -> Result<(), Failure> {
         self.read_calls(OSRT, Category::OsRuntime, calling_system, &OS_CALLS)
+    }
+
+    /// Reads the calls of cuDNN and of cuBLAS, which share a row, since either calls the other.
+    pub(super) fn read_library_calls(&mut self) -> Result<(), Failure> {
+        self.read_calls(CUDNN, Category::CudnnApi, calling_library, &CUDNN_CALLS)?;
+        self.read_calls(CUBLAS, Category::CublasApi, calling_library, &CUBLAS_CALLS)
     }
 
     /// Reads the rows of these event classes; the rest of the table are notes of the profiler about
@@ -89,7 +106,10 @@ impl Reader<'_> {
         // A table that does not tell classes apart holds calls alone.
         let has_classes = table.has("eventClass");
         let returns = category == Category::CudaApi && table.has("returnValue");
-        let mut numbers = vec!["correlationId", "globalTid", "nameId"];
+        // Exports have no correlation of calls of libraries.
+        let correlates = matches!(category, Category::CudaApi | Category::OsRuntime);
+        let mut numbers = vec!["globalTid", "nameId"];
+        numbers.extend(correlates.then_some("correlationId"));
         numbers.extend(has_classes.then_some("eventClass"));
         numbers.extend(returns.then_some("returnValue"));
         let plan = Plan {
@@ -103,7 +123,9 @@ impl Reader<'_> {
         };
         let fill = |worker: &mut WorkerState, piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>| {
             let count = slot.rows();
-            piece.read("correlationId", slot.correlation)?;
+            if correlates {
+                piece.read("correlationId", slot.correlation)?;
+            }
             if let Some(OptionalColumn::U32(values)) = slot.own.first_mut() {
                 piece.read("returnValue", values)?;
             }

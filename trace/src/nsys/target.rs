@@ -1,13 +1,14 @@
 //! What a file says about itself, its processes, threads and GPUs.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use hashbrown::{HashMap, HashSet};
 
 use super::peaks::{SOURCE, peak_flops};
 use super::tables::Table;
 use super::{Failure, GlobalId, Reader, event_tables};
-use flopwatch_model::{Category, Device, Row, Track};
+use flopwatch_model::{Category, Device, MigInstance, Row, Track};
 
 const STRINGS: &str = "StringIds";
 
@@ -24,6 +25,9 @@ const EVENT_TYPES: [(&str, &[Category]); 3] = [
     ("NvtxEvents", &[Category::NvtxRange]),
     ("OSRuntime", &[Category::OsRuntime]),
 ];
+
+/// Characters of a device's UUID that are kept; `MIG-` and a UUID are 40.
+const MAX_UUID_CHARACTERS: usize = 64;
 
 const GPU_SIDE: [Category; 8] = [
     Category::CudaKernel,
@@ -250,6 +254,7 @@ impl Reader<'_> {
                 let memory: Vec<u64> = table.optional("totalMemory", &slab)?;
                 let bandwidth: Vec<u64> = table.optional("memoryBandwidth", &slab)?;
                 let clocks: Vec<u64> = table.optional("clockRate", &slab)?;
+                let mut instances = self.instances(&table, &slab, &names)?.into_iter();
                 let figures = major
                     .into_iter()
                     .zip(minor)
@@ -260,11 +265,18 @@ impl Reader<'_> {
                 for ((id, name), (((((major, minor), multiprocessors), memory), bandwidth), clock)) in
                     ids.into_iter().zip(names).zip(figures)
                 {
+                    let mig = instances.next().flatten();
                     if !used.contains(&id) || devices.iter().any(|device| device.id == id) {
                         continue;
                     }
                     self.strings.take(table_name, &name)?;
-                    let peak_flops = peak_flops((major, minor), multiprocessors, clock);
+                    // Whether the figures of an instance are its own or its GPU's is not known.
+                    let is_whole = mig.is_none();
+                    let peak_flops = if is_whole {
+                        peak_flops((major, minor), multiprocessors, clock)
+                    } else {
+                        BTreeMap::new()
+                    };
                     let figures_from = if peak_flops.is_empty() {
                         table_name.to_owned()
                     } else {
@@ -276,9 +288,10 @@ impl Reader<'_> {
                         compute_capability: (major > 0).then_some((major, minor)),
                         multiprocessors: (multiprocessors > 0).then_some(multiprocessors),
                         memory_bytes: (memory > 0).then_some(memory),
-                        peak_bandwidth: (bandwidth > 0).then_some(bandwidth),
+                        peak_bandwidth: (bandwidth > 0 && is_whole).then_some(bandwidth),
                         peak_flops,
                         figures_from,
+                        mig,
                     });
                 }
             }
@@ -297,6 +310,48 @@ impl Reader<'_> {
         self.capture.devices = devices;
         Ok(())
     }
+
+    /// Which MIG instances the GPUs of a slab are, whose names are `names`. A report says it by
+    /// numbers, an export by the names alone.
+    fn instances(
+        &mut self,
+        table: &Table,
+        slab: &Range<usize>,
+        names: &[String],
+    ) -> Result<Vec<Option<MigInstance>>, Failure> {
+        let gpu: Vec<u64> = table.optional("migGpuInstance", slab)?;
+        let compute: Vec<u64> = table.optional("migComputeInstance", slab)?;
+        let numbers = gpu.into_iter().zip(compute);
+        let numbers = numbers.map(|(gpu, compute)| (instance_number(gpu), instance_number(compute)));
+        let mut instances: Vec<Option<MigInstance>> = numbers
+            .zip(names)
+            .map(|((gpu_instance, compute_instance), name)| {
+                let is_known = gpu_instance.is_some() || compute_instance.is_some();
+                (is_known || MigInstance::is_named_by(name)).then(|| MigInstance {
+                    gpu_instance,
+                    compute_instance,
+                    uuid: String::new(),
+                })
+            })
+            .collect();
+        if instances.iter().all(Option::is_none) {
+            return Ok(instances);
+        }
+        for (instance, uuid) in instances.iter_mut().zip(table.strings("uuid", slab)?) {
+            if let Some(instance) = instance {
+                let uuid: String = uuid.chars().take(MAX_UUID_CHARACTERS).collect();
+                instance.uuid = self.publishable(&uuid);
+            }
+        }
+        Ok(instances)
+    }
+}
+
+/// The number of an instance, of one more than it is; `None` of 0, and of what NVML says where
+/// there is none.
+fn instance_number(one_more: u64) -> Option<u32> {
+    let number = u32::try_from(one_more.checked_sub(1)?).ok();
+    number.filter(|number| *number != u32::MAX)
 }
 
 fn label(row: &Row, processes: &HashMap<(u32, u32), String>, threads: &HashMap<(u32, u32, u64), String>) -> String {

@@ -12,8 +12,8 @@ use crate::ReadLimits;
 use crate::hdf5_io::{Number, StorageLayout, StringBudget, Table, TableError, TableLimits};
 use crate::in_file::InFile;
 use flopwatch_model::{
-    CallStacks, Capture, Category, CheckError, Column, ColumnId, CounterSeries, Device, Events, Loss, LossReason,
-    Losses, NameDetail, NameId, Row, RowId, Timeline, Track, Values, Width, index,
+    CallStacks, Capture, Category, CheckError, Column, ColumnId, CounterSeries, Events, Loss, LossReason, Losses,
+    NameDetail, NameId, Row, RowId, Timeline, Track, Values, Width, index,
 };
 
 /// Why a file cannot be read as a timeline.
@@ -353,46 +353,6 @@ impl Reader<'_> {
         .collect()
     }
 
-    fn devices(&mut self, group: &Group) -> Result<Vec<Device>, Failure> {
-        let names = self.strings(group, "name")?;
-        let sources = self.strings(group, "figures_from")?;
-        let count = Some(names.len());
-        let id: Vec<u32> = self.numbers(group, "id", count)?;
-        let major: Vec<u32> = self.numbers(group, "compute_major", count)?;
-        let minor: Vec<u32> = self.numbers(group, "compute_minor", count)?;
-        let multiprocessors: Vec<u32> = self.numbers(group, "multiprocessors", count)?;
-        let memory: Vec<u64> = self.numbers(group, "memory_bytes", count)?;
-        let bandwidth: Vec<u64> = self.numbers(group, "peak_bandwidth", count)?;
-        let flops = self.strings(group, "peak_flops")?;
-        let flops: Vec<_> = flops.iter().map(|text| from_json(text)).collect::<Result<_, _>>()?;
-        if flops.len() != names.len() || sources.len() != names.len() {
-            return Err(Failure::Inconsistent(
-                "devices: columns of different lengths".to_owned(),
-            ));
-        }
-        let figures = major
-            .into_iter()
-            .zip(minor)
-            .zip(multiprocessors)
-            .zip(memory)
-            .zip(bandwidth)
-            .zip(flops);
-        let devices = id.into_iter().zip(names).zip(sources).zip(figures);
-        let devices = devices.map(
-            |(((id, name), figures_from), (((((major, minor), sms), memory), bandwidth), peak_flops))| Device {
-                id,
-                name,
-                compute_capability: (major > 0).then_some((major, minor)),
-                multiprocessors: (sms > 0).then_some(sms),
-                memory_bytes: (memory > 0).then_some(memory),
-                peak_bandwidth: (bandwidth > 0).then_some(bandwidth),
-                peak_flops,
-                figures_from,
-            },
-        );
-        Ok(devices.collect())
-    }
-
     fn counters(&mut self, counters: &Group) -> Result<Vec<CounterSeries>, Failure> {
         let mut all = Vec::new();
         for source in counters.member_names()? {
@@ -453,6 +413,6 @@ fn attribute_text(group: &Group, name: &str) -> Result<String, Failure> {
     Ok(String::from_utf8_lossy(value.as_bytes()).into_owned())
 }
 
-fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failure> {
+pub(super) fn from_json<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, Failure> {
     serde_json::from_str(text).map_err(|error| Failure::Inconsistent(format!("meta: {error}")))
 }

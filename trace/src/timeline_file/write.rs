@@ -11,10 +11,10 @@ use hdf5::file::LibraryVersion;
 use hdf5::types::{H5Type, VarLenUnicode};
 use hdf5::{Group, Location};
 
-use super::{CHUNK_EVENTS, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION, access};
+use super::{CHUNK_EVENTS, DEFLATE_LEVEL, NONE_U32, NONE_U64, SCHEMA_VERSION, access, devices};
 use crate::hdf5_io::columns::{self, Columns, Store};
 use crate::in_file::InFile;
-use flopwatch_model::{Capture, Category, CounterSeries, Device, Events, Lod, Timeline};
+use flopwatch_model::{Capture, Category, CounterSeries, Events, Lod, Timeline};
 
 /// Bytes of a list that is stored as it is, within the file's structure: the library's deflate
 /// needs a quarter of a megabyte whatever it is given, and whoever reads the structure has the
@@ -269,41 +269,7 @@ fn write_meta(file: &Group, timeline: &Timeline, categories: &[Category]) -> hdf
     attribute_text(&meta, "drops", &json(&capture.losses.list())?)?;
     attribute(&meta, "redactions", &capture.redactions)?;
     strings(&meta, "categories", categories.iter().map(|category| category.name()))?;
-    write_devices(&group(&meta, "devices")?, &capture.devices)
-}
-
-/// A figure that is not known is 0.
-fn write_devices(group: &Group, devices: &[Device]) -> hdf5::Result<()> {
-    let capability = |device: &Device| device.compute_capability.unwrap_or_default();
-    list(group, "id", &collect(devices, |device| device.id))?;
-    strings(group, "name", devices.iter().map(|device| device.name.as_str()))?;
-    list(group, "compute_major", &collect(devices, |device| capability(device).0))?;
-    list(group, "compute_minor", &collect(devices, |device| capability(device).1))?;
-    list(
-        group,
-        "multiprocessors",
-        &collect(devices, |device| device.multiprocessors.unwrap_or(0)),
-    )?;
-    list(
-        group,
-        "memory_bytes",
-        &collect(devices, |device| device.memory_bytes.unwrap_or(0)),
-    )?;
-    list(
-        group,
-        "peak_bandwidth",
-        &collect(devices, |device| device.peak_bandwidth.unwrap_or(0)),
-    )?;
-    let flops = devices
-        .iter()
-        .map(|device| json(&device.peak_flops))
-        .collect::<hdf5::Result<Vec<String>>>()?;
-    strings(group, "peak_flops", flops.iter().map(String::as_str))?;
-    strings(
-        group,
-        "figures_from",
-        devices.iter().map(|device| device.figures_from.as_str()),
-    )
+    devices::write(&group(&meta, "devices")?, &capture.devices)
 }
 
 fn write_rows(group: &Group, capture: &Capture) -> hdf5::Result<()> {

@@ -143,6 +143,19 @@ table_row!(Osrt {
     nameId: u64,
     nestingLevel: u32
 });
+table_row!(LibraryCall {
+    start: i64,
+    end: i64,
+    eventClass: u32,
+    globalTid: u64,
+    nameId: u64,
+});
+table_row!(Switch {
+    start: i64,
+    cpu: u32,
+    isSchedIn: u32,
+    globalTid: u64,
+});
 table_row!(Nvtx {
     start: i64,
     end: i64,
@@ -175,6 +188,7 @@ table_row!(ThreadName {
 table_row!(Gpu {
     id: u32,
     name: VarLenAscii,
+    uuid: VarLenAscii,
     totalMemory: u64,
     memoryBandwidth: u64,
     smCount: u32,

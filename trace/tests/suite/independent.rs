@@ -81,6 +81,7 @@ fn figures(capture: &Capture, asked: &Sums) -> Sums {
                     ColumnId::Flops,
                     ColumnId::RangeStyle,
                     ColumnId::Color,
+                    ColumnId::Cpu,
                 ];
                 let id = id
                     .into_iter()

@@ -2,8 +2,11 @@
 
 mod bounds;
 mod corpus;
+mod libraries;
+mod mig;
 mod recorded;
 mod sampled;
+mod scheduling;
 mod secrets;
 pub(crate) mod writer;
 
@@ -17,7 +20,7 @@ use crate::message::{Message, new};
 use writer::{PROCESS, Report, THREAD};
 
 /// What the strings of [`sample`] are.
-const STRINGS: [&str; 15] = [
+const STRINGS: [&str; 17] = [
     "",
     "void gemm<float>(float*)",
     "gemm",
@@ -33,6 +36,8 @@ const STRINGS: [&str; 15] = [
     "/opt/run/train",
     "0x7f0000001234",
     "/usr/lib/libc.so.6",
+    "cudnnConvolutionForward",
+    "cublasSgemm_v2",
 ];
 
 /// A source of generic events and a type of it have these bits in common.
@@ -117,7 +122,10 @@ pub(crate) fn sample() -> Report {
             104,
             &sampled::sample_of(77, &[(13, 14, true), (5, 14, false), (11, 12, false)]),
         )
-        .event(106, &new().number(1, 78))
+        .event(106, &scheduling::switch((THREAD, 30, true, 17)))
+        .event(106, &scheduling::switch((THREAD, 78, false, 17)))
+        .call(28, (12, 18), 15)
+        .call(29, (13, 17), 16)
         .event(110, &new().text(4, "a message of the profiler"))
         .generic(METRICS | 0x200, 640, &[0, 0, 0, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFE, 0xFF])
         .event(123, &usage(650, 0x1000, 1 << 20, 0))
@@ -212,6 +220,10 @@ fn a_report_becomes_the_events_that_it_holds() {
     );
     let samples = of(Category::CpuSample);
     assert_eq!((times(samples), names(samples)), (vec![(77, 0)], vec!["[libc.so.6]"]));
+    let runs = of(Category::CpuRunning);
+    assert_eq!((times(runs), names(runs)), (vec![(30, 48)], vec!["CPU 17"]));
+    let libraries = [Category::CudnnApi, Category::CublasApi].map(|category| names(of(category)));
+    assert_eq!(libraries, [["cudnnConvolutionForward"], ["cublasSgemm_v2"]]);
     let ranges = of(Category::NvtxRange);
     assert_eq!(names(ranges), ["training:step", "training:a registered range"]);
     // The second one had not ended: it lasts up to the last time of the table.
@@ -245,7 +257,6 @@ fn a_report_becomes_the_events_that_it_holds() {
         (LossReason::Truncated, "NVTX_EVENTS: not ended".to_owned(), 1),
         unsupported("NVTX marks"),
         unsupported("OSRT_API: events of class 31"),
-        unsupported("table SCHED_EVENTS"),
     ];
     assert_eq!(lost(&capture), expected);
 }
@@ -256,7 +267,7 @@ fn what_is_not_known_is_counted_by_what_it_is() {
         .event(250, &new().number(1, 5))
         .event(50, &new().number(1, 5))
         .call(200, (1, 2), 4)
-        .call(28, (1, 2), 4)
+        .call(48, (1, 2), 4)
         .call(6, (1, 2), 4)
         .work(150, (1, 2), &new().number(1, 2))
         .generic(7, 9, b"data");
@@ -264,7 +275,7 @@ fn what_is_not_known_is_counted_by_what_it_is() {
     for what in [
         "GPU work of kind 150",
         "calls of class 200",
-        "cuDNN calls",
+        "OpenACC calls",
         "events of kind 0",
         "events of kind 250",
         "table GENERIC_EVENTS",
@@ -328,7 +339,7 @@ fn a_name_of_no_string_is_said_to_be_missing_and_counted() {
     let report = sample()
         .call(0, (70, 80), 9999)
         .call(0, (71, 80), u64::MAX)
-        .call(27, (72, 80), 15);
+        .call(27, (72, 80), 17);
     let capture = capture(&report);
     let found = lost(&capture);
     for (what, count) in [

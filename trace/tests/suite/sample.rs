@@ -193,6 +193,7 @@ pub(crate) fn sample(schema: Schema, reverse: bool) -> Finished {
         smCount: 132,
         computeMajor: 9,
         computeMinor: 0,
+        ..Gpu::default()
     };
     let thread = ThreadName {
         nameId: 6,

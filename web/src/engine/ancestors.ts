@@ -7,7 +7,7 @@ import type { EventPlace } from "./protocol";
 import type { Session } from "./session";
 
 /** Categories whose events enclose others, in the order in which they do where they are as long. */
-const ENCLOSING = ["step", "annotation", "nvtx_range", "python_function", "cpu_op", "cuda_api"];
+const ENCLOSING = ["step", "annotation", "nvtx_range", "python_function", "cpu_op", "cudnn_api", "cublas_api", "cuda_api"];
 
 /** More chunks of a category are not looked through: those that are nearest are. */
 const MAX_CHUNKS = 64;

@@ -181,7 +181,11 @@ async function readDevices(group: Group): Promise<Device[]> {
   const [id, major, minor, sms, memory, bandwidth] = await Promise.all(
     ["id", "compute_major", "compute_minor", "multiprocessors", "memory_bytes", "peak_bandwidth"].map(numbers),
   );
+  const [isMig, gpuInstance, computeInstance] = group.has("mig")
+    ? await Promise.all(["mig", "mig_gpu_instance", "mig_compute_instance"].map(numbers))
+    : [];
   const known = (column: Numbers | undefined, at: number) => Number(column?.[at] ?? 0) || undefined;
+  const part = (at: number) => (known(isMig, at) === undefined ? "" : migPart(present(gpuInstance?.[at], NONE_U32), present(computeInstance?.[at], NONE_U32)));
   return names.map((name, at) => ({
     id: Number(id?.[at] ?? at),
     name,
@@ -190,7 +194,14 @@ async function readDevices(group: Group): Promise<Device[]> {
     memoryBytes: known(memory, at),
     peakBandwidth: known(bandwidth, at),
     figuresFrom: from[at] ?? "",
+    part: part(at),
   }));
+}
+
+/** Which part of its GPU a MIG instance is, as far as it is known. */
+export function migPart(gpu: number | undefined, compute: number | undefined): string {
+  const parts = [gpu === undefined ? "" : `GPU instance ${gpu}`, compute === undefined ? "" : `compute instance ${compute}`];
+  return parts.filter((part) => part !== "").join(", ");
 }
 
 async function listCounters(root: Group): Promise<{ counter: Counter; place: Group }[]> {

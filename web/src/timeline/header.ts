@@ -25,6 +25,8 @@ export interface Device {
   readonly memoryBytes: number | undefined;
   readonly peakBandwidth: number | undefined;
   readonly figuresFrom: string;
+  /** Which part of a GPU it is, where it is a MIG instance; otherwise empty. */
+  readonly part: string;
 }
 
 /** A category that was captured, with or without events. */

@@ -26,7 +26,7 @@ const HEADER: Header = {
   source: { profiler: "p", version: "1", details: {} },
   drops: [],
   redactions: 0,
-  devices: [{ id: 0, name: "A100", computeCapability: "8.0", multiprocessors: 108, memoryBytes: undefined, peakBandwidth: undefined, figuresFrom: "" }],
+  devices: [{ id: 0, name: "A100", computeCapability: "8.0", multiprocessors: 108, memoryBytes: undefined, peakBandwidth: undefined, figuresFrom: "", part: "" }],
   rows: [
     row({ device: 0, stream: 7, label: "python (7) GPU 0 stream 7" }),
     row({ device: 0, stream: 8, label: "python (7) GPU 0 stream 8" }),
@@ -42,6 +42,19 @@ const HEADER: Header = {
 };
 
 const TREE = treeOf(HEADER);
+
+test("a device that is a part of a GPU says which, and times on a CPU stand below what the thread did", () => {
+  const devices = HEADER.devices.map((device) => ({ ...device, name: "A100 MIG 1g.5gb", part: "GPU instance 3, compute instance 0" }));
+  const rows = [
+    ...HEADER.rows,
+    row({ track: "cpu_running", thread: 70, label: "python (7) main (70)" }),
+    row({ track: "library", thread: 70, label: "python (7) main (70)" }),
+  ];
+  const tree = treeOf({ ...HEADER, devices, rows });
+  const children = (label: string) => tree[0]?.children.flatMap((node) => (node.label === label && node.kind === "group" ? node.children.map((child) => child.label) : []));
+  expect(tree[0]?.children[0]?.label).toBe("GPU 0 · A100 MIG 1g.5gb, GPU instance 3, compute instance 0");
+  expect(children("thread main (70)")).toEqual(["NVTX", "libraries", "CUDA API", "on a CPU"]);
+});
 const LANES = [2, 1, 1, 3, 1, 1];
 const PLAIN: Arrangement = { folded: new Set(), pinned: [], order: new Map(), filter: "" };
 const labels = (arrangement: Arrangement) => layoutOf(TREE, LANES, arrangement).lines.map((line) => line.label);

@@ -8,11 +8,13 @@ const TRACKS: Readonly<Record<string, string>> = {
   cuda_sync: "synchronisation",
   cuda_api: "CUDA API",
   nvtx: "NVTX",
+  library: "libraries",
   os_runtime: "OS runtime",
   cpu_op: "operators",
   annotation: "annotations",
   python: "Python",
   cpu_sample: "samples",
+  cpu_running: "on a CPU",
   overhead: "profiler overhead",
   device: "operations",
   gpu_annotation: "annotations on the GPU",
@@ -24,7 +26,7 @@ const TRACKS: Readonly<Record<string, string>> = {
 const COUNTERS = "counters/";
 
 /** The order of a thread's rows: what is outermost first. */
-const ORDER = ["annotation", "nvtx", "python", "cpu_op", "cuda_api", "os_runtime", "cpu_sample"];
+const ORDER = ["annotation", "nvtx", "python", "cpu_op", "library", "cuda_api", "os_runtime", "cpu_sample", "cpu_running"];
 
 /** A group of rows, or of groups. */
 export interface Branch {
@@ -147,7 +149,8 @@ function threadLabel(row: Row): string {
 }
 
 function deviceLabel(device: number, header: Header): string {
-  const name = header.devices.find((known) => known.id === device)?.name;
+  const known = header.devices.find((known) => known.id === device);
+  const name = known && [known.name, known.part].filter((part) => part !== "").join(", ");
   const kind = header.rows.some((row) => row.device === device && row.track === "device") ? "device" : "GPU";
   return name ? `${kind} ${device} · ${name}` : `${kind} ${device}`;
 }

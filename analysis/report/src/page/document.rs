@@ -1,5 +1,7 @@
 //! A page with what it was made by and of what: the form in which a page leaves the program.
 
+use std::borrow::Cow;
+
 use flopwatch_model::{Loss, Timeline, Totals};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -74,9 +76,9 @@ impl Heading {
     /// Of a capture that holds so much in all.
     pub fn of(timeline: &Timeline, totals: Totals) -> Self {
         let capture = &timeline.capture;
-        let mut gpus: Vec<(&str, usize)> = Vec::new();
+        let mut gpus: Vec<(Cow<'_, str>, usize)> = Vec::new();
         for device in &capture.devices {
-            let name = device.name.as_str();
+            let name = device.full_name();
             match gpus.iter_mut().find(|(known, _)| *known == name) {
                 Some((_, count)) => *count += 1,
                 None => gpus.push((name, 1)),
@@ -84,7 +86,7 @@ impl Heading {
         }
         let named = gpus.into_iter().filter(|(name, _)| !name.is_empty());
         let labels = named.map(|(name, count)| match count {
-            1 => name.to_owned(),
+            1 => name.into_owned(),
             _ => format!("{count} × {name}"),
         });
         Self {

@@ -55,8 +55,10 @@ fn bars(result: &ThreadsResult) -> Bars {
 }
 
 fn rows(result: &ThreadsResult) -> Table {
-    const TRACKS: [(&str, &str); 7] = [
+    const TRACKS: [(&str, &str); 9] = [
+        ("cpu_running", "On a CPU"),
         ("cuda_api", "CUDA API"),
+        ("library", "Libraries"),
         ("nvtx", "NVTX"),
         ("os_runtime", "OS runtime"),
         ("cpu_op", "Operators"),

@@ -10,11 +10,13 @@ use flopwatch_model::{LossReason, Losses, count};
 const NEWEST: (u32, u32) = (2026, 1);
 
 /// Columns that refer to strings. 0 is an ordinary string, or none.
-const REFERRING: [(&str, &str); 5] = [
+const REFERRING: [(&str, &str); 7] = [
     ("CUPTI_ACTIVITY_KIND_KERNEL", "demangledName"),
     ("CUPTI_ACTIVITY_KIND_KERNEL", "shortName"),
     ("CUPTI_ACTIVITY_KIND_RUNTIME", "nameId"),
     ("OSRT_API", "nameId"),
+    ("CUDNN_EVENTS", "nameId"),
+    ("CUBLAS_EVENTS", "nameId"),
     ("NVTX_EVENTS", "textId"),
 ];
 

@@ -119,7 +119,7 @@ impl<'a> Decoder<'a> {
             Some((CALL_BODY, body)) => self.decode_call(body)?,
             Some((RANGE_BODY, body)) => self.decode_range(body)?,
             Some((CPU_SAMPLE_BODY, body)) => self.decode_cpu_sample(body)?,
-            Some((SCHEDULING_BODY, _)) => self.count_unread(UnreadContent::Table("SCHED_EVENTS")),
+            Some((SCHEDULING_BODY, body)) => self.decode_fields(events::SWITCHES, &layout::SWITCH, body)?,
             Some((PROCESS_BODY, body)) => self.decode_process(body)?,
             Some((MEMORY_USAGE_BODY, body)) => self.decode_fields(events::USAGES, &layout::USAGE, body)?,
             Some((number, _)) if PASSED_OVER_BODIES.contains(&number) => {}
@@ -176,8 +176,8 @@ impl<'a> Decoder<'a> {
         Ok(())
     }
 
-    /// Decodes a call of the CUDA API or of the operating system. Overhead of the profiler has the
-    /// form of a call too, and is counted as unread.
+    /// Decodes a call of the CUDA API, of cuDNN, of cuBLAS or of the operating system. Overhead of
+    /// the profiler has the form of a call too, and is counted as unread.
     fn decode_call(&mut self, body: Message<'_>) -> Result<(), Damage> {
         let mut row = [0; MAX_COLUMNS];
         let mut class = 0;
@@ -194,6 +194,9 @@ impl<'a> Decoder<'a> {
             0 | 1 => self.part.push(events::CALLS, row, &[]),
             // Calls of the operating system, and marks of when their recording began and ended.
             27 | 31 | 32 => self.part.push(events::OS_CALLS, row, &[]),
+            // Calls of cuDNN and of cuBLAS, and marks of when their recording began and ended.
+            28 | 33 | 34 => self.part.push(events::CUDNN_CALLS, row, &[]),
+            29 | 35 | 36 => self.part.push(events::CUBLAS_CALLS, row, &[]),
             // Marks of when the recording of other kinds of events began and ended.
             6..=11 => {}
             3 => self.count_unread(UnreadContent::Table("PROFILER_OVERHEAD")),

@@ -40,8 +40,11 @@ pub(super) const SAMPLES: TableId = TableId(9);
 pub(super) const USAGES: TableId = TableId(10);
 pub(super) const PROCESSES: TableId = TableId(11);
 const CPU_SAMPLES: TableId = TableId(12);
+pub(super) const SWITCHES: TableId = TableId(13);
+pub(super) const CUDNN_CALLS: TableId = TableId(14);
+pub(super) const CUBLAS_CALLS: TableId = TableId(15);
 
-static LAYOUTS: [&Layout; 13] = [
+static LAYOUTS: [&Layout; 16] = [
     &layout::KERNELS,
     &layout::GRAPHS,
     &layout::COPIES,
@@ -55,6 +58,9 @@ static LAYOUTS: [&Layout; 13] = [
     &layout::USAGES,
     &layout::PROCESSES,
     &layout::CPU_SAMPLES,
+    &layout::SWITCHES,
+    &layout::CUDNN_CALLS,
+    &layout::CUBLAS_CALLS,
 ];
 
 /// What was made of a chunk.

@@ -152,6 +152,9 @@ pub(super) const STACK_COLUMN: &str = "stack";
 
 static STACK: Fields = Fields::new(&[(1, STACK_COLUMN)]);
 
+/// A switch of a thread onto a CPU or off it.
+pub(super) static SWITCH: Fields = Fields::new(&[(1, "start"), (3, "cpu"), (4, "isSchedIn"), (6, "globalTid")]);
+
 pub(super) static USAGE: Fields = Fields::new(&[
     (1, "start"),
     (3, "deviceId"),
@@ -183,6 +186,10 @@ pub(super) static DEVICE: Fields = Fields::new(&[
     (42, "computeMinor"),
 ]);
 
+/// The numbers of a MIG instance: of the GPU instance, and of the compute instance in it. The
+/// columns, which exports do not have, hold one more, and 0 for none.
+pub(super) static MIG: Fields = Fields::new(&[(1, "migGpuInstance"), (2, "migComputeInstance")]);
+
 static DETAIL: Fields = Fields::new(&[(1, "duration")]);
 
 static START: Fields = Fields::new(&[(1, "utcEpochNs")]);
@@ -206,15 +213,18 @@ tables! {
     RECORDS: "CUPTI_ACTIVITY_KIND_CUDA_EVENT", [ON_DEVICE, RECORD], [];
     CALLS: "CUPTI_ACTIVITY_KIND_RUNTIME", [CALL], [];
     OS_CALLS: "OSRT_API", [CALL], [];
+    CUDNN_CALLS: "CUDNN_EVENTS", [CALL], [];
+    CUBLAS_CALLS: "CUBLAS_EVENTS", [CALL], [];
     RANGES: "NVTX_EVENTS", [RANGE], ["text"];
     SAMPLES: "GPU_METRICS", [SAMPLE], [];
     USAGES: "CUDA_GPU_MEMORY_USAGE_EVENTS", [USAGE], [];
     CPU_SAMPLES: "COMPOSITE_EVENTS", [CPU_SAMPLE, STACK], [];
+    SWITCHES: "SCHED_EVENTS", [SWITCH], [];
     PROCESSES: "PROCESSES", [PROCESS], ["name"];
     METRICS: "TARGET_INFO_GPU_METRICS", [METRIC], ["metricName"];
     STRINGS: "StringIds", [STRING], ["value"];
     THREADS: "ThreadNames", [THREAD], [];
-    DEVICES: "TARGET_INFO_GPU", [DEVICE], ["name"];
+    DEVICES: "TARGET_INFO_GPU", [DEVICE, MIG], ["name", "uuid"];
     DETAILS: "ANALYSIS_DETAILS", [DETAIL], [];
     STARTS: "TARGET_INFO_SESSION_START_TIME", [START], [];
     CAPTURED: "META_DATA_CAPTURE", [], ["name", "value"];

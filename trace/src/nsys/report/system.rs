@@ -2,7 +2,7 @@
 
 use super::ReportError;
 use super::container::message;
-use super::layout::{DEVICE, DEVICES};
+use super::layout::{DEVICE, DEVICES, MIG};
 use super::rows::Rows;
 use crate::wire::Message;
 
@@ -31,17 +31,29 @@ pub(super) fn gpus(system: &[u8], offset: u64) -> Result<Rows, ReportError> {
     Ok(rows)
 }
 
+/// Adds a GPU: its name 2, its UUID 5, and of a MIG instance which one it is 46.
 fn push(rows: &mut Rows, gpu: Message<'_>) -> Result<(), ReportError> {
-    let mut row = [0; 8];
-    let mut name = &[][..];
+    let mut row = [0; 16];
+    let (mut name, mut uuid, mut mig) = (&[][..], &[][..], None);
     for field in gpu.fields() {
         let (number, value) = field.map_err(ReportError::of(SYSTEM))?;
         match number {
             2 => name = value.bytes().unwrap_or_default(),
+            5 => uuid = value.bytes().unwrap_or_default(),
+            46 => mig = value.message(),
             number => DEVICE.set(number, value, &mut row),
         }
     }
-    rows.push(row.get(..DEVICE.count()).unwrap_or_default(), &[name]);
+    if let Some(mig) = mig {
+        let numbers = row.get_mut(DEVICE.count()..).unwrap_or_default();
+        MIG.fill(mig, numbers).map_err(ReportError::of(SYSTEM))?;
+        // An absent number is 0, and so the first instance.
+        for number in numbers.iter_mut().take(MIG.count()) {
+            *number = number.saturating_add(1);
+        }
+    }
+    let numbers = DEVICE.count().saturating_add(MIG.count());
+    rows.push(row.get(..numbers).unwrap_or_default(), &[name, uuid]);
     Ok(())
 }
 

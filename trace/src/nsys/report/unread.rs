@@ -70,8 +70,6 @@ impl UnreadCounts {
 /// What the calls of a class are of.
 fn class_name(class: u64) -> Option<&'static str> {
     match class {
-        28 => Some("cuDNN"),
-        29 => Some("cuBLAS"),
         48 => Some("OpenACC"),
         78 => Some("OpenMP"),
         84..=91 => Some("video codec"),

@@ -91,7 +91,10 @@ def main(path):
                 copied = "cuda_memcpy_" + COPIES.get(row["copyKind"], "other")
                 kind = "cuda_migration" if row["copyKind"] in MIGRATIONS else copied
             add(kind, row, name)
-    calls = [("cuda_api", "CUPTI_ACTIVITY_KIND_RUNTIME", (0, 1)), ("os_runtime", "OSRT_API", (27,))]
+    calls = [
+        ("cuda_api", "CUPTI_ACTIVITY_KIND_RUNTIME", (0, 1)), ("os_runtime", "OSRT_API", (27,)),
+        ("cudnn_api", "CUDNN_EVENTS", (28,)), ("cublas_api", "CUBLAS_EVENTS", (29,)),
+    ]
     for category, name, classes in calls:
         rows = table(name)
         last = max((max(row["start"], row.get("end", 0)) for row in rows), default=0)
@@ -113,6 +116,18 @@ def main(path):
         name = sampled(innermost.get(row["id"]), texts)
         spans.append(("cpu_sample", row["start"], row["start"], name, row))
 
+    # Each switch onto a CPU with the next one of its thread, where that is off the same CPU; the last one of a thread lasts until the
+    # last of all.
+    switches = defaultdict(list)
+    for row in table("SCHED_EVENTS"):
+        switches[row["globalTid"]].append((row["start"], bool(row["isSchedIn"]), row["cpu"]))
+    last = max((time for of_thread in switches.values() for time, _, _ in of_thread), default=0)
+    for of_thread in switches.values():
+        of_thread.sort()
+        for (start, onto, cpu), (end, still, where) in zip(of_thread, of_thread[1:] + [(last, False, None)]):
+            if onto and not still and where in (cpu, None):
+                spans.append(("cpu_running", start, end, f"CPU {cpu}", {"cpu": cpu}))
+
     origin = min([0] + [start for _, start, _, _, _ in spans])
     found = defaultdict(lambda: defaultdict(int))
     names = defaultdict(set)
@@ -121,12 +136,14 @@ def main(path):
         sums["events"] += 1
         sums["duration"] += end - start
         sums["start"] += start - origin
-        if category != "nvtx_range":
+        if category not in ("nvtx_range", "cudnn_api", "cublas_api"):
             sums["correlation"] += row.get("correlationId", 0)
         if name is not None:
             names[category].add(name)
         if category.startswith(("cuda_mem", "cuda_migration")):
             sums["bytes"] += row["bytes"]
+        if category == "cpu_running":
+            sums["cpu"] += row["cpu"]
         if category == "cuda_kernel":
             for ours, theirs in [
                 ("grid_x", "gridX"), ("grid_y", "gridY"), ("grid_z", "gridZ"), ("block_x", "blockX"),

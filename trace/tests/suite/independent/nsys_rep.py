@@ -16,6 +16,7 @@ WORK = {
     107: ("GRAPH_TRACE", {1: "graphId", 2: "graphExecId"}),
 }
 CALL = {1: "start", 2: "end", 3: "correlationId", 6: "eventClass", 7: "nameId", 13: "globalTid"}
+SWITCH = {1: "start", 3: "cpu", 4: "isSchedIn", 6: "globalTid"}
 FRAME = {1: "symbol", 2: "module", 6: "unresolved"}
 RANGE = {
     1: "eventType", 2: "start", 6: "color", 7: "text", 9: "globalTid", 10: "end", 12: "textId", 13: "domainId",
@@ -119,6 +120,12 @@ def event(message, found):
                 found["CUPTI_ACTIVITY_KIND_RUNTIME"].append({"eventClass": 0, **row})
             elif row["eventClass"] in (27, 31, 32):
                 found["OSRT_API"].append(row)
+            elif row["eventClass"] in (28, 33, 34):
+                found["CUDNN_EVENTS"].append(row)
+            elif row["eventClass"] in (29, 35, 36):
+                found["CUBLAS_EVENTS"].append(row)
+        elif kind == 106:
+            found["SCHED_EVENTS"].append({"start": 0, "cpu": 0, "isSchedIn": 0, **columns(body, SWITCH)})
         elif kind == 102:
             row = columns(body, RANGE)
             row["text"] = row.get("text", b"").decode("utf-8", "replace")

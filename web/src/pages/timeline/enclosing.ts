@@ -9,6 +9,8 @@ const WORDS: readonly (readonly [string, string])[] = [
   ["nvtx_range", "in range"],
   ["cpu_op", "in operator"],
   ["python_function", "in Python"],
+  ["cudnn_api", "in call of cuDNN"],
+  ["cublas_api", "in call of cuBLAS"],
   ["cuda_api", "in call"],
 ];
 
