@@ -27,12 +27,13 @@ fn pace(lines: &[Count], from_ns: u64, until_ns: u64) -> Result<f64> {
 
 #[tokio::test]
 async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Timed).await? else {
+    let Some(cluster) = Cluster::connect_first(Group::Timed).await? else {
         return Ok(());
     };
     let _recorded = super::RECORDERS.read().await;
     let namespace = cluster.namespace("overhead").await?;
-    namespace.create_pod(prepared_for("trainer", "nsys.recorder")).await?;
+    let pod = namespace.on_kept_node(prepared_for("trainer", "nsys.recorder")).await?;
+    namespace.create_pod(pod).await?;
     namespace.launch_state("trainer").await?;
     namespace.has_run("trainer", BASELINE_DURATION).await?;
     let spec = json!({
