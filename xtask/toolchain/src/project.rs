@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 /// A program of tests that compiles in a moment, with a name that no other has.
 const SMALL_TEST: &str = "kernels";
 
+/// What [`build_quickly`] compiles without optimisation, though the workspace has it for tests: what
+/// takes longest to compile so.
+const NOT_OPTIMISED: [&str; 4] = ["flopwatch-model", "flopwatch-trace", "libsqlite3-sys", "regex-automata"];
+
 /// What tests run, by the variable that names it: a target of the workspace.
 const FOR_TESTS: [(&str, &str); 6] = [
     ("FLOPWATCH_FAKE_NVML_LIBRARY", "flopwatch_fake_nvml"),
@@ -146,12 +150,14 @@ pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
         .with_context(|| format!("cargo built no {name}"))
 }
 
-/// Builds the binaries of some packages as quickly as that goes: without their default features,
-/// and in the profile that this recipe was compiled in, so that nothing that both need is compiled
+/// Builds the binaries of some packages as quickly as that goes: without their default features and
+/// without optimisation of [`NOT_OPTIMISED`], otherwise in the profile that this recipe was compiled in, so that nothing that both need is compiled
 /// twice.
 pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+    let levels = NOT_OPTIMISED.map(|package| format!("profile.dev.package.{package}.opt-level=0"));
     let run = cargo()?
         .args(["build", "--bins", "--no-default-features"])
+        .args(levels.iter().flat_map(|level| ["--config", level]))
         // For programs that are run, and neither debugged nor changed.
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .env("CARGO_INCREMENTAL", "0");
