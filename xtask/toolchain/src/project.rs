@@ -150,9 +150,9 @@ pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
         .with_context(|| format!("cargo built no {name}"))
 }
 
-/// Builds the binaries of some packages as quickly as that goes: without their default features and
-/// without optimisation of [`NOT_OPTIMISED`], otherwise in the profile that this recipe was compiled in, so that nothing that both need is compiled
-/// twice.
+/// Builds the binaries of some packages as quickly as that goes: without their default features, and
+/// without optimisation of [`NOT_OPTIMISED`]. The profile is otherwise the one that this recipe was
+/// compiled in, so that nothing that both need is compiled twice.
 pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     let levels = NOT_OPTIMISED.map(|package| format!("profile.dev.package.{package}.opt-level=0"));
     let run = cargo()?

@@ -107,7 +107,7 @@ async fn its_node_is_ready(namespace: &TestNamespace, pod: &str) -> Result<()> {
 
 #[tokio::test]
 async fn a_window_of_a_minute_leaves_a_tight_loop_and_its_node_their_memory() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(cluster) = Cluster::connect_first(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("kineto-memory").await?;
