@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 /// A program of tests that compiles in a moment, with a name that no other has.
 const SMALL_TEST: &str = "kernels";
 
-/// What [`build_quickly`] compiles without optimisation, though the workspace has it for tests: what
+/// What [`build_quickly`] compiles without optimization, though the workspace has it for tests: what
 /// takes longest to compile so.
-const NOT_OPTIMISED: [&str; 4] = ["flopwatch-model", "flopwatch-trace", "libsqlite3-sys", "regex-automata"];
+const NOT_OPTIMIZED: [&str; 4] = ["flopwatch-model", "flopwatch-trace", "libsqlite3-sys", "regex-automata"];
 
 /// What tests run, by the variable that names it: a target of the workspace.
 const FOR_TESTS: [(&str, &str); 6] = [
@@ -151,10 +151,10 @@ pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
 }
 
 /// Builds the binaries of some packages as quickly as that goes: without their default features, and
-/// without optimisation of [`NOT_OPTIMISED`]. The profile is otherwise the one that this recipe was
+/// without optimization of [`NOT_OPTIMIZED`]. The profile is otherwise the one that this recipe was
 /// compiled in, so that nothing that both need is compiled twice.
 pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
-    let levels = NOT_OPTIMISED.map(|package| format!("profile.dev.package.{package}.opt-level=0"));
+    let levels = NOT_OPTIMIZED.map(|package| format!("profile.dev.package.{package}.opt-level=0"));
     let run = cargo()?
         .args(["build", "--bins", "--no-default-features"])
         .args(levels.iter().flat_map(|level| ["--config", level]))

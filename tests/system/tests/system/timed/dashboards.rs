@@ -28,7 +28,7 @@ const OF_TROUBLE: [&str; 4] = [
 ];
 
 /// Time between two looks at all answers.
-const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A query, where it is asked, and the label that is looked for in its answer.
 struct Query {
@@ -182,7 +182,7 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
     ensure!(rules.len() > 3, "{} recording rules", rules.len());
     queries.extend(rules);
     // A look is some fifty questions, each with a program of its own.
-    eventually_each(LOOK_INTERVAL, "every query to have an answer", || async {
+    eventually_each(POLL_INTERVAL, "every query to have an answer", || async {
         let empty = without_an_answer(&prometheus, &queries).await?;
         if !empty.is_empty() {
             let schedule = namespace.api::<ProfilingSchedule>().get("boards").await?;
