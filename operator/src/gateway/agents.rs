@@ -68,7 +68,7 @@ pub(crate) enum AgentError {
     /// The gateway's own files cannot be used.
     #[error("the gateway cannot identify itself or the agents: {0}")]
     Own(String),
-    /// The API server gave no token for the agent of this node, because it did not answer, or failed.
+    /// The API server gave no token for the agent of this node: it did not answer, or failed.
     #[error("the Kubernetes API gave no token for the agent of node {0}; try again")]
     NoToken(String),
     /// The agent cannot be reached.

@@ -1,6 +1,6 @@
 //! The switch that stops all new captures, and an image of tools that cannot be had. Both hold for
-//! the whole cluster, so they are a group of their own. The test of the one makes no pod once it has
-//! its own, and that of the other no session: they run beside each other.
+//! the whole cluster, so they are a group of their own. The test of the switch makes no pod once it
+//! has its own, and that of the image no session: they run beside each other.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::preparation::{PROFILER_VOLUME, TOOLS_INIT_CONTAINER};
@@ -15,7 +15,8 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-/// Held while a pod needs the tools, and while they cannot be had.
+/// Held by the test whose pod needs the tools until it has them, and by the one that takes their
+/// image away.
 static TOOLS: Mutex<()> = Mutex::const_new(());
 /// The Deployment that prepares pods.
 const ADMISSION: &str = "flopwatch-admission";
