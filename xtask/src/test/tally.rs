@@ -80,8 +80,8 @@ impl Outcome {
 /// Lines of a failure that are kept: an error, and the states that it names.
 const MAX_FAILURE_LINES: usize = 60;
 
-/// What the harness says of a test that runs for a minute: that it waits for its turn, of nearly all
-/// of the system's.
+/// What the harness says of a test that runs for a minute. Nearly all of the system's wait so long
+/// for their turns.
 const RUNS_LONG: &str = " has been running for over ";
 /// What a test says that waited until others had ended.
 const WAITED: &str = "its turn came after ";

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 /// A program of tests that compiles in a moment, with a name that no other has.
 const SMALL_TEST: &str = "kernels";
 
-/// What [`build_quickly`] compiles without optimization, though the workspace has it for tests: what
-/// takes longest to compile so.
+/// What [`build_quickly`] compiles without optimization, though the workspace has it for tests:
+/// what takes longest to compile so.
 const NOT_OPTIMIZED: [&str; 4] = ["flopwatch-model", "flopwatch-trace", "libsqlite3-sys", "regex-automata"];
 
 /// What tests run, by the variable that names it: a target of the workspace.
@@ -150,9 +150,9 @@ pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
         .with_context(|| format!("cargo built no {name}"))
 }
 
-/// Builds the binaries of some packages as quickly as that goes: without their default features, and
-/// without optimization of [`NOT_OPTIMIZED`]. The profile is otherwise the one that this recipe was
-/// compiled in, so that nothing that both need is compiled twice.
+/// Builds the binaries of some packages as quickly as that goes: without their default features,
+/// and without optimization of [`NOT_OPTIMIZED`]. The profile is otherwise the one that this recipe
+/// was compiled in, so that nothing that both need is compiled twice.
 pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
     let levels = NOT_OPTIMIZED.map(|package| format!("profile.dev.package.{package}.opt-level=0"));
     let run = cargo()?
