@@ -240,12 +240,11 @@ impl TestNamespace {
         let pod = self.running(name).await?;
         eventually(&format!("the launcher's state in pod {name}"), || async {
             // A command in a container takes the API server, the kubelet and the runtime.
-            let text = match node::first_process(&pod) {
-                Ok(process) => std::fs::read_to_string(process.root().join(LAUNCH_STATE)).unwrap_or_default(),
-                Err(_) => {
-                    let command = format!("cat /{LAUNCH_STATE} 2>/dev/null || true");
-                    self.shell(name, &command).await?
-                }
+            let text = if let Ok(process) = node::first_process(&pod) {
+                std::fs::read_to_string(process.root().join(LAUNCH_STATE)).unwrap_or_default()
+            } else {
+                let command = format!("cat /{LAUNCH_STATE} 2>/dev/null || true");
+                self.shell(name, &command).await?
             };
             Ok(serde_json::from_str(&text).ok())
         })
