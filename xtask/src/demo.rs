@@ -27,7 +27,7 @@ pub(crate) fn run(cache: &Cache, record_args: &[String]) -> Result<()> {
     let (binaries, nsys) = std::thread::scope(|scope| {
         // It comes over the network while the compiler works.
         let nsys = scope.spawn(|| step("Nsight Systems", || nsys::ensure(cache)));
-        if let Err(error) = step("building the viewer", || web::build(cache)) {
+        if let Err(error) = step("building the viewer", || web::build_quickly(cache)) {
             say(format_args!("the result will be served without the viewer: {error:#}"));
         }
         let binaries = step("building the recorder and a sample workload", || {

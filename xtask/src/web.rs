@@ -15,6 +15,12 @@ use std::time::Duration;
 
 /// Far more than a busy machine takes for any of its steps.
 const STEP_TIMEOUT: Duration = Duration::from_mins(15);
+/// The stamps of a build whose types were checked, and of any other, below `web/dist`: what the
+/// build was made of.
+const CHECKED: &str = "built";
+const UNCHECKED: &str = "built-unchecked";
+/// What makes the site, and its argument.
+const BUNDLER: (&str, &str) = ("vite/bin/vite.js", "build");
 /// What the build is made of, below `web`.
 const SOURCES: &[&str] = &[
     ".npmrc",
@@ -76,23 +82,39 @@ pub(crate) fn run(cache: &Cache, options: &WebOptions) -> Result<()> {
 
 /// Builds the viewer unless what is there was made of the same sources.
 pub(crate) fn build(cache: &Cache) -> Result<()> {
+    make(cache, CHECKED, &[("typescript/bin/tsc", "--noEmit"), BUNDLER])
+}
+
+/// Builds it as [`build`] does, for somebody who waits for it and changes nothing: the types of its
+/// sources are not checked.
+pub(crate) fn build_quickly(cache: &Cache) -> Result<()> {
+    make(cache, UNCHECKED, &[BUNDLER])
+}
+
+/// Runs tools of the viewer's packages, one after the other, unless the stamp says that they were
+/// run on the same sources. What was checked serves who asks for no check.
+fn make(cache: &Cache, stamp: &str, tools: &[(&str, &str)]) -> Result<()> {
     let web = folder()?;
-    let stamp = web.join("dist/built");
+    let dist = web.join("dist");
     let key = fingerprint(&web, SOURCES)?;
-    if web.join("dist/site/index.html").exists() && fs::read_to_string(&stamp).is_ok_and(|known| known == key) {
+    let is_made = |stamp: &str| fs::read_to_string(dist.join(stamp)).is_ok_and(|known| known == key);
+    if dist.join("site/index.html").exists() && (is_made(CHECKED) || is_made(stamp)) {
         return Ok(());
     }
     let _lock = cache.lock("web")?;
     let node = packages(cache, &web)?;
-    cache::remove(&stamp)?;
+    for stamp in [CHECKED, UNCHECKED] {
+        cache::remove(&dist.join(stamp))?;
+    }
     // As `npm run build` does, without npm's own words in the place of theirs.
-    for (tool, argument) in [("typescript/bin/tsc", "--noEmit"), ("vite/bin/vite.js", "build")] {
+    for (tool, argument) in tools {
         node.run(&web.join("node_modules").join(tool))
             .arg(argument)
             .dir(&web)
             .deadline(STEP_TIMEOUT)
             .quiet()?;
     }
+    let stamp = dist.join(stamp);
     fs::write(&stamp, key).with_context(|| format!("cannot write {}", stamp.display()))
 }
 

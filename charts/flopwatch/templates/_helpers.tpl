@@ -60,8 +60,8 @@ capabilities: { drop: [ALL] }
 {{- define "flopwatch.probes" -}}
 startupProbe:
   httpGet: { path: /healthz, port: health }
-  periodSeconds: 2
-  failureThreshold: 30
+  periodSeconds: 1
+  failureThreshold: 60
 livenessProbe:
   httpGet: { path: /healthz, port: health }
   periodSeconds: 10

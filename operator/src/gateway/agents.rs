@@ -68,6 +68,9 @@ pub(crate) enum AgentError {
     /// The gateway's own files cannot be used.
     #[error("the gateway cannot identify itself or the agents: {0}")]
     Own(String),
+    /// The API server gave no token for the agent of this node: it did not answer, or failed.
+    #[error("the Kubernetes API gave no token for the agent of node {0}; try again")]
+    NoToken(String),
     /// The agent cannot be reached.
     #[error("the node's agent at {address} cannot be reached: {reason}")]
     Unreachable {
@@ -129,7 +132,8 @@ impl AgentError {
     pub(crate) fn status(&self) -> StatusCode {
         match self {
             Self::Own(_) => StatusCode::INTERNAL_SERVER_ERROR,
-            Self::Unreachable { .. }
+            Self::NoToken(_)
+            | Self::Unreachable { .. }
             | Self::Nobody(_)
             | Self::Busy
             | Self::Converting
@@ -144,6 +148,7 @@ impl AgentError {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::Own(_) => "Gateway",
+            Self::NoToken(_) => "ApiServer",
             Self::Unreachable { .. } | Self::Nobody(_) => "AgentUnreachable",
             Self::Slow(_) => "AgentSlow",
             Self::Gone => "NotFound",

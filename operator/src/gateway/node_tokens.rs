@@ -11,6 +11,7 @@ use kube::api::{Api, PostParams};
 use moka::sync::Cache;
 use tokio::time::timeout;
 
+use crate::deadline::API_DEADLINE;
 use crate::gateway::agents::AgentError;
 use crate::lru::lru;
 
@@ -18,8 +19,6 @@ use crate::lru::lru;
 const TOKEN_LIFETIME_SECONDS: i64 = 600;
 /// How long a token is used, so that one that is shown stays valid while its answer is under way.
 const TOKEN_TTL: Duration = Duration::from_mins(5);
-/// Longest wait for a token.
-const TOKEN_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most nodes whose tokens are cached.
 const MAX_CACHED_TOKENS: u64 = 1024;
 
@@ -51,7 +50,8 @@ impl NodeTokens {
         }
     }
 
-    /// The value of `Authorization` for the agent of a node.
+    /// The value of `Authorization` for the agent of a node. The error is `NoToken` where the API
+    /// server does not answer within [`API_DEADLINE`], or fails: asking again may help.
     pub(crate) async fn bearer_for(&self, node: &str) -> Result<HeaderValue, AgentError> {
         if let Some(token) = self.cached.get(node) {
             return Ok(token);
@@ -81,10 +81,17 @@ impl NodeTokens {
         let made = self
             .accounts
             .create_token_request(&self.identity.account, &params, &request);
-        let made = timeout(TOKEN_TIMEOUT, made)
-            .await
-            .map_err(|_elapsed| failed("the API server did not answer in time".to_owned()))?
-            .map_err(|error| failed(error.to_string()))?;
+        let made = match timeout(API_DEADLINE, made).await {
+            Ok(Err(kube::Error::Api(status))) if (400..500).contains(&status.code) && status.code != 429 => {
+                return Err(failed(status.message.clone()));
+            }
+            Ok(made) => made.map_err(|error| error.to_string()),
+            Err(_elapsed) => Err("it did not answer in time".to_owned()),
+        };
+        let made = made.map_err(|error| {
+            tracing::warn!(node, error, "the API server gave no token for a node's agent");
+            AgentError::NoToken(node.to_owned())
+        })?;
         let token = made.status.map(|status| status.token).unwrap_or_default();
         if token.is_empty() {
             return Err(failed("the API server gave none".to_owned()));

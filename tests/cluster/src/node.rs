@@ -148,8 +148,8 @@ fn kubelet_config(layout: &Layout, node: &NodeLayout) -> Value {
         "clusterDomain": "cluster.local",
         // Renewed every 3 s: see the controller manager's grace period.
         "nodeLeaseDurationSeconds": 12,
-        // Tests kill containers on purpose, and then wait for them.
-        "crashLoopBackOff": {"maxContainerRestartPeriod": "2s"},
+        // Tests kill containers on purpose, and then wait for them: the least that kubelet takes.
+        "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
         // The images cannot be pulled again, so none may be collected, and no pod evicted for a
         // full disk too early.
         "imageGCHighThresholdPercent": 100,

@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
 use flopwatch_api::capture::Capture;
@@ -18,7 +18,7 @@ use tokio::process::Command;
 
 use crate::chart;
 pub use crate::turns::Group;
-use crate::turns::Turn;
+use crate::turns::{Place, Turn};
 
 /// Longest wait for one state: the start of an image, garbage collection, the captures of other
 /// tests that the agent carries out first.
@@ -40,29 +40,53 @@ impl Cluster {
     /// # Errors
     /// When the tests are asked for and the cluster or the chart is not usable.
     pub async fn connect(group: Group) -> Result<Option<Self>> {
-        Self::connect_after(group, async |_| Ok(())).await
+        Self::join(group, Place::AsItCame, async |_| Ok(()), &[]).await
     }
 
-    /// Connects as [`Self::connect`] does, with work that comes before the chart is installed.
+    /// Connects as [`Self::connect`] does, before the tests of the group that do not say so: for a
+    /// test that takes long, which would be left over at the end of the group's turn.
+    ///
+    /// # Errors
+    /// Those of [`Self::connect`].
+    pub async fn connect_first(group: Group) -> Result<Option<Self>> {
+        Self::join(group, Place::First, async |_| Ok(()), &[]).await
+    }
+
+    /// Connects as [`Self::connect`] does, with work that comes before the chart is installed, and
+    /// with options of helm.
     ///
     /// # Errors
     /// When the tests are asked for, and the work fails or the cluster or the chart is not usable.
-    pub async fn connect_after(group: Group, work: impl AsyncFnOnce(&Client) -> Result<()>) -> Result<Option<Self>> {
+    pub async fn connect_after(
+        group: Group,
+        work: impl AsyncFnOnce(&Client) -> Result<()>,
+        options: &[&str],
+    ) -> Result<Option<Self>> {
+        Self::join(group, Place::AsItCame, work, options).await
+    }
+
+    #[expect(clippy::print_stdout, reason = "the test runner reads these lines")]
+    async fn join(
+        group: Group,
+        place: Place,
+        work: impl AsyncFnOnce(&Client) -> Result<()>,
+        options: &[&str],
+    ) -> Result<Option<Self>> {
         if std::env::var_os("FLOPWATCH_SYSTEM_TESTS").is_none() {
-            #[expect(clippy::print_stdout, reason = "the test runner counts this line")]
-            {
-                println!("skipped: no cluster (cargo xtask test brings one up)");
-            }
+            println!("skipped: no cluster (cargo xtask test brings one up)");
             return Ok(None);
         }
+        let asked = Instant::now();
+        let turn = Turn::of(group, place).await;
         let config = Config::infer().await.context("reading KUBECONFIG")?;
         let client = Client::try_from(config)?;
-        let turn = Turn::of(group).await;
         turn.begin(async || {
             work(&client).await?;
-            chart::install().await
+            chart::upgrade(&chart::folder(), options).await
         })
         .await?;
+        // What came before is no time of the test's own.
+        println!("its turn came after {:.3} s", asked.elapsed().as_secs_f64());
         Ok(Some(Self {
             client,
             _turn: Arc::new(turn),

@@ -1,6 +1,8 @@
 //! Reading artifacts as a user does: curl, a bearer token, the agent's certificate.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Secret};
@@ -10,10 +12,14 @@ use serde_json::json;
 use tempfile::TempDir;
 
 use crate::chart;
-use crate::cluster::{TestNamespace, eventually, run};
+use crate::cluster::{STATE_TIMEOUT, TestNamespace, eventually, run};
+
+/// Bytes of a body that are shown where an answer is not what it should be.
+const MAX_SHOWN_BYTES: usize = 1000;
+/// Options of curl with which a request changes something: it is sent once.
+const CHANGES: [&str; 3] = ["--data", "--request", "--upload-file"];
 
 /// An answer of the artifact service.
-#[derive(Debug)]
 pub struct Answer {
     /// HTTP status code.
     pub status: u16,
@@ -30,6 +36,25 @@ impl Answer {
             .iter()
             .find(|(key, _)| key == name)
             .map(|(_, value)| value.as_str())
+    }
+
+    /// How long to wait before the request is sent again, where the service says that it has no
+    /// answer at the moment.
+    fn retry_after(&self) -> Option<Duration> {
+        let seconds = self.header("retry-after").filter(|_| self.status == 503)?;
+        seconds.parse().ok().map(Duration::from_secs)
+    }
+}
+
+impl fmt::Debug for Answer {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = &self.body[..self.body.len().min(MAX_SHOWN_BYTES)];
+        out.debug_struct("Answer")
+            .field("status", &self.status)
+            .field("headers", &self.headers)
+            .field("bytes", &self.body.len())
+            .field("body", &String::from_utf8_lossy(shown))
+            .finish()
     }
 }
 
@@ -97,11 +122,24 @@ impl ArtifactClient {
     }
 
     /// Sends a request to `url`, whose host is the agent's address; `arguments` go to curl as they
-    /// are.
+    /// are. A request that changes nothing is sent again where the answer says when (503 with
+    /// `Retry-After`), for [`STATE_TIMEOUT`] at most.
     ///
     /// # Errors
     /// When there is no answer.
     pub async fn request(&self, url: &str, token: Option<&str>, arguments: &[&str]) -> Result<Answer> {
+        let until = Instant::now() + STATE_TIMEOUT;
+        loop {
+            let answer = self.request_once(url, token, arguments).await?;
+            let changes = arguments.iter().any(|argument| CHANGES.contains(argument));
+            match answer.retry_after() {
+                Some(pause) if !changes && Instant::now() < until => tokio::time::sleep(pause).await,
+                _ => return Ok(answer),
+            }
+        }
+    }
+
+    async fn request_once(&self, url: &str, token: Option<&str>, arguments: &[&str]) -> Result<Answer> {
         let rest = url.strip_prefix("https://").context("artifacts are served over TLS")?;
         let (authority, path) = rest.split_once('/').context("a URL with a path")?;
         let (address, port) = authority.rsplit_once(':').context("a URL with a port")?;

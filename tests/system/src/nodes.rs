@@ -23,12 +23,20 @@ impl Cluster {
     /// # Errors
     /// Those of connecting, and when the API server does not answer.
     pub async fn with_two_nodes(group: Group) -> Result<Option<(Self, [String; 2])>> {
-        let Some(cluster) = Self::connect(group).await? else {
-            return Ok(None);
-        };
-        if let [first, second, ..] = names(&cluster.client).await?.as_slice() {
+        match Self::connect(group).await? {
+            Some(cluster) => cluster.two_nodes().await,
+            None => Ok(None),
+        }
+    }
+
+    /// The cluster and its first two nodes, as [`Self::with_two_nodes`] gives them.
+    ///
+    /// # Errors
+    /// When the API server does not answer.
+    pub async fn two_nodes(self) -> Result<Option<(Self, [String; 2])>> {
+        if let [first, second, ..] = names(&self.client).await?.as_slice() {
             let nodes = [first.clone(), second.clone()];
-            return Ok(Some((cluster, nodes)));
+            return Ok(Some((self, nodes)));
         }
         skip("one node only (cargo xtask cluster up --nodes 2)");
         Ok(None)

@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::Pod;
 
 use crate::cluster::{TestNamespace, eventually};
+use crate::node;
 use crate::workload::{counts, longest_silence};
 
 /// Longest time without a line of the workload that does not count as a pause: it writes ten a
@@ -31,6 +32,7 @@ impl PodState {
     /// When it does not run.
     pub async fn of(namespace: &TestNamespace, pod: &str) -> Result<Self> {
         let found = namespace.api::<Pod>().get(pod).await?;
+        let process = node::first_process(&found);
         let container = found
             .status
             .and_then(|status| status.container_statuses)
@@ -43,10 +45,14 @@ impl PodState {
         );
         let log = namespace.logs(pod).await?;
         let last = counts(&log).into_values().filter_map(|lines| lines.last().copied());
+        let start_ticks = match process {
+            Ok(process) => process.start.to_string(),
+            // The second field, the name in brackets, holds no space here.
+            Err(_) => namespace.shell(pod, "cut -d' ' -f22 /proc/1/stat").await?,
+        };
         Ok(Self {
             pod: pod.to_owned(),
-            // The second field, the name in brackets, holds no space here.
-            start_ticks: namespace.shell(pod, "cut -d' ' -f22 /proc/1/stat").await?,
+            start_ticks: start_ticks.trim().to_owned(),
             container: container.container_id.context("no container ID")?,
             restarts: container.restart_count,
             ranges: last.map(|count| count.ranges).sum(),

@@ -12,8 +12,11 @@ use kube::{Client, ResourceExt as _};
 use serde_json::{Value, json};
 
 use crate::cluster::{STATE_TIMEOUT, TestNamespace, eventually, run};
+use crate::node;
 use crate::workload::counts;
 
+/// Where the launcher writes its state, from the container's root.
+const LAUNCH_STATE: &str = "flopwatch/run/state";
 /// What kubectl says of an API server that does not answer.
 const UNREACHABLE: &str = "Unable to connect to the server";
 
@@ -234,9 +237,15 @@ impl TestNamespace {
     /// # Errors
     /// When the launcher wrote nothing in time.
     pub async fn launch_state(&self, name: &str) -> Result<Value> {
-        self.running(name).await?;
+        let pod = self.running(name).await?;
         eventually(&format!("the launcher's state in pod {name}"), || async {
-            let text = self.shell(name, "cat /flopwatch/run/state 2>/dev/null || true").await?;
+            // A command in a container takes the API server, the kubelet and the runtime.
+            let text = if let Ok(process) = node::first_process(&pod) {
+                std::fs::read_to_string(process.root().join(LAUNCH_STATE)).unwrap_or_default()
+            } else {
+                let command = format!("cat /{LAUNCH_STATE} 2>/dev/null || true");
+                self.shell(name, &command).await?
+            };
             Ok(serde_json::from_str(&text).ok())
         })
         .await

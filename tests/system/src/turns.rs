@@ -1,7 +1,7 @@
 //! Whose turn it is with the cluster: tests of one group have it beside each other, groups one
 //! after the other.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, anyhow};
@@ -11,18 +11,15 @@ use tokio::sync::{Notify, OnceCell};
 /// their turns. What a group changes nobody else sees: the release is installed anew when a turn
 /// begins.
 ///
-/// Groups have the order of their modules' names: the harness begins tests in that order, and one
-/// that waits for its turn holds one of the harness's threads.
+/// The harness begins all tests at once; those that wait for their turn do nothing else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Group {
-    /// The test stops the API server, which all others ask.
-    ApiServer,
     /// The tests end the release's parts.
     Faults,
+    /// The test stops the API server, which all others ask.
+    ApiServer,
     /// Their pods turn against the node, its agent and others, and harm nobody beside them.
     Hostile,
-    /// A fleet keeps the API server busy, and it ends the API server.
-    Scale,
     /// The tests change nothing that another one needs.
     Shared,
     /// The test strikes the release's parts.
@@ -37,6 +34,9 @@ pub enum Group {
     Uninstall,
     /// The test replaces the release by another version.
     Upgrade,
+    /// A fleet keeps the API server busy, and the test ends the API server. It has the release with
+    /// values of its own; behind all others, nobody waits until they are taken back.
+    Scale,
 }
 
 impl Group {
@@ -44,12 +44,28 @@ impl Group {
     fn max_running(self) -> usize {
         match self {
             // Pods of the one keep both processors busy, and the other's tests hold times to a
-            // bound: what is answered in time beside five others is not beside all that the harness
-            // begins.
+            // bound: what is answered in time beside five others is not beside nine.
             Self::Hostile | Self::Timed => 6,
-            _ => usize::MAX,
+            _ => 10,
         }
     }
+}
+
+/// Where a test stands among those of its group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// Before the others, since it takes long: none is left over when all others have ended.
+    First,
+    /// As it came.
+    AsItCame,
+}
+
+/// A test that waits. The order is that in which they are let in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Ticket {
+    group: Group,
+    place: Place,
+    number: u64,
 }
 
 /// What a turn began with: nothing yet, done, or why it failed.
@@ -71,7 +87,9 @@ struct State {
     group: Option<Group>,
     /// How many of its tests run.
     running: usize,
-    waiting: BTreeMap<Group, usize>,
+    waiting: BTreeSet<Ticket>,
+    /// How many tests have come.
+    came: u64,
     begun: Arc<Beginning>,
 }
 
@@ -80,12 +98,12 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn enter(self: &Arc<Self>, group: Group) -> Turn {
-        let _waits = Waits::new(self, group);
+    async fn enter(self: &Arc<Self>, group: Group, place: Place) -> Turn {
+        let waits = Waits::new(self, group, place);
         loop {
             // Before the look, so that nothing is missed between the two.
             let changed = self.changed.notified();
-            let begun = self.state().admit(group);
+            let begun = self.state().admit(waits.ticket);
             if let Some(begun) = begun {
                 return Turn {
                     turns: Arc::clone(self),
@@ -98,13 +116,16 @@ impl Turns {
 }
 
 impl State {
-    fn admit(&mut self, group: Group) -> Option<Arc<Beginning>> {
-        let admitted = if self.running > 0 {
+    /// Lets a test in that waits, if it is the next and there is room for it.
+    fn admit(&mut self, ticket: Ticket) -> Option<Arc<Beginning>> {
+        let Ticket { group, .. } = ticket;
+        let has_room = if self.running > 0 {
             self.group == Some(group) && self.running < group.max_running()
         } else {
-            self.waiting.keys().next() == Some(&group)
+            self.waiting.first().is_some_and(|first| first.group == group)
         };
-        if !admitted {
+        let next = self.waiting.iter().find(|waiting| waiting.group == group);
+        if !has_room || next != Some(&ticket) {
             return None;
         }
         if self.group != Some(group) {
@@ -119,26 +140,25 @@ impl State {
 /// A test that waits; it ends to wait when this is dropped.
 struct Waits<'a> {
     turns: &'a Turns,
-    group: Group,
+    ticket: Ticket,
 }
 
 impl<'a> Waits<'a> {
-    fn new(turns: &'a Turns, group: Group) -> Self {
-        *turns.state().waiting.entry(group).or_default() += 1;
-        Self { turns, group }
+    fn new(turns: &'a Turns, group: Group, place: Place) -> Self {
+        let mut state = turns.state();
+        let number = state.came;
+        state.came += 1;
+        let ticket = Ticket { group, place, number };
+        state.waiting.insert(ticket);
+        drop(state);
+        Self { turns, ticket }
     }
 }
 
 impl Drop for Waits<'_> {
     fn drop(&mut self) {
-        let mut state = self.turns.state();
-        if let Some(count) = state.waiting.get_mut(&self.group) {
-            *count -= 1;
-            if *count == 0 {
-                state.waiting.remove(&self.group);
-            }
-        }
-        drop(state);
+        self.turns.state().waiting.remove(&self.ticket);
+        // The next may have room too.
         self.turns.changed.notify_waiters();
     }
 }
@@ -151,9 +171,9 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Waits for the group's turn.
-    pub(crate) async fn of(group: Group) -> Self {
-        TURNS.enter(group).await
+    /// Waits for the group's turn, and for the test's place in it.
+    pub(crate) async fn of(group: Group, place: Place) -> Self {
+        TURNS.enter(group, place).await
     }
 
     /// Does what a turn begins with, unless a test of it did. Where that failed, it fails for each
@@ -186,8 +206,12 @@ mod tests {
 
     /// A turn that is asked for now.
     fn ask(turns: &Arc<Turns>, group: Group) -> tokio::task::JoinHandle<Turn> {
+        ask_for(turns, group, Place::AsItCame)
+    }
+
+    fn ask_for(turns: &Arc<Turns>, group: Group, place: Place) -> tokio::task::JoinHandle<Turn> {
         let turns = Arc::clone(turns);
-        tokio::spawn(async move { turns.enter(group).await })
+        tokio::spawn(async move { turns.enter(group, place).await })
     }
 
     async fn has_begun_before(turn: &Turn) -> bool {
@@ -228,6 +252,26 @@ mod tests {
         assert!(timeout(NOT_YET_TIMEOUT, &mut next).await.is_err());
         running.pop();
         next.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_takes_long_is_next_and_the_others_have_the_order_in_which_they_came() {
+        let turns = Arc::default();
+        let mut running = Vec::new();
+        for _ in 0..Group::Timed.max_running() {
+            running.push(ask(&turns, Group::Timed).await.unwrap());
+        }
+        let mut waiting = Vec::new();
+        for place in [Place::AsItCame, Place::AsItCame, Place::First] {
+            waiting.push(ask_for(&turns, Group::Timed, place));
+            tokio::task::yield_now().await;
+        }
+        for let_in in [[false, false, true], [true, false, true], [true, true, true]] {
+            running.pop();
+            tokio::time::sleep(NOT_YET_TIMEOUT).await;
+            let found: Vec<bool> = waiting.iter().map(tokio::task::JoinHandle::is_finished).collect();
+            assert_eq!(found, let_in);
+        }
     }
 
     #[tokio::test(start_paused = true)]

@@ -80,6 +80,12 @@ impl Outcome {
 /// Lines of a failure that are kept: an error, and the states that it names.
 const MAX_FAILURE_LINES: usize = 60;
 
+/// What the harness says of a test that runs for a minute. Nearly all of the system's wait so long
+/// for their turns.
+const RUNS_LONG: &str = " has been running for over ";
+/// What a test says that waited until others had ended.
+const WAITED: &str = "its turn came after ";
+
 /// Reads the lines of a test program that was run with `--show-output` and `--report-time`.
 ///
 /// A test that passes may say `skipped: reason` or `skipped (kind): reason`: it then counts as
@@ -140,6 +146,10 @@ impl Reader {
                 if let Some(name) = headed(line) {
                     (*test, *told) = (name.to_owned(), false);
                 }
+                if let Some(waited) = waited(line) {
+                    let times = self.times.iter_mut().filter(|(name, _)| name == test);
+                    times.for_each(|(_, took)| *took = took.saturating_sub(waited));
+                }
                 let kind = Kind::told(line)?;
                 self.skips.push(Skip {
                     kind,
@@ -156,6 +166,8 @@ impl Reader {
                 self.keep(line);
                 Some(line)
             }
+            // Which test takes long is told at the end, without what it waited for.
+            Section::Progress if line.starts_with("test ") && line.contains(RUNS_LONG) => None,
             Section::Progress => {
                 self.skips.extend(unread(line));
                 let passed = match timed(line) {
@@ -234,6 +246,12 @@ fn timed(line: &str) -> Option<(&str, &str, Duration)> {
     let (verdict, took) = rest.strip_suffix("s>")?.split_once(" <")?;
     let took = Duration::try_from_secs_f64(took.parse().ok()?).ok()?;
     Some((test, verdict, took))
+}
+
+/// `its turn came after 12.345 s`: how long a test waited before it began.
+fn waited(line: &str) -> Option<Duration> {
+    let seconds = line.strip_prefix(WAITED)?.strip_suffix(" s")?;
+    Duration::try_from_secs_f64(seconds.parse().ok()?).ok()
 }
 
 /// `running 5 tests`
@@ -384,6 +402,18 @@ mod tests {
             ("p a::b".to_owned(), milliseconds(1250)),
             ("p c".to_owned(), milliseconds(1)),
         ];
+        assert_eq!(reader.finish("p").times, times);
+    }
+
+    #[test]
+    fn what_a_test_waited_for_its_turn_is_none_of_its_time_and_nobody_is_told_that_it_waits() {
+        let text = "running 2 tests\ntest a has been running for over 60 seconds\ntest a ... ok <90.500s>\ntest b ... ok <2.000s>\n\n\
+            successes:\n\n---- a stdout ----\nits turn came after 80.250 s\n\nsuccesses:\n    a\n    b\n\n\
+            test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 90.50s\n";
+        let mut reader = Reader::default();
+        let shown: Vec<&str> = text.lines().filter_map(|line| reader.read(line)).collect();
+        assert!(!shown.iter().any(|line| line.contains("a has been")), "{shown:?}");
+        let times = [("p a", 10_250), ("p b", 2000)].map(|(test, took)| (test.to_owned(), Duration::from_millis(took)));
         assert_eq!(reader.finish("p").times, times);
     }
 

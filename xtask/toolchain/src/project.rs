@@ -11,6 +11,10 @@ use std::path::{Path, PathBuf};
 /// A program of tests that compiles in a moment, with a name that no other has.
 const SMALL_TEST: &str = "kernels";
 
+/// What [`build_quickly`] compiles without optimization, though the workspace has it for tests:
+/// what takes longest to compile so.
+const NOT_OPTIMIZED: [&str; 4] = ["flopwatch-model", "flopwatch-trace", "libsqlite3-sys", "regex-automata"];
+
 /// What tests run, by the variable that names it: a target of the workspace.
 const FOR_TESTS: [(&str, &str); 6] = [
     ("FLOPWATCH_FAKE_NVML_LIBRARY", "flopwatch_fake_nvml"),
@@ -147,11 +151,13 @@ pub fn build_library(package: &str, name: &str) -> Result<PathBuf> {
 }
 
 /// Builds the binaries of some packages as quickly as that goes: without their default features,
-/// and in the profile that this recipe was compiled in, so that nothing that both need is compiled
-/// twice.
+/// and without optimization of [`NOT_OPTIMIZED`]. The profile is otherwise the one that this recipe
+/// was compiled in, so that nothing that both need is compiled twice.
 pub fn build_quickly(packages: &[&str]) -> Result<BTreeMap<String, PathBuf>> {
+    let levels = NOT_OPTIMIZED.map(|package| format!("profile.dev.package.{package}.opt-level=0"));
     let run = cargo()?
         .args(["build", "--bins", "--no-default-features"])
+        .args(levels.iter().flat_map(|level| ["--config", level]))
         // For programs that are run, and neither debugged nor changed.
         .env("CARGO_PROFILE_DEV_DEBUG", "false")
         .env("CARGO_INCREMENTAL", "0");

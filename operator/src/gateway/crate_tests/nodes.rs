@@ -3,6 +3,7 @@
 use axum::Router;
 use flopwatch_bucket_rig::{S3Server, SECRET_KEY};
 use flopwatch_http::{Server, ServerLimits, Service};
+use flopwatch_test_harness::{Fault, Verb};
 use prometheus::IntCounter;
 use tokio_util::sync::CancellationToken;
 
@@ -22,6 +23,23 @@ async fn each_nodes_agent_is_shown_a_token_of_its_own() {
         assert_eq!(rig.get(SUMMARY, "reader").await.status, 200);
     }
     assert_eq!(rig.cluster.audiences(), [audience(NODE)], "it is asked for once");
+}
+
+#[tokio::test]
+async fn who_asks_while_the_api_server_gives_no_token_is_told_to_ask_again() {
+    let rig = Rig::new().await;
+    let server = &rig.cluster.server;
+    server.fail(1, Verb::Create, "serviceaccounts/token", Fault::Code(500));
+    let answer = rig.get(SUMMARY, "reader").await;
+    assert_eq!((answer.status, answer.reason().as_str()), (503, "ApiServer"));
+    assert_eq!(answer.header("retry-after"), "2", "{answer:?}");
+    assert_eq!(rig.get(SUMMARY, "reader").await.status, 200);
+    // A refusal stays one, however often it is asked.
+    let other = Rig::new().await;
+    let server = &other.cluster.server;
+    server.fail(1, Verb::Create, "serviceaccounts/token", Fault::Code(403));
+    let answer = other.get(SUMMARY, "reader").await;
+    assert_eq!((answer.status, answer.reason().as_str()), (500, "Gateway"));
 }
 
 #[tokio::test]

@@ -1,5 +1,6 @@
 //! What happens when a part of the cluster dies, stands still or runs out of space. These tests
-//! take the release's parts away from everybody, so they are a group of their own.
+//! take the release's parts away from everybody, so they are a group of their own; the one that
+//! takes the API server away is another.
 
 mod agent;
 mod api_server;
@@ -8,8 +9,3 @@ mod operator;
 mod recorder;
 mod release;
 mod rights;
-
-use tokio::sync::RwLock;
-
-/// Shared by all tests from their first to their last call; held by the one that stops it.
-static API_SERVER: RwLock<()> = RwLock::const_new(());

@@ -17,7 +17,6 @@ use figures::{Peaks, Requests};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
-use flopwatch_system_tests::chart;
 use flopwatch_system_tests::cluster::{Cluster, Group, TestNamespace, eventually, run};
 use flopwatch_system_tests::parts::Running;
 use flopwatch_system_tests::prometheus::Prometheus;
@@ -34,6 +33,12 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+/// The release's values: as many captures at once as there are pods, of nodes that nobody loses.
+const VALUES: [&str; 3] = [
+    "--set=controller.maxCapturesPerNamespace=0",
+    "--set=controller.nodeLostSeconds=120",
+    "--set-string=agent.nodeSelector.kubernetes\\.io/os=linux",
+];
 /// How many nodes.
 const NODES: &str = "FLOPWATCH_FLEET_NODES";
 /// Fifty in CI.
@@ -284,18 +289,9 @@ fn times(sessions: &[ProfilingSession], captures: &[Capture]) -> Result<(i64, i6
 async fn a_fleet_is_profiled_at_once_within_its_budgets_and_through_an_api_server_and_a_leader_that_end() -> Result<()>
 {
     // The release cannot be installed while nodes are there on which its agents never run.
-    let Some(cluster) = Cluster::connect_after(Group::Scale, Machines::delete).await? else {
+    let Some(cluster) = Cluster::connect_after(Group::Scale, Machines::delete, &VALUES).await? else {
         return Ok(());
     };
-    chart::upgrade(
-        &chart::folder(),
-        &[
-            "--set=controller.maxCapturesPerNamespace=0",
-            "--set=controller.nodeLostSeconds=120",
-            "--set-string=agent.nodeSelector.kubernetes\\.io/os=linux",
-        ],
-    )
-    .await?;
     let outcome = Box::pin(measure(&cluster, Size::asked()?)).await;
     // Whatever came of it: the next tests have no use for its nodes.
     let deleted = Machines::delete(&cluster.client).await;

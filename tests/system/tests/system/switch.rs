@@ -1,5 +1,6 @@
 //! The switch that stops all new captures, and an image of tools that cannot be had. Both hold for
-//! the whole cluster, so they are a group of their own, and run one after the other.
+//! the whole cluster, so they are a group of their own. The test of the switch makes no pod once it
+//! has its own, and that of the image no session: they run beside each other.
 
 use anyhow::{Context as _, Result, ensure};
 use flopwatch_api::preparation::{PROFILER_VOLUME, TOOLS_INIT_CONTAINER};
@@ -14,8 +15,9 @@ use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
-/// Whose turn it is with the whole cluster.
-static ONE_AT_A_TIME: Mutex<()> = Mutex::const_new(());
+/// Held by the test whose pod needs the tools until it has them, and by the one that takes their
+/// image away.
+static TOOLS: Mutex<()> = Mutex::const_new(());
 /// The Deployment that prepares pods.
 const ADMISSION: &str = "flopwatch-admission";
 /// Its flag of the tools' image.
@@ -49,8 +51,12 @@ async fn the_switch_stops_new_captures_and_lets_those_that_run_end() -> Result<(
     let Some(cluster) = Cluster::connect(Group::Switch).await? else {
         return Ok(());
     };
-    let _turn = ONE_AT_A_TIME.lock().await;
+    let tools = TOOLS.lock().await;
     let namespace = cluster.namespace("switch").await?;
+    namespace.create_pod(workload("trainer", true, &[])).await?;
+    let state = namespace.launch_state("trainer").await?;
+    ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
+    drop(tools);
     let outcome = switched(&cluster, &namespace).await;
     // Whatever happened: who comes next finds it off.
     suspend(&cluster, false).await?;
@@ -59,9 +65,6 @@ async fn the_switch_stops_new_captures_and_lets_those_that_run_end() -> Result<(
 }
 
 async fn switched(cluster: &Cluster, namespace: &TestNamespace) -> Result<()> {
-    namespace.create_pod(workload("trainer", true, &[])).await?;
-    let state = namespace.launch_state("trainer").await?;
-    ensure!(state["grafted"] == json!(true), "the start was not grafted: {state}");
     namespace.create_session("running", spec(300)).await?;
     namespace.attached("running").await?;
     suspend(cluster, true).await?;
@@ -153,14 +156,16 @@ async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -
     let Some(cluster) = Cluster::connect(Group::Switch).await? else {
         return Ok(());
     };
-    let _turn = ONE_AT_A_TIME.lock().await;
+    // Where both tests begin at once, the other has its pod first.
     let namespace = cluster.namespace("no-tools").await?;
+    let tools = TOOLS.lock().await;
     let absent = "localhost/flopwatch/no-such-tools:dev";
     let before = name_tools(&cluster, absent).await?;
     let outcome = told(&cluster, &namespace, absent).await;
     // Whatever happened: who comes next is prepared with tools that are there.
     name_tools(&cluster, &before).await?;
     prepared_with(&namespace, &before).await?;
+    drop(tools);
     outcome?;
     namespace.delete().await
 }
@@ -168,8 +173,10 @@ async fn a_tools_image_that_cannot_be_had_is_told_on_the_pod_with_what_to_do() -
 async fn told(cluster: &Cluster, namespace: &TestNamespace, absent: &str) -> Result<()> {
     prepared_with(namespace, absent).await?;
     let copied = copied_into(&cluster.client, workload("copied", true, &[])).await?;
-    for (name, pod) in [("waits", workload("waits", true, &[])), ("copied", copied)] {
+    for pod in [workload("waits", true, &[]), copied] {
         namespace.create_pod(pod).await?;
+    }
+    for name in ["waits", "copied"] {
         let event = eventually("the warning on the pod", || async {
             let events = namespace.api::<Event>().list(&ListParams::default()).await?;
             let mut ours = events.items.into_iter();

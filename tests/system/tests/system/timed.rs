@@ -4,7 +4,8 @@
 use tokio::sync::RwLock;
 
 /// Held for writing by the test that counts how often flight recorders are read, for reading by
-/// tests whose pods have one: an agent rests in proportion to what all of its node's took.
+/// tests whose pods have one: an agent rests in proportion to what all of its node's took. Where
+/// there are two nodes, that test has the recorders of the last, and the others those of the first.
 static RECORDERS: RwLock<()> = RwLock::const_new(());
 
 mod alerts;

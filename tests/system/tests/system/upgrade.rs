@@ -21,8 +21,7 @@ async fn an_upgrade_with_sessions_running_touches_no_workload_and_serves_who_was
         return Ok(());
     };
     let namespace = cluster.namespace("upgrade").await?;
-    let busy = Trainer::start(&namespace, "busy").await?;
-    let quiet = Trainer::start(&namespace, "quiet").await?;
+    let (busy, quiet) = tokio::try_join!(Trainer::start(&namespace, "busy"), Trainer::start(&namespace, "quiet"))?;
     quiet.profile(&namespace, "before", 1).await?;
     let before = namespace.end_of("before").await?;
     ensure!(before.succeeded, "{before:?}");
@@ -68,21 +67,26 @@ async fn an_upgrade_with_sessions_running_touches_no_workload_and_serves_who_was
         .await?;
         ensure!(!stored.trim().is_empty(), "{} is gone from the node", artifact.name);
     }
-    // Prepared by the version before, served by this one.
-    quiet.recovers(&namespace, &before).await?;
-    busy.nothing_stays_of(&during.uid).await?;
-    busy.is_unharmed(&namespace).await?;
-    busy.profile(&namespace, "later", 1).await?;
-    let later = namespace.end_of("later").await?;
-    ensure!(later.succeeded, "{later:?}");
-    // And the version after prepares.
-    namespace
-        .create_pod(workload("fresh", true, &["--range-micros", "2000"]))
-        .await?;
-    let fresh = Trainer::started(&namespace, "fresh").await?;
-    fresh.profile(&namespace, "fresh", 1).await?;
-    let end = namespace.end_of("fresh").await?;
-    ensure!(end.succeeded, "{end:?}");
+    let goes_on = async {
+        busy.nothing_stays_of(&during.uid).await?;
+        busy.is_unharmed(&namespace).await?;
+        busy.profile(&namespace, "later", 1).await?;
+        let later = namespace.end_of("later").await?;
+        ensure!(later.succeeded, "{later:?}");
+        Ok(())
+    };
+    let begins = async {
+        namespace
+            .create_pod(workload("fresh", true, &["--range-micros", "2000"]))
+            .await?;
+        let fresh = Trainer::started(&namespace, "fresh").await?;
+        fresh.profile(&namespace, "fresh", 1).await?;
+        let end = namespace.end_of("fresh").await?;
+        ensure!(end.succeeded, "{end:?}");
+        Ok(())
+    };
+    // Prepared by the version before, served by this one; and the version after prepares.
+    tokio::try_join!(quiet.recovers(&namespace, &before), goes_on, begins)?;
     // Nothing is stuck: sessions go, captures with them, then the namespace.
     namespace
         .api::<ProfilingSession>()

@@ -1,4 +1,5 @@
-//! The agent is killed in each stage of a capture.
+//! The agent is killed in each stage of a capture: that of the node that carries no other part, so
+//! that tests which take the controller away run beside these.
 
 mod profilers;
 
@@ -9,7 +10,6 @@ use flopwatch_system_tests::node::Process;
 use flopwatch_system_tests::parts::{Running, SPOOL};
 use flopwatch_system_tests::trainer::{End, Trainer};
 
-use super::API_SERVER;
 use super::release::{Alone, Place, trainer_and_agent};
 
 /// What an agent that was killed may make of the capture that it had: carry it on, or end it and
@@ -48,13 +48,12 @@ async fn converges(namespace: TestNamespace, trainer: &Trainer, killed: &Running
 
 /// Kills the agent when somebody is about to open `file` of the capture's spool folder: a child of
 /// the agent, or itself.
-async fn is_killed_before(name: &str, place: Place, file: &str, by_itself: bool) -> Result<()> {
+async fn is_killed_before(name: &str, file: &str, by_itself: bool) -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace(name).await?;
-    let (trainer, alone) = trainer_and_agent(&namespace, place).await?;
+    let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     let mut gate = trainer.gate_before(&namespace, "struck", file, by_itself).await?;
     let opener = gate.reached().await?;
@@ -72,9 +71,8 @@ async fn an_agent_killed_while_it_attaches_leaves_nothing() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("kill-attaching").await?;
-    let (trainer, alone) = trainer_and_agent(&namespace, Place::Kept).await?;
+    let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     // Without the launcher's word the agent waits for it, and goes no further.
     let (state, hidden) = (
@@ -94,7 +92,6 @@ async fn an_agent_killed_in_the_window_leaves_nothing() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("kill-window").await?;
     let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
@@ -108,7 +105,6 @@ async fn an_agent_killed_while_it_stops_the_collection_leaves_the_session_as_it_
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("kill-stop").await?;
     let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
@@ -123,15 +119,15 @@ async fn an_agent_killed_while_it_stops_the_collection_leaves_the_session_as_it_
 
 #[tokio::test]
 async fn an_agent_killed_while_its_importer_works_takes_it_along() -> Result<()> {
-    is_killed_before("kill-import", Place::Kept, "capture.qdstrm", false).await
+    is_killed_before("kill-import", "capture.qdstrm", false).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_while_its_transform_works_takes_it_along() -> Result<()> {
-    is_killed_before("kill-transform", Place::Kept, "capture.nsys-rep", false).await
+    is_killed_before("kill-transform", "capture.nsys-rep", false).await
 }
 
 #[tokio::test]
 async fn an_agent_killed_while_it_publishes_shows_all_or_nothing() -> Result<()> {
-    is_killed_before("kill-publish", Place::Other, "timeline.h5", true).await
+    is_killed_before("kill-publish", "timeline.h5", true).await
 }

@@ -13,7 +13,6 @@ use flopwatch_system_tests::trainer::Trainer;
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use super::API_SERVER;
 use super::release::{Place, shared_by, trainer_and_agent};
 
 /// Above what the release under test leaves free (256 MiB).
@@ -24,9 +23,8 @@ async fn an_agent_without_disk_space_refuses_before_the_window() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("disk-before").await?;
-    let (trainer, alone) = trainer_and_agent(&namespace, Place::Kept).await?;
+    let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
     let disk = SmallDisk::over(agent.process, Path::new(SPOOL), 16)?;
     trainer.profile(&namespace, "struck", 2).await?;
@@ -45,7 +43,6 @@ async fn an_agent_whose_disk_fills_up_in_the_import_says_so() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("disk-import").await?;
     let (trainer, alone) = trainer_and_agent(&namespace, Place::Other).await?;
     let agent = trainer.agent().await?;
@@ -71,7 +68,6 @@ async fn a_target_whose_disk_fills_up_in_the_window_is_left_alone() -> Result<()
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("disk-target").await?;
     let shared = shared_by(&namespace, Place::Kept).await?;
     // An init container holds the pod until its run volume is a small disk of its own.

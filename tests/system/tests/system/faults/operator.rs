@@ -14,17 +14,15 @@ use kube::ResourceExt as _;
 use kube::api::{DeleteParams, ListParams};
 use serde_json::json;
 
-use super::API_SERVER;
-use super::release::{alone, shared, trainer_and_release};
+use super::release::{Place, shared_by};
 
 #[tokio::test]
 async fn a_controller_killed_before_its_session_has_targets_finds_them_later() -> Result<()> {
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
-    let alone = alone().await;
     let namespace = cluster.namespace("op-waiting").await?;
+    let taken = shared_by(&namespace, Place::Kept).await?.with_controller().await;
     namespace
         .create_session(
             "struck",
@@ -52,7 +50,7 @@ async fn a_controller_killed_before_its_session_has_targets_finds_them_later() -
     trainer.nothing_stays_of(&end.uid).await?;
     trainer.is_unharmed(&namespace).await?;
     controller.restarted(&namespace.client).await?;
-    drop(alone);
+    drop(taken);
     namespace.delete().await
 }
 
@@ -61,12 +59,13 @@ async fn a_controller_killed_while_captures_run_loses_none_and_makes_none_twice(
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("op-running").await?;
-    let shared = shared().await;
-    let collecting = Trainer::start(&namespace, "collecting").await?;
-    drop(shared);
-    let (importing, alone) = trainer_and_release(&namespace, "importing").await?;
+    let shared = shared_by(&namespace, Place::Kept).await?;
+    let (collecting, importing) = tokio::try_join!(
+        Trainer::start(&namespace, "collecting"),
+        Trainer::start(&namespace, "importing")
+    )?;
+    let taken = shared.with_controller().await;
 
     let mut gate = importing
         .gate_before(&namespace, "importing", "capture.qdstrm", false)
@@ -85,7 +84,7 @@ async fn a_controller_killed_while_captures_run_loses_none_and_makes_none_twice(
         trainer.nothing_stays_of(&end.uid).await?;
         trainer.is_unharmed(&namespace).await?;
     }
-    drop(alone);
+    drop(taken);
     let captures = namespace.api::<Capture>().list(&ListParams::default()).await?;
     ensure!(captures.items.len() == 2, "{} captures", captures.items.len());
     namespace.delete().await
@@ -96,12 +95,12 @@ async fn a_controller_killed_in_the_life_of_a_copy_removes_the_copy_later() -> R
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
-    let alone = alone().await;
     let namespace = cluster.namespace("op-copy").await?;
     namespace.allow_pod_templates().await?;
+    let taken = shared_by(&namespace, Place::Kept).await?.with_controller().await;
+    // Its copy goes where it goes.
     let original = with_ncu_double(workload("trainer", false, &[]));
-    namespace.create_pod(original).await?;
+    namespace.create_pod(namespace.on_kept_node(original).await?).await?;
     namespace.running("trainer").await?;
     let before = PodState::of(&namespace, "trainer").await?;
     let spec = json!({ "target": { "replicaOf": "trainer" }, "durationSeconds": 300, "profiler": { "type": "Ncu" } });
@@ -120,7 +119,7 @@ async fn a_controller_killed_in_the_life_of_a_copy_removes_the_copy_later() -> R
     namespace.pod_gone(&copy).await?;
     before.goes_on(&namespace).await?;
     controller.restarted(&namespace.client).await?;
-    drop(alone);
+    drop(taken);
     namespace.delete().await
 }
 
@@ -129,9 +128,10 @@ async fn a_controller_killed_while_a_session_is_deleted_lets_it_go_later() -> Re
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("op-deleting").await?;
-    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let shared = shared_by(&namespace, Place::Kept).await?;
+    let trainer = Trainer::start(&namespace, "trainer").await?;
+    let taken = shared.with_controller().await;
     let (capture, _) = trainer.open_window(&namespace, "struck").await?;
     let controller = Running::controller(&namespace.client).await?;
     // It stands still, so that the deletion comes no further than to the agent.
@@ -159,7 +159,7 @@ async fn a_controller_killed_while_a_session_is_deleted_lets_it_go_later() -> Re
     })
     .await?;
     trainer.nothing_stays_of(&capture.uid().unwrap_or_default()).await?;
-    drop(alone);
+    drop(taken);
     trainer.session_is_as_it_was().await?;
     trainer.is_unharmed(&namespace).await?;
     namespace.delete().await

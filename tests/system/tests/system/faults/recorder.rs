@@ -9,15 +9,13 @@ use flopwatch_system_tests::pods::workload;
 use flopwatch_system_tests::recordings::ends_with_its_programs_last_line;
 use serde_json::json;
 
-use super::API_SERVER;
 use super::release::{self, Place};
 
 #[tokio::test]
 async fn the_next_agent_keeps_what_a_container_recorded_before_and_after_its_agent_was_killed() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(cluster) = Cluster::connect_first(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("recorder-agent").await?;
     let words = ["--range-micros", "3000", "--seconds", "45", "--exhaust-memory"];
     let mut greedy = workload("trainer", false, &words);

@@ -3,11 +3,15 @@
 use anyhow::{Context as _, Result};
 use flopwatch_system_tests::cluster::TestNamespace;
 use flopwatch_system_tests::trainer::Trainer;
-use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use tokio::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// The release as it serves the pods of each node. Whoever needs several nodes takes them in this
 /// order.
 static NODES: [RwLock<()>; 2] = [RwLock::const_new(()), RwLock::const_new(())];
+
+/// Held by the test that takes the controller away. Captures of others go on without it, and their
+/// sessions when the next one is there.
+static CONTROLLER: Mutex<()> = Mutex::const_new(());
 
 /// A node of the cluster; where it has one alone, both are that.
 #[derive(Debug, Clone, Copy)]
@@ -50,13 +54,21 @@ impl Alone {
     }
 }
 
-/// All parts, which nobody takes away meanwhile.
-pub(super) async fn shared() -> Shared {
-    let mut nodes = Vec::new();
-    for node in &NODES {
-        nodes.push(node.read().await);
+/// While this is held, nobody else takes the controller away, nor the agent of the node that
+/// carries it.
+pub(super) struct Controller {
+    _node: Shared,
+    _controller: MutexGuard<'static, ()>,
+}
+
+impl Shared {
+    /// The right to take the controller away, beside that to the node's agent.
+    pub(super) async fn with_controller(self) -> Controller {
+        Controller {
+            _node: self,
+            _controller: CONTROLLER.lock().await,
+        }
     }
-    Shared { _nodes: nodes }
 }
 
 /// The release as it serves the pods of one node, which nobody takes away meanwhile.
@@ -67,15 +79,6 @@ pub(super) async fn shared_by(namespace: &TestNamespace, place: Place) -> Result
     })
 }
 
-/// The right to take any part away.
-pub(super) async fn alone() -> Alone {
-    let mut nodes = Vec::new();
-    for node in &NODES {
-        nodes.push(node.write().await);
-    }
-    Alone { nodes }
-}
-
 /// The right to take away the agent of a node, and the node's name.
 pub(super) async fn agent(namespace: &TestNamespace, place: Place) -> Result<(String, Alone)> {
     let (node, name) = place.node(namespace).await?;
@@ -83,12 +86,16 @@ pub(super) async fn agent(namespace: &TestNamespace, place: Place) -> Result<(St
     Ok((name, Alone { nodes }))
 }
 
-/// A trainer that was started while all parts were there, and the right to take them away.
-pub(super) async fn trainer_and_release(namespace: &TestNamespace, name: &str) -> Result<(Trainer, Alone)> {
-    let shared = shared().await;
+/// A trainer that was started while its agent was there, and the right to take all agents away.
+pub(super) async fn trainer_and_agents(namespace: &TestNamespace, name: &str) -> Result<(Trainer, Alone)> {
+    let shared = shared_by(namespace, Place::Kept).await?;
     let trainer = Trainer::start(namespace, name).await?;
     drop(shared);
-    Ok((trainer, alone().await))
+    let mut nodes = Vec::new();
+    for node in &NODES {
+        nodes.push(node.write().await);
+    }
+    Ok((trainer, Alone { nodes }))
 }
 
 /// A trainer on a node that was started while its agent was there, and the right to take that away.

@@ -11,8 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, ResourceExt as _};
 
-use super::API_SERVER;
-use super::release::trainer_and_release;
+use super::release::trainer_and_agents;
 
 /// How long agents have no rights.
 const REFUSAL_DURATION: Duration = Duration::from_secs(10);
@@ -22,9 +21,8 @@ async fn a_finished_capture_outlives_an_api_server_that_refuses_its_agent_for_a_
     let Some(cluster) = Cluster::connect(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("refused").await?;
-    let (trainer, alone) = trainer_and_release(&namespace, "trainer").await?;
+    let (trainer, alone) = trainer_and_agents(&namespace, "trainer").await?;
     let agent = trainer.agent().await?;
     trainer.profile(&namespace, "struck", 4).await?;
     let capture = namespace.in_stage("struck", Stage::Collecting).await?;

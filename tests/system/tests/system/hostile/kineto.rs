@@ -107,7 +107,7 @@ async fn its_node_is_ready(namespace: &TestNamespace, pod: &str) -> Result<()> {
 
 #[tokio::test]
 async fn a_window_of_a_minute_leaves_a_tight_loop_and_its_node_their_memory() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(cluster) = Cluster::connect_first(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("kineto-memory").await?;
@@ -185,7 +185,7 @@ async fn traces_that_nobody_answers_for_fail_their_capture_and_keep_no_other() -
 
 #[tokio::test]
 async fn two_windows_with_stacks_get_no_pod_evicted_that_has_little_storage() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Hostile).await? else {
+    let Some(cluster) = Cluster::connect_first(Group::Hostile).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("kineto-storage").await?;

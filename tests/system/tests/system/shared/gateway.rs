@@ -138,17 +138,9 @@ async fn a_user_profiles_and_reads_through_the_gateway() -> Result<()> {
 
     let timeline = format!("{gateway}/timeline/{id}.h5");
     let whole = client.request(&timeline, Some(&user), &[]).await?;
-    ensure!(
-        whole.status == 200 && whole.body.starts_with(b"\x89HDF"),
-        "{:?}",
-        whole.headers
-    );
+    ensure!(whole.status == 200 && whole.body.starts_with(b"\x89HDF"), "{whole:?}");
     let length = whole.body.len().to_string();
-    ensure!(
-        whole.header("content-length") == Some(length.as_str()),
-        "{:?}",
-        whole.headers
-    );
+    ensure!(whole.header("content-length") == Some(length.as_str()), "{whole:?}");
     let part = client.request(&timeline, Some(&user), &["--range", "0-7"]).await?;
     ensure!(part.status == 206 && part.body == b"\x89HDF\r\n\x1a\n", "{part:?}");
     let condition = format!("If-None-Match: {}", whole.header("etag").context("no tag")?);

@@ -201,7 +201,7 @@ async fn succeeded(namespace: &TestNamespace, schedule: &str) -> Result<Vec<Capt
 
 #[tokio::test]
 async fn a_schedule_profiles_a_workload_again_and_again_and_leaves_it_as_it_was() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(cluster) = Cluster::connect_first(Group::Shared).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("schedule").await?;

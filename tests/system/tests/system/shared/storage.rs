@@ -15,7 +15,7 @@ const EVICTION_TIMEOUT: Duration = Duration::from_secs(80);
 
 #[tokio::test]
 async fn a_busy_capture_of_a_pod_with_little_storage_ends_and_the_pod_is_not_evicted() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Shared).await? else {
+    let Some(cluster) = Cluster::connect_first(Group::Shared).await? else {
         return Ok(());
     };
     let namespace = cluster.namespace("tight").await?;

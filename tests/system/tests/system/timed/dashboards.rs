@@ -2,12 +2,13 @@
 //! captures.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use flopwatch_api::capture::Capture;
 use flopwatch_api::schedule::ProfilingSchedule;
 use flopwatch_system_tests::chart;
-use flopwatch_system_tests::cluster::{Cluster, Group, eventually};
+use flopwatch_system_tests::cluster::{Cluster, Group, eventually_each};
 use flopwatch_system_tests::fetch::{ArtifactClient, reader_token};
 use flopwatch_system_tests::pods::{prepared_for, workload};
 use flopwatch_system_tests::prometheus::Prometheus;
@@ -25,6 +26,9 @@ const OF_TROUBLE: [&str; 4] = [
     "flopwatch_schedule_skipped_total",
     ",result=\"failed\"}",
 ];
+
+/// Time between two looks at all answers.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A query, where it is asked, and the label that is looked for in its answer.
 struct Query {
@@ -120,7 +124,8 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
         .await?;
     namespace.launch_state("trainer").await?;
     // A schedule measures what its windows cost, by the recorder's count.
-    namespace.create_pod(prepared_for("counted", "recorder")).await?;
+    let counted = namespace.on_kept_node(prepared_for("counted", "recorder")).await?;
+    namespace.create_pod(counted).await?;
     namespace.running("counted").await?;
     let schedule = serde_json::from_value(json!({
         "apiVersion": "flopwatch.dev/v1alpha1", "kind": "ProfilingSchedule", "metadata": { "name": "boards" },
@@ -176,7 +181,8 @@ async fn every_query_of_dashboards_and_recording_rules_has_an_answer_after_captu
     let rules = of_rules()?;
     ensure!(rules.len() > 3, "{} recording rules", rules.len());
     queries.extend(rules);
-    eventually("every query to have an answer", || async {
+    // A look is some fifty questions, each with a program of its own.
+    eventually_each(POLL_INTERVAL, "every query to have an answer", || async {
         let empty = without_an_answer(&prometheus, &queries).await?;
         if !empty.is_empty() {
             let schedule = namespace.api::<ProfilingSchedule>().get("boards").await?;

@@ -32,7 +32,8 @@ async fn what_a_window_costs_is_what_the_program_counted_itself() -> Result<()> 
     };
     let _recorded = super::RECORDERS.read().await;
     let namespace = cluster.namespace("overhead").await?;
-    namespace.create_pod(prepared_for("trainer", "nsys.recorder")).await?;
+    let pod = namespace.on_kept_node(prepared_for("trainer", "nsys.recorder")).await?;
+    namespace.create_pod(pod).await?;
     namespace.launch_state("trainer").await?;
     namespace.has_run("trainer", BASELINE_DURATION).await?;
     let spec = json!({

@@ -8,7 +8,6 @@ use flopwatch_system_tests::gate::Gate;
 use flopwatch_system_tests::trainer::Trainer;
 use nix::sys::signal::Signal;
 
-use super::super::API_SERVER;
 use super::super::release::{self, Place};
 use super::comes_to_its_end;
 
@@ -24,10 +23,9 @@ async fn is_killed_in_a_window(namespace: &TestNamespace, trainer: &Trainer, pro
 
 #[tokio::test]
 async fn an_agent_killed_in_windows_of_pytorch_and_jax_and_while_it_converts_leaves_nothing() -> Result<()> {
-    let Some(cluster) = Cluster::connect(Group::Faults).await? else {
+    let Some(cluster) = Cluster::connect_first(Group::Faults).await? else {
         return Ok(());
     };
-    let _answered = API_SERVER.read().await;
     let namespace = cluster.namespace("kill-frameworks").await?;
     let shared = release::shared_by(&namespace, Place::Kept).await?;
     let trainer = Trainer::start_frameworks(&namespace, "trainer").await?;
