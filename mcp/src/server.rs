@@ -160,7 +160,11 @@ impl<T: Tools> ServerHandler for Server<T> {
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
-        let found = self.0.descriptions.iter().find(|description| description.name() == name);
+        let found = self
+            .0
+            .descriptions
+            .iter()
+            .find(|description| description.name() == name);
         found.map(|description| description.tool(T::READS_A_NETWORK))
     }
 
@@ -170,7 +174,9 @@ impl<T: Tools> ServerHandler for Server<T> {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let descriptions = &self.0.descriptions;
-        let found = descriptions.iter().find(|description| description.name() == request.name);
+        let found = descriptions
+            .iter()
+            .find(|description| description.name() == request.name);
         let Some(description) = found else {
             let names: Vec<&str> = descriptions.iter().map(Description::name).collect();
             let message = format!("there is no tool {:?}; there are {}", request.name, names.join(", "));
@@ -192,7 +198,9 @@ impl<T: Tools> ServerHandler for Server<T> {
                 ("an error".to_owned(), CallToolResult::error(vec![text]))
             }
         };
-        self.0.tools.log(&format!("{}: {came} in {took:.1} s", description.name()));
+        self.0
+            .tools
+            .log(&format!("{}: {came} in {took:.1} s", description.name()));
         Ok(result.into())
     }
 }
@@ -273,8 +281,13 @@ mod tests {
         assert_eq!(texts(&whole), [r#"{"numbers":[0,1,2]}"#]);
         let cut = json!({"count": 1000, "max_bytes": 1024});
         let cut = client.call_tool(call("count", cut)).await.unwrap();
-        let [text, told] = texts(&cut)[..] else { panic!("{cut:?}") };
-        assert!(text.len() <= 1024 && told.contains("/numbers has 1000 elements"), "{told}");
+        let [text, told] = texts(&cut)[..] else {
+            panic!("{cut:?}")
+        };
+        assert!(
+            text.len() <= 1024 && told.contains("/numbers has 1000 elements"),
+            "{told}"
+        );
         for (arguments, words) in [
             (json!({"count": "many"}), "invalid type"),
             (json!({}), "missing field `count`"),
@@ -286,7 +299,10 @@ mod tests {
             assert!(texts(&wrong)[0].contains(words), "{wrong:?}");
         }
         let unknown = client.call_tool(call("guess", json!({}))).await.unwrap_err();
-        assert!(matches!(&unknown, ServiceError::McpError(error) if error.message.contains("there are count")), "{unknown:?}");
+        assert!(
+            matches!(&unknown, ServiceError::McpError(error) if error.message.contains("there are count")),
+            "{unknown:?}"
+        );
         client.cancel().await.unwrap();
         served.await.unwrap().unwrap();
     }

@@ -230,7 +230,9 @@ fn told(value: &Value, limits: Limits, view: &View) -> Option<String> {
         ));
     }
     if view.max_bytes < MAX_ANSWER_BYTES {
-        told.push_str(&format!(" Arguments that narrow the answer help, and max_bytes up to {MAX_ANSWER_BYTES}."));
+        told.push_str(&format!(
+            " Arguments that narrow the answer help, and max_bytes up to {MAX_ANSWER_BYTES}."
+        ));
     }
     Some(told)
 }
@@ -296,7 +298,12 @@ mod tests {
             assert!(cut.contains("/rows has 5000 elements"), "{cut}");
             let next = cut.split_once("at=\"/rows\" from=").unwrap().1;
             at = "/rows".to_owned();
-            from = next.split(|letter: char| !letter.is_ascii_digit()).next().unwrap().parse().unwrap();
+            from = next
+                .split(|letter: char| !letter.is_ascii_digit())
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap();
         }
         assert_eq!(&Value::Array(seen), &value["rows"]);
     }
@@ -322,7 +329,9 @@ mod tests {
 
     #[test]
     fn an_object_of_very_many_entries_is_cut_too() {
-        let value: Value = (0..10_000).map(|number| (format!("key {number}"), json!(number))).collect();
+        let value: Value = (0..10_000)
+            .map(|number| (format!("key {number}"), json!(number)))
+            .collect();
         let part = view("", 0, 2048).of(Answer::Json(value)).unwrap();
         assert!(part.text.len() <= 2048);
         let json: Value = serde_json::from_str(&part.text).unwrap();

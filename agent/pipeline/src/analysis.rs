@@ -148,7 +148,10 @@ pub fn run(job: &Job) -> Result<(), Error> {
         left_out: made.left_out,
         verdict: made.verdict,
         transformed_on: captures.first().and_then(|capture| capture.transformed_on.clone()),
-        parts: captures.first().map(|capture| capture.parts.clone()).unwrap_or_default(),
+        parts: captures
+            .first()
+            .map(|capture| capture.parts.clone())
+            .unwrap_or_default(),
     };
     write_report(job, &report)
 }

@@ -154,7 +154,9 @@ impl ClusterTools {
         let entry = |name: &String| {
             let entry = all.iter().find(|entry| text_of(entry, "name") == name);
             entry.cloned().ok_or_else(|| {
-                ToolError::Failed(format!("there is no analysis {name:?}: catalogue without names tells all"))
+                ToolError::Failed(format!(
+                    "there is no analysis {name:?}: catalogue without names tells all"
+                ))
             })
         };
         let entries: Result<Vec<Value>, ToolError> = names.iter().map(entry).collect();
@@ -185,7 +187,9 @@ impl ClusterTools {
     ) -> Result<Answer, ToolError> {
         let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         if name.is_empty() || !name.bytes().all(is_name) {
-            return Err(ToolError::Failed(format!("there is no analysis {name:?}: catalogue tells all")));
+            return Err(ToolError::Failed(format!(
+                "there is no analysis {name:?}: catalogue tells all"
+            )));
         }
         if captures.len() > MAX_CAPTURES {
             let count = captures.len();
@@ -202,7 +206,10 @@ impl ClusterTools {
         };
         let texts = parameters.iter().filter(|(_, value)| !value.is_null());
         let texts: Vec<(&str, String)> = texts.map(|(name, value)| (name.as_str(), as_text(value))).collect();
-        if let Some((name, _)) = texts.iter().find(|(name, _)| matches!(*name, "capture" | "with" | "format")) {
+        if let Some((name, _)) = texts
+            .iter()
+            .find(|(name, _)| matches!(*name, "capture" | "with" | "format"))
+        {
             return Err(ToolError::Failed(format!("{name} is no parameter of an analysis")));
         }
         let format = (format == AnswerFormat::Text).then_some(("format", "text"));
@@ -340,7 +347,8 @@ fn failed(error: &Error) -> ToolError {
 }
 
 fn named<N: std::str::FromStr<Err = String>>(text: &str) -> Result<N, ToolError> {
-    text.parse().map_err(|error| ToolError::Failed(format!("{text:?}: {error}")))
+    text.parse()
+        .map_err(|error| ToolError::Failed(format!("{text:?}: {error}")))
 }
 
 /// A parameter as addresses have it.

@@ -91,7 +91,15 @@ async fn an_agent_lists_sessions_and_has_their_captures_diagnosed_and_compared()
     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
     assert_eq!(
         names,
-        ["sessions", "session", "summary", "diagnose", "compare", "catalogue", "analyze"]
+        [
+            "sessions",
+            "session",
+            "summary",
+            "diagnose",
+            "compare",
+            "catalogue",
+            "analyze"
+        ]
     );
     let listed = rig.json("sessions", json!({})).await;
     let sessions = listed["sessions"].as_array().unwrap();
@@ -142,7 +150,11 @@ async fn what_is_wrong_or_not_allowed_is_told_with_what_to_do() {
         ("session", json!({"session": "gone"}), "\"gone\" not found"),
         ("session", json!({"session": "../x"}), "lower-case letters"),
         ("diagnose", json!({"session": "first/../x"}), "lower-case letters"),
-        ("analyze", json!({"name": "../x", "sessions": ["first"]}), "there is no analysis"),
+        (
+            "analyze",
+            json!({"name": "../x", "sessions": ["first"]}),
+            "there is no analysis",
+        ),
         ("analyze", json!({"name": "idle", "sessions": []}), "name a session"),
         (
             "analyze",

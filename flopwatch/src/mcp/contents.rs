@@ -150,7 +150,11 @@ impl CatalogueListing {
         };
         for definition in CATALOGUE {
             let Definition {
-                name, about, title, group, ..
+                name,
+                about,
+                title,
+                group,
+                ..
             } = definition;
             let all = format!("{} {title} {name} {about}", group.question()).to_lowercase();
             if !wanted.iter().all(|word| all.contains(word)) {
@@ -172,7 +176,11 @@ impl CatalogueEntry {
             about: definition.about,
             question: definition.group.question(),
             inputs: definition.inputs,
-            parameters: definition.parameter_schemas().into_iter().map(|(name, _)| name).collect(),
+            parameters: definition
+                .parameter_schemas()
+                .into_iter()
+                .map(|(name, _)| name)
+                .collect(),
             file_for_another_program: (!is_for_reading(definition)).then(|| definition.media_type()),
         }
     }

@@ -161,7 +161,9 @@ impl Library {
             name: file.name.clone(),
             source,
         };
-        let work = tempfile::tempdir_in(self.folder.path()).map_err(source::unnamed).map_err(io)?;
+        let work = tempfile::tempdir_in(self.folder.path())
+            .map_err(source::unnamed)
+            .map_err(io)?;
         let short = file.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         // The pages of analyses call a capture by its session.
         let input = self.reading.clone().source(file.path.clone(), Some(short.clone()));

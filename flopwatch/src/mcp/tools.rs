@@ -164,7 +164,10 @@ impl Tools for FileTools {
     const READS_A_NETWORK: bool = false;
 
     fn instructions(&self) -> String {
-        format!("{INSTRUCTIONS} Files that may be read: those of {}.", self.allowed.names().join(", "))
+        format!(
+            "{INSTRUCTIONS} Files that may be read: those of {}.",
+            self.allowed.names().join(", ")
+        )
     }
 
     fn descriptions(&self) -> Vec<Description> {
@@ -257,7 +260,9 @@ fn failed(error: &(dyn std::error::Error + 'static)) -> ToolError {
 
 /// The schemas of the parameters of an analysis by name.
 fn parameters_of(analysis: &str) -> Map<String, Value> {
-    catalogue::find(analysis).map(Definition::parameter_schemas).unwrap_or_default()
+    catalogue::find(analysis)
+        .map(Definition::parameter_schemas)
+        .unwrap_or_default()
 }
 
 /// The parameters of an analysis among the arguments of a call, taken out of it. Those that are null
@@ -301,7 +306,9 @@ fn answer(request: &Request, result: Vec<u8>) -> Result<Answer, ToolError> {
     })?;
     Ok(match definition.result {
         // What is empty says that the capture holds nothing of the kind.
-        ResultType::File { .. } if text.is_empty() => Answer::Text("The capture holds nothing of the kind.\n".to_owned()),
+        ResultType::File { .. } if text.is_empty() => {
+            Answer::Text("The capture holds nothing of the kind.\n".to_owned())
+        }
         _ => Answer::Text(text),
     })
 }

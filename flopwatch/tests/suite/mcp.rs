@@ -69,13 +69,25 @@ fn trace(folder: &Path, name: &str, steps: &[u64]) {
     let (mut events, mut start) = (Vec::new(), 1000);
     for (number, length) in (1..).zip(steps) {
         let event = |cat: &str, name: &str, ts: u64, dur: u64, args: Value| json!({"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": args});
-        events.push(event("user_annotation", &format!("ProfilerStep#{number}"), start, *length, json!({})));
+        events.push(event(
+            "user_annotation",
+            &format!("ProfilerStep#{number}"),
+            start,
+            *length,
+            json!({}),
+        ));
         let call = json!({"correlation": number});
         events.push(event("cuda_runtime", "cudaLaunchKernel", start + 1, 5, call));
         let kernel = json!({"device": 0, "stream": 7, "correlation": number});
         events.push(event("kernel", "gemm", start + 8, length - 40, kernel));
         let wait = json!({"correlation": 1000 + number});
-        events.push(event("cuda_runtime", "cudaStreamSynchronize", start + 7, length - 38, wait));
+        events.push(event(
+            "cuda_runtime",
+            "cudaStreamSynchronize",
+            start + 7,
+            length - 38,
+            wait,
+        ));
         start += length;
     }
     let text = json!({"schemaVersion": 1, "traceEvents": events}).to_string();
@@ -101,7 +113,16 @@ async fn an_agent_lists_opens_diagnoses_and_compares_captures() {
     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
     assert_eq!(
         names,
-        ["list", "open", "summary", "diagnose", "compare", "catalogue", "analyze", "events"]
+        [
+            "list",
+            "open",
+            "summary",
+            "diagnose",
+            "compare",
+            "catalogue",
+            "analyze",
+            "events"
+        ]
     );
     for tool in &tools {
         let hints = tool.annotations.as_ref().unwrap();
@@ -120,8 +141,16 @@ async fn an_agent_lists_opens_diagnoses_and_compares_captures() {
     let opened = client.json("open", json!({"file": "before.json"})).await;
     assert_eq!(opened["total_events"], 20);
     let analyses = opened["analyses"].as_array().unwrap();
-    assert!(analyses.contains(&json!("idle")) && !analyses.contains(&json!("roofline")), "{opened}");
-    assert!(opened["not_captured"].as_array().unwrap().contains(&json!("nvtx_range")));
+    assert!(
+        analyses.contains(&json!("idle")) && !analyses.contains(&json!("roofline")),
+        "{opened}"
+    );
+    assert!(
+        opened["not_captured"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("nvtx_range"))
+    );
 
     let diagnosed = client.json("diagnose", json!({"file": "before.json"})).await;
     let findings = diagnosed["findings"].as_array().unwrap();
@@ -147,7 +176,9 @@ async fn an_agent_lists_opens_diagnoses_and_compares_captures() {
 async fn the_catalogue_leads_to_every_analysis_and_to_the_events_of_a_range() {
     let folder = captures();
     let client = Client::of(&[folder.path()]).await;
-    let catalogue = client.json("catalogue", json!({"file": "timeline.h5", "search": "time"})).await;
+    let catalogue = client
+        .json("catalogue", json!({"file": "timeline.h5", "search": "time"}))
+        .await;
     let entry = |list: &str, name: &str| {
         let all = catalogue[list].as_array().unwrap().iter();
         all.clone().find(|entry| entry["name"] == name).cloned()
@@ -158,16 +189,28 @@ async fn the_catalogue_leads_to_every_analysis_and_to_the_events_of_a_range() {
 
     let asked = json!({"name": "kernel-changes", "files": ["before.json", "after.json"], "parameters": {"limit": 1}});
     let changed = client.json("analyze", asked).await;
-    assert!(changed["rows"].as_array().is_some_and(|rows| rows.len() == 1), "{changed}");
-    let summary = client.json("summary", json!({"file": "timeline.h5", "max_bytes": 200_000})).await;
+    assert!(
+        changed["rows"].as_array().is_some_and(|rows| rows.len() == 1),
+        "{changed}"
+    );
+    let summary = client
+        .json("summary", json!({"file": "timeline.h5", "max_bytes": 200_000}))
+        .await;
     assert_eq!(summary["total_events"], 7000);
 
     let range = json!({"file": "before.json", "category": "cuda_kernel", "from_ns": 0, "to_ns": 150_000});
     let page = client.json("events", range).await;
-    let names: Vec<&Value> = page["events"].as_array().unwrap().iter().map(|event| &event["name"]).collect();
+    let names: Vec<&Value> = page["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|event| &event["name"])
+        .collect();
     assert_eq!((names.len(), &page["matching_events"]), (2, &json!(2)), "{page}");
     assert!(names.iter().all(|name| *name == "gemm"));
-    let all = client.json("events", json!({"file": "timeline.h5", "max_bytes": 200_000})).await;
+    let all = client
+        .json("events", json!({"file": "timeline.h5", "max_bytes": 200_000}))
+        .await;
     assert_eq!((&all["matching_events"], &all["next"]), (&json!(7000), &json!(100)));
     client.end().await;
 }
@@ -183,7 +226,10 @@ async fn what_lies_outside_is_refused_and_so_is_a_link_that_leads_there() {
     let client = Client::of(&[folder.path()]).await;
     for file in [secret.to_str().unwrap(), "../secret.json", "/etc/passwd"] {
         let refusal = client.error("open", json!({"file": file})).await;
-        assert!(refusal.contains("lies outside of what this server may read"), "{refusal}");
+        assert!(
+            refusal.contains("lies outside of what this server may read"),
+            "{refusal}"
+        );
     }
     for file in ["link.json", "up/secret.json"] {
         let refusal = client.error("diagnose", json!({"file": file})).await;
@@ -198,7 +244,10 @@ async fn what_lies_outside_is_refused_and_so_is_a_link_that_leads_there() {
     client.end().await;
 
     let alone = Client::of(&[&folder.path().join("before.json")]).await;
-    assert_eq!(alone.json("open", json!({"file": "before.json"})).await["total_events"], 20);
+    assert_eq!(
+        alone.json("open", json!({"file": "before.json"})).await["total_events"],
+        20
+    );
     let refusal = alone.error("open", json!({"file": "after.json"})).await;
     assert!(refusal.contains("lies outside"), "{refusal}");
     alone.end().await;
@@ -220,9 +269,14 @@ async fn an_answer_is_bounded_and_tells_how_to_ask_for_the_rest() {
     assert!(text.len() <= 10_000);
     let page: Value = serde_json::from_str(text).unwrap();
     let shown = page["events"].as_array().unwrap().len();
-    let words = format!("/events has 7000 elements, of which 0 to {} are here: ask for more with at=\"/events\" from={shown}", shown - 1);
+    let words = format!(
+        "/events has 7000 elements, of which 0 to {} are here: ask for more with at=\"/events\" from={shown}",
+        shown - 1
+    );
     assert!(told.contains(&words), "{told}");
-    let rest = client.call("events", asked(json!({"at": "/events", "from": shown}))).await;
+    let rest = client
+        .call("events", asked(json!({"at": "/events", "from": shown})))
+        .await;
     let next: Value = serde_json::from_str(texts(&rest)[0]).unwrap();
     assert!(next[0]["start_ns"].as_u64() >= page["events"][shown - 1]["start_ns"].as_u64());
     let whole = client.call("diagnose", json!({"file": "timeline.h5"})).await;
@@ -242,11 +296,31 @@ async fn wrong_arguments_are_errors_of_the_tool_that_say_what_to_do() {
         ("open", json!({"file": 7}), "invalid type"),
         ("open", json!({"file": "notes.txt"}), "no format that is read"),
         ("open", json!({"file": "cut.sqlite"}), "cut.sqlite"),
-        ("diagnose", json!({"file": "before.json", "limit": 1000}), "must be a whole number from 1 to 100"),
-        ("diagnose", json!({"file": "before.json", "format": "html"}), "unknown variant `html`"),
-        ("events", json!({"file": "before.json", "limit": 0}), "must be a whole number from 1 to 100000"),
-        ("events", json!({"file": "before.json", "max_bytes": 5}), "from 1024 to 262144"),
-        ("analyze", json!({"name": "idel", "files": ["before.json"]}), "did you mean idle?"),
+        (
+            "diagnose",
+            json!({"file": "before.json", "limit": 1000}),
+            "must be a whole number from 1 to 100",
+        ),
+        (
+            "diagnose",
+            json!({"file": "before.json", "format": "html"}),
+            "unknown variant `html`",
+        ),
+        (
+            "events",
+            json!({"file": "before.json", "limit": 0}),
+            "must be a whole number from 1 to 100000",
+        ),
+        (
+            "events",
+            json!({"file": "before.json", "max_bytes": 5}),
+            "from 1024 to 262144",
+        ),
+        (
+            "analyze",
+            json!({"name": "idel", "files": ["before.json"]}),
+            "did you mean idle?",
+        ),
         (
             "analyze",
             json!({"name": "idle", "files": ["before.json"], "parameters": {"limits": 1}}),
@@ -262,13 +336,20 @@ async fn wrong_arguments_are_errors_of_the_tool_that_say_what_to_do() {
             json!({"name": "flame-pprof", "files": ["before.json"]}),
             "file for another program",
         ),
-        ("catalogue", json!({"names": ["nothing"]}), "there is no analysis \"nothing\""),
+        (
+            "catalogue",
+            json!({"names": ["nothing"]}),
+            "there is no analysis \"nothing\"",
+        ),
     ] {
         let error = client.error(tool, arguments.clone()).await;
         assert!(error.contains(words), "{tool} {arguments}: {error}");
     }
     // None of it has harmed the server.
-    assert_eq!(client.json("open", json!({"file": "before.json"})).await["total_events"], 20);
+    assert_eq!(
+        client.json("open", json!({"file": "before.json"})).await["total_events"],
+        20
+    );
     client.end().await;
 }
 
@@ -320,7 +401,10 @@ async fn standard_output_has_the_protocol_alone_and_the_end_of_the_input_ends_th
     let mut log = String::new();
     child.stderr.take().unwrap().read_to_string(&mut log).await.unwrap();
     assert!(child.wait().await.unwrap().success(), "{log}");
-    assert!(log.contains("serves captures of ") && log.contains("flopwatch: mcp: open: "), "{log}");
+    assert!(
+        log.contains("serves captures of ") && log.contains("flopwatch: mcp: open: "),
+        "{log}"
+    );
     let left = std::fs::read_dir(temporary.path()).unwrap().count();
     assert_eq!(left, 0, "what was made of captures is removed");
 }
@@ -335,11 +419,17 @@ async fn real_traces_are_diagnosed_and_compared() {
     let client = Client::of(&[&corpus]).await;
     let file = "trace_diff-control-control.json.gz";
     let opened = client.json("open", json!({"file": file})).await;
-    assert!(opened["total_events"].as_u64().is_some_and(|events| events > 10_000), "{opened}");
+    assert!(
+        opened["total_events"].as_u64().is_some_and(|events| events > 10_000),
+        "{opened}"
+    );
     let diagnosed = client.call("diagnose", json!({"file": file, "format": "text"})).await;
     assert_ne!(diagnosed.is_error, Some(true), "{diagnosed:?}");
     let both = json!({"before": "trace_compare-base-base.json.gz", "after": "trace_compare-test-test.json.gz"});
     let compared = client.json("compare", both).await;
-    assert!(compared["verdict"].is_string() && compared["comparability"].is_object(), "{compared}");
+    assert!(
+        compared["verdict"].is_string() && compared["comparability"].is_object(),
+        "{compared}"
+    );
     client.end().await;
 }
