@@ -14,8 +14,8 @@
 //! * Standard output carries the protocol alone.
 //! * An answer has at most [`MAX_ANSWER_BYTES`], and [`DEFAULT_ANSWER_BYTES`] unless more are asked
 //!   for. A JSON answer stays JSON however much is cut.
-//! * Whatever goes wrong with a call of a known tool is an error of that tool ([`ToolError`]), whose
-//!   text says what to do: clients show it to whoever asked.
+//! * Whatever goes wrong with a call of a known tool is an error of that tool ([`ToolError`]),
+//!   whose text says what to do: clients show it to whoever asked.
 //! * A request has at most [`MAX_REQUEST_BYTES`]; [`MAX_RUNNING`] calls run at once, and
 //!   [`MAX_WAITING`] wait.
 //! * All tools are said to be read-only; this crate writes no file.

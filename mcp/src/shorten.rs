@@ -55,8 +55,8 @@ impl Serialize for Shortened<'_> {
                 }
                 object.end()
             }
-            Value::String(text) => match text.char_indices().nth(limits.chars) {
-                Some((end, _)) => {
+            Value::String(text) => match end_of(text, limits.chars) {
+                Some(end) => {
                     let kept = text.get(..end).unwrap_or_default();
                     serializer.serialize_str(&format!("{kept}…"))
                 }
@@ -65,6 +65,14 @@ impl Serialize for Shortened<'_> {
             plain => plain.serialize(serializer),
         }
     }
+}
+
+/// Where a text ends that may have so many characters; `None` where it has no more.
+fn end_of(text: &str, chars: usize) -> Option<usize> {
+    if text.len() <= chars {
+        return None;
+    }
+    text.char_indices().nth(chars).map(|(end, _)| end)
 }
 
 /// Takes at most so many bytes, and counts nothing beyond.
@@ -207,7 +215,7 @@ fn told(value: &Value, limits: Limits, view: &View) -> Option<String> {
                 let kept = all.iter().take(limits.entries);
                 left.extend(kept.map(|(name, value)| (value, format!("{place}/{}", token(name)), 0)));
             }
-            Value::String(text) => are_texts_cut |= text.char_indices().nth(limits.chars).is_some(),
+            Value::String(text) => are_texts_cut |= end_of(text, limits.chars).is_some(),
             _ => {}
         }
     }
@@ -221,18 +229,19 @@ fn told(value: &Value, limits: Limits, view: &View) -> Option<String> {
         told.push('.');
     }
     if further > 0 {
-        told.push_str(&format!(" {further} lists or objects within these are cut too."));
+        let more = format!(" {further} lists or objects within these are cut too.");
+        told.push_str(&more);
     }
     if are_texts_cut {
-        told.push_str(&format!(
+        let more = format!(
             " Texts of more than {} characters end with \"…\": ask for one with its place as at.",
             limits.chars
-        ));
+        );
+        told.push_str(&more);
     }
     if view.max_bytes < MAX_ANSWER_BYTES {
-        told.push_str(&format!(
-            " Arguments that narrow the answer help, and max_bytes up to {MAX_ANSWER_BYTES}."
-        ));
+        let more = format!(" Arguments that narrow the answer help, and max_bytes up to {MAX_ANSWER_BYTES}.");
+        told.push_str(&more);
     }
     Some(told)
 }

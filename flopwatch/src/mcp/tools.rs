@@ -265,8 +265,8 @@ fn parameters_of(analysis: &str) -> Map<String, Value> {
         .unwrap_or_default()
 }
 
-/// The parameters of an analysis among the arguments of a call, taken out of it. Those that are null
-/// are not given.
+/// The parameters of an analysis among the arguments of a call, taken out of it. Those that are
+/// null are not given.
 fn taken(call: &mut Call, analysis: &str) -> Result<Map<String, Value>, ToolError> {
     let request = Request::parse(analysis, &Value::Null).map_err(|error| failed(&error))?;
     let schemas = request.definition().parameter_schemas();
