@@ -29,9 +29,8 @@ pub async fn run(cluster: &Cluster, arguments: McpArguments) -> Result<(), Error
         cluster.namespace
     ));
     let tools = ClusterTools::new(cluster.clone(), arguments.gateway);
-    serve(tools, stop)
-        .await
-        .map_err(|error: ServeError| Error::Usage(error.to_string()))
+    let served = serve(tools, stop).await;
+    served.map_err(|error: ServeError| Error::Io(std::io::Error::other(error)))
 }
 
 /// Writes a line to standard error: standard output is the client's.

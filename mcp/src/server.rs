@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, Implementation, ListToolsResult,
-    PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+    PaginatedRequestParams, ServerCapabilities, ServerConfig,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -157,15 +157,6 @@ impl<T: Tools> ServerHandler for Server<T> {
         let tools = self.0.descriptions.iter();
         let tools = tools.map(|description| description.tool(T::READS_A_NETWORK));
         Ok(ListToolsResult::with_all_items(tools.collect()))
-    }
-
-    fn get_tool(&self, name: &str) -> Option<Tool> {
-        let found = self
-            .0
-            .descriptions
-            .iter()
-            .find(|description| description.name() == name);
-        found.map(|description| description.tool(T::READS_A_NETWORK))
     }
 
     async fn call_tool(

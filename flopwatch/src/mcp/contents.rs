@@ -149,14 +149,9 @@ impl CatalogueListing {
             nothing_to_tell: Vec::new(),
         };
         for definition in CATALOGUE {
-            let Definition {
-                name,
-                about,
-                title,
-                group,
-                ..
-            } = definition;
-            let all = format!("{} {title} {name} {about}", group.question()).to_lowercase();
+            let name = definition.name;
+            let question = definition.group.question();
+            let all = format!("{question} {} {name} {}", definition.title, definition.about).to_lowercase();
             if !wanted.iter().all(|word| all.contains(word)) {
                 continue;
             }
