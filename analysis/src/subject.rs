@@ -3,14 +3,16 @@
 //! It follows from what the analysis reads: one thing of that is enough. Only where the subject is
 //! beside the events, as compiled programs are, events alone do not count.
 
-use flopwatch_model::{Category, Needs, Selection, gpu_work_and};
+use flopwatch_model::{Capture, Category, Needs, Selection, gpu_work_and};
 use flopwatch_report::page::category::label;
+use serde::{Deserialize, Serialize};
 
 use crate::definition::Definition;
 use crate::group::Group;
 
 /// A part of a timeline beside its events.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Part {
     /// Allocations and releases of memory.
     Allocations,
@@ -56,6 +58,17 @@ impl Part {
         }
     }
 
+    /// Whether a capture that was read whole holds something of the part.
+    pub fn is_held(self, capture: &Capture) -> bool {
+        match self {
+            Self::Allocations => !capture.allocations.is_empty(),
+            Self::Counters => !capture.counters.is_empty(),
+            Self::Programs => !capture.programs.is_empty(),
+            Self::Profiles => !capture.profiles.is_empty(),
+            Self::Stacks => capture.stacks.is_some(),
+        }
+    }
+
     const fn is_read(self, needs: &Needs) -> bool {
         match self {
             Self::Allocations => needs.allocations,
@@ -92,6 +105,12 @@ impl Subject {
             Selection::Only(read) => Some(read.iter().copied().filter(counts).collect()),
         };
         Self { categories, parts }
+    }
+
+    /// Whether a capture with these categories of events and these parts has something of it.
+    pub fn is_in(&self, categories: &[Category], parts: &[Part]) -> bool {
+        let has_events = |wanted: &Vec<Category>| wanted.iter().any(|category| categories.contains(category));
+        self.categories.as_ref().is_none_or(has_events) || self.parts.iter().any(|part| parts.contains(part))
     }
 
     /// The subject in words: `GPU work, CUDA API calls or NVTX ranges`, of more the first two and
@@ -178,6 +197,18 @@ mod tests {
                 "{name}"
             );
         }
+    }
+
+    #[test]
+    fn one_category_or_one_part_is_enough() {
+        let utilization = subject("utilization");
+        assert!(utilization.is_in(&[], &[Part::Counters]) && utilization.is_in(&[Category::CudaKernel], &[]));
+        assert!(!utilization.is_in(&[Category::NvtxRange], &[Part::Stacks]));
+        assert!(subject("summary").is_in(&[], &[]));
+        let mut capture = Capture::default();
+        assert!(!Part::ALL.iter().any(|part| part.is_held(&capture)));
+        capture.stacks = Some(flopwatch_model::StackProfile::default());
+        assert!(Part::Stacks.is_held(&capture));
     }
 
     #[test]

@@ -109,6 +109,8 @@ pub enum Command {
     Top(TopArguments),
     /// Serve the gateway on this machine for clients that know no tokens
     Proxy(ProxyArguments),
+    /// Serve sessions to an agent: the Model Context Protocol on standard input and output
+    Mcp(McpArguments),
     /// Say whether a pod can be profiled, what is missing, and what to do
     Doctor(DoctorArguments),
     /// Print a script that completes this program's command line
@@ -389,6 +391,14 @@ pub struct ProxyArguments {
     /// Port on 127.0.0.1; 0: any that is free
     #[arg(long, default_value_t = 8080, value_name = "PORT")]
     pub port: u16,
+    /// How the gateway is reached.
+    #[command(flatten)]
+    pub gateway: GatewayArguments,
+}
+
+/// What an agent's results come through.
+#[derive(Debug, Args)]
+pub struct McpArguments {
     /// How the gateway is reached.
     #[command(flatten)]
     pub gateway: GatewayArguments,

@@ -12,6 +12,7 @@
 //! 4. [`gateway`] connects to the gateway by a port-forward or an address; [`fetch`] downloads
 //!    artifacts, [`analysis`], [`compare`] and [`top`] request results, [`open`] shows a timeline
 //!    in a browser, and [`proxy`] serves the gateway on loopback.
+//! 5. [`mcp`] serves sessions and results to clients of the Model Context Protocol.
 //!
 //! # Invariants and limits
 //!
@@ -38,6 +39,7 @@ pub mod fetch;
 pub mod follow;
 pub mod gateway;
 mod listing;
+pub mod mcp;
 pub mod open;
 pub mod print;
 pub mod proxy;

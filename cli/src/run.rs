@@ -17,7 +17,7 @@ use crate::follow::{Display, until_end};
 use crate::listing::{as_objects, print_none, typed};
 use crate::print::{object, say};
 use crate::sessions::{Columns, render};
-use crate::{ask, compare, complete, describe, doctor, fetch, open, proxy, request, schedule, top};
+use crate::{ask, compare, complete, describe, doctor, fetch, mcp, open, proxy, request, schedule, top};
 
 /// Sessions as messages and `-o name` call them.
 const KIND: &str = "profilingsession.flopwatch.dev";
@@ -42,6 +42,7 @@ pub async fn run(cli: Cli) -> Result<(), Error> {
         Command::Top(arguments) => top::run(&cluster, &arguments, layout).await,
         Command::Open(arguments) => open::run(&cluster, &arguments).await,
         Command::Proxy(arguments) => proxy::run(&cluster, &arguments).await,
+        Command::Mcp(arguments) => mcp::run(&cluster, arguments).await,
         Command::Doctor(arguments) => doctor::run(&cluster, &arguments, layout).await,
         Command::Completion { shell } => completion(shell),
     }

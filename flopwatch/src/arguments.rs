@@ -388,6 +388,17 @@ pub struct OpenArguments {
     pub no_browser: bool,
 }
 
+/// Arguments of `mcp`.
+#[derive(Debug, Args)]
+pub struct McpArguments {
+    /// Folders below which captures may be read, and captures [default: the current folder].
+    #[arg(value_name = "DIR|FILE")]
+    pub paths: Vec<PathBuf>,
+    /// How to read captures.
+    #[command(flatten)]
+    pub source: SourceArguments,
+}
+
 /// A category that Nsight Systems records.
 fn recorded_category(name: &str) -> Result<Category, String> {
     let recorded = |category: &Category| TraceCategory::recording(*category).is_some();

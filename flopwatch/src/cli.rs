@@ -11,10 +11,10 @@ use clap_complete::Shell;
 use flopwatch_pipeline::children::ChildCommand;
 use flopwatch_trace::FORMATS;
 
-use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, OPEN_HELP, RECORD_HELP};
+use self::help::{ANALYZE_HELP, COMPARE_HELP, DIAGNOSE_HELP, EXPORT_HELP, MCP_HELP, OPEN_HELP, RECORD_HELP};
 use crate::arguments::{
-    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, OpenArguments,
-    RecordArguments, ServeArguments, SummaryArguments,
+    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, McpArguments,
+    OpenArguments, RecordArguments, ServeArguments, SummaryArguments,
 };
 use crate::compat::CompatCommand;
 
@@ -63,6 +63,9 @@ pub enum Command {
     /// Serve captures with the viewer on loopback.
     #[command(after_help = FORMATS)]
     Serve(ServeArguments),
+    /// Serve captures to an agent: the Model Context Protocol on standard input and output.
+    #[command(after_help = MCP_HELP)]
+    Mcp(McpArguments),
     /// Print a completion script for a shell.
     Completion {
         /// Shell that the script is for.

@@ -21,8 +21,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::{
-    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, OpenArguments,
-    RecordArguments, ServeArguments, SourceArguments, SummaryArguments,
+    AnalyzeArguments, CompareArguments, ConvertArguments, DiagnoseArguments, ExportArguments, McpArguments,
+    OpenArguments, RecordArguments, ServeArguments, SourceArguments, SummaryArguments,
 };
 use crate::browser;
 use crate::cli::{Cli, Command};
@@ -45,6 +45,7 @@ pub fn run(command: Command) -> anyhow::Result<ExitCode> {
         Command::Compat(command) => Runtime::new()?.block_on(report_of(command)),
         Command::Open(arguments) => Runtime::new()?.block_on(run_open(arguments)),
         Command::Serve(arguments) => Runtime::new()?.block_on(run_serve(arguments)),
+        Command::Mcp(arguments) => run_mcp(arguments),
         Command::Completion { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "flopwatch", &mut script);
@@ -167,12 +168,7 @@ async fn serve(
     reading: &SourceArguments,
     in_browser: bool,
 ) -> anyhow::Result<()> {
-    let stop = CancellationToken::new();
-    let asked = stop.clone();
-    tokio::spawn(async move {
-        until_terminated().await;
-        asked.cancel();
-    });
+    let stop = stop_when_terminated();
     let service = Service::new(paths, address, reading, &stop).await?;
     let urls = [vec![service.list_url()], service.file_urls()].concat().join("\n  ");
     let viewer = service.viewer_url();
@@ -190,6 +186,26 @@ async fn serve(
         });
     }
     Ok(service.run(stop).await?)
+}
+
+fn run_mcp(arguments: McpArguments) -> anyhow::Result<ExitCode> {
+    let runtime = Runtime::new()?;
+    let served = runtime.block_on(async { crate::mcp::run(arguments, stop_when_terminated()).await });
+    // A read of standard input that is no pipe cannot be given up: nobody waits for it.
+    runtime.shutdown_background();
+    served?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A token that is canceled when the program gets SIGINT or SIGTERM.
+fn stop_when_terminated() -> CancellationToken {
+    let stop = CancellationToken::new();
+    let asked = stop.clone();
+    tokio::spawn(async move {
+        until_terminated().await;
+        asked.cancel();
+    });
+    stop
 }
 
 /// Resolves when the program gets SIGINT or SIGTERM; children and files are removed before it ends.

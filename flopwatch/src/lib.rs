@@ -11,6 +11,7 @@
 //! | [`analyze`], [`compare`], [`diagnose`] | run analyses of the catalogue |
 //! | [`compat`] | the commands of an earlier suite, under their names there |
 //! | [`serve`] | serves captures and the viewer on loopback; [`upload`] receives files that are dropped onto the viewer |
+//! | [`mcp`] | serves captures to clients of the Model Context Protocol on standard streams |
 //! | [`captures`], [`conversion`] | what a service holds, and how a file becomes part of it |
 //! | [`browser`] | `open`: shows the viewer in the user's browser |
 //!
@@ -28,7 +29,9 @@
 //! * `serve` listens on loopback alone and answers only requests for this machine's names. An
 //!   service has at most 64 captures of its command line. An upload has at most 8 GiB; one is
 //!   converted at a time, and the timelines of the last eight are kept.
-//! * A result of an analysis has at most 1 GiB.
+//! * `mcp` reads only files below what its command line names, writes none, and keeps standard output
+//!   for the protocol.
+//! * A result of an analysis has at most 1 GiB, 16 MiB of `mcp`.
 
 pub mod analyze;
 pub mod arguments;
@@ -42,6 +45,7 @@ pub mod conversion;
 pub mod diagnose;
 mod guard;
 pub mod manifest;
+pub mod mcp;
 mod progress;
 pub mod record;
 pub mod serve;

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flopwatch_analysis::{Request, RequestError};
+use flopwatch_analysis::{Part, Request, RequestError};
 use flopwatch_api::artifact::{REPORT, STREAM};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_attach::nsys::HostTools;
@@ -175,12 +175,19 @@ pub(crate) fn unnamed(error: io::Error) -> io::Error {
 
 /// The summary of a file. `until` ends the work early.
 pub async fn summary(source: &Source, until: impl Future<Output = ()>) -> Result<Summary, Error> {
+    let (summary, _parts) = contents(source, until).await?;
+    Ok(summary)
+}
+
+/// The summary of a file, and what it holds beside its events. `until` ends the work early.
+pub async fn contents(source: &Source, until: impl Future<Output = ()>) -> Result<(Summary, Vec<Part>), Error> {
     let request = Request::parse(flopwatch_summary::NAME, &serde_json::Value::Null)?;
     let (result, report) = analyze(std::slice::from_ref(source), &request, until).await?;
-    Ok(Summary {
+    let summary = Summary {
         transformed_on: report.transformed_on,
         ..transform::read_summary(result, &source.file)?
-    })
+    };
+    Ok((summary, report.parts))
 }
 
 /// The result of an analysis of files, which the first one says how to read. `until` ends the work

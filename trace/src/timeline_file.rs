@@ -72,7 +72,7 @@ mod stacks;
 mod write;
 
 pub use layout::{Columns, Layout};
-pub use read::{Failure, OpenError, Part, is_one, read, read_for};
+pub use read::{Failure, OpenError, Part, filled_groups, is_one, read, read_for};
 pub use write::{WriteError, WriteFailure, overwrite, write, write_unsynced};
 
 /// Version of the layout, attribute `schema_version` of `/meta`. Additions do not change it, but

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use flopwatch_analysis::analyses::profiled_kernel::ProfiledKernel;
 use flopwatch_analysis::analyses::summary as summary_analysis;
-use flopwatch_analysis::{Analysis as _, AnalysisError, Input, Request};
+use flopwatch_analysis::{Analysis as _, AnalysisError, Input, Part as HeldPart, Request};
 use flopwatch_api::session::TransformDevice;
 use flopwatch_model::Totals;
 use flopwatch_model::{Loss, Timeline};
@@ -63,6 +63,9 @@ pub struct Report {
     /// Where the first capture was transformed; null of a timeline file, which is transformed
     /// already.
     pub transformed_on: Option<TransformedOn>,
+    /// What the first capture holds beside its events.
+    #[serde(default)]
+    pub parts: Vec<HeldPart>,
 }
 
 /// Why there is no result.
@@ -145,6 +148,10 @@ pub fn run(job: &Job) -> Result<(), Error> {
         left_out: made.left_out,
         verdict: made.verdict,
         transformed_on: captures.first().and_then(|capture| capture.transformed_on.clone()),
+        parts: captures
+            .first()
+            .map(|capture| capture.parts.clone())
+            .unwrap_or_default(),
     };
     write_report(job, &report)
 }
@@ -154,6 +161,7 @@ struct CaptureInput {
     timeline: Timeline,
     totals: Totals,
     transformed_on: Option<TransformedOn>,
+    parts: Vec<HeldPart>,
 }
 
 /// Reads a capture; `name` is its session's identifier where it has none.
@@ -165,11 +173,13 @@ fn read(job: &Job, path: &Path, name: &str) -> Result<CaptureInput, Error> {
         if timeline.session_id == LOCAL_SESSION {
             name.clone_into(&mut timeline.session_id);
         }
-        let transformed_on = None;
+        let groups = timeline_file::filled_groups(path, &HeldPart::ALL.map(HeldPart::name))?;
+        let parts = HeldPart::ALL.into_iter().filter(|part| groups.contains(&part.name()));
         return Ok(CaptureInput {
             timeline,
             totals,
-            transformed_on,
+            transformed_on: None,
+            parts: parts.collect(),
         });
     }
     let mut capture = flopwatch_trace::open(path, &limits)?.capture;
@@ -182,6 +192,10 @@ fn read(job: &Job, path: &Path, name: &str) -> Result<CaptureInput, Error> {
     let (timeline, pick) = transform_beside(job.others, wanted(job.device), capture, options)?;
     Ok(CaptureInput {
         totals: Totals::of(&timeline),
+        parts: HeldPart::ALL
+            .into_iter()
+            .filter(|part| part.is_held(&timeline.capture))
+            .collect(),
         timeline,
         transformed_on: Some((&pick).into()),
     })

@@ -9,6 +9,7 @@ mod doctor;
 mod fetching;
 mod gateway;
 mod krew;
+mod mcp;
 mod parts;
 mod pipe;
 mod schedules;

@@ -20,7 +20,7 @@ const PROBE_BYTES: u64 = 64 << 10;
 
 /// The dashboard of the profile in `file`, as `request` has it written; `None` where the file is no
 /// profile, or is no regular file, or the analysis accepts none.
-pub(super) fn dashboard(request: &Request, file: &Path) -> Result<Option<Vec<u8>>, Error> {
+pub(crate) fn dashboard(request: &Request, file: &Path) -> Result<Option<Vec<u8>>, Error> {
     // Pipes are for the readers of captures: what was read of one to look at it would be gone.
     let is_file = file.metadata().is_ok_and(|metadata| metadata.is_file());
     if !is_file || !ANALYSES.contains(&request.definition().name) {

@@ -10,6 +10,7 @@ mod analyze;
 mod compare;
 mod convert;
 mod diagnose;
+mod mcp;
 mod open;
 mod pipe;
 mod record;

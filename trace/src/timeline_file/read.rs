@@ -51,6 +51,24 @@ pub fn is_one(path: &Path) -> bool {
     access::open(path).is_ok_and(|file| hard_group(&file, "meta").is_ok_and(|meta| meta.attr("schema_version").is_ok()))
 }
 
+/// Those of `names` that are groups of the timeline file at `path` with something in them. Nothing
+/// of what they hold is read.
+pub fn filled_groups(path: &Path, names: &[&'static str]) -> Result<Vec<&'static str>, OpenError> {
+    let open = || -> Result<Vec<&'static str>, Failure> {
+        let raw = std::fs::File::open(path).map_err(|error| Failure::Damaged(error.to_string()))?;
+        crate::hdf5_io::check_strings(&raw).map_err(Failure::Damaged)?;
+        let file = access::open(path)?;
+        let mut filled = Vec::new();
+        for name in names {
+            if optional_group(&file, name)?.is_some_and(|group| !group.is_empty()) {
+                filled.push(*name);
+            }
+        }
+        Ok(filled)
+    };
+    open().map_err(OpenError::at(path))
+}
+
 /// Reads and checks the timeline file at `path`.
 pub fn read(path: &Path, limits: &ReadLimits) -> Result<Timeline, OpenError> {
     let Part { mut timeline, .. } = read_for(path, limits, &Needs::EVERYTHING)?;

@@ -79,6 +79,20 @@ fn everything_is_the_timeline_without_what_is_derived_of_it() {
 }
 
 #[test]
+fn groups_are_told_where_something_is_in_them() {
+    let (export, timeline) = timeline();
+    let path = export.beside("groups.h5");
+    timeline_file::write(&timeline, &path).unwrap();
+    let filled = |path| timeline_file::filled_groups(path, &["counters", "programs", "profiles", "none"]).unwrap();
+    assert_eq!(filled(&path), ["counters", "profiles"]);
+    let mut bare = timeline;
+    bare.capture.counters.clear();
+    bare.capture.profiles.clear();
+    timeline_file::overwrite(&bare, &path).unwrap();
+    assert_eq!(filled(&path), [""; 0], "an empty group of series is always there");
+}
+
+#[test]
 fn of_a_part_the_rest_is_empty_and_counted() {
     let (export, timeline) = timeline();
     let needs = Needs::of(&[Category::CudaKernel]).columns(&[ColumnId::GridX]).names();

@@ -1,0 +1,93 @@
+//! The arguments of each tool. Their descriptions are what clients are told.
+
+use flopwatch_report::Format;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+/// How a result is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum ResultFormat {
+    /// The result itself, with exact numbers.
+    #[default]
+    Json,
+    /// Tables and sentences as a terminal shows them: shorter.
+    Text,
+}
+
+impl ResultFormat {
+    pub(super) const fn format(self) -> Format {
+        match self {
+            Self::Json => Format::Json,
+            Self::Text => Format::Text,
+        }
+    }
+}
+
+/// Arguments of `list`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListArguments {}
+
+/// Arguments of `open`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OpenArguments {
+    /// Path of the capture, as list gives it.
+    pub(super) file: String,
+}
+
+/// Arguments of `catalogue`.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct CatalogueArguments {
+    /// Path of a capture, as list gives it: the analyses that have something to tell of it.
+    pub(super) file: Option<String>,
+    /// Words that name, title, description or question of an analysis must all have.
+    pub(super) search: String,
+    /// Names of analyses: each whole, with the JSON schemas of its parameters and its result.
+    pub(super) names: Vec<String>,
+}
+
+/// Arguments of the tools that run one analysis of one capture, beside those of the analysis.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OneArguments {
+    /// Path of the capture, as list gives it.
+    pub(super) file: String,
+    /// How the result is written: json (the default) or text.
+    #[serde(default)]
+    pub(super) format: ResultFormat,
+}
+
+/// Arguments of `compare`, beside those of the analysis.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CompareArguments {
+    /// Path of the capture before the change, as list gives it.
+    pub(super) before: String,
+    /// Path of the capture after it.
+    pub(super) after: String,
+    /// How the result is written: json (the default) or text.
+    #[serde(default)]
+    pub(super) format: ResultFormat,
+}
+
+/// Arguments of `analyze`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AnalyzeArguments {
+    /// Name of the analysis, as catalogue gives it.
+    pub(super) name: String,
+    /// Paths of the captures, as list gives them, in the order that the analysis knows them by:
+    /// before, then after.
+    pub(super) files: Vec<String>,
+    /// Parameters of the analysis by name; catalogue with this name in names gives their JSON
+    /// schema. What is not given has its default.
+    #[serde(default)]
+    pub(super) parameters: Map<String, Value>,
+    /// How the result is written: json (the default) or text.
+    #[serde(default)]
+    pub(super) format: ResultFormat,
+}
