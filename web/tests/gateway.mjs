@@ -141,9 +141,9 @@ try {
   await press(row("train").getByRole("button"));
   await detail.getByRole("link", { name: "Timeline", exact: true }).waitFor();
   await picture("sessions", true);
-  await press(page.getByRole("button", { name: "Use dark colours" }));
+  await press(page.getByRole("button", { name: "Use dark colors" }));
   await picture("sessions-dark");
-  await press(page.getByRole("button", { name: "Use light colours" }));
+  await press(page.getByRole("button", { name: "Use light colors" }));
   await page.reload();
   await detail.getByText("team/train").waitFor();
   await press(detail.getByRole("link", { name: "Timeline", exact: true }));

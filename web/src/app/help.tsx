@@ -26,7 +26,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["M", "mark the selection or the pointer's time"],
   ["Shift+M", "remove all marks"],
   ["T", "write times in another way"],
-  ["K", "colour by category, as in the earlier viewer, or by name"],
+  ["K", "color by category, by category with classic colors, or by name"],
   ["Esc", "clear the selection"],
   ["?", "this help"],
 ];

@@ -9,7 +9,6 @@ import { NotTimeline, OtherLayout } from "../hdf5/cursor";
 import { unpacked } from "../hdf5/filters";
 import { openTimeline, type TimelineFile } from "../timeline/file";
 import { nsPerPixel, padded, whole, within } from "../view/scale";
-import { distributionOf } from "./distribution";
 import type { Finder } from "./find";
 import type { Added, Area, Call, EventPlace, EventRef, EventValue, First, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
 import { Session } from "./session";
@@ -27,6 +26,7 @@ const shelf = openShelf();
 const later = {
   area: () => import("./area"),
   density: () => import("./density"),
+  distribution: () => import("./distribution"),
   find: () => import("./find"),
   flow: () => import("./flow"),
   held: () => import("./held"),
@@ -178,12 +178,14 @@ async function answer(request: Request): Promise<unknown> {
       return (await later.area()).areaStats(open(), args[0] as Area, stale);
     case "sample":
       return open().sample(args[0] as number, args[1] as number);
-    case "series":
-      return open(window).thinned(args[0] as number, args[1] as number);
+    case "series": {
+      const { t, value } = await open(window).samples(args[0] as number);
+      return (await later.distribution()).thinned(t, value, args[1] as number);
+    }
     case "density":
       return (await later.density()).densityOf(open());
     case "distribution":
-      return distributionOf(open(window), args[0] as number, () => false);
+      return (await later.distribution()).distributionOf(open(window), args[0] as number, () => false);
     case "summary":
       return open(window).file.summary();
   }

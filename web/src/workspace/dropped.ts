@@ -3,7 +3,7 @@
  * further than that program, which runs on this machine. Of a profile of operations it makes the dashboard, by the analysis that makes that of captures.
  */
 
-import { problemOf } from "../gateway/client";
+import { problemOf } from "../gateway/problem";
 import type { PageDocument } from "../generated/catalogue";
 import * as format from "../view/format";
 import type { HeldCapture } from "./captures";
