@@ -18,6 +18,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["/", "search; Enter next, Shift+Enter before"],
   ["N / Shift+N", "next hit / hit before"],
   ["← / →", "select the event before / behind"],
+  ["L / Shift+L", "select the event of the same name that is next longer / next shorter"],
   ["[ / ]", "follow to the launch / to the work of a call, operator or range"],
   ["↑ / ↓", "choose the row that keys act on"],
   ["Enter / C", "fold the row or group"],

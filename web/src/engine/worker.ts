@@ -25,6 +25,7 @@ const shelf = openShelf();
 /** Parts that the first picture does not need. */
 const later = {
   area: () => import("./area"),
+  byLength: () => import("./by-length"),
   density: () => import("./density"),
   distribution: () => import("./distribution"),
   find: () => import("./find"),
@@ -174,6 +175,8 @@ async function answer(request: Request): Promise<unknown> {
       return (await finding()).next(args[0] as EventPlace | undefined, args[1] as number, args[2] as boolean);
     case "instanceOf":
       return (await finding()).instanceOf(args[0] as number, args[1] as string, args[2] as EventValue | undefined);
+    case "besideByLength":
+      return (await later.byLength()).besideByLength(open(), args[0] as EventRef, args[1] as boolean, stale);
     case "area":
       return (await later.area()).areaStats(open(), args[0] as Area, stale);
     case "sample":
