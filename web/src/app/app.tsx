@@ -5,6 +5,7 @@ import { CAPTURE_ENDINGS } from "../controls/capture-endings";
 import { FileButton } from "../controls/file-button";
 import { seemsCut } from "../timeline/header";
 import * as format from "../view/format";
+import { fits } from "../workspace/first-page";
 import { chosen } from "../workspace/prelude";
 import { useObservable } from "../workspace/store";
 import { tabTitle } from "../workspace/title";
@@ -48,11 +49,13 @@ export function App({ workspace }: { workspace: Workspace }) {
       openFiles(workspace, files);
     }
   };
-  const pages = PAGES.filter(({ of }) => (of === "file" ? status.kind === "open" : workspace.gateway !== undefined));
+  const pages = PAGES.filter(({ id, of }) => (of === "file" ? status.kind === "open" && (id === workspace.page || !workspace.header || fits(id, workspace.header)) : workspace.gateway !== undefined));
   const page = PAGES.find((page) => page.id === workspace.page && (page.of === "file" || workspace.gateway)) ?? PAGES.find(({ of }) => of === "file");
   const ofFile = page?.of === "file" && status.kind === "open";
   const isNamed = page?.of === "file" && (status.kind === "open" || status.kind === "dashboard");
   const title = tabTitle(isNamed ? workspace.fileName : undefined, ofFile || page?.of === "gateway" ? page?.title : undefined);
+  // What stands in the place of a page has a heading of its own.
+  const heading = status.kind === "dashboard" && isNamed ? "Dashboard" : ofFile || (page?.of === "gateway" && workspace.gateway?.state === "in") ? page?.title : undefined;
   useEffect(() => {
     document.title = title;
   }, [title]);
@@ -104,7 +107,10 @@ export function App({ workspace }: { workspace: Workspace }) {
         </div>
       )}
       {ofFile && workspace.header?.drops.some(seemsCut) && <Cut drops={workspace.header.drops} />}
-      <main>{page && <Shown page={page} workspace={workspace} />}</main>
+      <main>
+        {heading !== undefined && <h1 class="unseen">{heading}</h1>}
+        {page && <Shown page={page} workspace={workspace} />}
+      </main>
       <div class="announcer" role="status" aria-live="polite">
         {workspace.announcement}
       </div>

@@ -82,6 +82,7 @@ function send(file: File, onSent: (sent: number) => void, signal: AbortSignal): 
     request.open("POST", `${PATH}?${new URLSearchParams({ name: file.name })}`);
     request.setRequestHeader("Content-Type", MEDIA_TYPE);
     request.responseType = "blob";
+    onSent(0);
     request.upload.onprogress = ({ loaded }) => onSent(Math.min(loaded, file.size));
     request.upload.onload = () => onSent(file.size);
     request.onload = () => resolve(new Response(request.response as Blob, { status: request.status, statusText: request.statusText }));
