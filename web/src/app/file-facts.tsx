@@ -17,8 +17,12 @@ export function FileFacts({ workspace }: { workspace: Workspace }) {
       <span class="file-name" title={`${workspace.fileName}, session ${header.sessionId || "without an id"}`}>
         {workspace.fileName}
       </span>
-      <span class="count">{format.grouped(header.totalEvents)} events</span>
-      <span class="length">{format.duration(header.durationNs)}</span>
+      {header.totalEvents > 0 && (
+        <>
+          <span class="count">{format.grouped(header.totalEvents)} events</span>
+          <span class="length">{format.duration(header.durationNs)}</span>
+        </>
+      )}
       {workspace.loaded.missing > MANY_BYTES && (
         <span class="loading">
           <progress aria-label="Reading" max={1} value={workspace.loaded.share} /> {format.progress(workspace.loaded.share)}
@@ -28,8 +32,8 @@ export function FileFacts({ workspace }: { workspace: Workspace }) {
         {workspace.bytes < shown.fileBytes && `${format.bytes(workspace.bytes)} of `}
         {format.bytes(shown.fileBytes)}
       </span>
-      <Lost workspace={workspace} drops={header.drops} what="left out or changed" />
-      {prelude && <Lost workspace={workspace} drops={prelude.drops} what="gone before the window" />}
+      <Lost workspace={workspace} drops={header.drops} what="left out" more="or changed" />
+      {prelude && <Lost workspace={workspace} drops={prelude.drops} what="gone" more="before the window" />}
     </span>
   );
 }
@@ -38,12 +42,12 @@ export function FileFacts({ workspace }: { workspace: Workspace }) {
 const NOTHING_MISSING: ReadonlySet<string> = new Set(["idle", "inferred"]);
 
 /** How many events are not in a file, or not as they were. */
-function Lost({ workspace, drops, what }: { workspace: Workspace; drops: readonly Drop[]; what: string }) {
+function Lost({ workspace, drops, what, more }: { workspace: Workspace; drops: readonly Drop[]; what: string; more: string }) {
   const missing = drops.filter(({ reason }) => !NOTHING_MISSING.has(reason));
   const lost = missing.reduce((sum, drop) => sum + drop.count, 0);
   return lost === 0 ? null : (
     <button type="button" class="warn" onClick={() => workspace.show("overview")} title={missing.map((drop) => `${drop.count} × ${drop.what}: ${drop.reason}`).join("\n")}>
-      {format.grouped(lost)} {what}
+      {format.grouped(lost)} {what} <span class="long">{more}</span>
     </button>
   );
 }
