@@ -42,16 +42,16 @@ function files(): Plugin {
   };
 }
 
-/** Has the pages fetch the worker's script beside their own, not after it. */
-function worker(): Plugin {
+/** Has the pages fetch the worker's script beside their own, not after it; that of the gateway its calls as well. */
+function early(): Plugin {
   return {
-    name: "flopwatch-worker",
+    name: "flopwatch-early",
     transformIndexHtml: {
       order: "post",
-      handler: (_, { bundle }) =>
-        Object.keys(bundle ?? {})
-          .filter((name) => /^assets\/worker-.*\.js$/.test(name))
-          .map((name) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: "", href: `./${name}` }, injectTo: "head" as const })),
+      handler: (_, { bundle, path }) =>
+        Object.values(bundle ?? {})
+          .filter((file) => /^assets\/worker-.*\.js$/.test(file.fileName) || (path === "/gateway.html" && "facadeModuleId" in file && file.facadeModuleId?.endsWith("/src/gateway/client.ts")))
+          .map(({ fileName }) => ({ tag: "link", attrs: { rel: "modulepreload", crossorigin: "", href: `./${fileName}` }, injectTo: "head" as const })),
     },
   };
 }
@@ -61,13 +61,19 @@ export default defineConfig({
   base: "./",
   // The demo.
   assetsInclude: ["**/*.h5"],
-  plugins: [files(), worker()],
+  plugins: [files(), early()],
   build: {
     // The page for files, and the one that knows a gateway's sessions beside it.
-    rolldownOptions: { input: ["index.html", "gateway.html"] },
+    rolldownOptions: {
+      input: ["index.html", "gateway.html"],
+      // What both need at first is one file: of many small ones, each is deflated for itself.
+      output: { codeSplitting: { groups: [{ name: "main", tags: ["$initial"] }] } },
+    },
     outDir: "dist/site",
     target: "es2022",
     sourcemap: false,
+    // Browsers without it fetch what is named ahead a little later.
+    modulePreload: { polyfill: false },
     reportCompressedSize: true,
   },
   // The few there are; looking for more would take JSX for that of another framework.

@@ -69,7 +69,7 @@ test("the open capture is compared with one of the list, and the next comparison
   const page = await on.open(`?file=${BEFORE.path}`);
   await header(page).getByRole("button", { name: "Compare…" }).press("Enter");
   const dialog = page.getByRole("dialog", { name: "Compare" });
-  expect(await dialog.locator(".captures button").allInnerTexts()).toEqual([AFTER.file]);
+  await expect.poll(() => dialog.locator(".captures button").allInnerTexts()).toEqual([AFTER.file]);
   await dialog.getByRole("button", { name: AFTER.file }).press("Enter");
   await page.getByRole("heading", { name: "Sample" }).waitFor();
   const other = encodeURIComponent(AFTER.capture);

@@ -205,7 +205,8 @@ try {
   const { events, fileBytes } = await page.evaluate(() => ({ events: flopwatch.workspace.header.totalEvents, fileBytes: flopwatch.workspace.header.fileBytes }));
   // Of the page and of the worker, deflated as they are sent, until the first picture; those of other pages come when there is time.
   const scripts = await page.evaluate((painted) => {
-    const before = performance.getEntriesByType("resource").filter(({ name, startTime }) => new URL(name).pathname.endsWith(".js") && startTime < painted);
+    const until = Math.min(painted, performance.getEntriesByName("flopwatch-ahead")[0]?.startTime ?? painted);
+    const before = performance.getEntriesByType("resource").filter(({ name, startTime }) => new URL(name).pathname.endsWith(".js") && startTime < until);
     // The worker's is named twice: as it is fetched ahead, and as it is taken.
     return [...new Map(before.map(({ name, encodedBodySize }) => [name, encodedBodySize])).values()];
   }, first.figures.firstPaint);

@@ -56,7 +56,7 @@ test("files that are given together are seen on one axis, with the seam between 
   expect((await told(page)).from).toBeLessThan(-15_000_000_000);
   expect(await page.locator(".label .text").allTextContents()).toEqual(["sh (7721)", "thread worker-0 (7769): NVTX", "thread worker-1 (7770): NVTX"]);
   expect(await differs(page, "prelude")).toBeLessThan(TOLERANCE);
-  await page.getByRole("button", { name: "Use dark colours" }).click();
+  await page.getByRole("button", { name: "Use dark colors" }).click();
   await settled(page);
   expect(await differs(page, "prelude-dark")).toBeLessThan(TOLERANCE);
   await page.keyboard.press("0");

@@ -465,7 +465,7 @@ test("while a file loads one reads how much of it is there, in percent", async (
 
 test("the timeline is printed with its events, dark on white", async () => {
   const page = await open();
-  await page.getByRole("button", { name: "Use dark colours" }).click();
+  await page.getByRole("button", { name: "Use dark colors" }).click();
   await settled(page);
   const painted = () =>
     page.evaluate(() => {
@@ -486,7 +486,7 @@ test("the timeline is printed with its events, dark on white", async () => {
   await page.evaluate(() => dispatchEvent(new Event("afterprint")));
   await settled(page);
   expect(await painted()).toBeLessThan(before + 0.01);
-  await page.getByRole("button", { name: "Use light colours" }).click();
+  await page.getByRole("button", { name: "Use light colors" }).click();
 });
 
 test.each([
@@ -556,10 +556,10 @@ test("rows are pinned, filtered and folded", async () => {
 
 test("light and dark are kept for the next time", async () => {
   const page = await open();
-  await page.getByRole("button", { name: "Use dark colours" }).click();
+  await page.getByRole("button", { name: "Use dark colors" }).click();
   await page.reload();
   await settled(page);
   expect(await page.evaluate(() => document.documentElement.dataset["theme"])).toBe("dark");
   expect(await differs(page, "dark")).toBeLessThan(TOLERANCE);
-  await page.getByRole("button", { name: "Use light colours" }).click();
+  await page.getByRole("button", { name: "Use light colors" }).click();
 });

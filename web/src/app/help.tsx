@@ -18,6 +18,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["/", "search; Enter next, Shift+Enter before"],
   ["N / Shift+N", "next hit / hit before"],
   ["← / →", "select the event before / behind"],
+  ["L / Shift+L", "select the event of the same name that is next longer / next shorter"],
   ["[ / ]", "follow to the launch / to the work of a call, operator or range"],
   ["↑ / ↓", "choose the row that keys act on"],
   ["Enter / C", "fold the row or group"],
@@ -26,7 +27,7 @@ const KEYS: readonly (readonly [string, string])[] = [
   ["M", "mark the selection or the pointer's time"],
   ["Shift+M", "remove all marks"],
   ["T", "write times in another way"],
-  ["K", "colour by category, as in the earlier viewer, or by name"],
+  ["K", "color by category, by category with classic colors, or by name"],
   ["Esc", "clear the selection"],
   ["?", "this help"],
 ];

@@ -1,6 +1,6 @@
 /** Parts of the page whose scripts are not needed for the first picture: they come when they are shown, or when there is time. */
 
-import type { ComponentType } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
 /** So long after the page is there, what is left is fetched: it can then be shown when the network is gone. */
@@ -8,8 +8,11 @@ const AHEAD_MS = 1500;
 
 const parts: (() => Promise<unknown>)[] = [];
 
-/** A component of a module that is imported when it is first shown. */
-export function lazily<Props extends object>(load: () => Promise<{ readonly View: ComponentType<Props> }>): ComponentType<Props> {
+/** A component of a module that is imported when it is first shown; `meanwhile` stands in its place until then. */
+export function lazily<Props extends object>(
+  load: () => Promise<{ readonly View: ComponentType<Props> }>,
+  meanwhile: ComponentChildren = <p class="waiting">Loading…</p>,
+): ComponentType<Props> {
   let loaded: ComponentType<Props> | undefined;
   const once = async () => {
     loaded ??= (await load()).View;
@@ -31,7 +34,7 @@ export function lazily<Props extends object>(load: () => Promise<{ readonly View
       return <View {...props} />;
     }
     return failure === undefined ? (
-      <p class="waiting">Loading…</p>
+      <>{meanwhile}</>
     ) : (
       <p class="failure" role="alert">
         {failure}
@@ -40,7 +43,11 @@ export function lazily<Props extends object>(load: () => Promise<{ readonly View
   };
 }
 
-/** Fetches what is left when the page has nothing else to do. */
-export function fetchAhead(): void {
-  setTimeout(() => parts.forEach((part) => part().catch(() => {})), AHEAD_MS);
+/** Fetches what is left when the page has nothing else to do, and `others`, which no component is of. */
+export function fetchAhead(...others: readonly (() => Promise<unknown>)[]): void {
+  setTimeout(() => {
+    // Scripts that are asked for from here on are not needed for the first picture.
+    performance.mark("flopwatch-ahead");
+    [...parts, ...others].forEach((part) => part().catch(() => {}));
+  }, AHEAD_MS);
 }

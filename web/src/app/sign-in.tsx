@@ -2,9 +2,10 @@
 
 import { useState } from "preact/hooks";
 import { useFocus } from "../controls/focus";
-import { type Gateway, Problem } from "../gateway/client";
+import type { Gateway } from "../gateway/client";
+import { Problem } from "../gateway/problem";
 
-export function SignIn({ gateway, why }: { gateway: Gateway; why?: string | undefined }) {
+export function View({ gateway, why }: { gateway: Gateway; why?: string | undefined }) {
   const [problem, setProblem] = useState<string>();
   const [busy, setBusy] = useState(false);
   const field = useFocus<HTMLInputElement>();

@@ -3,10 +3,8 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import * as format from "../view/format";
 import type { Captures, HeldCapture } from "../workspace/captures";
+import { CAPTURE_ENDINGS } from "./capture-endings";
 import { FileButton } from "./file-button";
-
-/** Endings of the files that are offered: those of captures. */
-export const CAPTURE_ENDINGS = ".h5,.hdf5,.sqlite,.nsys-rep,.qdrep,.qdstrm,.json,.gz,.pb,.prof,.csv,.ncu-rep";
 
 interface Props {
   readonly captures: Captures;

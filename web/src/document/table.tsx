@@ -58,7 +58,7 @@ export function Table({ name, table, guide }: { name: string; table: PageTable; 
           <input type="search" placeholder="Filter" aria-label={`Filter rows of ${title}`} value={filter} onInput={(event) => setFilter(event.currentTarget.value)} />
         )}
         <span class="faint">
-          {found.length === rows.length ? `${rows.length} rows` : `${found.length} of ${rows.length} rows`}
+          {found.length === rows.length ? (rows.length === 1 ? "1 row" : `${rows.length} rows`) : `${found.length} of ${rows.length} rows`}
           {table.left_out > 0 && `, and ${table.left_out} more that are not in this page`}
         </span>
         {rows.length > 0 && (

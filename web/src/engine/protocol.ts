@@ -167,6 +167,16 @@ export interface AreaStats {
   readonly busy: number | undefined;
 }
 
+/** An event among those of its name. */
+export interface Ranked {
+  /** Undefined where there is none on that side. */
+  readonly place: EventPlace | undefined;
+  /** Its place by length, from 1 of the longest on; without one, that of the event that was asked for. */
+  readonly rank: number;
+  /** How many events have the name. */
+  readonly count: number;
+}
+
 /** Counts of events by length. */
 export interface Distribution {
   /** The least length of each bin in ns. */
@@ -190,6 +200,8 @@ export interface Calls {
   next(from: EventPlace | undefined, time: number, forward: boolean): EventPlace | undefined;
   /** The first event of a name; with a value, the first that has it. */
   instanceOf(category: number, text: string, value: EventValue | undefined): EventPlace | undefined;
+  /** The event of the same name that is next longer, or next shorter. */
+  besideByLength(ref: EventRef, longer: boolean): Ranked | undefined;
   area(area: Area): AreaStats | undefined;
   sample(counter: number, at: number): { t: number; value: number } | undefined;
   /** A counter's samples, thinned to at most so many. */

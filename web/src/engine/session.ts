@@ -7,7 +7,6 @@ import { type Entries, LAST_LANE, type Level, type LevelStrip } from "../timelin
 import { chunkOf } from "../timeline/tiles";
 import { Blocks } from "./blocks";
 import { chooseDetails, type Detail, mergeStep } from "./detail";
-import { thinned } from "./distribution";
 import { drawEntries, drawLane, drawSamples, gapsBetween, type Look, type Window } from "./draw";
 import { InstanceWriter, KIND, MOST_LANES, NO_NAME } from "./instances";
 import { slotsOf } from "./names";
@@ -226,10 +225,9 @@ export class Session {
     return t === undefined || value === undefined ? undefined : { t, value };
   }
 
-  /** A counter's samples, thinned to at most so many. */
-  async thinned(counter: number, most: number): Promise<{ t: number[]; value: number[] }> {
-    const series = (await (this.series ??= this.allSeries()))[counter];
-    return thinned(series?.t ?? [], series?.value ?? [], most);
+  /** All samples of a counter. */
+  async samples(counter: number): Promise<Samples> {
+    return (await (this.series ??= this.allSeries()))[counter] ?? { t: new Float64Array(0), value: new Float64Array(0) };
   }
 
   /** Where an event is. */

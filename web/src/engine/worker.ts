@@ -9,7 +9,6 @@ import { NotTimeline, OtherLayout } from "../hdf5/cursor";
 import { unpacked } from "../hdf5/filters";
 import { openTimeline, type TimelineFile } from "../timeline/file";
 import { nsPerPixel, padded, whole, within } from "../view/scale";
-import { distributionOf } from "./distribution";
 import type { Finder } from "./find";
 import type { Added, Area, Call, EventPlace, EventRef, EventValue, First, Place, Query, Request, Response, View, ViewRequest } from "./protocol";
 import { Session } from "./session";
@@ -26,7 +25,9 @@ const shelf = openShelf();
 /** Parts that the first picture does not need. */
 const later = {
   area: () => import("./area"),
+  byLength: () => import("./by-length"),
   density: () => import("./density"),
+  distribution: () => import("./distribution"),
   find: () => import("./find"),
   flow: () => import("./flow"),
   held: () => import("./held"),
@@ -174,16 +175,20 @@ async function answer(request: Request): Promise<unknown> {
       return (await finding()).next(args[0] as EventPlace | undefined, args[1] as number, args[2] as boolean);
     case "instanceOf":
       return (await finding()).instanceOf(args[0] as number, args[1] as string, args[2] as EventValue | undefined);
+    case "besideByLength":
+      return (await later.byLength()).besideByLength(open(), args[0] as EventRef, args[1] as boolean, stale);
     case "area":
       return (await later.area()).areaStats(open(), args[0] as Area, stale);
     case "sample":
       return open().sample(args[0] as number, args[1] as number);
-    case "series":
-      return open(window).thinned(args[0] as number, args[1] as number);
+    case "series": {
+      const { t, value } = await open(window).samples(args[0] as number);
+      return (await later.distribution()).thinned(t, value, args[1] as number);
+    }
     case "density":
       return (await later.density()).densityOf(open());
     case "distribution":
-      return distributionOf(open(window), args[0] as number, () => false);
+      return (await later.distribution()).distributionOf(open(window), args[0] as number, () => false);
     case "summary":
       return open(window).file.summary();
   }

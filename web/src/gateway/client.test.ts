@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { Gateway, problemOf } from "./client";
+import { Gateway } from "./client";
+import { problemOf } from "./problem";
 
 test.each([
   [Response.json({ reason: "Forbidden", detail: "You may not." }, { status: 403 }), { status: 403, reason: "Forbidden", message: "You may not." }],

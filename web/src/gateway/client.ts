@@ -5,20 +5,7 @@
 
 import { Observable } from "../workspace/store";
 import type { Mode, Progress, Run, SessionDetail, SessionList, TargetList } from "./messages";
-
-/** Why the gateway did not do what it was asked; the message is its own. */
-export class Problem extends Error {
-  override name = "Problem";
-
-  constructor(
-    readonly status: number,
-    /** Of the gateway's closed set; empty where something else answered. */
-    readonly reason: string,
-    detail: string,
-  ) {
-    super(detail);
-  }
-}
+import { Problem, problemOf } from "./problem";
 
 /** Which sessions to list. What is empty lets every one through. */
 export interface Filter {
@@ -163,12 +150,4 @@ export class Gateway extends Observable {
 
 function sessionPath(id: string): string {
   return `profiling/session/${encodeURIComponent(id)}`;
-}
-
-/** What an answer other than success says; a proxy on the way may have written it instead of the gateway. */
-export async function problemOf(response: Response): Promise<Problem> {
-  const told = (await response.json().catch(() => null)) as { reason?: unknown; detail?: unknown } | null;
-  const reason = typeof told?.reason === "string" ? told.reason : "";
-  const detail = typeof told?.detail === "string" && told.detail !== "" ? told.detail : `The server answers ${response.status} ${response.statusText}`.trimEnd();
-  return new Problem(response.status, reason, detail);
 }

@@ -1,6 +1,6 @@
 /** What a server makes on demand: it is asked again when it says, until it is there. */
 
-import { problemOf } from "./client";
+import { problemOf } from "./problem";
 
 /** Longest wait in ms. */
 const LONGEST = 600_000;

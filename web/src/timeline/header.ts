@@ -52,6 +52,14 @@ export interface Drop {
   readonly count: number;
 }
 
+/**
+ * Whether a drop reads as that of a file that ends before its end; `cutOf` says so for certain. Its
+ * list comes with the catalogue, which is large.
+ */
+export function seemsCut({ reason, what }: Drop): boolean {
+  return reason === "truncated" && what.includes("the file ends before");
+}
+
 /** Who recorded. */
 export interface CaptureSource {
   readonly profiler: string;

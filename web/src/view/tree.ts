@@ -5,7 +5,7 @@ import type { Header, Row } from "../timeline/header";
 /** What a row shows, for people. */
 const TRACKS: Readonly<Record<string, string>> = {
   gpu_stream: "",
-  cuda_sync: "synchronisation",
+  cuda_sync: "synchronization",
   cuda_api: "CUDA API",
   nvtx: "NVTX",
   library: "libraries",
@@ -87,7 +87,9 @@ export function treeOf(header: Header): Branch[] {
       .sort(([, a], [, b]) => a.device - b.device)
       .map(([key, group]) => {
         const rows = branch(key, group);
-        return { ...rows, children: [...rows.children, ...countersOf(group.device)] };
+        // Whose they are is said by the group around them.
+        const counters = countersOf(group.device).map((own) => ({ ...own, label: `counters (${own.key.slice(COUNTERS.length).split("/")[0]})` }));
+        return { ...rows, children: [...rows.children, ...counters] };
       });
     const cpus = [...threads].map(([key, group]) => (group.rows.length === 1 ? lone(group) : branch(key, group)));
     return { kind: "group", key: `process/${key}`, label, children: [...gpus, ...cpus] };

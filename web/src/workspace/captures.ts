@@ -1,6 +1,5 @@
 /** The captures that the program of this machine holds which serves this page (`flopwatch serve`): files that it was started with, and dropped ones. */
 
-import { convert, NotConverted } from "./dropped";
 import { listUrl } from "./prelude";
 import { Observable } from "./store";
 
@@ -38,6 +37,7 @@ export class Captures extends Observable {
 
   /** Has a file of this machine converted and held. `onSent` is told of bytes that were sent. */
   async add(file: File, onSent: (sent: number) => void, signal: AbortSignal): Promise<HeldCapture> {
+    const { convert, NotConverted } = await import("./dropped");
     const made = await convert(file, "No capture can be added here", onSent, signal);
     if ("dashboard" in made) {
       throw new NotConverted("This is a profile of operations, which is compared with no capture.");

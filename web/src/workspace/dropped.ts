@@ -3,7 +3,7 @@
  * further than that program, which runs on this machine. Of a profile of operations it makes the dashboard, by the analysis that makes that of captures.
  */
 
-import { problemOf } from "../gateway/client";
+import { problemOf } from "../gateway/problem";
 import type { PageDocument } from "../generated/catalogue";
 import * as format from "../view/format";
 import type { HeldCapture } from "./captures";
@@ -82,6 +82,7 @@ function send(file: File, onSent: (sent: number) => void, signal: AbortSignal): 
     request.open("POST", `${PATH}?${new URLSearchParams({ name: file.name })}`);
     request.setRequestHeader("Content-Type", MEDIA_TYPE);
     request.responseType = "blob";
+    onSent(0);
     request.upload.onprogress = ({ loaded }) => onSent(Math.min(loaded, file.size));
     request.upload.onload = () => onSent(file.size);
     request.onload = () => resolve(new Response(request.response as Blob, { status: request.status, statusText: request.statusText }));

@@ -28,6 +28,8 @@ export abstract class Navigation extends OpenFile {
   search: string;
   /** What is wrong with the regular expression that is searched for. */
   searchProblem: string | undefined;
+  /** The place by length among the events of its name that a walk led to. */
+  ranked: { readonly event: EventDetails; readonly rank: number; readonly count: number } | undefined;
   protected goal: Goal | undefined;
   protected readonly bar = new AddressBar(history, () => this.address());
 
@@ -142,6 +144,33 @@ export abstract class Navigation extends OpenFile {
         this.announcement = "no event matches";
         this.changed();
       }
+    } catch (error) {
+      this.report(error);
+    }
+  }
+
+  /** Goes to the event of the selected one's name that is next longer, or next shorter. */
+  async stepByLength(longer: boolean): Promise<void> {
+    const from = this.selected;
+    if (!from) {
+      return;
+    }
+    try {
+      const found = await this.engine.call("besideByLength", from, longer);
+      if (!found || this.selected !== from) {
+        return;
+      }
+      const { place, rank, count } = found;
+      if (place) {
+        // The way back leads to where the walk began, not over each of its events.
+        if (this.ranked?.event !== from) {
+          this.bar.leave();
+        }
+        this.turnTo(place);
+        await this.select(place);
+      }
+      this.ranked = this.selected && { event: this.selected, rank, count };
+      this.say(place ? `${rank} of ${count} by length` : `This is the ${longer ? "longest" : "shortest"} of ${count}`);
     } catch (error) {
       this.report(error);
     }

@@ -1,7 +1,7 @@
 /** Where a capture's prelude is: what was kept of the time before its window. */
 
 import type { Place } from "../engine/protocol";
-import { problemOf } from "../gateway/client";
+import { problemOf } from "../gateway/problem";
 import { within } from "../view/scale";
 import type { Address } from "./address";
 import type { Goal } from "./state";

@@ -13,6 +13,10 @@ test("settings are there the next time", () => {
   settings.set("dragSelects", true);
   const again = new Settings(kept);
   expect([again.fullNames, again.dragSelects]).toEqual([false, true]);
+  again.size(40);
+  expect(new Settings(kept).panelShare).toBe(40);
+  again.size(undefined);
+  expect(new Settings(kept).panelShare).toBeUndefined();
   again.set("dragSelects", false);
   expect(new Settings(kept).dragSelects).toBe(false);
 });

@@ -9,7 +9,6 @@ import type { Header } from "../timeline/header";
 import { duration, TIME_FORMATS } from "../view/format";
 import { type Address, landingPage } from "./address";
 import { Captures, type HeldCapture, urlOf } from "./captures";
-import { convert } from "./dropped";
 import { firstPage, fits } from "./first-page";
 import { firstNumbers } from "./names";
 import { Navigation } from "./navigation";
@@ -158,6 +157,7 @@ export class Workspace extends Navigation {
     };
     const { opening } = this;
     try {
+      const { convert } = await import("./dropped");
       const made = await convert(file, why, told, controller.signal);
       if (opening !== this.opening) {
         return;

@@ -75,7 +75,7 @@ function OneAnalysis({ analysis, file, workspace }: Props) {
   return (
     <section class="analysis" aria-label={analysis.title} data-analysis={analysis.name} aria-busy={complete && analysis.page && !document && failure === undefined}>
       <div class="title">
-        <h1>{title}</h1>
+        <h2>{title}</h2>
         <Downloads formats={formatsOf(analysis)} enabled={complete} of={(format) => download(file, analysis, asked, format)} />
       </div>
       <p class="faint">{document?.page.about || analysis.about}</p>

@@ -19,9 +19,9 @@ export function View({ what, file, document }: Props) {
   return (
     <section class="analysis dashboard" aria-label={`Profile ${what}`}>
       <div class="title">
-        <h1>
+        <h2>
           {document.page.title}: {what}
-        </h1>
+        </h2>
         {file && <Downloads formats={pageFormats("operations", "operations.json")} enabled of={(format) => dashboardOf(file, format)} />}
       </div>
       <p class="faint">{document.page.about}</p>

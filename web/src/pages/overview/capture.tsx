@@ -5,7 +5,7 @@ import type { Summary } from "../../summary/summary";
 import type { Header } from "../../timeline/header";
 import * as format from "../../view/format";
 import type { Workspace } from "../../workspace/workspace";
-import { gpusOf, lengthOf, programsOf } from "./facts";
+import { beganOf, gpusOf, lengthOf, programsOf } from "./facts";
 
 interface Props {
   readonly workspace: Workspace;
@@ -24,14 +24,14 @@ export function Capture({ workspace, header, summary }: Props) {
       <h2>Capture</h2>
       <dl class="fields">
         {status.kind === "open" && <Fact name="file" value={workspace.fileName} />}
-        <Fact name="session" value={header.sessionId || "without an id"} />
+        {header.sessionId !== workspace.fileName && <Fact name="session" value={header.sessionId || "without an id"} />}
         {programs !== undefined && <Fact name="program" value={programs} />}
-        {gpus !== undefined && <Fact name="GPUs" value={gpus} />}
+        {gpus !== undefined && <Fact name={header.rows.some(({ track }) => track === "device") ? "devices" : "GPUs"} value={gpus} />}
         <Fact name="length" value={lengthOf(header, summary.events_span_ns)} />
         <Fact name="events" value={format.grouped(header.totalEvents)} />
         <Fact name="recorded by" value={`${header.source.profiler} ${header.source.version}`} />
         {Array.isArray(options) && options.length > 0 && <Fact name="asked for" value={options.join(", ")} />}
-        {header.startUtcNs !== undefined && <Fact name="began" value={format.time(0, "utc", header.startUtcNs)} />}
+        {header.startUtcNs !== undefined && <Fact name="began" value={beganOf(header.startUtcNs)} />}
         <Fact name="size" value={format.bytes(header.fileBytes)} />
       </dl>
     </section>

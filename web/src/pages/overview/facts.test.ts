@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Branch } from "../../view/tree";
-import { gpusOf, lengthOf, programsOf } from "./facts";
+import { beganOf, gpusOf, lengthOf, programsOf } from "./facts";
 
 const branch = (key: string, label: string): Branch => ({ kind: "group", key, label, children: [] });
 
@@ -20,4 +20,8 @@ test("a window much longer than what happened in it does not stand for the lengt
   expect(lengthOf({ durationNs: 119.4e9 }, 300e6)).toBe("300 ms from the first event to the last, in a window of 119.4 s");
   expect(lengthOf({ durationNs: 310e6 }, 300e6)).toBe("310 ms");
   expect(lengthOf({ durationNs: 5e9 }, 0)).toBe("5 s");
+});
+
+test("a capture began at a time that is read at a glance", () => {
+  expect(beganOf("1784567890123456789")).toBe("2026-07-20 17:18:10 UTC");
 });

@@ -28,9 +28,20 @@ export function programsOf(tree: readonly Branch[]): string | undefined {
   return names.length === 0 ? undefined : `${names.slice(0, MOST_PROGRAMS).join(", ")}${more > 0 ? ` and ${more} more` : ""}`;
 }
 
+/** When the capture began, to the second. */
+export function beganOf(startUtcNs: string): string {
+  const [day, time] = format.time(0, "utc", startUtcNs).split("T");
+  return `${day} ${time?.slice(0, 8)} UTC`;
+}
+
+/** Whether the window is much longer than the time in which something happened. */
+export function isMuchLonger(windowNs: number, spanNs: number): boolean {
+  return spanNs > 0 && windowNs > spanNs * MUCH_LONGER;
+}
+
 /** How long the capture is: the time in which something happened, and the window where that is much longer. */
 export function lengthOf({ durationNs }: Pick<Header, "durationNs">, spanNs: number): string {
-  return spanNs > 0 && durationNs > spanNs * MUCH_LONGER
+  return isMuchLonger(durationNs, spanNs)
     ? `${format.duration(spanNs)} from the first event to the last, in a window of ${format.duration(durationNs)}`
     : format.duration(durationNs);
 }

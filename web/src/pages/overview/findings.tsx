@@ -6,6 +6,7 @@ import type { Workspace } from "../../workspace/workspace";
 import { Leading } from "./leading";
 import { Pending } from "./pending";
 import type { Result } from "./result";
+import { Sentence } from "./sentence";
 
 /** Findings that are told here. */
 const MOST_FINDINGS = 3;
@@ -66,10 +67,12 @@ function One({ workspace, finding: { title, severity, confidence, sentence, gain
           {severity} severity, {confidence} confidence
         </span>
       </h3>
-      <p>{sentence}</p>
+      <p>
+        <Sentence text={sentence} />
+      </p>
       {actions[0] !== undefined && (
         <p>
-          <strong>Do this first:</strong> {actions[0]}
+          <strong>Do this first:</strong> <Sentence text={actions[0]} />
         </p>
       )}
     </li>

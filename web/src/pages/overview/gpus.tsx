@@ -7,20 +7,23 @@ import type { Header } from "../../timeline/header";
 import * as format from "../../view/format";
 import { categoryCss } from "../../view/palette";
 import type { Workspace } from "../../workspace/workspace";
+import { isMuchLonger } from "./facts";
 import { Leading } from "./leading";
 
 export function Gpus({ workspace, header, summary }: { workspace: Workspace; header: Header; summary: Summary }) {
   const { gpus, launches } = summary;
+  // Where little happens outside of the events, one figure tells both.
+  const hasTwo = isMuchLonger(header.durationNs, summary.events_span_ns ?? 0);
   return (
     <section>
       <h2>GPUs: busy and idle</h2>
       {gpus.length === 0 && <p class="faint">No work of a GPU was captured.</p>}
       {gpus.map((gpu) => (
         <Fragment key={gpu.device}>
-          {gpu.busy_ratio_of_events_span !== undefined && (
-            <Busy workspace={workspace} of={`GPU ${gpu.device}${gpu.name && ` ${gpu.name}`}, the ${format.duration(summary.events_span_ns ?? 0)} that hold events`} ratio={gpu.busy_ratio_of_events_span} />
+          {hasTwo && gpu.busy_ratio_of_events_span !== undefined && (
+            <Busy workspace={workspace} of={`GPU ${gpu.device}, the ${format.duration(summary.events_span_ns ?? 0)} that hold events`} ratio={gpu.busy_ratio_of_events_span} />
           )}
-          <Busy workspace={workspace} of={`GPU ${gpu.device}, window of ${format.duration(header.durationNs)}`} ratio={gpu.busy_ratio_of_window} />
+          <Busy workspace={workspace} of={`GPU ${gpu.device}${hasTwo ? `, window of ${format.duration(header.durationNs)}` : gpu.name && ` · ${gpu.name}`}`} ratio={gpu.busy_ratio_of_window} />
         </Fragment>
       ))}
       {launches.matched + launches.unmatched > 0 && (

@@ -7,6 +7,9 @@ import * as format from "../../view/format";
 import { categoryCss } from "../../view/palette";
 import type { Workspace } from "../../workspace/workspace";
 
+/** What the categories' events are called. */
+const WORDS: Readonly<Record<string, string>> = { cuda_kernel: "kernels", cuda_graph: "whole CUDA graphs", device_op: "device operations" };
+
 export function Lengths({ workspace, category }: { workspace: Workspace; category: number }) {
   const [found, setFound] = useState<Distribution>();
   useEffect(() => {
@@ -20,7 +23,7 @@ export function Lengths({ workspace, category }: { workspace: Workspace; categor
   const text = found.counts.map((count, at) => `${format.grouped(count)} from ${format.duration(found.from[at] ?? 0)}`).join(", ");
   return (
     <section>
-      <h2>Lengths of {name === "cuda_kernel" ? "kernels" : name.replaceAll("_", " ")}</h2>
+      <h2>Lengths of {WORDS[name] ?? name.replaceAll("_", " ")}</h2>
       <svg class="lengths" viewBox={`0 0 ${found.counts.length} 100`} preserveAspectRatio="none" role="img" aria-label={text}>
         {found.counts.map((count, at) => (
           <rect key={at} x={at + 0.05} width="0.9" y={100 - (100 * count) / most} height={(100 * count) / most} fill={categoryCss(name, isDark())}>

@@ -45,13 +45,15 @@ export function View({ workspace }: { workspace: Workspace }) {
   if (!summary || !header) {
     return <p class="waiting">Reading the summary…</p>;
   }
+  // Of TPUs and the like, nothing about GPUs is missing.
+  const isOfOtherDevices = summary.gpus.length === 0 && header.categories.some(({ name, count }) => name === "device_op" && count > 0);
   return (
     <div class="overview">
       <Capture workspace={workspace} header={header} summary={summary} />
       <Steps workspace={workspace} result={steps} />
-      <GpuTime workspace={workspace} result={times} />
+      {!isOfOtherDevices && <GpuTime workspace={workspace} result={times} />}
       <Findings workspace={workspace} result={advice} />
-      <Gpus workspace={workspace} header={header} summary={summary} />
+      {!isOfOtherDevices && <Gpus workspace={workspace} header={header} summary={summary} />}
       {header.categories.map((category, at) =>
         category.count > 0 && CHARTED.has(category.name) ? <Lengths key={category.name} workspace={workspace} category={at} /> : null,
       )}

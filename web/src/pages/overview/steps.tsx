@@ -6,6 +6,7 @@ import type { Workspace } from "../../workspace/workspace";
 import { Leading } from "./leading";
 import { Pending } from "./pending";
 import type { Result } from "./result";
+import { Sentence } from "./sentence";
 import { barsOf, longestOf, unitOf } from "./step-times";
 
 export function Steps({ workspace, result }: { workspace: Workspace; result: Result<IterationsResult> }) {
@@ -48,7 +49,7 @@ function Found({ workspace, steps }: { workspace: Workspace; steps: IterationsRe
       <p class="faint">
         {warmUp > 0 && `Warm-up, which no figure holds: ${format.grouped(warmUp)}. `}
         {leftOut > 0 && `The first ${format.grouped(rows.length)} of ${format.grouped(iterations)} are drawn. `}
-        {cautions.join(" ")} <Leading workspace={workspace} analysis="iterations">All of them</Leading>
+        <Sentence text={cautions.join(" ")} /> <Leading workspace={workspace} analysis="iterations">All of them</Leading>
       </p>
     </>
   );

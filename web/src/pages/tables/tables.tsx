@@ -94,7 +94,7 @@ function OneTable({ workspace, table }: { workspace: Workspace; table: NamedTabl
                 {FIGURES.map(({ key }) =>
                   key === "name" ? (
                     <td key={key} class="name">
-                      <button type="button" class="link" title={row.name} onClick={() => show(row)}>
+                      <button type="button" class="link" data-testid="row-name" title={row.name} onClick={() => show(row)}>
                         {settings.named(row.name)}
                       </button>
                     </td>

@@ -93,6 +93,9 @@ function act(controller: Controller, event: KeyboardEvent, key: string): boolean
     case "n":
       void workspace.step(!event.shiftKey);
       return true;
+    case "l":
+      void workspace.stepByLength(!event.shiftKey);
+      return true;
     case "arrowleft":
       void controller.selectBeside(false);
       return true;

@@ -15,22 +15,26 @@ import type { Workspace } from "../../workspace/workspace";
 import { AREA_ANALYSES, parametersOf } from "./area-analyses";
 import { enclosingBy } from "./enclosing";
 import { describe } from "./fields";
+import { PANEL, Splitter } from "./splitter";
 
 export function View({ workspace }: { workspace: Workspace }) {
-  useObservable(settings);
+  const { panelShare } = useObservable(settings);
   const { area, selected } = workspace;
   if (!area && !selected) {
     return null;
   }
   return (
-    <section class="panel" aria-label={area ? "Selected area" : "Selected event"}>
-      {area ? <AreaPanel workspace={workspace} /> : selected && <EventPanel workspace={workspace} event={selected} />}
-    </section>
+    <>
+      <Splitter />
+      <section id={PANEL} class="panel" aria-label={area ? "Selected area" : "Selected event"} {...(panelShare !== undefined && { style: { flexBasis: `${panelShare}%` }, "data-sized": "" })}>
+        {area ? <AreaPanel workspace={workspace} /> : selected && <EventPanel workspace={workspace} event={selected} />}
+      </section>
+    </>
   );
 }
 
 function EventPanel({ workspace, event }: { workspace: Workspace; event: EventDetails }) {
-  const { header, shown, prelude, flow, timeFormat } = workspace;
+  const { header, shown, prelude, flow, ranked, timeFormat } = workspace;
   const category = shown?.categories[event.category]?.name ?? "";
   return (
     <>
@@ -42,6 +46,12 @@ function EventPanel({ workspace, event }: { workspace: Workspace; event: EventDe
         <FullNames />
         <button type="button" onClick={() => void workspace.find(event.text)}>
           Find all
+        </button>
+        <button type="button" title="Show the next longer event of this name (L)" onClick={() => void workspace.stepByLength(true)}>
+          Longer
+        </button>
+        <button type="button" title="Show the next shorter event of this name (Shift+L)" onClick={() => void workspace.stepByLength(false)}>
+          Shorter
         </button>
         <button type="button" aria-label="Close" onClick={() => void workspace.select(undefined)}>
           ×
@@ -55,6 +65,7 @@ function EventPanel({ workspace, event }: { workspace: Workspace; event: EventDe
         <Field name="row" value={workspace.rowTitle(event.row)} />
         <Field name="start" value={format.time(event.start, timeFormat, header?.startUtcNs)} />
         <Field name="duration" value={`${format.duration(event.duration)} (${format.grouped(event.duration)} ns)`} />
+        {ranked?.event === event && <Field name="by length" value={`${format.grouped(ranked.rank)} of ${format.grouped(ranked.count)}, from the longest`} />}
         {describe(category, event).map(([name, value]) => (
           <Field key={name} name={name} value={value} />
         ))}

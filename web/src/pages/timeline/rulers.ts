@@ -23,7 +23,11 @@ export function drawRuler(canvas: HTMLCanvasElement, controller: Controller): vo
     const x = Math.round(toPixel(viewport, at));
     context.fillStyle = theme.faint;
     context.fillRect(x, RULER_HEIGHT - 7, 1, 7);
-    context.fillText(format.tick(at, step, workspace.timeFormat, workspace.header?.startUtcNs), x + 4, RULER_HEIGHT / 2 - 1);
+    const text = format.tick(at, step, workspace.timeFormat, workspace.header?.startUtcNs);
+    // A part of a figure would be another one.
+    if (x + 4 + context.measureText(text).width <= viewport.width) {
+      context.fillText(text, x + 4, RULER_HEIGHT / 2 - 1);
+    }
   }
   context.fillStyle = theme.hit;
   for (const mark of workspace.marks) {
