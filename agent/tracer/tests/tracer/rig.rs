@@ -215,6 +215,13 @@ impl Program {
         maps.lines().any(|line| line.contains(part))
     }
 
+    /// What it has mapped in all, in KiB.
+    pub(crate) fn mapped_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let size = status.lines().find_map(|line| line.strip_prefix("VmSize:"));
+        size.unwrap().trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
     /// Ends its input, and waits for its end.
     pub(crate) fn end(mut self) -> ExitStatus {
         drop(self.input.take());

@@ -72,7 +72,7 @@ fn two_hundred_windows_have_exactly_what_the_program_launched_in_them() {
     let mut program = rig.start();
     let mut agent = Agent::of(&rig);
     let (mut expected, mut found) = (0, 0);
-    let mut times = (Vec::new(), Vec::new());
+    let (mut times, mut mapped) = ((Vec::new(), Vec::new()), 0);
     for round in 0..200_u64 {
         let begin = Instant::now();
         agent.begin(Kinds::KERNELS);
@@ -86,7 +86,11 @@ fn two_hundred_windows_have_exactly_what_the_program_launched_in_them() {
         assert_eq!(program.recorded("launch 50"), 0);
         found += u64::try_from(agent.events().len()).unwrap();
         assert_eq!(found, expected, "in round {round}");
+        if round == 20 {
+            mapped = program.mapped_kib();
+        }
     }
+    assert_eq!(program.mapped_kib(), mapped, "the program grows with each window");
     let process = agent.process(0);
     assert_eq!((lost(&process), process.count(Count::Windows)), (0, 200));
     assert_eq!(agent.losses(0).overwritten, 0);
