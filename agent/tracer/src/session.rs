@@ -157,9 +157,7 @@ impl Session {
     fn leave(mut self) -> Result<(), Refusal> {
         self.disable()?;
         let (cupti, subscriber) = (self.cupti, self.subscriber);
-        well(ask(self.tracer, || cupti.unsubscribe(subscriber)))?;
-        self.tracer.slot.set(KINDS_AT, 0);
-        Ok(())
+        well(ask(self.tracer, || cupti.unsubscribe(subscriber))).map(drop)
     }
 
     fn count_dropped(&self) -> Result<(), Refusal> {

@@ -31,7 +31,7 @@ pub const CUPTI_VERSION_AT: usize = 36;
 pub const DRIVER_VERSION_AT: usize = 40;
 /// The [`Holder`] of CUPTI's subscription, 32 bits.
 pub const HOLDER_AT: usize = 44;
-/// The [`Kinds`] that are recorded, 32 bits.
+/// The [`Kinds`] that are recorded, or that were in the last window, 32 bits.
 pub const KINDS_AT: usize = 48;
 /// `CLOCK_MONOTONIC` when the call of CUPTI began that the library is in, in ns, 64 bits; 0 for
 /// none.
@@ -268,7 +268,7 @@ pub struct Process {
     pub driver_version: u32,
     /// Who has CUPTI's subscription.
     pub holder: Holder,
-    /// What is recorded.
+    /// What is recorded, or was in the last window.
     pub kinds: Kinds,
     /// `CLOCK_MONOTONIC` when the call of CUPTI began that it is in.
     pub call_since_ns: Option<u64>,

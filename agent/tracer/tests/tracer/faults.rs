@@ -203,7 +203,8 @@ fn a_call_that_takes_too_long_is_the_last_one() {
 #[test]
 fn any_faults_in_any_release_leave_what_the_program_says_and_its_end_as_they_are() {
     let without = {
-        let mut program = Program::of(Rig::new(1305).bare());
+        let rig = Rig::new(1305);
+        let mut program = Program::of(rig.bare());
         (program.ask("work 2000"), program.end().code())
     };
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
