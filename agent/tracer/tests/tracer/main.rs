@@ -19,5 +19,6 @@ mod real;
 mod releases;
 mod rig;
 mod rules;
+mod timeline;
 mod wake;
 mod windows;
