@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use crate::gzip::{self, Members};
-use crate::{hlo, kineto, ncu, nsys_report, pprof, recorder, xplane};
+use crate::{hlo, kineto, ncu, nsys_report, pprof, recorder, tracer, xplane};
 
 /// Bytes of the begin of a file, inflated where it is gzip, that tell its format.
 const DETECTION_BYTES: u64 = 64 << 10;
@@ -37,6 +37,8 @@ pub enum Format {
     Pprof,
     /// The file of a flight recorder.
     Recorder,
+    /// The file of a CUDA tracer.
+    Tracer,
 }
 
 /// The formats that are read, for people.
@@ -44,10 +46,10 @@ pub const FORMATS: &str = "\
 Formats, told by content: exports of Nsight Systems of 2020 and later (HDF5, SQLite); its reports (.nsys-rep, .qdrep); its raw \
 captures (.qdstrm), through an installed nsys of their version; PyTorch Kineto and other Chrome traces (.json, \
 .json.gz); JAX and XLA profiles (.xplane.pb); reports of Nsight Compute (.ncu-rep) and \
-CSV pages of them; profiles of memory and others in the format of pprof; files of a flight recorder; timeline files.";
+CSV pages of them; profiles of memory and others in the format of pprof; files of a flight recorder and of a CUDA tracer; timeline files.";
 
 /// First bytes of the formats that have some of their own.
-const MAGIC: [(&[u8], Format); 7] = [
+const MAGIC: [(&[u8], Format); 8] = [
     (b"\x89HDF\r\n\x1a\n", Format::Hdf5),
     (b"SQLite format 3\0", Format::Sqlite),
     (nsys_report::MAGIC, Format::NsysReport),
@@ -55,6 +57,7 @@ const MAGIC: [(&[u8], Format); 7] = [
     (ncu::REPORT, Format::NcuReport),
     (hlo::TEXT, Format::Hlo),
     (recorder::RING_MAGIC, Format::Recorder),
+    (tracer::TRACE_MAGIC, Format::Tracer),
 ];
 
 /// The format of the file at `path`; `None` for one that is of none of them. Looks at the first

@@ -2,11 +2,11 @@
 //!
 //! The way of a capture through the crate: [`read`] (or [`open()`], which also tells the session of
 //! a timeline file) finds the format by content and lets its reader ([`nsys_report`], [`nsys_hdf`],
-//! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`pprof`], [`recorder`], [`timeline_file`])
-//! fill a [`flopwatch_model::Capture`]; the caller may add [`flopwatch_model::CounterSeries`] of
-//! its own (NVML samples); [`transform::transform`] sorts, assigns lanes and joins launches to GPU
-//! work; [`timeline_file::write`] publishes the result, and `flopwatch_analysis` makes tables and
-//! files for other programs of it.
+//! [`nsys_sqlite`], [`kineto`], [`xplane`], [`ncu`], [`pprof`], [`recorder`], [`tracer`],
+//! [`timeline_file`]) fill a [`flopwatch_model::Capture`]; the caller may add
+//! [`flopwatch_model::CounterSeries`] of its own (NVML samples); [`transform::transform`] sorts,
+//! assigns lanes and joins launches to GPU work; [`timeline_file::write`] publishes the result, and
+//! `flopwatch_analysis` makes tables and files for other programs of it.
 //!
 //! Every format has a module of its own with the same entry:
 //! `read(path, &ReadLimits) -> Result<Capture, ReadError>`, where `ReadError` is that module's
@@ -46,7 +46,7 @@
 //!
 //! | feature | gives | links |
 //! |---|---|---|
-//! | none | Chrome traces, XPlane, pages of Nsight Compute, pprof, flight recorders' files; the transform on the processor | no C library |
+//! | none | Chrome traces, XPlane, pages of Nsight Compute, pprof, files of flight recorders and CUDA tracers; the transform on the processor | no C library |
 //! | `hdf5` | the timeline file ([`timeline_file`], [`convert()`]), HDF5 exports of Nsight Systems | HDF5, built with CMake |
 //! | `sqlite` | SQLite exports of Nsight Systems, whose tables are read as those of `hdf5` are | SQLite, and what `hdf5` links |
 //! | `cuda` | the transform on a GPU ([`transform::device`]) | nothing: the driver is loaded at run time |
@@ -63,6 +63,7 @@ pub mod convert;
 mod copy_direction;
 #[cfg(feature = "hdf5")]
 mod cores;
+mod cupti;
 mod detect;
 mod gzip;
 #[cfg(feature = "hdf5")]
@@ -88,6 +89,7 @@ mod sqlite_io;
 #[cfg(feature = "hdf5")]
 pub mod timeline_file;
 mod times;
+pub mod tracer;
 pub mod transform;
 mod version;
 

@@ -9,7 +9,7 @@ use crate::detect::{Format, detect};
 use crate::limits::ReadLimits;
 #[cfg(feature = "sqlite")]
 use crate::nsys_sqlite;
-use crate::{hlo, kineto, ncu, pprof, recorder, xplane};
+use crate::{hlo, kineto, ncu, pprof, recorder, tracer, xplane};
 #[cfg(feature = "hdf5")]
 use crate::{nsys_hdf, nsys_report, timeline_file};
 use flopwatch_model::{Capture, CheckError};
@@ -52,7 +52,7 @@ pub enum ReadError {
     /// The file is of no format that is known here.
     #[error(
         "{path}: no format that is read: neither an export or report of Nsight Systems, a Chrome trace, an XPlane, an HLO dump, a \
-         report of Nsight Compute or its CSV, a pprof profile, a flight recorder's file, nor a timeline file"
+         report of Nsight Compute or its CSV, a pprof profile, a flight recorder's file, a CUDA tracer's file, nor a timeline file"
     )]
     Unknown {
         /// Path of what was to be read, as the caller gave it.
@@ -84,6 +84,9 @@ pub enum ReadError {
     /// The file of a flight recorder cannot be read.
     #[error(transparent)]
     Recorder(#[from] recorder::ReadError),
+    /// The file of a CUDA tracer cannot be read.
+    #[error(transparent)]
+    Tracer(#[from] tracer::ReadError),
     /// What was read of the file contradicts itself.
     #[error("{path}: is damaged, or was misread: {source}; record or export it anew")]
     Contradiction {
@@ -147,8 +150,8 @@ pub fn open(path: &Path, limits: &ReadLimits) -> Result<OpenedFile, ReadError> {
     open_between(path, limits, None)
 }
 
-/// The same; of a flight recorder's file, which holds whatever came before it was taken, what ran
-/// in a window in ns since the Unix epoch.
+/// The same; of a flight recorder's or a CUDA tracer's file, which hold whatever came before they
+/// were taken, what ran in a window in ns since the Unix epoch.
 pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>) -> Result<OpenedFile, ReadError> {
     if path.is_dir() {
         return Err(ReadError::of_folder(path.to_owned()));
@@ -179,6 +182,10 @@ pub fn open_between(path: &Path, limits: &ReadLimits, window: Option<Range<u64>>
         Some(Format::Recorder) => match window {
             Some(window) => recorder::read_between(path, limits, window)?,
             None => recorder::read(path, limits)?,
+        },
+        Some(Format::Tracer) => match window {
+            Some(window) => tracer::read_between(path, limits, window)?,
+            None => tracer::read(path, limits)?,
         },
         #[cfg(feature = "hdf5")]
         Some(Format::NsysReport) => nsys_report::read(path, limits)?,

@@ -7,17 +7,18 @@
 
 use core::sync::atomic::Ordering;
 
+use flopwatch_injected::kernel;
 use flopwatch_ring::header::{CURSOR_AT, Count, SERIAL_AT};
 use flopwatch_ring::segment::{
     CLAIM_AT, EVENTS_AT, FIRST_EVENT_AT, LATER_TICKS_AT, MONOTONIC_AT, PROCESS_AT, REALTIME_AT,
     SERIAL_AT as OF_SERIAL_AT, SLOTS, State, THREAD_AT, TICKS_AT, USED_AT,
 };
 
+use crate::clock;
 use crate::memory::Page;
 use crate::recorder::Recorder;
 use crate::segment::Segment;
 use crate::thread::Thread;
-use crate::{clock, kernel};
 
 /// Segments that are looked at for one event: those of many threads that run may stand in a row.
 const MAX_STEPS: usize = 256;

@@ -3,11 +3,8 @@
 
 use core::arch::x86_64::{__cpuid, _rdtsc};
 
-use crate::{kernel, loader};
+use flopwatch_injected::clock::{MONOTONIC, REALTIME, nanoseconds};
 
-const REALTIME: u32 = 0;
-const MONOTONIC: u32 = 1;
-const PER_SECOND: u64 = 1_000_000_000;
 /// The function of the processor's identification that says whether its counter runs evenly, and
 /// that bit.
 const EVEN: (u32, u32) = (0x8000_0007, 1 << 8);
@@ -65,24 +62,4 @@ pub(crate) fn moment(are_tsc: bool) -> Moment {
         monotonic_ns,
         realtime_ns: monotonic_ns.wrapping_add(ahead),
     }
-}
-
-/// Waits until `is_so`, but no longer than a second: a child of `fork` waits for a thread that it
-/// does not have.
-pub(crate) fn wait_until(is_so: impl Fn() -> bool) {
-    let begin = nanoseconds(MONOTONIC);
-    while !is_so() && nanoseconds(MONOTONIC).wrapping_sub(begin) < PER_SECOND {
-        kernel::step_aside();
-    }
-}
-
-#[cold]
-fn nanoseconds(clock: u32) -> u64 {
-    let mut time = [0_i64; 2];
-    let asked = loader::clock_gettime().map(|get| get(clock.cast_signed(), &raw mut time));
-    if asked != Some(0) {
-        kernel::clock(clock, &mut time);
-    }
-    let [seconds, rest] = time.map(i64::cast_unsigned);
-    seconds.wrapping_mul(PER_SECOND).wrapping_add(rest)
 }

@@ -6,11 +6,13 @@ use core::ffi::{CStr, c_int, c_uint, c_void};
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, Ordering};
 
+use flopwatch_injected::clock::wait_until;
+use flopwatch_injected::loader;
 use flopwatch_ring::header::Count;
 
 use crate::calls::{CORE, CORE2, HOOKS_OF, MAX_FUNCTIONS, MAX_SETS, NEXT, NextFunction};
+use crate::recorder;
 use crate::thread::Thread;
-use crate::{clock, loader, recorder};
 
 /// Names the profiler's library, which sees every call too.
 const PROFILER: &CStr = c"FLOPWATCH_NVTX_NEXT";
@@ -210,7 +212,7 @@ pub fn initialize(version: Version, get: Option<GetExportTable>) -> c_int {
             .first
             .compare_exchange(ptr::null_mut(), first, Ordering::Relaxed, Ordering::Relaxed);
         if known == Err(first) {
-            clock::wait_until(|| copy.is_answered.load(Ordering::Acquire));
+            wait_until(|| copy.is_answered.load(Ordering::Acquire));
         }
         let answered = copy.answer.load(Ordering::Relaxed);
         // A library that was unloaded may have had its copy where another one has it now.

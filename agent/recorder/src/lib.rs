@@ -3,8 +3,9 @@
 //!
 //! `build.rs` compiles the same modules once more, with `library.rs` as their root, into
 //! [`LIBRARY`]: without the standard library and without a C library of a version, because it is
-//! loaded into programs of any image. On the path of a call there is no allocation, lock, thread or
-//! panic. `docs/recorder.md` says what programs see of it, and describes the file.
+//! loaded into programs of any image. What it shares with other such libraries is in
+//! `flopwatch-injected`. On the path of a call there is no allocation, lock, thread or panic.
+//! `docs/recorder.md` says what programs see of it, and describes the file.
 
 #![deny(
     clippy::indexing_slicing,
@@ -29,12 +30,9 @@ mod claim;
 mod clock;
 mod event;
 mod file;
-mod fork;
 mod handles;
 mod injection;
-mod kernel;
 mod labels;
-mod loader;
 mod memory;
 mod names;
 mod recorder;

@@ -1,26 +1,23 @@
-//! The mapped file: words within it, each access within its bounds.
+//! The mapped file: its words, its segments, and what it counts.
 #![allow(unsafe_code, reason = "the file is shared memory")]
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
+use flopwatch_injected::memory::Memory as Mapped;
 use flopwatch_ring::header::{self, Count};
 use flopwatch_ring::{Layout, segment};
 
-/// The mapped file. Other processes write to it at any time: whatever is read from it may be
-/// anything.
+/// The mapped file with its parts.
 #[derive(Clone, Copy)]
 pub(crate) struct Memory {
-    begin: NonNull<u8>,
+    mapped: Mapped,
     layout: Layout,
 }
 
 impl Memory {
-    /// # Safety
-    ///
-    /// At `begin`, a page's begin, so many bytes as `layout` says are mapped and stay so.
-    pub(crate) const unsafe fn new(begin: NonNull<u8>, layout: Layout) -> Self {
-        Self { begin, layout }
+    pub(crate) const fn new(mapped: Mapped, layout: Layout) -> Self {
+        Self { mapped, layout }
     }
 
     pub(crate) const fn layout(&self) -> &Layout {
@@ -28,25 +25,21 @@ impl Memory {
     }
 
     /// The word of 64 bits at a multiple of eight.
+    #[inline]
     pub(crate) fn word(&self, at: usize) -> Option<&'static AtomicU64> {
-        let fits = at.is_multiple_of(8) && at.checked_add(8)? <= self.layout.bytes;
-        // SAFETY: the word lies within the mapping and is aligned as the mapping is; only atomics
-        // ever refer to it.
-        fits.then(|| unsafe { self.begin.add(at).cast().as_ref() })
+        self.mapped.word(at)
     }
 
     /// The word of 32 bits at a multiple of four.
+    #[inline]
     pub(crate) fn half(&self, at: usize) -> Option<&'static AtomicU32> {
-        let fits = at.is_multiple_of(4) && at.checked_add(4)? <= self.layout.bytes;
-        // SAFETY: as above.
-        fits.then(|| unsafe { self.begin.add(at).cast().as_ref() })
+        self.mapped.half(at)
     }
 
     /// The segment at `at`.
     pub(crate) fn segment(&self, at: usize) -> Option<NonNull<Page>> {
         let place = self.layout.segment(at)?;
-        // SAFETY: a layout's segments lie within the mapping.
-        Some(unsafe { self.begin.add(place) }.cast())
+        self.mapped.part(place, segment::BYTES).map(NonNull::cast)
     }
 
     /// Counts one.

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use flopwatch_api::phase::Phase;
 use flopwatch_api::session::ProfilingSession;
 use flopwatch_mcp::{Answer, Call, Description, ToolError, Tools};
+use flopwatch_report::Layout;
 use jiff::Timestamp;
 use kube::ResourceExt as _;
 use serde::Serialize;
@@ -27,7 +28,6 @@ use crate::error::Error;
 use crate::fetch::session_with_captures;
 use crate::gateway::Gateway;
 use crate::listing::typed;
-use crate::print::Paint;
 use crate::sessions::{phase, target};
 
 /// URL path of the gateway's list of analyses.
@@ -134,7 +134,7 @@ impl ClusterTools {
         let found = session_with_captures(&self.cluster, &name).await;
         let (session, captures) = found.map_err(|error| failed(&error.into()))?;
         if format == AnswerFormat::Text {
-            let text = render(&session, &captures, Timestamp::now(), Paint::new(false));
+            let text = render(&session, &captures, Timestamp::now(), Layout::default());
             return Ok(Answer::Text(text));
         }
         let captures: Result<Vec<Value>, Error> = captures.iter().map(typed).collect();

@@ -10,6 +10,7 @@ use super::names::Text;
 use super::sync::{self, COLUMNS as SYNC_COLUMNS, Types};
 use super::tables::{Piece, Table};
 use super::{Failure, GlobalId, Reader, RowKey, waits};
+use crate::cupti::{COPY_KINDS, graph_name};
 use flopwatch_model::{Category, ColumnId, MemoryKind, Row, Track};
 
 const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
@@ -26,27 +27,8 @@ const DEMANGLED: &str = "demangledName";
 /// Other forms of a kernel's name.
 const DETAILS: [&str; 2] = ["shortName", "mangledName"];
 
-/// "No stream" of CUPTI, stored in 32 bits.
+/// "No stream" of CUPTI.
 pub(super) const NO_STREAM: u64 = 0xFFFF_FFFF;
-
-/// Category and name of each copy kind, by its number in CUPTI. The names are those of `nsys stats`
-/// since 2023.
-const COPY_KINDS: [(Category, &str); 14] = [
-    (Category::CudaMemcpyOther, "[CUDA memcpy Unknown]"),
-    (Category::CudaMemcpyH2d, "[CUDA memcpy Host-to-Device]"),
-    (Category::CudaMemcpyD2h, "[CUDA memcpy Device-to-Host]"),
-    (Category::CudaMemcpyOther, "[CUDA memcpy Host-to-Array]"),
-    (Category::CudaMemcpyOther, "[CUDA memcpy Array-to-Host]"),
-    (Category::CudaMemcpyOther, "[CUDA memcpy Array-to-Array]"),
-    (Category::CudaMemcpyOther, "[CUDA memcpy Array-to-Device]"),
-    (Category::CudaMemcpyOther, "[CUDA memcpy Device-to-Array]"),
-    (Category::CudaMemcpyD2d, "[CUDA memcpy Device-to-Device]"),
-    (Category::CudaMemcpyOther, "[CUDA memcpy Host-to-Host]"),
-    (Category::CudaMemcpyP2p, "[CUDA memcpy Peer-to-Peer]"),
-    (Category::CudaMigration, "[CUDA memcpy Unified Host-to-Device]"),
-    (Category::CudaMigration, "[CUDA memcpy Unified Device-to-Host]"),
-    (Category::CudaMigration, "[CUDA memcpy Unified Device-to-Device]"),
-];
 
 /// Kinds of memory in copies and memsets, in the order of their numbers in Nsight Systems, which
 /// are not CUPTI's.
@@ -156,16 +138,6 @@ fn read_bytes(piece: &mut Piece<'_, '_>, slot: &mut Slot<'_>) -> Result<(), Fail
         }
     }
     Ok(())
-}
-
-/// The name of a whole graph, by the numbers that the program's CUDA gave it; 0 for none.
-fn graph_name(graph: u32, executable: u32) -> String {
-    match (graph, executable) {
-        (0, 0) => "[CUDA graph]".to_owned(),
-        (0, _) => format!("[CUDA graph executable {executable}]"),
-        (_, 0) => format!("[CUDA graph {graph}]"),
-        _ => format!("[CUDA graph {graph} executable {executable}]"),
-    }
 }
 
 impl Reader<'_> {

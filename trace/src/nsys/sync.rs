@@ -19,6 +19,7 @@ use super::gather::WorkerState;
 use super::names::Text;
 use super::tables::{Piece, Table};
 use super::waits::{EVENT, EVENT_SYNC};
+use crate::cupti::SYNCS;
 
 /// The type, by today's numbers where [`OLD_TYPE`] is there.
 const TYPE: &str = "syncType";
@@ -38,14 +39,6 @@ pub(super) const EVENTS: u32 = 1;
 pub(super) const STREAM_WAITS: u32 = 2;
 const STREAMS: u32 = 3;
 const CONTEXTS: u32 = 4;
-
-const NAMES: [&str; 5] = [
-    "Unknown sync",
-    "Event sync",
-    "Stream wait sync",
-    "Stream sync",
-    "Context sync",
-];
 
 /// What is known of the types of a table.
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +100,7 @@ fn kind_of(today: u64, old: u64) -> u32 {
 
 /// The name of a kind.
 pub(super) fn name(kind: u32) -> Text {
-    let known = usize::try_from(kind).ok().and_then(|kind| NAMES.get(kind));
+    let known = usize::try_from(kind).ok().and_then(|kind| SYNCS.get(kind));
     match known {
         Some(name) => Text::Fixed(name),
         None => Text::Inline(format!("Sync type {}", kind - CONTEXTS - 1)),

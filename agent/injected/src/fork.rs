@@ -10,23 +10,23 @@ use crate::kernel;
 static LAST: AtomicU32 = AtomicU32::new(0);
 
 /// Tells processes apart.
-#[derive(Clone, Copy)]
-pub(crate) struct Epoch(&'static AtomicU32);
+#[derive(Debug, Clone, Copy)]
+pub struct Epoch(&'static AtomicU32);
 
 impl Epoch {
     /// Begins with this process; `None` where the kernel is older than Linux 4.14.
-    pub(crate) fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         kernel::wiped_in_children().map(Self)
     }
 
     /// The number of this process; 0 in a child that has not [begun](Self::begin).
     #[inline]
-    pub(crate) fn now(self) -> u32 {
+    pub fn now(self) -> u32 {
         self.0.load(Ordering::Relaxed)
     }
 
     /// The number of this process, and whether it has just begun.
-    pub(crate) fn begin(self) -> (u32, bool) {
+    pub fn begin(self) -> (u32, bool) {
         let known = self.now();
         if known != 0 {
             return (known, false);

@@ -1,0 +1,202 @@
+//! Writes records into segments of the file, and takes segments in turn.
+//!
+//! A segment is taken by a cursor that all processes share: one that nobody had, that is closed, or
+//! whose process has ended. One that a living process writes to is passed over. A buffer's last
+//! segment stays open for the next buffer.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use flopwatch_injected::kernel;
+use flopwatch_tracer_file::header::CURSOR_AT;
+use flopwatch_tracer_file::process::Count;
+use flopwatch_tracer_file::record::{Body, Record};
+use flopwatch_tracer_file::segment::{
+    CLAIM_AT, CUPTI_NS_AT, MONOTONIC_NS_AT, PID_AT, PROCESS_AT, REALTIME_NS_AT, SERIAL_AT, SLOTS, SLOTS_AT, State,
+    claim, number_of_turn, of_claim,
+};
+use flopwatch_tracer_file::slot::{self, Kind};
+
+use crate::file::TraceFile;
+use crate::tracer::Tracer;
+
+/// Segments that are looked at for one that is free.
+const MAX_STEPS: usize = 256;
+
+/// The segment that was left open: its claim (32 bits), index (16) and used slots (16); 0 for none.
+static LEFT: AtomicU64 = AtomicU64::new(0);
+
+/// A segment that is written to.
+#[derive(Clone, Copy)]
+struct Open {
+    index: usize,
+    begin: usize,
+    claim: u32,
+    used: usize,
+}
+
+/// Writes records of one buffer.
+pub(crate) struct Writer {
+    tracer: &'static Tracer,
+    open: Option<Open>,
+    records: u64,
+    unplaced: u64,
+}
+
+impl Writer {
+    /// Goes on with the segment that was left open, where there is one.
+    pub(crate) fn new(tracer: &'static Tracer) -> Self {
+        Self {
+            tracer,
+            open: Open::of_word(&tracer.file, LEFT.swap(0, Ordering::Acquire)),
+            records: 0,
+            unplaced: 0,
+        }
+    }
+
+    /// Writes a record.
+    #[inline]
+    pub(crate) fn put(&mut self, record: &Record) {
+        let (first, (kind, body)) = record.slots();
+        let slots = if first.is_some() { 2 } else { 1 };
+        let Some(open) = self.room(slots) else {
+            self.unplaced = self.unplaced.wrapping_add(1);
+            return;
+        };
+        let file = &self.tracer.file;
+        let mut used = open.used;
+        if let Some((kind, body)) = first {
+            open.put(file, used, kind, &body);
+            used = used.wrapping_add(1);
+        }
+        open.put(file, used, kind, &body);
+        let used = used.wrapping_add(1);
+        self.open = Some(Open { used, ..open });
+        self.records = self.records.wrapping_add(1);
+    }
+
+    /// A segment with room for so many slots.
+    #[inline]
+    fn room(&mut self, slots: usize) -> Option<Open> {
+        match self.open {
+            Some(open) if open.used.wrapping_add(slots) <= SLOTS => Some(open),
+            Some(full) => {
+                full.close(&self.tracer.file);
+                self.open = None;
+                take(self.tracer)
+            }
+            None => take(self.tracer),
+        }
+    }
+
+    /// Leaves the segment open for the next buffer, and counts.
+    pub(crate) fn end(self) {
+        let slot = &self.tracer.slot;
+        slot.count(Count::Records, self.records);
+        slot.count(Count::RecordsUnplaced, self.unplaced);
+        if let Some(open) = self.open {
+            leave(&self.tracer.file, open.word());
+        }
+    }
+}
+
+/// Leaves a segment open, or none for 0; the one that was left before is closed.
+fn leave(file: &TraceFile, word: u64) {
+    if let Some(other) = Open::of_word(file, LEFT.swap(word, Ordering::AcqRel)) {
+        other.close(file);
+    }
+}
+
+/// Closes the segment that was left open.
+pub(crate) fn close(tracer: &Tracer) {
+    leave(&tracer.file, 0);
+}
+
+impl Open {
+    fn word(&self) -> u64 {
+        let part = |number: usize| u64::try_from(number & 0xffff).unwrap_or(0);
+        (u64::from(self.claim) << 32) | (part(self.index) << 16) | part(self.used)
+    }
+
+    fn of_word(file: &TraceFile, word: u64) -> Option<Self> {
+        let part = |shift: u32| usize::try_from(word.wrapping_shr(shift) & 0xffff).ok();
+        let index = part(16)?;
+        (word != 0).then_some(Self {
+            index,
+            begin: file.layout.segment(index)?,
+            claim: u32::try_from(word >> 32).ok()?,
+            used: part(0)?,
+        })
+    }
+
+    /// Fills a slot, its tag last.
+    #[inline]
+    fn put(&self, file: &TraceFile, used: usize, kind: Kind, body: &Body) {
+        let at = self
+            .begin
+            .wrapping_add(SLOTS_AT)
+            .wrapping_add(used.wrapping_mul(slot::BYTES));
+        file.put(at, body);
+        if let Some(word) = file.word(at.wrapping_add(slot::TAG_AT)) {
+            word.store(slot::tag(self.claim, kind), Ordering::Release);
+        }
+    }
+
+    fn close(&self, file: &TraceFile) {
+        let (open, closed) = (claim(self.claim, State::Open), claim(self.claim, State::Closed));
+        if let Some(word) = file.word(self.begin.wrapping_add(CLAIM_AT)) {
+            // Where it is no longer ours, it is no longer ours to close.
+            word.compare_exchange(open, closed, Ordering::Release, Ordering::Relaxed)
+                .ok();
+        }
+    }
+}
+
+/// Takes the next segment that is free; `None` where there is none to be had.
+#[cold]
+#[inline(never)]
+fn take(tracer: &Tracer) -> Option<Open> {
+    let file = &tracer.file;
+    let segments = u64::try_from(file.layout.segments).ok()?;
+    for _ in 0..MAX_STEPS {
+        let turn = file.add(CURSOR_AT, 1);
+        let index = usize::try_from(turn.checked_rem(segments)?).ok()?;
+        let begin = file.layout.segment(index)?;
+        let word = file.word(begin.wrapping_add(CLAIM_AT))?;
+        let known = word.load(Ordering::Relaxed);
+        let is_free = match of_claim(known).1 {
+            Some(State::Open) => {
+                let pid = file.get_half(begin.wrapping_add(PID_AT));
+                kernel::has_ended(pid, pid)
+            }
+            // Until whoever takes it has said who that is. A process that is killed over it leaves
+            // it so, a segment for each such moment.
+            Some(State::Taken) => false,
+            Some(State::Closed) | None => true,
+        };
+        let number = number_of_turn(turn);
+        let taken = claim(number, State::Taken);
+        if is_free
+            && word
+                .compare_exchange(known, taken, Ordering::Acquire, Ordering::Relaxed)
+                .is_ok()
+        {
+            let (moment, set) = (tracer.slot.moment(), |place: usize, value| {
+                file.set_half(begin.wrapping_add(place), value);
+            });
+            set(PROCESS_AT, tracer.slot.index);
+            set(SERIAL_AT, tracer.slot.serial);
+            set(PID_AT, tracer.slot.pid());
+            file.set(begin.wrapping_add(CUPTI_NS_AT), moment.cupti_ns);
+            file.set(begin.wrapping_add(MONOTONIC_NS_AT), moment.monotonic_ns);
+            file.set(begin.wrapping_add(REALTIME_NS_AT), moment.realtime_ns);
+            word.store(claim(number, State::Open), Ordering::Release);
+            return Some(Open {
+                index,
+                begin,
+                claim: number,
+                used: 0,
+            });
+        }
+    }
+    None
+}

@@ -1,0 +1,185 @@
+//! Our thread: it sleeps until the agent wants something, and makes every call of CUPTI.
+
+use core::ffi::c_void;
+use core::ptr;
+use core::sync::atomic::Ordering;
+
+use flopwatch_injected::clock::{MONOTONIC, REALTIME, nanoseconds};
+use flopwatch_injected::kernel;
+use flopwatch_tracer_file::header::WANTED_AT;
+use flopwatch_tracer_file::process::{Phase, Reason};
+use flopwatch_tracer_file::wanted::Wanted;
+
+use crate::orders::{Window, wanted};
+use crate::session::Session;
+use crate::slot::Refusal;
+use crate::tracer::{self, Tracer};
+
+/// How long it sleeps at most, where nobody wakes it: file systems without a shared futex.
+const LONGEST_SLEEP_NS: u64 = 250_000_000;
+/// Between two ticks of a window.
+const TICK_NS: u64 = 1_000_000_000;
+
+/// The thread's first function. It never returns, for the end of a thread runs what libraries
+/// have for it.
+pub(crate) extern "C" fn main(_: *mut c_void) -> *mut c_void {
+    kernel::name_thread(c"flopwatch-cuda");
+    let Some(tracer) = tracer::get() else {
+        return ptr::null_mut();
+    };
+    let mut service = Service {
+        tracer,
+        seen: 0,
+        state: State::Idle,
+    };
+    loop {
+        let word = service.look();
+        if let State::Stuck = service.state {
+            service.sleep(word, u64::MAX);
+        } else {
+            let now = nanoseconds(MONOTONIC);
+            let until = service.act(now).unwrap_or(u64::MAX);
+            service.sleep(word, until);
+        }
+    }
+}
+
+/// What the thread does.
+enum State {
+    Idle,
+    Waiting {
+        window: Window,
+        wanted: Wanted,
+    },
+    Recording {
+        session: Session,
+        end_ns: u64,
+        tick_ns: u64,
+    },
+    Stuck,
+}
+
+struct Service {
+    tracer: &'static Tracer,
+    /// The order that was looked at last.
+    seen: u32,
+    state: State,
+}
+
+impl Service {
+    /// Follows a new order, and gives the word that says which one it is.
+    fn look(&mut self) -> u32 {
+        let file = &self.tracer.file;
+        let word = file.half(WANTED_AT).map_or(0, |word| word.load(Ordering::Acquire));
+        if word == self.seen || matches!(self.state, State::Stuck) {
+            return word;
+        }
+        if let Some(wanted) = wanted(file) {
+            self.seen = wanted.generation;
+            self.end();
+            let window = Window::of(&wanted, nanoseconds(MONOTONIC), nanoseconds(REALTIME));
+            match window {
+                _ if matches!(self.state, State::Stuck) => {}
+                Some(window) => {
+                    self.enter(Phase::Waiting);
+                    self.state = State::Waiting { window, wanted };
+                }
+                None => self.enter(Phase::Idle),
+            }
+        }
+        word
+    }
+
+    /// Does what is due, and gives when the next thing is; `None` for nothing.
+    fn act(&mut self, now: u64) -> Option<u64> {
+        match &mut self.state {
+            State::Idle | State::Stuck => None,
+            State::Waiting { window, wanted } => {
+                let (window, wanted) = (*window, *wanted);
+                if now < window.begin_ns {
+                    return Some(window.begin_ns);
+                }
+                self.begin(window, &wanted)
+            }
+            State::Recording {
+                session,
+                end_ns,
+                tick_ns,
+            } => {
+                if now >= *end_ns {
+                    self.end();
+                    return None;
+                }
+                if now >= *tick_ns {
+                    *tick_ns = now.saturating_add(TICK_NS);
+                    if let Err(refusal) = session.tick() {
+                        self.refuse(refusal);
+                        return None;
+                    }
+                }
+                match &self.state {
+                    State::Recording { end_ns, tick_ns, .. } => Some(*end_ns.min(tick_ns)),
+                    _ => None,
+                }
+            }
+        }
+    }
+
+    fn begin(&mut self, window: Window, wanted: &Wanted) -> Option<u64> {
+        self.enter(Phase::Opening);
+        match Session::begin(self.tracer, wanted) {
+            Ok(session) => {
+                let tick_ns = nanoseconds(MONOTONIC).saturating_add(TICK_NS);
+                self.enter(Phase::Recording);
+                self.state = State::Recording {
+                    session,
+                    end_ns: window.end_ns,
+                    tick_ns,
+                };
+                Some(tick_ns.min(window.end_ns))
+            }
+            Err(refusal) => {
+                self.refuse(refusal);
+                None
+            }
+        }
+    }
+
+    /// Ends what runs or waits.
+    fn end(&mut self) {
+        let before = core::mem::replace(&mut self.state, State::Idle);
+        match before {
+            State::Recording { session, .. } => {
+                self.enter(Phase::Ending);
+                match session.end() {
+                    Ok(()) => self.enter(Phase::Idle),
+                    Err(refusal) => self.refuse(refusal),
+                }
+            }
+            State::Waiting { .. } => self.enter(Phase::Idle),
+            State::Idle => {}
+            State::Stuck => self.state = State::Stuck,
+        }
+    }
+
+    fn enter(&self, phase: Phase) {
+        self.tracer.slot.enter(phase, self.seen);
+    }
+
+    fn refuse(&mut self, refusal: Refusal) {
+        self.state = if refusal.reason == Reason::Stuck {
+            State::Stuck
+        } else {
+            State::Idle
+        };
+        self.tracer.slot.refuse(refusal, self.seen);
+    }
+
+    /// Sleeps until a time, or until the order is another one than `seen`.
+    fn sleep(&self, seen: u32, until: u64) {
+        let left = until.saturating_sub(nanoseconds(MONOTONIC)).min(LONGEST_SLEEP_NS);
+        if let Some(word) = self.tracer.file.half(WANTED_AT).filter(|_| left > 0) {
+            kernel::sleep_on(word, seen, left);
+        }
+    }
+}

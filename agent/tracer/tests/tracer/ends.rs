@@ -1,0 +1,124 @@
+//! Programs that end in a window, and files that somebody else writes to.
+
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::Stdio;
+use std::time::Duration;
+
+use flopwatch_tracer_file::process::Count;
+use flopwatch_tracer_file::slot::{self, Kind};
+use flopwatch_tracer_file::wanted::Kinds;
+use flopwatch_tracer_file::{Layout, segment};
+
+use super::agent::{Agent, window};
+use super::rig::{Program, Rig};
+
+/// Records whose tag was written, counted without the reader.
+fn tagged(rig: &Rig) -> usize {
+    let file = std::fs::read(rig.trace()).unwrap();
+    let layout = Layout::of(file.len()).unwrap();
+    let word = |at: usize| u64::from_le_bytes(*file[at..].first_chunk().unwrap());
+    let mut count = 0;
+    for at in 0..layout.segments {
+        let begin = layout.segment(at).unwrap();
+        let claim = word(begin) >> 32;
+        for place in 0..segment::SLOTS {
+            let tag = word(begin + segment::SLOTS_AT + place * slot::BYTES + slot::TAG_AT);
+            let is_shape = tag & 0xff == u64::from(Kind::Shape.bits());
+            count += usize::from(claim != 0 && tag >> 32 == claim && !is_shape);
+        }
+    }
+    count
+}
+
+#[test]
+fn a_program_that_is_killed_in_a_window_leaves_every_record_whose_tag_was_written() {
+    let mut all = 0;
+    for round in 0..100_u64 {
+        let rig = Rig::new(1305).with("FLOPWATCH_CUDA_BYTES", &(64_u32 << 20));
+        let mut program = rig.start();
+        let mut agent = Agent::of(&rig);
+        agent.begin(Kinds::KERNELS.with(Kinds::RUNTIME));
+        assert_eq!(program.ask("run"), "running");
+        std::thread::sleep(Duration::from_micros(2_000 + round * 7919 % 30_000));
+        program.child.kill().unwrap();
+        program.child.wait().unwrap();
+        let found = agent.events();
+        assert_eq!(found.len(), tagged(&rig), "in round {round}");
+        let written = usize::try_from(agent.process(0).count(Count::Records)).unwrap();
+        assert!(found.len() >= written, "{} of {written} in round {round}", found.len());
+        all += found.len();
+    }
+    println!("{all} records of 100 programs that were killed");
+    assert!(all > 100_000, "{all}");
+}
+
+#[test]
+fn a_program_ends_as_it_would_without_us_whatever_the_window_does() {
+    for faults in ["", "flush_ms=1500", "enable_ms=1500", "disable_ms=800"] {
+        for (end, code, signal) in [("exit 7", Some(7), None), ("abort", None, Some(6))] {
+            let rig = Rig::new(1305).failing(faults);
+            let mut program = rig.start();
+            let mut agent = Agent::of(&rig);
+            agent.order(window(Kinds::KERNELS));
+            program.ask("work 1000");
+            if faults.is_empty() {
+                agent.settle(0);
+            }
+            agent.order(flopwatch_tracer_file::wanted::Wanted {
+                mode: flopwatch_tracer_file::wanted::Mode::Off,
+                ..window(Kinds::KERNELS)
+            });
+            program.tell(end);
+            let status = program.child.wait().unwrap();
+            assert_eq!((status.code(), status.signal()), (code, signal), "{faults}: {end}");
+        }
+    }
+}
+
+#[test]
+fn rubbish_that_somebody_writes_into_the_file_hurts_neither_the_program_nor_the_reader() {
+    let rig = Rig::new(1305);
+    let without = Program::of(rig.bare()).ask("work 1000");
+    drop(rig.start());
+    let file = std::fs::OpenOptions::new().write(true).open(rig.trace()).unwrap();
+    let length = file.metadata().unwrap().len();
+    let mut program = rig.start();
+    let mut random = 88_172_645_463_325_252_u64;
+    for round in 0..60 {
+        let mut agent = Agent::of(&rig);
+        agent.order(window(Kinds::ALL));
+        program.tell("work 1000");
+        for _ in 0..2_000 {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            // What says that it is a file stays, and what is wanted: that is the agent's to write.
+            let at = 128 + random % (length - 136);
+            file.write_all_at(&random.rotate_left(31).to_le_bytes(), at).unwrap();
+        }
+        agent.drain_anything();
+        assert_eq!(program.line(), without, "in round {round}");
+    }
+    assert!(program.end().success());
+}
+
+#[test]
+fn a_file_that_is_none_or_cannot_be_made_is_left_alone() {
+    for folder in ["trace", "no such folder"] {
+        let rig = Rig::new(1305);
+        std::fs::write(rig.trace(), "somebody else's").unwrap();
+        let rig = rig.with("FLOPWATCH_FAKE_CUPTI", &"enable=1");
+        let mut command = rig.command();
+        command
+            .env("FLOPWATCH_CUDA_DIR", rig.path(folder))
+            .stderr(Stdio::piped());
+        let mut program = Program::of(command);
+        assert_eq!(program.ask("init"), "init 0");
+        assert_eq!(program.recorded("launch 10"), 0);
+        let threads = std::fs::read_dir(format!("/proc/{}/task", program.child.id())).unwrap();
+        assert_eq!(threads.count(), 1);
+        assert!(program.end().success());
+        assert_eq!(std::fs::read_to_string(rig.trace()).unwrap(), "somebody else's");
+    }
+}

@@ -1,0 +1,272 @@
+//! What goes wrong in libcupti, and what a program sees of it: nothing.
+
+use std::time::{Duration, Instant};
+
+use flopwatch_tracer_file::process::{Count, Phase, Reason};
+use flopwatch_tracer_file::record::Record;
+use flopwatch_tracer_file::wanted::{Kinds, Mode, Wanted};
+
+use super::agent::{Agent, window};
+use super::rig::{Program, RELEASES, Rig};
+
+/// A window with 1,000 kernels in it.
+fn recorded(rig: &Rig) -> (Agent, Program, u64) {
+    let mut program = rig.start();
+    let mut agent = Agent::of(rig);
+    agent.begin(Kinds::KERNELS);
+    let count = program.recorded("launch 1000");
+    agent.end();
+    (agent, program, count)
+}
+
+fn off() -> Wanted {
+    Wanted {
+        mode: Mode::Off,
+        ..window(Kinds::KERNELS)
+    }
+}
+
+#[test]
+fn a_call_that_fails_is_the_reason_with_cupti_s_code() {
+    for (faults, code) in [
+        ("version=999", 999),
+        ("subscribe=999", 999),
+        ("subscribe=15", 15),
+        ("attribute=1", 1),
+        ("register=14", 14),
+        ("enable=14", 14),
+    ] {
+        let rig = Rig::new(1305).failing(faults);
+        let mut program = rig.start();
+        let mut agent = Agent::of(&rig);
+        for _ in 0..2 {
+            agent.order(window(Kinds::KERNELS));
+            assert_eq!(agent.settle(0), Phase::Refused, "{faults}");
+            let process = agent.process(0);
+            assert_eq!((process.reason, process.result), (Reason::Cupti, code), "{faults}");
+        }
+        let of = |wanted: &str| rig.calls().iter().filter(|(name, ..)| name == wanted).count();
+        // Whoever got the subscription has given it back.
+        let subscribed = if faults.starts_with("version") || faults.starts_with("subscribe") {
+            0
+        } else {
+            2
+        };
+        assert_eq!(of("unsubscribe"), subscribed, "{faults}");
+        assert_eq!(program.ask("launch 10"), "recorded 0");
+        assert!(program.end().success());
+    }
+}
+
+#[test]
+fn kernels_without_times_are_counted_and_left_out() {
+    for faults in ["zero_times=10", "backwards=10"] {
+        let rig = Rig::new(1305).failing(faults);
+        let (mut agent, _program, _) = recorded(&rig);
+        assert_eq!(agent.events().len(), 900);
+        assert_eq!(agent.process(0).count(Count::RecordsTimeless), 100);
+    }
+}
+
+#[test]
+fn what_cupti_drops_or_nobody_knows_is_counted() {
+    let rig = Rig::new(1305).failing("drop=4");
+    let (mut agent, _program, count) = recorded(&rig);
+    assert_eq!((count, agent.events().len()), (750, 750));
+    assert_eq!(agent.losses(0).records(), 250);
+    let rig = Rig::new(1305).failing("unknown=1,disorder=1");
+    let (mut agent, _program, _) = recorded(&rig);
+    assert_eq!(agent.events().len(), 1000);
+    assert_eq!(agent.process(0).count(Count::RecordsUnknown), 1000);
+    let rig = Rig::new(1305).failing("malformed=11");
+    let (mut agent, _program, _) = recorded(&rig);
+    assert_eq!(agent.events().len(), 10);
+    assert_eq!(agent.process(0).count(Count::RecordsMalformed), 1);
+}
+
+#[test]
+fn buffers_beyond_the_pool_are_thrown_away_and_counted() {
+    let rig = Rig::new(1305).failing("hoard=1");
+    let mut program = rig.start();
+    let mut agent = Agent::of(&rig);
+    agent.begin(Kinds::KERNELS);
+    // A buffer of 1 MiB holds 4,228 kernels, the one that is thrown away 264.
+    let in_pool = 16 * 4228;
+    assert_eq!(program.recorded(&format!("launch {}", in_pool + 2640)), in_pool + 2640);
+    agent.end();
+    let process = agent.process(0);
+    let discarded = process.count(Count::BuffersDiscarded);
+    let found = agent.losses(0).overwritten + u64::try_from(agent.events().len()).unwrap();
+    assert!(discarded > 0, "{process:?}");
+    assert!(
+        found >= in_pool && process.count(Count::Records) <= in_pool + 2640,
+        "{found}"
+    );
+    assert_eq!(
+        process.count(Count::BytesDiscarded) / 248 + process.count(Count::Records),
+        in_pool + 2640
+    );
+    // The pool is whole again.
+    agent.begin(Kinds::KERNELS);
+    agent.drain();
+    program.recorded("launch 100");
+    agent.end();
+    assert_eq!(agent.events().len(), 100);
+    assert!(program.end().success());
+}
+
+#[test]
+fn buffers_that_come_back_late_or_are_not_ours_are_counted() {
+    let rig = Rig::new(1305).failing("keep=1");
+    let (mut agent, program, _) = recorded(&rig);
+    assert_eq!(agent.events(), []);
+    assert_eq!(agent.process(0).count(Count::BuffersOpen), 1);
+    assert!(program.end().success());
+    let rig = Rig::new(1305).failing("foreign=1,late_callback=1");
+    let (mut agent, program, _) = recorded(&rig);
+    assert_eq!(agent.events().len(), 1000);
+    assert!(agent.process(0).count(Count::BuffersForeign) > 0);
+    assert!(program.end().success());
+}
+
+#[test]
+fn names_that_went_with_their_module_are_counted_and_long_ones_are_cut() {
+    let rig = Rig::new(1305);
+    let mut program = rig.start();
+    let mut agent = Agent::of(&rig);
+    agent.begin(Kinds::KERNELS);
+    assert_eq!(program.recorded("launch 100"), 100);
+    assert_eq!(program.ask("unload"), "unloaded");
+    agent.end();
+    let found = agent.events();
+    assert!(
+        found
+            .iter()
+            .all(|record| matches!(record, Record::Kernel(kernel) if kernel.run.name == 0))
+    );
+    assert_eq!(found.len(), 100);
+    assert!(agent.process(0).count(Count::NamesUnread) >= 50);
+    agent.begin(Kinds::KERNELS);
+    assert_eq!(program.recorded("name 63"), 1);
+    agent.end();
+    let found = agent.events();
+    let [Record::Kernel(kernel)] = found[..] else {
+        panic!("{found:?}");
+    };
+    let name = agent.name(kernel.run.name);
+    assert!(name.starts_with("void kernel_63<") && name.len() == 2048, "{name}");
+    assert!(program.end().success());
+}
+
+#[test]
+fn a_session_after_which_nothing_comes_hurts_nobody() {
+    let rig = Rig::new(1305).failing("poison=1");
+    let (mut agent, mut program, _) = recorded(&rig);
+    agent.drain();
+    agent.begin(Kinds::KERNELS);
+    assert_eq!(program.recorded("launch 1000"), 0);
+    agent.end();
+    assert_eq!(agent.process(0).count(Count::Windows), 2);
+    assert_eq!(agent.events(), []);
+}
+
+#[test]
+fn a_call_that_takes_too_long_is_the_last_one() {
+    for faults in ["enable_ms=2300", "flush_ms=2300", "subscribe_ms=2300"] {
+        let rig = Rig::new(1305).failing(faults);
+        let mut program = rig.start();
+        let mut agent = Agent::of(&rig);
+        agent.order(window(Kinds::KERNELS));
+        let begin = Instant::now();
+        let process = agent.wait(0, |process| process.phase == Phase::Stuck);
+        assert_eq!(process.phase_at(u64::MAX), Phase::Stuck);
+        // The reader tells while the call still takes its time.
+        assert!(
+            begin.elapsed() > Duration::from_millis(1900),
+            "{faults}: {:?}",
+            begin.elapsed()
+        );
+        std::thread::sleep(Duration::from_millis(500));
+        let before = rig.calls().len();
+        assert_eq!(agent.process(0).reason, Reason::Stuck, "{faults}");
+        for wanted in [off(), window(Kinds::KERNELS)] {
+            agent.order(wanted);
+        }
+        program.ask("work 3000");
+        std::thread::sleep(Duration::from_millis(400));
+        assert_eq!(rig.calls().len(), before, "{faults}");
+        assert_eq!(agent.process(0).phase, Phase::Stuck);
+        assert!(program.end().success(), "{faults}");
+    }
+}
+
+#[test]
+fn any_faults_in_any_release_leave_what_the_program_says_and_its_end_as_they_are() {
+    let without = {
+        let rig = Rig::new(1305);
+        let mut program = Program::of(rig.bare());
+        (program.ask("work 2000"), program.end().code())
+    };
+    let mut random = 0x2545_f491_4f6c_dd1d_u64;
+    let mut next = |below: u64| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random % below
+    };
+    let words = [
+        "version",
+        "subscribe",
+        "enable",
+        "register",
+        "attribute",
+        "flush",
+        "disable",
+        "zero_times",
+        "backwards",
+        "drop",
+        "keep",
+        "hoard",
+        "foreign",
+        "late_callback",
+        "poison",
+        "unknown",
+        "malformed",
+        "disorder",
+        "enable_ms",
+        "flush_ms",
+    ];
+    for round in 0..120 {
+        let mut faults = String::new();
+        for _ in 0..next(4) {
+            let word = words[usize::try_from(next(20)).unwrap()];
+            let value = [1, 2, 3, 14, 15, 39, 999][usize::try_from(next(7)).unwrap()].min(if word.ends_with("_ms") {
+                39
+            } else {
+                999
+            });
+            faults = format!("{faults}{word}={value},");
+        }
+        let release = RELEASES[usize::try_from(next(10)).unwrap()];
+        let rig = Rig::new(release).failing(&faults);
+        let mut program = rig.start();
+        let mut agent = Agent::of(&rig);
+        for _ in 0..=next(3) {
+            agent.order(window(Kinds::of(u32::try_from(next(1024)).unwrap())));
+            let said = program.ask("work 2000");
+            assert_eq!(said, without.0, "round {round}: {release} {faults}");
+            if next(2) == 0 {
+                agent.settle(0);
+                agent.order(off());
+                agent.settle(0);
+            }
+        }
+        agent.drain();
+        assert_eq!(program.end().code(), without.1, "round {round}: {release} {faults}");
+        let calls = rig.calls();
+        assert!(
+            calls.iter().all(|(name, ..)| name != "finalize"),
+            "round {round}: {release} {faults}"
+        );
+    }
+}

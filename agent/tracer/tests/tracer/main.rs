@@ -1,0 +1,24 @@
+//! The library in real programs, with stand-ins for NVIDIA's libraries (`tests/rig/fake-cupti`).
+//! Nothing here says anything of a GPU.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test fails by panicking, in its helpers too"
+)]
+#![allow(clippy::disallowed_methods, reason = "there is no runtime whose threads would sleep")]
+#![allow(
+    clippy::print_stdout,
+    reason = "a skip is told on standard output, where the recipe counts it"
+)]
+
+mod agent;
+mod ends;
+mod faults;
+mod processes;
+mod real;
+mod releases;
+mod rig;
+mod rules;
+mod timeline;
+mod wake;
+mod windows;

@@ -1,0 +1,103 @@
+//! Several processes in one file.
+
+use flopwatch_tracer_file::process::{Phase, SLOTS};
+use flopwatch_tracer_file::wanted::Kinds;
+
+use super::agent::{Agent, lost};
+use super::rig::Rig;
+
+#[test]
+fn a_child_of_fork_is_silent_and_its_parent_goes_on() {
+    let rig = Rig::new(1305);
+    let mut program = rig.start();
+    let mut agent = Agent::of(&rig);
+    agent.begin(Kinds::KERNELS);
+    assert_eq!(program.recorded("launch 10"), 10);
+    // More than a buffer, so that the child is called with one.
+    assert_eq!(program.ask("fork 20000"), "child 3");
+    assert_eq!(program.recorded("launch 10"), 10);
+    agent.end();
+    assert_eq!(agent.events().len(), 20);
+    assert_eq!((agent.processes().len(), lost(&agent.process(0))), (1, 0));
+    assert!(program.end().success());
+}
+
+#[test]
+fn a_program_that_another_one_follows_leaves_its_slot() {
+    let rig = Rig::new(1305);
+    let mut program = rig.start();
+    let mut agent = Agent::of(&rig);
+    agent.begin(Kinds::KERNELS);
+    assert_eq!(program.recorded("launch 5000"), 5000);
+    assert_eq!(program.ask("exec"), "exec");
+    assert_eq!(program.ask("init"), "init 0");
+    assert_eq!(agent.settle(1), Phase::Recording);
+    assert_eq!(program.recorded("launch 30"), 30);
+    let processes = agent.processes();
+    let phases: Vec<Phase> = processes.iter().map(|process| process.phase).collect();
+    assert_eq!(phases, [Phase::Replaced, Phase::Recording]);
+    assert_eq!(
+        (processes[0].pid, processes[0].started),
+        (processes[1].pid, processes[1].started)
+    );
+    agent.order(super::agent::window(Kinds::COPIES));
+    assert_eq!(agent.settle(1), Phase::Recording);
+    let found = agent.drain();
+    let of = |slot: usize| found.iter().filter(|(origin, _)| origin.slot == slot).count();
+    // What the first program had in CUPTI's buffers went with it.
+    assert_eq!(of(1), 30);
+    assert!((4228..5000).contains(&of(0)), "{}", of(0));
+    assert!(program.end().success());
+}
+
+#[test]
+fn processes_that_begin_at_once_share_one_file() {
+    let rig = Rig::new(1305);
+    let mut programs: Vec<_> = (0..12).map(|_| super::rig::Program::of(rig.command())).collect();
+    for program in &mut programs {
+        program.tell("init");
+    }
+    assert!(programs.iter_mut().all(|program| program.line() == "init 0"));
+    let mut agent = Agent::of(&rig);
+    agent.begin(Kinds::KERNELS);
+    for slot in 0..12 {
+        assert_eq!(agent.settle(slot), Phase::Recording);
+    }
+    for program in &mut programs {
+        program.tell("launch 1000");
+    }
+    for program in &mut programs {
+        assert_eq!(program.line(), "recorded 1000");
+    }
+    agent.end();
+    for slot in 0..12 {
+        assert_eq!(agent.settle(slot), Phase::Idle);
+    }
+    let found = agent.drain();
+    for program in &programs {
+        let own = found.iter().filter(|(origin, _)| origin.pid == program.child.id());
+        assert_eq!(own.count(), 1000);
+    }
+    assert_eq!(std::fs::read_dir(rig.path("trace")).unwrap().count(), 1);
+    assert!(programs.into_iter().all(|program| program.end().success()));
+}
+
+#[test]
+fn slots_of_processes_that_have_ended_are_taken_anew() {
+    let rig = Rig::new(1305);
+    for _ in 0..SLOTS + 20 {
+        assert!(rig.start().end().success());
+    }
+    let mut last = rig.start();
+    let mut agent = Agent::of(&rig);
+    let slot = agent
+        .processes()
+        .iter()
+        .position(|process| process.pid == last.child.id());
+    let slot = slot.unwrap();
+    assert!(slot < 30, "{slot}");
+    assert_eq!((agent.processes().len(), agent.process(slot).serial), (SLOTS, 2));
+    agent.order(super::agent::window(Kinds::KERNELS));
+    assert_eq!(agent.settle(slot), Phase::Recording);
+    assert_eq!(last.recorded("launch 10"), 10);
+}

@@ -1,0 +1,518 @@
+// libcupti without a GPU, one release: see README.md.
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdint.h>
+
+#include "cuda.h"
+#include "faults.h"
+
+#ifndef RELEASE
+#error "-DRELEASE=1305 says which release this is"
+#endif
+
+enum { HELD = 39, NO_MORE = 12, INVALID_KIND = 21 };
+enum { K_COPY = 1, K_SET = 2, K_DRIVER = 4, K_RUNTIME = 5, K_DEVICE = 8, K_CONTEXT = 9, K_KERNEL = 10 };
+enum { K_PEER = 22, K_STREAM = 37, K_WAIT = 38, K_GRAPH = 51, K_LAST = 64 };
+
+// Lengths of records: fields are only ever appended.
+#define SINCE(release, length) RELEASE >= (release) ? (length) :
+static const size_t KERNEL_BYTES =
+    SINCE(1304, 248) SINCE(1303, 232) SINCE(1301, 224) SINCE(1300, 216) SINCE(1200, 208) 200;
+static const size_t COPY_BYTES = SINCE(1304, 112) SINCE(1208, 96) 88;
+static const size_t SET_BYTES = SINCE(1304, 104) 88;
+static const size_t WAIT_BYTES = SINCE(1208, 56) 40;
+static const size_t GRAPH_BYTES = SINCE(1204, 56) 48;
+static const size_t CONTEXT_BYTES = SINCE(1301, 40) SINCE(1206, 32) SINCE(1204, 24) 16;
+static const size_t DEVICE_BYTES = SINCE(1302, 192) SINCE(1204, 184) 176;
+static const uint32_t API_VERSION = SINCE(1305, 130500) SINCE(1304, 130401) SINCE(1303, 130301) SINCE(1302, 130200)
+    SINCE(1301, 130101) SINCE(1300, 130001) SINCE(1209, 28) SINCE(1208, 26) SINCE(1206, 24) 18;
+
+typedef void (*requested_t)(uint8_t **, size_t *, size_t *);
+typedef void (*completed_t)(void *, uint32_t, uint8_t *, size_t, size_t);
+typedef void (*callback_t)(void *, int, uint32_t, const void *);
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static requested_t requested;
+static completed_t completed;
+static callback_t subscriber;
+static int sessions;
+static uint8_t enabled[K_LAST];
+static uint8_t *buffer;
+static size_t capacity, length, dropped;
+static uint64_t records;
+static uint32_t correlation;
+
+static uint64_t now_ns(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_REALTIME, &time);
+    return (uint64_t)time.tv_sec * 1000000000 + (uint64_t)time.tv_nsec;
+}
+
+#define PUT(type, at, value) (*(type *)(record + (at)) = (type)(value))
+
+// Buffers that are full and not given back, where the stand-in hoards them.
+static struct {
+    uint8_t *buffer;
+    size_t capacity, length;
+} hoard[1024];
+static int hoarded;
+
+static void deliver(void)
+{
+    if (buffer && fault("hoard") && hoarded < 1024) {
+        hoard[hoarded].buffer = buffer;
+        hoard[hoarded].capacity = capacity;
+        hoard[hoarded++].length = length;
+    } else if (buffer && completed) {
+        completed(NULL, 0, buffer, capacity, length);
+    }
+    buffer = NULL;
+    length = 0;
+}
+
+static void deliver_all(void)
+{
+    deliver();
+    for (int at = 0; at < hoarded; at++)
+        completed(NULL, 0, hoard[at].buffer, hoard[at].capacity, hoard[at].length);
+    hoarded = 0;
+}
+
+// Room for a record of a kind; null where it is dropped.
+static uint8_t *room(uint32_t kind, size_t bytes)
+{
+    if (fault("drop") && ++records % (uint64_t)fault("drop") == 0) {
+        dropped++;
+        return NULL;
+    }
+    if (buffer && length + bytes > capacity)
+        deliver();
+    if (!buffer) {
+        size_t most = 0;
+        if (requested)
+            requested(&buffer, &capacity, &most);
+        // As libcupti does before API 27.
+        if (!buffer)
+            abort();
+        length = 0;
+    }
+    uint8_t *record = buffer + length;
+    length += bytes;
+    memset(record, 0, bytes);
+    PUT(uint32_t, 0, kind);
+    return record;
+}
+
+static int is_on(int kind)
+{
+    return __atomic_load_n(&enabled[kind], __ATOMIC_ACQUIRE);
+}
+
+static int put_call(int kind, uint32_t function, uint64_t start)
+{
+    uint8_t *record = is_on(kind) ? room((uint32_t)kind, 40) : NULL;
+    if (!record)
+        return 0;
+    PUT(uint32_t, 4, function);
+    PUT(uint64_t, 8, start);
+    PUT(uint64_t, 16, start + 2000);
+    PUT(uint32_t, 24, getpid());
+    PUT(uint32_t, 28, syscall(SYS_gettid));
+    PUT(uint32_t, 32, correlation);
+    return 1;
+}
+
+static int put_kernel(const struct launch *launch, uint64_t start, uint64_t node)
+{
+    static uint64_t kernels;
+    if (fault("unknown"))
+        room(58, 48);
+    uint8_t *record = room(K_KERNEL, KERNEL_BYTES);
+    if (!record)
+        return 0;
+    kernels++;
+    uint64_t end = start + launch->duration_ns;
+    if (fault("disorder"))
+        start -= kernels * 1000, end -= kernels * 1000;
+    if (fault("backwards") && kernels % (uint64_t)fault("backwards") == 0)
+        end = start - 1;
+    if (fault("zero_times") && kernels % (uint64_t)fault("zero_times") == 0)
+        start = end = 0;
+    PUT(uint16_t, 6, 40);
+    PUT(uint64_t, 16, start);
+    PUT(uint64_t, 24, end);
+    PUT(uint32_t, 44, 1);
+    PUT(uint32_t, 48, launch->stream);
+    PUT(uint32_t, 52, 108);
+    PUT(uint32_t, 56, 1);
+    PUT(uint32_t, 60, 1);
+    PUT(uint32_t, 64, 256);
+    PUT(uint32_t, 68, 1);
+    PUT(uint32_t, 72, 1);
+    PUT(uint32_t, 92, correlation);
+    PUT(const char *, 104, launch->name);
+    PUT(uint64_t, 144, node);
+    PUT(uint32_t, 156, node ? 5 : 0);
+    return 1;
+}
+
+static int put_copy(const struct launch *launch, uint64_t start)
+{
+    int peer = launch->work == PEER;
+    uint8_t *record = peer ? room(K_PEER, 96) : room(K_COPY, COPY_BYTES);
+    if (!record)
+        return 0;
+    PUT(uint8_t, 4, peer ? 10 : 1);
+    PUT(uint64_t, 8, 4096);
+    PUT(uint64_t, 16, start);
+    PUT(uint64_t, 24, start + launch->duration_ns);
+    PUT(uint32_t, 36, 1);
+    PUT(uint32_t, 40, launch->stream);
+    PUT(uint32_t, peer ? 60 : 44, correlation);
+    if (peer)
+        PUT(uint32_t, 52, 1);
+    return 1;
+}
+
+static int put_set(const struct launch *launch, uint64_t start)
+{
+    uint8_t *record = room(K_SET, SET_BYTES);
+    if (!record)
+        return 0;
+    PUT(uint64_t, 8, 8192);
+    PUT(uint64_t, 16, start);
+    PUT(uint64_t, 24, start + launch->duration_ns);
+    PUT(uint32_t, 36, 1);
+    PUT(uint32_t, 40, launch->stream);
+    PUT(uint32_t, 44, correlation);
+    return 1;
+}
+
+static int put_wait(const struct launch *launch, uint64_t start)
+{
+    uint8_t *record = room(K_WAIT, WAIT_BYTES);
+    if (!record)
+        return 0;
+    PUT(uint32_t, 4, 3);
+    PUT(uint64_t, 8, start);
+    PUT(uint64_t, 16, start + launch->duration_ns);
+    PUT(uint32_t, 24, correlation);
+    PUT(uint32_t, 28, 1);
+    PUT(uint32_t, 32, launch->stream);
+    return 1;
+}
+
+static int put_graph(const struct launch *launch, uint64_t start)
+{
+    uint8_t *record = room(K_GRAPH, GRAPH_BYTES);
+    if (!record)
+        return 0;
+    PUT(uint32_t, 4, correlation);
+    PUT(uint64_t, 8, start);
+    PUT(uint64_t, 16, start + 3 * launch->duration_ns);
+    PUT(uint32_t, 28, 5);
+    PUT(uint32_t, 32, 1);
+    PUT(uint32_t, 36, launch->stream);
+    return 1;
+}
+
+// What the driver tells of a launch. Gives how many records came of it.
+static int on_launch(const struct launch *launch)
+{
+    static int has_ended;
+    if (fault("poison") && __atomic_load_n(&sessions, __ATOMIC_RELAXED) > 1)
+        has_ended = 1;
+    if (has_ended)
+        return 0;
+    pthread_mutex_lock(&lock);
+    correlation++;
+    uint64_t start = now_ns();
+    int count = put_call(K_RUNTIME, 211, start) + put_call(K_DRIVER, 307, start);
+    start += 3000;
+    switch (launch->work) {
+    case KERNEL:
+        count += is_on(K_KERNEL) ? put_kernel(launch, start, 0) : 0;
+        break;
+    case COPY:
+    case PEER:
+        count += is_on(K_COPY) ? put_copy(launch, start) : 0;
+        break;
+    case SET:
+        count += is_on(K_SET) ? put_set(launch, start) : 0;
+        break;
+    case WAIT:
+        count += is_on(K_WAIT) ? put_wait(launch, start) : 0;
+        break;
+    case GRAPH:
+        if (is_on(K_GRAPH))
+            count += put_graph(launch, start);
+        else if (is_on(K_KERNEL))
+            for (uint64_t node = 1; node <= 3; node++)
+                count += put_kernel(launch, start + node * launch->duration_ns, node);
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+static void put_places(int kind)
+{
+    pthread_mutex_lock(&lock);
+    uint8_t *record = NULL;
+    switch (kind) {
+    case K_DEVICE:
+        record = room(K_DEVICE, DEVICE_BYTES);
+        if (record) {
+            PUT(uint64_t, 16, 85899345920);
+            PUT(uint32_t, 44, 132);
+            PUT(uint32_t, 104, 9);
+            PUT(uint8_t, 120, 7);
+            PUT(const char *, 136, "Flopwatch Fake GPU");
+            PUT(uint8_t, 144, 1);
+        }
+        break;
+    case K_CONTEXT:
+        record = room(K_CONTEXT, CONTEXT_BYTES);
+        if (record) {
+            PUT(uint32_t, 4, 1);
+            PUT(uint16_t, 14, 7);
+        }
+        break;
+    case K_STREAM:
+        record = room(K_STREAM, 24);
+        if (record) {
+            PUT(uint32_t, 4, 1);
+            PUT(uint32_t, 8, 7);
+        }
+        break;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+__attribute__((noinline)) static int recurse(volatile int depth)
+{
+    return recurse(depth + 1) + depth;
+}
+
+// What every call does first.
+static int begin(const char *name, long number)
+{
+    log_call(name, number);
+    if (fault("recurse") || RELEASE == 1302)
+        return recurse(0);
+    return 0;
+}
+
+int cuptiGetVersion(uint32_t *version)
+{
+    begin("version", 0);
+    take_ms("version_ms");
+    *version = API_VERSION;
+    return (int)fault("version");
+}
+
+int cuptiGetTimestamp(uint64_t *time)
+{
+    begin("timestamp", 0);
+    *time = now_ns();
+    return 0;
+}
+
+int cuptiSubscribe(void **handle, callback_t callback, void *data)
+{
+    (void)data;
+    begin("subscribe", 0);
+    take_ms("subscribe_ms");
+    if (fault("subscribe"))
+        return (int)fault("subscribe");
+    if (subscriber)
+        return HELD;
+    subscriber = callback;
+    __atomic_add_fetch(&sessions, 1, __ATOMIC_RELAXED);
+    *handle = &subscriber;
+    return 0;
+}
+
+int cuptiUnsubscribe(void *handle)
+{
+    begin("unsubscribe", 0);
+    if (handle != &subscriber || !subscriber)
+        return 1;
+    callback_t last = subscriber;
+    subscriber = NULL;
+    if (fault("late_callback"))
+        last(NULL, 2, 211, NULL);
+    return 0;
+}
+
+int cuptiActivityRegisterCallbacks(requested_t new_requested, completed_t new_completed)
+{
+    begin("register", 0);
+    requested = new_requested;
+    completed = new_completed;
+    return (int)fault("register");
+}
+
+int cuptiActivitySetAttribute(int attribute, size_t *size, void *value)
+{
+    begin("attribute", attribute);
+    if (*size == sizeof(size_t))
+        log_call("attribute_value", (long)*(size_t *)value);
+    return (int)fault("attribute");
+}
+
+int cuptiActivityEnable(int kind)
+{
+    begin("enable", kind);
+    take_ms("enable_ms");
+    if (fault("enable"))
+        return (int)fault("enable");
+    if (kind < 0 || kind >= K_LAST)
+        return INVALID_KIND;
+    __atomic_store_n(&enabled[kind], 1, __ATOMIC_RELEASE);
+    put_places(kind);
+    return 0;
+}
+
+int cuptiActivityDisable(int kind)
+{
+    begin("disable", kind);
+    take_ms("disable_ms");
+    if (kind < 0 || kind >= K_LAST)
+        return INVALID_KIND;
+    __atomic_store_n(&enabled[kind], 0, __ATOMIC_RELEASE);
+    return (int)fault("disable");
+}
+
+int cuptiActivityFlushAll(uint32_t flags)
+{
+    static uint8_t of_nobody[64];
+    begin("flush", flags);
+    // A forced flush of buffers that the GPU writes to: never by the tracer.
+    if (flags)
+        abort();
+    take_ms("flush_ms");
+    if (fault("flush"))
+        return (int)fault("flush");
+    if (fault("foreign") && completed)
+        completed(NULL, 0, of_nobody, sizeof of_nobody, 0);
+    pthread_mutex_lock(&lock);
+    if (!fault("keep"))
+        deliver_all();
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+static size_t bytes_of(uint32_t kind)
+{
+    switch (kind) {
+    case 3:
+    case K_KERNEL:
+        return KERNEL_BYTES;
+    case K_COPY:
+        return COPY_BYTES;
+    case K_SET:
+        return SET_BYTES;
+    case K_PEER:
+        return 96;
+    case K_WAIT:
+        return WAIT_BYTES;
+    case K_GRAPH:
+        return GRAPH_BYTES;
+    case K_CONTEXT:
+        return CONTEXT_BYTES;
+    case K_DEVICE:
+        return DEVICE_BYTES;
+    case K_STREAM:
+        return 24;
+    case 58:
+        return 48;
+    default:
+        return 40;
+    }
+}
+
+int cuptiActivityGetNextRecord(uint8_t *from, size_t valid, uint8_t **record)
+{
+    static __thread long steps;
+    uint8_t *next = *record ? *record + bytes_of(*(uint32_t *)*record) : from;
+    steps = *record ? steps + 1 : 1;
+    if (fault("malformed") && steps == fault("malformed"))
+        return 1;
+    if (next + 8 > from + valid)
+        return NO_MORE;
+    *record = next;
+    return 0;
+}
+
+int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *count)
+{
+    (void)context, (void)stream;
+    begin("dropped", 0);
+    pthread_mutex_lock(&lock);
+    *count = dropped;
+    dropped = 0;
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+int cuptiGetCallbackName(int domain, uint32_t function, const char **name)
+{
+    begin("callback_name", function);
+    *name = domain == 2 ? "cudaLaunchKernel_v7000" : "cuLaunchKernel";
+    return 0;
+}
+
+int cuptiFinalize(void)
+{
+    log_call("finalize", 0);
+    abort();
+}
+
+// What tells a release from the ones before it.
+#if RELEASE >= 1208
+int cuptiActivityEnableHWTrace(uint8_t on)
+{
+    log_call("hw_trace", on);
+    abort();
+}
+#endif
+#if RELEASE >= 1300
+int cuptiSubscribe_v2(void)
+{
+    log_call("subscribe_v2", 0);
+    abort();
+}
+#endif
+#if RELEASE >= 1302
+int cuptiActivityGetStructSize(void)
+{
+    log_call("struct_size", 0);
+    abort();
+}
+#endif
+#if RELEASE >= 1303
+int cuptiActivityGetNextRecord_v2(void)
+{
+    log_call("next_record_v2", 0);
+    abort();
+}
+#endif
+#if RELEASE >= 1304
+int cuptiGetCudaEventId(void)
+{
+    log_call("event_id", 0);
+    abort();
+}
+#endif
+
+// It finds the driver that the program has, as libcupti does.
+__attribute__((constructor)) static void attach(void)
+{
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    void (*attach_to)(launch_hook) = driver ? (void (*)(launch_hook))dlsym(driver, "fakeCudaAttach") : NULL;
+    log_call("loaded", RELEASE);
+    if (attach_to)
+        attach_to(on_launch);
+}

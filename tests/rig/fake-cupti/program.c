@@ -1,0 +1,149 @@
+// A workload that does what its standard input says, a line each, and answers each with a line.
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cuda.h"
+
+static int (*init)(unsigned);
+static int (*launch)(int, int, uint64_t, uint32_t);
+static void (*unload)(void);
+static volatile sig_atomic_t signalled_thread;
+
+static long many(int work, long count)
+{
+    long recorded = 0;
+    for (long at = 0; at < count; at++)
+        recorded += launch(work, (int)(at % 50), 5000, 7 + (uint32_t)(at % 4));
+    return recorded;
+}
+
+static void *in_thread(void *count)
+{
+    return (void *)many(KERNEL, (long)count);
+}
+
+static long in_threads(long threads, long count)
+{
+    pthread_t all[64];
+    long recorded = 0;
+    for (long at = 0; at < threads; at++)
+        pthread_create(&all[at], NULL, in_thread, (void *)count);
+    for (long at = 0; at < threads; at++) {
+        void *one;
+        pthread_join(all[at], &one);
+        recorded += (long)one;
+    }
+    return recorded;
+}
+
+// A sum that depends on everything, and on nothing that the tracer does.
+static unsigned long work(long count)
+{
+    unsigned long sum = 17;
+    for (long at = 0; at < count; at++) {
+        launch((int)(at % 6), (int)(at % 64), 5000, 7);
+        sum = sum * 31 + (unsigned long)at;
+    }
+    return sum;
+}
+
+static void note_thread(int signal)
+{
+    (void)signal;
+    signalled_thread = (sig_atomic_t)syscall(SYS_gettid);
+}
+
+static int child(long count)
+{
+    pid_t pid = fork();
+    if (pid == 0) {
+        many(KERNEL, count);
+        _exit(3);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+}
+
+static int held(const char *path)
+{
+    void *library = dlopen(path, RTLD_NOW);
+    int (*subscribe)(void **, void *, void *) =
+        library ? (int (*)(void **, void *, void *))dlsym(library, "cuptiSubscribe") : NULL;
+    void *handle;
+    return subscribe ? subscribe(&handle, NULL + 1, NULL) : -1;
+}
+
+int main(int count, char **words)
+{
+    (void)count;
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    if (!driver)
+        return fprintf(stderr, "%s\n", dlerror()), 99;
+    init = (int (*)(unsigned))dlsym(driver, "cuInit");
+    launch = (int (*)(int, int, uint64_t, uint32_t))dlsym(driver, "fakeCudaLaunch");
+    unload = (void (*)(void))dlsym(driver, "fakeCudaUnload");
+    char line[512], word[32], path[400];
+    while (fgets(line, sizeof line, stdin)) {
+        long a = 0, b = 0;
+        if (sscanf(line, "%31s %ld %ld", word, &a, &b) < 1)
+            continue;
+        if (!strcmp(word, "init"))
+            printf("init %d\n", init(0));
+        else if (!strcmp(word, "launch"))
+            printf("recorded %ld\n", many((int)b, a));
+        else if (!strcmp(word, "threads"))
+            printf("recorded %ld\n", in_threads(a, b));
+        else if (!strcmp(word, "name"))
+            printf("recorded %d\n", launch(KERNEL, (int)a, 5000, 7));
+        else if (!strcmp(word, "work"))
+            printf("sum %lu\n", work(a));
+        else if (!strcmp(word, "unload"))
+            unload(), puts("unloaded");
+        else if (!strcmp(word, "fork"))
+            printf("child %d\n", child(a));
+        else if (!strcmp(word, "setuid"))
+            printf("setuid %d\n", setresuid(getuid(), getuid(), getuid()));
+        else if (!strcmp(word, "signal")) {
+            signal(SIGUSR1, note_thread);
+            // The main thread blocks it: whoever else could take it would.
+            sigset_t one;
+            sigemptyset(&one);
+            sigaddset(&one, SIGUSR1);
+            pthread_sigmask(SIG_BLOCK, &one, NULL);
+            kill(getpid(), SIGUSR1);
+            struct timespec pause = {0, 50000000};
+            nanosleep(&pause, NULL);
+            int before = signalled_thread;
+            pthread_sigmask(SIG_UNBLOCK, &one, NULL);
+            printf("signal %d %d\n", before, signalled_thread == getpid());
+        } else if (!strcmp(word, "load") && sscanf(line, "%*s %399s", path) == 1)
+            printf("load %d\n", dlopen(path, RTLD_NOW) != NULL);
+        else if (!strcmp(word, "hold") && sscanf(line, "%*s %399s", path) == 1)
+            printf("hold %d\n", held(path));
+        else if (!strcmp(word, "exec")) {
+            puts("exec");
+            execv("/proc/self/exe", words);
+        } else if (!strcmp(word, "run"))
+            for (puts("running");;)
+                many(KERNEL, 1000);
+        else if (!strcmp(word, "exit"))
+            exit((int)a);
+        else if (!strcmp(word, "abort"))
+            abort();
+        else
+            puts("what?");
+    }
+    return 0;
+}

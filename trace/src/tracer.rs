@@ -1,0 +1,165 @@
+//! Reads the CUDA tracer's file (`flopwatch_tracer_file`) from outside, while programs write it:
+//! kernels, copies, memsets, waits, graphs and calls of every process of a container, on one axis
+//! of real time.
+//!
+//! [`read`] takes what the file holds now. A window that is longer than the file is is
+//! [opened](Tracing::open) and [drained](Tracing::drain) while it runs. Whoever writes to the file
+//! is not trusted: its own crate checks every number, and what is kept is bounded here.
+//!
+//! Each process has a clock of CUPTI's. A process's times are moved by one distance, that of its
+//! first moment that is seen: durations, and what comes before what within a process, stay as CUPTI
+//! has them.
+
+mod columns;
+mod fill;
+mod names;
+mod places;
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use flopwatch_model::Capture;
+use flopwatch_tracer_file::process::SLOTS;
+use flopwatch_tracer_file::{HEADER_BYTES, Layout, ReadError as FileError, Reader, Seen, Source};
+
+use crate::in_file::InFile;
+use crate::limits::ReadLimits;
+use fill::Fill;
+
+pub use flopwatch_tracer_file::Drained;
+
+/// Why a tracer's file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// The file is not there, may not be read, or ends before it should.
+    #[error("cannot be read: {0}")]
+    Open(#[source] io::Error),
+    /// The file is none of a tracer, or not one of this version.
+    #[error("is no file of a CUDA tracer that is read here")]
+    NotATrace,
+    /// The file has more events, rows, names or strings than the limits allow.
+    #[error("holds more than {limit} {what}")]
+    TooMany {
+        /// What there are too many of.
+        what: &'static str,
+        /// Limit that was passed.
+        limit: u64,
+    },
+}
+
+impl From<FileError<io::Error>> for Failure {
+    fn from(error: FileError<io::Error>) -> Self {
+        match error {
+            FileError::Source(error) => Self::Open(error),
+            FileError::NotATracerFile | FileError::TooFewSeen => Self::NotATrace,
+        }
+    }
+}
+
+/// A [`Failure`] with the path of the file.
+pub type ReadError = InFile<Failure>;
+
+/// First bytes of every file.
+pub(crate) const TRACE_MAGIC: &[u8] = &flopwatch_tracer_file::MAGIC;
+
+/// Reads what the file at `path` holds.
+pub fn read(path: &Path, limits: &ReadLimits) -> Result<Capture, ReadError> {
+    let whole = || {
+        let mut tracing = Tracing::open(path, limits)?;
+        tracing.drain()?;
+        tracing.finish(None)
+    };
+    whole().map_err(ReadError::at(path))
+}
+
+/// Reads of the file at `path` what ran in a window, in ns since the Unix epoch. An event that
+/// began before it is cut at its begin, and one that ended after it at its end; both are counted.
+pub fn read_between(path: &Path, limits: &ReadLimits, window: Range<u64>) -> Result<Capture, ReadError> {
+    let part = || {
+        let mut tracing = Tracing::open(path, limits)?;
+        tracing.drain()?;
+        tracing.finish(Some(window))
+    };
+    part().map_err(ReadError::at(path))
+}
+
+/// A file that is drained while programs write it. What was drained stays in memory, as columns of
+/// events, until [`finish`](Self::finish).
+pub struct Tracing {
+    file: Bytes,
+    reader: Reader<Vec<Seen>>,
+    fill: Fill,
+}
+
+impl Tracing {
+    /// Opens a file from the oldest record on that it holds.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is none of a tracer.
+    pub fn open(path: &Path, limits: &ReadLimits) -> Result<Self, Failure> {
+        let mut file = Bytes(File::open(path).map_err(Failure::Open)?);
+        let length = file.0.metadata().map_err(Failure::Open)?.len();
+        if length < u64::try_from(HEADER_BYTES).unwrap_or(u64::MAX) {
+            return Err(Failure::NotATrace);
+        }
+        let layout = usize::try_from(length).ok().and_then(Layout::of);
+        let segments = layout.ok_or(Failure::NotATrace)?.segments;
+        let reader = Reader::new(&mut file, vec![Seen::default(); segments])?;
+        Ok(Self {
+            file,
+            reader,
+            fill: Fill::new(*limits),
+        })
+    }
+
+    /// Takes what was written since the last time. To be called so often that a file never goes
+    /// round between two calls; what it did is counted.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read any more, or holds more than the limits allow.
+    pub fn drain(&mut self) -> Result<Drained, Failure> {
+        let fill = &mut self.fill;
+        let drained = self
+            .reader
+            .drain(&mut self.file, |origin, record| fill.add(&origin, &record))?;
+        self.fill.count_nonsense(drained.nonsense);
+        self.fill.check()?;
+        Ok(drained)
+    }
+
+    /// The capture of all that was drained, or of what ran in a window, in ns since the Unix epoch.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read any more, or its strings are more than the limits allow.
+    pub fn finish(mut self, window: Option<Range<u64>>) -> Result<Capture, Failure> {
+        for slot in 0..SLOTS {
+            if let Some(losses) = self.reader.losses(&mut self.file, slot)? {
+                self.fill.lose(&losses);
+            }
+        }
+        let (reader, file) = (&self.reader, &mut self.file);
+        let mut text = Box::new([0; flopwatch_tracer_file::name::MAX_NAME_BYTES]);
+        self.fill.finish(window, |number, use_it| {
+            let name = reader.name(file, number, &mut text)?;
+            use_it(name);
+            Ok(())
+        })
+    }
+}
+
+/// A file that is read by its descriptor, and not mapped: another may cut it at any time.
+struct Bytes(File);
+
+impl Source for Bytes {
+    type Error = io::Error;
+
+    fn read(&mut self, at: usize, into: &mut [u8]) -> Result<(), io::Error> {
+        self.0.read_exact_at(into, u64::try_from(at).unwrap_or(u64::MAX))
+    }
+}

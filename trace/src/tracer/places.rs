@@ -1,0 +1,170 @@
+//! Rows and devices: where events run.
+
+use std::collections::BTreeSet;
+
+use hashbrown::HashMap;
+
+use super::names::Program;
+use crate::cupti::NO_STREAM;
+use flopwatch_model::{Device, Row, RowId, Track};
+use flopwatch_tracer_file::record;
+
+/// What tells rows apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// A stream of a device: process, device, context, stream.
+    Stream(u32, u32, u32, u32),
+    /// Waits of a process: context, stream. The device is that of the context.
+    Waits(u32, u32, u32),
+    /// Calls of a thread of a process.
+    Calls(u32, u32),
+    /// CUPTI's own work in a process.
+    Overhead(u32),
+}
+
+/// A device that a program has told.
+#[derive(Debug)]
+struct Known {
+    uuid: [u8; 16],
+    device: Device,
+    /// Number of its name in the file.
+    name: u32,
+}
+
+/// The rows and devices of a capture.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    ids: HashMap<Place, RowId>,
+    /// The rows, in the order of their ids.
+    rows: Vec<Place>,
+    devices: Vec<Known>,
+    /// Which device a program means by a number: programs that see different ones count each from 0.
+    numbers: HashMap<(Program, u32), u32>,
+    /// The device of a context of a process.
+    contexts: HashMap<(u32, u32), u32>,
+}
+
+impl Places {
+    /// The row of a place; `None` where there are as many as `most` already.
+    pub(super) fn row(&mut self, place: Place, most: u32) -> Option<RowId> {
+        if let Some(known) = self.ids.get(&place) {
+            return Some(*known);
+        }
+        let next = RowId::from_index(self.rows.len()).filter(|row| row.number() < most)?;
+        if let Place::Stream(process, device, context, _) = place {
+            self.contexts.insert((process, context), device);
+        }
+        self.rows.push(place);
+        self.ids.insert(place, next);
+        Some(next)
+    }
+
+    /// The device that a program means by a number.
+    pub(super) fn device(&self, program: Program, number: u32) -> u32 {
+        self.numbers.get(&(program, number)).copied().unwrap_or(number)
+    }
+
+    /// Notes a device that a program sees.
+    pub(super) fn note_device(&mut self, program: Program, device: &record::Device) {
+        let known = self.devices.iter().find(|known| known.uuid == device.uuid);
+        let id = known.map_or_else(|| self.free_number(device.device), |known| known.device.id);
+        if known.is_none() {
+            let figures_from = "CUPTI_ACTIVITY_KIND_DEVICE".to_owned();
+            self.devices.push(Known {
+                uuid: device.uuid,
+                name: device.name,
+                device: Device {
+                    id,
+                    compute_capability: Some((u32::from(device.major), u32::from(device.minor))),
+                    multiprocessors: Some(device.multiprocessors).filter(|count| *count > 0),
+                    memory_bytes: Some(device.memory_bytes).filter(|bytes| *bytes > 0),
+                    figures_from,
+                    ..Device::default()
+                },
+            });
+        }
+        self.numbers.insert((program, device.device), id);
+    }
+
+    /// Notes the device of a context.
+    pub(super) fn note_context(&mut self, process: u32, context: u32, device: u32) {
+        self.contexts.insert((process, context), device);
+    }
+
+    /// The number that the program gives a device, or the next one that no other device has.
+    fn free_number(&self, wanted: u32) -> u32 {
+        let taken: BTreeSet<u32> = self.devices.iter().map(|known| known.device.id).collect();
+        let mut number = wanted;
+        while taken.contains(&number) {
+            number = number.wrapping_add(1);
+        }
+        number
+    }
+
+    /// Number of the name of each device that is known, by the device.
+    pub(super) fn names(&self) -> Vec<(u32, u32)> {
+        let all = self.devices.iter().map(|known| (known.device.id, known.name));
+        all.collect()
+    }
+
+    /// The rows, and the devices that they refer to, with names as `names` has them.
+    pub(super) fn finish(self, names: &HashMap<u32, String>) -> (Vec<Row>, Vec<Device>) {
+        let rows: Vec<Row> = self.rows.iter().map(|place| self.row_of(*place)).collect();
+        let used: BTreeSet<u32> = rows.iter().filter_map(|row| row.device).collect();
+        let known: BTreeSet<u32> = self.devices.iter().map(|known| known.device.id).collect();
+        let mut devices: Vec<Device> = self.devices.into_iter().map(|known| known.device).collect();
+        for device in &mut devices {
+            device.name = names.get(&device.id).cloned().unwrap_or_default();
+        }
+        devices.extend(used.difference(&known).map(|id| Device {
+            id: *id,
+            ..Device::default()
+        }));
+        devices.retain(|device| used.contains(&device.id));
+        devices.sort_by_key(|device| device.id);
+        (rows, devices)
+    }
+
+    fn row_of(&self, place: Place) -> Row {
+        let on_gpu = |process: u32, track, device: u32, context: u32, stream: u32| {
+            let of = Some(u64::from(stream)).filter(|_| stream != NO_STREAM);
+            let which = of.map_or_else(|| "any stream".to_owned(), |stream| format!("stream {stream}"));
+            Row {
+                capture: 0,
+                machine: 0,
+                process,
+                track,
+                device: Some(device),
+                context: Some(u64::from(context)),
+                stream: of,
+                thread: None,
+                label: format!("process ({process}) GPU {device} {which}"),
+            }
+        };
+        let on_thread = |process: u32, track, thread: Option<u32>| Row {
+            capture: 0,
+            machine: 0,
+            process,
+            track,
+            device: None,
+            context: None,
+            stream: None,
+            thread: thread.map(u64::from),
+            label: match thread {
+                Some(thread) => format!("process ({process}) thread ({thread})"),
+                None => format!("process ({process})"),
+            },
+        };
+        match place {
+            Place::Stream(process, device, context, stream) => {
+                on_gpu(process, Track::GpuStream, device, context, stream)
+            }
+            Place::Waits(process, context, stream) => {
+                let device = self.contexts.get(&(process, context)).copied().unwrap_or(0);
+                on_gpu(process, Track::CudaSync, device, context, stream)
+            }
+            Place::Calls(process, thread) => on_thread(process, Track::CudaApi, Some(thread)),
+            Place::Overhead(process) => on_thread(process, Track::Overhead, None),
+        }
+    }
+}

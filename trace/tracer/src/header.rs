@@ -1,0 +1,35 @@
+//! Places of the header, in bytes from the file's begin. What one side writes all the time stands
+//! alone in its cache line.
+
+/// [`MAGIC`](crate::MAGIC).
+pub const MAGIC_AT: usize = 0;
+/// [`VERSION`](crate::VERSION), 32 bits.
+pub const VERSION_AT: usize = 8;
+/// Bytes of the file, 64 bits; all other places follow from it.
+pub const BYTES_AT: usize = 16;
+/// What the agent wants, [`wanted::BYTES`](crate::wanted::BYTES); its first word is the one that
+/// the libraries sleep on.
+pub const WANTED_AT: usize = 64;
+/// Turns of segments so far, 64 bits: the next one looks at this number modulo the segments.
+pub const CURSOR_AT: usize = 128;
+/// Bytes of the heap of names that are given away, 64 bits.
+pub const HEAP_USED_AT: usize = 192;
+/// Processes that found no slot, 64 bits.
+pub const PROCESSES_LEFT_OUT_AT: usize = 256;
+
+/// Bytes at the begin that say what the file is.
+pub const IDENTITY_BYTES: usize = 24;
+
+/// The first bytes of a new file of `bytes` bytes; everything behind them is zero.
+pub fn identity(bytes: u64) -> [u8; IDENTITY_BYTES] {
+    let mut begin = [0; IDENTITY_BYTES];
+    let parts = crate::MAGIC
+        .into_iter()
+        .chain(crate::VERSION.to_le_bytes())
+        .chain([0; 4])
+        .chain(bytes.to_le_bytes());
+    for (to, from) in begin.iter_mut().zip(parts) {
+        *to = from;
+    }
+    begin
+}
