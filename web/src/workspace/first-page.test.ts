@@ -19,8 +19,10 @@ test("where no analysis can be run, a report is looked at on the overview", () =
   expect(firstPage(of({ parts: ["profiles"] }), false)).toEqual({ page: "overview" });
 });
 
-test("of a chosen page only an empty timeline is left", () => {
+test("of chosen pages an empty timeline and empty tables are left", () => {
   expect(fits("timeline", of({}))).toBe(false);
   expect(fits("timeline", of({ totalEvents: 1 }))).toBe(true);
-  expect(fits("tables", of({}))).toBe(true);
+  expect(fits("tables", of({ parts: ["stacks"] }))).toBe(false);
+  expect(fits("tables", of({ parts: ["profiles"] }))).toBe(true);
+  expect(fits("overview", of({}))).toBe(true);
 });

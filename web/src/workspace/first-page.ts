@@ -31,5 +31,7 @@ export function firstPage(header: Header, canAnalyze: boolean): FirstPage {
 
 /** Whether a page that was chosen for an earlier file has anything of this one. */
 export function fits(page: string, header: Header): boolean {
-  return page !== "timeline" || !isBare(header);
+  const isOfEvents = page === "timeline" || page === "tables";
+  // Kernels that Nsight Compute measured have a table.
+  return !isOfEvents || !isBare(header) || (page === "tables" && header.parts.includes("profiles"));
 }
