@@ -61,9 +61,9 @@
 #[cfg(feature = "hdf5")]
 pub mod convert;
 mod copy_direction;
-mod cupti;
 #[cfg(feature = "hdf5")]
 mod cores;
+mod cupti;
 mod detect;
 mod gzip;
 #[cfg(feature = "hdf5")]
