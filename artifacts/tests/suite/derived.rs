@@ -426,7 +426,7 @@ async fn a_form_needs_the_right_to_what_it_is_made_of() {
 }
 
 fn analysis(capture: &str, name: &str) -> String {
-    flopwatch_api::artifact::analysis_path("team", capture, name)
+    analysis_path("team", capture, name)
 }
 
 #[tokio::test]

@@ -159,6 +159,7 @@ pub(super) const fn words(format: Format) -> &'static str {
         Format::NcuCsv => "CSV page of Nsight Compute",
         Format::Pprof => "pprof profile",
         Format::Recorder => "file of a flight recorder",
+        Format::Tracer => "file of a CUDA tracer",
     }
 }
 

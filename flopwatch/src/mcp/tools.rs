@@ -73,7 +73,8 @@ impl FileTools {
     async fn open(&self, call: Call) -> Result<Answer, ToolError> {
         let until = call.until.clone();
         let OpenArguments { file } = call.arguments()?;
-        Answer::json(&Contents::of(&self.capture(&file, &until).await?))
+        let capture = self.capture(&file, &until).await?;
+        Answer::json(&Contents::of(&capture))
     }
 
     async fn catalogue(&self, call: Call) -> Result<Answer, ToolError> {
@@ -83,7 +84,10 @@ impl FileTools {
             return Answer::json(&entries(&names).map_err(|error| failed(&error))?);
         }
         let held = match file {
-            Some(file) => Some(Held::of(&self.capture(&file, &until).await?)),
+            Some(file) => {
+                let capture = self.capture(&file, &until).await?;
+                Some(Held::of(&capture))
+            }
             None => None,
         };
         Answer::json(&CatalogueListing::of(&search, held.as_ref()))
