@@ -108,7 +108,7 @@ async fn an_agent_lists_opens_diagnoses_and_compares_captures() {
     let folder = captures();
     let client = Client::of(&[folder.path()]).await;
     let info = client.0.peer_info().unwrap();
-    assert_eq!(info.server_info.name, "flopwatch");
+    assert_eq!(info.server_info.as_ref().unwrap().name, "flopwatch");
     let tools = client.0.list_all_tools().await.unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| &*tool.name).collect();
     assert_eq!(
