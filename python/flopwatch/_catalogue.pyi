@@ -316,6 +316,8 @@ Category: TypeAlias = Literal[
     "cuda_migration",
     "cuda_sync",
     "cuda_api",
+    "cudnn_api",
+    "cublas_api",
     "nvtx_range",
     "os_runtime",
     "cpu_op",
@@ -323,6 +325,7 @@ Category: TypeAlias = Literal[
     "step",
     "python_function",
     "cpu_sample",
+    "cpu_running",
     "overhead",
     "device_op",
     "gpu_annotation",
@@ -1051,7 +1054,7 @@ class GpuBusy(TypedDict):
     device: int
     """Ordinal of the device."""
     name: str
-    """Its product name; empty where the source does not tell it."""
+    """Its product name, and of a MIG instance which one it is; empty where the source does not tell it."""
 
 class GpuStream(TypedDict):
     """A stream of a GPU."""
@@ -3652,7 +3655,7 @@ class ThreadRow(TypedDict):
     tracks: list[ThreadTrack]
     """Time on each of its tracks, each counted once; tracks overlap."""
     unrecorded_ns: int
-    """The rest of the window: nothing of it was recorded."""
+    """The rest of the window: nothing of it was recorded, but when it ran on a CPU."""
     waiting_ns: int
     """Time in ns in which it waited: in functions of the operating system that wait, or in synchronisation with a GPU."""
     working_ns: int
@@ -3670,7 +3673,9 @@ class ThreadTrack(TypedDict):
     row: int
     """Row of the timeline."""
     track: str
-    """The track: `cuda_api`, `nvtx`, `os_runtime`, `cpu_op`, `annotation`, `python` or `overhead`."""
+    """The track: `cuda_api`, `library`, `nvtx`, `os_runtime`, `cpu_op`, `annotation`, `python`, `overhead`, or `cpu_running`: when it ran on a CPU, which is
+    neither working nor waiting.
+    """
 
 class ThreadUtilisation(TypedDict):
     """Utilisation of a thread over time."""

@@ -36,7 +36,7 @@ export interface AssignedWork {
 }
 
 /** What kind of thing an event is. */
-export type Category = "cuda_kernel" | "cuda_graph" | "cuda_memcpy_h2d" | "cuda_memcpy_d2h" | "cuda_memcpy_d2d" | "cuda_memcpy_p2p" | "cuda_memcpy_other" | "cuda_memset" | "cuda_migration" | "cuda_sync" | "cuda_api" | "nvtx_range" | "os_runtime" | "cpu_op" | "annotation" | "step" | "python_function" | "cpu_sample" | "overhead" | "device_op" | "gpu_annotation" | "derived" | "other";
+export type Category = "cuda_kernel" | "cuda_graph" | "cuda_memcpy_h2d" | "cuda_memcpy_d2h" | "cuda_memcpy_d2d" | "cuda_memcpy_p2p" | "cuda_memcpy_other" | "cuda_memset" | "cuda_migration" | "cuda_sync" | "cuda_api" | "cudnn_api" | "cublas_api" | "nvtx_range" | "os_runtime" | "cpu_op" | "annotation" | "step" | "python_function" | "cpu_sample" | "cpu_running" | "overhead" | "device_op" | "gpu_annotation" | "derived" | "other";
 
 /** Events of a category. */
 export interface CategoryCount {
@@ -132,7 +132,7 @@ export interface GpuBusy {
   readonly busy_ratio_of_window: number;
   /** Ordinal of the device. */
   readonly device: number;
-  /** Its product name; empty where the source does not tell it. */
+  /** Its product name, and of a MIG instance which one it is; empty where the source does not tell it. */
   readonly name: string;
 }
 
@@ -3815,16 +3815,19 @@ export const ANALYSES = [
     "subject": {
       "categories": [
         "cuda_api",
+        "cudnn_api",
+        "cublas_api",
         "nvtx_range",
         "os_runtime",
         "cpu_op",
         "annotation",
         "step",
         "python_function",
-        "overhead"
+        "overhead",
+        "cpu_running"
       ],
       "parts": [],
-      "words": "CUDA API calls, NVTX ranges or other events"
+      "words": "CUDA API calls, cuDNN calls or other events"
     },
     "inputs": "one",
     "file_name": "threads.json",
