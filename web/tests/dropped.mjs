@@ -49,12 +49,18 @@ try {
     if (outcome === "refused") {
       console.log(JSON.stringify({ name, outcome, bytes, why: await page.locator(".opening p").or(beside).innerText() }));
     } else {
-      await page.getByRole("navigation", { name: "Pages" }).getByRole("button", { name: "Timeline" }).click();
-      await page.waitForFunction(() => globalThis.flopwatch.controller.isSettled());
+      const pages = page.getByRole("navigation", { name: "Pages" });
+      await pages.getByRole("button").first().waitFor();
+      const timeline = pages.getByRole("button", { name: "Timeline" });
+      // What Nsight Compute measured has no times, and so no page of them.
+      if ((await timeline.count()) > 0) {
+        await timeline.click();
+        await page.waitForFunction(() => globalThis.flopwatch.controller.isSettled());
+      }
       const { counts, drawn, address } = await page.evaluate(() => {
         const { workspace, controller } = globalThis.flopwatch;
         const counts = Object.fromEntries(workspace.header.categories.filter(({ count }) => count > 0).map(({ name, count }) => [name, count]));
-        return { counts, drawn: controller.figures.instances > 0, address: workspace.url };
+        return { counts, drawn: (controller?.figures.instances ?? 0) > 0, address: workspace.url };
       });
       console.log(JSON.stringify({ name, outcome, bytes, counts, drawn, perfetto: await page.getByRole("button", { name: "Open in Perfetto" }).count(), address: new URL(address).pathname }));
     }

@@ -220,6 +220,6 @@ mod tests {
         let found = entries(&["events".to_owned()]).unwrap();
         assert_eq!(found[0].parameters["properties"]["limit"]["maximum"], 100_000);
         let error = entries(&["event".to_owned()]).unwrap_err().to_string();
-        assert!(error.contains("did you mean events?"), "{error}");
+        assert!(error.contains("did you mean events or"), "{error}");
     }
 }
