@@ -21,7 +21,7 @@ pub(crate) struct RunOptions {
     pub(crate) start_deadline_seconds: Option<i32>,
     /// Categories of the timeline that must hold events for success, such as `cuda_kernel` and
     /// `nvtx_range`.
-    #[schema(value_type = Option<Vec<String>>, max_items = 23)]
+    #[schema(value_type = Option<Vec<String>>, max_items = 26)]
     pub(crate) require: Option<Vec<Category>>,
     /// What to publish: Timeline, Summary, Raw.
     #[schema(value_type = Option<Vec<String>>, max_items = 3)]

@@ -15,7 +15,7 @@ use super::rig::Rig;
 use super::wake::Word;
 
 /// How long a process may take to do what it was told.
-const PATIENCE: Duration = Duration::from_secs(20);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A file that is read by its descriptor.
 struct Bytes(File);
@@ -43,7 +43,7 @@ impl Agent {
         let file = loop {
             match OpenOptions::new().read(true).write(true).open(&path) {
                 Ok(file) => break file,
-                Err(error) if begin.elapsed() > PATIENCE => panic!("{}: {error}", path.display()),
+                Err(error) if begin.elapsed() > ANSWER_TIMEOUT => panic!("{}: {error}", path.display()),
                 Err(_) => std::thread::sleep(Duration::from_millis(1)),
             }
         };
@@ -112,7 +112,7 @@ impl Agent {
             let process = self.reader.process(&mut self.file, slot).unwrap();
             match process.filter(&is_so) {
                 Some(process) => return process,
-                None if begin.elapsed() > PATIENCE => panic!("slot {slot} says {process:?}"),
+                None if begin.elapsed() > ANSWER_TIMEOUT => panic!("slot {slot} says {process:?}"),
                 None => std::thread::sleep(Duration::from_micros(200)),
             }
         }
