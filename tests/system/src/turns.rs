@@ -39,17 +39,9 @@ pub enum Group {
     Scale,
 }
 
-impl Group {
-    /// Tests of the group that run beside each other at most.
-    fn max_running(self) -> usize {
-        match self {
-            // Pods of the one keep both processors busy, and the other's tests hold times to a
-            // bound: what is answered in time beside five others is not beside nine.
-            Self::Hostile | Self::Timed => 6,
-            _ => 10,
-        }
-    }
-}
+/// Tests of a group that run beside each other at most: what is answered in time beside five others
+/// is not beside nine.
+const MAX_RUNNING: usize = 6;
 
 /// Where a test stands among those of its group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -120,7 +112,7 @@ impl State {
     fn admit(&mut self, ticket: Ticket) -> Option<Arc<Beginning>> {
         let Ticket { group, .. } = ticket;
         let has_room = if self.running > 0 {
-            self.group == Some(group) && self.running < group.max_running()
+            self.group == Some(group) && self.running < MAX_RUNNING
         } else {
             self.waiting.first().is_some_and(|first| first.group == group)
         };
@@ -245,7 +237,7 @@ mod tests {
     async fn a_test_of_a_group_that_has_its_bound_of_tests_waits_until_one_of_them_ends() {
         let turns = Arc::default();
         let mut running = Vec::new();
-        for _ in 0..Group::Timed.max_running() {
+        for _ in 0..MAX_RUNNING {
             running.push(ask(&turns, Group::Timed).await.unwrap());
         }
         let mut next = ask(&turns, Group::Timed);
@@ -258,7 +250,7 @@ mod tests {
     async fn who_takes_long_is_next_and_the_others_have_the_order_in_which_they_came() {
         let turns = Arc::default();
         let mut running = Vec::new();
-        for _ in 0..Group::Timed.max_running() {
+        for _ in 0..MAX_RUNNING {
             running.push(ask(&turns, Group::Timed).await.unwrap());
         }
         let mut waiting = Vec::new();

@@ -48,13 +48,12 @@ async fn the_annotations_of_a_pod_decide_what_is_traced_and_each_category_says_w
     let capture = succeeded(&namespace, "options").await?;
     let summary = capture.status.and_then(|status| status.summary).context("no summary")?;
     let outcomes: Vec<_> = summary.traced.iter().map(|one| (one.category, one.outcome)).collect();
-    // No GPU is here, and the program calls no cuBLAS; what that library does has no place in a
-    // timeline yet.
+    // No GPU is here, and the program calls no cuBLAS.
     for expected in [
         (TraceCategory::Cuda, TraceOutcome::Empty),
         (TraceCategory::Nvtx, TraceOutcome::Captured),
         (TraceCategory::Osrt, TraceOutcome::Captured),
-        (TraceCategory::Cublas, TraceOutcome::Unsupported),
+        (TraceCategory::Cublas, TraceOutcome::Empty),
     ] {
         ensure!(outcomes.contains(&expected), "{expected:?} is not in {outcomes:?}");
     }
